@@ -1,0 +1,81 @@
+"""Everything plainrisk raises or warns about.
+
+    PlainriskError
+     ├─ SchemaError        the schema is wrong, or does not fit the data
+     ├─ DataError          the data cannot be used as they are
+     ├─ ModelFileError     a model file is damaged, too new or not ours
+     └─ MissingExtraError  an optional package is not installed
+
+    PlainriskWarning       something was done that the user should know of, said once
+     └─ StoppedEarly       a solver stopped on its rule before it reached the optimum
+
+The first three are also `ValueError`, so that scikit-learn and callers who know only Python can catch them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "DataError",
+    "MissingExtraError",
+    "ModelFileError",
+    "PlainriskError",
+    "PlainriskWarning",
+    "SchemaError",
+    "StoppedEarly",
+    "did_you_mean",
+    "missing_extra",
+]
+
+
+class PlainriskError(Exception):
+    """Any error raised on purpose by plainrisk."""
+
+
+class SchemaError(PlainriskError, ValueError):
+    """The schema contradicts itself or does not fit the data."""
+
+
+class DataError(PlainriskError, ValueError):
+    """The data cannot be used as they are."""
+
+
+class ModelFileError(PlainriskError, ValueError):
+    """A model file is damaged, too new, too large or not a plainrisk model."""
+
+
+class MissingExtraError(PlainriskError, ImportError):
+    """An optional package is not installed."""
+
+
+class PlainriskWarning(UserWarning):
+    """Something was done that the user should know of."""
+
+
+class StoppedEarly(PlainriskWarning):
+    """A solver stopped on its stated rule before it reached the optimum; the model is usable."""
+
+
+def did_you_mean(name: object, known: Iterable[object]) -> str:
+    """Return ``" Did you mean 'income'?"``, or the known names if none is near, or nothing.
+
+    >>> did_you_mean("incme", ["income", "age"])
+    " Did you mean 'income'?"
+    >>> did_you_mean("zip", ["income", "age"])
+    " Known: 'income', 'age'."
+    """
+    names = [str(k) for k in known]
+    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)
+    if near:
+        return f" Did you mean {near[0]!r}?"
+    if not names:
+        return ""
+    shown = ", ".join(repr(n) for n in names[:8])
+    return f" Known: {shown}{', ...' if len(names) > 8 else ''}."
+
+
+def missing_extra(package: str, extra: str) -> MissingExtraError:
+    """Return the error that says how to install an optional package."""
+    return MissingExtraError(f"{package} is needed for this and is not installed: pip install 'plainrisk[{extra}]'")
