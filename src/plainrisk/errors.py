@@ -78,4 +78,6 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
 
 def missing_extra(package: str, extra: str) -> MissingExtraError:
     """Return the error that says how to install an optional package."""
-    return MissingExtraError(f"{package} is needed for this and is not installed: pip install 'plainrisk[{extra}]'")
+    return MissingExtraError(
+        f"{package} is needed for this and is not installed: pip install 'plainrisk[{extra}]'"
+    )

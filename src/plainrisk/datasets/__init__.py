@@ -1,1 +1,27 @@
-"""TBD."""
+"""Credit data by name, with a schema for each, and synthetic applications with a known truth.
+
+>>> from plainrisk import datasets
+>>> datasets.load("german").frame.shape
+(1000, 20)
+"""
+
+from __future__ import annotations
+
+from plainrisk.datasets.content import content_sha256
+from plainrisk.datasets.dataset import Dataset
+from plainrisk.datasets.loading import CheckResult, check, load
+from plainrisk.datasets.registry import Info, Partial, info, names
+from plainrisk.datasets.synthetic import make_credit
+
+__all__ = [
+    "CheckResult",
+    "Dataset",
+    "Info",
+    "Partial",
+    "check",
+    "content_sha256",
+    "info",
+    "load",
+    "make_credit",
+    "names",
+]

@@ -1,1 +1,6 @@
-"""TBD."""
+"""Everything a person asks of a model, answered from the risk form."""
+
+from plainrisk.explain.certify import Certificate, Check, certify
+from plainrisk.explain.contributions import Explanation, explain
+
+__all__ = ["Certificate", "Check", "Explanation", "certify", "explain"]

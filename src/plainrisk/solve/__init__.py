@@ -1,1 +1,20 @@
-"""TBD."""
+"""Convex problems under bounds, solved to a certificate; knows arrays only."""
+
+from plainrisk.solve.blocks import Block, Layout
+from plainrisk.solve.bounded import BOX, minimise
+from plainrisk.solve.certificate import Solution, kkt_residual
+from plainrisk.solve.logistic import LogisticLoss
+from plainrisk.solve.squares import PairCounts, count_pairs, minimise_squares
+
+__all__ = [
+    "BOX",
+    "Block",
+    "Layout",
+    "LogisticLoss",
+    "PairCounts",
+    "Solution",
+    "count_pairs",
+    "kkt_residual",
+    "minimise",
+    "minimise_squares",
+]

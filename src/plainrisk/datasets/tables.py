@@ -1,0 +1,193 @@
+"""Files of text as columns of numbers and words: CSV, blank-separated, ARFF.
+
+Written on the standard library, so that a file means the same whichever data frame library is installed.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+import numpy.typing as npt
+
+from plainrisk.datasets.registry import Info
+from plainrisk.errors import DataError
+from plainrisk.schema import Schema, label_of
+
+__all__ = ["Column", "RawTable", "Table", "numbers", "open_text", "read_raw", "read_table", "tidy", "words"]
+
+Column = npt.NDArray[Any]
+
+_MISSING = frozenset({"", "?", "NA", "NaN", "nan"})
+_LEADING_ZERO = re.compile(r"[+-]?0\d")
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """A file's cells as text, by column; `names` is None where the file has no header."""
+
+    names: tuple[str, ...] | None
+    columns: list[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Features (int64, float64 with NaN, or words with None) and the target (0 or 1)."""
+
+    columns: dict[str, Column]
+    target: npt.NDArray[np.uint8]
+
+
+def read_table(path: Path, entry: Info, schema: Schema) -> Table:
+    """Read a file whose columns are the features, under their own, other or no names."""
+    raw = read_raw(path)
+    *cells, outcomes = _select(path, raw, entry, schema)
+    columns = {}
+    for (name, feature), texts in zip(schema.features.items(), cells, strict=True):
+        if feature.kind == "continuous":
+            columns[name] = numbers(texts, f"{path}: column {name!r}", entry.code_prefix)
+        else:
+            columns[name] = words(texts)
+    return Table(columns, _target(path, outcomes, label_of(schema.positive), entry.negative))
+
+
+# ---- files to text
+
+
+def read_raw(path: Path) -> RawTable:
+    """Read a .csv, .data, .dat or .arff file, compressed or not."""
+    kind = path.name.removesuffix(".gz").rpartition(".")[2]
+    with open_text(path) as stream:
+        if kind == "arff":
+            header, rows = _arff(stream)
+        elif kind in ("data", "dat"):
+            header, rows = None, _split(stream)
+        else:
+            rows = csv.reader(stream)
+            header = next(rows, None)
+        return _by_column(path, header, rows)
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[TextIO]:
+    """Open a text file, compressed or not; anything wrong while reading becomes one DataError."""
+    try:
+        opened = gzip.open(path, "rt", encoding="utf-8-sig", newline="") if path.suffix == ".gz" else None
+        with opened or path.open(encoding="utf-8-sig", newline="") as stream:
+            yield stream  # type: ignore[misc]
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as problem:
+        raise DataError(f"Datasets: {path} is damaged or cannot be read: {problem}.") from None
+
+
+def _arff(stream: TextIO) -> tuple[list[str], Iterator[list[str]]]:
+    header = []
+    for line in stream:
+        first, _, rest = line.strip().partition(" ")
+        if first.lower() == "@attribute":
+            header.append(re.split(r"\s", rest.strip(), maxsplit=1)[0].strip("'\""))
+        elif first.lower() == "@data":
+            break
+    return header, csv.reader(line for line in stream if not line.startswith("%"))
+
+
+def _split(stream: TextIO) -> Iterator[list[str]]:
+    for line in stream:
+        yield line.strip().split(",") if "," in line else line.split()
+
+
+def _by_column(path: Path, header: Sequence[str] | None, rows: Iterable[list[str]]) -> RawTable:
+    kept = [row for row in rows if row and row != [""]]
+    width = len(header) if header is not None else len(kept[0]) if kept else 0
+    for i, row in enumerate(kept):
+        if len(row) != width:
+            raise DataError(f"Datasets: {path} is damaged: row {i} has {len(row)} cells, not {width}.")
+    if not kept:
+        raise DataError(f"Datasets: {path} is damaged: it holds no rows.")
+    return RawTable(None if header is None else tuple(header), list(zip(*kept, strict=True)))
+
+
+# ---- which columns
+
+
+def _select(path: Path, raw: RawTable, entry: Info, schema: Schema) -> list[tuple[str, ...]]:
+    """Return the features' cells in schema order, then the target's."""
+    wanted = (*schema.features, str(schema.target))
+    if entry.by_position:
+        if len(raw.columns) != len(wanted):
+            raise DataError(
+                f"Datasets: {path} has {len(raw.columns)} columns; {entry.name} has {len(wanted)}."
+            )
+        return raw.columns
+    # A sheet saved as CSV may carry its real header in the second line.
+    headers = ((raw.names or (), 0), (tuple(column[0] for column in raw.columns), 1))
+    for header, skip in headers:
+        for candidate in (wanted, *entry.aliases):
+            if set(candidate) <= set(header):
+                return [raw.columns[header.index(name)][skip:] for name in candidate]
+    absent = [name for name in wanted if name not in headers[0][0]]
+    raise DataError(f"Datasets: {path} is not {entry.name}: it has no column {absent[0]!r}.")
+
+
+# ---- text to values
+
+
+def numbers(texts: Sequence[str], where: str, prefix: str = "") -> Column:
+    """Return numbers, NaN for missing; int64 where all are whole and none is missing."""
+    values = np.empty(len(texts))
+    for i, text in enumerate(texts):
+        text = text.strip()
+        try:
+            values[i] = np.nan if text in _MISSING else float(text.removeprefix(prefix))
+        except ValueError:
+            raise DataError(f"Datasets: {where}, row {i}: {text!r} is not a number.") from None
+    return tidy(values)
+
+
+def words(texts: Sequence[str]) -> Column:
+    """Return categories: numbers if all are and none has leading zeros (00202 is a word), else text."""
+    stripped = [None if (t := text.strip()) in _MISSING else t for text in texts]
+    present = {t for t in stripped if t is not None}
+    if present and not any(map(_LEADING_ZERO.match, present)):
+        try:
+            known = {None: np.nan, **{t: float(t) for t in present}}
+            return tidy(np.fromiter((known[t] for t in stripped), float, len(stripped)))
+        except ValueError:
+            pass
+    return np.array(stripped, dtype=object)
+
+
+def tidy(values: Column) -> Column:
+    """Return whole numbers as int64; fractions, missing values and words stay as they are."""
+    if values.dtype != np.float64:
+        return values
+    # NaN is not equal to itself, so a missing value keeps the column float.
+    whole = np.array_equal(values, np.rint(values)) and np.abs(values).max(initial=0) < 2**53
+    return values.astype(np.int64) if whole else values
+
+
+def _target(path: Path, texts: Sequence[str], positive: str, negative: str) -> npt.NDArray[np.uint8]:
+    known = {positive: 1, negative: 0}
+    labels = {text: _plain_label(text) for text in set(texts)}
+    strange = sorted(label for label in labels.values() if label not in known)
+    if strange:
+        raise DataError(
+            f"Datasets: {path} is damaged or another file: the outcome must be {positive!r} or {negative!r}, "
+            f"not {strange[0]!r}."
+        )
+    return np.fromiter((known[labels[t]] for t in texts), np.uint8, len(texts))
+
+
+def _plain_label(text: str) -> str:
+    text = text.strip()
+    try:
+        return label_of(float(text))
+    except ValueError:
+        return text

@@ -1,0 +1,71 @@
+"""Rows with equal codes are one weighted cell: nothing is lost, and most rows are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Cells", "collapse"]
+
+Codes = npt.NDArray[np.unsignedinteger[Any]]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Distinct rows.
+
+    Attributes
+    ----------
+    codes : per column, (cells,)
+    weight : (cells,) total weight of the rows in the cell
+    positive : (cells,) weight of those with the positive outcome
+    """
+
+    codes: tuple[Codes, ...]
+    weight: Floats
+    positive: Floats
+
+
+def collapse(
+    codes: Sequence[Codes],
+    sizes: Sequence[int],
+    positive: npt.NDArray[Any],
+    weight: Floats | None = None,
+) -> Cells | None:
+    """Return the cells of coded rows, or None where there would be hardly fewer cells than rows.
+
+    Parameters
+    ----------
+    codes : per column, (n,)
+    sizes : how many codes each column can have
+    positive, weight : (n,) weight of the positive outcome, and total weight (default 1 each)
+    """
+    n = len(positive)
+    grid = float(np.prod(np.asarray(sizes, dtype=np.float64)))
+    if grid > max(4096, n // 4):
+        return None
+    key = _grid_key(codes, sizes)
+    total = np.bincount(key, weight, minlength=int(grid)).astype(np.float64)
+    hits = np.bincount(key, positive.astype(np.float64), minlength=int(grid))
+    used = np.flatnonzero(total > 0)
+    return Cells(_codes_of(used, sizes), total[used], hits[used])
+
+
+def _grid_key(codes: Sequence[Codes], sizes: Sequence[int]) -> npt.NDArray[np.uint32]:
+    key = codes[0].astype(np.uint32)
+    for column, size in zip(codes[1:], sizes[1:], strict=True):
+        key *= np.uint32(size)
+        key += column
+    return key
+
+
+def _codes_of(keys: npt.NDArray[np.intp], sizes: Sequence[int]) -> tuple[Codes, ...]:
+    return tuple(
+        column.astype(np.uint8 if size <= 256 else np.uint16)
+        for column, size in zip(np.unravel_index(keys, tuple(sizes)), sizes, strict=True)
+    )

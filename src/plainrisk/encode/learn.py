@@ -1,0 +1,91 @@
+"""Find the levels of every feature from the rows: bin edges, categories."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from plainrisk.encode.bins import supervised_edges
+from plainrisk.errors import SchemaError
+from plainrisk.form import Bins, Categories, Levels
+from plainrisk.frames import Frame
+from plainrisk.schema import Feature, label_of
+
+__all__ = ["learn_levels", "line_levels"]
+
+
+def learn_levels(
+    frame: Frame,
+    name: str,
+    feature: Feature,
+    target: npt.NDArray[Any],
+    weight: npt.NDArray[np.float64] | None,
+    *,
+    max_bins: int,
+    criterion: Literal["gini", "entropy"] = "gini",
+    min_rows: int = 1,
+) -> Levels:
+    """Return the levels of one feature.
+
+    Parameters
+    ----------
+    target : (n,) 0/1
+    weight : (n,), optional
+    max_bins, criterion, min_rows : see `supervised_edges`; the feature's own max_bins or edges go before
+    """
+    if feature.kind == "categorical":
+        return _categories(frame, name, feature)
+    if feature.edges is not None:
+        return _bins(feature, feature.edges)
+    x = frame.numbers(name)
+    inside = _bins(feature, ()).code_numbers(x) == 0
+    if not inside.all():
+        x, target = x[inside], target[inside]
+        weight = None if weight is None else weight[inside]
+    edges = supervised_edges(
+        x, target, weight, max_bins=feature.max_bins or max_bins, criterion=criterion, min_rows=min_rows
+    )
+    return _bins(feature, tuple(map(float, edges)))
+
+
+def line_levels(frame: Frame, name: str, feature: Feature) -> Levels:
+    """Return the levels of a feature that enters as a straight line: one bin, and those outside the order."""
+    return _categories(frame, name, feature) if feature.kind == "categorical" else _bins(feature, ())
+
+
+def _bins(feature: Feature, edges: tuple[float, ...]) -> Bins:
+    special = tuple(float(v) for v in feature.special_values)
+    return Bins(edges=edges, special_values=special, lower_bound=feature.lower_bound)
+
+
+def _categories(frame: Frame, name: str, feature: Feature) -> Categories:
+    special = tuple(label_of(v) for v in feature.special_values)
+    listed = feature.category_labels
+    if listed is None:
+        found = [label for label in frame.labels(name).labels if label not in special]
+        listed = tuple(_in_order(name, found, ordered=feature.sign != 0))
+    return Categories((*listed, *special), n_ordered=len(listed))
+
+
+def _in_order(name: str, labels: list[str], *, ordered: bool) -> list[str]:
+    """Sort numerically where every label is a number, else by text (which is no order for a direction)."""
+    try:
+        return sorted(labels, key=float)
+    except ValueError:
+        if ordered:
+            words = [label for label in labels if not _is_number(label)]
+            raise SchemaError(
+                f"Schema: feature {name!r} has a direction, but its categories have no order: {words[0]!r} is not "
+                "a number. List them in order: categories = [...]."
+            ) from None
+        return sorted(labels)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

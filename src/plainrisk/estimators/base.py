@@ -1,0 +1,126 @@
+"""What all estimators share: reading the training rows, keeping the form, scikit-learn's contract."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from plainrisk.errors import DataError, PlainriskWarning, StoppedEarly
+from plainrisk.estimators.training import Training, read_training
+from plainrisk.form import FitRecord, Linear, Part, Pool, RiskForm
+from plainrisk.model import FormMethods
+from plainrisk.schema import Schema
+from plainrisk.solve import Solution
+
+__all__ = ["RiskClassifier"]
+
+# Above this share of clipped training rows the user is told.
+CLIPPING_WARNING = 0.10
+
+
+class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A scikit-learn classifier whose fitted state is a risk form."""
+
+    schema: Schema | None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any, class_weight: str | Mapping[Any, float] | None = None
+    ) -> Training:
+        training = read_training(X, y, self.schema, sample_weight, class_weight)
+        self.classes_ = training.classes
+        self.n_features_in_ = len(training.frame.names)
+        if training.frame.named and _has_names(X):
+            self.feature_names_in_ = np.array(training.frame.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return training
+
+    def _keep(
+        self, training: Training, parts: Sequence[Part], pool: Pool, solutions: Sequence[Solution]
+    ) -> None:
+        """Store the form and the record of the fit; warn once of what the user should know."""
+        self.form_ = RiskForm(
+            schema=training.schema,
+            columns=training.frame.names,
+            classes=tuple(_plain(c) for c in training.classes),
+            parts=tuple(parts),
+            pool=pool,
+        )
+        self.n_iter_ = max((s.iterations for s in solutions), default=0)
+        weight = np.ones(len(training.target)) if training.weight is None else training.weight
+        self.fit_record_ = FitRecord(
+            estimator=type(self).__name__,
+            parameters={k: _describe(v) for k, v in self.get_params(deep=False).items() if k != "schema"},
+            rows=len(training.target),
+            weight=training.total,
+            positive_weight=float(training.positive.sum(dtype=np.float64)),
+            base_rate=training.base_rate,
+            objective=tuple(s.objective for s in solutions),
+            kkt=tuple(s.kkt for s in solutions),
+            iterations=tuple(s.iterations for s in solutions),
+            converged=all(s.converged for s in solutions),
+            reason="; ".join(sorted({s.reason for s in solutions})),
+            clipped=self._clipped_share(training, weight),
+        )
+        self._warn_of_stops(solutions)
+
+    def _clipped_share(self, training: Training, weight: Any) -> float:
+        link = self.form_.last_link
+        if not isinstance(link, Linear):
+            return 0.0
+        line = link.offset + link.slope * self.form_.score(training.frame)
+        share = float(np.average((line < link.low) | (line > link.high), weights=weight))
+        if share > CLIPPING_WARNING:
+            warnings.warn(
+                f"{type(self).__name__}: the line is cut off at {link.low:g} or {link.high:g} for {share:.0%} of the "
+                "training rows; their order among themselves is lost. A stronger ridge or a logistic link avoids it.",
+                PlainriskWarning,
+                stacklevel=4,
+            )
+        return share
+
+    def _warn_of_stops(self, solutions: Sequence[Solution]) -> None:
+        bad = [s for s in solutions if not s.converged or s.at_box.any()]
+        if bad:
+            warnings.warn(
+                f"{type(self).__name__}: stopped before the optimum ({bad[0].reason}). The model is usable; "
+                "ridge='auto' gives a finite optimum.",
+                StoppedEarly,
+                stacklevel=4,
+            )
+
+
+def resolve_ridge(ridge: float | str, total: float) -> float:
+    """Return the ridge as a number: "auto" is 1/(2M), M the total weight."""
+    if ridge == "auto":
+        return 1.0 / (2.0 * total)
+    if isinstance(ridge, str) or not np.isfinite(ridge) or ridge < 0:
+        raise DataError(f"ridge must be 'auto' or a finite number not below 0, not {ridge!r}.")
+    return float(ridge)
+
+
+def _has_names(X: Any) -> bool:
+    """scikit-learn keeps feature names only of data frames whose names are all text."""
+    columns = getattr(X, "columns", getattr(X, "column_names", None))
+    return columns is not None and all(isinstance(c, str) for c in columns)
+
+
+def _plain(label: Any) -> str | float | bool:
+    value = label.item() if hasattr(label, "item") else label
+    return value if isinstance(value, str | int | float | bool) else str(value)
+
+
+def _describe(value: Any) -> str:
+    return " ".join(repr(value).split())

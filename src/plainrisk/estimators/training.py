@@ -1,0 +1,209 @@
+"""What `fit` was given, read and checked once: the rows, the schema, the target as 0/1, the weights."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean
+from plainrisk.frames import Frame, as_frame
+from plainrisk.schema import Feature, Schema, label_of
+
+__all__ = ["Training", "read_training"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Training:
+    """The rows to learn from.
+
+    Attributes
+    ----------
+    frame : the rows, under the schema's names
+    schema : given, or inferred from the columns' types
+    target : (n,) uint8, 1 where the outcome is the positive one
+    weight : (n,) or None where every row weighs 1; class weights included
+    classes : the two labels, the positive one last
+    base_rate : share of the positive outcome before class weights
+    """
+
+    frame: Frame
+    schema: Schema
+    target: npt.NDArray[np.uint8]
+    weight: Floats | None
+    classes: npt.NDArray[Any]
+    base_rate: float
+
+    @property
+    def positive(self) -> npt.NDArray[Any]:
+        """The weight of the positive outcome, row by row."""
+        return self.target if self.weight is None else self.weight * self.target
+
+    @property
+    def total(self) -> float:
+        """The sum of all weights."""
+        return float(len(self.target)) if self.weight is None else float(self.weight.sum())
+
+    def only(self, features: tuple[str, ...]) -> Training:
+        """Return the same rows with these features alone."""
+        return replace(self, schema=self.schema.select(features))
+
+    def constant(self, rate: float | Floats) -> Floats:
+        """Return an array with a value per row."""
+        return np.broadcast_to(np.asarray(rate, dtype=np.float64), len(self.target)).copy()
+
+
+def read_training(
+    X: Any, y: Any, schema: Schema | None, sample_weight: Any, class_weight: str | Mapping[Any, float] | None
+) -> Training:
+    """Read and check what `fit` was given; every problem is an error that names it."""
+    frame = as_frame(X)
+    known = _resolve_schema(schema, frame)
+    if not frame.named and known.features.keys() != set(frame.names):
+        frame = frame.renamed(tuple(known.features))
+    if y is None:
+        y = _target_in_frame(frame, known)
+    target, classes = _read_target(y, known.positive, frame.n_rows)
+    weight = _read_weight(sample_weight, frame.n_rows)
+    _check_classes(target, weight, classes)
+    base_rate = float(np.average(target, weights=weight))
+    weight = _apply_class_weight(weight, class_weight, target, classes)
+    return Training(frame, known, target, weight, classes, base_rate)
+
+
+def _resolve_schema(schema: Schema | None, frame: Frame) -> Schema:
+    if frame.n_rows == 0:
+        raise DataError("Data: 0 sample(s), a minimum of 1 is required. There are no rows to fit.")
+    if schema is None:
+        kinds = {n: Feature(kind="continuous" if frame.is_numeric(n) else "categorical") for n in frame.names}
+        return Schema(features=kinds)
+    if not isinstance(schema, Schema):
+        raise SchemaError(
+            f"Schema: expected plainrisk.Schema, got {type(schema).__name__}. Use Schema.load(path) or Schema(...)."
+        )
+    if not schema.features:
+        raise SchemaError(
+            "Schema: it lists no features. Add them, or draft a schema with Schema.infer(frame)."
+        )
+    if not frame.named:
+        if len(frame.names) != len(schema.features):
+            raise SchemaError(
+                f"Schema: it lists {len(schema.features)} features, but X has {len(frame.names)} columns without "
+                "names. Pass a data frame, or one column per feature in the schema's order."
+            )
+        return schema
+    from plainrisk.schema_check import require_valid
+
+    require_valid(schema, frame)
+    return schema
+
+
+def _target_in_frame(frame: Frame, schema: Schema) -> Any:
+    if schema.target is not None and schema.target in frame.columns:
+        column = frame.column(schema.target)
+        return column if isinstance(column, np.ndarray) else column.to_numpy()
+    raise DataError(
+        "Data: fitting requires y to be passed, but the target y is None, and the data have no target column "
+        "named by the schema."
+    )
+
+
+def _read_target(y: Any, positive: Any, n_rows: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]:
+    from sklearn.utils import assert_all_finite, column_or_1d
+    from sklearn.utils.multiclass import check_classification_targets
+
+    labels = column_or_1d(np.asarray(y), warn=True)
+    if len(labels) != n_rows:
+        raise DataError(
+            f"Data: Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y {len(labels)}."
+        )
+    if labels.dtype.kind == "f":
+        assert_all_finite(labels, input_name="y")
+    elif labels.dtype == object and any(v is None or v != v for v in labels):
+        raise DataError("Data: Input y contains missing values. Drop those rows.")
+    check_classification_targets(labels)
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) > 2:
+        raise DataError(
+            "Data: Only binary classification is supported. The type of the target is multiclass: it has "
+            f"{len(classes)} labels, {', '.join(map(label_of, classes[:5]))} ..."
+        )
+    if _position(classes, positive) == 0 and len(classes) == 2:
+        classes, codes = classes[::-1], 1 - codes
+    return codes.astype(np.uint8), classes
+
+
+def _position(classes: npt.NDArray[Any], positive: Any) -> int:
+    """Where the positive label stands among the sorted ones."""
+    texts = [label_of(int(c) if isinstance(c, bool | np.bool_) else c) for c in classes]
+    if positive is None:
+        return len(classes) - 1
+    wanted = label_of(int(positive) if isinstance(positive, bool) else positive)
+    if wanted in texts:
+        return texts.index(wanted)
+    if texts == ["0", "1"]:
+        return 1  # already coded
+    raise SchemaError(
+        f"Schema: the positive label {wanted!r} is not in the target.{did_you_mean(wanted, texts)}"
+    )
+
+
+def _read_weight(sample_weight: Any, n_rows: int) -> Floats | None:
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n_rows, float(weight))
+    if weight.shape != (n_rows,):
+        raise DataError(
+            f"Data: sample_weight must be 1D array with {n_rows} entries, not of shape {weight.shape}."
+        )
+    bad = ~np.isfinite(weight) | (weight < 0)
+    if bad.any():
+        row = int(bad.argmax())
+        raise DataError(f"Data: sample_weight must be finite and not negative; row {row} has {weight[row]}.")
+    return None if (weight == 1).all() else weight
+
+
+def _check_classes(target: npt.NDArray[np.uint8], weight: Floats | None, classes: npt.NDArray[Any]) -> None:
+    seen = np.unique(target if weight is None else target[weight > 0])
+    if len(seen) < 2:
+        kept = "" if weight is None else " among the rows with a weight"
+        only = label_of(classes[seen[0]]) if len(seen) else "none"
+        raise DataError(f"Data: the target must have two classes; there is only one class{kept}: {only}.")
+
+
+def _apply_class_weight(
+    weight: Floats | None,
+    class_weight: str | Mapping[Any, float] | None,
+    target: npt.NDArray[np.uint8],
+    classes: npt.NDArray[Any],
+) -> Floats | None:
+    if class_weight is None:
+        return weight
+    row_weight = np.ones(len(target)) if weight is None else weight
+    sums = np.bincount(target, row_weight, minlength=2)
+    if class_weight == "balanced":
+        factors = sums.sum() / (2.0 * sums)
+    elif isinstance(class_weight, Mapping):
+        given = {label_of(k): float(v) for k, v in class_weight.items()}
+        factors = np.array([given.get(label_of(c), 1.0) for c in classes])
+    else:
+        raise DataError(
+            f"class_weight must be None, 'balanced' or a dict of label to weight, not {class_weight!r}."
+        )
+    if factors[0] != factors[1]:
+        trained = sums[1] * factors[1] / (sums @ factors)
+        warnings.warn(
+            f"class_weight moves the base rate from {sums[1] / sums.sum():.1%} to {trained:.1%}: the printed "
+            "probabilities are wrong by design. For a logistic link, model.at_base_rate() corrects them.",
+            PlainriskWarning,
+            stacklevel=4,
+        )
+    return row_weight * factors[target]

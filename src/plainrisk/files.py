@@ -1,0 +1,61 @@
+"""Reading with a size limit, and writing that never leaves half a file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from plainrisk.errors import PlainriskError
+
+__all__ = ["read_text", "replacing", "write_text"]
+
+
+def read_text(path: str | Path, *, limit: int, error: type[PlainriskError]) -> str:
+    """Read a UTF-8 text file of at most `limit` bytes; anything wrong becomes one `error`."""
+    path = Path(path)
+    try:
+        size = path.stat().st_size
+        if size > limit:
+            raise error(f"{path} is too large: {size:,} bytes, at most {limit:,} are read.")
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise error(f"{path} does not exist.") from None
+    except UnicodeDecodeError:
+        raise error(f"{path} is not a text file (UTF-8).") from None
+    except OSError as problem:
+        raise error(f"{path} cannot be read: {problem.strerror}.") from None
+
+
+@contextlib.contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Give a temporary path beside `path`; rename it on success, remove it on failure.
+
+    A reader sees the old file or the new one, never half of one.
+    """
+    path = Path(path)
+    # The suffixes stay, since writers choose a format by them.
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix="".join(path.suffixes))
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file in one step."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

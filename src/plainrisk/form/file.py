@@ -1,0 +1,111 @@
+"""The model file: a risk form and how it was fitted, as versioned JSON.
+
+Reading is strict: a file is decoded into known fields of known types, checked, and never executed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from plainrisk._version import __version__
+from plainrisk.errors import ModelFileError, SchemaError
+from plainrisk.files import read_text, write_text
+from plainrisk.form.form import RiskForm
+
+__all__ = ["FORMAT", "FitRecord", "ModelFile", "form_hash", "read_model", "write_model"]
+
+T = TypeVar("T")
+
+FORMAT = 1
+SIZE_LIMIT = 256 * 2**20
+
+
+class FitRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a form was found; for the reader, never used in scoring.
+
+    Attributes
+    ----------
+    estimator : the class that fitted the form
+    parameters : its parameters, as text
+    rows, weight, positive_weight : the training data; positive_weight / weight is the base rate trained at
+    base_rate : share of the positive outcome in the rows as given, before any class weight
+    objective, kkt, iterations, converged, reason : what the solver certifies, one entry per problem solved
+    clipped : weighted share of the training rows at which the output is clipped
+    """
+
+    estimator: str
+    parameters: dict[str, str]
+    rows: int
+    weight: float
+    positive_weight: float
+    base_rate: float
+    objective: tuple[float, ...] = ()
+    kkt: tuple[float, ...] = ()
+    iterations: tuple[int, ...] = ()
+    converged: bool = True
+    reason: str = ""
+    clipped: float = 0.0
+
+
+class ModelFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What stands in the file."""
+
+    format: int
+    plainrisk: str
+    form_sha256: str
+    form: RiskForm
+    fit: FitRecord | None = None
+
+
+class _Head(msgspec.Struct):
+    format: int
+    plainrisk: str
+
+
+def form_hash(form: RiskForm) -> str:
+    """Return the SHA-256 of the form's canonical JSON."""
+    return hashlib.sha256(msgspec.json.encode(_canonical(form))).hexdigest()
+
+
+def _canonical(form: RiskForm) -> RiskForm:
+    """Return the form as it will be read back: a bound given as 0 is 0.0 in the file and in the hash."""
+    return msgspec.json.decode(msgspec.json.encode(form), type=RiskForm)
+
+
+def write_model(path: str | Path, form: RiskForm, fit: FitRecord | None = None) -> None:
+    """Write a model file; the same form gives the same bytes."""
+    form = _canonical(form)
+    content = ModelFile(format=FORMAT, plainrisk=__version__, form_sha256=form_hash(form), form=form, fit=fit)
+    write_text(path, msgspec.json.format(msgspec.json.encode(content), indent=1).decode() + "\n")
+
+
+def read_model(path: str | Path) -> ModelFile:
+    """Read a model file, or raise one `ModelFileError` that says what is wrong with it."""
+    text = read_text(path, limit=SIZE_LIMIT, error=ModelFileError)
+    head = _decode(text, _Head, path)
+    if head.format > FORMAT:
+        raise ModelFileError(
+            f"{path} has format {head.format}, written by plainrisk {head.plainrisk}; this version reads up to "
+            f"{FORMAT}. Upgrade plainrisk."
+        )
+    if head.format < 1:
+        raise ModelFileError(f"{path} has format {head.format}, which no version of plainrisk wrote.")
+    content = _decode(text, ModelFile, path)
+    if form_hash(content.form) != content.form_sha256:
+        raise ModelFileError(f"{path} was changed after it was written: the form does not match its hash.")
+    return content
+
+
+def _decode(text: str, kind: type[T], path: str | Path) -> T:
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.ValidationError as error:
+        raise ModelFileError(f"{path} is not a plainrisk model: {error}.") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ModelFileError(f"{path} is damaged: {error}.") from None
+    except (ModelFileError, SchemaError) as error:
+        raise ModelFileError(f"{path} is not a usable model: {error}") from None

@@ -1,0 +1,214 @@
+"""The risk form: what every fitted model is, as pure data.
+
+    risk(x) = pool( link_S( intercept_S + sum over features u of shape_{S,u}(x_u) ) for every part S )
+
+Nothing here knows how the numbers were found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from plainrisk.errors import DataError, ModelFileError, did_you_mean
+from plainrisk.form.links import Linear, Link
+from plainrisk.form.shapes import Shape
+from plainrisk.frames import Frame, as_frame
+from plainrisk.schema import Schema
+
+__all__ = ["Alone", "Layer", "Mixture", "Part", "Pool", "RiskForm"]
+
+Floats = npt.NDArray[np.float64]
+
+# Rows are scored in blocks whose columns fit the processor's cache.
+BLOCK_ROWS = 1 << 15
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One additive model: the whole model, or the expert of one subscale."""
+
+    name: str
+    intercept: float
+    shapes: dict[str, Shape]
+    link: Link
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.intercept):
+            raise ModelFileError(f"Model: the intercept of {self.name!r} is not finite.")
+
+
+class Alone(msgspec.Struct, frozen=True, tag="alone", tag_field="kind", forbid_unknown_fields=True):
+    """No pool: the one part's risk is the risk."""
+
+
+class Mixture(msgspec.Struct, frozen=True, tag="mixture", tag_field="kind", forbid_unknown_fields=True):
+    """A linear opinion pool: ``sum_S weight_S * risk_S``, weights nonnegative with sum 1."""
+
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not all(w >= 0 for w in self.weights) or abs(math.fsum(self.weights) - 1) > 1e-9:
+            raise ModelFileError("Model: the weights of a mixture must be nonnegative and sum to 1.")
+
+
+class Layer(msgspec.Struct, frozen=True, tag="layer", tag_field="kind", forbid_unknown_fields=True):
+    """A second additive layer: ``link(intercept + sum_S weight_S * risk_S)``."""
+
+    intercept: float
+    weights: tuple[float, ...]
+    link: Link
+
+    def __post_init__(self) -> None:
+        if not all(map(math.isfinite, (self.intercept, *self.weights))):
+            raise ModelFileError("Model: the second layer holds a number that is not finite.")
+
+
+Pool = Alone | Mixture | Layer
+
+
+class RiskForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A fitted risk model as data.
+
+    Attributes
+    ----------
+    schema : what the modeller knew, for the features in use
+    columns : the columns of the training rows, in order; rows without names are read by position
+    classes : the two outcomes, the positive one last
+    parts, pool : the model
+    """
+
+    schema: Schema
+    columns: tuple[str, ...]
+    classes: tuple[str | int | float | bool, str | int | float | bool]
+    parts: tuple[Part, ...]
+    pool: Pool
+
+    def __post_init__(self) -> None:
+        n = len(self.parts)
+        weights = () if isinstance(self.pool, Alone) else self.pool.weights
+        if n == 0 or (isinstance(self.pool, Alone) and n != 1) or (weights and len(weights) != n):
+            raise ModelFileError(f"Model: {n} parts do not fit a pool of {len(weights) or 1}.")
+        if len({part.name for part in self.parts}) < n:
+            raise ModelFileError("Model: two parts have the same name.")
+        for part in self.parts:
+            for name in part.shapes:
+                if name not in self.schema.features:
+                    raise ModelFileError(
+                        f"Model: part {part.name!r} uses {name!r}, which the schema does not know."
+                    )
+
+    # ---- evaluation
+
+    def risk(self, X: Any) -> Floats:
+        """Return the probability of the positive outcome, one per row."""
+        return self._by_blocks(X, self._block_risk)
+
+    def score(self, X: Any) -> Floats:
+        """Return the additive value before the last link, one per row (for a mixture: the risk)."""
+        return self._by_blocks(X, self._block_score)
+
+    def part_risks(self, X: Any) -> Floats:
+        """Return the risk each part sees, rows by parts."""
+        return self._by_blocks(X, self._block_part_risks)
+
+    def part_scores(self, X: Any) -> Floats:
+        """Return the additive score of each part, rows by parts."""
+        return self._by_blocks(X, self._block_part_scores)
+
+    def terms(self, X: Any) -> dict[tuple[str, str], Floats]:
+        """Return what each feature adds to its part's score, by (part, feature)."""
+        frame = self.align(X)
+        return {
+            (part.name, name): self._shape_values(shape, frame, name)
+            for part in self.parts
+            for name, shape in part.shapes.items()
+        }
+
+    def align(self, X: Any) -> Frame:
+        """Read a table and give its columns the names the form knows; say what is missing."""
+        frame = as_frame(X)
+        if not frame.named:
+            if len(frame.names) != len(self.columns):
+                raise DataError(
+                    f"Data: X has {len(frame.names)} features, but this model is expecting "
+                    f"{len(self.columns)} features as input."
+                )
+            return frame.renamed(self.columns)
+        for name in self.schema.features:
+            if name not in frame.columns:
+                raise DataError(
+                    f"Data: feature {name!r} is not in the data.{did_you_mean(name, frame.names)}"
+                )
+        return frame
+
+    def _by_blocks(self, X: Any, evaluate: Any) -> Floats:
+        frame = self.align(X)
+        if frame.n_rows <= BLOCK_ROWS:
+            return np.asarray(evaluate(frame))
+        starts = range(0, frame.n_rows, BLOCK_ROWS)
+        return np.concatenate([evaluate(frame.take(a, a + BLOCK_ROWS)) for a in starts])
+
+    def _shape_values(self, shape: Shape, frame: Frame, name: str) -> Floats:
+        strict = self.schema.features[name].unseen == "error"
+        return shape.values(frame, name, refuse_unseen=strict)
+
+    def _part_score(self, part: Part, frame: Frame) -> Floats:
+        score = np.full(frame.n_rows, part.intercept)
+        for name, shape in part.shapes.items():
+            score += self._shape_values(shape, frame, name)
+        return score
+
+    def _block_part_scores(self, frame: Frame) -> Floats:
+        return np.column_stack([self._part_score(part, frame) for part in self.parts])
+
+    def _block_part_risks(self, frame: Frame) -> Floats:
+        return np.column_stack([part.link.value(self._part_score(part, frame)) for part in self.parts])
+
+    def _block_score(self, frame: Frame) -> Floats:
+        if isinstance(self.pool, Alone):
+            return self._part_score(self.parts[0], frame)
+        return pool_score(self.pool, self._block_part_risks(frame))
+
+    def _block_risk(self, frame: Frame) -> Floats:
+        score = self._block_score(frame)
+        link = self.last_link
+        return score if link is None else link.value(score)
+
+    # ---- structure
+
+    @property
+    def last_link(self) -> Link | None:
+        """The link that gives the output; None for a mixture, which has no link of its own."""
+        if isinstance(self.pool, Alone):
+            return self.parts[0].link
+        return self.pool.link if isinstance(self.pool, Layer) else None
+
+    @property
+    def links(self) -> Iterator[Link]:
+        """Every link of the form."""
+        yield from (part.link for part in self.parts)
+        if isinstance(self.pool, Layer):
+            yield self.pool.link
+
+    @property
+    def speaks_probability(self) -> bool:
+        """Whether contributions are exact pieces of the probability: every link is straight."""
+        return all(isinstance(link, Linear) for link in self.links)
+
+
+def pool_score(pool: Mixture | Layer, risks: Floats) -> Floats:
+    """Combine part risks (rows by parts) into one score per row.
+
+    Added up part by part, so that each sum is monotone in every part and the same whatever the block size.
+    """
+    start = pool.intercept if isinstance(pool, Layer) else 0.0
+    score = np.full(len(risks), start)
+    for weight, risk in zip(pool.weights, risks.T, strict=True):
+        score += weight * risk
+    # Rounding may carry a pool of ones past 1 by one unit in the last place.
+    return np.minimum(score, 1.0) if isinstance(pool, Mixture) else score

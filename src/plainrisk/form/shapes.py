@@ -1,0 +1,101 @@
+"""Shapes: what one feature adds to the score."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from plainrisk.errors import DataError, ModelFileError
+from plainrisk.form.levels import Bins, Codes, Levels
+from plainrisk.frames import Frame
+
+__all__ = ["Line", "Shape", "Table"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class Table(
+    msgspec.Struct, frozen=True, kw_only=True, tag="table", tag_field="kind", forbid_unknown_fields=True
+):
+    """A score per level.
+
+    Attributes
+    ----------
+    levels : Bins or Categories
+    scores : one per level; levels that training never saw have 0, the training mean of the shape
+    weights : training weight per level
+    positives : training weight of the positive outcome per level
+    """
+
+    levels: Levels
+    scores: tuple[float, ...]
+    weights: tuple[float, ...]
+    positives: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        _check_levels(self)
+
+    def values(self, frame: Frame, name: str, *, refuse_unseen: bool = False) -> Floats:
+        """Return what the feature adds to the score of every row."""
+        codes = self.levels.codes(frame, name)
+        if refuse_unseen:
+            _refuse_unseen(self, codes, name)
+        return np.asarray(self.scores)[codes]
+
+
+class Line(
+    msgspec.Struct, frozen=True, kw_only=True, tag="line", tag_field="kind", forbid_unknown_fields=True
+):
+    """A straight line, ``slope * (x - center)``, with a score per level outside the order.
+
+    Level 0 is the line itself (its score is 0); special values, values below the bound and missing values
+    follow as in `Bins`.
+    """
+
+    slope: float
+    center: float
+    levels: Bins
+    scores: tuple[float, ...]
+    weights: tuple[float, ...]
+    positives: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        _check_levels(self)
+        if not (math.isfinite(self.slope) and math.isfinite(self.center)) or self.levels.edges:
+            raise ModelFileError("Model: a line needs a finite slope and center, and no bin edges.")
+
+    def values(self, frame: Frame, name: str, *, refuse_unseen: bool = False) -> Floats:
+        """Return what the feature adds to the score of every row."""
+        x = frame.numbers(name)
+        codes = self.levels.code_numbers(x)
+        if refuse_unseen:
+            _refuse_unseen(self, codes, name)
+        return np.where(codes == 0, self.slope * (x - self.center), np.asarray(self.scores)[codes])
+
+
+Shape = Table | Line
+
+
+def _check_levels(shape: Table | Line) -> None:
+    n = len(shape.levels)
+    for field in ("scores", "weights", "positives"):
+        numbers = getattr(shape, field)
+        if len(numbers) != n:
+            raise ModelFileError(f"Model: a shape with {n} levels has {len(numbers)} {field}.")
+        if not all(map(math.isfinite, numbers)):
+            raise ModelFileError(f"Model: the {field} of a shape must be finite.")
+
+
+def _refuse_unseen(shape: Shape, codes: Codes, name: str) -> None:
+    """Raise if a row has a level that training never saw."""
+    bad = (np.asarray(shape.weights) == 0)[codes]
+    if bad.any():
+        row = int(bad.argmax())
+        label = shape.levels.labels[codes[row]]
+        raise DataError(
+            f"Data: feature {name!r}, row {row}: level {label!r} was not in the training data, and the schema "
+            "says unseen = 'error'. Correct the row, or set unseen = 'neutral'."
+        )

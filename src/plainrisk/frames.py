@@ -1,0 +1,321 @@
+"""Rows as columns of numbers and labels: the only place that knows pandas, polars and arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from plainrisk.errors import DataError, did_you_mean
+from plainrisk.schema import label_of
+
+__all__ = ["Frame", "Labels", "as_frame", "column_of", "frame_like"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """A column as small integers: ``labels[codes[i]]`` is the text of row i, -1 is missing."""
+
+    codes: npt.NDArray[np.intp]
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A table of named columns.
+
+    Attributes
+    ----------
+    names : the column names, in order
+    columns : narwhals series or numpy arrays of one length, by name
+    named : False if the rows came without column names (numpy), and the names are x0, x1, ...
+    """
+
+    names: tuple[str, ...]
+    columns: Mapping[str, Any]
+    n_rows: int
+    named: bool = True
+
+    def column(self, name: str) -> Any:
+        """Return one column as it is stored, or say which columns there are."""
+        try:
+            return self.columns[name]
+        except KeyError:
+            raise DataError(f"Data: there is no column {name!r}.{did_you_mean(name, self.names)}") from None
+
+    def is_numeric(self, name: str) -> bool:
+        """Whether a column holds numbers (booleans do not count)."""
+        column = self.column(name)
+        if isinstance(column, np.ndarray):
+            is_object = column.dtype == object
+            return column.dtype.kind in "iuf" or (is_object and _floats_or_none(column) is not None)
+        return bool(column.dtype.is_numeric())
+
+    def numbers(self, name: str) -> Floats:
+        """Return one column as float64 with NaN for missing; text and infinity raise and name the row."""
+        column = self.column(name)
+        values = _numbers(name, column)
+        # One pass: the sum is finite unless some value is not (or the sum overflows, which is looked into).
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = values.sum() if values.size else 0.0
+        if not np.isfinite(total):
+            infinite = np.isinf(values)
+            if infinite.any():
+                row = int(infinite.argmax())
+                raise DataError(
+                    f"Data: feature {name!r} holds infinity (row {row}). "
+                    "Make it missing, or a finite code that is declared as a special value."
+                )
+        return values
+
+    def labels(self, name: str) -> Labels:
+        """Return one column as codes of text labels."""
+        column = self.column(name)
+        if isinstance(column, np.ndarray):
+            return _labels_from_numpy(column)
+        return _labels_from_series(column)
+
+    def take(self, start: int, stop: int) -> Frame:
+        """Return the rows from `start` up to `stop`."""
+        columns = {name: column[start:stop] for name, column in self.columns.items()}
+        return Frame(self.names, columns, max(0, min(stop, self.n_rows) - start), self.named)
+
+    def renamed(self, names: Sequence[str]) -> Frame:
+        """Return the same columns under other names, by position."""
+        columns = {new: self.columns[old] for new, old in zip(names, self.names, strict=True)}
+        return Frame(tuple(names), columns, self.n_rows, named=True)
+
+
+def as_frame(X: Any) -> Frame:
+    """Read any table: a data frame narwhals knows, a 2-d array, a dict of columns, or a dict of one row.
+
+    >>> as_frame({"age": 31, "job": "clerk"}).n_rows
+    1
+    """
+    if isinstance(X, Frame):
+        return X
+    if isinstance(X, Mapping):
+        return _frame_from_mapping(X)
+    try:
+        native = nw.from_native(X, pass_through=True)
+        if isinstance(native, nw.DataFrame):
+            return _frame_from_dataframe(native)
+    except nw.exceptions.DuplicateError:
+        # narwhals refuses before the names can be had from it.
+        names = list(getattr(X, "column_names", None) or X.columns)
+        raise _repeated_name([str(name) for name in names]) from None
+    if isinstance(native, nw.LazyFrame):
+        raise DataError("Data: a lazy frame was given. Call .collect() on it first.")
+    return _frame_from_array(X)
+
+
+def column_of(values: Any) -> Labels:
+    """Read one sequence (the target, a group) as labels."""
+    column = _as_column(values)
+    return (
+        _labels_from_numpy(column.ravel()) if isinstance(column, np.ndarray) else _labels_from_series(column)
+    )
+
+
+def frame_like(columns: Mapping[str, Any], like: Any = None) -> Any:
+    """Return a data frame of the library `like` came from; pandas, else polars, where it came from none."""
+    native = nw.from_native(like, pass_through=True) if like is not None else None
+    if isinstance(native, nw.DataFrame):
+        return nw.from_dict(dict(columns), backend=native.implementation).to_native()
+    for library in ("pandas", "polars", "pyarrow"):
+        try:
+            return nw.from_dict(dict(columns), backend=library).to_native()
+        except ImportError:
+            continue
+    raise DataError("Data: no data frame library is installed: pip install pandas, or polars.")
+
+
+def _frame_from_dataframe(frame: nw.DataFrame[Any]) -> Frame:
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        raise _repeated_name(names)
+    columns = {name: _plain(frame[original]) for name, original in zip(names, frame.columns, strict=True)}
+    return Frame(tuple(names), columns, len(frame))
+
+
+def _repeated_name(names: Sequence[str]) -> DataError:
+    name = next(n for n in sorted(names) if names.count(n) > 1)
+    return DataError(f"Data: column {name!r} appears {names.count(name)} times. Rename one.")
+
+
+def _plain(series: nw.Series[Any]) -> Any:
+    """Put away two kinds of storage that the libraries cannot compute with."""
+    if series.dtype == nw.Object:
+        return series.to_numpy()
+    if series.implementation.is_pyarrow() and str(series.to_native().type) == "string_view":
+        # What polars exports; arrow has no kernels for it yet.
+        return nw.from_native(series.to_native().cast("large_string"), series_only=True)
+    return series
+
+
+def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
+    """Read categories that are numbers as numbers, so that 2.0 has the label "2" here too."""
+    native = series.to_native()
+    if series.implementation.is_pandas_like() and native.cat.categories.dtype.kind in "iuf":
+        return series.cast(nw.Float64)
+    if series.implementation.is_pyarrow():
+        return nw.from_native(native.cast(native.type.value_type), series_only=True)
+    return series
+
+
+def _frame_from_mapping(mapping: Mapping[Any, Any]) -> Frame:
+    columns = {str(k): _as_column(v) for k, v in mapping.items()}
+    if len(columns) < len(mapping):
+        raise _repeated_name([str(k) for k in mapping])
+    flat = [name for name, column in columns.items() if getattr(column, "ndim", 1) != 1]
+    if flat:
+        raise DataError(f"Data: column {flat[0]!r} must be one value or a flat list of values.")
+    lengths = {len(c) for c in columns.values()}
+    if len(lengths) > 1:
+        raise DataError(f"Data: the columns have different lengths: {sorted(lengths)}.")
+    return Frame(tuple(columns), columns, lengths.pop() if lengths else 0)
+
+
+def _as_column(value: Any) -> Any:
+    series = nw.from_native(value, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return _plain(series)
+    if isinstance(value, np.ndarray):
+        value = np.atleast_1d(value)
+    elif isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        value = [value]
+    elif not isinstance(value, Sequence):
+        value = list(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise DataError(
+            "Data: a column must be one value or a flat list of values, not lists in a list."
+        ) from None
+    # numpy would turn [1, "a"] and [None, "a"] into text; keep what was meant.
+    return np.asarray(value, dtype=object) if array.dtype.kind in "OUS" else array
+
+
+def _frame_from_array(X: Any) -> Frame:
+    # scikit-learn's own checks and messages: sparse, complex, 1-d, ragged and empty input.
+    from sklearn.utils import check_array
+
+    array = check_array(X, dtype=None, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=1)
+    if array.dtype == object:
+        _check_cells(array)
+    names = tuple(f"x{j}" for j in range(array.shape[1]))
+    columns = {name: array[:, j] for j, name in enumerate(names)}
+    return Frame(names, columns, array.shape[0], named=False)
+
+
+def _check_cells(array: npt.NDArray[Any]) -> None:
+    scalar = (str, bytes, int, float, bool, np.generic, type(None))
+    for j in range(array.shape[1]):
+        for i, value in enumerate(array[:, j]):
+            if not isinstance(value, scalar) and not _is_missing(value):
+                raise TypeError(
+                    f"Data: column x{j}, row {i}: argument must be a string or a real number, "
+                    f"not {type(value).__name__}."
+                )
+
+
+def _is_missing(value: Any) -> bool:
+    # pandas.NA refuses to be compared, so its type is asked first.
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+
+
+def _floats_or_none(column: npt.NDArray[Any]) -> Floats | None:
+    """Read an object column as numbers if every cell that is not missing is one."""
+    out = np.empty(len(column))
+    for i, value in enumerate(column):
+        if _is_missing(value):
+            out[i] = np.nan
+        elif isinstance(value, int | float | np.number) and not isinstance(value, bool):
+            out[i] = value
+        else:
+            return None
+    return out
+
+
+def _numbers(name: str, column: Any) -> Floats:
+    if isinstance(column, np.ndarray):
+        if column.dtype.kind in "iufb":
+            return np.ascontiguousarray(column, dtype=np.float64)
+        values = _floats_or_none(column) if column.dtype == object else None
+        if values is not None:
+            return values
+        raise _not_a_number(name, _labels_from_numpy(column))
+    if column.dtype == nw.Categorical:
+        column = _decoded(column)
+    if column.dtype.is_numeric() or column.dtype == nw.Boolean:
+        if column.null_count():
+            column = column.cast(nw.Float64).fill_null(float("nan"))
+        return np.ascontiguousarray(column.to_numpy(), dtype=np.float64)
+    if column.null_count() == len(column):
+        return np.full(len(column), np.nan)
+    raise _not_a_number(name, _labels_from_series(column))
+
+
+def _not_a_number(name: str, labels: Labels) -> DataError:
+    for row, code in enumerate(labels.codes):
+        if code >= 0 and not _parses(labels.labels[code]):
+            return DataError(
+                f"Data: feature {name!r} is continuous but holds text: {labels.labels[code]!r} in row {row}. "
+                "Make it missing, or set kind = 'categorical'."
+            )
+    return DataError(f"Data: feature {name!r} holds numbers as text. Convert the column to numbers first.")
+
+
+def _parses(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _labels_from_series(series: nw.Series[Any]) -> Labels:
+    if series.dtype == nw.Categorical:
+        series = _decoded(series)
+    dtype = series.dtype
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        if series.null_count():
+            values = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
+            labels = _labels_from_numpy(np.asarray(values, dtype=np.float64))
+            return _as_booleans(labels) if dtype == nw.Boolean else labels
+        return _labels_from_numpy(np.asarray(series.to_numpy()))
+    # Hash the text once, in the frame's own library, and let numpy see only the distinct values.
+    text = series if dtype == nw.String else series.cast(nw.String)
+    distinct = text.drop_nulls().unique().to_list()
+    order = {label: code for code, label in enumerate(sorted(map(str, distinct)))}
+    if not order:
+        return Labels(np.full(len(series), -1, dtype=np.intp), ())
+    missing = text.is_null().to_numpy().astype(bool)
+    filled = text.fill_null(next(iter(order))) if missing.any() else text
+    codes = filled.replace_strict(order, return_dtype=nw.Int64).to_numpy().astype(np.intp)
+    return Labels(np.where(missing, -1, codes).astype(np.intp), tuple(order))
+
+
+def _as_booleans(text: Labels) -> Labels:
+    return Labels(text.codes, tuple({"0": "False", "1": "True"}[t] for t in text.labels))
+
+
+def _labels_from_numpy(array: npt.NDArray[Any]) -> Labels:
+    if array.dtype.kind in "iub":
+        values, codes = np.unique(array, return_inverse=True)
+        return Labels(codes.astype(np.intp), tuple(label_of(v) for v in values))
+    if array.dtype.kind == "f":
+        values, codes = np.unique(array, return_inverse=True)  # one NaN, sorted last
+        n_real = int((~np.isnan(values)).sum())
+        codes = np.where(codes >= n_real, -1, codes).astype(np.intp)
+        return Labels(codes, tuple(label_of(float(v)) for v in values[:n_real]))
+    text = [None if _is_missing(v) else label_of(v) for v in array]
+    order = {label: code for code, label in enumerate(sorted({t for t in text if t is not None}))}
+    codes = np.fromiter((-1 if t is None else order[t] for t in text), dtype=np.intp, count=len(text))
+    return Labels(codes, tuple(order))

@@ -1,0 +1,50 @@
+"""The usual metrics in one call."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from plainrisk.metrics._weights import check_bins, check_scored
+from plainrisk.metrics.calibration import equal_width
+from plainrisk.metrics.losses import brier_of, log_loss_of
+from plainrisk.metrics.ranking import auc_and_ks
+
+__all__ = ["summary"]
+
+
+def summary(
+    y_true: npt.ArrayLike, y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None, bins: int = 15
+) -> dict[str, float]:
+    """Return auc, ece, mce, brier, log_loss, certainty and ks.
+
+    The input is checked once. The log loss is not clipped, so one prediction that is certain and wrong makes
+    it infinite. When all outcomes are equal, auc and ks are not a number instead of an error, so that a month
+    without bad loans still has a summary.
+
+    Examples
+    --------
+    >>> for name, value in summary([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).items():
+    ...     print(name, round(value, 4))
+    auc 0.75
+    ece 0.3375
+    mce 0.65
+    brier 0.1581
+    log_loss 0.4723
+    certainty 0.0
+    ks 0.5
+    """
+    bins = check_bins(bins)
+    scored = check_scored(y_true, y_prob, sample_weight)
+    auc, ks = auc_and_ks(scored)
+    table = equal_width(scored, bins)
+    certain = np.isin(scored.risk, (0.0, 1.0))
+    return {
+        "auc": auc,
+        "ece": table.expected_error,
+        "mce": table.maximum_error,
+        "brier": brier_of(scored),
+        "log_loss": log_loss_of(scored),
+        "certainty": scored.mean(certain),
+        "ks": ks,
+    }

@@ -1,0 +1,127 @@
+"""A model is a risk form with methods: what `pr.load` returns, and what every fitted estimator can do."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from plainrisk.errors import PlainriskError
+from plainrisk.form import Alone, FitRecord, Layer, Logistic, RiskForm, read_model, write_model
+
+if TYPE_CHECKING:
+    from plainrisk.explain import Certificate, Explanation
+
+__all__ = ["FormMethods", "RiskModel", "load"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class FormMethods:
+    """What any owner of a risk form can do with it; needs `form_`, `fit_record_` and `classes_`."""
+
+    form_: RiskForm
+    fit_record_: FitRecord | None
+    classes_: npt.NDArray[Any]
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probabilities of the two outcomes, the positive one last: (rows, 2)."""
+        self._require_form()
+        risk = self.form_.risk(X)
+        return np.column_stack([1.0 - risk, risk])
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the likelier outcome of every row."""
+        self._require_form()
+        return np.asarray(self.classes_[(self.form_.risk(X) > 0.5).astype(np.intp)])
+
+    def explain(self, X: Any) -> Explanation:
+        """Return what every subscale and feature contributes to each row's risk."""
+        from plainrisk.explain import explain
+
+        self._require_form()
+        return explain(self.form_, X)
+
+    def certify(self) -> Certificate:
+        """Check from the form alone that the model keeps its promises."""
+        from plainrisk.explain import certify
+
+        self._require_form()
+        return certify(self.form_)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a JSON file; `plainrisk.load` reads it back."""
+        self._require_form()
+        write_model(path, self.form_, self.fit_record_)
+
+    def at_base_rate(self, base_rate: float | None = None) -> RiskModel:
+        """Return the model corrected for training at another base rate than it is used at.
+
+        With a logistic last link, training with class weights shifts the log odds by a constant; this takes
+        the shift back.
+
+        Parameters
+        ----------
+        base_rate : float, optional
+            The true share of the positive outcome; default: that of the training rows before class weights.
+        """
+        self._require_form()
+        record = self.fit_record_
+        if record is None:
+            raise PlainriskError("The model does not say at which base rate it was trained.")
+        trained = record.positive_weight / record.weight
+        wanted = record.base_rate if base_rate is None else base_rate
+        if not 0 < wanted < 1:
+            raise PlainriskError(f"base_rate must lie between 0 and 1, not {wanted}.")
+        shift = math.log(wanted / (1 - wanted)) - math.log(trained / (1 - trained))
+        new_record = msgspec.structs.replace(record, positive_weight=wanted * record.weight)
+        return RiskModel(_shifted(self.form_, shift), new_record)
+
+    def _require_form(self) -> None:
+        if not hasattr(self, "form_"):
+            from sklearn.utils.validation import check_is_fitted
+
+            check_is_fitted(self, "form_")
+
+
+class RiskModel(FormMethods):
+    """A model read from a file, or derived from another: ready to score, explain and certify."""
+
+    def __init__(self, form: RiskForm, fit_record: FitRecord | None = None) -> None:
+        self.form_ = form
+        self.fit_record_ = fit_record
+        self.classes_ = np.array(form.classes)
+
+    def __repr__(self) -> str:
+        parts = ", ".join(part.name for part in self.form_.parts)
+        return f"RiskModel({len(self.form_.schema.features)} features, parts: {parts})"
+
+
+def load(path: str | Path) -> RiskModel:
+    """Read a model file written by `save`.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, was changed, is too new or is no plainrisk model.
+    """
+    content = read_model(path)
+    return RiskModel(content.form, content.fit)
+
+
+def _shifted(form: RiskForm, shift: float) -> RiskForm:
+    if not isinstance(form.last_link, Logistic):
+        raise PlainriskError(
+            "The prior correction needs a logistic last link: a line has no constant shift that corrects it. "
+            "Train without class weights instead."
+        )
+    replace = msgspec.structs.replace
+    if isinstance(form.pool, Alone):
+        part = form.parts[0]
+        return replace(form, parts=(replace(part, intercept=part.intercept + shift),))
+    assert isinstance(form.pool, Layer)
+    return replace(form, pool=replace(form.pool, intercept=form.pool.intercept + shift))

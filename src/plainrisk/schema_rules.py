@@ -1,0 +1,125 @@
+"""What a schema may not say: the rules that need no data, in words."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from plainrisk.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from plainrisk.schema import Feature, Schema
+
+__all__ = ["feature_problems", "label_of", "listing", "quoted", "schema_problems"]
+
+
+def label_of(value: object) -> str:
+    """Return the text that stands for a category or a class, the same whatever type it was stored as.
+
+    >>> label_of(2), label_of(2.0), label_of("2"), label_of(2.5), label_of(True)
+    ('2', '2', '2', '2.5', 'True')
+    """
+    if isinstance(value, str):
+        return str(value)  # numpy's own text type too
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e16:
+        return str(int(value))
+    item = getattr(value, "item", None)
+    return label_of(item()) if item is not None else str(value)
+
+
+def listing(who: str, problems: Sequence[str], noun: str = "problems") -> str:
+    """Say one problem in one line, several as a list."""
+    if len(problems) == 1:
+        return f"{who}: {problems[0]}"
+    return f"{who}: {len(problems)} {noun}\n" + "\n".join(f"  - {p}" for p in problems)
+
+
+def quoted(names: Sequence[str], most: int = 12) -> str:
+    """Return names in quotes, the first few if there are many.
+
+    >>> quoted(["age", "job", "zip"], most=2)
+    "'age', 'job' and 1 more"
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(repr, names[:most])) + more
+
+
+def schema_problems(schema: Schema) -> Iterator[str]:
+    """Say what a schema contradicts in itself, before any data are seen."""
+    # The types are promises that nobody has checked yet.
+    target: object = schema.target
+    positive: object = schema.positive
+    if not isinstance(target, str | None):
+        yield f"target must be the name of a column, not {target!r}."
+    if not isinstance(positive, str | int | float | None):
+        yield f"positive must be one label of the target, not {positive!r}."
+    if isinstance(positive, float) and not math.isfinite(positive):
+        yield f"positive must be text or a finite number, not {positive}."
+    if schema.target is not None and schema.target in schema.features:
+        yield f"{schema.target!r} is both the target and a feature. Remove it from the features."
+    for name, feature in schema.features.items():
+        for problem in feature.problems():
+            yield f"feature {name!r}: {problem}"
+    for subscale, members in schema.subscales.items():
+        if not members:
+            yield f"subscale {subscale!r} is empty. Remove it, or list its features."
+        for name in [m for m, times in Counter(members).items() if times > 1]:
+            yield f"subscale {subscale!r} lists feature {name!r} twice."
+        for name in members:
+            if name not in schema.features:
+                hint = did_you_mean(name, schema.features)
+                yield f"feature {name!r} in subscale {subscale!r} is not among the features.{hint}"
+
+
+def feature_problems(feature: Feature) -> list[str]:
+    """Say what a feature contradicts in itself."""
+    return _categorical_problems(feature) if feature.kind == "categorical" else _continuous_problems(feature)
+
+
+def _continuous_problems(feature: Feature) -> list[str]:
+    found = []
+    words = [v for v in feature.special_values if isinstance(v, str)]
+    numbers = [v for v in feature.special_values if not isinstance(v, str)]
+    if words:
+        found.append(f"special values of a continuous feature are numbers, not {words[0]!r}.")
+    if not all(map(math.isfinite, numbers)):
+        found.append("special values must be finite; missing values have their own level already.")
+    if len(set(numbers)) < len(numbers):
+        found.append(f"special values repeat: {list(numbers)}.")
+    if feature.lower_bound is not None and not math.isfinite(feature.lower_bound):
+        found.append(f"lower_bound must be finite, not {feature.lower_bound}. Leave it out for no bound.")
+    if feature.categories is not None:
+        found.append("categories are for categorical features. Set kind = 'categorical', or remove them.")
+    if feature.max_bins is not None and feature.max_bins < 2:
+        found.append(f"max_bins must be at least 2, not {feature.max_bins}.")
+    if feature.edges is not None:
+        if feature.max_bins is not None:
+            found.append("has both edges and max_bins. Keep one.")
+        if not all(map(math.isfinite, feature.edges)) or list(feature.edges) != sorted(set(feature.edges)):
+            found.append(f"edges must be finite and strictly increasing, not {list(feature.edges)}.")
+    return found
+
+
+def _categorical_problems(feature: Feature) -> list[str]:
+    found = [
+        f"{name} is for continuous features. Set kind = 'continuous', or remove it."
+        for name in ("lower_bound", "max_bins", "edges")
+        if getattr(feature, name) is not None
+    ]
+    special = [label_of(s) for s in feature.special_values]
+    if len(set(special)) < len(special):
+        found.append(f"special values repeat: {special}.")
+    odd = [c for c in feature.categories or () if isinstance(c, float) and not math.isfinite(c)]
+    if odd:
+        found.append(f"categories must be text or finite numbers, not {odd[0]}.")
+    labels = feature.category_labels
+    if labels is not None:
+        twice = sorted(c for c, times in Counter(labels).items() if times > 1)
+        if twice:
+            found.append(f"category {twice[0]!r} is listed twice.")
+        both = [s for s in special if s in labels]
+        if both:
+            found.append(f"{both[0]!r} is both a category and a special value. Keep one.")
+    return found

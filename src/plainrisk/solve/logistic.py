@@ -1,0 +1,132 @@
+"""The mean logistic loss, its gradient and its Hessian, as sums over blocks of rows.
+
+With score s_i, total weight w_i and positive weight t_i of row i, and W the sum of all w_i:
+
+    loss     = 1/W sum_i  w_i log(1 + exp(s_i)) - t_i s_i
+    gradient = 1/W sum_i (w_i p_i - t_i) x_i                p_i = 1 / (1 + exp(-s_i))
+    Hessian  = 1/W sum_i  w_i p_i (1 - p_i) x_i x_i'
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from plainrisk.solve.blocks import Block, Layout, split_rows
+
+__all__ = ["LogisticLoss"]
+
+Floats = npt.NDArray[np.float64]
+
+# Row-pair visits a Hessian may cost before it is taken from a sample of the rows.
+_HESSIAN_BUDGET = 2.5e7
+# In the sample, a level with fewer rows than this keeps them all: losing a rare level loses its curvature.
+_RARE = 100
+
+
+@dataclass(frozen=True)
+class LogisticLoss:
+    """Mean logistic loss of a layout over blocks of rows; parameters are (intercept, coefficients)."""
+
+    layout: Layout
+    blocks: Sequence[Block]
+    total: float = field(init=False)
+    total_positive: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        total = math.fsum(len(b) if b.weight is None else float(b.weight.sum()) for b in self.blocks)
+        positive = math.fsum(float(b.positive.sum(dtype=np.float64)) for b in self.blocks)
+        object.__setattr__(self, "total", total)
+        object.__setattr__(self, "total_positive", positive)
+
+    @property
+    def start(self) -> Floats:
+        """The best constant model: the log odds of the base rate, no coefficients."""
+        rate = self.total_positive / self.total
+        point = np.zeros(1 + self.layout.n_coefficients)
+        point[0] = math.log(rate / (1.0 - rate))
+        return point
+
+    def value_and_gradient(self, point: Floats) -> tuple[float, Floats]:
+        """Return the mean loss and its gradient."""
+        loss = 0.0
+        gradient = np.zeros(len(point))
+        for block in self.blocks:
+            for piece in split_rows(block):
+                part, residual = _loss_and_residual(self.layout.scores(point[0], point[1:], piece), piece)
+                loss += part
+                gradient[0] += residual.sum()
+                gradient[1:] += self.layout.column_sums(residual, piece)
+        return loss / self.total, gradient / self.total
+
+    def hessian(self, point: Floats) -> Floats:
+        """Return the Hessian, or an estimate of it from a sample where the exact one would cost much."""
+        H = np.zeros((len(point), len(point)))
+        for block, inverse_chance in self._hessian_rows:
+            p = _probability(self.layout.scores(point[0], point[1:], block))
+            curvature = p * (1.0 - p)
+            if block.weight is not None:
+                curvature *= block.weight
+            if inverse_chance is not None:
+                curvature *= inverse_chance
+            H[0, 0] += curvature.sum()
+            H[0, 1:] += self.layout.column_sums(curvature, block)
+            H[1:, 1:] += self.layout.gram(curvature, block)
+        H[1:, 0] = H[0, 1:]
+        return H / self.total
+
+    @cached_property
+    def _hessian_rows(self) -> list[tuple[Block, Floats | None]]:
+        n_packs = len(self.layout.maps)
+        n_rows = sum(map(len, self.blocks))
+        wanted = _HESSIAN_BUDGET / max(1, n_packs * (n_packs + 1) // 2)
+        if n_rows <= wanted:
+            return [(block, None) for block in self.blocks]
+        rng = np.random.default_rng(0)  # the sample shapes the path to the optimum, not the optimum
+        floors = self._chances_by_level(wanted / n_rows)
+        return [_sample(block, floors, rng) for block in self.blocks]
+
+    def _chances_by_level(self, share: float) -> list[Floats]:
+        """The chance a row must at least have to be in the sample, by the level it has in each pack."""
+        sizes = [len(m) for m in self.layout.maps]
+        counts = [np.zeros(size) for size in sizes]
+        for block in self.blocks:
+            for count, pack, size in zip(counts, block.packs, sizes, strict=True):
+                count += np.bincount(pack, minlength=size)
+        # What is rare is a column (a level of one feature), not a pack code (a combination of levels).
+        chances = []
+        for count, matrix in zip(counts, self.layout.maps, strict=True):
+            used = matrix != 0
+            rows = np.minimum(count @ used, count.sum() - count @ used)
+            rare = np.where(used, _RARE / np.maximum(rows, 1.0), 0.0).max(axis=1, initial=0.0)
+            chances.append(np.clip(rare, share, 1.0))
+        return chances
+
+
+def _sample(block: Block, floors: list[Floats], rng: np.random.Generator) -> tuple[Block, Floats | None]:
+    chance = np.zeros(len(block))
+    for floor, pack in zip(floors, block.packs, strict=True):
+        np.maximum(chance, floor[pack], out=chance)
+    rows = np.flatnonzero(rng.random(len(block)) < chance)
+    return block.take(rows), 1.0 / chance[rows]
+
+
+def _probability(score: Floats) -> Floats:
+    small = np.exp(-np.abs(score))
+    return np.where(score >= 0, 1.0, small) / (1.0 + small)
+
+
+def _loss_and_residual(score: Floats, block: Block) -> tuple[float, Floats]:
+    """Return the summed loss and the residuals ``w p - t`` of one block."""
+    small = np.exp(-np.abs(score))
+    softplus = np.maximum(score, 0.0) + np.log1p(small)
+    p = np.where(score >= 0, 1.0, small) / (1.0 + small)
+    positive = block.positive.astype(np.float64)
+    if block.weight is None:
+        return float(softplus.sum() - positive @ score), p - positive
+    return float(block.weight @ softplus - positive @ score), block.weight * p - positive

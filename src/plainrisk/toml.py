@@ -1,0 +1,58 @@
+"""Write a schema as TOML that a person likes to edit.
+
+The standard library reads TOML but does not write it. A schema needs five kinds of lines only, so they are
+written here rather than through one more dependency.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+__all__ = ["schema_to_toml"]
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def schema_to_toml(schema: Mapping[str, Any]) -> str:
+    """Return the TOML text of a schema given as plain data."""
+    return "\n".join(_lines(schema)) + "\n"
+
+
+def _lines(schema: Mapping[str, Any]) -> Iterator[str]:
+    for key in ("target", "positive"):
+        if schema.get(key) is not None:
+            yield f"{key} = {_value(schema[key])}"
+    for name, feature in schema.get("features", {}).items():
+        yield ""
+        yield f"[features.{_key(name)}]"
+        for key, value in feature.items():
+            yield f"{key} = {_value(value)}"
+    if schema.get("subscales"):
+        yield ""
+        yield "[subscales]"
+        for name, members in schema["subscales"].items():
+            yield f"{_key(name)} = {_value(members)}"
+
+
+def _key(name: str) -> str:
+    return name if _BARE_KEY.fullmatch(name) else _text(name)
+
+
+def _text(text: str) -> str:
+    # A JSON string is a TOML basic string, but for DEL, which TOML wants escaped.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_value(v) for v in value) + "]"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return repr(value)
