@@ -100,7 +100,7 @@ def as_frame(X: Any) -> Frame:
     """
     if isinstance(X, Frame):
         return X
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not hasattr(X, "toarray"):  # a sparse matrix may be a mapping too
         return _frame_from_mapping(X)
     try:
         native = nw.from_native(X, pass_through=True)
@@ -140,7 +140,8 @@ def _frame_from_dataframe(frame: nw.DataFrame[Any]) -> Frame:
     names = [str(name) for name in frame.columns]
     if len(set(names)) < len(names):
         raise _repeated_name(names)
-    columns = {name: _plain(frame[original]) for name, original in zip(names, frame.columns, strict=True)}
+    # By position: the names of a pandas frame may be numbers, which would pick rows.
+    columns = {name: _plain(column) for name, column in zip(names, frame.iter_columns(), strict=True)}
     return Frame(tuple(names), columns, len(frame))
 
 
@@ -315,6 +316,9 @@ def _labels_from_numpy(array: npt.NDArray[Any]) -> Labels:
         n_real = int((~np.isnan(values)).sum())
         codes = np.where(codes >= n_real, -1, codes).astype(np.intp)
         return Labels(codes, tuple(label_of(float(v)) for v in values[:n_real]))
+    numbers = _floats_or_none(array) if array.dtype == object else None
+    if numbers is not None:
+        return _labels_from_numpy(numbers)  # in the order of numbers, as elsewhere
     text = [None if _is_missing(v) else label_of(v) for v in array]
     order = {label: code for code, label in enumerate(sorted({t for t in text if t is not None}))}
     codes = np.fromiter((-1 if t is None else order[t] for t in text), dtype=np.intp, count=len(text))

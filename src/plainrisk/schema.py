@@ -106,7 +106,8 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def __post_init__(self) -> None:
         force = msgspec.structs.force_setattr
         _require_tables(self.features, self.subscales)
-        force(self, "positive", self.positive.tolist() if hasattr(self.positive, "tolist") else self.positive)
+        positive: Any = self.positive
+        force(self, "positive", positive.tolist() if hasattr(positive, "tolist") else positive)
         force(self, "features", {k: _as_feature(f"feature {k!r}", v) for k, v in self.features.items()})
         force(self, "subscales", {k: tuple(v) for k, v in self.subscales.items()})
         problems = list(schema_problems(self))

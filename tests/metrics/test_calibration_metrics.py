@@ -108,8 +108,8 @@ def test_one_half_for_everybody_errs_by_the_distance_to_the_base_rate():
 
 def test_adaptive_bins_hold_equally_many_rows():
     rng = np.random.default_rng(3)
-    p = rng.permutation(np.linspace(0.001, 0.2, 60))
-    y = rng.random(60) < 0.3
+    p = rng.permutation(np.linspace(0.001, 0.9, 60))
+    y = rng.random(60) < 0.4  # gaps of both signs: with one sign any bins give the same sum
     order = np.argsort(p)
     blocks = [order[start : start + 12] for start in range(0, 60, 12)]
     expected = np.mean([abs(y[block].mean() - p[block].mean()) for block in blocks])
@@ -130,8 +130,15 @@ def test_adaptive_bins_keep_ties_together(rows, bins):
 
 def test_adaptive_error_with_ties_by_hand():
     # Weights below plus half its own: 1.5, 3.5, 4.5 of 5, so bins 0, 1, 1 of two.
-    y, p = [1, 0, 0, 1, 1], [0.2, 0.2, 0.2, 0.6, 0.8]
-    expected = 3 / 5 * abs(1 / 3 - 0.2) + 2 / 5 * abs(1 - 0.7)
+    y, p = [1, 0, 0, 0, 1], [0.2, 0.2, 0.2, 0.6, 0.8]
+    expected = 3 / 5 * (1 / 3 - 0.2) + 2 / 5 * (0.7 - 1 / 2)
+    assert adaptive_calibration_error(y, p, bins=2) == pytest.approx(expected, abs=1e-15)
+
+
+def test_a_large_tie_goes_where_its_middle_lies():
+    # Weight below plus half its own: 0.5, 5, 9.5 of 10, so the tie of eight is in the upper of two bins.
+    y, p = [1, 1, 1, 0, 0, 0, 0, 0, 0, 1], [0.1] + [0.5] * 8 + [0.9]
+    expected = ((1 - 0.1) + (8 * 0.5 + 0.9 - 3)) / 10
     assert adaptive_calibration_error(y, p, bins=2) == pytest.approx(expected, abs=1e-15)
 
 

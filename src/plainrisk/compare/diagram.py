@@ -36,9 +36,7 @@ class Diagram(Tabular):
     @property
     def svg(self) -> str:
         """The diagram as an SVG document."""
-        ranks, names = self.friedman.ranks, self.friedman.classifiers
-        order = np.argsort(ranks, kind="stable")
-        listed = ", ".join(f"{names[j]} {ranks[j]:.2f}" for j in order)
+        listed = ", ".join(f"{label.name} {label.value}" for label in self.layout.labels)
         return to_svg(self.layout, f"Critical difference diagram. Average ranks: {listed}.")
 
     @property

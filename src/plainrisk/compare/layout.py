@@ -148,11 +148,11 @@ def text_width(text: str, size: float = FONT) -> float:
 def _advance(character: str) -> float:
     if unicodedata.combining(character):
         return 0.0
-    if unicodedata.east_asian_width(character) in "WF":
-        return 1.0
+    if not character.isascii():
+        return 1.15
     if character in "ijl'|,. :;I!":
         return 0.41
-    if character in "mMwWQO@%&+<>=~#^→":
+    if character in "mMwWQO@%&+<>=~#^":
         return 1.02
     return 0.70 if character.islower() or character.isdigit() or character in "-_()[]{}/\\" else 0.79
 

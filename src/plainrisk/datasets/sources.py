@@ -9,6 +9,7 @@ import urllib.request
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 
 from plainrisk.datasets.registry import HERE, Info
@@ -53,18 +54,15 @@ def absent_message(entry: Info) -> str:
     """Say which file to get where, and where to put it."""
     named = os.environ.get("PLAINRISK_DATA")
     home = f"PLAINRISK_DATA ({named})" if named else "the environment variable PLAINRISK_DATA"
-    how = (
-        f"{entry.get}"
-        if entry.url is None
-        else f"Load it with download=True, or get {entry.files[0]} at {entry.source}"
+    by_hand = entry.get or f"Load it with download=True, or get {entry.files[0]} at {entry.source}"
+    unread = "".join(
+        f" {path} is there, but is not read: save its sheet as {entry.files[0]}."
+        for path in _candidates(entry.not_read)
     )
-    lines = [
-        f"Datasets: {entry.name} is not on this machine. {how}, and put it into the folder named by {home} "
-        f"or into {cache_folder()}. Licence: {entry.licence}."
-    ]
-    for path in _candidates(entry.not_read):
-        lines.append(f"{path} is there, but plainrisk does not read {path.suffix} files: save it as CSV.")
-    return " ".join(lines)
+    return (
+        f"Datasets: {entry.name} is not on this machine. {by_hand}, and put it into the folder named by "
+        f"{home} or into {cache_folder()}. Licence: {entry.licence}.{unread}"
+    )
 
 
 def download(entry: Info, progress: Progress | None = None) -> Path:
@@ -80,7 +78,7 @@ def download(entry: Info, progress: Progress | None = None) -> Path:
             _fetch(entry.url, fetched, progress)
             with replacing(kept) as path:
                 _unpack(entry.member, fetched, path, archived=entry.url.endswith(".zip"))
-    except (OSError, zipfile.BadZipFile) as problem:
+    except (OSError, HTTPException, zipfile.BadZipFile) as problem:
         raise DataError(f"Datasets: {entry.name} could not be fetched from {entry.url}: {problem}.") from None
     return kept
 
@@ -106,6 +104,8 @@ def _fetch(url: str, path: Path, progress: Progress | None) -> None:
             out.write(piece)
             if progress is not None:
                 progress(done, total)
+    if total is not None and done < total:
+        raise OSError(f"the connection ended after {done:,} of {total:,} bytes")
 
 
 def _unpack(member: str, fetched: Path, path: Path, *, archived: bool) -> None:

@@ -19,7 +19,7 @@ Plan = dict[str, Template]
 
 _BLOCK = 2**15  # rows at a time: they stay in the processor's cache
 _PILOT = 50_000  # rows that set intercept and strength
-_SPREAD = 0.95  # the standard deviation of the log-odds that many features are scaled down to
+_SPREAD = 1.1  # the standard deviation of the log-odds that many features are scaled down to
 
 
 def make_credit(
@@ -34,9 +34,9 @@ def make_credit(
 
     .. math:: P(y = 1 | x) = 1 / (1 + \\exp(-b - s \\sum_u f_u(x_u)))
 
-    with effects f_u that obey the schema's directions, a strength s of at most 1 that keeps the outcome about as
-    hard to tell however many features there are, and an intercept b that gives the base rate. A hidden strain
-    makes the features of a row depend on each other.
+    with effects f_u that obey the schema's directions, a strength s of at most 1 that keeps the outcome about
+    as hard to tell however many features there are, and an intercept b that gives the base rate. A hidden
+    strain makes the features of a row depend on each other.
 
     Parameters
     ----------
@@ -97,9 +97,8 @@ def true_score(columns: Mapping[str, Values]) -> Floats:
 
     Categories are given by their place in the schema's list, missing ones as -1.
     """
-    return np.sum(
-        [_effect(template, columns[name]) for name, template in _plan(len(columns)).items()], axis=0
-    )
+    effects = [_effect(template, columns[name]) for name, template in _plan(len(columns)).items()]
+    return np.asarray(np.sum(effects, axis=0), dtype=np.float64)
 
 
 def _check_arguments(n: int, seed: int, n_features: int, base_rate: float) -> None:

@@ -79,10 +79,10 @@ def read_raw(path: Path) -> RawTable:
 @contextmanager
 def open_text(path: Path) -> Iterator[TextIO]:
     """Open a text file, compressed or not; anything wrong while reading becomes one DataError."""
+    opener: Any = gzip.open if path.suffix == ".gz" else open
     try:
-        opened = gzip.open(path, "rt", encoding="utf-8-sig", newline="") if path.suffix == ".gz" else None
-        with opened or path.open(encoding="utf-8-sig", newline="") as stream:
-            yield stream  # type: ignore[misc]
+        with opener(path, "rt", encoding="utf-8-sig", newline="") as stream:
+            yield stream
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as problem:
         raise DataError(f"Datasets: {path} is damaged or cannot be read: {problem}.") from None
 
@@ -126,13 +126,13 @@ def _select(path: Path, raw: RawTable, entry: Info, schema: Schema) -> list[tupl
                 f"Datasets: {path} has {len(raw.columns)} columns; {entry.name} has {len(wanted)}."
             )
         return raw.columns
+    names = raw.names or ()
     # A sheet saved as CSV may carry its real header in the second line.
-    headers = ((raw.names or (), 0), (tuple(column[0] for column in raw.columns), 1))
-    for header, skip in headers:
+    for skip, header in ((1, tuple(column[0] for column in raw.columns)), (0, names)):
         for candidate in (wanted, *entry.aliases):
             if set(candidate) <= set(header):
                 return [raw.columns[header.index(name)][skip:] for name in candidate]
-    absent = [name for name in wanted if name not in headers[0][0]]
+    absent = [name for name in wanted if name not in names]
     raise DataError(f"Datasets: {path} is not {entry.name}: it has no column {absent[0]!r}.")
 
 
@@ -141,13 +141,18 @@ def _select(path: Path, raw: RawTable, entry: Info, schema: Schema) -> list[tupl
 
 def numbers(texts: Sequence[str], where: str, prefix: str = "") -> Column:
     """Return numbers, NaN for missing; int64 where all are whole and none is missing."""
-    values = np.empty(len(texts))
-    for i, text in enumerate(texts):
-        text = text.strip()
-        try:
-            values[i] = np.nan if text in _MISSING else float(text.removeprefix(prefix))
-        except ValueError:
-            raise DataError(f"Datasets: {where}, row {i}: {text!r} is not a number.") from None
+    bare = [text.strip().removeprefix(prefix) for text in texts] if prefix else texts
+    try:
+        return tidy(np.array([float(t) for t in bare]))
+    except ValueError:
+        pass  # some are missing, or not numbers
+    values = np.full(len(texts), np.nan)
+    for i, text in enumerate(bare):
+        if (stripped := text.strip()) not in _MISSING:
+            try:
+                values[i] = float(stripped)
+            except ValueError:
+                raise DataError(f"Datasets: {where}, row {i}: {texts[i]!r} is not a number.") from None
     return tidy(values)
 
 
@@ -157,8 +162,8 @@ def words(texts: Sequence[str]) -> Column:
     present = {t for t in stripped if t is not None}
     if present and not any(map(_LEADING_ZERO.match, present)):
         try:
-            known = {None: np.nan, **{t: float(t) for t in present}}
-            return tidy(np.fromiter((known[t] for t in stripped), float, len(stripped)))
+            known: dict[str | None, float] = {t: float(t) for t in present}
+            return tidy(np.fromiter((known.get(t, np.nan) for t in stripped), float, len(stripped)))
         except ValueError:
             pass
     return np.array(stripped, dtype=object)

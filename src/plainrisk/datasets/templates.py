@@ -39,7 +39,8 @@ class Template:
 
     Attributes
     ----------
-    draw : random generator, hidden financial strain of each row -> values; a category is its place in ``feature.categories``
+    draw : random generator, hidden financial strain of each row -> values
+        A category is its place in ``feature.categories``.
     effect : values -> log-odds
     dtype : the type that holds the values and codes
     codes : values that are not measurements; the missing category is -1

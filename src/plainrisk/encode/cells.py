@@ -51,7 +51,7 @@ def collapse(
         return None
     key = _grid_key(codes, sizes)
     total = np.bincount(key, weight, minlength=int(grid)).astype(np.float64)
-    hits = np.bincount(key, positive.astype(np.float64), minlength=int(grid))
+    hits = np.bincount(key, positive.astype(np.float64), minlength=int(grid)).astype(np.float64)
     used = np.flatnonzero(total > 0)
     return Cells(_codes_of(used, sizes), total[used], hits[used])
 

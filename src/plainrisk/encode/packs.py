@@ -43,7 +43,9 @@ def pack_codes(codes: Sequence[Codes], seen: Sequence[npt.NDArray[np.bool_]], li
     codes : per feature, (n,)
     seen : per feature, (levels,): which levels occur; the others take no room
     """
-    packs, group, size = [], [], 1
+    packs: list[Pack] = []
+    group: list[int] = []
+    size = 1
     for j, levels in enumerate(seen):
         n_seen = max(1, int(levels.sum()))
         if group and size * n_seen > limit:
@@ -62,7 +64,7 @@ def _pack(group: list[int], codes: Sequence[Codes], seen: Sequence[npt.NDArray[n
     stride = size
     for j, observed in zip(group, levels, strict=True):
         stride //= len(observed)
-        place = np.zeros(len(seen[j]), dtype)
+        place: Codes = np.zeros(len(seen[j]), dtype)
         place[observed] = np.arange(len(observed)) * stride
         packed += place[codes[j]]
     members = np.stack(np.meshgrid(*levels, indexing="ij"), axis=-1).reshape(size, len(group))

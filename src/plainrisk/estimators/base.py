@@ -41,7 +41,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         training = read_training(X, y, self.schema, sample_weight, class_weight)
         self.classes_ = training.classes
         self.n_features_in_ = len(training.frame.names)
-        if training.frame.named and _has_names(X):
+        if _has_names(X):
             self.feature_names_in_ = np.array(training.frame.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -54,7 +54,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         self.form_ = RiskForm(
             schema=training.schema,
             columns=training.frame.names,
-            classes=tuple(_plain(c) for c in training.classes),
+            classes=(_plain(training.classes[0]), _plain(training.classes[1])),
             parts=tuple(parts),
             pool=pool,
         )

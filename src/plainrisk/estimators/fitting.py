@@ -71,7 +71,9 @@ def encode_with(training: Training, names: Sequence[str], levels: Sequence[Level
         np.bincount(c, training.weight, minlength=n).astype(np.float64)
         for c, n in zip(codes, sizes, strict=True)
     )
-    positives = tuple(np.bincount(c, positive, minlength=n) for c, n in zip(codes, sizes, strict=True))
+    positives = tuple(
+        np.bincount(c, positive, minlength=n).astype(np.float64) for c, n in zip(codes, sizes, strict=True)
+    )
     return Encoded(tuple(names), tuple(levels), codes, weights, positives)
 
 

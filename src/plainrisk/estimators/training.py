@@ -54,10 +54,6 @@ class Training:
         """Return the same rows with these features alone."""
         return replace(self, schema=self.schema.select(features))
 
-    def constant(self, rate: float | Floats) -> Floats:
-        """Return an array with a value per row."""
-        return np.broadcast_to(np.asarray(rate, dtype=np.float64), len(self.target)).copy()
-
 
 def read_training(
     X: Any, y: Any, schema: Schema | None, sample_weight: Any, class_weight: str | Mapping[Any, float] | None
@@ -65,7 +61,7 @@ def read_training(
     """Read and check what `fit` was given; every problem is an error that names it."""
     frame = as_frame(X)
     known = _resolve_schema(schema, frame)
-    if not frame.named and known.features.keys() != set(frame.names):
+    if not frame.named:
         frame = frame.renamed(tuple(known.features))
     if y is None:
         y = _target_in_frame(frame, known)
@@ -164,6 +160,8 @@ def _read_weight(sample_weight: Any, n_rows: int) -> Floats | None:
         raise DataError(
             f"Data: sample_weight must be 1D array with {n_rows} entries, not of shape {weight.shape}."
         )
+    if not weight.any():
+        raise DataError("Data: every sample_weight is zero. At least one row must have a weight.")
     bad = ~np.isfinite(weight) | (weight < 0)
     if bad.any():
         row = int(bad.argmax())
@@ -206,4 +204,4 @@ def _apply_class_weight(
             PlainriskWarning,
             stacklevel=4,
         )
-    return row_weight * factors[target]
+    return np.asarray(row_weight * factors[target])

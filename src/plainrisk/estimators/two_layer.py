@@ -131,7 +131,8 @@ def subscale_part(name: str, model: Any) -> Part:
     """Return the one part of a fitted one-layer model under the subscale's name."""
     if len(model.form_.parts) != 1:
         raise DataError(f"{type(model).__name__} has several layers; a subscale model has one.")
-    return msgspec.structs.replace(model.form_.parts[0], name=name)
+    part: Part = model.form_.parts[0]
+    return msgspec.structs.replace(part, name=name)
 
 
 def fit_second_layer(risks: Floats, training: Training, link: str, ridge: float) -> Solution:

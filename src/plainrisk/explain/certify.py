@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from plainrisk.form import Alone, Layer, Line, Mixture, RiskForm, Shape
+from plainrisk.form import Alone, Curve, Layer, Line, Mixture, Part, RiskForm, Shape, Table, TreePart
+from plainrisk.form.trees import LEAF
 
 __all__ = ["Certificate", "Check", "certify"]
 
@@ -71,29 +72,73 @@ def certify(form: RiskForm, *, thin: float = 30.0) -> Certificate:
 def _monotone(form: RiskForm, name: str) -> Check:
     sign = form.schema.features[name].sign
     word = "increasing" if sign > 0 else "decreasing"
-    users = [(p, p.shapes[name]) for p in form.parts if name in p.shapes]
+    users = [p for p in form.parts if name in p.features]
     weights = dict(zip((p.name for p in form.parts), _pool_weights(form), strict=True))
-    for part, shape in users:
-        fault = _disorder(shape, sign)
+    for part in users:
+        fault = (
+            _tree_disorder(part, name, sign)
+            if isinstance(part, TreePart)
+            else _disorder(part.shapes[name], sign)
+        )
         if fault is not None:
             return Check(f"monotone in {name}", False, f"{fault} in part {part.name!r}, against {word}")
         if weights[part.name] < 0:
             return Check(
                 f"monotone in {name}", False, f"part {part.name!r} has the weight {weights[part.name]:g}"
             )
-    steps = sum(1 if isinstance(s, Line) else s.levels.n_ordered - 1 for _, s in users)
+    steps = sum(_n_steps(part, name) for part in users)
     return Check(f"monotone in {name}", True, f"{word}, all {steps} steps, whatever the other features are")
+
+
+def _n_steps(part: Part | TreePart, name: str) -> int:
+    if isinstance(part, TreePart):
+        return sum(j != LEAF and part.inputs[j].feature == name for tree in part.trees for j in tree.inputs)
+    shape = part.shapes[name]
+    return shape.levels.n_ordered - 1 if isinstance(shape, Table) else 1
 
 
 def _disorder(shape: Shape, sign: int) -> str | None:
     """Say where a shape moves the wrong way, or None."""
     if isinstance(shape, Line):
         return None if sign * shape.slope >= 0 else f"the slope is {shape.slope:g}"
+    if isinstance(shape, Curve):
+        return _curve_disorder(shape, sign)
     steps = sign * np.diff(np.asarray(shape.scores)[: shape.levels.n_ordered])
     if (steps >= 0).all():
         return None
     j = int(np.argmin(steps))
-    return f"the score moves by {sign * steps[j]:+.3g} from {shape.levels.labels[j]!r} to {shape.levels.labels[j + 1]!r}"
+    labels = shape.levels.labels
+    return f"the score moves by {sign * steps[j]:+.3g} from {labels[j]!r} to {labels[j + 1]!r}"
+
+
+def _curve_disorder(shape: Curve, sign: int) -> str | None:
+    """Look for a wrong slope at the ends and at the turning points of the slope of every piece."""
+    ends = [*shape.breaks[:-1]]
+    last = len(ends) - 1
+    for k, coefficients in enumerate(shape.coefficients):
+        slope = np.polynomial.Polynomial(coefficients).deriv()
+        width = shape.breaks[k + 1] - shape.breaks[k]
+        turns = [t.real for t in slope.deriv().roots() if abs(t.imag) < 1e-12]
+        inside = [t for t in turns if (t > 0 or k == 0) and (t < width or k == last)]
+        wrong = [t for t in (0.0, width, *inside) if sign * slope(t) < 0]
+        if wrong:
+            return f"the slope is {slope(wrong[0]):+.3g} at {shape.breaks[k] + wrong[0]:g}"
+    return None
+
+
+def _tree_disorder(part: TreePart, name: str, sign: int) -> str | None:
+    """Every split on the feature must have all leaves on its upper side on the right side of those below."""
+    for number, tree in enumerate(part.trees):
+        for node, j in enumerate(tree.inputs):
+            if j == LEAF or part.inputs[j].feature != name:
+                continue
+            if part.inputs[j].category is not None:
+                return f"tree {number} reads its categories one by one"
+            below, above = tree.leaves_below(tree.left[node]), tree.leaves_below(tree.right[node])
+            gap = min(above) - max(below) if sign > 0 else min(below) - max(above)
+            if gap < 0:
+                return f"tree {number} steps the wrong way at {tree.edges[node]:g}"
+    return None
 
 
 def _pool_weights(form: RiskForm) -> tuple[float, ...]:
@@ -130,6 +175,8 @@ def _additive(form: RiskForm) -> Check:
             True,
             "every link is straight: contributions are pieces of the probability",
         )
+    if any(isinstance(part, TreePart) for part in form.parts):
+        return Check("contributions add up", True, "by part only: trees are not additive in their features")
     if isinstance(form.pool, Alone):
         return Check("contributions add up", True, "in log odds, since the link is curved")
     unit = "probability" if isinstance(form.pool, Mixture) else "log odds"
@@ -140,7 +187,7 @@ def _level_notes(form: RiskForm, thin: float) -> list[str]:
     notes = []
     seen: set[str] = set()
     for part in form.parts:
-        for name, shape in part.shapes.items():
+        for name, shape in part.shapes.items() if isinstance(part, Part) else ():
             if name in seen:
                 continue
             seen.add(name)

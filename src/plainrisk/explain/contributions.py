@@ -8,7 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.form import Alone, Link, Mixture, Part, RiskForm
+from plainrisk.form import Alone, Link, Mixture, Part, RiskForm, TreePart
+from plainrisk.frames import Frame
 
 __all__ = ["Explanation", "explain"]
 
@@ -27,8 +28,8 @@ class Explanation:
     risk : (n,) the predicted probability
     constant : (n,) what a row starts from before any feature speaks
     contributions : (n, k)
-    subscales, features : (k,) whose each column is; the feature is None where a curved link inside makes the
-        subscale the finest exact piece
+    subscales, features : (k,) whose each column is; the feature is None where a curved link inside
+        (or an expert that is not additive) makes the subscale the finest exact piece
     clipping : (n,) what cutting the line off at 0 or 1 takes away or adds
     """
 
@@ -43,7 +44,7 @@ class Explanation:
     @property
     def total(self) -> Floats:
         """Everything added up; in probability it is the risk."""
-        return self.constant + self.contributions.sum(axis=1) + self.clipping
+        return np.asarray(self.constant + self.contributions.sum(axis=1) + self.clipping)
 
     @property
     def by_subscale(self) -> dict[str, Floats]:
@@ -81,55 +82,54 @@ class _Sum:
 def explain(form: RiskForm, X: Any) -> Explanation:
     """Return the contributions of every row of X under a risk form."""
     frame = form.align(X)
-    terms = form.terms(frame)
     if isinstance(form.pool, Alone):
-        part = form.parts[0]
-        score = _score_sum(part, terms, frame.n_rows, _homes(form))
-        link: Link | None = part.link
+        score = _score_sum(form, form.parts[0], frame, _homes(form))
     else:
         score = _Sum(np.full(frame.n_rows, 0.0 if isinstance(form.pool, Mixture) else form.pool.intercept))
         for part, weight in zip(form.parts, form.pool.weights, strict=True):
-            homes = dict.fromkeys(part.shapes, part.name)
-            score = score.plus(_part_risk(part, terms, frame.n_rows, homes).scaled(0.0, weight))
-        link = form.last_link
-    return _finish(form, frame, score, link)
+            score = score.plus(_part_risk(form, part, frame).scaled(0.0, weight))
+    return _finish(form, frame, score)
 
 
-def _finish(form: RiskForm, frame: Any, score: _Sum, link: Link | None) -> Explanation:
-    risk = form.risk(frame)
+def _finish(form: RiskForm, frame: Frame, score: _Sum) -> Explanation:
     unit: Literal["probability", "log odds"] = "probability"
-    if link is not None:
-        through = _through(link, score, form.score(frame))
+    if form.last_link is not None:
+        through = _through(form.last_link, score, form.score(frame))
         unit = "probability" if through is not None else "log odds"
         score = score if through is None else through
-    keys = list(score.columns)
+    risk = form.risk(frame)
     columns = list(score.columns.values())
     return Explanation(
         unit=unit,
         risk=risk,
         constant=score.constant,
         contributions=np.column_stack(columns) if columns else np.zeros((len(risk), 0)),
-        subscales=tuple(s for s, _ in keys),
-        features=tuple(f for _, f in keys),
+        subscales=tuple(s for s, _ in score.columns),
+        features=tuple(f for _, f in score.columns),
         clipping=np.zeros(len(risk)) if score.clipping is None else score.clipping,
     )
 
 
-def _score_sum(part: Part, terms: dict[tuple[str, str], Floats], n: int, homes: dict[str, str]) -> _Sum:
-    columns: dict[tuple[str, str | None], Floats] = {
-        (homes[feature], feature): terms[part.name, feature] for feature in part.shapes
-    }
-    return _Sum(np.full(n, part.intercept), columns)
+def _score_sum(form: RiskForm, part: Part | TreePart, frame: Frame, homes: dict[str, str]) -> _Sum:
+    """The score of a part: by feature where it is additive, else in one piece."""
+    if isinstance(part, TreePart):
+        return _Sum(np.zeros(frame.n_rows), {(part.name, None): part.score(frame, form.schema)})
+    terms = part.terms(frame, form.schema)
+    return _Sum(np.full(frame.n_rows, part.intercept), {(homes[f], f): v for f, v in terms.items()})
 
 
-def _part_risk(part: Part, terms: dict[tuple[str, str], Floats], n: int, homes: dict[str, str]) -> _Sum:
+def _part_risk(form: RiskForm, part: Part | TreePart, frame: Frame) -> _Sum:
     """The risk a part sees: by feature where its link is straight, else in one piece."""
-    inside = _score_sum(part, terms, n, homes)
+    inside = _score_sum(form, part, frame, dict.fromkeys(part.features, part.name))
     score = inside.constant.copy()
     for column in inside.columns.values():
         score += column
     through = _through(part.link, inside, score)
-    return _Sum(np.zeros(n), {(part.name, None): part.link.value(score)}) if through is None else through
+    return (
+        _Sum(np.zeros(frame.n_rows), {(part.name, None): part.link.value(score)})
+        if through is None
+        else through
+    )
 
 
 def _through(link: Link, inside: _Sum, score: Floats) -> _Sum | None:

@@ -3,13 +3,16 @@
 from plainrisk.form.file import FitRecord, ModelFile, form_hash, read_model, write_model
 from plainrisk.form.form import Alone, Layer, Mixture, Part, Pool, RiskForm
 from plainrisk.form.levels import Bins, Categories, Levels
-from plainrisk.form.links import Linear, Link, Logistic
-from plainrisk.form.shapes import Line, Shape, Table
+from plainrisk.form.links import Bands, Linear, Link, Logistic
+from plainrisk.form.shapes import Curve, Line, Shape, Table
+from plainrisk.form.trees import Tree, TreeInput, TreePart
 
 __all__ = [
     "Alone",
+    "Bands",
     "Bins",
     "Categories",
+    "Curve",
     "FitRecord",
     "Layer",
     "Levels",
@@ -24,6 +27,9 @@ __all__ = [
     "RiskForm",
     "Shape",
     "Table",
+    "Tree",
+    "TreeInput",
+    "TreePart",
     "form_hash",
     "read_model",
     "write_model",

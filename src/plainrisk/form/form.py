@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.errors import DataError, ModelFileError, did_you_mean
-from plainrisk.form.links import Linear, Link
+from plainrisk.form.links import Link, Logistic
 from plainrisk.form.shapes import Shape
+from plainrisk.form.trees import TreePart
 from plainrisk.frames import Frame, as_frame
 from plainrisk.schema import Schema
 
@@ -29,7 +30,9 @@ Floats = npt.NDArray[np.float64]
 BLOCK_ROWS = 1 << 15
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Part(
+    msgspec.Struct, frozen=True, kw_only=True, tag="additive", tag_field="kind", forbid_unknown_fields=True
+):
     """One additive model: the whole model, or the expert of one subscale."""
 
     name: str
@@ -40,6 +43,25 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def __post_init__(self) -> None:
         if not math.isfinite(self.intercept):
             raise ModelFileError(f"Model: the intercept of {self.name!r} is not finite.")
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features the part reads."""
+        return tuple(self.shapes)
+
+    def terms(self, frame: Frame, schema: Schema) -> dict[str, Floats]:
+        """Return what each feature adds to the score of every row."""
+        return {
+            name: shape.values(frame, name, refuse_unseen=schema.features[name].unseen == "error")
+            for name, shape in self.shapes.items()
+        }
+
+    def score(self, frame: Frame, schema: Schema) -> Floats:
+        """Return the score of every row."""
+        score = np.full(frame.n_rows, self.intercept)
+        for values in self.terms(frame, schema).values():
+            score += values
+        return score
 
 
 class Alone(msgspec.Struct, frozen=True, tag="alone", tag_field="kind", forbid_unknown_fields=True):
@@ -85,7 +107,7 @@ class RiskForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     schema: Schema
     columns: tuple[str, ...]
     classes: tuple[str | int | float | bool, str | int | float | bool]
-    parts: tuple[Part, ...]
+    parts: tuple[Part | TreePart, ...]
     pool: Pool
 
     def __post_init__(self) -> None:
@@ -96,7 +118,7 @@ class RiskForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if len({part.name for part in self.parts}) < n:
             raise ModelFileError("Model: two parts have the same name.")
         for part in self.parts:
-            for name in part.shapes:
+            for name in part.features:
                 if name not in self.schema.features:
                     raise ModelFileError(
                         f"Model: part {part.name!r} uses {name!r}, which the schema does not know."
@@ -120,22 +142,13 @@ class RiskForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """Return the additive score of each part, rows by parts."""
         return self._by_blocks(X, self._block_part_scores)
 
-    def terms(self, X: Any) -> dict[tuple[str, str], Floats]:
-        """Return what each feature adds to its part's score, by (part, feature)."""
-        frame = self.align(X)
-        return {
-            (part.name, name): self._shape_values(shape, frame, name)
-            for part in self.parts
-            for name, shape in part.shapes.items()
-        }
-
     def align(self, X: Any) -> Frame:
         """Read a table and give its columns the names the form knows; say what is missing."""
         frame = as_frame(X)
         if not frame.named:
             if len(frame.names) != len(self.columns):
                 raise DataError(
-                    f"Data: X has {len(frame.names)} features, but this model is expecting "
+                    f"Data: X has {len(frame.names)} features, but RiskForm is expecting "
                     f"{len(self.columns)} features as input."
                 )
             return frame.renamed(self.columns)
@@ -153,25 +166,15 @@ class RiskForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         starts = range(0, frame.n_rows, BLOCK_ROWS)
         return np.concatenate([evaluate(frame.take(a, a + BLOCK_ROWS)) for a in starts])
 
-    def _shape_values(self, shape: Shape, frame: Frame, name: str) -> Floats:
-        strict = self.schema.features[name].unseen == "error"
-        return shape.values(frame, name, refuse_unseen=strict)
-
-    def _part_score(self, part: Part, frame: Frame) -> Floats:
-        score = np.full(frame.n_rows, part.intercept)
-        for name, shape in part.shapes.items():
-            score += self._shape_values(shape, frame, name)
-        return score
-
     def _block_part_scores(self, frame: Frame) -> Floats:
-        return np.column_stack([self._part_score(part, frame) for part in self.parts])
+        return np.column_stack([part.score(frame, self.schema) for part in self.parts])
 
     def _block_part_risks(self, frame: Frame) -> Floats:
-        return np.column_stack([part.link.value(self._part_score(part, frame)) for part in self.parts])
+        return np.column_stack([part.link.value(part.score(frame, self.schema)) for part in self.parts])
 
     def _block_score(self, frame: Frame) -> Floats:
         if isinstance(self.pool, Alone):
-            return self._part_score(self.parts[0], frame)
+            return self.parts[0].score(frame, self.schema)
         return pool_score(self.pool, self._block_part_risks(frame))
 
     def _block_risk(self, frame: Frame) -> Floats:
@@ -197,8 +200,10 @@ class RiskForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def speaks_probability(self) -> bool:
-        """Whether contributions are exact pieces of the probability: every link is straight."""
-        return all(isinstance(link, Linear) for link in self.links)
+        """Whether features' contributions are exact pieces of the probability: additive, every link straight."""
+        return all(isinstance(p, Part) for p in self.parts) and not any(
+            isinstance(k, Logistic) for k in self.links
+        )
 
 
 def pool_score(pool: Mixture | Layer, risks: Floats) -> Floats:

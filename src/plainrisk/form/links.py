@@ -11,6 +11,7 @@ A link is frozen data with this contract; a new one joins by keeping it and by s
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 
@@ -20,7 +21,7 @@ import numpy.typing as npt
 
 from plainrisk.errors import ModelFileError
 
-__all__ = ["Linear", "Link", "Logistic"]
+__all__ = ["Bands", "Linear", "Link", "Logistic"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -96,7 +97,66 @@ class Linear(msgspec.Struct, frozen=True, tag="linear", tag_field="kind", forbid
         return np.full(score.shape, self.offset), np.full(score.shape, self.slope)
 
 
-Link = Logistic | Linear
+class Bands(msgspec.Struct, frozen=True, tag="bands", tag_field="kind", forbid_unknown_fields=True):
+    """A rising line of a few straight pieces through (knot, value) points, clipped to [0, 1].
+
+    The first and the last piece run on beyond the outer knots. Inside a band, contributions add up at that
+    band's rate.
+
+    >>> Bands((-4.0, -1.0, 1.0, 4.0), (0.02, 0.25, 0.75, 0.98)).value(np.array([-1.0, 0.0, 9.0])).tolist()
+    [0.25, 0.5, 1.0]
+    """
+
+    knots: tuple[float, ...]
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        _require_finite("a link of bands", (*self.knots, *self.values))
+        rises = all(b > a for seq in (self.knots, self.values) for a, b in itertools.pairwise(seq))
+        if len(self.knots) < 2 or len(self.knots) != len(self.values) or not rises:
+            raise ModelFileError(
+                "Model: a link of bands needs two or more knots, rising strictly in score and value."
+            )
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """All of [0, 1]: the outer pieces run on until they are clipped."""
+        return 0.0, 1.0
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """The slope of each band: probability per unit of score."""
+        knots, values = itertools.pairwise(self.knots), itertools.pairwise(self.values)
+        return tuple((v - u) / (b - a) for (a, b), (u, v) in zip(knots, values, strict=True))
+
+    def band(self, score: Floats) -> npt.NDArray[np.intp]:
+        """Return the number of the band each score lies in, from 0."""
+        return np.searchsorted(np.asarray(self.knots[1:-1]), score, side="right")
+
+    def value(self, score: Floats) -> Floats:
+        """Return the probability."""
+        # Anchored at the band's lower knot and held below the next value, so that rounding at a knot can not
+        # break the order.
+        band = self.band(score)
+        start, base = np.asarray(self.knots)[band], np.asarray(self.values)[band]
+        tops = np.append(np.asarray(self.values[1:-1]), 1.0)[band]
+        floors = np.insert(np.asarray(self.values[1:-1]), 0, 0.0)[band]
+        return np.clip(base + np.asarray(self.rates)[band] * (score - start), floors, tops)
+
+    def derivative(self, score: Floats) -> Floats:
+        """Return the rate of the score's band: 0 where the line is clipped."""
+        offset, rate = self.line(score)
+        line = offset + rate * score
+        return np.where((line < 0.0) | (line > 1.0), 0.0, rate)
+
+    def line(self, score: Floats) -> tuple[Floats, Floats]:
+        """Return offset and slope of the band each score lies in."""
+        band = self.band(score)
+        rate = np.asarray(self.rates)[band]
+        return np.asarray(self.values)[band] - rate * np.asarray(self.knots)[band], rate
+
+
+Link = Logistic | Linear | Bands
 
 
 def _require_finite(what: str, values: Iterable[float]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import msgspec
@@ -12,7 +13,7 @@ from plainrisk.errors import DataError, ModelFileError
 from plainrisk.form.levels import Bins, Codes, Levels
 from plainrisk.frames import Frame
 
-__all__ = ["Line", "Shape", "Table"]
+__all__ = ["Curve", "Line", "Shape", "Table"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -76,10 +77,55 @@ class Line(
         return np.where(codes == 0, self.slope * (x - self.center), np.asarray(self.scores)[codes])
 
 
-Shape = Table | Line
+class Curve(
+    msgspec.Struct, frozen=True, kw_only=True, tag="curve", tag_field="kind", forbid_unknown_fields=True
+):
+    """A piecewise polynomial, with a score per level outside the order.
+
+    On piece k, from ``breaks[k]`` to ``breaks[k+1]``, it is ``sum_m coefficients[k][m] * (x - breaks[k])^m``; the
+    first and the last piece run on. Level 0 is the curve (its score is 0), the others follow as in `Bins`.
+    """
+
+    breaks: tuple[float, ...]
+    coefficients: tuple[tuple[float, ...], ...]
+    levels: Bins
+    scores: tuple[float, ...]
+    weights: tuple[float, ...]
+    positives: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        _check_levels(self)
+        rises = all(b > a for a, b in itertools.pairwise(self.breaks))
+        numbers = (*self.breaks, *(c for piece in self.coefficients for c in piece))
+        if not rises or not all(map(math.isfinite, numbers)) or self.levels.edges:
+            raise ModelFileError("Model: a curve needs rising breaks, finite coefficients, and no bin edges.")
+        lengths = {len(piece) for piece in self.coefficients}
+        if len(self.coefficients) != len(self.breaks) - 1 or len(lengths) != 1 or 0 in lengths:
+            raise ModelFileError("Model: a curve needs one polynomial of one degree per piece.")
+
+    def at(self, x: Floats) -> Floats:
+        """Return the curve at each x."""
+        piece = np.searchsorted(np.asarray(self.breaks[1:-1]), x, side="right")
+        t = x - np.asarray(self.breaks)[piece]
+        table = np.asarray(self.coefficients)
+        value = np.zeros(len(x))
+        for power in range(table.shape[1] - 1, -1, -1):
+            value = value * t + table[piece, power]
+        return value
+
+    def values(self, frame: Frame, name: str, *, refuse_unseen: bool = False) -> Floats:
+        """Return what the feature adds to the score of every row."""
+        x = frame.numbers(name)
+        codes = self.levels.code_numbers(x)
+        if refuse_unseen:
+            _refuse_unseen(self, codes, name)
+        return np.where(codes == 0, self.at(np.where(codes == 0, x, 0.0)), np.asarray(self.scores)[codes])
 
 
-def _check_levels(shape: Table | Line) -> None:
+Shape = Table | Line | Curve
+
+
+def _check_levels(shape: Table | Line | Curve) -> None:
     n = len(shape.levels)
     for field in ("scores", "weights", "positives"):
         numbers = getattr(shape, field)

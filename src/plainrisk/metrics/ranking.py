@@ -93,7 +93,8 @@ def _climb(scored: Scored) -> tuple[Floats, Floats]:
         return np.cumsum(weight * ~bad)[ends], np.cumsum(weight * bad)[ends]
     # Floats that are not negative sort like their bits, and a float up to 1 leaves the first two bits free.
     # So the outcome fits in as the last bit, and a plain sort, faster than an argsort, carries it along.
-    key = np.sort(((scored.risk + 0.0).view(np.int64) << 1) | scored.bad)  # + 0.0 makes -0.0 a 0.0
+    # The shift drops the sign of -0.0, which ties with 0.0 as it should.
+    key = np.sort((scored.risk.view(np.int64) << 1) | scored.bad)
     ends = np.flatnonzero(np.append((key[1:] >> 1) != (key[:-1] >> 1), True))
     bads = np.cumsum(key & 1)[ends].astype(np.float64)
     return (ends + 1) - bads, bads

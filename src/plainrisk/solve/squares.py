@@ -133,10 +133,11 @@ def minimise_squares(
     g0 = -2.0 * moment / total
     point = np.zeros(1 + p)
     point[0] = moment[0] / total
-    step = np.inf
+    step, iterations = np.inf, 0
     with one_thread():
         # One solve is exact but for rounding and the box solver's jitter; a few more remove what they left.
-        for iterations in range(1, 11):
+        while iterations < 10:
+            iterations += 1
             d = minimise_quadratic(H, g0 + H @ point, low - point, high - point)
             point = np.clip(point + d, low, high)
             last, step = step, float(np.abs(d).max(initial=0.0))

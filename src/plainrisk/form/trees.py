@@ -1,0 +1,125 @@
+"""A sum of small trees as pure data: a part that is not additive in its features."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from plainrisk.errors import ModelFileError
+from plainrisk.form.links import Link
+from plainrisk.frames import Frame
+from plainrisk.schema import Schema
+
+__all__ = ["Tree", "TreeInput", "TreePart"]
+
+Floats = npt.NDArray[np.float64]
+
+LEAF = -1
+
+
+class TreeInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A number the trees read: a feature, or 1 where a feature has one category and 0 elsewhere."""
+
+    feature: str
+    category: str | None = None
+    missing: float | None = None
+    """A value that counts as missing, beside missing itself."""
+
+    def read(self, frame: Frame) -> Floats:
+        """Return the input of every row, NaN where it is missing."""
+        if self.category is not None:
+            column = frame.labels(self.feature)
+            table = np.array([*(float(label == self.category) for label in column.labels), 0.0])
+            return np.asarray(table[column.codes])
+        x = frame.numbers(self.feature)
+        return x if self.missing is None else np.where(x == self.missing, np.nan, x)
+
+
+class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One tree; node 0 is the root, one entry per node throughout.
+
+    Attributes
+    ----------
+    inputs : which input a node asks, -1 for a leaf
+    edges : a row goes left if its input is at most the edge
+    missing_left : where a missing input goes
+    left, right : the children; both larger than the node's own number
+    values : what a leaf adds to the score
+    """
+
+    inputs: tuple[int, ...]
+    edges: tuple[float, ...]
+    missing_left: tuple[bool, ...]
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        n = len(self.inputs)
+        fields = (self.edges, self.missing_left, self.left, self.right, self.values)
+        if n == 0 or any(len(field) != n for field in fields):
+            raise ModelFileError("Model: a tree's arrays differ in length.")
+        if not all(map(math.isfinite, (*self.edges, *self.values))):
+            raise ModelFileError("Model: a tree holds a number that is not finite.")
+        # Children come after their parent, so following them always ends.
+        inner = [k for k in range(n) if self.inputs[k] != LEAF]
+        if not all(k < child < n for k in inner for child in (self.left[k], self.right[k])):
+            raise ModelFileError("Model: a tree's children must come after their parent.")
+
+    def values_at(self, inputs: list[Floats]) -> Floats:
+        """Return the value of the leaf each row falls into."""
+        rows = np.arange(len(inputs[0]) if inputs else 0)
+        out = np.empty(len(rows))
+        self._descend(0, rows, inputs, out)
+        return out
+
+    def _descend(self, node: int, rows: npt.NDArray[np.intp], inputs: list[Floats], out: Floats) -> None:
+        if self.inputs[node] == LEAF:
+            out[rows] = self.values[node]
+            return
+        x = inputs[self.inputs[node]][rows]
+        left = x <= self.edges[node]
+        if self.missing_left[node]:
+            left |= np.isnan(x)
+        self._descend(self.left[node], rows[left], inputs, out)
+        self._descend(self.right[node], rows[~left], inputs, out)
+
+    def leaves_below(self, node: int) -> list[float]:
+        """Return the values of all leaves under a node."""
+        if self.inputs[node] == LEAF:
+            return [self.values[node]]
+        return [*self.leaves_below(self.left[node]), *self.leaves_below(self.right[node])]
+
+
+class TreePart(
+    msgspec.Struct, frozen=True, kw_only=True, tag="trees", tag_field="kind", forbid_unknown_fields=True
+):
+    """A sum of trees, the whole model or the expert of one subscale."""
+
+    name: str
+    intercept: float
+    inputs: tuple[TreeInput, ...]
+    trees: tuple[Tree, ...]
+    link: Link
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.intercept):
+            raise ModelFileError(f"Model: the intercept of {self.name!r} is not finite.")
+        if any(not LEAF <= j < len(self.inputs) for tree in self.trees for j in tree.inputs):
+            raise ModelFileError(f"Model: a tree of {self.name!r} reads an input that does not exist.")
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features the part reads."""
+        return tuple(dict.fromkeys(i.feature for i in self.inputs))
+
+    def score(self, frame: Frame, schema: Schema) -> Floats:
+        """Return the score of every row."""
+        inputs = [i.read(frame) for i in self.inputs]
+        score = np.full(frame.n_rows, self.intercept)
+        for tree in self.trees:
+            score += tree.values_at(inputs)
+        return score
