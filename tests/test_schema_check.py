@@ -256,6 +256,10 @@ def test_undeclared_codes_are_noted_until_they_are_declared():
     assert one({"lower_bound": 0}, below) == []
 
 
+def test_a_value_at_the_lower_bound_is_a_measurement():
+    assert one({"lower_bound": 0}, [0, -1, None]) == []
+
+
 def test_a_categorical_feature_that_looks_like_a_name():
     half = [f"n{i // 2}" for i in range(20)]
     assert one({"kind": "categorical"}, half) == []

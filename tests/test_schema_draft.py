@@ -71,6 +71,7 @@ def test_codes_that_must_be_found(values, more, expected):
         ([*range(18)] * 5, {98: 1}),
         ([*range(18)] * 5, {95: 60}),
         ([*range(18)] * 5, {89: 60}),
+        ([*range(18)] * 5, {995: 60}),
         ([*range(0, 90_000, 7)], {99_999: 3}),  # a large income among large ones
         (list(np.linspace(0, 20, 50)), {98.5: 60}),
         ([98] * 20, {}),
@@ -291,6 +292,11 @@ def test_columns_that_are_no_features_are_left_out_with_one_warning():
         "  - left out because it holds dates; make them numbers, such as months until today: 'opened'.",
         "  - left out because it holds more than one value per row: 'list'.",
     ]
+
+
+def test_text_with_one_repeat_is_kept_with_a_note():
+    feature = draft_schema({"x": ["p0", *(f"p{i}" for i in range(11))]}).features["x"]
+    assert feature.note == "11 categories in 12 rows: group them, or leave it out"
 
 
 def test_a_few_rows_prove_no_numbering():

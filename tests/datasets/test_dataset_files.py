@@ -46,7 +46,7 @@ def linked(real_file, data):
     return link
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", [name for name in FILES if name != "gmsc"])
 def test_rows_outcomes_and_columns(linked, name):
     file, rows, positives, label = FILES[name]
     path = linked(file)
@@ -57,19 +57,24 @@ def test_rows_outcomes_and_columns(linked, name):
     assert frame.columns == list(loaded.schema.features)
     assert loaded.schema.positive == 1
     header, *raw = _rows(path)
-    outcome = {"heloc": 0, "gmsc": 1}.get(name, len(header) - 1)
+    outcome = 0 if name == "heloc" else len(header) - 1
     assert loaded.target.tolist() == [int(row[outcome] == label) for row in raw]
 
 
 @pytest.mark.parametrize("name", ["heloc", "gmsc", "poland_0"])
 def test_values_are_those_another_reader_sees(linked, paper, name):
     polars = pytest.importorskip("polars")
-    raw = polars.read_csv(linked(FILES[name][0]), null_values=["NA", ""], infer_schema_length=None)
+    file, rows, positives, _ = FILES[name]
+    raw = polars.read_csv(linked(file), null_values=["NA", ""], infer_schema_length=None)
     if name == "poland_0":
         raw = raw.rename(json.loads((paper / "schemas.json").read_text())["poland"]["attribute_names"])
-    frame = datasets.load(name, backend="polars").frame
-    for column in frame.columns:
-        assert frame[column].cast(float).equals(raw[column].cast(float)), column
+    loaded = datasets.load(name, backend="polars")
+    assert (loaded.n_rows, int(loaded.target.sum())) == (rows, positives)
+    for column in loaded.frame.columns:
+        assert loaded.frame[column].cast(float).equals(raw[column].cast(float)), column
+    if name == "gmsc":
+        assert loaded.target.tolist() == raw["SeriousDlqin2yrs"].to_list()
+        assert loaded.frame["MonthlyIncome"].null_count() == 29_731
 
 
 def test_japan_keeps_zip_codes_as_words_and_question_marks_as_missing(linked):
@@ -141,8 +146,7 @@ def _as_uci_table(rows):
         ("australia", "australian.dat", _as_blanks),
         ("japan", "crx.data", lambda rows: _as_csv(rows[1:])),
         ("heloc", "heloc_dataset_v1.csv", _as_csv),
-        ("taiwan", "UCI_Credit_Card.csv", _as_csv),
-        ("taiwan", "taiwan_credit_default.csv", _as_sheet),
+        ("taiwan", "UCI_Credit_Card.csv", _as_sheet),
         ("taiwan", "taiwan_credit_default.csv", _as_uci_table),
         ("poland_4", "5year.arff", _as_arff),
     ],

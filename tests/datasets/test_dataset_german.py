@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from plainrisk import datasets
+from plainrisk.datasets import dataset
 from plainrisk.datasets.registry import HERE
-from plainrisk.errors import DataError
+from plainrisk.errors import DataError, MissingExtraError
 
 PACKED = HERE / "files" / "german.csv.gz"
 
@@ -75,9 +76,31 @@ def test_select_cuts_frame_and_schema():
         part.select(["Hosing"])
 
 
+@pytest.mark.parametrize("backend", ["polars", "pandas", "pyarrow"])
+def test_the_schema_fits_the_frame_with_its_target(backend):
+    pytest.importorskip(backend)
+    for made in (datasets.load("german", backend=backend), datasets.make_credit(2_000, backend=backend)):
+        frame = nw.from_native(made.with_target(), eager_only=True)
+        assert frame.columns == [*made.schema.features, made.schema.target]
+        assert frame[made.schema.target].to_list() == made.target.tolist()
+        assert [p for p in made.schema.check(made.with_target()) if p.severity == "error"] == []
+
+
 def test_an_unknown_library_is_refused():
     with pytest.raises(DataError, match="backend must be 'polars', 'pandas' or 'pyarrow', not 'dask'"):
         datasets.load("german", backend="dask")
+
+
+def test_the_library_is_the_first_that_is_installed(monkeypatch):
+    pytest.importorskip("pandas")
+    monkeypatch.setattr(dataset, "find_spec", lambda name: None if name == "polars" else object())
+    frame = nw.from_native(datasets.load("german").frame, eager_only=True)
+    assert frame.implementation.value == "pandas"
+    monkeypatch.setattr(dataset, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"polars is needed .* pip install polars"):
+        datasets.load("german")
+    with pytest.raises(MissingExtraError, match=r"pandas is needed .* pip install pandas"):
+        datasets.load("german", backend="pandas")
 
 
 def test_the_data_set_prints_in_a_few_words():

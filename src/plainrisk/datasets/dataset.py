@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.datasets.tables import Column
-from plainrisk.errors import DataError, missing_extra
+from plainrisk.errors import DataError, MissingExtraError
 from plainrisk.schema import Schema
 
 __all__ = ["Backend", "Dataset", "to_frame"]
@@ -64,6 +64,13 @@ class Dataset:
         """The share of rows whose outcome is 1."""
         return float(self.target.mean())
 
+    def with_target(self) -> Any:
+        """Return the frame with the target as its last column, under the name that the schema gives it."""
+        frame = nw.from_native(self.frame, eager_only=True)
+        name = str(self.schema.target)
+        target = nw.new_series(name, self.target, backend=frame.implementation)
+        return frame.with_columns(target).to_native()
+
     def select(self, names: Iterable[str]) -> Dataset:
         """Return the data set with these features alone.
 
@@ -86,11 +93,13 @@ class Dataset:
 
 def to_frame(columns: Mapping[str, Column], backend: Backend | None = None) -> Any:
     """Return a data frame: polars if it is installed, else pandas, else an arrow table."""
-    library = backend or next((b for b in ("polars", "pandas", "pyarrow") if find_spec(b)), None)
-    if library not in ("polars", "pandas", "pyarrow", None):
-        raise DataError(f"Datasets: backend must be 'polars', 'pandas' or 'pyarrow', not {library!r}.")
-    if library is None or find_spec(library) is None:
-        raise missing_extra(library or "polars", "cli" if library in (None, "polars") else "dev")
+    known: tuple[Backend, ...] = ("polars", "pandas", "pyarrow")
+    if backend is not None and backend not in known:
+        raise DataError(f"Datasets: backend must be 'polars', 'pandas' or 'pyarrow', not {backend!r}.")
+    library = next((b for b in (known if backend is None else (backend,)) if find_spec(b)), None)
+    if library is None:
+        wanted = backend or "polars"
+        raise MissingExtraError(f"{wanted} is needed for this and is not installed: pip install {wanted}")
     words = {name for name, column in columns.items() if column.dtype == object}
     data = {name: column.tolist() if name in words else column for name, column in columns.items()}
     frame = nw.from_dict(data, backend=library)

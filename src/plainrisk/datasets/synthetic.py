@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import expit
 
@@ -65,22 +66,11 @@ def make_credit(
     _check_arguments(n, seed, n_features, base_rate)
     plan = _plan(n_features)
     intercept, strength = _calibrated(plan, seed, base_rate)
-    rng = np.random.default_rng([seed, 0])
-    columns: dict[str, Values] = {name: np.empty(n, t.dtype) for name, t in plan.items()}
-    truth, target = np.empty(n), np.empty(n, np.uint8)
-    for start in range(0, n, _BLOCK):
-        rows = slice(start, min(start + _BLOCK, n))
-        score = np.zeros(rows.stop - start)
-        for name, values, effect in _block(plan, rng, rows.stop - start):
-            columns[name][rows] = values
-            score += effect
-        truth[rows] = expit(intercept + strength * score)
-        target[rows] = rng.random(rows.stop - start) < truth[rows]
-    named = {name: _with_names(plan[name], columns.pop(name)) for name in plan}
+    columns, truth, target = _draw(plan, n, seed, intercept, strength)
     return Dataset(
         name="make_credit",
         title=f"Synthetic credit applications, {n:,} x {n_features}, seed {seed}",
-        frame=to_frame(named, backend),
+        frame=to_frame(columns, backend),
         target=target,
         schema=_schema(plan),
         source="plainrisk.datasets.make_credit",
@@ -117,6 +107,24 @@ def _plan(n_features: int) -> Plan:
         template = TEMPLATES[kind]
         plan[f"{template.name}_{turn + 1}" if turn else template.name] = template
     return plan
+
+
+def _draw(
+    plan: Plan, n: int, seed: int, intercept: float, strength: float
+) -> tuple[dict[str, Values], Floats, npt.NDArray[np.uint8]]:
+    """Draw columns, true probabilities and outcomes, a block of rows at a time."""
+    rng = np.random.default_rng([seed, 0])
+    columns: dict[str, Values] = {name: np.empty(n, t.dtype) for name, t in plan.items()}
+    truth, target = np.empty(n), np.empty(n, np.uint8)
+    for start in range(0, n, _BLOCK):
+        rows = slice(start, min(start + _BLOCK, n))
+        score = np.zeros(rows.stop - start)
+        for name, values, effect in _block(plan, rng, rows.stop - start):
+            columns[name][rows] = values
+            score += effect
+        truth[rows] = expit(intercept + strength * score)
+        target[rows] = rng.random(rows.stop - start) < truth[rows]
+    return {name: _with_names(plan[name], columns.pop(name)) for name in plan}, truth, target
 
 
 def _block(plan: Plan, rng: np.random.Generator, n: int) -> Iterator[tuple[str, Values, Floats]]:

@@ -63,8 +63,8 @@ def feature_columns(weights: Floats, n_ordered: int, sign: int) -> Columns:
 
 def _steps(ordered: Floats, sign: int, n: int) -> Floats:
     """One indicator per half interval that training rows lie on both sides of."""
-    before = np.cumsum(ordered)[:-1]
-    cuts = 1 + np.flatnonzero((before > 0) & (before < ordered.sum()))
+    seen = np.flatnonzero(ordered > 0)
+    cuts = np.arange(seen[0] + 1, seen[-1] + 1) if len(seen) else seen
     level = np.arange(n)
     inside = level < len(ordered)
     high = inside[:, None] & (level[:, None] >= cuts)

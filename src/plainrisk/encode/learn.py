@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -71,21 +72,17 @@ def _categories(frame: Frame, name: str, feature: Feature) -> Categories:
 
 def _in_order(name: str, labels: list[str], *, ordered: bool) -> list[str]:
     """Sort numerically where every label is a number, else by text (which is no order for a direction)."""
-    try:
-        return sorted(labels, key=float)
-    except ValueError:
-        if ordered:
-            words = [label for label in labels if not _is_number(label)]
-            raise SchemaError(
-                f"Schema: feature {name!r} has a direction, but its categories have no order: {words[0]!r} is not "
-                "a number. List them in order: categories = [...]."
-            ) from None
-        return sorted(labels)
+    words = [label for label in labels if not _is_number(label)]
+    if words and ordered:
+        raise SchemaError(
+            f"Schema: feature {name!r} has a direction, but its categories have no order: {words[0]!r} is not "
+            "a number. List them in order: categories = [...]."
+        )
+    return sorted(labels) if words else sorted(labels, key=lambda label: (float(label), label))
 
 
 def _is_number(text: str) -> bool:
     try:
-        float(text)
+        return not math.isnan(float(text))
     except ValueError:
         return False
-    return True

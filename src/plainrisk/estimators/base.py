@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,8 @@ def resolve_ridge(ridge: float | str, total: float) -> float:
     """Return the ridge as a number: "auto" is 1/(2M), M the total weight."""
     if ridge == "auto":
         return 1.0 / (2.0 * total)
-    if isinstance(ridge, str) or not np.isfinite(ridge) or ridge < 0:
+    number: Any = ridge
+    if not isinstance(number, Real) or not 0 <= float(number) < np.inf:
         raise DataError(f"ridge must be 'auto' or a finite number not below 0, not {ridge!r}.")
     return float(ridge)
 

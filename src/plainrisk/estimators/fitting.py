@@ -142,8 +142,8 @@ class Design:
 
     def level_scores(self, beta: Floats) -> list[Floats]:
         """Return the scores of every feature's levels."""
-        scores = self.map @ beta
-        return [scores[a:b] for a, b in zip(self.offsets, self.offsets[1:], strict=False)]
+        parts = np.split(beta, np.cumsum([c.matrix.shape[1] for c in self.columns])[:-1])
+        return [add_columns(c.matrix, part) for c, part in zip(self.columns, parts, strict=True)]
 
 
 def fit_logistic(design: Design, ridge: float) -> Solution:
@@ -181,15 +181,26 @@ def table_part(
     return Part(name=name, intercept=float(intercept), shapes=shapes, link=link)
 
 
+def add_columns(matrix: Floats, beta: Floats) -> Floats:
+    """Return ``matrix @ beta``, every row added up in the same order.
+
+    A linear-algebra library may take another order for some rows. Two levels with a step of 0 between them
+    then differ in the last digit, and the shape is no longer exactly monotone.
+    """
+    return np.asarray((matrix * beta).sum(axis=1))
+
+
 def center(scores: Floats, weights: Floats, n_ordered: int) -> tuple[Floats, float]:
     """Return the scores less their training mean, and the mean.
 
-    A level outside the order that training never saw gets 0, the mean: it is neutral. Subtracting a constant
-    keeps the order of floating-point numbers, so a monotone shape stays exactly monotone.
+    A level outside the order that training never saw gets 0, the mean: it is neutral; so do the ordered levels
+    if training saw none of them. Subtracting a constant keeps the order of floating-point numbers, so a monotone
+    shape stays exactly monotone.
     """
     mean = float(weights @ scores / weights.sum())
     centred = scores - mean
     unseen = weights == 0
-    unseen[:n_ordered] = False
+    if not unseen[:n_ordered].all():
+        unseen[:n_ordered] = False
     centred[unseen] = 0.0
     return centred, mean

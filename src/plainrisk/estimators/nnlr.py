@@ -93,11 +93,9 @@ class _LineRows:
         encoded = encode_with(training, names, levels)
         lines = [j for j, lv in enumerate(levels) if isinstance(lv, Bins)]
         columns = [
-            _level_columns(
-                encoded.weights[j],
-                lv.n_ordered if j in lines else None,
-                training.schema.features[names[j]].sign,
-            )
+            _outside_columns(encoded.weights[j], lv.n_ordered)
+            if j in lines
+            else feature_columns(encoded.weights[j], lv.n_ordered, training.schema.features[names[j]].sign)
             for j, lv in enumerate(levels)
         ]
         moments = [_scaled(training, names[j], encoded.codes[j] == 0) for j in lines]
@@ -115,12 +113,16 @@ class _LineRows:
         free = np.concatenate([np.zeros(0), *(self.columns[j].lower for j in used)])
         return minimise(
             LogisticLoss(layout, [block]),
-            # In scaled units the coefficient is scale times larger, so its penalty is smaller by scale squared.
-            ridge=np.concatenate([np.full(len(free), ridge), ridge / self.scales**2]),
+            ridge=np.concatenate([np.full(len(free), ridge), self._scaled_ridge(ridge)]),
             lower=np.concatenate([free, np.where(signs > 0, 0.0, -np.inf)]),
             upper=np.concatenate([np.full(len(free), np.inf), np.where(signs < 0, 0.0, np.inf)]),
             box=np.concatenate([np.full(len(free), BOX), np.full(len(signs), np.inf)]),
         )
+
+    def _scaled_ridge(self, ridge: float) -> Floats:
+        """In scaled units a coefficient is scale times larger, so its penalty is smaller by scale squared."""
+        with np.errstate(over="ignore"):
+            return np.minimum(ridge / self.scales / self.scales, 1e100)
 
     def part(self, solution: Solution) -> Part:
         n_lines = len(self.lines)
@@ -156,10 +158,8 @@ class _LineRows:
         return line, 0.0
 
 
-def _level_columns(weights: Floats, n_line: int | None, sign: int) -> Columns:
-    """The columns of a feature's levels; for a line only those outside the order."""
-    if n_line is None:
-        return feature_columns(weights, len(weights) - 2, sign)
+def _outside_columns(weights: Floats, n_line: int) -> Columns:
+    """The columns of a line's levels: one for each that is outside the order and was seen."""
     outside = [k for k in np.flatnonzero(weights > 0) if k >= n_line]
     return Columns(np.eye(len(weights))[:, outside], np.full(len(outside), -np.inf))
 
@@ -171,12 +171,14 @@ def _scaled(training: Training, name: str, measured: npt.NDArray[np.bool_]) -> t
     weight = measured.astype(np.float64) if weight is None else weight * measured
     if weight.sum() == 0:
         return np.zeros(len(x)), 0.0, 1.0
-    clean = np.where(measured, x, 0.0)
-    middle = float(np.average(clean, weights=weight))
-    moved = np.where(measured, clean - middle, 0.0)
-    # Divide first: squares of very large numbers overflow.
-    largest = float(np.abs(moved[weight > 0]).max(initial=0.0))
-    if largest <= 1e-12 * max(1.0, abs(middle)):
-        return np.zeros(len(x)), middle, 1.0
-    scale = largest * float(np.sqrt(np.average((moved / largest) ** 2, weights=weight)))
-    return moved / scale, middle, scale
+    largest = float(np.abs(x[weight > 0]).max())
+    if largest < 1e-290:  # a slope per such a unit would be no number
+        return np.zeros(len(x)), 0.0, 1.0
+    # Divide first: sums and squares of very large numbers overflow.
+    parts = np.where(measured, x / largest, 0.0)
+    middle = float(np.average(parts, weights=weight))
+    moved = np.where(measured, parts - middle, 0.0)
+    if np.abs(moved[weight > 0]).max() <= 1e-12:
+        return np.zeros(len(x)), middle * largest, 1.0
+    scale = float(np.sqrt(np.average(moved**2, weights=weight)))
+    return moved / scale, middle * largest, scale * largest

@@ -137,10 +137,10 @@ def _read_target(y: Any, positive: Any, n_rows: int) -> tuple[npt.NDArray[np.uin
 
 def _position(classes: npt.NDArray[Any], positive: Any) -> int:
     """Where the positive label stands among the sorted ones."""
-    texts = [label_of(int(c) if isinstance(c, bool | np.bool_) else c) for c in classes]
     if positive is None:
         return len(classes) - 1
-    wanted = label_of(int(positive) if isinstance(positive, bool) else positive)
+    texts = [_class_label(c) for c in classes]
+    wanted = _class_label(positive)
     if wanted in texts:
         return texts.index(wanted)
     if texts == ["0", "1"]:
@@ -148,6 +148,12 @@ def _position(classes: npt.NDArray[Any], positive: Any) -> int:
     raise SchemaError(
         f"Schema: the positive label {wanted!r} is not in the target.{did_you_mean(wanted, texts)}"
     )
+
+
+def _class_label(label: Any) -> str:
+    """The text that stands for an outcome: truth values are 0 and 1, however they are written."""
+    text = label_of(label)
+    return {"False": "0", "True": "1"}.get(text, text)
 
 
 def _read_weight(sample_weight: Any, n_rows: int) -> Floats | None:
@@ -166,6 +172,10 @@ def _read_weight(sample_weight: Any, n_rows: int) -> Floats | None:
     if bad.any():
         row = int(bad.argmax())
         raise DataError(f"Data: sample_weight must be finite and not negative; row {row} has {weight[row]}.")
+    with np.errstate(over="ignore"):
+        total = float(weight.sum())
+    if not 1e-99 < total < 1e99:
+        raise DataError(f"Data: the sample_weight add up to {total:g}. Scale them to about 1 per row.")
     return None if (weight == 1).all() else weight
 
 
@@ -190,8 +200,7 @@ def _apply_class_weight(
     if class_weight == "balanced":
         factors = sums.sum() / (2.0 * sums)
     elif isinstance(class_weight, Mapping):
-        given = {label_of(k): float(v) for k, v in class_weight.items()}
-        factors = np.array([given.get(label_of(c), 1.0) for c in classes])
+        factors = _class_factors(class_weight, classes)
     else:
         raise DataError(
             f"class_weight must be None, 'balanced' or a dict of label to weight, not {class_weight!r}."
@@ -205,3 +214,14 @@ def _apply_class_weight(
             stacklevel=4,
         )
     return np.asarray(row_weight * factors[target])
+
+
+def _class_factors(class_weight: Mapping[Any, float], classes: npt.NDArray[Any]) -> Floats:
+    texts = [_class_label(c) for c in classes]
+    given = {_class_label(label): float(factor) for label, factor in class_weight.items()}
+    for label, factor in given.items():
+        if label not in texts:
+            raise DataError(f"class_weight: there is no outcome {label!r}.{did_you_mean(label, texts)}")
+        if not (np.isfinite(factor) and factor > 0):
+            raise DataError(f"class_weight must be finite and above 0; outcome {label!r} has {factor}.")
+    return np.array([given.get(text, 1.0) for text in texts])

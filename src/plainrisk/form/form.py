@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from plainrisk.errors import DataError, ModelFileError, did_you_mean
 from plainrisk.form.links import Link, Logistic
-from plainrisk.form.shapes import Shape
+from plainrisk.form.shapes import LARGEST, Shape
 from plainrisk.form.trees import TreePart
 from plainrisk.frames import Frame, as_frame
 from plainrisk.schema import Schema
@@ -41,8 +41,8 @@ class Part(
     link: Link
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.intercept):
-            raise ModelFileError(f"Model: the intercept of {self.name!r} is not finite.")
+        if not abs(self.intercept) <= LARGEST:
+            raise ModelFileError(f"Model: the intercept of {self.name!r} must be within {LARGEST:g}.")
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -86,8 +86,8 @@ class Layer(msgspec.Struct, frozen=True, tag="layer", tag_field="kind", forbid_u
     link: Link
 
     def __post_init__(self) -> None:
-        if not all(map(math.isfinite, (self.intercept, *self.weights))):
-            raise ModelFileError("Model: the second layer holds a number that is not finite.")
+        if not all(abs(number) <= LARGEST for number in (self.intercept, *self.weights)):
+            raise ModelFileError(f"Model: the numbers of the second layer must be within {LARGEST:g}.")
 
 
 Pool = Alone | Mixture | Layer
@@ -112,9 +112,9 @@ class RiskForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def __post_init__(self) -> None:
         n = len(self.parts)
-        weights = () if isinstance(self.pool, Alone) else self.pool.weights
-        if n == 0 or (isinstance(self.pool, Alone) and n != 1) or (weights and len(weights) != n):
-            raise ModelFileError(f"Model: {n} parts do not fit a pool of {len(weights) or 1}.")
+        wanted = 1 if isinstance(self.pool, Alone) else len(self.pool.weights)
+        if n == 0 or n != wanted:
+            raise ModelFileError(f"Model: {n} parts do not fit a pool of {wanted}.")
         if len({part.name for part in self.parts}) < n:
             raise ModelFileError("Model: two parts have the same name.")
         for part in self.parts:
@@ -152,7 +152,7 @@ class RiskForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                     f"{len(self.columns)} features as input."
                 )
             return frame.renamed(self.columns)
-        for name in self.schema.features:
+        for name in (name for part in self.parts for name in part.features):
             if name not in frame.columns:
                 raise DataError(
                     f"Data: feature {name!r} is not in the data.{did_you_mean(name, frame.names)}"
@@ -164,7 +164,11 @@ class RiskForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if frame.n_rows <= BLOCK_ROWS:
             return np.asarray(evaluate(frame))
         starts = range(0, frame.n_rows, BLOCK_ROWS)
-        return np.concatenate([evaluate(frame.take(a, a + BLOCK_ROWS)) for a in starts])
+        try:
+            return np.concatenate([evaluate(frame.take(a, a + BLOCK_ROWS)) for a in starts])
+        except DataError:
+            # Once more in one piece, so that the row the error names is the row of the data.
+            return np.asarray(evaluate(frame))
 
     def _block_part_scores(self, frame: Frame) -> Floats:
         return np.column_stack([part.score(frame, self.schema) for part in self.parts])

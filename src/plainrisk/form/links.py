@@ -25,6 +25,9 @@ __all__ = ["Bands", "Linear", "Link", "Logistic"]
 
 Floats = npt.NDArray[np.float64]
 
+# exp of this is still a number; the risk beyond it, 1e-304, is as good as 0.
+_LARGEST_EXPONENT = 700.0
+
 
 class Logistic(msgspec.Struct, frozen=True, tag="logistic", tag_field="kind", forbid_unknown_fields=True):
     """The sigmoid, ``1 / (1 + exp(-score))``: the score is in log odds.
@@ -40,8 +43,9 @@ class Logistic(msgspec.Struct, frozen=True, tag="logistic", tag_field="kind", fo
 
     def value(self, score: Floats) -> Floats:
         """Return the probability."""
-        small = np.exp(-np.abs(score))  # never overflows
-        return np.where(score >= 0, 1.0, small) / (1.0 + small)
+        # Three steps that each keep an order after rounding. The usual exp(score) / (1 + exp(score)) does not:
+        # its two ends may round apart, and of two scores next to each other the higher may get the lower risk.
+        return np.asarray(1.0 / (1.0 + np.exp(np.minimum(-score, _LARGEST_EXPONENT))))
 
     def derivative(self, score: Floats) -> Floats:
         """Return the slope, p (1 - p)."""
@@ -117,6 +121,9 @@ class Bands(msgspec.Struct, frozen=True, tag="bands", tag_field="kind", forbid_u
             raise ModelFileError(
                 "Model: a link of bands needs two or more knots, rising strictly in score and value."
             )
+        if not all(0 <= v <= 1 for v in self.values[1:-1]):
+            raise ModelFileError("Model: the inner values of a link of bands must lie inside [0, 1].")
+        _require_finite("a link of bands", self.rates)
 
     @property
     def range(self) -> tuple[float, float]:

@@ -17,6 +17,9 @@ __all__ = ["Curve", "Line", "Shape", "Table"]
 
 Floats = npt.NDArray[np.float64]
 
+# What one feature may add to a score, so that a sum over features is a number: infinity less infinity is none.
+LARGEST = 1e100
+
 
 class Table(
     msgspec.Struct, frozen=True, kw_only=True, tag="table", tag_field="kind", forbid_unknown_fields=True
@@ -74,7 +77,9 @@ class Line(
         codes = self.levels.code_numbers(x)
         if refuse_unseen:
             _refuse_unseen(self, codes, name)
-        return np.where(codes == 0, self.slope * (x - self.center), np.asarray(self.scores)[codes])
+        with np.errstate(over="ignore"):
+            line = np.clip(self.slope * (x - self.center), -LARGEST, LARGEST)
+        return np.where(codes == 0, line, np.asarray(self.scores)[codes])
 
 
 class Curve(
@@ -109,9 +114,10 @@ class Curve(
         t = x - np.asarray(self.breaks)[piece]
         table = np.asarray(self.coefficients)
         value = np.zeros(len(x))
-        for power in range(table.shape[1] - 1, -1, -1):
-            value = value * t + table[piece, power]
-        return value
+        with np.errstate(over="ignore"):
+            for power in range(table.shape[1] - 1, -1, -1):
+                value = value * t + table[piece, power]
+        return np.clip(value, -LARGEST, LARGEST)
 
     def values(self, frame: Frame, name: str, *, refuse_unseen: bool = False) -> Floats:
         """Return what the feature adds to the score of every row."""
@@ -131,8 +137,8 @@ def _check_levels(shape: Table | Line | Curve) -> None:
         numbers = getattr(shape, field)
         if len(numbers) != n:
             raise ModelFileError(f"Model: a shape with {n} levels has {len(numbers)} {field}.")
-        if not all(map(math.isfinite, numbers)):
-            raise ModelFileError(f"Model: the {field} of a shape must be finite.")
+        if not all(abs(number) <= LARGEST for number in numbers):
+            raise ModelFileError(f"Model: the {field} of a shape must be within {LARGEST:g}.")
 
 
 def _refuse_unseen(shape: Shape, codes: Codes, name: str) -> None:

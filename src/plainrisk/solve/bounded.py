@@ -68,7 +68,7 @@ def minimise(
 
     1. The quadratic model promises less than ``tolerance * max(objective, 1e-3)`` and the step is below 1e-10
        (or no longer shrinks): the optimum. The raw gradient alone would not do as a rule, since a level with
-       one row can move it by no more than 1/M.
+       one row can move it by no more than 1/M. Without a ridge, if the steps stay long: no finite optimum.
     2. No step along the direction lowers the objective: the limit of rounding.
     3. `max_iterations`.
 
@@ -131,7 +131,7 @@ class _Newton:
                     self.state = self._at(np.clip(self.state.point + d, self.lower, self.upper))
                 polished += 1
                 if step <= 1e-10 or polished >= 12 or (polished > 2 and step > 0.5 * last_step):
-                    return self._solution(True, "optimum: the predicted decrease is below the tolerance")
+                    return self._settled(step, promise)
                 if step > 0.1 * last_step and not fresh:
                     hessian = None
             elif not self._search(d, promise):
@@ -142,6 +142,14 @@ class _Newton:
                 hessian = None
             last_promise, last_step, fresh = promise, step, False
         return self._solution(False, f"the limit of {self.max_iterations} iterations")
+
+    def _settled(self, step: float, promise: float) -> Solution:
+        # Where there is no finite optimum, each step is as long as the last while the loss falls less and less.
+        # In a direction without curvature steps may be long too, but there they promise nothing but rounding.
+        nothing = 1e-6 * self.tolerance * max(self.state.value, 1e-3)
+        if step > 1e-3 and promise > nothing and (self.ridge[1:] == 0).any():
+            return self._solution(False, "no finite optimum without a ridge: the coefficients keep growing")
+        return self._solution(True, "optimum: the predicted decrease is below the tolerance")
 
     def _direction(self, hessian: Floats) -> tuple[Floats, float]:
         state = self.state
@@ -164,7 +172,7 @@ class _Newton:
         state = self.state
         beta = state.point[1:]
         at_box = (self.in_box[0] & (beta <= self.lower[1:])) | (self.in_box[1] & (beta >= self.upper[1:]))
-        if at_box.any():
+        if converged and at_box.any():
             reason += (
                 f"; {int(at_box.sum())} coefficients at the safety box: no finite optimum without a ridge"
             )

@@ -10,9 +10,9 @@ __all__ = ["minimise_quadratic"]
 Floats = npt.NDArray[np.float64]
 LOWER, FREE, UPPER = -1, 0, 1
 
-# Added to the diagonal, relative to its mean. Directions without curvature (an indicator per level adds up
-# to the intercept) then stay where they are instead of running away; callers iterate, which removes the
-# tiny error this makes elsewhere.
+# Added to the diagonal, relative to each entry, so that one variable in large units does not blur the others.
+# Directions without curvature (an indicator per level adds up to the intercept) then stay where they are
+# instead of running away; callers iterate, which removes the tiny error this makes elsewhere.
 _JITTER = 1e-13
 
 
@@ -28,7 +28,8 @@ def minimise_quadratic(H: Floats, g: Floats, lower: Floats, upper: Floats, max_p
     g, lower, upper : (n,); bounds may be infinite
     """
     n = len(g)
-    H = H + np.diag(np.full(n, _JITTER * max(np.trace(H) / max(n, 1), 1e-300)))
+    curvature = np.diag(H)
+    H = H + np.diag(_JITTER * np.where(curvature > 0, curvature, curvature[curvature > 0].min(initial=1.0)))
     tolerance = 1e-14 * max(1e-300, float(np.abs(g).max(initial=0.0)))
     state = np.zeros(n, dtype=np.int8)
     best, patience = n + 1, 3

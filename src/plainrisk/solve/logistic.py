@@ -88,8 +88,9 @@ class LogisticLoss:
         if n_rows <= wanted:
             return [(block, None) for block in self.blocks]
         rng = np.random.default_rng(0)  # the sample shapes the path to the optimum, not the optimum
-        floors = self._chances_by_level(wanted / n_rows)
-        return [_sample(block, floors, rng) for block in self.blocks]
+        share = wanted / n_rows
+        floors = self._chances_by_level(share)
+        return [_sample(block, share, floors, rng) for block in self.blocks]
 
     def _chances_by_level(self, share: float) -> list[Floats]:
         """The chance a row must at least have to be in the sample, by the level it has in each pack."""
@@ -108,8 +109,10 @@ class LogisticLoss:
         return chances
 
 
-def _sample(block: Block, floors: list[Floats], rng: np.random.Generator) -> tuple[Block, Floats | None]:
-    chance = np.zeros(len(block))
+def _sample(
+    block: Block, share: float, floors: list[Floats], rng: np.random.Generator
+) -> tuple[Block, Floats | None]:
+    chance = np.full(len(block), share)
     for floor, pack in zip(floors, block.packs, strict=True):
         np.maximum(chance, floor[pack], out=chance)
     rows = np.flatnonzero(rng.random(len(block)) < chance)

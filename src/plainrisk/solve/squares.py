@@ -143,6 +143,8 @@ def minimise_squares(
             last, step = step, float(np.abs(d).max(initial=0.0))
             if step <= 1e-13 or step > 0.5 * last:
                 break
+    kkt = kkt_residual(point, g0 + H @ point, low, high)
+    solved = kkt <= 1e-9 * max(1.0, float(np.abs(g0).max()))
     # sum w (y - f)^2 = sum w y - 2 moment'f + f' gram f, since y^2 = y.
     loss = float(moment[0] - 2.0 * moment @ point + point @ gram @ point) / total
     return Solution(
@@ -150,9 +152,11 @@ def minimise_squares(
         coefficients=point[1:],
         objective=loss + math.fsum(penalty * point**2),
         loss=loss,
-        kkt=kkt_residual(point, g0 + H @ point, low, high),
+        kkt=kkt,
         iterations=iterations,
-        converged=True,
-        reason="optimum: the bounded quadratic problem was solved exactly",
+        converged=solved,
+        reason="optimum: the bounded quadratic problem was solved exactly"
+        if solved
+        else "rounding: the bounded quadratic problem is too ill-conditioned to be solved exactly",
         at_box=np.zeros(p, dtype=bool),
     )

@@ -1,0 +1,196 @@
+"""`plainrisk compare`: ranks, tests and the critical difference diagram."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from plainrisk.cli import show
+from plainrisk.cli.options import Json
+from plainrisk.errors import DataError, PlainriskWarning, did_you_mean
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from plainrisk.compare import Diagram
+
+__all__ = ["compare"]
+
+HIGHER = {"auc", "gini", "ks", "accuracy", "certainty"}
+LOWER = {"ece", "mce", "brier", "log_loss", "seconds"}
+FORMATS = (".svg", ".png", ".pdf", ".tex")
+
+
+def compare(
+    results: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RESULTS",
+            help="Data sets in rows and classifiers in columns, or long: dataset, classifier, metric, value.",
+            show_default=False,
+        ),
+    ],
+    metric: Annotated[
+        str, typer.Option("--metric", help="Which metric the values are, or which to take.")
+    ] = "auc",
+    higher: Annotated[
+        bool | None,
+        typer.Option("--higher/--lower", help="Which values are better; known for the usual metrics."),
+    ] = None,
+    alpha: Annotated[float, typer.Option("--alpha", help="Level of the tests, over all pairs.")] = 0.05,
+    zero_method: Annotated[
+        str, typer.Option("--zero-method", help="Data sets without a difference: pratt, zsplit or wilcox.")
+    ] = "pratt",
+    drop_incomplete: Annotated[
+        bool, typer.Option("--drop-incomplete", help="Leave out data sets that lack a value.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where to draw the diagram: .svg, .png, .pdf or .tex."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Compare classifiers over data sets: average ranks, Friedman's test, all pairs, the diagram."""
+    from plainrisk.cli.tables import check_output, read_table
+    from plainrisk.compare import critical_difference_diagram
+    from plainrisk.files import replacing
+
+    if output is not None:
+        check_output(output, FORMATS)
+    better = _higher_is_better(metric, higher)
+    table = _complete(wide_table(read_table(results), metric, results), results, drop_incomplete)
+    diagram = critical_difference_diagram(
+        table, better, alpha, zero_method, title=metric, missing="drop" if drop_incomplete else "raise"
+    )
+    if output is not None:
+        with replacing(output) as temporary:
+            diagram.save(temporary)
+    summary = _summary(diagram, metric, better, output)
+    if json:
+        show.print_json(summary)
+    else:
+        _show(summary)
+
+
+def wide_table(table: pl.DataFrame, metric: str, path: Path) -> pl.DataFrame:
+    """Return data sets x classifiers from either format, with the mean over folds."""
+    if not {"dataset", "classifier"} <= set(table.columns):
+        return table
+    if "metric" in table.columns:
+        known = table["metric"].unique().sort().to_list()
+        if metric not in known:
+            raise DataError(f"{path}: there is no metric {metric!r}.{did_you_mean(metric, known)}")
+        table = table.filter(table["metric"] == metric)
+    value = "value" if "value" in table.columns else metric
+    if value not in table.columns:
+        raise DataError(f"{path}: a long table needs a column 'value', or one named {metric!r}.")
+    if not table[value].dtype.is_numeric():
+        raise DataError(f"{path}: column {value!r} must hold numbers, not text.")
+    cells = table.group_by("dataset", "classifier", maintain_order=True)
+    sizes = cells.len()["len"]
+    if sizes.n_unique() > 1:
+        warnings.warn(
+            f"{path}: the cells are means of {sizes.min()} to {sizes.max()} values. Are all folds there?",
+            PlainriskWarning,
+            stacklevel=2,
+        )
+    means = cells.agg(table_mean(value))
+    return means.pivot("classifier", index="dataset", values=value)
+
+
+def table_mean(column: str) -> pl.Expr:
+    """Return the mean of a column in which one missing value makes the mean missing."""
+    import polars as pl
+
+    value = pl.col(column)
+    return pl.when(value.is_null().any()).then(None).otherwise(value.mean()).alias(column)
+
+
+def _complete(table: pl.DataFrame, path: Path, drop: bool) -> pl.DataFrame:
+    """Say which cell is empty, and how to leave its data set out."""
+    if drop or table.width < 2:
+        return table
+    for name in table.columns[1:]:
+        empty = table[name].is_null().arg_true()
+        if len(empty):
+            where = f"data set {table[table.columns[0]][empty[0]]!r}, classifier {name!r}"
+            raise DataError(
+                f"{path}: {where}: no value. Fill it in, or leave such data sets out: --drop-incomplete."
+            )
+    return table
+
+
+def _higher_is_better(metric: str, given: bool | None) -> bool:
+    if given is not None:
+        return given
+    if metric not in HIGHER | LOWER:
+        raise DataError(f"Is a high {metric} good or bad? Add --higher or --lower.")
+    return metric in HIGHER
+
+
+def _summary(diagram: Diagram, metric: str, better: bool, output: Path | None) -> dict[str, Any]:
+    omnibus, pairs = diagram.friedman, diagram.posthoc
+    names = pairs.classifiers
+    order = sorted(range(len(names)), key=lambda j: (float(pairs.ranks[j]), j))
+    tested = [
+        {
+            "better": names[i],
+            "worse": names[j],
+            "p_value": float(pairs.p_values[i, j]),
+            "adjusted": float(pairs.adjusted[i, j]),
+            "significant": bool(pairs.significant[i, j]),
+        }
+        for place, i in enumerate(order)
+        for j in order[place + 1 :]
+    ]
+    return {
+        "metric": metric,
+        "higher_is_better": better,
+        "data_sets": len(omnibus.datasets),
+        "ranks": {names[j]: float(pairs.ranks[j]) for j in order},
+        "friedman": {
+            "statistic": omnibus.statistic,
+            "f_statistic": omnibus.f_statistic,
+            "degrees_of_freedom": list(omnibus.degrees_of_freedom),
+            "p_value": omnibus.p_value,
+        },
+        "alpha": pairs.alpha,
+        "zero_method": pairs.zero_method,
+        "pairs": tested,
+        "cliques": [list(clique) for clique in pairs.cliques],
+        "singles": list(pairs.singles),
+        "file": None if output is None else str(output),
+    }
+
+
+def _show(summary: dict[str, Any]) -> None:
+    console = show.out()
+    better = "higher" if summary["higher_is_better"] else "lower"
+    console.print(
+        f"{summary['metric']} on {summary['data_sets']} data sets, {better} is better", style="bold"
+    )
+    groups = {
+        name: " ".join(str(g) for g, clique in enumerate(summary["cliques"], start=1) if name in clique)
+        for name in summary["ranks"]
+    }
+    rows = [[name, f"{rank:.3f}", groups[name] or "-"] for name, rank in summary["ranks"].items()]
+    show.print_table(("classifier", "average rank", "groups"), rows, numbers=("average rank",))
+    test = summary["friedman"]
+    df = ", ".join(map(str, test["degrees_of_freedom"]))
+    console.print(
+        f"Friedman chi2 = {test['statistic']:.4f}; Iman and Davenport F({df}) = {test['f_statistic']:.4f}, "
+        f"p = {test['p_value']:.3g}."
+    )
+    told = [pair for pair in summary["pairs"] if pair["significant"]]
+    console.print(
+        f"{len(told)} of {len(summary['pairs'])} pairs differ at level {summary['alpha']:g} (Wilcoxon signed-rank "
+        f"tests, {summary['zero_method']}, Holm's adjustment). Who shares a group is not told apart."
+    )
+    if told:
+        rows = [[p["better"], p["worse"], f"{p['p_value']:.2g}", f"{p['adjusted']:.2g}"] for p in told]
+        show.print_table(("ranks better", "than", "p", "adjusted p"), rows, numbers=("p", "adjusted p"))
+    if summary["file"] is not None:
+        show.hint(f"Wrote {summary['file']}.")

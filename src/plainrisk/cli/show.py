@@ -1,0 +1,199 @@
+"""What a person sees: results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from plainrisk.form import Shape
+
+__all__ = [
+    "certificate",
+    "error",
+    "figures",
+    "heading",
+    "hint",
+    "note",
+    "out",
+    "print_json",
+    "print_table",
+    "progress",
+    "shape",
+    "signed_bar",
+    "solver",
+]
+
+_FEW_NOTES = 4
+
+
+def out() -> Console:
+    """Return the console of results; no text is read as markup."""
+    return Console(markup=False, highlight=False, emoji=False)
+
+
+def _err() -> Console:
+    return Console(stderr=True, markup=False, highlight=False, emoji=False)
+
+
+def error(message: str) -> None:
+    """Say on stderr what went wrong."""
+    _err().print(Text.assemble(("error: ", "bold red"), message), soft_wrap=True)
+
+
+def note(message: str) -> None:
+    """Say on stderr what the user should know."""
+    _err().print(Text.assemble(("note: ", "bold yellow"), message), soft_wrap=True)
+
+
+def hint(message: str) -> None:
+    """Say on stderr what to do next, or what was done."""
+    _err().print(message, style="dim", soft_wrap=True)
+
+
+def print_json(result: Mapping[str, Any] | Sequence[Any]) -> None:
+    """Print a result as JSON; what is not a finite number is null, as JSON has no word for it."""
+    sys.stdout.write(json.dumps(_finite(result), indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _finite(v) for key, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return value
+
+
+# ---- building blocks
+
+
+def heading(text: str) -> None:
+    """Print a heading, set off by an empty line."""
+    console = out()
+    console.print()
+    console.print(text, style="bold")
+
+
+def print_table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str | Text]],
+    numbers: Sequence[str] = (),
+    title: str | None = None,
+) -> None:
+    """Print a table; the columns named in `numbers` are set flush right."""
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    for name in header:
+        right = name in numbers
+        table.add_column(name, justify="right" if right else "left", no_wrap=right, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    out().print(table)
+
+
+def signed_bar(value: float, largest: float, width: int = 10) -> Text:
+    """Draw a number as a bar to the left or to the right of a middle line."""
+    plain = not (out().encoding or "").lower().startswith("utf")
+    block, middle = ("#", "|") if plain else ("█", "│")
+    length = 0 if largest == 0 else round(width * min(1.0, abs(value) / largest))
+    if value < 0:
+        return Text.assemble(" " * (width - length), (block * length, "magenta"), middle, " " * width)
+    return Text.assemble(" " * width, middle, (block * length, "cyan"), " " * (width - length))
+
+
+@contextlib.contextmanager
+def progress(task: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Show a bar on stderr, if that is a terminal, and give a function that moves it on."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = _err()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        job = bar.add_task(task, total=total)
+        yield lambda steps: bar.update(job, advance=steps)
+
+
+# ---- what several commands show
+
+
+def figures(results: Mapping[str, Mapping[str, Any]], names: Mapping[str, str]) -> None:
+    """Print cross validation figures, one row per model: mean and standard deviation over the folds."""
+    rows = [
+        [model, *(f"{_number(cv[m]['mean'])} ± {_number(cv[m]['sd'], 3)}" for m in names)]
+        for model, cv in results.items()
+    ]
+    print_table(("model", *names.values()), rows, numbers=tuple(names.values()))
+
+
+def _number(value: float, digits: int = 4) -> str:
+    return f"{value:.{digits}f}" if math.isfinite(value) else "infinite" if math.isinf(value) else "?"
+
+
+def shape(feature: str, table: Shape, outcome: str) -> None:
+    """Print what one feature adds to the score, level by level, beside what the training rows show."""
+    levels = list(zip(table.levels.labels, table.scores, table.weights, table.positives, strict=True))
+    seen = [level for level in levels if level[2] > 0]
+    largest = max((abs(score) for _, score, _, _ in seen), default=0.0)
+    rows = [
+        [label, f"{weight:,.0f}", f"{positive / weight:.1%}", f"{score:+.2f}", signed_bar(score, largest)]
+        for label, score, weight, positive in seen
+    ]
+    rate = f"{outcome} rate"
+    print_table(
+        ("level", "rows", rate, "score", "effect"), rows, numbers=("rows", rate, "score"), title=feature
+    )
+
+
+def solver(record: Mapping[str, Any]) -> None:
+    """Print what the solver certifies."""
+    problems = len(record["kkt"])
+    what = "1 problem" if problems == 1 else f"{problems} problems, the last one weighs the others"
+    rows = [
+        ["solved", what],
+        ["objective", f"{record['objective'][-1]:.10g}"],
+        ["largest KKT residual", f"{max(record['kkt']):.1e}"],
+        ["iterations", f"{sum(record['iterations']):,}"],
+        ["stopped because", record["reason"]],
+        ["rows clipped to 0 or 1", f"{record['clipped']:.1%}"],
+    ]
+    print_table(("solver", ""), rows)
+
+
+def certificate(result: Mapping[str, Any]) -> None:
+    """Print a certificate: the monotone checks in one line, the broken ones one by one."""
+    checks = result["checks"]
+    monotone = [c for c in checks if c["name"].startswith("monotone in ")]
+    broken = [c for c in checks if not c["holds"]]
+    kept = len([c for c in monotone if c["holds"]])
+    rows: list[list[str | Text]] = []
+    if monotone:
+        rows.append(
+            [
+                _verdict(kept == len(monotone)),
+                "monotone",
+                f"in {kept} of {len(monotone)} features with a direction",
+            ]
+        )
+    else:
+        rows.append([Text("-"), "monotone", "the schema states no direction"])
+    rows += [[_verdict(c["holds"]), c["name"], c["detail"]] for c in checks if c not in monotone]
+    rows += [[_verdict(False), c["name"], c["detail"]] for c in broken if c in monotone]
+    print_table(("certificate", "promise", "evidence"), rows)
+    for text in result["notes"][:_FEW_NOTES]:
+        hint(text)
+    if len(result["notes"]) > _FEW_NOTES:
+        hint(f"... and {len(result['notes']) - _FEW_NOTES} more such notes (all of them with --json)")
+
+
+def _verdict(holds: bool) -> Text:
+    return Text("holds", style="green") if holds else Text("BROKEN", style="bold red")

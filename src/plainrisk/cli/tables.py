@@ -1,0 +1,176 @@
+"""Tables in files: CSV, CSV.gz, Parquet and JSON lines, read and written by polars."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plainrisk.errors import DataError
+from plainrisk.files import replacing
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["READ", "WRITE", "check_output", "check_text", "read_table", "scan_table", "write_lazy"]
+
+READ = (".csv", ".csv.gz", ".parquet")
+WRITE = (*READ, ".jsonl")
+
+
+def read_table(path: str | Path, missing: Sequence[str] = ()) -> pl.DataFrame:
+    """Read a whole file."""
+    lazy = scan_table(path, missing)
+    with _reading(Path(path)):
+        return lazy.collect()
+
+
+def scan_table(path: str | Path, missing: Sequence[str] = ()) -> pl.LazyFrame:
+    """Open a file to be read in batches.
+
+    The types of a CSV's columns come from all of its rows, so that a batch is read as the whole would be.
+    """
+    import polars as pl
+
+    path = Path(path)
+    suffix = _suffix(path, READ, "read")
+    if not path.is_file():
+        raise DataError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}.")
+    with _reading(path):
+        if suffix == ".parquet":
+            lazy = pl.scan_parquet(path, glob=False)
+        else:
+            lazy = pl.scan_csv(
+                path,
+                separator=_separator(path),
+                infer_schema_length=None,
+                null_values=list(missing) or None,
+                glob=False,
+            )
+        _refuse_repeated(path, lazy.collect_schema().names())
+    return lazy
+
+
+def write_lazy(lazy: pl.LazyFrame, path: str | Path) -> None:
+    """Compute rows in batches and write them; the file is there in full or not at all."""
+    path = Path(path)
+    suffix = _suffix(path, WRITE, "write")
+    with replacing(path) as temporary:
+        if suffix == ".parquet":
+            lazy.sink_parquet(temporary)
+        elif suffix == ".csv":
+            lazy.sink_csv(temporary)
+        elif suffix == ".jsonl":
+            lazy.sink_ndjson(temporary)
+        else:
+            _sink_gzip(lazy, temporary)
+
+
+def check_output(path: str | Path, allowed: Sequence[str]) -> Path:
+    """Say before any work if a file could not be written, or its name does not say how."""
+    path = Path(path)
+    _suffix(path, allowed, "write")
+    folder = path.parent
+    if not folder.is_dir():
+        state = "is not a folder" if folder.exists() else "does not exist"
+        raise DataError(f"{path} cannot be written: the folder {folder} {state}. Make it first.")
+    if path.is_dir():
+        raise DataError(f"{path} cannot be written: it is a folder. Give the name of a file.")
+    if not os.access(folder, os.W_OK):
+        raise DataError(f"{path} cannot be written: the folder {folder} may not be written to.")
+    return path
+
+
+def check_text(lazy: pl.LazyFrame, path: str, continuous: Sequence[str]) -> None:
+    """Say which row of a file holds text where a model needs a number.
+
+    The library's own message counts rows inside a batch.
+    """
+    import polars as pl
+
+    schema = lazy.collect_schema()
+    for name in continuous:
+        if schema[name] != pl.String:
+            continue
+        value = pl.col(name)
+        wrong = value.is_not_null() & value.cast(pl.Float64, strict=False).is_null()
+        found = lazy.select(value).with_row_index("_row").filter(wrong).head(1).collect()
+        if len(found):
+            row, text = found.row(0)
+            raise DataError(
+                f"{path}: feature {name!r} is a number in this model but holds text: {text!r} in row {row}. "
+                f"Correct it, or read it as missing with --missing {text!r}."
+            )
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    import polars as pl
+
+    try:
+        yield
+    except (pl.exceptions.PolarsError, OSError) as error:
+        message = str(error).partition("\n")[0].strip()
+        raise DataError(f"{path} cannot be read: {message}.{_remedy(message)}") from None
+
+
+def _remedy(message: str) -> str:
+    for sign, remedy in (
+        ("utf-8", " Save it as UTF-8."),
+        ("more fields", " A row has more fields than the header: quote texts that hold the separator."),
+        ("empty", " A header line and rows are needed."),
+        ("parquet", " Is it a Parquet file, and complete?"),
+        ("end of file", " Is the file complete?"),
+    ):
+        if sign in message.lower():
+            return remedy
+    return ""
+
+
+def _suffix(path: Path, allowed: Sequence[str], verb: str) -> str:
+    name = path.name.lower()
+    for suffix in sorted(allowed, key=len, reverse=True):
+        if name.endswith(suffix):
+            return suffix
+    endings = f"{', '.join(allowed[:-1])} or {allowed[-1]}" if len(allowed) > 1 else allowed[0]
+    raise DataError(f"{path}: cannot {verb} this kind of file. The name must end in {endings}.")
+
+
+def _separator(path: Path) -> str:
+    """Return the separator of a CSV: a comma, unless the header has none but semicolons or tabs."""
+    opened = gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb")
+    with opened as file:
+        header = file.readline(2**20)
+    if b"," in header:
+        return ","
+    return (
+        max(";", "\t", key=lambda mark: header.count(mark.encode())) if re.search(b"[;\t]", header) else ","
+    )
+
+
+def _refuse_repeated(path: Path, names: Sequence[str]) -> None:
+    """Polars renames the second of two equal columns; a model would read the first unawares."""
+    for name in names:
+        first = re.sub(r"_duplicated_\d+$", "", name)
+        if first != name and first in names:
+            raise DataError(f"{path}: column {first!r} appears more than once. Rename one.")
+
+
+def _sink_gzip(lazy: pl.LazyFrame, path: Path) -> None:
+    # polars calls its own compression of CSV unstable.
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f"{path.name}-") as folder:
+        plain = Path(folder) / "rows.csv"
+        lazy.sink_csv(plain)
+        # Without a name and a time the same rows give the same file.
+        with (
+            plain.open("rb") as rows,
+            path.open("wb") as file,
+            gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=6) as packed,
+        ):
+            shutil.copyfileobj(rows, packed, 2**20)
