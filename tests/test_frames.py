@@ -269,9 +269,7 @@ def test_numpy_objects_hold_numbers_and_text():
     frame = as_frame(np.array([[1, "a"], [None, "b"]], dtype=object))
     np.testing.assert_array_equal(frame.numbers("x0"), [1.0, np.nan])
     assert frame.labels("x1").labels == ("a", "b")
-    with pytest.raises(
-        TypeError, match="column x0, row 0: argument must be a string or a real number, not dict"
-    ):
+    with pytest.raises(TypeError, match="column x0, row 0: argument must be a string or a real number, not dict"):
         as_frame(np.array([[{}]], dtype=object))
 
 

@@ -15,9 +15,7 @@ from plainrisk.toml import schema_to_toml
 # ---- any schema at all
 
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-odd_names = st.sampled_from(
-    ["", " ", "a.b", 'say "x"', "it's", "\\", "Größe", "年", "🙂", "\x7f\x00\t\n", "[x]"]
-)
+odd_names = st.sampled_from(["", " ", "a.b", 'say "x"', "it's", "\\", "Größe", "年", "🙂", "\x7f\x00\t\n", "[x]"])
 any_name = names | odd_names
 finite = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**18), 10**18).map(float)
 text = st.none() | any_name
@@ -56,9 +54,7 @@ def categorical(draw):
 @st.composite
 def schemas(draw):
     features = draw(st.dictionaries(any_name, continuous() | categorical(), max_size=4))
-    members = (
-        st.lists(st.sampled_from(sorted(features)), min_size=1, unique=True) if features else st.nothing()
-    )
+    members = st.lists(st.sampled_from(sorted(features)), min_size=1, unique=True) if features else st.nothing()
     return Schema(
         target=draw(st.none() | any_name.filter(lambda name: name not in features)),
         positive=draw(st.none() | any_name | finite | st.booleans()),
@@ -108,9 +104,7 @@ def test_the_written_toml_is_pleasant_to_edit():
 
 
 def test_numpy_numbers_become_plain_ones(tmp_path):
-    feature = Feature(
-        special_values=tuple(np.array([-9, -8])), lower_bound=np.float64(0.5), max_bins=np.int64(3)
-    )
+    feature = Feature(special_values=tuple(np.array([-9, -8])), lower_bound=np.float64(0.5), max_bins=np.int64(3))
     schema = Schema(positive=np.int64(1), features={"a": feature, "b": {"edges": np.array([1.0, 2.0])}})
     schema.save(tmp_path / "s.toml")
     back = Schema.load(tmp_path / "s.toml")

@@ -61,8 +61,7 @@ def test_text_and_infinity_among_numbers():
         Problem(
             "error",
             "x",
-            "feature 'x' is continuous but holds text: 'old' in row 1. "
-            "Make it missing, or set kind = 'categorical'.",
+            "feature 'x' is continuous but holds text: 'old' in row 1. Make it missing, or set kind = 'categorical'.",
         )
     ]
     (problem,) = one({}, [1, 2, -np.inf])
@@ -149,9 +148,7 @@ def test_positive_labels_are_compared_as_labels(values, positive):
 
 
 def test_errors_come_first_and_in_the_order_of_the_schema():
-    schema = Schema(
-        target="bad", features={"a": {"special_values": [-9]}, "b": {}, "c": {}}, subscales={"S": ["a"]}
-    )
+    schema = Schema(target="bad", features={"a": {"special_values": [-9]}, "b": {}, "c": {}}, subscales={"S": ["a"]})
     found = schema.check({"a": [1, 2], "c": ["x", "y"], "bad": [1, 1]})
     assert [(p.severity, p.feature) for p in found] == [
         ("error", None),
@@ -181,9 +178,7 @@ def test_require_valid_does_not_mind_notes():
 
 
 def test_notes_on_the_whole():
-    schema = Schema(
-        features={"a": {}, "b": {}, "c": {}, "d": {}}, subscales={"S": ["a", "b"], "T": ["b"], "U": ["a"]}
-    )
+    schema = Schema(features={"a": {}, "b": {}, "c": {}, "d": {}}, subscales={"S": ["a", "b"], "T": ["b"], "U": ["a"]})
     frame = {name: [1, 2] for name in "abcdef"}
     assert notes(schema, frame) == [
         "the schema names no target, so the outcome was not looked at.",

@@ -190,9 +190,7 @@ def test_a_feature_with_measurements_of_one_outcome_only():
 
 def test_a_binary_column_stays_continuous_with_one_step():
     feature = draft_schema({"x": [0, 1] * 100, "bad": [0, 1] * 90 + [1, 0] * 10}, "bad").features["x"]
-    assert feature == Feature(
-        note="candidate direction: increasing (AUC 0.90, bad rate rises in 1 of 1 steps)"
-    )
+    assert feature == Feature(note="candidate direction: increasing (AUC 0.90, bad rate rises in 1 of 1 steps)")
 
 
 # ---- the outcome
@@ -353,9 +351,7 @@ def test_give_me_some_credit(data_folder):
     counters = [name for name in frame.columns if "PastDue" in name or "DaysLate" in name]
     assert len(counters) == 3
     assert special(schema) == dict.fromkeys(counters, (96.0, 98.0))
-    assert schema.features["age"].note == (
-        "candidate direction: decreasing (AUC 0.64, bad rate falls in 9 of 9 steps)"
-    )
+    assert schema.features["age"].note == ("candidate direction: decreasing (AUC 0.64, bad rate falls in 9 of 9 steps)")
     assert schema.positive == 1
 
 
@@ -379,9 +375,7 @@ def test_taiwan_has_scales_and_no_codes(data_folder):
         ("lending_club_2018_sample.parquet", "loan_status"),
     ],
 )
-def test_a_draft_fits_the_data_it_was_drawn_from_and_comes_back_from_a_file(
-    data_folder, tmp_path, file, target
-):
+def test_a_draft_fits_the_data_it_was_drawn_from_and_comes_back_from_a_file(data_folder, tmp_path, file, target):
     frame = pl.read_parquet(data_folder / file) if file.endswith("parquet") else read(data_folder, file)
     schema = infer(frame, target)
     assert [p.message for p in schema.check(frame) if p.severity == "error"] == []

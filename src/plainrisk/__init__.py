@@ -1,21 +1,40 @@
 """Risk models whose parts add up, in plain probability."""
 
+from plainrisk import compare, datasets, metrics
 from plainrisk._version import __version__
 from plainrisk.estimators.arm import AdditiveRiskModel
+from plainrisk.estimators.boosted import BoostedRiskModel
+from plainrisk.estimators.classifiers import CLASSIFIERS, make_classifier
+from plainrisk.estimators.extract import extract_form, register_extractor
+from plainrisk.estimators.linearised import Linearised, linearise
+from plainrisk.estimators.mixture import SubscaleMixture
 from plainrisk.estimators.nnlr import NonnegativeLogisticRegression
 from plainrisk.estimators.two_layer import TwoLayerRiskModel
 from plainrisk.form import RiskForm
+from plainrisk.form.alpha import ALPHA_STAR
 from plainrisk.model import RiskModel, load
 from plainrisk.schema import Feature, Schema
 
 __all__ = [
+    "ALPHA_STAR",
+    "CLASSIFIERS",
     "AdditiveRiskModel",
+    "BoostedRiskModel",
     "Feature",
+    "Linearised",
     "NonnegativeLogisticRegression",
     "RiskForm",
     "RiskModel",
     "Schema",
+    "SubscaleMixture",
     "TwoLayerRiskModel",
     "__version__",
+    "compare",
+    "datasets",
+    "extract_form",
+    "linearise",
     "load",
+    "make_classifier",
+    "metrics",
+    "register_extractor",
 ]

@@ -4,12 +4,13 @@
      ├─ SchemaError        the schema is wrong, or does not fit the data
      ├─ DataError          the data cannot be used as they are
      ├─ ModelFileError     a model file is damaged, too new or not ours
+     ├─ ExtractionError    a fitted model of another library cannot be read as a risk form
      └─ MissingExtraError  an optional package is not installed
 
     PlainriskWarning       something was done that the user should know of, said once
      └─ StoppedEarly       a solver stopped on its rule before it reached the optimum
 
-The first three are also `ValueError`, so that scikit-learn and callers who know only Python can catch them.
+The first four are also `ValueError`, so that scikit-learn and callers who know only Python can catch them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Iterable
 
 __all__ = [
     "DataError",
+    "ExtractionError",
     "MissingExtraError",
     "ModelFileError",
     "PlainriskError",
@@ -44,6 +46,10 @@ class DataError(PlainriskError, ValueError):
 
 class ModelFileError(PlainriskError, ValueError):
     """A model file is damaged, too new, too large or not a plainrisk model."""
+
+
+class ExtractionError(PlainriskError, ValueError):
+    """A fitted model cannot be read as a risk form: its log odds are unknown, or are no sum over features."""
 
 
 class MissingExtraError(PlainriskError, ImportError):
@@ -78,6 +84,4 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
 
 def missing_extra(package: str, extra: str) -> MissingExtraError:
     """Return the error that says how to install an optional package."""
-    return MissingExtraError(
-        f"{package} is needed for this and is not installed: pip install 'plainrisk[{extra}]'"
-    )
+    return MissingExtraError(f"{package} is needed for this and is not installed: pip install 'plainrisk[{extra}]'")

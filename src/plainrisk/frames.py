@@ -86,6 +86,11 @@ class Frame:
         columns = {name: column[start:stop] for name, column in self.columns.items()}
         return Frame(self.names, columns, max(0, min(stop, self.n_rows) - start), self.named)
 
+    def rows(self, index: npt.NDArray[np.intp]) -> Frame:
+        """Return the rows at these positions."""
+        columns = {name: column[index] for name, column in self.columns.items()}
+        return Frame(self.names, columns, len(index), self.named)
+
     def renamed(self, names: Sequence[str]) -> Frame:
         """Return the same columns under other names, by position."""
         columns = {new: self.columns[old] for new, old in zip(names, self.names, strict=True)}
@@ -118,9 +123,7 @@ def as_frame(X: Any) -> Frame:
 def column_of(values: Any) -> Labels:
     """Read one sequence (the target, a group) as labels."""
     column = _as_column(values)
-    return (
-        _labels_from_numpy(column.ravel()) if isinstance(column, np.ndarray) else _labels_from_series(column)
-    )
+    return _labels_from_numpy(column.ravel()) if isinstance(column, np.ndarray) else _labels_from_series(column)
 
 
 def frame_like(columns: Mapping[str, Any], like: Any = None) -> Any:
@@ -196,9 +199,7 @@ def _as_column(value: Any) -> Any:
     try:
         array = np.asarray(value)
     except ValueError:
-        raise DataError(
-            "Data: a column must be one value or a flat list of values, not lists in a list."
-        ) from None
+        raise DataError("Data: a column must be one value or a flat list of values, not lists in a list.") from None
     # numpy would turn [1, "a"] and [None, "a"] into text; keep what was meant.
     return np.asarray(value, dtype=object) if array.dtype.kind in "OUS" else array
 
@@ -238,7 +239,10 @@ def _floats_or_none(column: npt.NDArray[Any]) -> Floats | None:
         if _is_missing(value):
             out[i] = np.nan
         elif isinstance(value, int | float | np.number) and not isinstance(value, bool):
-            out[i] = value
+            try:
+                out[i] = value
+            except OverflowError:  # a whole number of more than 308 digits
+                out[i] = np.inf if value > 0 else -np.inf
         else:
             return None
     return out

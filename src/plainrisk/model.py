@@ -71,7 +71,7 @@ class FormMethods:
         """
         self._require_form()
         record = self.fit_record_
-        if record is None:
+        if record is None or not 0 < record.positive_weight < record.weight:
             raise PlainriskError("The model does not say at which base rate it was trained.")
         trained = record.positive_weight / record.weight
         wanted = record.base_rate if base_rate is None else base_rate

@@ -127,8 +127,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         _require_tables(features, plain.get("subscales", {}))
         _as_feature("defaults", defaults)
         plain["features"] = {
-            name: _as_feature(f"feature {name!r}", _with_defaults(defaults, body))
-            for name, body in features.items()
+            name: _as_feature(f"feature {name!r}", _with_defaults(defaults, body)) for name, body in features.items()
         }
         try:
             return msgspec.convert(plain, cls)

@@ -66,9 +66,7 @@ def require_valid(schema: Schema, frame: Any, *, target: bool = False) -> None:
         raise SchemaError(listing("Schema", errors))
 
 
-def target_problems(
-    frame: Frame, target: str, positive: object = None, features: Iterable[str] = ()
-) -> list[str]:
+def target_problems(frame: Frame, target: str, positive: object = None, features: Iterable[str] = ()) -> list[str]:
     """Say why a column cannot be the outcome of a risk model; nothing if it can."""
     if target not in frame.columns:
         return [f"target {target!r} is not in the data.{_nearest(target, frame, features)}"]
@@ -177,9 +175,7 @@ def _look_at_categories(name: str, feature: Feature, frame: Frame, notes: bool) 
             yield Problem("note", name, message)
 
 
-def _category_notes(
-    name: str, feature: Feature, labels: Sequence[str], complete: bool, n_rows: int
-) -> Iterator[str]:
+def _category_notes(name: str, feature: Feature, labels: Sequence[str], complete: bool, n_rows: int) -> Iterator[str]:
     seen, special = set(labels), [label_of(v) for v in feature.special_values]
     listed = feature.category_labels
     never = [v for v in special if v not in seen]

@@ -182,9 +182,7 @@ def _direction_note(n: Floats, n_bad: Floats) -> str:
     total, total_bad = n.sum(), n_bad.sum()
     pairs = total_bad * (total - total_bad)
     if len(n) < 2 or not pairs:
-        return (
-            "no clear direction (one outcome only)" if len(n) > 1 else "no clear direction (one value only)"
-        )
+        return "no clear direction (one outcome only)" if len(n) > 1 else "no clear direction (one value only)"
     good = n - n_bad
     auc = float(n_bad @ (np.cumsum(good) - good / 2) / pairs)
     rates, weights = _binned_rates(n, n_bad)

@@ -83,9 +83,7 @@ def test_results_are_frozen_and_do_not_alias_the_input():
 def test_a_missing_cell_is_named(hole):
     table = {"dataset": ["HELOC", "GMSC"], "ARM1": [0.7, 0.8], "XGB": [0.7, hole]}
     for frame in (table, pd.DataFrame(table), pl.DataFrame(table, strict=False)):
-        with pytest.raises(
-            DataError, match=r"data set 'GMSC', classifier 'XGB': the value is missing.*missing='drop'"
-        ):
+        with pytest.raises(DataError, match=r"data set 'GMSC', classifier 'XGB': the value is missing.*missing='drop'"):
             as_results(frame)
 
 

@@ -26,9 +26,7 @@ def paper_folder():
     return folder if (folder / "auc.csv").is_file() else None
 
 
-pytestmark = pytest.mark.skipif(
-    paper_folder() is None, reason="the paper's tables are not here: set PLAINRISK_PAPER"
-)
+pytestmark = pytest.mark.skipif(paper_folder() is None, reason="the paper's tables are not here: set PLAINRISK_PAPER")
 
 
 def read(name):

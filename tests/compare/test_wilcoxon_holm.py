@@ -142,8 +142,6 @@ def test_tables_show_adjusted_values_with_the_significant_ones_bold():
     test = wilcoxon_holm(_three_levels())
     assert test.to_frame()["C2"].tolist()[0] == test.adjusted[0, 1]
     markdown = test.to_markdown().splitlines()
-    assert markdown[2].startswith("| C1 |  | **<0.0001** |") or markdown[2].startswith(
-        "| C1 |  | **\\<0.0001** |"
-    )
+    assert markdown[2].startswith("| C1 |  | **<0.0001** |") or markdown[2].startswith("| C1 |  | **\\<0.0001** |")
     assert r"\textbf{\textless{}0.0001}" in test.to_latex()
     assert test.to_latex().count(r"\textbf") == 10

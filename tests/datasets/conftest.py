@@ -18,9 +18,7 @@ PAPER = os.environ.get("PLAINRISK_PAPER")
 def _folder(variable: str, named: str | None, default: Path) -> Path:
     folder = Path(named) if named else default
     if not folder.is_dir():
-        pytest.skip(
-            f"{variable} does not name a folder, and there is no {default.name} beside the repository"
-        )
+        pytest.skip(f"{variable} does not name a folder, and there is no {default.name} beside the repository")
     return folder
 
 

@@ -196,9 +196,7 @@ def test_hindsight_is_left_out_unless_asked_for(linked):
     assert set(leaky.schema.features) - set(honest.schema.features) == set(leaky.after_the_fact)
     assert leaky.without_hindsight().frame.equals(honest.frame)
     assert leaky.without_hindsight().schema == honest.schema
-    assert not [
-        f for f in honest.schema.features if f.startswith(("total_pymnt", "total_rec", "last_", "out_"))
-    ]
+    assert not [f for f in honest.schema.features if f.startswith(("total_pymnt", "total_rec", "last_", "out_"))]
 
 
 def test_a_damaged_parquet_file_is_noticed(data):

@@ -42,9 +42,7 @@ def _loan(i, month, status):
 
 
 def _statuses(rng, n):
-    return rng.choice(
-        ["Fully Paid", "Charged Off", "Current", "Late (31-120 days)"], n, p=[0.6, 0.2, 0.15, 0.05]
-    )
+    return rng.choice(["Fully Paid", "Charged Off", "Current", "Late (31-120 days)"], n, p=[0.6, 0.2, 0.15, 0.05])
 
 
 @pytest.fixture
@@ -68,9 +66,7 @@ def file(loans, data):
 def _expected(loans):
     """The resolved loans in order of issue, by plain sorting."""
     resolved = [
-        (int(m), i, s)
-        for i, (m, s) in enumerate(zip(*loans, strict=True))
-        if s in ("Fully Paid", "Charged Off")
+        (int(m), i, s) for i, (m, s) in enumerate(zip(*loans, strict=True)) if s in ("Fully Paid", "Charged Off")
     ]
     return sorted(resolved, key=lambda loan: loan[:2])
 

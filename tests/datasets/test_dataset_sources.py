@@ -147,9 +147,7 @@ def test_what_may_not_be_fetched_says_which_file_to_get(name, file, monkeypatch)
 
 def test_an_excel_file_gets_a_hint(data):
     (data / "default of credit card clients.xls").write_bytes(b"\xd0\xcf\x11\xe0")
-    with pytest.raises(
-        DataError, match=r"clients\.xls is there, but is not read: save its sheet as UCI_Credit"
-    ):
+    with pytest.raises(DataError, match=r"clients\.xls is there, but is not read: save its sheet as UCI_Credit"):
         datasets.load("taiwan")
 
 

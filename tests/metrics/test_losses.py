@@ -36,9 +36,7 @@ def test_losses_agree_with_sklearn(sample):
     assert log_loss(y, p) == pytest.approx(oracle.log_loss(y, p), abs=1e-12)
     assert log_loss(y, p, w) == pytest.approx(oracle.log_loss(y, p, sample_weight=w), abs=1e-12)
     clipped = np.clip(p, 0.01, 0.99)
-    assert log_loss(y, p, w, clip=0.01) == pytest.approx(
-        oracle.log_loss(y, clipped, sample_weight=w), abs=1e-12
-    )
+    assert log_loss(y, p, w, clip=0.01) == pytest.approx(oracle.log_loss(y, clipped, sample_weight=w), abs=1e-12)
 
 
 @given(rows=ROWS)

@@ -55,9 +55,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.__name__)
-@pytest.mark.parametrize(
-    ("y", "p", "w", "message"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG]
-)
+@pytest.mark.parametrize(("y", "p", "w", "message"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG])
 def test_every_metric_names_the_argument_and_the_row(metric, y, p, w, message):
     with pytest.raises(DataError, match=message):
         metric(y, p, w)

@@ -16,9 +16,8 @@ def tree_edges(x, y, weight=None, *, max_bins, criterion, min_rows):
     tree = DecisionTreeClassifier(
         criterion=criterion, max_leaf_nodes=max_bins, min_samples_leaf=min_rows, random_state=0
     )
-    with np.errstate(
-        over="ignore", invalid="ignore"
-    ):  # it adds up the column in float32 to find missing values
+    # To find missing values it adds up the column in float32, where 3e38 overflows.
+    with np.errstate(over="ignore", invalid="ignore"):
         t = tree.fit(np.reshape(x, (-1, 1)), y, sample_weight=weight).tree_
     return np.sort(t.threshold[t.children_left >= 0])
 
@@ -47,6 +46,7 @@ values = {
     "zeros": st.sampled_from([0.0, -0.0, 1e-45, -1e-45, 1e-40, 1.0, -1.0, 3e38, -3e38]),
 }
 whole, eighths = st.integers(0, 5).map(float), st.integers(0, 40).map(lambda k: k / 8)
+unit = st.integers(1, 5)
 rules = st.fixed_dictionaries(
     {
         "max_bins": st.integers(2, 30),
@@ -95,6 +95,19 @@ def test_tied_nodes_are_split_in_the_tree_s_order(
     y = np.tile(motif + motif[::-1] if mirrored else motif, times)
     x = np.arange(y.size) * 0.5
     assert equal_bits(supervised_edges(x, y, **rule), tree_edges(x, y, **rule))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(1, 120), min_size=2, max_size=12), st.tuples(unit, unit), rules)
+@example([108, 82, 64, 104, 116, 116], (1, 2), {"max_bins": 5, "criterion": "gini", "min_rows": 1})
+@example([70, 56, 86], (3, 4), {"max_bins": 2, "criterion": "entropy", "min_rows": 1})
+def test_a_constant_rate_is_split_by_rounding_alone(
+    counts: list[int], odds: tuple[int, int], rule: dict[str, object]
+) -> None:
+    """All gains are 0 up to the last bits, which therefore decide."""
+    weight = np.outer(counts, odds).ravel()
+    x, y = np.repeat(np.arange(len(counts)), 2), np.tile([0, 1], len(counts))
+    assert equal_bits(supervised_edges(x, y, weight, **rule), tree_edges(x, y, weight, **rule))
 
 
 @settings(max_examples=60, deadline=None)

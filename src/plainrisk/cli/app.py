@@ -33,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="\n\n".join(["Exit codes:", *(f"{code:>5}  {meaning}" for code, meaning in EXIT_CODES.items())]),
+    epilog="\n".join(["Exit codes:", *(f"{code:>5}  {meaning}." for code, meaning in EXIT_CODES.items())]),
 )
 
 
@@ -53,7 +53,7 @@ def root(
         typer.Option("--debug", help="Show where an unexpected error comes from.", envvar="PLAINRISK_DEBUG"),
     ] = False,
 ) -> None:
-    """Risk models whose parts add up, in plain probability. Start with: plainrisk demo"""  # noqa: D400
+    """Risk models whose parts add up, in plain probability. Start with: plainrisk demo."""
 
 
 app.command()(demo)

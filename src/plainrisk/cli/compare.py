@@ -33,9 +33,7 @@ def compare(
             show_default=False,
         ),
     ],
-    metric: Annotated[
-        str, typer.Option("--metric", help="Which metric the values are, or which to take.")
-    ] = "auc",
+    metric: Annotated[str, typer.Option("--metric", help="Which metric the values are, or which to take.")] = "auc",
     higher: Annotated[
         bool | None,
         typer.Option("--higher/--lower", help="Which values are better; known for the usual metrics."),
@@ -60,8 +58,8 @@ def compare(
 
     if output is not None:
         check_output(output, FORMATS)
-    better = _higher_is_better(metric, higher)
     table = _complete(wide_table(read_table(results), metric, results), results, drop_incomplete)
+    better = _higher_is_better(metric, higher)
     diagram = critical_difference_diagram(
         table, better, alpha, zero_method, title=metric, missing="drop" if drop_incomplete else "raise"
     )
@@ -93,15 +91,15 @@ def wide_table(table: pl.DataFrame, metric: str, path: Path) -> pl.DataFrame:
     sizes = cells.len()["len"]
     if sizes.n_unique() > 1:
         warnings.warn(
-            f"{path}: the cells are means of {sizes.min()} to {sizes.max()} values. Are all folds there?",
+            f"{path}: the cells are means of {sizes.min()!r} to {sizes.max()!r} values. Are all folds there?",
             PlainriskWarning,
             stacklevel=2,
         )
-    means = cells.agg(table_mean(value))
+    means = cells.agg(_mean(value))
     return means.pivot("classifier", index="dataset", values=value)
 
 
-def table_mean(column: str) -> pl.Expr:
+def _mean(column: str) -> pl.Expr:
     """Return the mean of a column in which one missing value makes the mean missing."""
     import polars as pl
 
@@ -117,9 +115,7 @@ def _complete(table: pl.DataFrame, path: Path, drop: bool) -> pl.DataFrame:
         empty = table[name].is_null().arg_true()
         if len(empty):
             where = f"data set {table[table.columns[0]][empty[0]]!r}, classifier {name!r}"
-            raise DataError(
-                f"{path}: {where}: no value. Fill it in, or leave such data sets out: --drop-incomplete."
-            )
+            raise DataError(f"{path}: {where}: no value. Fill it in, or leave such data sets out: --drop-incomplete.")
     return table
 
 
@@ -169,15 +165,15 @@ def _summary(diagram: Diagram, metric: str, better: bool, output: Path | None) -
 def _show(summary: dict[str, Any]) -> None:
     console = show.out()
     better = "higher" if summary["higher_is_better"] else "lower"
-    console.print(
-        f"{summary['metric']} on {summary['data_sets']} data sets, {better} is better", style="bold"
-    )
+    console.print(f"{summary['metric']} on {summary['data_sets']} data sets, {better} is better", style="bold")
     groups = {
         name: " ".join(str(g) for g, clique in enumerate(summary["cliques"], start=1) if name in clique)
         for name in summary["ranks"]
     }
     rows = [[name, f"{rank:.3f}", groups[name] or "-"] for name, rank in summary["ranks"].items()]
     show.print_table(("classifier", "average rank", "groups"), rows, numbers=("average rank",))
+    console.print("Classifiers that share a group are not told apart.", style="dim")
+    console.print()
     test = summary["friedman"]
     df = ", ".join(map(str, test["degrees_of_freedom"]))
     console.print(
@@ -186,8 +182,8 @@ def _show(summary: dict[str, Any]) -> None:
     )
     told = [pair for pair in summary["pairs"] if pair["significant"]]
     console.print(
-        f"{len(told)} of {len(summary['pairs'])} pairs differ at level {summary['alpha']:g} (Wilcoxon signed-rank "
-        f"tests, {summary['zero_method']}, Holm's adjustment). Who shares a group is not told apart."
+        f"{len(told)} of {len(summary['pairs'])} pairs differ at level {summary['alpha']:g} (Wilcoxon "
+        f"signed-rank tests, {summary['zero_method']}, Holm's adjustment)."
     )
     if told:
         rows = [[p["better"], p["worse"], f"{p['p_value']:.2g}", f"{p['adjusted']:.2g}"] for p in told]

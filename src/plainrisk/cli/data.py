@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from textwrap import shorten
 from typing import Annotated, Any
 
 import typer
@@ -13,9 +14,9 @@ from plainrisk.cli.options import Json
 
 __all__ = ["data_app"]
 
-data_app = typer.Typer(
-    no_args_is_help=True, help="The data sets by name: what they are, and whether they are here."
-)
+_HOW = "How to get one that is absent: plainrisk data show NAME"
+
+data_app = typer.Typer(no_args_is_help=True, help="The data sets by name: what they are, and whether they are here.")
 
 
 @data_app.command("list")
@@ -29,20 +30,15 @@ def list_(json: Json = False) -> None:
         return
     rows = [
         [s["name"], s["title"], _count(s["rows"]), _rate(s["positive_rate"]), s["licence"], s["status"]]
-        for s in sets
+        for s in _families(sets)
     ]
-    show.print_table(
-        ("name", "title", "rows", "positive", "licence", "status"), rows, numbers=("rows", "positive")
-    )
-    show.hint(
-        "How to get one that is absent: plainrisk data show NAME. Are the files right: plainrisk data check"
-    )
+    header = ("name", "title", "rows", "positive", "licence", "status")
+    show.print_table(header, rows, numbers=("rows", "positive"), whole=("name", "status"))
+    show.hint(_HOW)
 
 
 @data_app.command("show")
-def show_(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)], json: Json = False
-) -> None:
+def show_(name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)], json: Json = False) -> None:
     """Show what one data set is, what is known of its features, and how to get it."""
     facts = {**_facts(name), **_knowledge(name)}
     if json:
@@ -57,9 +53,7 @@ def show_(
     labels |= {"licence": "licence", "source": "source", "citation": "citation", "note": "note"}
     labels |= {"status": "status", "path": "file", "get": "how to get it"}
     written = {**facts, "rows": _count(facts["rows"]), "positive_rate": _rate(facts["positive_rate"])}
-    show.print_table(
-        (name, ""), [[label, str(written[key])] for key, label in labels.items() if written[key]]
-    )
+    show.print_table((name, ""), [[label, str(written[key])] for key, label in labels.items() if written[key]])
     rows = [[f["name"], f["kind"], f["direction"], f["subscales"]] for f in facts["features"]]
     show.print_table(("feature", "kind", "direction", "subscale"), rows)
 
@@ -86,11 +80,9 @@ def check(
     if json:
         show.print_json({"data_sets": results})
     else:
-        rows = [
-            [r["name"], r["status"], _count(r["rows"]), _rate(r["positive_rate"]), _remark(r)]
-            for r in results
-        ]
-        show.print_table(("name", "status", "rows", "positive", ""), rows, numbers=("rows", "positive"))
+        rows = [[r["name"], r["status"], _count(r["rows"]), _rate(r["positive_rate"]), _remark(r)] for r in results]
+        show.print_table(("name", "status", "rows", "positive", "remark"), rows, numbers=("rows", "positive"))
+        show.hint(_HOW)
     if any(r["status"] == "wrong" for r in results):
         raise typer.Exit(FOUND_PROBLEMS)
 
@@ -138,4 +130,17 @@ def _rate(rate: float | None) -> str:
 
 def _remark(result: dict[str, Any]) -> str:
     # How to get a data set is a long text; `data show` has it.
-    return "plainrisk data show " + result["name"] if result["status"] == "absent" else result["message"]
+    return "" if result["status"] == "absent" else str(result["message"])
+
+
+def _families(sets: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Show neighbours of one title as one row, and of a long licence its first words."""
+    shown: list[dict[str, Any]] = []
+    for one in sets:
+        one = {**one, "licence": shorten(one["licence"], 20, placeholder=" ...")}
+        if shown and all(shown[-1][key] == one[key] for key in ("title", "status")):
+            first = shown[-1]["name"].partition(" ")[0]
+            shown[-1] |= {"name": f"{first} ... {one['name']}"}
+        else:
+            shown.append(one)
+    return shown

@@ -12,7 +12,7 @@ from plainrisk.cli.errors import BROKEN_PROMISE
 from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target
 from plainrisk.cli.source import Rows
 
-__all__ = ["fit", "fit_and_certify"]
+__all__ = ["facts", "fit", "fit_and_certify"]
 
 
 def fit(
@@ -26,9 +26,7 @@ def fit(
     positive: Positive = None,
     ridge: Annotated[
         str | None,
-        typer.Option(
-            "--ridge", metavar="auto|NUMBER", help="auto is 1/(2 rows), the default of all but NNLR (0)."
-        ),
+        typer.Option("--ridge", metavar="auto|NUMBER", help="auto is 1/(2 rows), the default of all but NNLR (0)."),
     ] = None,
     max_bins: Annotated[
         int | None, typer.Option("--max-bins", min=1, help="Bins per continuous feature, 5 unless told.")
@@ -39,7 +37,7 @@ def fit(
     missing: Missing = None,
     json: Json = False,
 ) -> None:
-    """Fit a model: cross validation figures, the solver's and the model's certificates, and the model file."""
+    """Fit a model: cross validation figures, the solver's and the model's certificates, the model file."""
     from plainrisk.cli.models import check_model, make_model, parse_ridge
     from plainrisk.cli.source import open_source, rows_to_fit
     from plainrisk.cli.tables import check_output
@@ -49,7 +47,7 @@ def fit(
     penalty = parse_ridge(ridge)
     rows = rows_to_fit(open_source(data, missing), schema, target, positive)
     estimator = make_model(model, rows.schema, ridge=penalty, max_bins=max_bins)
-    result = {"data": data, "model": model, "file": str(output), **_facts(rows)}
+    result = {"data": data, "model": model, "file": str(output), **facts(rows)}
     if not no_cv:
         result["cv"] = _cross_validate(estimator, rows, folds, seed)
     result |= fit_and_certify(estimator, rows)
@@ -79,7 +77,8 @@ def fit_and_certify(estimator: Any, rows: Rows) -> dict[str, Any]:
     }
 
 
-def _facts(rows: Rows) -> dict[str, Any]:
+def facts(rows: Rows) -> dict[str, Any]:
+    """Return what there is to fit, as plain data."""
     return {
         "rows": len(rows.bad),
         "features": len(rows.schema.features),
@@ -111,9 +110,7 @@ def _show(result: dict[str, Any]) -> None:
     if "cv" in result:
         cv = result["cv"]
         show.figures({result["model"]: cv}, METRICS)
-        console.print(
-            f"Mean ± standard deviation over {cv['folds']} stratified folds, seed {cv['seed']}.", style="dim"
-        )
+        console.print(f"Mean ± standard deviation over {cv['folds']} stratified folds, seed {cv['seed']}.", style="dim")
         if cv["log_loss"]["mean"] == float("inf"):
             console.print("The log loss is infinite: a prediction of exactly 0 or 1 was wrong.", style="dim")
     show.solver(result["solver"])

@@ -37,9 +37,7 @@ def cross_validate(
         try:
             risk = fitted.predict_proba(rows.X[test])[:, 1]
         except DataError as error:
-            raise DataError(
-                f"Fold {number} of {folds}: {error} Or leave out cross validation: --no-cv."
-            ) from None
+            raise DataError(f"Fold {number} of {folds}: {error} Or leave out cross validation: --no-cv.") from None
         figures.append(summary(rows.bad[test], risk))
         advance()
     return {"folds": folds, "seed": seed, **{name: spread([f[name] for f in figures]) for name in METRICS}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from importlib.util import find_spec
 
@@ -21,6 +22,10 @@ def main() -> None:
             "pip install 'plainrisk[cli]'\n"
         )
         raise SystemExit(MISSING_EXTRA)
+    # A terminal that lacks a character shows a question mark instead of ending the command.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     from plainrisk.cli.app import app
 
     app(prog_name="plainrisk")

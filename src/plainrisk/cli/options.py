@@ -20,9 +20,7 @@ Data = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on stdout.")]
 Missing = Annotated[
     list[str] | None,
-    typer.Option(
-        "--missing", metavar="TEXT", help="Text in a CSV that means missing, such as NA. Repeatable."
-    ),
+    typer.Option("--missing", metavar="TEXT", help="Text in a CSV that means missing, such as NA. Repeatable."),
 ]
 ModelFile = Annotated[Path, typer.Option("--model", metavar="MODEL", help="A model file written by fit.")]
 Positive = Annotated[
@@ -31,10 +29,6 @@ Positive = Annotated[
 ]
 SchemaFile = Annotated[
     Path | None,
-    typer.Option(
-        "--schema", metavar="SCHEMA", help="A schema, .toml or .json (see: plainrisk schema infer)."
-    ),
+    typer.Option("--schema", metavar="SCHEMA", help="A schema, .toml or .json (see: plainrisk schema infer)."),
 ]
-Target = Annotated[
-    str | None, typer.Option("--target", metavar="NAME", help="The column that holds the outcome.")
-]
+Target = Annotated[str | None, typer.Option("--target", metavar="NAME", help="The column that holds the outcome.")]

@@ -51,14 +51,13 @@ def infer(
         typer.echo(schema_to_toml(draft.to_dict()), nl=False)
     else:
         _show_draft(draft)
-        show.hint(
-            f"Wrote {output}. Add directions and subscales, then: plainrisk schema check {data} --schema {output}"
-        )
+        show.hint(f"Wrote {output}. Add directions and subscales, then check them:")
+        show.hint(f"plainrisk schema check {data} --schema {output}")
 
 
 @schema_app.command()
 def check(data: Data, schema: SchemaFile = None, missing: Missing = None, json: Json = False) -> None:
-    """List everything in which a schema and data do not fit each other; exit 1 if no model could be fitted."""
+    """List everything in which a schema and data do not fit each other; exit 1 if there are errors."""
     from plainrisk.cli.source import open_source
     from plainrisk.errors import SchemaError
     from plainrisk.schema import Schema
@@ -67,9 +66,7 @@ def check(data: Data, schema: SchemaFile = None, missing: Missing = None, json: 
     source = open_source(data, missing)
     known = known or source.schema
     if known is None:
-        raise SchemaError(
-            f"{data}: which schema? Add --schema FILE, or draft one with plainrisk schema infer."
-        )
+        raise SchemaError(f"{data}: which schema? Add --schema FILE, or draft one with plainrisk schema infer.")
     problems = [asdict(problem) for problem in known.check(source.frame)]
     wrong = any(problem["severity"] == "error" for problem in problems)
     if json:

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 __all__ = ["score"]
 
+_ROW = "row of the data"
+
 
 def score(
     data: Data,
     model: ModelFile,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where to write: .parquet, .csv, .csv.gz or .jsonl.")
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write: .parquet, .csv, .csv.gz or .jsonl.")],
     keep: Annotated[
         list[str] | None,
         typer.Option("--keep", metavar="COLUMN", help="A column to copy beside the risk. Repeatable."),
@@ -38,20 +38,17 @@ def score(
     json: Json = False,
 ) -> None:
     """Write the risk of every row; rows are read in batches, so that memory stays small."""
-    import polars as pl
-
     from plainrisk.cli.source import scan_source
-    from plainrisk.cli.tables import WRITE, check_output, write_lazy
+    from plainrisk.cli.tables import WRITE, check_output, count_rows
     from plainrisk.model import load
 
     start = time.perf_counter()
     check_output(output, WRITE)
     loaded = load(model)
     rows = _columns(scan_source(data, missing), loaded, keep or [], data)
-    total = rows.select(pl.len()).collect().item()
-    with show.progress("Scoring", total) as advance:
+    with show.progress("Scoring", count_rows(rows, data)) as advance:
         tally = _Tally(advance)
-        write_lazy(_scored(rows, loaded, keep or [], tally), output)
+        _write(_scored(rows, loaded, keep or [], tally), output, tally)
     result = {
         "data": data,
         "model": str(model),
@@ -74,6 +71,7 @@ class _Tally:
     advance: Callable[[int], None]
     rows: int = 0
     sums: list[float] = field(default_factory=list)
+    error: BaseException | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, n: int, total: float) -> None:
@@ -100,18 +98,42 @@ def _columns(rows: pl.LazyFrame, model: RiskModel, keep: Sequence[str], data: st
         if name not in names:
             raise DataError(f"{data}: {who} {name!r} is not in the data.{did_you_mean(name, names)}")
     check_text(rows, data, [name for name, feature in features.items() if feature.kind == "continuous"])
-    return rows.select(dict.fromkeys([*keep, *features]))
+    return rows.select(list(dict.fromkeys([*keep, *features])))
 
 
 def _scored(rows: pl.LazyFrame, model: RiskModel, keep: Sequence[str], tally: _Tally) -> pl.LazyFrame:
     import polars as pl
 
     types = rows.collect_schema()
+    kept = list(dict.fromkeys(keep))
 
     def add_risk(batch: pl.DataFrame) -> pl.DataFrame:
-        risk = pl.Series("risk", model.predict_proba(batch)[:, 1])
-        tally.add(batch.height, math.fsum(risk))
-        return batch.select(list(dict.fromkeys(keep))).with_columns(risk)
+        try:
+            risk = model.predict_proba(batch)[:, 1]
+        except BaseException as error:
+            tally.error = _located(error, batch)
+            raise
+        tally.add(batch.height, float(risk.sum()))
+        return pl.DataFrame([*(batch[name] for name in kept), pl.Series("risk", risk)])
 
-    schema = {**{name: types[name] for name in keep}, "risk": pl.Float64()}
-    return rows.map_batches(add_risk, schema=schema, streamable=True)
+    schema = {**{name: types[name] for name in kept}, "risk": pl.Float64()}
+    return rows.with_row_index(_ROW).map_batches(add_risk, schema=schema, streamable=True)
+
+
+def _write(scored: pl.LazyFrame, output: Path, tally: _Tally) -> None:
+    from plainrisk.cli.tables import write_lazy
+
+    try:
+        write_lazy(scored, output)
+    except BaseException:
+        # polars may have wrapped what a batch raised in an error of its own.
+        if tally.error is not None:
+            raise tally.error from None
+        raise
+
+
+def _located(error: BaseException, batch: pl.DataFrame) -> BaseException:
+    """Say where a batch starts, since a message of the model counts rows from there."""
+    if not isinstance(error, DataError):
+        return error
+    return DataError(f"{error} (Rows are counted from row {batch[_ROW][0]:,} of the data.)")

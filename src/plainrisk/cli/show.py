@@ -62,7 +62,12 @@ def hint(message: str) -> None:
 
 def print_json(result: Mapping[str, Any] | Sequence[Any]) -> None:
     """Print a result as JSON; what is not a finite number is null, as JSON has no word for it."""
-    sys.stdout.write(json.dumps(_finite(result), indent=2, ensure_ascii=False, default=str) + "\n")
+    text = json.dumps(_finite(result), indent=2, ensure_ascii=not _speaks_utf8(), default=str)
+    sys.stdout.write(text + "\n")
+
+
+def _speaks_utf8() -> bool:
+    return (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 def _finite(value: Any) -> Any:
@@ -89,22 +94,27 @@ def print_table(
     header: Sequence[str],
     rows: Sequence[Sequence[str | Text]],
     numbers: Sequence[str] = (),
+    whole: Sequence[str] = (),
     title: str | None = None,
 ) -> None:
-    """Print a table; the columns named in `numbers` are set flush right."""
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    """Print a table; columns in `numbers` are set flush right, and like those in `whole` on one line."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in header:
         right = name in numbers
-        table.add_column(name, justify="right" if right else "left", no_wrap=right, overflow="fold")
+        whole_line = right or name in whole
+        table.add_column(name, justify="right" if right else "left", no_wrap=whole_line, overflow="fold")
     for row in rows:
         table.add_row(*row)
-    out().print(table)
+    console = out()
+    console.print()
+    if title is not None:
+        console.print(title, style="bold")
+    console.print(table)
 
 
 def signed_bar(value: float, largest: float, width: int = 10) -> Text:
     """Draw a number as a bar to the left or to the right of a middle line."""
-    plain = not (out().encoding or "").lower().startswith("utf")
-    block, middle = ("#", "|") if plain else ("█", "│")
+    block, middle = ("█", "│") if _speaks_utf8() else ("#", "|")
     length = 0 if largest == 0 else round(width * min(1.0, abs(value) / largest))
     if value < 0:
         return Text.assemble(" " * (width - length), (block * length, "magenta"), middle, " " * width)
@@ -144,14 +154,12 @@ def shape(feature: str, table: Shape, outcome: str) -> None:
     levels = list(zip(table.levels.labels, table.scores, table.weights, table.positives, strict=True))
     seen = [level for level in levels if level[2] > 0]
     largest = max((abs(score) for _, score, _, _ in seen), default=0.0)
-    rows = [
+    rows: list[list[str | Text]] = [
         [label, f"{weight:,.0f}", f"{positive / weight:.1%}", f"{score:+.2f}", signed_bar(score, largest)]
         for label, score, weight, positive in seen
     ]
     rate = f"{outcome} rate"
-    print_table(
-        ("level", "rows", rate, "score", "effect"), rows, numbers=("rows", rate, "score"), title=feature
-    )
+    print_table(("level", "rows", rate, "score", "effect"), rows, numbers=("rows", rate, "score"), title=feature)
 
 
 def solver(record: Mapping[str, Any]) -> None:
@@ -189,10 +197,11 @@ def certificate(result: Mapping[str, Any]) -> None:
     rows += [[_verdict(c["holds"]), c["name"], c["detail"]] for c in checks if c not in monotone]
     rows += [[_verdict(False), c["name"], c["detail"]] for c in broken if c in monotone]
     print_table(("certificate", "promise", "evidence"), rows)
+    console, more = out(), len(result["notes"]) - _FEW_NOTES
     for text in result["notes"][:_FEW_NOTES]:
-        hint(text)
-    if len(result["notes"]) > _FEW_NOTES:
-        hint(f"... and {len(result['notes']) - _FEW_NOTES} more such notes (all of them with --json)")
+        console.print(text, style="dim")
+    if more > 0:
+        console.print(f"... and {more} more such remarks (all of them with --json)", style="dim")
 
 
 def _verdict(holds: bool) -> Text:

@@ -89,7 +89,11 @@ def rows_to_fit(source: Source, path: Path | None, target: str | None, positive:
         raise SchemaError(
             f"{source.name}: which column is the outcome? Add --target NAME, or target = ... to the schema."
         )
-    require_valid(schema, source.frame, target=True)
+    try:
+        require_valid(schema, source.frame, target=True)
+    except SchemaError as error:
+        hint = " (--missing TEXT reads a text as missing.)" if "holds text" in str(error) else ""
+        raise SchemaError(f"{error}{hint}") from None
     schema = _with_positive(schema, source.frame)
     assert schema.target is not None
     column = as_frame(source.frame).labels(schema.target)
@@ -126,22 +130,31 @@ def _schema(source: Source, path: Path | None, target: str | None, positive: str
         changes = {"target": target, "positive": None}  # the label belonged to the other column
     if positive is not None:
         changes["positive"] = label_in(positive, source.frame, target or known.target)
+        _warn_of_a_turn(known, changes)
     return msgspec.structs.replace(known, **changes)
+
+
+def _warn_of_a_turn(known: Schema, changes: dict[str, Any]) -> None:
+    """Directions are about the outcome the schema calls positive."""
+    turned = known.positive is not None and label_of(changes["positive"]) != label_of(known.positive)
+    if turned and "target" not in changes and any(feature.sign for feature in known.features.values()):
+        warnings.warn(
+            f"--positive turns the outcome round: the schema's directions were stated for {known.positive!r} "
+            "and are now required of the other outcome.",
+            PlainriskWarning,
+            stacklevel=2,
+        )
 
 
 def _draft(source: Source, target: str | None, positive: str | None) -> Schema:
     if target is None:
         columns = ", ".join(source.frame.columns[-3:])
         raise SchemaError(
-            f"{source.name}: without --schema the outcome must be named: --target NAME (the last columns are {columns})."
+            f"{source.name}: without --schema the outcome must be named: --target NAME. The last columns are {columns}."
         )
     label = None if positive is None else label_in(positive, source.frame, target)
     draft = Schema.infer(source.frame, target, positive=label)
-    codes = [
-        f"{n} {', '.join(map(label_of, f.special_values))}"
-        for n, f in draft.features.items()
-        if f.special_values
-    ]
+    codes = [f"{n} {', '.join(map(label_of, f.special_values))}" for n, f in draft.features.items() if f.special_values]
     special = f" Taken for special values: {'; '.join(codes)}." if codes else ""
     warnings.warn(
         f"no --schema: kinds were inferred from the columns' types, and no direction is required.{special} "

@@ -18,7 +18,16 @@ from plainrisk.files import replacing
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["READ", "WRITE", "check_output", "check_text", "read_table", "scan_table", "write_lazy"]
+__all__ = [
+    "READ",
+    "WRITE",
+    "check_output",
+    "check_text",
+    "count_rows",
+    "read_table",
+    "scan_table",
+    "write_lazy",
+]
 
 READ = (".csv", ".csv.gz", ".parquet")
 WRITE = (*READ, ".jsonl")
@@ -27,7 +36,7 @@ WRITE = (*READ, ".jsonl")
 def read_table(path: str | Path, missing: Sequence[str] = ()) -> pl.DataFrame:
     """Read a whole file."""
     lazy = scan_table(path, missing)
-    with _reading(Path(path)):
+    with _reading(path):
         return lazy.collect()
 
 
@@ -57,11 +66,21 @@ def scan_table(path: str | Path, missing: Sequence[str] = ()) -> pl.LazyFrame:
     return lazy
 
 
+def count_rows(lazy: pl.LazyFrame, path: str) -> int:
+    """Return how many rows there are."""
+    import polars as pl
+
+    with _reading(path):
+        return int(lazy.select(pl.len()).collect().item())
+
+
 def write_lazy(lazy: pl.LazyFrame, path: str | Path) -> None:
     """Compute rows in batches and write them; the file is there in full or not at all."""
+    import polars as pl
+
     path = Path(path)
     suffix = _suffix(path, WRITE, "write")
-    with replacing(path) as temporary:
+    with _explained(f"{path} was not written", pl.exceptions.PolarsError), replacing(path) as temporary:
         if suffix == ".parquet":
             lazy.sink_parquet(temporary)
         elif suffix == ".csv":
@@ -100,24 +119,30 @@ def check_text(lazy: pl.LazyFrame, path: str, continuous: Sequence[str]) -> None
             continue
         value = pl.col(name)
         wrong = value.is_not_null() & value.cast(pl.Float64, strict=False).is_null()
-        found = lazy.select(value).with_row_index("_row").filter(wrong).head(1).collect()
+        with _reading(path):
+            found = lazy.select(value).with_row_index("_row").filter(wrong).head(1).collect()
         if len(found):
             row, text = found.row(0)
             raise DataError(
-                f"{path}: feature {name!r} is a number in this model but holds text: {text!r} in row {row}. "
-                f"Correct it, or read it as missing with --missing {text!r}."
+                f"{path}: feature {name!r} is a number in this model but holds text: {text!r} in row {row} "
+                f"(the first is 0). Correct it, or read it as missing with --missing {text!r}."
             )
 
 
-@contextlib.contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def _reading(path: str | Path) -> contextlib.AbstractContextManager[None]:
     import polars as pl
 
+    return _explained(f"{path} cannot be read", pl.exceptions.PolarsError, OSError)
+
+
+@contextlib.contextmanager
+def _explained(what: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Turn the errors of polars and the system into one of ours, with a remedy where one is known."""
     try:
         yield
-    except (pl.exceptions.PolarsError, OSError) as error:
-        message = str(error).partition("\n")[0].strip()
-        raise DataError(f"{path} cannot be read: {message}.{_remedy(message)}") from None
+    except kinds as error:
+        message = str(error).partition("\n")[0].strip().rstrip(".")
+        raise DataError(f"{what}: {message}.{_remedy(message)}") from None
 
 
 def _remedy(message: str) -> str:
@@ -144,14 +169,12 @@ def _suffix(path: Path, allowed: Sequence[str], verb: str) -> str:
 
 def _separator(path: Path) -> str:
     """Return the separator of a CSV: a comma, unless the header has none but semicolons or tabs."""
-    opened = gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb")
-    with opened as file:
+    opener = gzip.open if path.name.lower().endswith(".gz") else open
+    with opener(path, "rb") as file:
         header = file.readline(2**20)
     if b"," in header:
         return ","
-    return (
-        max(";", "\t", key=lambda mark: header.count(mark.encode())) if re.search(b"[;\t]", header) else ","
-    )
+    return max(";", "\t", key=lambda mark: header.count(mark.encode())) if re.search(b"[;\t]", header) else ","
 
 
 def _refuse_repeated(path: Path, names: Sequence[str]) -> None:

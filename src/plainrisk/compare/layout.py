@@ -162,9 +162,7 @@ def _clean(text: str) -> str:
     return "".join(c for c in " ".join(text.split()) if c.isprintable())
 
 
-def _place_axis(
-    names: Sequence[str], values: Sequence[str], least: float
-) -> tuple[tuple[float, float], float]:
+def _place_axis(names: Sequence[str], values: Sequence[str], least: float) -> tuple[tuple[float, float], float]:
     """Return the ends of the axis and the width of the picture; a long title or note widens the axis."""
     half = (len(names) + 1) // 2
     beside = MARGIN + 8.0 + max(map(text_width, values)) + 5.0 + ELBOW
@@ -195,12 +193,8 @@ def _spread(at: Floats, axis: tuple[float, float]) -> Floats:
     return np.asarray(np.clip(fitted, axis[0], axis[1] - offset[-1]) + offset)
 
 
-def _place_bars(
-    groups: Sequence[Sequence[str]], where: dict[str, float], top: float
-) -> tuple[tuple[Bar, ...], float]:
-    spans = sorted(
-        (sorted((where[m], m) for m in group) for group in groups), key=lambda g: (g[0][0], -g[-1][0])
-    )
+def _place_bars(groups: Sequence[Sequence[str]], where: dict[str, float], top: float) -> tuple[tuple[Bar, ...], float]:
+    spans = sorted((sorted((where[m], m) for m in group) for group in groups), key=lambda g: (g[0][0], -g[-1][0]))
     lanes: list[float] = []  # where the last bar of each lane ends
     bars = []
     for group in spans:

@@ -76,9 +76,7 @@ def shapes(layout: Layout) -> Iterator[Shape]:
         yield Text(label.value_x, baseline, label.value, label.anchor, QUIET, FONT)
         yield Text(label.name_x, baseline, label.name, label.anchor, INK, FONT)
     if layout.title:
-        yield Text(
-            layout.title.x, layout.title.y, layout.title.text, "middle", INK, layout.title.size, bold=True
-        )
+        yield Text(layout.title.x, layout.title.y, layout.title.text, "middle", INK, layout.title.size, bold=True)
     for note in layout.notes:
         yield Text(note.x, note.y, note.text, "middle", QUIET, note.size)
 
@@ -127,13 +125,9 @@ def _tikz_shape(shape: Shape, name_of: dict[str, str]) -> str:
     if isinstance(shape, Text):
         anchor = {"start": "base west", "middle": "base", "end": "base east"}[shape.anchor]
         size = shape.size * PX_TO_PT
-        font = rf"\fontsize{{{size:.2f}}}{{{1.2 * size:.2f}}}\selectfont" + (
-            r"\bfseries" if shape.bold else ""
-        )
+        font = rf"\fontsize{{{size:.2f}}}{{{1.2 * size:.2f}}}\selectfont" + (r"\bfseries" if shape.bold else "")
         place = f"({shape.x:.2f}, {shape.y:.2f})"
-        return (
-            rf"\node[anchor={anchor}, text={color}, font={font}] at {place} {{{escape_latex(shape.text)}}};"
-        )
+        return rf"\node[anchor={anchor}, text={color}, font={font}] at {place} {{{escape_latex(shape.text)}}};"
     path = " -- ".join(f"({x:.2f}, {y:.2f})" for x, y in shape.points)
     return rf"\draw[{color}, line width={shape.width * PX_TO_PT:.2f}pt] {path};"
 
@@ -157,9 +151,7 @@ def to_matplotlib(layout: Layout) -> Any:
 def _draw(axes: Any, shape: Shape, depth: int) -> None:
     if isinstance(shape, Dot):
         size = 2.0 * DOT * PX_TO_PT
-        axes.plot(
-            [shape.x], [shape.y], "o", color=shape.color, markersize=size, markeredgewidth=0, zorder=depth
-        )
+        axes.plot([shape.x], [shape.y], "o", color=shape.color, markersize=size, markeredgewidth=0, zorder=depth)
     elif isinstance(shape, Text):
         axes.text(
             shape.x,
@@ -175,6 +167,4 @@ def _draw(axes: Any, shape: Shape, depth: int) -> None:
         )
     else:
         x, y = zip(*shape.points, strict=True)
-        axes.plot(
-            x, y, color=shape.color, linewidth=shape.width * PX_TO_PT, solid_capstyle="butt", zorder=depth
-        )
+        axes.plot(x, y, color=shape.color, linewidth=shape.width * PX_TO_PT, solid_capstyle="butt", zorder=depth)

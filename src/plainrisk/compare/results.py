@@ -125,9 +125,7 @@ def check_choice(who: str, name: str, value: object, allowed: Sequence[str]) -> 
 def _vector(values: npt.ArrayLike, name: str) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or array.size == 0:
-        raise DataError(
-            f"Paired values: {name} must be a list of numbers; got an array of shape {array.shape}."
-        )
+        raise DataError(f"Paired values: {name} must be a list of numbers; got an array of shape {array.shape}.")
     if not np.isfinite(array).all():
         place = int(np.argmin(np.isfinite(array)))
         raise DataError(f"Paired values: {name}[{place}] is {array[place]}. Leave out that pair.")
@@ -178,14 +176,10 @@ def _numbers(frame: Frame, name: str) -> Floats:
     try:
         return frame.numbers(name)
     except DataError as error:
-        raise DataError(
-            f"Results: classifier {name!r} holds a value that is not a finite number. {error}"
-        ) from error
+        raise DataError(f"Results: classifier {name!r} holds a value that is not a finite number. {error}") from error
 
 
-def _row_names(
-    table: Any, frame: Frame, key: str | None, datasets: str | Sequence[str] | None
-) -> tuple[str, ...]:
+def _row_names(table: Any, frame: Frame, key: str | None, datasets: str | Sequence[str] | None) -> tuple[str, ...]:
     if datasets is not None and not isinstance(datasets, str):
         return tuple(datasets)
     if key is not None:
@@ -201,9 +195,7 @@ def _row_names(
     return tuple(map(str, index))
 
 
-def _selected(
-    table: Results, classifiers: Sequence[str] | None, datasets: str | Sequence[str] | None
-) -> Results:
+def _selected(table: Results, classifiers: Sequence[str] | None, datasets: str | Sequence[str] | None) -> Results:
     if datasets is not None:
         raise DataError("Results: the data sets of a Results have names already. Leave datasets out.")
     if classifiers is None:
@@ -251,6 +243,4 @@ def _check_cells(results: Results) -> None:
             f"Results: {where}: the value is missing{more}. Fill it in, or pass missing='drop' to leave out "
             "data sets that are not complete."
         )
-    raise DataError(
-        f"Results: {where}: the value is infinite{more}. Give a finite number, or leave it missing."
-    )
+    raise DataError(f"Results: {where}: the value is infinite{more}. Give a finite number, or leave it missing.")

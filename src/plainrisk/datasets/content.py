@@ -33,9 +33,7 @@ def content_sha256(columns: Mapping[str, Column], target: npt.NDArray[np.uint8])
 def verify(entry: Info, table: Table, path: Path, expected: Info | Partial) -> None:
     """Raise DataError unless the table holds what is expected of it."""
     rows, positives = len(table.target), int(table.target.sum())
-    end = (
-        f"Get the file anew (see plainrisk.datasets.info({entry.name!r}).source), or load with verify=False."
-    )
+    end = f"Get the file anew (see plainrisk.datasets.info({entry.name!r}).source), or load with verify=False."
     if expected.rows is not None and rows != expected.rows:
         raise DataError(f"Datasets: {path} is not {entry.name}: {rows:,} rows, not {expected.rows:,}. {end}")
     if expected.positives is not None and positives != expected.positives:

@@ -108,9 +108,7 @@ def _read_rows(path: Path, schema: Schema, rows: npt.NDArray[np.int64]) -> dict[
     return {name: tidy(np.concatenate(chunks)) for name, chunks in parts.items()}
 
 
-def _append(
-    parts: dict[str, list[Column]], picked: list[tuple[str, ...]], schema: Schema, path: Path
-) -> None:
+def _append(parts: dict[str, list[Column]], picked: list[tuple[str, ...]], schema: Schema, path: Path) -> None:
     for name, texts in zip(parts, zip(*picked, strict=True), strict=False):
         parts[name].append(_convert(name, texts, schema, path))
     picked.clear()
@@ -119,9 +117,7 @@ def _append(
 def _positions(path: Path, header: Sequence[str], names: tuple[str, ...]) -> list[int]:
     absent = [name for name in names if name not in header]
     if absent:
-        raise DataError(
-            f"Datasets: {path} is not Lending Club's file of accepted loans: no column {absent[0]!r}."
-        )
+        raise DataError(f"Datasets: {path} is not Lending Club's file of accepted loans: no column {absent[0]!r}.")
     return [header.index(name) for name in names]
 
 
@@ -148,9 +144,7 @@ def _month(text: str) -> int:
     """Return the months since January 2007 of 'Dec-2015' or '2015-12-01'."""
     try:
         first, second = text.strip().split("-")[:2]
-        year, month = (
-            (int(second), _MONTHS.index(first)) if first in _MONTHS else (int(first), int(second) - 1)
-        )
+        year, month = (int(second), _MONTHS.index(first)) if first in _MONTHS else (int(first), int(second) - 1)
     except ValueError:
         raise DataError(f"Datasets: {text!r} is not a month as in 'Dec-2015' or '2015-12-01'.") from None
     if not (1900 <= year <= 2100 and 0 <= month < 12):

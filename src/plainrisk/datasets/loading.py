@@ -114,9 +114,7 @@ def _check(entry: Info) -> CheckResult:
             # Counting all blocks takes one look at the file; reading one takes another.
             target = resolved_loans(found.path).block(entry.block).charged_off
             if not len(target) or (entry.rows is not None and len(target) != entry.rows):
-                return CheckResult(
-                    entry.name, "wrong", len(target), None, found.path, "Too few resolved loans."
-                )
+                return CheckResult(entry.name, "wrong", len(target), None, found.path, "Too few resolved loans.")
         else:
             target = _read(entry, found, verify=True).target
     except DataError as error:

@@ -109,9 +109,7 @@ def info(name: str) -> Info:
     try:
         return _registry()[name]
     except (KeyError, TypeError):
-        raise DataError(
-            f"Datasets: there is no data set {name!r}.{did_you_mean(name, _registry())}"
-        ) from None
+        raise DataError(f"Datasets: there is no data set {name!r}.{did_you_mean(name, _registry())}") from None
 
 
 @cache

@@ -122,9 +122,7 @@ def _select(path: Path, raw: RawTable, entry: Info, schema: Schema) -> list[tupl
     wanted = (*schema.features, str(schema.target))
     if entry.by_position:
         if len(raw.columns) != len(wanted):
-            raise DataError(
-                f"Datasets: {path} has {len(raw.columns)} columns; {entry.name} has {len(wanted)}."
-            )
+            raise DataError(f"Datasets: {path} has {len(raw.columns)} columns; {entry.name} has {len(wanted)}.")
         return raw.columns
     names = raw.names or ()
     # A sheet saved as CSV may carry its real header in the second line.

@@ -137,9 +137,7 @@ TEMPLATES: tuple[Template, ...] = (
     Template(
         "bureau_score",
         "Bureau",
-        Feature(
-            direction="decreasing", special_values=(-9,), lower_bound=0, reason="Bureau score is too low"
-        ),
+        Feature(direction="decreasing", special_values=(-9,), lower_bound=0, reason="Bureau score is too low"),
         _normal(680, 70, -0.6, 300, 850),
         lambda v: 0.7 * np.tanh((680 - v) / 80),
         np.int32,
@@ -148,9 +146,7 @@ TEMPLATES: tuple[Template, ...] = (
     Template(
         "utilisation",
         "Capacity",
-        Feature(
-            direction="increasing", reason="Proportion of revolving balances to credit limits is too high"
-        ),
+        Feature(direction="increasing", reason="Proportion of revolving balances to credit limits is too high"),
         _lognormal(0.3, 0.9, 0.5),
         lambda v: 0.7 * np.tanh(v - 0.3),
         codes=(Code(np.nan, 0.03, 0.15),),
@@ -251,9 +247,7 @@ TEMPLATES: tuple[Template, ...] = (
     Template(
         "inquiries",
         "Bureau",
-        Feature(
-            direction="increasing", special_values=(-9,), lower_bound=0, reason="Too many credit inquiries"
-        ),
+        Feature(direction="increasing", special_values=(-9,), lower_bound=0, reason="Too many credit inquiries"),
         _count(0.9, 0.3, 30),
         _per_count(0.9, 2.5, 30),
         np.int32,

@@ -134,9 +134,7 @@ def subtract(a: Histogram, b: Histogram) -> Histogram:
     if known.all():
         rows[at] -= b.rows
     if not known.all() or (rows < 0).any():
-        raise DataError(
-            "subtract: the second histogram holds rows that are not in the first. Pass a part of it."
-        )
+        raise DataError("subtract: the second histogram holds rows that are not in the first. Pass a part of it.")
     weight, positive = a.weight.copy(), a.positive.copy()
     weight[at] -= b.weight
     positive[at] -= b.positive
@@ -207,9 +205,7 @@ def supervised_edges(
     return split_edges(histogram(x, y, weight), max_bins, criterion, min_rows)
 
 
-def _checked(
-    x: npt.ArrayLike, y: npt.ArrayLike, weight: npt.ArrayLike | None
-) -> tuple[Singles, Bools, Floats | None]:
+def _checked(x: npt.ArrayLike, y: npt.ArrayLike, weight: npt.ArrayLike | None) -> tuple[Singles, Bools, Floats | None]:
     """Return x as float32, y as booleans and the weights, without rows of weight 0."""
     values, target = np.asarray(x), np.asarray(y)
     mass = None if weight is None else np.asarray(weight, np.float64)
@@ -304,9 +300,7 @@ def _sorted_weighted(x: Singles, bad: Bools, weight: Floats) -> Histogram:
 
 def _check_settings(max_bins: int, criterion: str, min_rows: int) -> None:
     if criterion not in _IMPURITY:
-        raise SchemaError(
-            f"split_edges: unknown criterion {criterion!r}.{did_you_mean(criterion, _IMPURITY)}"
-        )
+        raise SchemaError(f"split_edges: unknown criterion {criterion!r}.{did_you_mean(criterion, _IMPURITY)}")
     for name, value in {"max_bins": max_bins, "min_rows": min_rows}.items():
         if not isinstance(value, (int, np.integer)) or value < 1:
             raise SchemaError(f"split_edges: {name} must be a whole number of at least 1, got {value!r}.")

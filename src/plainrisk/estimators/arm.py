@@ -83,9 +83,7 @@ class AdditiveRiskModel(RiskClassifier):
         """Fit the model to rows X and outcomes y (default: the schema's target column of X)."""
         check_link(self.link)
         training = self._read(X, y, sample_weight, self.class_weight)
-        encoded = encode_rows(
-            training, max_bins=self.max_bins, criterion=self.criterion, min_rows=self.min_bin_rows
-        )
+        encoded = encode_rows(training, max_bins=self.max_bins, criterion=self.criterion, min_rows=self.min_bin_rows)
         design = Design.of(encoded, training)
         self.ridge_ = resolve_ridge(self.ridge, training.total)
         if self.link == "logistic":

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from plainrisk.errors import DataError, PlainriskWarning, StoppedEarly
 from plainrisk.estimators.training import Training, read_training
-from plainrisk.form import FitRecord, Linear, Part, Pool, RiskForm
+from plainrisk.form import FitRecord, Link, Part, Pool, RiskForm, TreePart
 from plainrisk.model import FormMethods
 from plainrisk.schema import Schema
 from plainrisk.solve import Solution
@@ -49,7 +49,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         return training
 
     def _keep(
-        self, training: Training, parts: Sequence[Part], pool: Pool, solutions: Sequence[Solution]
+        self, training: Training, parts: Sequence[Part | TreePart], pool: Pool, solutions: Sequence[Solution]
     ) -> None:
         """Store the form and the record of the fit; warn once of what the user should know."""
         self.form_ = RiskForm(
@@ -60,7 +60,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
             pool=pool,
         )
         self.n_iter_ = max((s.iterations for s in solutions), default=0)
-        weight = np.ones(len(training.target)) if training.weight is None else training.weight
+        clipped = clipped_share(self.form_, training)
         self.fit_record_ = FitRecord(
             estimator=type(self).__name__,
             parameters={k: _describe(v) for k, v in self.get_params(deep=False).items() if k != "schema"},
@@ -73,24 +73,10 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
             iterations=tuple(s.iterations for s in solutions),
             converged=all(s.converged for s in solutions),
             reason="; ".join(sorted({s.reason for s in solutions})),
-            clipped=self._clipped_share(training, weight),
+            clipped=clipped,
         )
+        warn_of_clipping(type(self).__name__, clipped, self.form_.last_link)
         self._warn_of_stops(solutions)
-
-    def _clipped_share(self, training: Training, weight: Any) -> float:
-        link = self.form_.last_link
-        if not isinstance(link, Linear):
-            return 0.0
-        line = link.offset + link.slope * self.form_.score(training.frame)
-        share = float(np.average((line < link.low) | (line > link.high), weights=weight))
-        if share > CLIPPING_WARNING:
-            warnings.warn(
-                f"{type(self).__name__}: the line is cut off at {link.low:g} or {link.high:g} for {share:.0%} of the "
-                "training rows; their order among themselves is lost. A stronger ridge or a logistic link avoids it.",
-                PlainriskWarning,
-                stacklevel=4,
-            )
-        return share
 
     def _warn_of_stops(self, solutions: Sequence[Solution]) -> None:
         bad = [s for s in solutions if not s.converged or s.at_box.any()]
@@ -101,6 +87,34 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
                 StoppedEarly,
                 stacklevel=4,
             )
+
+
+def clipped_share(form: RiskForm, training: Training) -> float:
+    """Return the weighted share of the training rows whose line is cut off at the last link."""
+    link = form.last_link
+    if link is None:
+        return 0.0
+    score = form.score(training.frame)
+    line = link.line(score)
+    if line is None:
+        return 0.0
+    straight = line[0] + line[1] * score
+    low, high = link.range
+    # Rounding may carry a line that ends on a bound past it.
+    return float(np.average((straight < low - 1e-12) | (straight > high + 1e-12), weights=training.weight))
+
+
+def warn_of_clipping(who: str, share: float, link: Link | None) -> None:
+    """Tell the user, with the cure, if many training rows are clipped."""
+    if link is None or share <= CLIPPING_WARNING:
+        return
+    low, high = link.range
+    warnings.warn(
+        f"{who}: the line is cut off at {low:g} or {high:g} for {share:.0%} of the training rows, whose order among "
+        "themselves is lost. Linearised(AdditiveRiskModel(...), pieces=3) follows the sigmoid in bands and clips none.",
+        PlainriskWarning,
+        stacklevel=4,
+    )
 
 
 def resolve_ridge(ridge: float | str, total: float) -> float:

@@ -68,8 +68,7 @@ def encode_with(training: Training, names: Sequence[str], levels: Sequence[Level
     positive = training.positive.astype(np.float64)
     sizes = [len(lv) for lv in levels]
     weights = tuple(
-        np.bincount(c, training.weight, minlength=n).astype(np.float64)
-        for c, n in zip(codes, sizes, strict=True)
+        np.bincount(c, training.weight, minlength=n).astype(np.float64) for c, n in zip(codes, sizes, strict=True)
     )
     positives = tuple(
         np.bincount(c, positive, minlength=n).astype(np.float64) for c, n in zip(codes, sizes, strict=True)
@@ -107,9 +106,7 @@ class Design:
         """How coefficients become row scores."""
         return Layout(
             tuple(
-                np.hstack(
-                    [self.columns[j].matrix[level] for j, level in zip(p.features, p.members.T, strict=True)]
-                )
+                np.hstack([self.columns[j].matrix[level] for j, level in zip(p.features, p.members.T, strict=True)])
                 for p in self.packs
             )
         )

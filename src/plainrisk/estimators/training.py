@@ -50,9 +50,10 @@ class Training:
         """The sum of all weights."""
         return float(len(self.target)) if self.weight is None else float(self.weight.sum())
 
-    def only(self, features: tuple[str, ...]) -> Training:
-        """Return the same rows with these features alone."""
-        return replace(self, schema=self.schema.select(features))
+    def rows(self, index: npt.NDArray[np.intp]) -> Training:
+        """Return some of the rows."""
+        weight = None if self.weight is None else self.weight[index]
+        return replace(self, frame=self.frame.rows(index), target=self.target[index], weight=weight)
 
 
 def read_training(
@@ -70,7 +71,9 @@ def read_training(
     _check_classes(target, weight, classes)
     base_rate = float(np.average(target, weights=weight))
     weight = _apply_class_weight(weight, class_weight, target, classes)
-    return Training(frame, known, target, weight, classes, base_rate)
+    training = Training(frame, known, target, weight, classes, base_rate)
+    # A row without weight is no row: not even its categories and values are seen.
+    return training if weight is None or weight.all() else training.rows(np.flatnonzero(weight))
 
 
 def _resolve_schema(schema: Schema | None, frame: Frame) -> Schema:
@@ -84,9 +87,7 @@ def _resolve_schema(schema: Schema | None, frame: Frame) -> Schema:
             f"Schema: expected plainrisk.Schema, got {type(schema).__name__}. Use Schema.load(path) or Schema(...)."
         )
     if not schema.features:
-        raise SchemaError(
-            "Schema: it lists no features. Add them, or draft a schema with Schema.infer(frame)."
-        )
+        raise SchemaError("Schema: it lists no features. Add them, or draft a schema with Schema.infer(frame).")
     if not frame.named:
         if len(frame.names) != len(schema.features):
             raise SchemaError(
@@ -145,9 +146,7 @@ def _position(classes: npt.NDArray[Any], positive: Any) -> int:
         return texts.index(wanted)
     if texts == ["0", "1"]:
         return 1  # already coded
-    raise SchemaError(
-        f"Schema: the positive label {wanted!r} is not in the target.{did_you_mean(wanted, texts)}"
-    )
+    raise SchemaError(f"Schema: the positive label {wanted!r} is not in the target.{did_you_mean(wanted, texts)}")
 
 
 def _class_label(label: Any) -> str:
@@ -163,9 +162,7 @@ def _read_weight(sample_weight: Any, n_rows: int) -> Floats | None:
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))
     if weight.shape != (n_rows,):
-        raise DataError(
-            f"Data: sample_weight must be 1D array with {n_rows} entries, not of shape {weight.shape}."
-        )
+        raise DataError(f"Data: sample_weight must be 1D array with {n_rows} entries, not of shape {weight.shape}.")
     if not weight.any():
         raise DataError("Data: every sample_weight is zero. At least one row must have a weight.")
     bad = ~np.isfinite(weight) | (weight < 0)
@@ -202,9 +199,7 @@ def _apply_class_weight(
     elif isinstance(class_weight, Mapping):
         factors = _class_factors(class_weight, classes)
     else:
-        raise DataError(
-            f"class_weight must be None, 'balanced' or a dict of label to weight, not {class_weight!r}."
-        )
+        raise DataError(f"class_weight must be None, 'balanced' or a dict of label to weight, not {class_weight!r}.")
     if factors[0] != factors[1]:
         trained = sums[1] * factors[1] / (sums @ factors)
         warnings.warn(

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
 
-from plainrisk.errors import DataError, PlainriskWarning
 from plainrisk.estimators.arm import AdditiveRiskModel, check_link
 from plainrisk.estimators.base import RiskClassifier, resolve_ridge
+from plainrisk.estimators.subscales import fit_experts
 from plainrisk.estimators.training import Training
-from plainrisk.form import Layer, Linear, Logistic, Part
+from plainrisk.form import Layer, Linear, Logistic
 from plainrisk.schema import Schema
 from plainrisk.solve import Block, Layout, LogisticLoss, Solution, minimise, minimise_squares
 
@@ -36,7 +33,8 @@ class TwoLayerRiskModel(RiskClassifier):
     Parameters
     ----------
     estimator : estimator, optional
-        The one-layer model per subscale; default AdditiveRiskModel with this model's settings.
+        The one-layer model per subscale, one for all or a dict by subscale; default AdditiveRiskModel with this
+        model's settings.
     schema : Schema, optional
         Names the subscales. Without subscales every feature is one of its own.
     link : {"logistic", "linear"}, default="logistic"
@@ -75,9 +73,10 @@ class TwoLayerRiskModel(RiskClassifier):
         """Fit the subscale models, then their weights."""
         check_link(self.link)
         training = self._read(X, y, sample_weight, self.class_weight)
-        self.estimators_ = fit_subscales(self._one_layer(), training)
-        parts = [subscale_part(name, model) for name, model in self.estimators_.items()]
-        risks = np.column_stack([m.form_.risk(training.frame) for m in self.estimators_.values()])
+        experts = fit_experts(self._one_layer(), training)
+        self.estimators_ = {name: expert.model for name, expert in experts.items()}
+        parts = [expert.part for expert in experts.values()]
+        risks = np.column_stack([expert.risk(training.frame) for expert in experts.values()])
         self.ridge_ = resolve_ridge(self.ridge, training.total)
         self.solution_ = fit_second_layer(risks, training, self.link, self.ridge_)
         self.weights_ = dict(zip(self.estimators_, self.solution_.coefficients.tolist(), strict=True))
@@ -102,39 +101,6 @@ class TwoLayerRiskModel(RiskClassifier):
         )
 
 
-def subscales_of(schema: Schema) -> dict[str, tuple[str, ...]]:
-    """Return the subscales, or one per feature where the schema names none."""
-    return dict(schema.subscales) or {name: (name,) for name in schema.features}
-
-
-def fit_subscales(estimator: Any, training: Training) -> dict[str, Any]:
-    """Fit a clone of a risk-form estimator on each subscale's features."""
-    if "schema" not in estimator.get_params():
-        raise DataError(
-            f"{type(estimator).__name__} has no schema, so it can not be a subscale model here. Use one of plainrisk's "
-            "one-layer models."
-        )
-    fitted = {}
-    for name, members in subscales_of(training.schema).items():
-        schema = msgspec.structs.replace(
-            training.schema.select(members), target=None, positive=None, subscales={}
-        )
-        model = clone(estimator).set_params(schema=schema)
-        with warnings.catch_warnings():
-            # What the user should know is said once, by the whole model.
-            warnings.simplefilter("ignore", PlainriskWarning)
-            fitted[name] = model.fit(training.frame, training.target, sample_weight=training.weight)
-    return fitted
-
-
-def subscale_part(name: str, model: Any) -> Part:
-    """Return the one part of a fitted one-layer model under the subscale's name."""
-    if len(model.form_.parts) != 1:
-        raise DataError(f"{type(model).__name__} has several layers; a subscale model has one.")
-    part: Part = model.form_.parts[0]
-    return msgspec.structs.replace(part, name=name)
-
-
 def fit_second_layer(risks: Floats, training: Training, link: str, ridge: float) -> Solution:
     """Fit nonnegative weights on the subscale risks."""
     n, q = risks.shape
@@ -144,6 +110,4 @@ def fit_second_layer(risks: Floats, training: Training, link: str, ridge: float)
         return minimise(LogisticLoss(Layout((), q), [block]), ridge=ridge, lower=lower, box=np.inf)
     design = np.column_stack([np.ones(n), risks])
     weighted = design if training.weight is None else design * training.weight[:, None]
-    return minimise_squares(
-        weighted.T @ design, training.positive @ design, training.total, ridge=ridge, lower=lower
-    )
+    return minimise_squares(weighted.T @ design, training.positive @ design, training.total, ridge=ridge, lower=lower)

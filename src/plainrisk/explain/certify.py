@@ -75,17 +75,11 @@ def _monotone(form: RiskForm, name: str) -> Check:
     users = [p for p in form.parts if name in p.features]
     weights = dict(zip((p.name for p in form.parts), _pool_weights(form), strict=True))
     for part in users:
-        fault = (
-            _tree_disorder(part, name, sign)
-            if isinstance(part, TreePart)
-            else _disorder(part.shapes[name], sign)
-        )
+        fault = _tree_disorder(part, name, sign) if isinstance(part, TreePart) else _disorder(part.shapes[name], sign)
         if fault is not None:
             return Check(f"monotone in {name}", False, f"{fault} in part {part.name!r}, against {word}")
         if weights[part.name] < 0:
-            return Check(
-                f"monotone in {name}", False, f"part {part.name!r} has the weight {weights[part.name]:g}"
-            )
+            return Check(f"monotone in {name}", False, f"part {part.name!r} has the weight {weights[part.name]:g}")
     steps = sum(_n_steps(part, name) for part in users)
     return Check(f"monotone in {name}", True, f"{word}, all {steps} steps, whatever the other features are")
 
@@ -112,17 +106,25 @@ def _disorder(shape: Shape, sign: int) -> str | None:
 
 
 def _curve_disorder(shape: Curve, sign: int) -> str | None:
-    """Look for a wrong slope at the ends and at the turning points of the slope of every piece."""
-    ends = [*shape.breaks[:-1]]
-    last = len(ends) - 1
+    """Look for a wrong slope at the ends and at the turning points of the slope of every piece, and for jumps."""
+    last = len(shape.coefficients) - 1
+    before = None
     for k, coefficients in enumerate(shape.coefficients):
-        slope = np.polynomial.Polynomial(coefficients).deriv()
+        curve = np.polynomial.Polynomial(coefficients)
+        slope = curve.deriv()
         width = shape.breaks[k + 1] - shape.breaks[k]
         turns = [t.real for t in slope.deriv().roots() if abs(t.imag) < 1e-12]
         inside = [t for t in turns if (t > 0 or k == 0) and (t < width or k == last)]
-        wrong = [t for t in (0.0, width, *inside) if sign * slope(t) < 0]
+        # The outer pieces run on. Beyond all turns the slope keeps its sign or changes it once: look past its roots.
+        far = 2.0 * float(np.abs(slope.roots()).max(initial=0.0)) + width
+        outer = [-far] * (k == 0) + [far] * (k == last)
+        wrong = [t for t in (0.0, width, *inside, *outer) if sign * slope(t) < 0]
         if wrong:
             return f"the slope is {slope(wrong[0]):+.3g} at {shape.breaks[k] + wrong[0]:g}"
+        # Pieces that meet are computed from different ends, so they meet but for rounding.
+        if before is not None and sign * (curve(0.0) - before) < -1e-9 * (1.0 + abs(before)):
+            return f"the curve jumps by {curve(0.0) - before:+.3g} at {shape.breaks[k]:g}"
+        before = curve(width)
     return None
 
 
@@ -148,23 +150,17 @@ def _pool_weights(form: RiskForm) -> tuple[float, ...]:
 def _inside(form: RiskForm) -> Check:
     ranges = [link.range for link in form.links]
     low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
-    return Check(
-        "risk inside [0, 1]", 0 <= low and high <= 1, "every link ends inside [0, 1], and so does the pool"
-    )
+    return Check("risk inside [0, 1]", 0 <= low and high <= 1, "every link ends inside [0, 1], and so does the pool")
 
 
 def _weights(form: RiskForm) -> Check:
     if isinstance(form.pool, Mixture):
         total, least = sum(form.pool.weights), min(form.pool.weights)
         holds = abs(total - 1) < 1e-9 and least >= 0
-        return Check(
-            "weights are a distribution", holds, f"{len(form.pool.weights)} weights, sum {total:.12f}"
-        )
+        return Check("weights are a distribution", holds, f"{len(form.pool.weights)} weights, sum {total:.12f}")
     if isinstance(form.pool, Layer):
         least = min(form.pool.weights)
-        return Check(
-            "subscale weights not negative", least >= 0, f"the least of {len(form.pool.weights)} is {least:g}"
-        )
+        return Check("subscale weights not negative", least >= 0, f"the least of {len(form.pool.weights)} is {least:g}")
     return Check("weights", True, "one part, no pool")
 
 

@@ -125,11 +125,7 @@ def _part_risk(form: RiskForm, part: Part | TreePart, frame: Frame) -> _Sum:
     for column in inside.columns.values():
         score += column
     through = _through(part.link, inside, score)
-    return (
-        _Sum(np.zeros(frame.n_rows), {(part.name, None): part.link.value(score)})
-        if through is None
-        else through
-    )
+    return _Sum(np.zeros(frame.n_rows), {(part.name, None): part.link.value(score)}) if through is None else through
 
 
 def _through(link: Link, inside: _Sum, score: Floats) -> _Sum | None:

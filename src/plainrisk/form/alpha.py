@@ -244,9 +244,7 @@ def cloglog_line(symmetric: bool = False) -> BestLine:
 
 def _checked(alpha: float, sigmoid: str, known: tuple[str, ...] = ("logistic", "probit")) -> float:
     if sigmoid not in known:
-        raise DataError(
-            f"alpha: no squared error is known for sigmoid {sigmoid!r}.{did_you_mean(sigmoid, known)}"
-        )
+        raise DataError(f"alpha: no squared error is known for sigmoid {sigmoid!r}.{did_you_mean(sigmoid, known)}")
     if not (alpha > 0 and math.isfinite(alpha)):
         raise DataError(f"alpha: must be positive and finite, got {alpha!r}")
     return float(alpha)

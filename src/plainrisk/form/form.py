@@ -30,9 +30,7 @@ Floats = npt.NDArray[np.float64]
 BLOCK_ROWS = 1 << 15
 
 
-class Part(
-    msgspec.Struct, frozen=True, kw_only=True, tag="additive", tag_field="kind", forbid_unknown_fields=True
-):
+class Part(msgspec.Struct, frozen=True, kw_only=True, tag="additive", tag_field="kind", forbid_unknown_fields=True):
     """One additive model: the whole model, or the expert of one subscale."""
 
     name: str
@@ -120,9 +118,7 @@ class RiskForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         for part in self.parts:
             for name in part.features:
                 if name not in self.schema.features:
-                    raise ModelFileError(
-                        f"Model: part {part.name!r} uses {name!r}, which the schema does not know."
-                    )
+                    raise ModelFileError(f"Model: part {part.name!r} uses {name!r}, which the schema does not know.")
 
     # ---- evaluation
 
@@ -154,9 +150,7 @@ class RiskForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             return frame.renamed(self.columns)
         for name in (name for part in self.parts for name in part.features):
             if name not in frame.columns:
-                raise DataError(
-                    f"Data: feature {name!r} is not in the data.{did_you_mean(name, frame.names)}"
-                )
+                raise DataError(f"Data: feature {name!r} is not in the data.{did_you_mean(name, frame.names)}")
         return frame
 
     def _by_blocks(self, X: Any, evaluate: Any) -> Floats:
@@ -205,9 +199,7 @@ class RiskForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def speaks_probability(self) -> bool:
         """Whether features' contributions are exact pieces of the probability: additive, every link straight."""
-        return all(isinstance(p, Part) for p in self.parts) and not any(
-            isinstance(k, Logistic) for k in self.links
-        )
+        return all(isinstance(p, Part) for p in self.parts) and not any(isinstance(k, Logistic) for k in self.links)
 
 
 def pool_score(pool: Mixture | Layer, risks: Floats) -> Floats:

@@ -118,9 +118,7 @@ class Bands(msgspec.Struct, frozen=True, tag="bands", tag_field="kind", forbid_u
         _require_finite("a link of bands", (*self.knots, *self.values))
         rises = all(b > a for seq in (self.knots, self.values) for a, b in itertools.pairwise(seq))
         if len(self.knots) < 2 or len(self.knots) != len(self.values) or not rises:
-            raise ModelFileError(
-                "Model: a link of bands needs two or more knots, rising strictly in score and value."
-            )
+            raise ModelFileError("Model: a link of bands needs two or more knots, rising strictly in score and value.")
         if not all(0 <= v <= 1 for v in self.values[1:-1]):
             raise ModelFileError("Model: the inner values of a link of bands must lie inside [0, 1].")
         _require_finite("a link of bands", self.rates)

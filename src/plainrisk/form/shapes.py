@@ -21,9 +21,7 @@ Floats = npt.NDArray[np.float64]
 LARGEST = 1e100
 
 
-class Table(
-    msgspec.Struct, frozen=True, kw_only=True, tag="table", tag_field="kind", forbid_unknown_fields=True
-):
+class Table(msgspec.Struct, frozen=True, kw_only=True, tag="table", tag_field="kind", forbid_unknown_fields=True):
     """A score per level.
 
     Attributes
@@ -50,9 +48,7 @@ class Table(
         return np.asarray(self.scores)[codes]
 
 
-class Line(
-    msgspec.Struct, frozen=True, kw_only=True, tag="line", tag_field="kind", forbid_unknown_fields=True
-):
+class Line(msgspec.Struct, frozen=True, kw_only=True, tag="line", tag_field="kind", forbid_unknown_fields=True):
     """A straight line, ``slope * (x - center)``, with a score per level outside the order.
 
     Level 0 is the line itself (its score is 0); special values, values below the bound and missing values
@@ -82,9 +78,7 @@ class Line(
         return np.where(codes == 0, line, np.asarray(self.scores)[codes])
 
 
-class Curve(
-    msgspec.Struct, frozen=True, kw_only=True, tag="curve", tag_field="kind", forbid_unknown_fields=True
-):
+class Curve(msgspec.Struct, frozen=True, kw_only=True, tag="curve", tag_field="kind", forbid_unknown_fields=True):
     """A piecewise polynomial, with a score per level outside the order.
 
     On piece k, from ``breaks[k]`` to ``breaks[k+1]``, it is ``sum_m coefficients[k][m] * (x - breaks[k])^m``; the

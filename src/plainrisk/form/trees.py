@@ -94,9 +94,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return [*self.leaves_below(self.left[node]), *self.leaves_below(self.right[node])]
 
 
-class TreePart(
-    msgspec.Struct, frozen=True, kw_only=True, tag="trees", tag_field="kind", forbid_unknown_fields=True
-):
+class TreePart(msgspec.Struct, frozen=True, kw_only=True, tag="trees", tag_field="kind", forbid_unknown_fields=True):
     """A sum of trees, the whole model or the expert of one subscale."""
 
     name: str

@@ -76,9 +76,7 @@ def check_scored(y_true: npt.ArrayLike, y_prob: npt.ArrayLike, sample_weight: np
         return Scored(outcome == 1, risk, np.ones(len(outcome)), weighted=False)
     weight = _column("sample_weight", sample_weight)
     _same_length("sample_weight", weight, outcome)
-    _refuse(
-        "sample_weight", "must be finite and not negative", weight, ~((weight >= 0) & np.isfinite(weight))
-    )
+    _refuse("sample_weight", "must be finite and not negative", weight, ~((weight >= 0) & np.isfinite(weight)))
     _check_sum(weight)
     keep = weight > 0
     if not keep.all():

@@ -86,9 +86,7 @@ def adaptive_calibration_error(
     return float(np.abs(gaps).sum()) / scored.total
 
 
-def certainty(
-    y_true: npt.ArrayLike, y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
-) -> float:
+def certainty(y_true: npt.ArrayLike, y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
     """Return the weighted share of predictions that are exactly 0 or 1.
 
     The outcomes are checked and not used, so that all metrics are called alike.
@@ -161,9 +159,7 @@ class Reliability:
         ax.vlines(self.predicted, self.predicted, self.observed, color="#D55E00", linewidth=1.5, label="gap")
         area = 15 + 185 * self.weight / self.weight.max()
         ax.scatter(self.predicted, self.observed, s=area, color="#0072B2", alpha=0.85, zorder=3, label="bin")
-        ax.set(
-            xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="predicted risk", ylabel="observed share of bad"
-        )
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="predicted risk", ylabel="observed share of bad")
         ax.set_aspect("equal")
         ax.spines[["top", "right"]].set_visible(False)
         legend = ax.legend(loc="upper left", frameon=False)

@@ -15,9 +15,7 @@ from plainrisk.metrics.calibration import width_bins
 __all__ = ["BrierDecomposition", "brier_decomposition", "brier_score", "log_loss"]
 
 
-def brier_score(
-    y_true: npt.ArrayLike, y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
-) -> float:
+def brier_score(y_true: npt.ArrayLike, y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
     r"""Return the weighted mean of :math:`(p - y)^2`.
 
     Examples

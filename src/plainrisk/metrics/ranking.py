@@ -11,9 +11,7 @@ from plainrisk.metrics._weights import Floats, Scored, check_scored
 __all__ = ["gini", "ks_statistic", "roc_auc"]
 
 
-def roc_auc(
-    y_true: npt.ArrayLike, y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
-) -> float:
+def roc_auc(y_true: npt.ArrayLike, y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
     r"""Return the area under the ROC curve.
 
     .. math::
@@ -42,9 +40,7 @@ def gini(y_true: npt.ArrayLike, y_prob: npt.ArrayLike, sample_weight: npt.ArrayL
     return 2 * roc_auc(y_true, y_prob, sample_weight) - 1
 
 
-def ks_statistic(
-    y_true: npt.ArrayLike, y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
-) -> float:
+def ks_statistic(y_true: npt.ArrayLike, y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
     r"""Return the Kolmogorov-Smirnov statistic.
 
     .. math::

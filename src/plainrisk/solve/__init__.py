@@ -4,6 +4,7 @@ from plainrisk.solve.blocks import Block, Layout
 from plainrisk.solve.bounded import BOX, minimise
 from plainrisk.solve.certificate import Solution, kkt_residual
 from plainrisk.solve.logistic import LogisticLoss
+from plainrisk.solve.ridge_path import RidgePath, choose_ridge, stratified_folds
 from plainrisk.solve.squares import PairCounts, count_pairs, minimise_squares
 
 __all__ = [
@@ -12,9 +13,12 @@ __all__ = [
     "Layout",
     "LogisticLoss",
     "PairCounts",
+    "RidgePath",
     "Solution",
+    "choose_ridge",
     "count_pairs",
     "kkt_residual",
     "minimise",
     "minimise_squares",
+    "stratified_folds",
 ]

@@ -105,9 +105,7 @@ class Layout:
     def gram(self, values: Floats | None, block: Block) -> Floats:
         """Return the sum of ``values[i] * column_j[i] * column_k[i]`` over the rows, for all j and k."""
         G = np.zeros((self.n_coefficients, self.n_coefficients))
-        for k, (map_k, columns_k, pack_k) in enumerate(
-            zip(self.maps, self.columns, block.packs, strict=True)
-        ):
+        for k, (map_k, columns_k, pack_k) in enumerate(zip(self.maps, self.columns, block.packs, strict=True)):
             level_sums = np.bincount(pack_k, values, minlength=len(map_k))
             G[columns_k, columns_k] = map_k.T @ (level_sums[:, None] * map_k)
             if k + 1 == len(self.maps):
@@ -119,7 +117,7 @@ class Layout:
                 cross = map_k.T @ pair_sums(wide, pack_l, len(map_k), len(map_l), values) @ map_l
                 G[columns_k, columns_l] = cross
                 G[columns_l, columns_k] = cross.T
-        if block.dense is not None:
+        if block.dense is not None and self.n_dense:
             self._add_dense(G, values, block.dense, block)
         return G
 

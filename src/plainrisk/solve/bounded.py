@@ -173,9 +173,7 @@ class _Newton:
         beta = state.point[1:]
         at_box = (self.in_box[0] & (beta <= self.lower[1:])) | (self.in_box[1] & (beta >= self.upper[1:]))
         if converged and at_box.any():
-            reason += (
-                f"; {int(at_box.sum())} coefficients at the safety box: no finite optimum without a ridge"
-            )
+            reason += f"; {int(at_box.sum())} coefficients at the safety box: no finite optimum without a ridge"
         return Solution(
             intercept=float(state.point[0]),
             coefficients=beta,

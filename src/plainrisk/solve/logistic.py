@@ -102,16 +102,16 @@ class LogisticLoss:
         # What is rare is a column (a level of one feature), not a pack code (a combination of levels).
         chances = []
         for count, matrix in zip(counts, self.layout.maps, strict=True):
-            used = matrix != 0
-            rows = np.minimum(count @ used, count.sum() - count @ used)
-            rare = np.where(used, _RARE / np.maximum(rows, 1.0), 0.0).max(axis=1, initial=0.0)
-            chances.append(np.clip(rare, share, 1.0))
+            inside = matrix != 0
+            rows = count @ inside
+            # The smaller side of a column is what a sample could lose.
+            side = inside == (2 * rows <= count.sum())
+            rare = np.where(side, _RARE / np.maximum(np.minimum(rows, count.sum() - rows), 1.0), 0.0)
+            chances.append(np.clip(rare.max(axis=1, initial=0.0), share, 1.0))
         return chances
 
 
-def _sample(
-    block: Block, share: float, floors: list[Floats], rng: np.random.Generator
-) -> tuple[Block, Floats | None]:
+def _sample(block: Block, share: float, floors: list[Floats], rng: np.random.Generator) -> tuple[Block, Floats | None]:
     chance = np.full(len(block), share)
     for floor, pack in zip(floors, block.packs, strict=True):
         np.maximum(chance, floor[pack], out=chance)

@@ -59,9 +59,7 @@ class PairCounts:
         )
 
 
-def count_pairs(
-    blocks: Sequence[Block], members: Sequence[npt.NDArray[np.intp]], n_levels: int
-) -> PairCounts:
+def count_pairs(blocks: Sequence[Block], members: Sequence[npt.NDArray[np.intp]], n_levels: int) -> PairCounts:
     """Count the pairs of levels in blocks of rows.
 
     Parameters

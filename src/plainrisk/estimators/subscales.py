@@ -1,0 +1,131 @@
+"""Fit one model per subscale: ours under a schema, anybody's on the subscale's columns."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+
+from plainrisk.errors import DataError, ExtractionError, PlainriskWarning, did_you_mean
+from plainrisk.estimators.extract import extract_form
+from plainrisk.estimators.training import Training
+from plainrisk.form import Part, RiskForm, TreePart
+from plainrisk.frames import Frame, frame_like
+from plainrisk.schema import Schema
+
+__all__ = ["Expert", "fit_experts", "subscales_of", "takes_schema", "with_schema"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Expert:
+    """A fitted model of one subscale.
+
+    Attributes
+    ----------
+    name, features : the subscale
+    model : the fitted estimator
+    form : its risk form, or None where it has none
+    """
+
+    name: str
+    features: tuple[str, ...]
+    model: Any
+    form: RiskForm | None
+
+    @property
+    def part(self) -> Part | TreePart:
+        """The form's one part, under the subscale's name."""
+        if self.form is None or len(self.form.parts) != 1:
+            raise DataError(f"Subscale {self.name!r}: {type(self.model).__name__} is not a one-layer model.")
+        return msgspec.structs.replace(self.form.parts[0], name=self.name)
+
+    def risk(self, frame: Frame) -> Floats:
+        """Return the risk the expert sees, one per row."""
+        if self.form is not None:
+            return self.form.risk(frame)
+        return np.asarray(self.model.predict_proba(native_rows(frame, self.features))[:, 1], dtype=np.float64)
+
+
+def subscales_of(schema: Schema) -> dict[str, tuple[str, ...]]:
+    """Return the subscales, or one per feature where the schema names none."""
+    return dict(schema.subscales) or {name: (name,) for name in schema.features}
+
+
+def takes_schema(estimator: Any) -> bool:
+    """Whether an estimator, or one it wraps, has a schema of ours to set."""
+    return any(name == "schema" or name.endswith("__schema") for name in estimator.get_params())
+
+
+def with_schema(estimator: Any, schema: Schema) -> Any:
+    """Return a clone of an estimator with the schema set, its own or that of the one it wraps."""
+    names = [n for n in estimator.get_params() if n == "schema" or n.endswith("__schema")]
+    return clone(estimator).set_params(**dict.fromkeys(names, schema))
+
+
+def fit_experts(estimator: Any, training: Training) -> dict[str, Expert]:
+    """Fit a clone of the estimator (or each subscale's own, from a dict) on every subscale."""
+    subscales = subscales_of(training.schema)
+    if isinstance(estimator, Mapping):
+        _check_names(estimator, subscales)
+    experts = {}
+    for name, features in subscales.items():
+        one = estimator[name] if isinstance(estimator, Mapping) else estimator
+        with warnings.catch_warnings():
+            # What the user should know is said once, by the whole model.
+            warnings.simplefilter("ignore", PlainriskWarning)
+            experts[name] = _fit_expert(one, name, features, training)
+    return experts
+
+
+def _check_names(estimators: Mapping[str, Any], subscales: Mapping[str, Any]) -> None:
+    for name in subscales:
+        if name not in estimators:
+            raise DataError(f"There is no estimator for subscale {name!r}.{did_you_mean(name, estimators)}")
+
+
+def _fit_expert(estimator: Any, name: str, features: tuple[str, ...], training: Training) -> Expert:
+    schema = msgspec.structs.replace(training.schema.select(features), target=None, positive=None, subscales={})
+    if takes_schema(estimator):
+        model = with_schema(estimator, schema)
+        model.fit(training.frame, training.target, sample_weight=training.weight)
+    else:
+        model = clone(estimator)
+        weights = {} if training.weight is None else {"sample_weight": training.weight}
+        if weights and "sample_weight" not in inspect.signature(model.fit).parameters:
+            raise DataError(
+                f"Subscale {name!r}: {type(model).__name__}.fit takes no sample_weight. Fit without weights."
+            )
+        model.fit(native_rows(training.frame, features), training.target, **weights)
+    return Expert(name, features, model, _form_or_none(model, training, features, schema))
+
+
+def _form_or_none(model: Any, training: Training, features: tuple[str, ...], schema: Schema) -> RiskForm | None:
+    if hasattr(model, "form_"):
+        form: RiskForm = model.form_
+        return form
+    try:
+        return extract_form(model, native_rows(training.frame, features), schema=schema)
+    except ExtractionError:
+        return None
+
+
+def native_rows(frame: Frame, features: tuple[str, ...]) -> Any:
+    """Return some columns in the library they came from, or as a matrix if they were arrays."""
+    columns = [frame.column(name) for name in features]
+    if all(isinstance(c, np.ndarray) for c in columns):
+        return np.column_stack(columns)
+    frames = [
+        nw.from_native(frame_like({n: c})) if isinstance(c, np.ndarray) else c.alias(n).to_frame()
+        for n, c in zip(features, columns, strict=True)
+    ]
+    return nw.concat(frames, how="horizontal").to_native()

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import plainrisk as pr
+from plainrisk.explain import Certificate, Check
+
+
+def test_demo(run, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("demo", "--json")
+    assert result.exit_code == 0
+    told = json.loads(result.stdout)
+    assert told["models"]["ARM1"]["cv"]["auc"]["mean"] == pytest.approx(0.79, abs=0.01)
+    assert told["models"]["ARM2"]["cv"]["auc"]["mean"] == pytest.approx(0.77, abs=0.015)
+    assert all(model["certificate"]["valid"] for model in told["models"].values())
+    one = told["applicant"]
+    parts = [part["contribution"] for part in one["contributions"]]
+    np.testing.assert_allclose(one["constant"] + sum(parts), one["risk"], atol=1e-12)
+    german = pr.datasets.load("german")
+    for name, estimator in (("arm1", pr.AdditiveRiskModel), ("arm2", pr.TwoLayerRiskModel)):
+        saved = pr.load(tmp_path / "demo" / f"{name}.json")
+        fitted = estimator(schema=german.schema).fit(german.frame, german.target)
+        assert (saved.predict_proba(german.frame) == fitted.predict_proba(german.frame)).all()
+    assert pr.Schema.load(tmp_path / "demo" / "german.toml") == german.schema
+
+
+def test_demo_fits_a_terminal_of_80_columns(run, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+    text = run("demo").stdout
+    assert max(map(len, text.splitlines())) <= 80
+    for words in (
+        "70% of them ended well",
+        "keeps every promise",
+        "probability of a good end",
+        "demo/arm1.json",
+    ):
+        assert words in " ".join(text.split())
+
+
+def test_a_broken_promise_ends_with_4(run, tmp_path, monkeypatch) -> None:
+    broken = Certificate((Check("monotone in age", False, "it is not"),), ())
+    monkeypatch.setattr("plainrisk.model.FormMethods.certify", lambda self: broken)
+    result = run("demo", "--folder", tmp_path)
+    assert result.exit_code == 4
+    assert "breaks a promise, so nothing was written" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_in_the_way(run, tmp_path) -> None:
+    (tmp_path / "demo").write_text("")
+    result = run("demo", "--folder", tmp_path / "demo")
+    assert result.exit_code == 2
+    assert "a file of this name is in the way" in result.stderr

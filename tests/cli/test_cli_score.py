@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+
+import plainrisk as pr
+
+READERS = {
+    "r.parquet": pl.read_parquet,
+    "r.csv": pl.read_csv,
+    "r.csv.gz": pl.read_csv,
+    "r.jsonl": pl.read_ndjson,
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("source", ["csv", "parquet"])
+def test_the_risks_are_those_of_the_model_exactly(run, credit, tmp_path, source, name) -> None:
+    words = (
+        "--model",
+        credit.model_file,
+        "-o",
+        tmp_path / name,
+        "--keep",
+        "id",
+        "--keep",
+        "housing",
+        "--json",
+    )
+    result = run("score", getattr(credit, source), *words)
+    assert result.exit_code == 0
+    written = READERS[name](tmp_path / name)
+    risk = pr.load(credit.model_file).predict_proba(credit.frame)[:, 1]
+    assert written.columns == ["id", "housing", "risk"]
+    assert (written["risk"].to_numpy() == risk).all()
+    assert written["id"].to_list() == credit.frame["id"].to_list()
+    assert written["housing"].to_list() == credit.frame["housing"].to_list()
+    summary = json.loads(result.stdout)
+    assert summary["rows"] == 600
+    np.testing.assert_allclose(summary["mean_risk"], risk.mean(), rtol=1e-9)
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_many_batches_are_in_order_and_exact(run, credit, tmp_path) -> None:
+    many = pl.concat([credit.frame] * 200).with_columns(id=pl.arange(600 * 200))
+    many.write_parquet(tmp_path / "many.parquet", row_group_size=7_001)
+    sizes = []
+    predict = pr.RiskModel.predict_proba
+
+    def counted(self: pr.RiskModel, X: pl.DataFrame) -> object:
+        sizes.append(len(X))
+        return predict(self, X)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pr.RiskModel, "predict_proba", counted)
+        words = ("--model", credit.model_file, "-o", tmp_path / "r.parquet", "--keep", "id")
+        assert run("score", tmp_path / "many.parquet", *words).exit_code == 0
+    assert max(sizes) < len(many)
+    assert sum(sizes) == len(many)
+    written = pl.read_parquet(tmp_path / "r.parquet")
+    assert written["id"].to_list() == list(range(len(many)))
+    assert (written["risk"].to_numpy() == pr.load(credit.model_file).predict_proba(many)[:, 1]).all()
+
+
+def test_nothing_is_kept_unless_asked(run, credit, tmp_path) -> None:
+    result = run("score", credit.parquet, "--model", credit.model_file, "-o", tmp_path / "r.csv")
+    assert "600 rows, mean risk 0." in result.stdout
+    assert pl.read_csv(tmp_path / "r.csv").columns == ["risk"]
+
+
+def test_a_data_set_by_name(run, tmp_path) -> None:
+    run("fit", "german", "--no-cv", "-o", tmp_path / "m.json")
+    assert run("score", "german", "--model", tmp_path / "m.json", "-o", tmp_path / "r.csv").exit_code == 0
+    assert pl.read_csv(tmp_path / "r.csv").height == 1000
+
+
+def test_no_rows_give_no_rows(run, credit, tmp_path) -> None:
+    credit.frame.head(0).write_parquet(tmp_path / "none.parquet")
+    words = ("--model", credit.model_file, "-o", tmp_path / "r.parquet", "--json")
+    result = run("score", tmp_path / "none.parquet", *words)
+    assert json.loads(result.stdout)["mean_risk"] is None
+    assert pl.read_parquet(tmp_path / "r.parquet").schema == {"risk": pl.Float64}
+
+
+def test_text_in_a_numeric_column_is_found_by_its_row(run, credit, tmp_path) -> None:
+    frame = credit.frame.with_columns(pl.col("age").cast(pl.String))
+    frame[431, "age"] = "unknown"
+    frame.write_csv(tmp_path / "t.csv")
+    words = ("score", tmp_path / "t.csv", "--model", credit.model_file, "-o", tmp_path / "r.csv")
+    result = run(*words)
+    assert result.exit_code == 2
+    assert "feature 'age' is a number in this model but holds text: 'unknown' in row 431" in result.stderr
+    assert not (tmp_path / "r.csv").exists()
+    assert run(*words, "--missing", "unknown").exit_code == 0
+    expected = credit.frame.clone()
+    expected[431, "age"] = None
+    risk = pr.load(credit.model_file).predict_proba(expected)[:, 1]
+    assert (pl.read_csv(tmp_path / "r.csv")["risk"].to_numpy() == risk).all()
+
+
+def test_a_level_that_is_refused_is_found_by_its_row(run, tmp_path) -> None:
+    levels = pl.DataFrame({"job": ["clerk", "cook"] * 50})
+    schema = pr.Schema(features={"job": {"kind": "categorical", "unseen": "error"}})
+    pr.AdditiveRiskModel(schema).fit(levels, [0, 1, 1, 1] * 25).save(tmp_path / "m.json")
+    many = pl.concat([levels] * 300 + [pl.DataFrame({"job": ["clown"]})])
+    many.write_parquet(tmp_path / "t.parquet", row_group_size=5_000)
+    result = run("score", tmp_path / "t.parquet", "--model", tmp_path / "m.json", "-o", tmp_path / "r.csv")
+    assert result.exit_code == 2
+    row, start = re.search(r"row (\d+): level 'unseen'.* from row ([\d,]+) of the data", result.stderr).groups()
+    assert int(row) + int(start.replace(",", "")) == 30_000
+    assert not (tmp_path / "r.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--keep", "hosing"), "--keep 'hosing' is not in the data. Did you mean 'housing'?"),
+        (("--keep", "risk"), "--keep risk: the new column has this name"),
+        (("-o", "r.xlsx"), "The name must end in .csv, .csv.gz, .parquet or .jsonl"),
+        (("--model", "none.json"), "none.json does not exist"),
+    ],
+)
+def test_wrong_options(run, credit, tmp_path, monkeypatch, words, message) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("score", credit.csv, "--model", credit.model_file, "-o", "r.csv", *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_feature(run, credit, tmp_path) -> None:
+    credit.frame.rename({"income": "incme"}).write_parquet(tmp_path / "t.parquet")
+    result = run("score", tmp_path / "t.parquet", "--model", credit.model_file, "-o", tmp_path / "r.csv")
+    assert result.exit_code == 2
+    assert "feature 'income' is not in the data. Did you mean 'incme'?" in result.stderr
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 130), (MemoryError, 1)])
+def test_a_failure_in_a_batch_leaves_nothing(run, credit, tmp_path, monkeypatch, name, error, code) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(pr.RiskModel, "predict_proba", fail)
+    result = run("score", credit.parquet, "--model", credit.model_file, "-o", tmp_path / name)
+    assert result.exit_code == code
+    assert list(tmp_path.iterdir()) == []

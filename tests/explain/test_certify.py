@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pandas as pd
+import pytest
+
+import plainrisk as pr
+from plainrisk.form import Alone, Bins, Curve, Layer, Linear, Logistic, Mixture, Part, RiskForm, Table
+
+FEATURES = {
+    "up": {"direction": "increasing", "special_values": (-9,)},
+    "down": {"direction": "decreasing"},
+    "free": {},
+    "grade": {"kind": "categorical", "direction": "increasing", "categories": ("A", "B", "C")},
+}
+SCHEMA = pr.Schema(features=FEATURES, subscales={"one": ("up", "down"), "two": ("free", "grade", "up")})
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(3)
+    n = 800
+    X = pd.DataFrame({
+        "up": np.where(rng.random(n) < 0.1, -9.0, rng.normal(size=n).round(1)),
+        "down": rng.normal(size=n).round(1),
+        "free": rng.normal(size=n).round(1),
+        "grade": rng.choice(["A", "B", "C"], n),
+    })  # fmt: skip
+    score = np.where(X["up"] == -9, 0, X["up"]) - X["down"] + (X["grade"] == "C") + 2.5 * rng.normal(size=n)
+    return X, (score > 0.5).astype(int)
+
+
+MODELS = {
+    "ARM1": pr.AdditiveRiskModel(SCHEMA),
+    "direct ARM1": pr.AdditiveRiskModel(SCHEMA, link="linear", ridge=0.01),
+    "NNLR": pr.NonnegativeLogisticRegression(SCHEMA),
+    "ARM2": pr.TwoLayerRiskModel(schema=SCHEMA),
+    "direct ARM2": pr.TwoLayerRiskModel(schema=SCHEMA, link="linear", ridge=0.01),
+}
+
+
+@pytest.fixture(scope="module", params=MODELS, ids=str)
+def form(request, data):
+    return MODELS[request.param].fit(*data).form_
+
+
+def broken(certificate):
+    return [check.name for check in certificate.checks if not check.holds]
+
+
+def test_fitted_models_are_certified_in_every_feature_with_a_direction(form):
+    certificate = pr.RiskModel(form).certify()
+    assert certificate.valid
+    names = [check.name for check in certificate.checks]
+    assert [n for n in names if n.startswith("monotone")] == [
+        "monotone in up",
+        "monotone in down",
+        "monotone in grade",
+    ]
+    assert "BROKEN" not in str(certificate)
+    assert certificate.to_dict()["valid"] is True
+
+
+def tampered_shape(form, feature, change):
+    """The same form with one shape replaced in every part that has it."""
+    parts = []
+    for part in form.parts:
+        shapes = dict(part.shapes)
+        if feature in shapes:
+            shapes[feature] = change(shapes[feature])
+        parts.append(msgspec.structs.replace(part, shapes=shapes))
+    return msgspec.structs.replace(form, parts=tuple(parts))
+
+
+def least_step_back(shape):
+    """Move one ordered score back past its neighbour by one unit in the last place."""
+    if not isinstance(shape, Table):
+        return msgspec.structs.replace(shape, slope=-5e-324 if shape.slope > 0 else 5e-324)
+    scores = list(shape.scores)
+    toward = -np.inf if scores[0] <= scores[1] and scores[0] <= scores[shape.levels.n_ordered - 1] else np.inf
+    scores[1] = float(np.nextafter(scores[0], toward))
+    return msgspec.structs.replace(shape, scores=tuple(scores))
+
+
+@pytest.mark.parametrize("feature", ["up", "down", "grade"])
+def test_one_score_wrong_by_one_unit_in_the_last_place_is_refused(form, feature):
+    certificate = pr.RiskModel(tampered_shape(form, feature, least_step_back)).certify()
+    assert broken(certificate) == [f"monotone in {feature}"]
+    assert not certificate.valid
+    assert "BROKEN" in str(certificate)
+    assert f"monotone in {feature}" in str(certificate)
+
+
+def swap_first_step(shape):
+    scores = np.array(shape.scores)
+    ordered = scores[: shape.levels.n_ordered]
+    j = int(np.argmax(np.abs(np.diff(ordered))))
+    ordered[[j, j + 1]] = ordered[[j + 1, j]]
+    return msgspec.structs.replace(shape, scores=tuple(scores.tolist()))
+
+
+def test_two_swapped_scores_are_refused(data):
+    form = MODELS["ARM1"].fit(*data).form_
+    for feature in ("up", "down", "grade"):
+        certificate = pr.RiskModel(tampered_shape(form, feature, swap_first_step)).certify()
+        assert broken(certificate) == [f"monotone in {feature}"]
+    # Without a direction any order is allowed.
+    assert pr.RiskModel(tampered_shape(form, "free", swap_first_step)).certify().valid
+
+
+def test_levels_outside_the_order_are_free(data):
+    form = MODELS["ARM1"].fit(*data).form_
+
+    def special_far_up(shape):
+        scores = list(shape.scores)
+        scores[shape.levels.n_ordered] = 99.0
+        return msgspec.structs.replace(shape, scores=tuple(scores))
+
+    assert pr.RiskModel(tampered_shape(form, "up", special_far_up)).certify().valid
+
+
+@pytest.mark.parametrize("name", ["ARM2", "direct ARM2"])
+def test_a_negative_weight_is_refused(data, name):
+    form = MODELS[name].fit(*data).form_
+    pool = msgspec.structs.replace(form.pool)
+    msgspec.structs.force_setattr(pool, "weights", (-1e-12, *pool.weights[1:]))
+    certificate = pr.RiskModel(msgspec.structs.replace(form, pool=pool)).certify()
+    assert broken(certificate) == ["monotone in up", "monotone in down", "subscale weights not negative"]
+
+
+def test_weights_of_a_mixture_that_are_no_distribution_are_refused(data):
+    form = MODELS["ARM2"].fit(*data).form_
+    mixed = msgspec.structs.replace(form, pool=Mixture((0.25, 0.75)))
+    assert pr.RiskModel(mixed).certify().valid
+    for weights in [(-0.25, 1.25), (0.5, 0.6), (0.25, 0.7499)]:
+        pool = Mixture((0.25, 0.75))
+        msgspec.structs.force_setattr(pool, "weights", weights)
+        certificate = pr.RiskModel(msgspec.structs.replace(form, pool=pool)).certify()
+        assert "weights are a distribution" in broken(certificate)
+
+
+def test_a_link_that_leaves_the_unit_interval_is_refused(data):
+    form = MODELS["direct ARM1"].fit(*data).form_
+    link = Linear()
+    msgspec.structs.force_setattr(link, "high", 1.25)
+    part = msgspec.structs.replace(form.parts[0], link=link)
+    certificate = pr.RiskModel(msgspec.structs.replace(form, parts=(part,))).certify()
+    assert broken(certificate) == ["risk inside [0, 1]"]
+
+
+def test_the_certificate_says_in_which_unit_contributions_add_up(data):
+    details = {name: MODELS[name].fit(*data).certify().checks[-1].detail for name in MODELS}
+    assert "pieces of the probability" in details["direct ARM1"]
+    assert "pieces of the probability" in details["direct ARM2"]
+    assert "log odds" in details["ARM1"]
+    assert "log odds" in details["ARM2"]
+
+
+def test_notes_name_thin_and_empty_levels():
+    schema = pr.Schema(features={"u": {"edges": (0.0, 1.0, 2.0)}})
+    X = {"u": [-1.0] * 50 + [1.5] * 50 + [9.0] * 3}
+    model = pr.AdditiveRiskModel(schema).fit(X, [0, 1] * 51 + [1])
+    notes = model.certify().notes
+    assert notes == (
+        "u: levels with fewer than 30 training rows: 'x > 2' (3)",
+        "u: levels without training rows: '0 < x <= 1'",
+    )
+
+
+# ---- curves
+
+
+def curve_form(breaks, coefficients, direction):
+    n = len(coefficients[0])
+    curve = Curve(
+        breaks=breaks,
+        coefficients=tuple(c + (0.0,) * (n - len(c)) for c in coefficients),
+        levels=Bins(),
+        scores=(0.0, 0.0),
+        weights=(9.0, 0.0),
+        positives=(1.0, 0.0),
+    )
+    return RiskForm(
+        schema=pr.Schema(features={"u": {"direction": direction}}),
+        columns=("u",),
+        classes=(0, 1),
+        parts=(Part(name="all", intercept=0.0, shapes={"u": curve}, link=Logistic()),),
+        pool=Alone(),
+    )
+
+
+CURVES = {
+    "a line": ((0.0, 1.0), ((0.0, 1.0),), True),
+    "a cube": ((-1.0, 0.0, 1.0), ((-1.0, 3.0, -3.0, 1.0), (0.0, 0.0, 0.0, 1.0)), True),
+    "a bend inside": ((0.0, 1.0), ((0.0, 1.0, -2.0, 1.2),), False),
+    "falls beyond the last break": ((0.0, 1.0), ((0.0, 1.0, -0.25),), False),
+    "falls before the first break": ((0.0, 1.0), ((0.0, 1.0, 0.25),), False),
+    "jumps down between pieces": ((0.0, 1.0, 2.0), ((0.0, 1.0), (0.5, 1.0)), False),
+    "jumps up between pieces": ((0.0, 1.0, 2.0), ((0.0, 1.0), (1.5, 1.0)), True),
+}
+
+
+@pytest.mark.parametrize(("breaks", "coefficients", "holds"), CURVES.values(), ids=CURVES.keys())
+@pytest.mark.parametrize("direction", ["increasing", "decreasing"])
+def test_curves_are_certified_if_and_only_if_they_rise(breaks, coefficients, holds, direction):
+    sign = 1.0 if direction == "increasing" else -1.0
+    signed = tuple(tuple(sign * c for c in piece) for piece in coefficients)
+    form = curve_form(breaks, signed, direction)
+    x = np.linspace(-30.0, 30.0, 20_001)
+    steps = sign * np.diff(form.parts[0].shapes["u"].at(x))
+    assert (steps >= -1e-9).all() == holds, "the case is not what it says"
+    assert pr.RiskModel(form).certify().valid == holds
+
+
+def test_layer_of_fitted_forms_has_a_layer(data):
+    assert isinstance(MODELS["ARM2"].fit(*data).form_.pool, Layer)

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plainrisk.errors import ModelFileError
+from plainrisk.form import Bins, Categories
+from plainrisk.frames import as_frame
+
+numbers = st.one_of(
+    st.integers(-12, 12).map(float),
+    st.floats(allow_nan=False, allow_infinity=False, width=64),
+)
+
+
+def level_of(bins: Bins, x: float) -> int:
+    """Which level a number falls into, as the documentation says it."""
+    n = len(bins.edges) + 1
+    if math.isnan(x):
+        return n + len(bins.special_values) + (bins.lower_bound is not None)
+    for k, special in enumerate(bins.special_values):
+        if x == special:
+            return n + k
+    if bins.lower_bound is not None and x < bins.lower_bound:
+        return n + len(bins.special_values)
+    for j, edge in enumerate(bins.edges):
+        if x <= edge:
+            return j
+    return n - 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(numbers, max_size=20, unique=True),
+    st.lists(numbers, max_size=3, unique=True),
+    st.none() | numbers,
+    st.lists(st.one_of(numbers, st.just(float("nan"))), max_size=20),
+)
+def test_bins_code_every_number_as_documented(edges, special, bound, values):
+    edges = sorted(set(np.array(edges, dtype=np.float64).tolist()))
+    bins = Bins(edges=tuple(edges), special_values=tuple(special), lower_bound=bound)
+    x = np.array([*values, *edges, *special, *([] if bound is None else [bound]), -0.0])
+    x = np.concatenate([x, np.nextafter(x, 0.0)])
+    codes = bins.code_numbers(x)
+    assert codes.tolist() == [level_of(bins, v) for v in x.tolist()]
+    assert len(bins.labels) == len(bins) > codes.max()
+
+
+def test_codes_are_small_and_wide_bins_are_right():
+    few, many = Bins(edges=(1.0,)), Bins(edges=tuple(map(float, range(300))))
+    assert few.code_numbers(np.array([0.0])).dtype == np.uint8
+    x = np.array([-5.0, 0.0, 0.5, 298.0, 299.0, 1e9, np.nan])
+    codes = many.code_numbers(x)
+    assert codes.dtype == np.uint16
+    assert codes.tolist() == [level_of(many, v) for v in x] == [0, 0, 1, 298, 299, 300, 301]
+
+
+def test_the_order_holds_the_bins_alone():
+    bins = Bins(edges=(0.0, 1.0), special_values=(-9.0,), lower_bound=-5.0)
+    assert (bins.n_ordered, bins.missing, len(bins)) == (3, 5, 6)
+    assert (Bins().n_ordered, len(Bins()), Bins().labels) == (1, 2, ("any value", "missing"))
+
+
+# ---- categories
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.text(max_size=3), max_size=6, unique=True),
+    st.lists(st.none() | st.text(max_size=3), min_size=1, max_size=12),
+)
+def test_categories_code_every_label(known, values):
+    levels = Categories(tuple(known), len(known))
+    frame = as_frame({"u": values})
+    expected = [len(known) if v is None else known.index(v) if v in known else len(known) + 1 for v in values]
+    assert levels.codes(frame, "u").tolist() == expected
+
+
+def test_the_type_of_a_column_does_not_change_its_categories():
+    levels = Categories(("1", "2", "10"), 3)
+    for column in (
+        [1, 2, 10],
+        [1.0, 2.0, 10.0],
+        ["1", "2", "10"],
+        pd.Categorical([1, 2, 10]),
+        pd.array([1, 2, 10], dtype="Int64"),
+    ):
+        assert levels.codes(as_frame(pd.DataFrame({"u": column})), "u").tolist() == [0, 1, 2]
+
+
+def test_categories_called_missing_and_unseen_are_categories():
+    levels = Categories(("missing", "unseen"), 2)
+    codes = levels.codes(as_frame({"u": ["missing", "unseen", None, "other"]}), "u")
+    assert codes.tolist() == [0, 1, 2, 3]
+
+
+def test_many_categories_need_wide_codes():
+    names = [f"c{j}" for j in range(300)]
+    levels = Categories(tuple(names), 300)
+    codes = levels.codes(as_frame({"u": [*names, None, "?"]}), "u")
+    assert codes.dtype == np.uint16
+    assert codes.tolist() == list(range(302))
+
+
+# ---- what may not be
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"edges": (1.0, 1.0)}, "strictly increasing"),
+        ({"edges": (2.0, 1.0)}, "strictly increasing"),
+        ({"edges": (float("nan"),)}, "finite"),
+        ({"special_values": (float("inf"),)}, "finite"),
+        ({"lower_bound": float("-inf")}, "finite"),
+        ({"edges": tuple(map(float, range(2**16)))}, "65,536 levels"),
+    ],
+)
+def test_bins_refuse_what_can_not_be_coded(fields, message):
+    with pytest.raises(ModelFileError, match=message):
+        Bins(**fields)
+
+
+@pytest.mark.parametrize(
+    ("categories", "n_ordered", "message"),
+    [
+        (("a", "a"), 2, "twice"),
+        (("a",), 2, "impossible"),
+        (("a",), -1, "impossible"),
+        (tuple(map(str, range(2**16))), 0, "impossible"),
+    ],
+)
+def test_categories_refuse_what_can_not_be_coded(categories, n_ordered, message):
+    with pytest.raises(ModelFileError, match=message):
+        Categories(categories, n_ordered)
