@@ -45,7 +45,7 @@ def score(
     start = time.perf_counter()
     check_output(output, WRITE)
     loaded = load(model)
-    rows = _columns(scan_source(data, missing), loaded, keep or [], data)
+    rows = _columns(scan_source(data, missing, _ROW), loaded, keep or [], data)
     with show.progress("Scoring", count_rows(rows, data)) as advance:
         tally = _Tally(advance)
         _write(_scored(rows, loaded, keep or [], tally), output, tally)
@@ -98,7 +98,7 @@ def _columns(rows: pl.LazyFrame, model: RiskModel, keep: Sequence[str], data: st
         if name not in names:
             raise DataError(f"{data}: {who} {name!r} is not in the data.{did_you_mean(name, names)}")
     check_text(rows, data, [name for name, feature in features.items() if feature.kind == "continuous"])
-    return rows.select(list(dict.fromkeys([*keep, *features])))
+    return rows.select(list(dict.fromkeys([_ROW, *keep, *features])))
 
 
 def _scored(rows: pl.LazyFrame, model: RiskModel, keep: Sequence[str], tally: _Tally) -> pl.LazyFrame:
@@ -117,7 +117,7 @@ def _scored(rows: pl.LazyFrame, model: RiskModel, keep: Sequence[str], tally: _T
         return pl.DataFrame([*(batch[name] for name in kept), pl.Series("risk", risk)])
 
     schema = {**{name: types[name] for name in kept}, "risk": pl.Float64()}
-    return rows.with_row_index(_ROW).map_batches(add_risk, schema=schema, streamable=True)
+    return rows.map_batches(add_risk, schema=schema, streamable=True)
 
 
 def _write(scored: pl.LazyFrame, output: Path, tally: _Tally) -> None:

@@ -70,11 +70,13 @@ def open_source(data: str, missing: Sequence[str] | None = None) -> Source:
     return Source(data, frame.with_columns(outcome), loaded.schema)
 
 
-def scan_source(data: str, missing: Sequence[str] | None = None) -> pl.LazyFrame:
-    """Open a file to be read in batches, or a data set by its name."""
+def scan_source(data: str, missing: Sequence[str] | None, index: str) -> pl.LazyFrame:
+    """Open a file or a data set to be read in batches, with the number of each row in the column `index`."""
     from plainrisk.cli.tables import scan_table
 
-    return open_source(data).frame.lazy() if _is_data_set(data) else scan_table(data, missing or ())
+    if _is_data_set(data):
+        return open_source(data).frame.with_row_index(index).lazy()
+    return scan_table(data, missing or (), index)
 
 
 def rows_to_fit(source: Source, path: Path | None, target: str | None, positive: str | None) -> Rows:

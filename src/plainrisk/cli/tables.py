@@ -8,9 +8,10 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from plainrisk.errors import DataError
 from plainrisk.files import replacing
@@ -29,6 +30,8 @@ __all__ = [
     "write_lazy",
 ]
 
+T = TypeVar("T")
+
 READ = (".csv", ".csv.gz", ".parquet")
 WRITE = (*READ, ".jsonl")
 
@@ -37,11 +40,11 @@ def read_table(path: str | Path, missing: Sequence[str] = ()) -> pl.DataFrame:
     """Read a whole file."""
     lazy = scan_table(path, missing)
     with _reading(path):
-        return lazy.collect()
+        return _once(lazy.collect)
 
 
-def scan_table(path: str | Path, missing: Sequence[str] = ()) -> pl.LazyFrame:
-    """Open a file to be read in batches.
+def scan_table(path: str | Path, missing: Sequence[str] = (), index: str | None = None) -> pl.LazyFrame:
+    """Open a file to be read in batches, with the number of each row in a column `index` if it is named.
 
     The types of a CSV's columns come from all of its rows, so that a batch is read as the whole would be.
     """
@@ -53,13 +56,14 @@ def scan_table(path: str | Path, missing: Sequence[str] = ()) -> pl.LazyFrame:
         raise DataError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}.")
     with _reading(path):
         if suffix == ".parquet":
-            lazy = pl.scan_parquet(path, glob=False)
+            lazy = pl.scan_parquet(path, row_index_name=index, glob=False)
         else:
             lazy = pl.scan_csv(
                 path,
                 separator=_separator(path),
                 infer_schema_length=None,
                 null_values=list(missing) or None,
+                row_index_name=index,
                 glob=False,
             )
         _refuse_repeated(path, lazy.collect_schema().names())
@@ -71,7 +75,7 @@ def count_rows(lazy: pl.LazyFrame, path: str) -> int:
     import polars as pl
 
     with _reading(path):
-        return int(lazy.select(pl.len()).collect().item())
+        return int(_once(lazy.select(pl.len()).collect).item())
 
 
 def write_lazy(lazy: pl.LazyFrame, path: str | Path) -> None:
@@ -82,11 +86,11 @@ def write_lazy(lazy: pl.LazyFrame, path: str | Path) -> None:
     suffix = _suffix(path, WRITE, "write")
     with _explained(f"{path} was not written", pl.exceptions.PolarsError), replacing(path) as temporary:
         if suffix == ".parquet":
-            lazy.sink_parquet(temporary)
-        elif suffix == ".csv":
-            lazy.sink_csv(temporary)
+            _once(lambda: lazy.sink_parquet(temporary))
         elif suffix == ".jsonl":
-            lazy.sink_ndjson(temporary)
+            _once(lambda: lazy.sink_ndjson(temporary))
+        elif suffix == ".csv":
+            _once(lambda: lazy.sink_csv(temporary))
         else:
             _sink_gzip(lazy, temporary)
 
@@ -120,7 +124,7 @@ def check_text(lazy: pl.LazyFrame, path: str, continuous: Sequence[str]) -> None
         value = pl.col(name)
         wrong = value.is_not_null() & value.cast(pl.Float64, strict=False).is_null()
         with _reading(path):
-            found = lazy.select(value).with_row_index("_row").filter(wrong).head(1).collect()
+            found = _once(lazy.select(value).with_row_index("_row").filter(wrong).head(1).collect)
         if len(found):
             row, text = found.row(0)
             raise DataError(
@@ -188,12 +192,27 @@ def _refuse_repeated(path: Path, names: Sequence[str]) -> None:
 def _sink_gzip(lazy: pl.LazyFrame, path: Path) -> None:
     # polars calls its own compression of CSV unstable.
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f"{path.name}-") as folder:
-        plain = Path(folder) / "rows.csv"
-        lazy.sink_csv(plain)
+        rows = Path(folder) / "rows.csv"
+        _once(lambda: lazy.sink_csv(rows))
         # Without a name and a time the same rows give the same file.
         with (
-            plain.open("rb") as rows,
+            rows.open("rb") as plain,
             path.open("wb") as file,
             gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=6) as packed,
         ):
-            shutil.copyfileobj(rows, packed, 2**20)
+            shutil.copyfileobj(plain, packed, 2**20)
+
+
+def _once(query: Callable[[], T]) -> T:
+    """Run a query so that one interrupt is raised once.
+
+    polars raises it, and Python raises the same signal again at the next chance, which would be the clean-up.
+    """
+    try:
+        return query()
+    except KeyboardInterrupt:
+        try:  # noqa: SIM105  entering contextlib.suppress would be the next chance
+            time.sleep(0.01)
+        except KeyboardInterrupt:
+            pass
+        raise

@@ -36,8 +36,11 @@ class Columns:
     lower: Floats
 
 
-def feature_columns(weights: Floats, n_ordered: int, sign: int) -> Columns:
+def feature_columns(weights: Floats, n_ordered: int, sign: int, *, steps: bool = False) -> Columns:
     """Return the columns of a feature whose levels have these training weights.
+
+    With `steps` a feature without a direction has free steps between its ordered levels instead of a coefficient per
+    level, so that a ridge draws neighbours together.
 
     >>> feature_columns(np.array([3.0, 2.0, 4.0, 0.0]), n_ordered=3, sign=1).matrix
     array([[0., 0.],
@@ -47,7 +50,7 @@ def feature_columns(weights: Floats, n_ordered: int, sign: int) -> Columns:
     """
     n = len(weights)
     seen = np.flatnonzero(weights > 0)
-    if sign == 0:
+    if sign == 0 and not steps:
         return Columns(np.eye(n)[:, seen], np.full(len(seen), -np.inf))
     outside = seen[seen >= n_ordered]
     blocks = [_steps(weights[:n_ordered], sign, n)]
@@ -57,7 +60,7 @@ def feature_columns(weights: Floats, n_ordered: int, sign: int) -> Columns:
     blocks.append(np.eye(n)[:, outside])
     matrix = np.hstack(blocks)
     lower = np.full(matrix.shape[1], -np.inf)
-    lower[:n_steps] = 0.0
+    lower[:n_steps] = 0.0 if sign else -np.inf
     return Columns(matrix, lower)
 
 
@@ -69,4 +72,4 @@ def _steps(ordered: Floats, sign: int, n: int) -> Floats:
     inside = level < len(ordered)
     high = inside[:, None] & (level[:, None] >= cuts)
     low = inside[:, None] & (level[:, None] < cuts)
-    return (high if sign > 0 else low).astype(np.float64)
+    return (low if sign < 0 else high).astype(np.float64)

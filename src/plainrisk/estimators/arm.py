@@ -6,10 +6,21 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.estimators.base import RiskClassifier, resolve_ridge
-from plainrisk.estimators.fitting import Design, encode_rows, fit_line, fit_logistic, table_part
+from plainrisk.estimators.base import CV_FOLDS, RiskClassifier, resolve_ridge
+from plainrisk.estimators.fitting import (
+    Design,
+    Penalty,
+    encode_rows,
+    fit_line,
+    fit_logistic,
+    line_path,
+    logistic_path,
+    table_part,
+)
+from plainrisk.estimators.training import Training
 from plainrisk.form import Alone, Linear, Logistic
 from plainrisk.schema import Schema
+from plainrisk.solve import Solution
 
 __all__ = ["AdditiveRiskModel"]
 
@@ -31,8 +42,11 @@ class AdditiveRiskModel(RiskClassifier):
     link : {"logistic", "linear"}, default="logistic"
     max_bins : int, default=5
         Bins per continuous feature where the schema does not say.
-    ridge : float or "auto", default="auto"
-        "auto" is 1/(2M), M the total weight; 0 is allowed.
+    ridge : float, "auto" or "cv", default="auto"
+        "auto" is 1/(2M), M the total weight; 0 is allowed; "cv" chooses it by cross validation inside fit.
+    penalty : {"levels", "steps"}, default="levels"
+        What the ridge shrinks in features without a direction: each level's effect, or the steps between
+        neighbouring bins, which smooths many bins.
     class_weight : None, "balanced" or dict, default=None
         Anything but None makes the printed probability wrong; see `at_base_rate`.
     criterion : {"gini", "entropy"}, default="gini"
@@ -46,6 +60,7 @@ class AdditiveRiskModel(RiskClassifier):
     solution_ : Solution
         Coefficients, objective, KKT residual, iterations and why the solver stopped.
     ridge_ : float
+    ridge_path_ : RidgePath, with ridge="cv": the ridges tried and their held-out losses
     fit_record_ : FitRecord
     classes_ : (2,), the positive outcome last
     n_features_in_, feature_names_in_, n_iter_ : as in scikit-learn
@@ -66,7 +81,8 @@ class AdditiveRiskModel(RiskClassifier):
         *,
         link: Literal["logistic", "linear"] = "logistic",
         max_bins: int = 5,
-        ridge: float | Literal["auto"] = "auto",
+        ridge: float | Literal["auto", "cv"] = "auto",
+        penalty: Penalty = "levels",
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
         criterion: Literal["gini", "entropy"] = "gini",
         min_bin_rows: int = 1,
@@ -75,6 +91,7 @@ class AdditiveRiskModel(RiskClassifier):
         self.link = link
         self.max_bins = max_bins
         self.ridge = ridge
+        self.penalty = penalty
         self.class_weight = class_weight
         self.criterion = criterion
         self.min_bin_rows = min_bin_rows
@@ -84,16 +101,32 @@ class AdditiveRiskModel(RiskClassifier):
         check_link(self.link)
         training = self._read(X, y, sample_weight, self.class_weight)
         encoded = encode_rows(training, max_bins=self.max_bins, criterion=self.criterion, min_rows=self.min_bin_rows)
-        design = Design.of(encoded, training)
-        self.ridge_ = resolve_ridge(self.ridge, training.total)
-        if self.link == "logistic":
-            self.solution_ = fit_logistic(design, self.ridge_)
-        else:
-            self.solution_ = fit_line(design, design.pair_counts(), self.ridge_)
+        design = Design.of(encoded, training, self.penalty)
+        self.solution_ = self._solve(design, training)
         link = Logistic() if self.link == "logistic" else Linear()
         part = table_part("all", encoded, design, self.solution_, link, training.schema)
         self._keep(training, [part], Alone(), [self.solution_])
         return self
+
+    def _solve(self, design: Design, training: Training) -> Solution:
+        """Choose the ridge if asked, then solve."""
+        counts = None
+        if self.ridge == "cv" and self.link == "linear":
+            self.ridge_path_, counts = line_path(design, training.target, CV_FOLDS)
+        elif self.ridge == "cv":
+            self.ridge_path_ = logistic_path(
+                design.layout,
+                design.rows,
+                training.target,
+                training.total,
+                CV_FOLDS,
+                cells=design.cells,
+                lower=design.lower,
+            )
+        self.ridge_ = self.ridge_path_.best if self.ridge == "cv" else resolve_ridge(self.ridge, training.total)
+        if self.link == "logistic":
+            return fit_logistic(design, self.ridge_)
+        return fit_line(design, design.pair_counts() if counts is None else counts, self.ridge_)
 
 
 def check_link(link: str) -> None:

@@ -21,6 +21,8 @@ __all__ = ["RiskClassifier"]
 
 # Above this share of clipped training rows the user is told.
 CLIPPING_WARNING = 0.10
+# Folds that choose the ridge.
+CV_FOLDS = 5
 
 
 class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -123,7 +125,7 @@ def resolve_ridge(ridge: float | str, total: float) -> float:
         return 1.0 / (2.0 * total)
     number: Any = ridge
     if not isinstance(number, Real) or not 0 <= float(number) < np.inf:
-        raise DataError(f"ridge must be 'auto' or a finite number not below 0, not {ridge!r}.")
+        raise DataError(f"ridge must be 'auto', 'cv' or a finite number not below 0, not {ridge!r}.")
     return float(ridge)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -18,16 +20,33 @@ from plainrisk.solve import (
     Layout,
     LogisticLoss,
     PairCounts,
+    RidgePath,
     Solution,
+    choose_ridge,
     count_pairs,
     minimise,
     minimise_squares,
+    stratified_folds,
 )
 
-__all__ = ["Design", "Encoded", "center", "encode_rows", "fit_line", "fit_logistic", "table_part"]
+__all__ = [
+    "Design",
+    "Encoded",
+    "Penalty",
+    "center",
+    "encode_rows",
+    "encode_with",
+    "fit_line",
+    "fit_logistic",
+    "line_path",
+    "logistic_path",
+    "squared_error",
+    "table_part",
+]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
+Penalty = Literal["levels", "steps"]
 
 
 @dataclass(frozen=True)
@@ -82,24 +101,29 @@ class Design:
 
     columns: tuple[Columns, ...]
     packs: list[Pack]
-    block: Block
+    rows: Block
 
     @classmethod
-    def of(cls, encoded: Encoded, training: Training) -> Design:
-        """Lay out encoded rows, as weighted cells where there are far fewer cells than rows."""
-        signs = [training.schema.features[name].sign for name in encoded.names]
+    def of(cls, encoded: Encoded, training: Training, penalty: Penalty = "levels") -> Design:
+        """Lay out encoded rows."""
+        features = [training.schema.features[name] for name in encoded.names]
         columns = tuple(
-            feature_columns(w, lv.n_ordered, sign)
-            for w, lv, sign in zip(encoded.weights, encoded.levels, signs, strict=True)
+            feature_columns(w, lv.n_ordered, f.sign, steps=penalty == "steps" and f.kind == "continuous")
+            for w, lv, f in zip(encoded.weights, encoded.levels, features, strict=True)
         )
         seen = [w > 0 for w in encoded.weights]
-        rows = len(training.target)
-        packs = pack_codes(encoded.codes, seen, pack_limit(rows))
-        codes = tuple(p.codes for p in packs)
-        cells = collapse(codes, [len(p.members) for p in packs], training.positive, training.weight)
-        if cells is None:
-            return cls(columns, packs, Block(codes, training.positive, training.weight))
-        return cls(columns, packs, Block(cells.codes, cells.positive, cells.weight))
+        packs = pack_codes(encoded.codes, seen, pack_limit(len(training.target)))
+        return cls(columns, packs, Block(tuple(p.codes for p in packs), training.positive, training.weight))
+
+    @cached_property
+    def block(self) -> Block:
+        """All rows, as weighted cells where there are far fewer cells than rows."""
+        return self.cells(self.rows)
+
+    def cells(self, rows: Block) -> Block:
+        """Collapse rows into weighted cells where that pays."""
+        found = collapse(rows.packs, [len(p.members) for p in self.packs], rows.positive, rows.weight)
+        return rows if found is None else Block(found.codes, found.positive, found.weight)
 
     @cached_property
     def layout(self) -> Layout:
@@ -132,10 +156,11 @@ class Design:
         """Where each feature's levels start among all levels, and where they end."""
         return np.cumsum([0, *(len(c.matrix) for c in self.columns)])
 
-    def pair_counts(self, block: Block | None = None) -> PairCounts:
-        """Count the pairs of levels of all features."""
+    def pair_counts(self, rows: Block | None = None) -> PairCounts:
+        """Count the pairs of levels of all features, over all rows or some."""
         members = [p.members + self.offsets[list(p.features)] for p in self.packs]
-        return count_pairs([self.block if block is None else block], members, int(self.offsets[-1]))
+        # Cells carry their counts as weights, which would make integers floats; packs are few, so rows do.
+        return count_pairs([self.rows if rows is None else rows], members, int(self.offsets[-1]))
 
     def level_scores(self, beta: Floats) -> list[Floats]:
         """Return the scores of every feature's levels."""
@@ -150,12 +175,83 @@ def fit_logistic(design: Design, ridge: float) -> Solution:
 
 def fit_line(design: Design, counts: PairCounts, ridge: float) -> Solution:
     """Minimise mean squared error + ridge ||beta||^2 under the sign bounds, from pair counts."""
+    gram, moment = _moments(design, counts)
+    return minimise_squares(gram, moment, counts.total, ridge=ridge, lower=design.lower)
+
+
+def _moments(design: Design, counts: PairCounts) -> tuple[Floats, Floats]:
+    """Return the sums of products of the columns, the constant first, and of the columns with the outcome."""
     T = design.map
     pairs = counts.pairs.astype(np.float64)
     first = np.diag(pairs) @ T
     gram = np.block([[np.full((1, 1), counts.total), first[None, :]], [first[:, None], T.T @ pairs @ T]])
     moment = np.concatenate([[counts.positive_total], counts.positives.astype(np.float64) @ T])
-    return minimise_squares(gram, moment, counts.total, ridge=ridge, lower=design.lower)
+    return gram, moment
+
+
+def squared_error(found: Solution, gram: Floats, moment: Floats) -> float:
+    """Return the summed squared error of a line on rows known by their moments; y^2 = y."""
+    point = np.concatenate([[found.intercept], found.coefficients])
+    return float(moment[0] - 2.0 * moment @ point + point @ gram @ point)
+
+
+def line_path(design: Design, target: npt.NDArray[Any], n_folds: int) -> tuple[RidgePath, PairCounts]:
+    """Choose the ridge of a direct line from one table of pair counts per fold; also return the counts of all rows.
+
+    Every training table is the total less a fold, and held-out loss is a quadratic in the fold's own table: the rows
+    are read once.
+    """
+    folds = stratified_folds(target, n_folds)
+    tables = [design.pair_counts(design.rows.take(np.flatnonzero(folds == k))) for k in range(n_folds)]
+    total = functools.reduce(operator.add, tables)
+
+    def judge(table: PairCounts) -> Callable[[float], float]:
+        gram, moment = _moments(design, total - table)
+        held_gram, held_moment = _moments(design, table)
+
+        def held_out(ridge: float) -> float:
+            found = minimise_squares(gram, moment, total.total - table.total, ridge=ridge, lower=design.lower)
+            return squared_error(found, held_gram, held_moment) / table.total
+
+        return held_out
+
+    return choose_ridge([judge(t) for t in tables if t.total > 0], total.total), total
+
+
+def logistic_path(
+    layout: Layout,
+    rows: Block,
+    target: npt.NDArray[Any],
+    total: float,
+    n_folds: int,
+    cells: Callable[[Block], Block] = lambda block: block,
+    scale: Floats | float = 1.0,
+    **bounds: Any,
+) -> RidgePath:
+    """Choose the ridge of a logistic fit by its held-out log loss.
+
+    Parameters
+    ----------
+    cells : how to collapse the rows of a fold
+    scale : float or (p,); the ridge of each coefficient as a multiple of the path's
+    **bounds : lower, upper, box of `minimise`
+    """
+    folds = stratified_folds(target, n_folds)
+
+    def judge(k: int) -> Callable[[float], float]:
+        train = LogisticLoss(layout, [cells(rows.take(np.flatnonzero(folds != k)))])
+        held = LogisticLoss(layout, [cells(rows.take(np.flatnonzero(folds == k)))])
+        point = train.start
+
+        def held_out(ridge: float) -> float:
+            nonlocal point
+            found = minimise(train, ridge=ridge * scale, start=point, **bounds)
+            point = np.concatenate([[found.intercept], found.coefficients])
+            return held.value_and_gradient(point)[0]
+
+        return held_out
+
+    return choose_ridge([judge(k) for k in range(n_folds)], total)
 
 
 def table_part(

@@ -88,6 +88,7 @@ class SubscaleMixture(RiskClassifier):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SubscaleMixture:
         """Fit the experts, then weigh them."""
+        _check_weights(self.weights)
         training = self._read(X, y, sample_weight, self.class_weight)
         estimator = AdditiveRiskModel() if self.estimator is None else self.estimator
         self.experts_ = fit_experts(estimator, training)
@@ -95,15 +96,8 @@ class SubscaleMixture(RiskClassifier):
         risks = self._judged_risks(estimator, training)
         self.total_ = training.total
         self.losses_ = summed_losses(risks, training.target, training.weight, self.loss, self.clips_)
-        if self.weights == "stacking":
-            self._keep_weights(training, stacked_weights(risks, training))
-        elif self.weights == "hedge":
-            self._keep_weights(training, self._hedge())
-        else:
-            known = ("hedge", "stacking")
-            raise DataError(
-                f"weights must be 'hedge' or 'stacking', not {self.weights!r}.{did_you_mean(self.weights, known)}"
-            )
+        stacking = self.weights == "stacking"
+        self._keep_weights(training, stacked_weights(risks, training) if stacking else self._hedge())
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> SubscaleMixture:
@@ -248,6 +242,12 @@ class SubscaleMixture(RiskClassifier):
             solutions = [e.model.solution_ for e in self.experts_.values() if hasattr(e.model, "solution_")]
             pool = Mixture(tuple(self.weights_.values()))
             self._keep(training, [e.part for e in self.experts_.values()], pool, solutions)
+
+
+def _check_weights(weights: str) -> None:
+    known = ("hedge", "stacking")
+    if weights not in known:
+        raise DataError(f"weights must be 'hedge' or 'stacking', not {weights!r}.{did_you_mean(weights, known)}")
 
 
 def loss_clip(link: Link | None) -> float:

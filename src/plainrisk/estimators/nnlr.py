@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from plainrisk.encode import Columns, feature_columns, line_levels
-from plainrisk.estimators.base import RiskClassifier, resolve_ridge
-from plainrisk.estimators.fitting import center, encode_with
+from plainrisk.estimators.base import CV_FOLDS, RiskClassifier, resolve_ridge
+from plainrisk.estimators.fitting import center, encode_with, logistic_path
 from plainrisk.estimators.training import Training
 from plainrisk.form import Alone, Bins, Line, Logistic, Part, Shape, Table
 from plainrisk.schema import Schema
-from plainrisk.solve import BOX, Block, Layout, LogisticLoss, Solution, minimise
+from plainrisk.solve import BOX, Block, Layout, LogisticLoss, RidgePath, Solution, minimise
 
 __all__ = ["NonnegativeLogisticRegression"]
 
@@ -35,8 +36,8 @@ class NonnegativeLogisticRegression(RiskClassifier):
     Parameters
     ----------
     schema : Schema, optional
-    ridge : float or "auto", default=0.0
-        "auto" is 1/(2M).
+    ridge : float, "auto" or "cv", default=0.0
+        "auto" is 1/(2M); "cv" chooses it by cross validation inside fit.
     class_weight : None, "balanced" or dict, default=None
 
     Attributes
@@ -50,7 +51,7 @@ class NonnegativeLogisticRegression(RiskClassifier):
         self,
         schema: Schema | None = None,
         *,
-        ridge: float | Literal["auto"] = 0.0,
+        ridge: float | Literal["auto", "cv"] = 0.0,
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
     ) -> None:
         self.schema = schema
@@ -61,7 +62,9 @@ class NonnegativeLogisticRegression(RiskClassifier):
         """Fit the model to rows X and outcomes y (default: the schema's target column of X)."""
         training = self._read(X, y, sample_weight, self.class_weight)
         rows = _LineRows.of(training)
-        self.ridge_ = resolve_ridge(self.ridge, training.total)
+        if self.ridge == "cv":
+            self.ridge_path_ = rows.path(CV_FOLDS)
+        self.ridge_ = self.ridge_path_.best if self.ridge == "cv" else resolve_ridge(self.ridge, training.total)
         self.solution_ = rows.solve(self.ridge_)
         part = rows.part(self.solution_)
         lines = [shape for shape in part.shapes.values() if isinstance(shape, Line)]
@@ -103,7 +106,9 @@ class _LineRows:
         dense = np.column_stack([m[0] for m in moments]) if moments else np.zeros((len(training.target), 0))
         return cls(training, encoded, columns, lines, centers, scales, dense)
 
-    def solve(self, ridge: float) -> Solution:
+    @cached_property
+    def problem(self) -> tuple[Layout, Block, dict[str, Any]]:
+        """The layout, the rows, and per coefficient: bounds, box and what multiplies the ridge."""
         used = [j for j, c in enumerate(self.columns) if c.matrix.shape[1]]
         layout = Layout(tuple(self.columns[j].matrix for j in used), self.dense.shape[1])
         packs = tuple(self.encoded.codes[j] for j in used)
@@ -111,18 +116,23 @@ class _LineRows:
         features = self.training.schema.features
         signs = np.array([features[self.encoded.names[j]].sign for j in self.lines])
         free = np.concatenate([np.zeros(0), *(self.columns[j].lower for j in used)])
-        return minimise(
-            LogisticLoss(layout, [block]),
-            ridge=np.concatenate([np.full(len(free), ridge), self._scaled_ridge(ridge)]),
-            lower=np.concatenate([free, np.where(signs > 0, 0.0, -np.inf)]),
-            upper=np.concatenate([np.full(len(free), np.inf), np.where(signs < 0, 0.0, np.inf)]),
-            box=np.concatenate([np.full(len(free), BOX), np.full(len(signs), np.inf)]),
-        )
+        settings = {
+            "lower": np.concatenate([free, np.where(signs > 0, 0.0, -np.inf)]),
+            "upper": np.concatenate([np.full(len(free), np.inf), np.where(signs < 0, 0.0, np.inf)]),
+            "box": np.concatenate([np.full(len(free), BOX), np.full(len(signs), np.inf)]),
+            # In scaled units the coefficient is scale times larger, so its penalty is smaller by scale squared.
+            "scale": np.concatenate([np.ones(len(free)), 1.0 / self.scales**2]),
+        }
+        return layout, block, settings
 
-    def _scaled_ridge(self, ridge: float) -> Floats:
-        """In scaled units a coefficient is scale times larger, so its penalty is smaller by scale squared."""
-        with np.errstate(over="ignore"):
-            return np.minimum(ridge / self.scales / self.scales, 1e100)
+    def solve(self, ridge: float) -> Solution:
+        layout, block, settings = self.problem
+        bounds = {k: v for k, v in settings.items() if k != "scale"}
+        return minimise(LogisticLoss(layout, [block]), ridge=ridge * settings["scale"], **bounds)
+
+    def path(self, n_folds: int) -> RidgePath:
+        layout, block, settings = self.problem
+        return logistic_path(layout, block, self.training.target, self.training.total, n_folds, **settings)
 
     def part(self, solution: Solution) -> Part:
         n_lines = len(self.lines)

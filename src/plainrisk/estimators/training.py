@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean
-from plainrisk.frames import Frame, as_frame
+from plainrisk.frames import Frame, as_frame, column_of
 from plainrisk.schema import Feature, Schema, label_of
 
 __all__ = ["Training", "read_training"]
@@ -122,7 +122,7 @@ def _read_target(y: Any, positive: Any, n_rows: int) -> tuple[npt.NDArray[np.uin
         )
     if labels.dtype.kind == "f":
         assert_all_finite(labels, input_name="y")
-    elif labels.dtype == object and any(v is None or v != v for v in labels):
+    elif labels.dtype == object and (column_of(labels).codes < 0).any():
         raise DataError("Data: Input y contains missing values. Drop those rows.")
     check_classification_targets(labels)
     classes, codes = np.unique(labels, return_inverse=True)

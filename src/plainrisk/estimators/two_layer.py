@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from plainrisk.estimators.arm import AdditiveRiskModel, check_link
-from plainrisk.estimators.base import RiskClassifier, resolve_ridge
+from plainrisk.estimators.base import CV_FOLDS, RiskClassifier, resolve_ridge
+from plainrisk.estimators.fitting import Penalty, logistic_path, squared_error
 from plainrisk.estimators.subscales import fit_experts
 from plainrisk.estimators.training import Training
 from plainrisk.form import Layer, Linear, Logistic
 from plainrisk.schema import Schema
-from plainrisk.solve import Block, Layout, LogisticLoss, Solution, minimise, minimise_squares
+from plainrisk.solve import (
+    Block,
+    Layout,
+    LogisticLoss,
+    RidgePath,
+    Solution,
+    choose_ridge,
+    minimise,
+    minimise_squares,
+    stratified_folds,
+)
 
 __all__ = ["TwoLayerRiskModel"]
 
@@ -38,7 +49,7 @@ class TwoLayerRiskModel(RiskClassifier):
     schema : Schema, optional
         Names the subscales. Without subscales every feature is one of its own.
     link : {"logistic", "linear"}, default="logistic"
-    max_bins, ridge, class_weight, criterion, min_bin_rows : as in AdditiveRiskModel
+    max_bins, ridge, penalty, class_weight, criterion, min_bin_rows : as in AdditiveRiskModel
 
     Attributes
     ----------
@@ -55,7 +66,8 @@ class TwoLayerRiskModel(RiskClassifier):
         *,
         link: Literal["logistic", "linear"] = "logistic",
         max_bins: int = 5,
-        ridge: float | Literal["auto"] = "auto",
+        ridge: float | Literal["auto", "cv"] = "auto",
+        penalty: Penalty = "levels",
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
         criterion: Literal["gini", "entropy"] = "gini",
         min_bin_rows: int = 1,
@@ -65,6 +77,7 @@ class TwoLayerRiskModel(RiskClassifier):
         self.link = link
         self.max_bins = max_bins
         self.ridge = ridge
+        self.penalty = penalty
         self.class_weight = class_weight
         self.criterion = criterion
         self.min_bin_rows = min_bin_rows
@@ -77,7 +90,9 @@ class TwoLayerRiskModel(RiskClassifier):
         self.estimators_ = {name: expert.model for name, expert in experts.items()}
         parts = [expert.part for expert in experts.values()]
         risks = np.column_stack([expert.risk(training.frame) for expert in experts.values()])
-        self.ridge_ = resolve_ridge(self.ridge, training.total)
+        if self.ridge == "cv":
+            self.ridge_path_ = second_layer_path(risks, training, self.link)
+        self.ridge_ = self.ridge_path_.best if self.ridge == "cv" else resolve_ridge(self.ridge, training.total)
         self.solution_ = fit_second_layer(risks, training, self.link, self.ridge_)
         self.weights_ = dict(zip(self.estimators_, self.solution_.coefficients.tolist(), strict=True))
         pool = Layer(
@@ -96,6 +111,7 @@ class TwoLayerRiskModel(RiskClassifier):
             link=self.link,
             max_bins=self.max_bins,
             ridge=self.ridge,
+            penalty=self.penalty,
             criterion=self.criterion,
             min_bin_rows=self.min_bin_rows,
         )
@@ -103,11 +119,41 @@ class TwoLayerRiskModel(RiskClassifier):
 
 def fit_second_layer(risks: Floats, training: Training, link: str, ridge: float) -> Solution:
     """Fit nonnegative weights on the subscale risks."""
-    n, q = risks.shape
-    lower = np.zeros(q)
+    lower = np.zeros(risks.shape[1])
     if link == "logistic":
         block = Block((), training.positive, training.weight, risks)
-        return minimise(LogisticLoss(Layout((), q), [block]), ridge=ridge, lower=lower, box=np.inf)
-    design = np.column_stack([np.ones(n), risks])
+        return minimise(LogisticLoss(Layout((), len(lower)), [block]), ridge=ridge, lower=lower, box=np.inf)
+    gram, moment, total = _moments(risks, training)
+    return minimise_squares(gram, moment, total, ridge=ridge, lower=lower)
+
+
+def second_layer_path(risks: Floats, training: Training, link: str) -> RidgePath:
+    """Choose the second layer's ridge by cross validation."""
+    lower = np.zeros(risks.shape[1])
+    if link == "logistic":
+        block = Block((), training.positive, training.weight, risks)
+        layout = Layout((), len(lower))
+        return logistic_path(
+            layout, block, training.target, training.total, CV_FOLDS, lower=lower, box=np.full(len(lower), np.inf)
+        )
+    folds = stratified_folds(training.target, CV_FOLDS)
+
+    def judge(k: int) -> Callable[[float], float]:
+        inside, held = (training.rows(np.flatnonzero(side)) for side in (folds != k, folds == k))
+        gram, moment, total = _moments(risks[folds != k], inside)
+        held_gram, held_moment, held_total = _moments(risks[folds == k], held)
+
+        def held_out(ridge: float) -> float:
+            found = minimise_squares(gram, moment, total, ridge=ridge, lower=lower)
+            return squared_error(found, held_gram, held_moment) / held_total
+
+        return held_out
+
+    return choose_ridge([judge(k) for k in range(CV_FOLDS)], training.total)
+
+
+def _moments(risks: Floats, training: Training) -> tuple[Floats, Floats, float]:
+    """Return the sums of products of (1, risks), those with the outcome, and the total weight."""
+    design = np.column_stack([np.ones(len(risks)), risks])
     weighted = design if training.weight is None else design * training.weight[:, None]
-    return minimise_squares(weighted.T @ design, training.positive @ design, training.total, ridge=ridge, lower=lower)
+    return weighted.T @ design, training.positive.astype(np.float64) @ design, training.total

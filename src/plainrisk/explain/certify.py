@@ -113,7 +113,7 @@ def _curve_disorder(shape: Curve, sign: int) -> str | None:
         curve = np.polynomial.Polynomial(coefficients)
         slope = curve.deriv()
         width = shape.breaks[k + 1] - shape.breaks[k]
-        turns = [t.real for t in slope.deriv().roots() if abs(t.imag) < 1e-12]
+        turns = [float(t.real) for t in slope.deriv().roots().astype(complex) if abs(t.imag) < 1e-12]
         inside = [t for t in turns if (t > 0 or k == 0) and (t < width or k == last)]
         # The outer pieces run on. Beyond all turns the slope keeps its sign or changes it once: look past its roots.
         far = 2.0 * float(np.abs(slope.roots()).max(initial=0.0)) + width
@@ -150,7 +150,7 @@ def _pool_weights(form: RiskForm) -> tuple[float, ...]:
 def _inside(form: RiskForm) -> Check:
     ranges = [link.range for link in form.links]
     low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
-    return Check("risk inside [0, 1]", 0 <= low and high <= 1, "every link ends inside [0, 1], and so does the pool")
+    return Check("risk inside [0, 1]", low >= 0 and high <= 1, "every link ends inside [0, 1], and so does the pool")
 
 
 def _weights(form: RiskForm) -> Check:

@@ -12,6 +12,7 @@ outside the order, each with an effect of its own.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -72,7 +73,7 @@ class Bins(msgspec.Struct, frozen=True, tag="bins", tag_field="kind", forbid_unk
     def labels(self) -> tuple[str, ...]:
         """A text per level."""
         e = [f"{v:.6g}" for v in self.edges]
-        bins = [f"{a} < x <= {b}" for a, b in zip(e, e[1:], strict=False)]
+        bins = [f"{a} < x <= {b}" for a, b in itertools.pairwise(e)]
         bins = [f"x <= {e[0]}", *bins, f"x > {e[-1]}"] if e else ["any value"]
         special = [f"= {v:.6g}" for v in self.special_values]
         below = [] if self.lower_bound is None else [f"x < {self.lower_bound:.6g}"]

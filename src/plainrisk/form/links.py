@@ -146,7 +146,7 @@ class Bands(msgspec.Struct, frozen=True, tag="bands", tag_field="kind", forbid_u
         start, base = np.asarray(self.knots)[band], np.asarray(self.values)[band]
         tops = np.append(np.asarray(self.values[1:-1]), 1.0)[band]
         floors = np.insert(np.asarray(self.values[1:-1]), 0, 0.0)[band]
-        return np.clip(base + np.asarray(self.rates)[band] * (score - start), floors, tops)
+        return np.asarray(np.clip(base + np.asarray(self.rates)[band] * (score - start), floors, tops))
 
     def derivative(self, score: Floats) -> Floats:
         """Return the rate of the score's band: 0 where the line is clipped."""

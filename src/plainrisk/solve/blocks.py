@@ -10,6 +10,7 @@ rows is a sum over them, so it is a sum over blocks of rows, wherever the blocks
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,7 +72,7 @@ class Layout:
 
     def __post_init__(self) -> None:
         ends = np.cumsum([0, *(m.shape[1] for m in self.maps)])
-        slices = tuple(slice(int(a), int(b)) for a, b in zip(ends, ends[1:], strict=False))
+        slices = tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(ends))
         object.__setattr__(self, "columns", slices)
 
     @property

@@ -61,6 +61,6 @@ def stratified_folds(target: npt.NDArray[np.generic], n_folds: int, seed: int = 
     rng = np.random.default_rng(seed)
     folds = np.empty(len(target), dtype=np.intp)
     for outcome in (0, 1):
-        rows = np.flatnonzero(target == outcome)  # type: ignore[call-overload]
+        rows = np.flatnonzero(target == outcome)
         folds[rng.permutation(rows)] = np.arange(len(rows)) % n_folds
     return folds

@@ -1,0 +1,297 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import plainrisk as pr
+from plainrisk.errors import DataError, PlainriskError, PlainriskWarning, SchemaError
+
+N = 240
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame({"u": rng.normal(size=N).round(2), "v": rng.choice(["a", "b"], N)})
+    return X, (X["u"] + rng.normal(size=N) > 0.5).to_numpy().astype(int)
+
+
+FEATURES = {"u": {"direction": "increasing"}, "v": {"kind": "categorical"}}
+
+
+def fit(X, y, **schema):
+    return pr.AdditiveRiskModel(pr.Schema(features=FEATURES, **schema)).fit(X, y)
+
+
+# ---- outcomes
+
+
+@pytest.mark.parametrize(
+    ("labels", "positive", "classes"),
+    [
+        ((0, 1), None, [0, 1]),
+        ((0, 1), 1, [0, 1]),
+        ((1, 0), 0, [1, 0]),
+        ((False, True), None, [False, True]),
+        ((False, True), True, [False, True]),
+        ((True, False), False, [True, False]),
+        ((True, False), "False", [True, False]),
+        ((False, True), 1, [False, True]),
+        ((1, 2), None, [1, 2]),
+        ((2, 1), 1, [2, 1]),
+        ((-1.0, 1.0), None, [-1.0, 1.0]),
+        (("good", "bad"), "bad", ["good", "bad"]),
+        (("bad", "good"), "good", ["bad", "good"]),
+        (("bad", "good"), None, ["bad", "good"]),
+        (("0", "1"), 1, ["0", "1"]),
+        ((0, 1), "1", [0, 1]),
+        ((0, 1), "bad", [0, 1]),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_the_positive_label_is_the_last_class_and_the_risk_is_its(data, labels, positive, classes):
+    X, y = data
+    expected = fit(X, y).predict_proba(X)
+    outcome = np.array(labels)[y]
+    model = fit(X, outcome, positive=positive)
+    assert model.classes_.tolist() == classes
+    np.testing.assert_array_equal(model.predict_proba(X), expected)
+    np.testing.assert_array_equal(model.predict(X), np.array(classes)[(expected[:, 1] > 0.5).astype(int)])
+    assert model.score(X, outcome) > 0.6
+
+
+def test_outcomes_of_any_library(data):
+    X, y = data
+    words = np.where(y == 1, "yes", "no")
+    expected = fit(X, y).predict_proba(X)
+    for outcome in (
+        words.tolist(),
+        words.astype(object),
+        pd.Series(words, index=np.arange(N)[::-1]),
+        pd.Series(words, dtype="category"),
+        pd.Series(words, dtype="string"),
+        pl.Series(words),
+        pa.chunked_array([words.tolist()]),
+    ):
+        np.testing.assert_array_equal(fit(X, outcome).predict_proba(X), expected)
+    for outcome in (pd.Series(y, dtype="Int64"), pd.Series(y, dtype="boolean"), y.astype(np.float32), pl.Series(y)):
+        np.testing.assert_array_equal(fit(X, outcome).predict_proba(X), expected)
+
+
+def test_the_schemas_target_column_is_the_outcome(data):
+    X, y = data
+    expected = fit(X, y).predict_proba(X)
+    for frame in (X.assign(bad=y), pl.from_pandas(X).with_columns(bad=pl.Series(y)), {**X.to_dict("list"), "bad": y}):
+        model = fit(frame, None, target="bad")
+        np.testing.assert_array_equal(model.predict_proba(X), expected)
+    words = X.assign(bad=np.where(y == 1, "b", "g"))
+    assert fit(words, None, target="bad", positive="b").classes_.tolist() == ["g", "b"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "schema", "message"),
+    [
+        (None, {}, "y is None"),
+        (None, {"target": "bad"}, "no target column named by the schema"),
+        (np.arange(N) % 3, {}, "Only binary classification is supported.*3 labels, 0, 1, 2"),
+        (np.arange(N) / 7, {}, "Unknown label type: continuous"),
+        (np.ones(N, dtype=int), {}, "only one class: 1"),
+        (np.full(N, "x"), {}, "only one class: x"),
+        (np.where(np.arange(N) == 7, np.nan, np.arange(N) % 2), {}, "Input y contains NaN"),
+        (np.array([None, "a", "b"] * (N // 3), dtype=object), {}, "missing values"),
+        (np.array([float("nan"), "a", "b"] * (N // 3), dtype=object), {}, "missing values"),
+        (pd.Series([pd.NA, 0, 1] * (N // 3), dtype="Int64"), {}, "y contains"),
+        (pd.Series([None, "a", "b"] * (N // 3), dtype="string"), {}, "y contains"),
+        (pl.Series([None, "a", "b"] * (N // 3)), {}, "y contains"),
+        (np.arange(N - 1) % 2, {}, f"X has {N} rows, y {N - 1}"),
+        (np.zeros((N, 2)), {}, "1d array"),
+        (np.where(np.arange(N) % 2, "good", "bad"), {"positive": "badd"}, "'badd' is not in the target. Did you mean 'bad'"),
+    ],
+    ids=lambda v: None if not isinstance(v, str) else v[:30],
+)  # fmt: skip
+def test_outcomes_that_can_not_be_used_are_refused(data, outcome, schema, message):
+    X, _ = data
+    with pytest.raises(ValueError, match=message):
+        fit(X, outcome, **schema)
+
+
+# ---- weights
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (np.zeros(N), "every sample_weight is zero"),
+        (-np.ones(N), "not negative; row 0 has -1.0"),
+        (np.where(np.arange(N) == 5, np.nan, 1.0), "row 5 has nan"),
+        (np.where(np.arange(N) == 5, np.inf, 1.0), "row 5 has inf"),
+        (np.ones(N - 1), f"1D array with {N} entries"),
+        (np.ones((N, 1)), f"1D array with {N} entries"),
+        (np.full(N, 1e308), "add up to inf. Scale them"),
+        (np.full(N, 1e-320), "Scale them"),
+    ],
+)  # fmt: skip
+def test_weights_that_can_not_be_used_are_refused(data, weight, message):
+    with pytest.raises(DataError, match=message):
+        pr.AdditiveRiskModel().fit(*data, sample_weight=weight)
+
+
+def test_a_class_that_has_no_weight_is_no_class(data):
+    X, y = data
+    with pytest.raises(DataError, match="only one class among the rows with a weight: 0"):
+        pr.AdditiveRiskModel().fit(X, y, sample_weight=1 - y)
+
+
+def test_one_weight_for_all_changes_the_total_only(data):
+    X, y = data
+    model = pr.AdditiveRiskModel(ridge=0.01).fit(X, y, sample_weight=2.0)
+    assert model.fit_record_.weight == 2 * N
+    np.testing.assert_allclose(
+        model.predict_proba(X), pr.AdditiveRiskModel(ridge=0.01).fit(X, y).predict_proba(X), atol=1e-9
+    )
+
+
+# ---- class weights
+
+ESTIMATORS = {
+    "ARM1": pr.AdditiveRiskModel,
+    "NNLR": pr.NonnegativeLogisticRegression,
+    "ARM2": pr.TwoLayerRiskModel,
+}
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_class_weights_are_row_weights_and_the_user_is_told_once(data, kind):
+    X, y = data
+    with pytest.warns(PlainriskWarning, match=r"base rate from [\d.]+% to 50.0%.*wrong by design") as caught:
+        balanced = ESTIMATORS[kind](ridge=0.01, class_weight="balanced").fit(X, y)
+    assert len(caught) == 1
+    factors = N / (2 * np.bincount(y))
+    by_rows = ESTIMATORS[kind](ridge=0.01).fit(X, y, sample_weight=factors[y])
+    np.testing.assert_allclose(balanced.predict_proba(X), by_rows.predict_proba(X), atol=1e-10)
+    with pytest.warns(PlainriskWarning, match="wrong by design") as caught:
+        given = ESTIMATORS[kind](ridge=0.01, class_weight={0: factors[0], 1: factors[1]}).fit(X, y)
+    assert len(caught) == 1
+    np.testing.assert_allclose(given.predict_proba(X), by_rows.predict_proba(X), atol=1e-10)
+
+
+def test_equal_class_weights_are_no_news(data):
+    X, y = data
+    model = pr.AdditiveRiskModel(ridge=0.01, class_weight={0: 3.0, 1: 3.0}).fit(X, y)  # warnings are errors here
+    np.testing.assert_allclose(
+        model.predict_proba(X), pr.AdditiveRiskModel(ridge=0.01).fit(X, y).predict_proba(X), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("labels", [(0, 1), (False, True), ("0", "1"), (0.0, 1.0)], ids=repr)
+def test_class_weights_find_their_label_whatever_its_type(data, labels):
+    X, y = data
+    with pytest.warns(PlainriskWarning, match="wrong by design"):
+        model = pr.AdditiveRiskModel(class_weight={1: 2.0}).fit(X, np.array(labels)[y])
+    assert model.fit_record_.positive_weight == 2 * y.sum()
+
+
+@pytest.mark.parametrize(
+    ("class_weight", "message"),
+    [
+        ("balance", "None, 'balanced' or a dict"),
+        (2.0, "None, 'balanced' or a dict"),
+        ({"1 ": 2.0}, "no outcome '1 '"),
+        ({1: 0.0}, "above 0; outcome '1' has 0.0"),
+        ({1: -2.0}, "above 0"),
+        ({0: float("nan")}, "above 0"),
+    ],
+)  # fmt: skip
+def test_class_weights_that_can_not_be_used_are_refused(data, class_weight, message):
+    with pytest.raises(DataError, match=message):
+        pr.AdditiveRiskModel(class_weight=class_weight).fit(*data)
+
+
+# ---- the prior correction
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_at_base_rate_takes_balanced_training_back(kind):
+    rng = np.random.default_rng(0)
+    n = 20_000
+    X = rng.normal(size=(n, 2)).round(1)
+    truth = 1 / (1 + np.exp(3 - X @ [1.0, 0.7]))
+    y = (rng.random(n) < truth).astype(int)
+    with pytest.warns(PlainriskWarning, match="wrong by design"):
+        model = ESTIMATORS[kind](class_weight="balanced").fit(X, y)
+    printed, corrected = model.predict_proba(X)[:, 1], model.at_base_rate().predict_proba(X)[:, 1]
+    error = 4 * np.sqrt(y.mean() / n)  # four standard errors of the rate
+    assert printed.mean() > 0.3
+    assert abs(corrected.mean() - y.mean()) < 2 * error
+    np.testing.assert_array_equal(np.argsort(corrected, kind="stable"), np.argsort(printed, kind="stable"))
+    half = model.at_base_rate(y.mean() / 2).predict_proba(X)[:, 1]
+    odds = (half / (1 - half)) / (corrected / (1 - corrected))
+    rate = y.mean()
+    np.testing.assert_allclose(odds, (rate / 2 / (1 - rate / 2)) / (rate / (1 - rate)), rtol=1e-9)
+    again = model.at_base_rate().at_base_rate()
+    np.testing.assert_allclose(again.predict_proba(X)[:, 1], corrected, rtol=1e-12)
+    assert model.at_base_rate().certify().valid
+
+
+def test_at_base_rate_without_class_weights_changes_nothing(data):
+    X, y = data
+    model = pr.AdditiveRiskModel().fit(X, y)
+    np.testing.assert_allclose(model.at_base_rate().predict_proba(X), model.predict_proba(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["ARM1", "ARM2"])
+def test_a_line_has_no_prior_correction(data, kind):
+    model = ESTIMATORS[kind](link="linear", ridge=0.05).fit(*data)
+    with pytest.raises(PlainriskError, match="needs a logistic last link"):
+        model.at_base_rate(0.1)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0, -0.5, 2.0, float("nan")])
+def test_a_base_rate_is_between_zero_and_one(data, rate):
+    with pytest.raises(PlainriskError, match="between 0 and 1"):
+        pr.AdditiveRiskModel().fit(*data).at_base_rate(rate)
+
+
+# ---- rows and schema
+
+
+def test_rows_that_do_not_fit_the_schema_are_refused(data):
+    X, y = data
+    with pytest.raises(DataError, match="no rows to fit"):
+        fit(X.iloc[:0], y[:0])
+    with pytest.raises(SchemaError, match="lists 2 features, but X has 3 columns without names"):
+        fit(np.zeros((N, 3)), y)
+    with pytest.raises(SchemaError, match="'v' is not in the data"):
+        fit(X[["u"]], y)
+    with pytest.raises(ValueError, match="'u'.*text"):
+        fit(X.assign(u="x"), y)
+
+
+def test_without_a_schema_kinds_follow_the_types(data):
+    X, y = data
+    X = X.assign(w=pd.Categorical(np.arange(N) % 3), flag=np.arange(N) % 2 == 0, count=np.arange(N) % 5)
+    schema = pr.AdditiveRiskModel().fit(X, y).form_.schema
+    kinds = {name: f.kind for name, f in schema.features.items()}
+    assert kinds == {
+        "u": "continuous", "v": "categorical", "w": "categorical", "flag": "categorical", "count": "continuous"
+    }  # fmt: skip
+    assert all(f.sign == 0 for f in schema.features.values())
+
+
+def test_columns_beside_the_schema_are_ignored(data):
+    X, y = data
+    more = X.assign(name="x", other=np.inf)
+    model = fit(more, y)
+    np.testing.assert_array_equal(model.predict_proba(X), fit(X, y).predict_proba(X))
+    assert model.n_features_in_ == 4
+    assert model.feature_names_in_.tolist() == ["u", "v", "name", "other"]
+
+
+def test_rows_without_names_are_read_in_the_schemas_order(data):
+    X, y = data
+    model = fit(X.to_numpy(), y)
+    assert not hasattr(model, "feature_names_in_")
+    np.testing.assert_array_equal(model.predict_proba(X), fit(X, y).predict_proba(X))

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import lsq_linear, minimize
+
+import plainrisk as pr
+from plainrisk.errors import DataError
+from plainrisk.form import Layer, Linear, Logistic
+
+FEATURES = {
+    "income": {"direction": "decreasing"},
+    "debt": {"direction": "increasing"},
+    "age": {},
+    "job": {"kind": "categorical"},
+    "noise": {},
+}
+SUBSCALES = {"money": ("income", "debt"), "person": ("age", "job", "debt")}  # they overlap; noise is in none
+SCHEMA = pr.Schema(features=FEATURES, subscales=SUBSCALES)
+N = 600
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(6)
+    X = pd.DataFrame({
+        "income": rng.gamma(2, size=N).round(2),
+        "debt": rng.normal(size=N).round(2),
+        "age": rng.integers(18, 70, N).astype(float),
+        "job": rng.choice(["a", "b", "c"], N),
+        "noise": rng.normal(size=N),
+    })  # fmt: skip
+    score = X["debt"] - X["income"] + (X["job"] == "b") + 3 * rng.normal(size=N)
+    return X, (score > -1).to_numpy().astype(int), rng.uniform(0.5, 2.0, N)
+
+
+@pytest.mark.parametrize("link", ["logistic", "linear"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_each_part_is_the_one_layer_model_of_its_subscale(data, link, weighted):
+    X, y, w = data
+    weight = w if weighted else None
+    model = pr.TwoLayerRiskModel(schema=SCHEMA, link=link, max_bins=4).fit(X, y, sample_weight=weight)
+    assert [p.name for p in model.form_.parts] == ["money", "person"]
+    assert list(model.estimators_) == ["money", "person"]
+    for k, members in enumerate(SUBSCALES.values()):
+        alone = pr.AdditiveRiskModel(SCHEMA.select(members), link=link, max_bins=4).fit(X, y, sample_weight=weight)
+        assert tuple(model.form_.parts[k].shapes) == members
+        np.testing.assert_allclose(model.form_.part_risks(X)[:, k], alone.predict_proba(X)[:, 1], atol=1e-12)
+
+
+@pytest.mark.parametrize("ridge", ["auto", 0.01])
+def test_the_second_layer_is_nonnegative_logistic_regression_on_the_risks(data, ridge):
+    X, y, w = data
+    model = pr.TwoLayerRiskModel(schema=SCHEMA, ridge=ridge).fit(X, y, sample_weight=w)
+    risks = model.form_.part_risks(X)
+
+    def objective(point):
+        score = point[0] + risks @ point[1:]
+        residual = w * (1 / (1 + np.exp(-score)) - y) / w.sum()
+        loss = w @ (np.logaddexp(0, score) - y * score) / w.sum() + model.ridge_ * (point[1:] ** 2).sum()
+        return loss, np.concatenate([[residual.sum()], risks.T @ residual + 2 * model.ridge_ * point[1:]])
+
+    options = {"ftol": 0.0, "gtol": 1e-12, "maxiter": 5000}
+    bounds = [(None, None), (0, None), (0, None)]
+    found = minimize(objective, np.zeros(3), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    assert model.solution_.objective == pytest.approx(found.fun, rel=1e-9)
+    np.testing.assert_allclose(list(model.weights_.values()), found.x[1:], rtol=1e-4)
+    pool = model.form_.pool
+    assert pool == Layer(model.solution_.intercept, tuple(model.weights_.values()), Logistic())
+
+
+@pytest.mark.parametrize("ridge", [0.0, "auto", 0.01])
+def test_the_second_layer_of_lines_is_nonnegative_least_squares(data, ridge):
+    X, y, w = data
+    model = pr.TwoLayerRiskModel(schema=SCHEMA, link="linear", ridge=ridge).fit(X, y, sample_weight=w)
+    risks = model.form_.part_risks(X)
+    root = np.sqrt(w / w.sum())
+    A = np.vstack([np.column_stack([np.ones(N), risks]) * root[:, None], np.zeros((2, 3))])
+    A[N:, 1:] = np.sqrt(model.ridge_) * np.eye(2)
+    b = np.concatenate([root * y, [0.0, 0.0]])
+    found = lsq_linear(A, b, ([-np.inf, 0, 0], [np.inf] * 3), method="bvls", tol=1e-15)
+    assert model.solution_.objective == pytest.approx(((A @ found.x - b) ** 2).sum(), rel=1e-9)
+    np.testing.assert_allclose(list(model.weights_.values()), found.x[1:], atol=1e-7)
+    assert model.form_.pool.link == Linear()
+    assert model.form_.speaks_probability
+
+
+@pytest.mark.parametrize("link", ["logistic", "linear"])
+def test_a_subscale_that_would_count_backwards_counts_nothing(link):
+    rng = np.random.default_rng(0)
+    u = rng.normal(size=2000)
+    v = u + 0.5 * rng.normal(size=2000)
+    y = (4 * u - 2.4 * v + 2 * rng.normal(size=2000) > 0).astype(int)
+    X = {"u": u, "v": v}
+    model = pr.TwoLayerRiskModel(link=link, ridge=0.0).fit(X, y)
+    risks = model.form_.part_risks(X)
+    free = np.linalg.lstsq(np.column_stack([np.ones(2000), risks]), y, rcond=None)[0]
+    assert free[2] < -0.1, "the case is not what it says"
+    assert model.weights_["v"] == 0.0
+    assert model.weights_["u"] > 0.5
+
+
+def test_the_subscales_decide_which_features_are_used(data):
+    X, y, _ = data
+    model = pr.TwoLayerRiskModel(schema=SCHEMA).fit(X, y)
+    risk = model.predict_proba(X)
+    np.testing.assert_array_equal(model.predict_proba(X.assign(noise=99.0)), risk)
+    np.testing.assert_array_equal(model.predict_proba(X.drop(columns="noise")), risk)
+
+
+def test_without_subscales_every_feature_is_one(data):
+    X, y, _ = data
+    model = pr.TwoLayerRiskModel(schema=pr.Schema(features=FEATURES)).fit(X, y)
+    assert list(model.estimators_) == list(FEATURES)
+    assert list(pr.TwoLayerRiskModel().fit(X, y).estimators_) == list(X.columns)
+
+
+def test_any_one_layer_model_can_be_the_expert(data):
+    X, y, _ = data
+    expert = pr.NonnegativeLogisticRegression(ridge=0.001)
+    model = pr.TwoLayerRiskModel(expert, SCHEMA).fit(X, y)
+    assert not hasattr(expert, "form_"), "the given estimator is cloned, not fitted"
+    for k, members in enumerate(SUBSCALES.values()):
+        alone = pr.NonnegativeLogisticRegression(SCHEMA.select(members), ridge=0.001).fit(X, y)
+        np.testing.assert_allclose(model.form_.part_risks(X)[:, k], alone.predict_proba(X)[:, 1], atol=1e-12)
+    assert model.certify().valid
+    assert model.set_params(estimator__ridge=0.5).estimator.ridge == 0.5
+
+
+def test_a_model_of_several_layers_is_no_expert(data):
+    X, y, _ = data
+    with pytest.raises(DataError, match="TwoLayerRiskModel"):
+        pr.TwoLayerRiskModel(pr.TwoLayerRiskModel(), SCHEMA).fit(X, y)
+
+
+def test_the_record_covers_all_problems_solved(data):
+    X, y, _ = data
+    model = pr.TwoLayerRiskModel(schema=SCHEMA).fit(X, y)
+    record = model.fit_record_
+    assert len(record.objective) == len(record.kkt) == len(record.iterations) == 3
+    assert max(record.kkt) < 1e-9
+    assert record.objective[-1] == model.solution_.objective
+    assert record.estimator == "TwoLayerRiskModel"
+
+
+def test_a_wrong_link_is_named(data):
+    X, y, _ = data
+    with pytest.raises(DataError, match="link must be 'logistic' or 'linear', not 'probit'"):
+        pr.TwoLayerRiskModel(schema=SCHEMA, link="probit").fit(X, y)
