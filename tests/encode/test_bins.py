@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from plainrisk.encode import bins
-from plainrisk.encode.bins import Histogram, histogram, merge, split_edges, subtract, supervised_edges
+from plainrisk.encode import histogram as histograms
+from plainrisk.encode.bins import split_edges, supervised_edges
+from plainrisk.encode.histogram import Histogram, histogram, merge, subtract
 from plainrisk.errors import DataError, SchemaError
 
 
@@ -55,7 +57,7 @@ def test_histogram_counts_every_row(name: str, rate: float, weighted: bool) -> N
 def test_table_is_counted_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = np.arange(300) % 7, np.arange(300) % 3 == 0
     whole = histogram(x, y)
-    monkeypatch.setattr(bins, "_TABLE_BLOCK", 16)
+    monkeypatch.setattr(histograms, "_TABLE_BLOCK", 16)
     assert same(histogram(x, y), whole)
     assert whole.rows.sum() == 300
 

@@ -93,7 +93,7 @@ def test_a_subscale_that_would_count_backwards_counts_nothing(link):
     v = u + 0.5 * rng.normal(size=2000)
     y = (4 * u - 2.4 * v + 2 * rng.normal(size=2000) > 0).astype(int)
     X = {"u": u, "v": v}
-    model = pr.TwoLayerRiskModel(link=link, ridge=0.0).fit(X, y)
+    model = pr.TwoLayerRiskModel(link=link, ridge=0.0, min_bin_rows=100).fit(X, y)
     risks = model.form_.part_risks(X)
     free = np.linalg.lstsq(np.column_stack([np.ones(2000), risks]), y, rcond=None)[0]
     assert free[2] < -0.1, "the case is not what it says"

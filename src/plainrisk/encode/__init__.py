@@ -2,12 +2,13 @@
 
 from plainrisk.encode.cells import Cells, collapse
 from plainrisk.encode.columns import Columns, feature_columns
-from plainrisk.encode.learn import learn_levels, line_levels
+from plainrisk.encode.learn import Criterion, learn_levels, line_levels
 from plainrisk.encode.packs import Pack, pack_codes, pack_limit
 
 __all__ = [
     "Cells",
     "Columns",
+    "Criterion",
     "Pack",
     "collapse",
     "feature_columns",

@@ -8,13 +8,17 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.encode.bins import supervised_edges
+from plainrisk.encode.bins import split_edges
+from plainrisk.encode.histogram import histogram
+from plainrisk.encode.quantiles import quantile_edges
 from plainrisk.errors import SchemaError
 from plainrisk.form import Bins, Categories, Levels
 from plainrisk.frames import Frame
 from plainrisk.schema import Feature, label_of
 
-__all__ = ["learn_levels", "line_levels"]
+__all__ = ["Criterion", "learn_levels", "line_levels"]
+
+Criterion = Literal["gini", "entropy", "quantile"]
 
 
 def learn_levels(
@@ -25,7 +29,7 @@ def learn_levels(
     weight: npt.NDArray[np.float64] | None,
     *,
     max_bins: int,
-    criterion: Literal["gini", "entropy"] = "gini",
+    criterion: Criterion = "gini",
     min_rows: int = 1,
 ) -> Levels:
     """Return the levels of one feature.
@@ -34,7 +38,8 @@ def learn_levels(
     ----------
     target : (n,) 0/1
     weight : (n,), optional
-    max_bins, criterion, min_rows : see `supervised_edges`; the feature's own max_bins or edges go before
+    max_bins, min_rows : at most and at least; the feature's own max_bins or edges go before
+    criterion : "gini" or "entropy" for a tree on the outcome (see `split_edges`), "quantile" for equal shares
     """
     if feature.kind == "categorical":
         return _categories(frame, name, feature)
@@ -45,9 +50,9 @@ def learn_levels(
     if not inside.all():
         x, target = x[inside], target[inside]
         weight = None if weight is None else weight[inside]
-    edges = supervised_edges(
-        x, target, weight, max_bins=feature.max_bins or max_bins, criterion=criterion, min_rows=min_rows
-    )
+    found = histogram(x, target, weight)
+    most = feature.max_bins or max_bins
+    edges = quantile_edges(found, most) if criterion == "quantile" else split_edges(found, most, criterion, min_rows)
     return _bins(feature, tuple(map(float, edges)))
 
 

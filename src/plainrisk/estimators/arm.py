@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from plainrisk.encode import Criterion
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.estimators.base import CV_FOLDS, RiskClassifier, resolve_ridge
 from plainrisk.estimators.fitting import (
@@ -49,8 +50,8 @@ class AdditiveRiskModel(RiskClassifier):
         neighbouring bins, which smooths many bins.
     class_weight : None, "balanced" or dict, default=None
         Anything but None makes the printed probability wrong; see `at_base_rate`.
-    criterion : {"gini", "entropy"}, default="gini"
-        What the bins' tree splits on.
+    criterion : {"gini", "entropy", "quantile"}, default="gini"
+        How bins are found: by a tree on the outcome, or holding equal shares of the rows.
     min_bin_rows : int, default=1
         Least number of training rows in a bin.
 
@@ -84,7 +85,7 @@ class AdditiveRiskModel(RiskClassifier):
         ridge: float | Literal["auto", "cv"] = "auto",
         penalty: Penalty = "levels",
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
-        criterion: Literal["gini", "entropy"] = "gini",
+        criterion: Criterion = "gini",
         min_bin_rows: int = 1,
     ) -> None:
         self.schema = schema

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.encode import Columns, Pack, collapse, feature_columns, learn_levels, pack_codes, pack_limit
+from plainrisk.encode import Columns, Criterion, Pack, collapse, feature_columns, learn_levels, pack_codes, pack_limit
 from plainrisk.estimators.training import Training
 from plainrisk.form import Levels, Linear, Logistic, Part, Shape, Table
 from plainrisk.solve import (
@@ -60,9 +60,7 @@ class Encoded:
     positives: tuple[Floats, ...]
 
 
-def encode_rows(
-    training: Training, *, max_bins: int, criterion: Literal["gini", "entropy"] = "gini", min_rows: int = 1
-) -> Encoded:
+def encode_rows(training: Training, *, max_bins: int, criterion: Criterion = "gini", min_rows: int = 1) -> Encoded:
     """Find the levels of every feature and code the rows."""
     names = tuple(training.schema.features)
     levels = [

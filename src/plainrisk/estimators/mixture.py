@@ -114,7 +114,7 @@ class SubscaleMixture(RiskClassifier):
         return self
 
     def weight_path(self, X: Any, y: Any, sample_weight: Any = None) -> Floats:
-        """Return the weights before the first and after each row of X, as Hedge moves through them: (n + 1, subscales)."""
+        """Return the weights before the first and after each row of X: (n + 1, subscales)."""
         self._require_experts()
         rows = read_training(X, y, self._schema(), sample_weight, None)
         losses = row_losses(self._risks(rows.frame), rows.target, self.loss, self.clips_)

@@ -121,7 +121,7 @@ class _LineRows:
             "upper": np.concatenate([np.full(len(free), np.inf), np.where(signs < 0, 0.0, np.inf)]),
             "box": np.concatenate([np.full(len(free), BOX), np.full(len(signs), np.inf)]),
             # In scaled units the coefficient is scale times larger, so its penalty is smaller by scale squared.
-            "scale": np.concatenate([np.ones(len(free)), 1.0 / self.scales**2]),
+            "scale": np.concatenate([np.ones(len(free)), _inverse_square(self.scales)]),
         }
         return layout, block, settings
 
@@ -166,6 +166,11 @@ class _LineRows:
             **counts,
         )
         return line, 0.0
+
+
+def _inverse_square(scales: Floats) -> Floats:
+    with np.errstate(over="ignore"):
+        return np.minimum(1.0 / scales / scales, 1e100)
 
 
 def _outside_columns(weights: Floats, n_line: int) -> Columns:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.encode import Criterion
 from plainrisk.estimators.arm import AdditiveRiskModel, check_link
 from plainrisk.estimators.base import CV_FOLDS, RiskClassifier, resolve_ridge
 from plainrisk.estimators.fitting import Penalty, logistic_path, squared_error
@@ -69,7 +70,7 @@ class TwoLayerRiskModel(RiskClassifier):
         ridge: float | Literal["auto", "cv"] = "auto",
         penalty: Penalty = "levels",
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
-        criterion: Literal["gini", "entropy"] = "gini",
+        criterion: Criterion = "gini",
         min_bin_rows: int = 1,
     ) -> None:
         self.estimator = estimator

@@ -28,9 +28,9 @@ def test_the_score_is_the_linear_predictor(credit, rows, kind):
     }[kind]()
     expected = X.to_numpy() @ np.asarray(results.params)
     with_constant, without, bare = (extract_form(results, Z) for Z in (X, rows, None))
-    np.testing.assert_allclose(with_constant.score(rows), expected, atol=1e-12)
-    np.testing.assert_allclose(without.score(rows.to_numpy()), expected, atol=1e-12)
-    np.testing.assert_allclose(bare.score(X.to_numpy()), expected, atol=1e-12)
+    np.testing.assert_allclose(with_constant.score(rows), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(without.score(rows.to_numpy()), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(bare.score(X.to_numpy()), expected, rtol=0, atol=1e-12)
     assert with_constant.columns == ("const", "age", "income", "delays")
     assert without.columns == ("age", "income", "delays")
     assert "const" not in bare.schema.features
@@ -45,17 +45,17 @@ def test_arrays_and_a_constant_of_another_size(credit, rows):
     X = np.column_stack([rows.to_numpy(), np.full(len(rows), 2.0)])
     results = sm.Logit(credit.y, X).fit(disp=0)
     form = extract_form(results, rows)
-    np.testing.assert_allclose(form.score(rows), X @ results.params, atol=1e-12)
+    np.testing.assert_allclose(form.score(rows), X @ results.params, rtol=0, atol=1e-12)
     no_constant = sm.Logit(credit.y, rows.to_numpy()).fit(disp=0)
     form = extract_form(no_constant, rows.to_numpy())
-    np.testing.assert_allclose(form.score(rows.to_numpy()), rows.to_numpy() @ no_constant.params, atol=1e-12)
+    np.testing.assert_allclose(form.score(rows.to_numpy()), rows.to_numpy() @ no_constant.params, rtol=0, atol=1e-12)
 
 
 def test_a_formula_of_plain_columns(credit):
     data = credit.X.assign(bad=credit.y, thousands=credit.X.income / 1000)
     results = smf.logit("bad ~ age + thousands", data).fit(disp=0)
     expected = results.predict(data, which="linear")
-    np.testing.assert_allclose(extract_form(results, data).score(data), expected, atol=1e-12)
+    np.testing.assert_allclose(extract_form(results, data).score(data), expected, rtol=0, atol=1e-12)
     with pytest.raises(ExtractionError, match=r"its formula makes the column 'C\(job\)\[T"):
         extract_form(smf.logit("bad ~ age + C(job)", data).fit(disp=0))
 

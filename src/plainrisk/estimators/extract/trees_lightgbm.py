@@ -28,7 +28,7 @@ from plainrisk.frames import Frame
 
 __all__ = ["read_lgbm_booster", "read_lgbm_classifier"]
 
-# LightGBM takes everything as near to zero as this for zero.
+# LightGBM reads everything as near to zero as this as zero.
 _ZERO = float(np.float32(1e-35))
 _BELOW_ZERO = math.nextafter(-_ZERO, -math.inf)
 
@@ -89,6 +89,8 @@ def _tree(model: Any, root: Mapping[str, Any], slope: float) -> Tree:
 def _split(node: Mapping[str, Any]) -> Split:
     j, edge = int(node["split_feature"]), float(node["threshold"])
     left, right, default_left = node["left_child"], node["right_child"], bool(node["default_left"])
+    if abs(edge) <= _ZERO:
+        edge = _ZERO if edge >= 0 else _BELOW_ZERO
     if node["missing_type"] == "None":
         return Split(j, edge, edge >= 0, left, right)
     if node["missing_type"] == "NaN":
