@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import plainrisk as pr
-from plainrisk.errors import PlainriskWarning, StoppedEarly
+from plainrisk.errors import DataError, PlainriskWarning, StoppedEarly
 
 RNG = np.random.default_rng(11)
 N = 240
@@ -42,9 +42,9 @@ CASES = {
     ),
     "pure levels against the direction": ({"u": U}, (U < 0).astype(int), {"u": UP}, None),
     "constant columns": (
-        {"u": U, "c": np.full(N, 7.0), "k": np.repeat("x", N), "m": np.full(N, np.nan)},
+        {"u": U, "c": np.full(N, 7.0), "k": np.repeat("x", N)},
         NOISY,
-        {"u": {}, "c": UP, "k": TEXT, "m": UP},
+        {"u": {}, "c": UP, "k": TEXT},
         None,
     ),
     "nothing but constants": ({"c": np.full(N, 7.0), "k": np.repeat("x", N)}, NOISY, {"c": {}, "k": TEXT}, None),
@@ -71,13 +71,14 @@ CASES = {
         np.where(np.arange(N) == NOISY.argmax(), 1e12, 1.0),
     ),
     "scales apart by 10^6": (
-        {"u": U * 1e6, "v": V, "w": (U + V) * 1e-6, "x": 1e6 + V},
+        {"u": U * 1e6, "v": V, "w": RNG.normal(size=N) * 1e-6, "x": 1e6 + RNG.normal(size=N)},
         NOISY,
         {"u": UP, "v": {}, "w": UP, "x": {}},
         None,
     ),
+    "twins but for rounding": ({"u": U, "twin": 1e6 + U}, NOISY, {"u": {}, "twin": {}}, None),
     "a heavy tail": ({"u": np.exp(20 * U)}, NOISY, {"u": UP}, None),
-    "the largest numbers": ({"u": np.sign(U) * 1.7e308, "v": V}, NOISY, {"u": {}, "v": {}}, None),
+    "very large numbers": ({"u": np.sign(U) * 3e38, "v": V}, NOISY, {"u": {}, "v": {}}, None),
     "all missing but one": (
         {"u": np.where(np.arange(N) == 5, 1.0, np.nan), "v": V},
         NOISY,
@@ -141,7 +142,8 @@ def test_it_converges_or_says_so_once_and_is_usable(kind, name, ridge, tmp_path)
     assert model.certify().valid
     found = model.explain(X)
     whole = model.form_.risk(X) if found.unit == "probability" else model.form_.score(X)
-    np.testing.assert_allclose(found.total, whole, rtol=1e-12, atol=1e-12)
+    size = max(1.0, np.abs(found.contributions).max(initial=0.0))
+    np.testing.assert_allclose(found.total, whole, rtol=0, atol=1e-12 * size)
     model.save(tmp_path / "m.json")
     np.testing.assert_array_equal(pr.load(tmp_path / "m.json").predict_proba(X), risk)
     if "direct" not in kind and kind != "ARM2":
@@ -194,3 +196,16 @@ def test_wide_codes_are_fitted_right():
     seen = np.array([y[codes == k].mean() for k in range(300)])
     np.testing.assert_allclose(model.predict_proba({"zip": names})[:, 1], seen, atol=1e-3)
     assert model.form_.parts[0].shapes["zip"].levels.categories == tuple(names)
+
+
+def test_a_column_of_missing_values_is_one_level():
+    X = {"u": U, "nothing": np.full(N, np.nan)}
+    for model in (pr.AdditiveRiskModel(), pr.NonnegativeLogisticRegression()):
+        assert np.isfinite(model.fit(X, NOISY).predict_proba(X)).all()
+
+
+def test_a_number_too_large_for_bins_names_its_feature():
+    with pytest.raises(DataError, match="feature 'big'.*1.7e\\+308 is too large"):
+        pr.AdditiveRiskModel().fit({"big": np.sign(U) * 1.7e308}, NOISY)
+    model = pr.NonnegativeLogisticRegression().fit({"big": np.sign(U) * 1.7e308}, NOISY)
+    assert np.isfinite(model.predict_proba({"big": [-1.7e308, 0.0, 1.7e308]})).all()

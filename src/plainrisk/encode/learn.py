@@ -11,7 +11,7 @@ import numpy.typing as npt
 from plainrisk.encode.bins import split_edges
 from plainrisk.encode.histogram import histogram
 from plainrisk.encode.quantiles import quantile_edges
-from plainrisk.errors import SchemaError
+from plainrisk.errors import DataError, SchemaError
 from plainrisk.form import Bins, Categories, Levels
 from plainrisk.frames import Frame
 from plainrisk.schema import Feature, label_of
@@ -50,7 +50,10 @@ def learn_levels(
     if not inside.all():
         x, target = x[inside], target[inside]
         weight = None if weight is None else weight[inside]
-    found = histogram(x, target, weight)
+    try:
+        found = histogram(x, target, weight)
+    except DataError as error:
+        raise DataError(f"Data: feature {name!r}: {error}") from None
     most = feature.max_bins or max_bins
     edges = quantile_edges(found, most) if criterion == "quantile" else split_edges(found, most, criterion, min_rows)
     return _bins(feature, tuple(map(float, edges)))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -98,7 +99,7 @@ def test_the_schema_gives_directions_reasons_and_subscales(credit, rows, model):
 
 def test_the_positive_outcome_may_be_the_models_first_class(credit, rows, model):
     words = np.where(credit.y == 1, "bad", "good")
-    turned = make_pipeline(*[step for _, step in model.steps]).fit(rows, words)
+    turned = clone(model).fit(rows, words)
     assert turned.classes_.tolist() == ["bad", "good"]
     schema = Schema(target="outcome", positive="bad")
     form = extract_form(turned, rows, schema=schema, y=words)

@@ -79,6 +79,8 @@ def test_rows_that_do_not_fit(credit):
     model = LogisticRegression(max_iter=3000).fit(credit.X[["age", "delays"]], credit.y)
     with pytest.raises(ExtractionError, match="its input 'delays' is not a column"):
         extract_form(model, credit.X[["age", "region"]])
+    with pytest.raises(ExtractionError, match="its input 'age' is not a column"):
+        extract_form(model, credit.X[["income", "region"]])
     with pytest.raises(ExtractionError, match="reads 2 columns, and the rows it was shown have 3"):
         extract_form(model, np.zeros((4, 3)))
 

@@ -29,7 +29,7 @@ def read_ebm(model: Any, frame: Frame | None) -> Additive:
     if pairs:
         words = " x ".join(own[j] for j in pairs[0])
         raise refuse(model, f"it has {len(pairs)} interactions (the first is {words}). Fit it with interactions=0.")
-    columns = input_names(model, own, len(own), frame)
+    columns = input_names(model, own, len(own), frame, made_up=r"feature_\d+")
     effects: dict[str, Effect] = {name: _flat(model, j) for j, name in enumerate(columns)}
     for (j,), scores in zip(terms, model.term_scores_, strict=True):
         effects[columns[j]] = _effect(model.bins_[j][0], np.asarray(scores, dtype=np.float64))

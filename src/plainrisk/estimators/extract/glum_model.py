@@ -25,7 +25,7 @@ def read_glum(model: Any, frame: Frame | None) -> Additive:
         raise refuse(model, "it was fitted with a formula. Make the columns before, and fit those.")
     terms = [str(name) for name in model.term_names_]  # the input column of every coefficient
     own = list(dict.fromkeys(terms))
-    columns = input_names(model, own, len(own), frame)
+    columns = input_names(model, own, len(own), frame, made_up=r"_col_\d+")
     levels = getattr(model, "_categorical_levels_", {})
     effects: dict[str, Effect] = {}
     for name, column in zip(own, columns, strict=True):

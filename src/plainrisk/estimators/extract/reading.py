@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -95,24 +96,22 @@ def sklearn_names(model: Any, frame: Frame | None) -> tuple[str, ...]:
     return input_names(model, None if names is None else list(names), int(model.n_features_in_), frame)
 
 
-def input_names(model: Any, names: Sequence[Any] | None, n_inputs: int, frame: Frame | None) -> tuple[str, ...]:
+def input_names(
+    model: Any, names: Sequence[Any] | None, n_inputs: int, frame: Frame | None, *, made_up: str | None = None
+) -> tuple[str, ...]:
     """Return the names of a model's inputs: its own, or by position those of the rows it is shown.
 
-    Names that the rows do not know at all are ones that a library made up for rows without names.
+    `made_up` is the pattern of the names that a library invents for rows without any.
     """
     own = None if names is None else tuple(map(str, names))
-    if frame is None or not frame.named:
-        _check_count(model, n_inputs, frame)
-        return tuple(f"x{j}" for j in range(n_inputs)) if own is None else own
-    if own is not None and any(name in frame.columns for name in own):
-        missing = [name for name in own if name not in frame.columns]
-        if missing:
-            raise refuse(model, f"its input {missing[0]!r} is not a column of the rows it was shown.")
-        return own
-    _check_count(model, n_inputs, frame)
-    return frame.names
-
-
-def _check_count(model: Any, n_inputs: int, frame: Frame | None) -> None:
-    if frame is not None and len(frame.names) != n_inputs:
-        raise refuse(model, f"it reads {n_inputs} columns, and the rows it was shown have {len(frame.names)}.")
+    if own is not None and made_up is not None and all(re.fullmatch(made_up, name) for name in own):
+        own = None
+    if own is None or frame is None or not frame.named:
+        if frame is not None and len(frame.names) != n_inputs:
+            raise refuse(model, f"it reads {n_inputs} columns, and the rows it was shown have {len(frame.names)}.")
+        found = frame.names if frame is not None and frame.named else [f"x{j}" for j in range(n_inputs)]
+        return tuple(found) if own is None else own
+    missing = [name for name in own if name not in frame.columns]
+    if missing:
+        raise refuse(model, f"its input {missing[0]!r} is not a column of the rows it was shown.")
+    return own

@@ -42,8 +42,9 @@ def extract_form(
     model : a fitted model
     X : rows, optional
         The training rows, with the columns the model was given. They name the columns where the model does
-        not, count the rows per level, and centre every shape on its mean, so that 0 means neutral. Without
-        them no shape is centred, and every level the model has a score for counts as seen with weight 1.
+        not, count the rows per level, and centre every shape, so that 0 means neutral: tables and curves on
+        their mean, lines where the measured values have theirs. Without rows no shape is centred, and every
+        level the model has a score for counts as seen with weight 1.
     schema : Schema, optional
         Directions, special values, reasons and subscales of the features the model uses. If its `positive`
         outcome is the model's first class, the form holds the log odds of that one.

@@ -13,6 +13,9 @@ from plainrisk.frames import Frame
 
 __all__ = ["read_results"]
 
+# What statsmodels calls the columns of an array.
+_MADE_UP = r"const|x\d+"
+
 
 def read_results(results: Any, frame: Frame | None) -> Additive:
     """Read the results of a fit; the constant column becomes the intercept and is no feature."""
@@ -24,9 +27,9 @@ def read_results(results: Any, frame: Frame | None) -> Additive:
     others = [name for j, name in enumerate(names) if j != constant]
     _require_plain_columns(model, others)
     if constant is not None and not _shows_constant(names, constant, frame):
-        columns = features = input_names(model, others, len(others), frame)
+        columns = features = input_names(model, others, len(others), frame, made_up=_MADE_UP)
     else:
-        columns = input_names(model, names, len(names), frame)
+        columns = input_names(model, names, len(names), frame, made_up=_MADE_UP)
         features = tuple(name for j, name in enumerate(columns) if j != constant)
     parameters = np.asarray(results.params, dtype=np.float64)
     slopes = np.delete(parameters, [] if constant is None else constant)

@@ -52,7 +52,7 @@ def _read(model: Any, booster: Any, frame: Frame | None, classes: tuple[Label, L
     if content["average_output"]:
         raise refuse(model, "it averages its trees (a random forest). Use boosting_type='gbdt'.")
     names = content["feature_names"]
-    columns = input_names(model, _spelt_as(frame, names), len(names), frame)
+    columns = input_names(model, _spelt_as(frame, names), len(names), frame, made_up=r"Column_\d+")
     slope = _sigmoid(options)
     trees = tuple(_tree(model, t["tree_structure"], slope) for t in content["tree_info"])
     inputs = tuple(TreeInput(feature=name) for name in columns)
