@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import narwhals as nw
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
@@ -20,22 +21,24 @@ def load(data_folder, monkeypatch):
     def load_or_skip(name):
         try:
             return pr.datasets.load(name)
-        except (DataError, FileNotFoundError) as error:
-            pytest.skip(f"{name} is not in the folder of real data: {str(error)[:60]}")
+        except DataError as error:
+            if "is not on this machine" not in str(error):
+                raise
+            pytest.skip(f"{name} is not in the folder of real data")
 
     return load_or_skip
 
 
 def cross_validate(model, data, folds):
     """Out-of-fold risks, the AUC of each fold, and the fitted models."""
-    X, y = data.frame, np.asarray(data.target)
+    X, y = nw.from_native(data.frame), np.asarray(data.target)
     risk, aucs, models = np.empty(len(y)), [], []
     for train, test in StratifiedKFold(folds, shuffle=True, random_state=0).split(y, y):
         fresh = type(model)(**{**model.get_params(deep=False), "schema": data.schema})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PlainriskWarning)
-            fresh.fit(X[train], y[train])
-        risk[test] = fresh.predict_proba(X[test])[:, 1]
+            fresh.fit(X[train].to_native(), y[train])
+        risk[test] = fresh.predict_proba(X[test].to_native())[:, 1]
         aucs.append(roc_auc_score(y[test], risk[test]))
         models.append(fresh)
     return risk, float(np.mean(aucs)), models
@@ -57,7 +60,7 @@ def test_heloc(load, model, expected):
 
 def test_gmsc_line_at_its_true_base_rate(load):
     data = load("gmsc")
-    risk, auc, models = cross_validate(pr.AdditiveRiskModel(link="linear"), data, folds=3)
+    risk, auc, models = cross_validate(pr.AdditiveRiskModel(link="linear"), data, folds=10)
     y = np.asarray(data.target)
     assert y.mean() < 0.07
     assert auc >= 0.855

@@ -1,6 +1,8 @@
 """Risk models whose parts add up, in plain probability."""
 
-from plainrisk import compare, datasets, metrics
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from plainrisk._version import __version__
 from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.boosted import BoostedRiskModel
@@ -14,6 +16,9 @@ from plainrisk.form import RiskForm
 from plainrisk.form.alpha import ALPHA_STAR
 from plainrisk.model import RiskModel, load
 from plainrisk.schema import Feature, Schema
+
+if TYPE_CHECKING:
+    from plainrisk import compare, datasets, metrics
 
 __all__ = [
     "ALPHA_STAR",
@@ -38,3 +43,16 @@ __all__ = [
     "metrics",
     "register_extractor",
 ]
+
+_LAZY = ("compare", "datasets", "metrics")
+
+
+def __getattr__(name: str) -> Any:
+    """Import the parts that fitting does not need when they are first asked for."""
+    if name in _LAZY:
+        return importlib.import_module(f"plainrisk.{name}")
+    raise AttributeError(f"module 'plainrisk' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

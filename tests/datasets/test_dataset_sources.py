@@ -112,7 +112,7 @@ def test_loading_never_touches_the_network_unasked(monkeypatch):
 
 
 def test_what_may_be_fetched_says_how(data, cache):
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match="japan is not on this machine") as caught:
         datasets.load("japan")
     message = str(caught.value)
     for words in (

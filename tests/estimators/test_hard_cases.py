@@ -205,7 +205,7 @@ def test_a_column_of_missing_values_is_one_level():
 
 
 def test_a_number_too_large_for_bins_names_its_feature():
-    with pytest.raises(DataError, match="feature 'big'.*1.7e\\+308 is too large"):
+    with pytest.raises(DataError, match=r"feature 'big'.*1\.7e\+308 is too large"):
         pr.AdditiveRiskModel().fit({"big": np.sign(U) * 1.7e308}, NOISY)
     model = pr.NonnegativeLogisticRegression().fit({"big": np.sign(U) * 1.7e308}, NOISY)
     assert np.isfinite(model.predict_proba({"big": [-1.7e308, 0.0, 1.7e308]})).all()

@@ -87,8 +87,7 @@ def tables(draw):
 def check(model, table):
     try:
         risk = model.predict_proba(table)
-    except DataError as error:
-        assert str(error).startswith("Data: ")
+    except DataError:
         return
     assert np.isfinite(risk).all()
     assert ((risk >= 0) & (risk <= 1)).all()

@@ -2,8 +2,8 @@
 
     minimise  sum_i w_i (sigmoid(s_i) - line(s_i))^2
 
-over continuous, strictly rising lines of K pieces. The outer knots lie at the least and the greatest score the model
-can give, on the sigmoid itself, so no row is ever clipped; the inner knots and values are chosen by least squares.
+over continuous, strictly rising lines of K pieces. The outer knots lie at the least and the greatest score, on the
+sigmoid itself, so no row between them is clipped; the inner knots and values are chosen by least squares.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def portfolio_bands(
     scores : (n,) log odds of the portfolio
     pieces : K, 2 or more
     weight : (n,), optional
-    limits : the least and the greatest score possible; default those of the portfolio
+    limits : where the outer knots stand; default the least and the greatest score of the portfolio
     """
     low, high = (float(scores.min()), float(scores.max())) if limits is None else limits
     if high - low < 1e-6:  # a constant model still needs a line

@@ -41,15 +41,15 @@ class Linearised(RiskClassifier):
     estimator : classifier
         Any additive logistic classifier `extract_form` can read: ours, scikit-learn's logistic regression (also in a
         pipeline), EBM, LogisticGAM, glum, depth-1 boosted trees. Deeper trees are linearised as a whole.
-    alpha : float, default=2.599681908314322
+    alpha : float, default=ALPHA_STAR
         Where the line reaches 1; the default has the least squared error against the sigmoid.
     epsilon : float, default=0.0
         Clip to [epsilon, 1 - epsilon].
     pieces : int, default=1
         1 is the paper's line. With more, alpha and epsilon play no part.
-    knots : {"portfolio", "universal"}, default="portfolio"
-        With several pieces: chosen for the training scores and never clipping a row the model can score, or the one
-        best line for the sigmoid itself.
+    knots : {"portfolio", "attainable", "universal"}, default="portfolio"
+        With several pieces: chosen for the training scores, clipping none of them; the same with the outer knots at
+        the ends of what the model can score, so that no row is ever clipped; or the one best line for the sigmoid.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Linearised(RiskClassifier):
         alpha: float = ALPHA_STAR,
         epsilon: float = 0.0,
         pieces: int = 1,
-        knots: Literal["portfolio", "universal"] = "portfolio",
+        knots: Literal["portfolio", "attainable", "universal"] = "portfolio",
     ) -> None:
         self.estimator = estimator
         self.alpha = alpha
@@ -109,7 +109,7 @@ def linearise(
     alpha: float = ALPHA_STAR,
     epsilon: float = 0.0,
     pieces: int = 1,
-    knots: Literal["portfolio", "universal"] | None = None,
+    knots: Literal["portfolio", "attainable", "universal"] | None = None,
     schema: Schema | None = None,
 ) -> RiskModel:
     """Return a fitted additive logistic model, linearised.
@@ -124,8 +124,8 @@ def linearise(
     """
     where = knots or ("universal" if X is None else "portfolio")
     _check_line(alpha, epsilon, pieces, where)
-    if pieces > 1 and where == "portfolio" and X is None:
-        raise DataError("knots='portfolio' needs the portfolio: pass X, or use knots='universal'.")
+    if pieces > 1 and where != "universal" and X is None:
+        raise DataError(f"knots={where!r} needs the portfolio: pass X, or use knots='universal'.")
     form = extract_form(model, X, schema=schema)
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     frame = None if X is None else form.align(X)
@@ -146,36 +146,35 @@ def straighten(
     if not any(isinstance(link, Logistic) for link in form.links):
         raise ExtractionError("The model has no logistic link to linearise: it speaks in probability already.")
 
-    def line(scores: Floats | None, limits: tuple[float, float] | None) -> Link:
+    def line(scores: Floats | None, limits: tuple[float, float]) -> Link:
         if pieces == 1:
             return Linear.from_alpha(alpha, epsilon)
-        if knots == "universal" or scores is None:
+        if scores is None:
             best = best_bands(pieces)
             return Bands(best.knots, best.values)
-        return portfolio_bands(scores, pieces, weight, limits)
+        return portfolio_bands(scores, pieces, weight, limits if knots == "attainable" else None)
 
     seen = None if pieces == 1 or knots == "universal" or frame is None else form.part_scores(frame)
     parts = []
     for k, part in enumerate(form.parts):
-        scores = None if seen is None else seen[:, k]
-        curved = isinstance(part.link, Logistic)
-        link = line(scores, None if scores is None else _limits(part, scores)) if curved else part.link
-        parts.append(msgspec.structs.replace(part, link=link))
+        if isinstance(part.link, Logistic):
+            scores = None if seen is None else seen[:, k]
+            part = msgspec.structs.replace(part, link=line(scores, _limits(part, scores)))
+        parts.append(part)
     straight = msgspec.structs.replace(form, parts=tuple(parts))
     pool = straight.pool
     if not isinstance(pool, Layer) or not isinstance(pool.link, Logistic):
         return straight
-    if seen is None:
-        return msgspec.structs.replace(straight, pool=msgspec.structs.replace(pool, link=line(None, None)))
-    risks = np.column_stack([p.link.value(seen[:, k]) for k, p in enumerate(parts)])
-    ends = np.array([pool.weights, pool.weights]) * np.array([[0.0], [1.0]])
-    limits = (pool.intercept + float(ends[0].sum()), pool.intercept + float(ends[1].sum()))
-    link = line(pool_score(pool, risks), limits)
+    risks = None if seen is None else np.column_stack([p.link.value(seen[:, k]) for k, p in enumerate(parts)])
+    limits = (pool.intercept, pool.intercept + math.fsum(pool.weights))
+    link = line(None if risks is None else pool_score(pool, risks), limits)
     return msgspec.structs.replace(straight, pool=msgspec.structs.replace(pool, link=link))
 
 
-def _limits(part: Part | TreePart, scores: Floats) -> tuple[float, float]:
+def _limits(part: Part | TreePart, scores: Floats | None) -> tuple[float, float]:
     """The least and the greatest score a part can give; those of the portfolio where lines have no ends."""
+    if scores is None:
+        return -math.inf, math.inf
     if isinstance(part, TreePart):
         low = math.fsum(min(tree.leaves_below(0)) for tree in part.trees)
         high = math.fsum(max(tree.leaves_below(0)) for tree in part.trees)
@@ -194,8 +193,8 @@ def _check_line(alpha: float, epsilon: float, pieces: int, knots: str) -> None:
         raise DataError(f"epsilon must be at least 0 and below 0.5, not {epsilon!r}.")
     if not isinstance(pieces, int | np.integer) or not 1 <= pieces <= 30:
         raise DataError(f"pieces must be a whole number from 1 to 30, not {pieces!r}.")
-    if knots not in ("portfolio", "universal"):
-        raise DataError(f"knots must be 'portfolio' or 'universal', not {knots!r}.")
+    if knots not in ("portfolio", "attainable", "universal"):
+        raise DataError(f"knots must be 'portfolio', 'attainable' or 'universal', not {knots!r}.")
 
 
 def _fit_foreign(model: Any, X: Any, y: Any, sample_weight: Any) -> Any:

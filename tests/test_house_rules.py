@@ -1,0 +1,227 @@
+"""Rules that a reader should not have to check: imports point down, names are sorted, defaults are as documented."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sklearn.base import BaseEstimator
+
+import plainrisk as pr
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "plainrisk"
+MODULES = sorted(SOURCE.rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+# Docs/architecture: a module imports from lower ranks, from its own package, and within rank 0.
+RANKS: dict[str, float] = {
+    **dict.fromkeys(
+        ["_version", "errors", "files", "frames", "schema", "schema_check", "schema_codes", "schema_draft"], 0
+    ),
+    **dict.fromkeys(["schema_rules", "toml"], 0),
+    "form": 1,
+    **dict.fromkeys(["compare", "encode", "explain", "export", "metrics", "rows", "solve"], 2),
+    "model": 2.5,
+    "estimators": 3,
+    **dict.fromkeys(["datasets", "report", "study"], 4),
+    "": 4.5,  # plainrisk itself, as imported by others
+    **dict.fromkeys(["__main__", "cli", "serve"], 5),
+}
+# The schema's own methods hand over to these, which need it to be complete.
+HANDED_OVER = {("schema.py", "schema_check"), ("schema.py", "schema_draft"), ("schema.py", "toml")}
+
+
+def relative(path):
+    return path.relative_to(SOURCE).as_posix()
+
+
+def package_of(path):
+    """The name that has a rank: the package below plainrisk, or the module if it stands alone."""
+    first = path.relative_to(SOURCE).parts[0]
+    return first.removesuffix(".py")
+
+
+def imported(path):
+    """Every part of plainrisk that a module imports, at its top or inside a function."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{relative(path)}:{node.lineno} imports by a relative name"
+            names = [node.module]
+            if node.module == "plainrisk":
+                names = [f"plainrisk.{a.name}" if a.name in RANKS else "plainrisk" for a in node.names]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "plainrisk":
+                yield parts[1] if len(parts) > 1 else ""
+
+
+# ---- imports
+
+
+def test_every_part_has_a_rank():
+    parts = {package_of(path) for path in MODULES} - {"__init__"}
+    assert parts <= set(RANKS), "give the new part a rank in RANKS"
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if relative(p) != "__init__.py"], ids=relative)
+def test_imports_point_down(path):
+    own = package_of(path)
+    for other in imported(path):
+        if other == own or (relative(path), other) in HANDED_OVER:
+            continue
+        assert other in RANKS, f"{relative(path)} imports plainrisk.{other}, which has no rank"
+        low, high = RANKS[other], RANKS[own]
+        assert low < high or low == high == 0, f"{relative(path)} (rank {high}) imports {other or 'plainrisk'} ({low})"
+
+
+HEAVY = ["fastapi", "matplotlib", "pandas", "polars", "pyarrow", "pyspark", "rich", "typer", "uvicorn", "xgboost"]
+
+
+def loaded_by(statement):
+    script = f"import sys\n{statement}\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=120)
+    return set(done.stdout.split())
+
+
+def test_importing_plainrisk_loads_no_plotting_frame_web_or_spark_package():
+    """None beyond what scikit-learn loads by itself: some of its versions look for pandas."""
+    loaded = loaded_by("import plainrisk")
+    assert {"numpy", "sklearn"} <= loaded
+    assert not (loaded - loaded_by("import sklearn.base")) & set(HEAVY)
+
+
+# ---- names
+
+PUBLIC = {
+    "AdditiveRiskModel",
+    "Feature",
+    "NonnegativeLogisticRegression",
+    "RiskForm",
+    "RiskModel",
+    "Schema",
+    "TwoLayerRiskModel",
+    "__version__",
+    "compare",
+    "datasets",
+    "load",
+    "metrics",
+}
+
+
+def test_public_names_stay():
+    """A name may come; one that goes breaks somebody's program."""
+    assert set(pr.__all__) >= PUBLIC
+    for name in pr.__all__:
+        assert hasattr(pr, name)
+
+
+def isort_order(name):
+    """Constants, then classes, then the rest: the order the linter keeps, too."""
+    kind = 0 if name.isupper() and len(name) > 1 else 1 if name[0].isupper() else 2
+    return kind, name
+
+
+def exported(path):
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        if any(isinstance(t, ast.Name) and t.id == "__all__" for t in targets):
+            return ast.literal_eval(node.value)
+    return None
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_exported_names_are_sorted_and_exist(path):
+    names = exported(path)
+    if names is None:
+        return
+    assert names == sorted(names, key=isort_order)
+    assert len(set(names)) == len(names)
+    dotted = "plainrisk." + relative(path).removesuffix(".py").replace("/", ".")
+    module = importlib.import_module(dotted.removesuffix(".__init__"))
+    missing = [name for name in names if not hasattr(module, name)]
+    assert not missing
+
+
+# ---- documentation
+
+CLASSES = [
+    value
+    for value in (getattr(pr, name) for name in pr.__all__)
+    if inspect.isclass(value) and issubclass(value, BaseEstimator)
+]
+
+
+def documented_parameters(cls):
+    """Name: default, as text or None, of every parameter in the class docstring."""
+    section = inspect.getdoc(cls).partition("Parameters\n----------\n")[2]
+    section = re.split(r"\n\n?[A-Z][a-z]+\n-+\n", section)[0]
+    found = {}
+    for line in section.splitlines():
+        match = re.match(r"(\w+(?:, \w+)*) : (.*)", line)
+        if match:
+            default = re.search(r"default=(.+?)$", match[2])
+            found.update(dict.fromkeys(match[1].split(", "), default[1] if default else None))
+    return found
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_documented_defaults_are_the_real_ones(cls):
+    documented = documented_parameters(cls)
+    real = {name: p.default for name, p in inspect.signature(cls).parameters.items()}
+    assert list(documented) == list(real), "every parameter is documented, in its order"
+    for name, text in documented.items():
+        if text is None:
+            continue
+        value = getattr(pr, text) if text in pr.__all__ else ast.literal_eval(text)
+        assert value == real[name], f"{cls.__name__}.{name}: documented {text}, real {real[name]!r}"
+        assert type(value) is type(real[name])
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_constructors_only_assign(cls):
+    """What a parameter means is decided in fit, so that clone and set_params are exact."""
+    marks = {name: object() for name in inspect.signature(cls).parameters}
+    assert vars(cls(**marks)) == marks
+
+
+# ---- tests
+
+
+def calls(tree, function):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == function:
+            owner = node.func.value
+            if isinstance(owner, ast.Name) and owner.id == "pytest":
+                yield node
+
+
+@pytest.mark.parametrize("path", TESTS, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_every_expected_error_says_which(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for function in ("raises", "warns"):
+        for call in calls(tree, function):
+            named = {keyword.arg for keyword in call.keywords}
+            assert "match" in named, f"{path.name}:{call.lineno}: pytest.{function} without match="
+
+
+def test_test_files_have_names_of_their_own():
+    names = [path.name for path in TESTS if path.name != "conftest.py"]
+    assert len(set(names)) == len(names)
+
+
+def test_no_file_names_the_machine_it_was_written_on():
+    places = ["/" + "work/", "/" + "root/", "/" + "home/"]
+    for path in (*MODULES, *TESTS, *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        assert not [place for place in places if place in text], path
