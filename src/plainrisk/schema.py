@@ -22,6 +22,7 @@ Label = str | float
 Kind = Literal["continuous", "categorical"]
 Direction = Literal["increasing", "decreasing", "none"]
 Unseen = Literal["neutral", "error"]
+Actionable = Literal["free", "up", "down", "fixed"]
 
 
 class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -47,6 +48,13 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         What to do at scoring time with a level that training never saw.
     reason : str, optional
         The words for an adverse-action reason.
+    reasons : dict of level to str
+        Words for single levels, instead of `reason`: by special value, category, "missing", "unseen", or by bin as
+        the model labels it ("x <= 10", "10 < x <= 20").
+    actionable : "free", "up", "down" or "fixed"
+        Which way an applicant can move the feature, for what-if answers. "up" and "down" are about the value.
+    step_cost : float
+        What moving the feature by one bin costs, in units of the modeller's choice.
     note : str, optional
         A remark for the person who edits the schema; no model reads it.
     """
@@ -60,6 +68,9 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     categories: tuple[Label, ...] | None = None
     unseen: Unseen = "neutral"
     reason: str | None = None
+    reasons: dict[str, str] = {}
+    actionable: Actionable = "free"
+    step_cost: float = 1.0
     note: str | None = None
 
     @property
@@ -266,7 +277,7 @@ def _with_defaults(defaults: Mapping[str, Any], body: Any) -> Any:
         return body
     foreign = {"categories"}
     if body.get("kind", defaults.get("kind")) == "categorical":
-        foreign = {"special_values", "lower_bound", "max_bins", "edges"}
+        foreign = {"special_values", "lower_bound", "max_bins", "edges", "reasons"}
     if "edges" in body:
         foreign.add("max_bins")
     if "max_bins" in body:
@@ -279,7 +290,8 @@ def _in_words(error: msgspec.ValidationError) -> str:
     message = str(error)
     if message.startswith("Invalid enum value"):
         field = message.rpartition("$.")[2].rstrip("`")
-        allowed = get_args({"kind": Kind, "direction": Direction, "unseen": Unseen}[field])
+        choices = {"kind": Kind, "direction": Direction, "unseen": Unseen, "actionable": Actionable}
+        allowed = get_args(choices[field])
         came = message.split("'")[1]
         return f"{field} must be one of {', '.join(map(repr, allowed))}, not {came!r}."
     if "unknown field" in message:

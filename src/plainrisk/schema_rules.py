@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -75,7 +76,35 @@ def schema_problems(schema: Schema) -> Iterator[str]:
 
 def feature_problems(feature: Feature) -> list[str]:
     """Say what a feature contradicts in itself."""
-    return _categorical_problems(feature) if feature.kind == "categorical" else _continuous_problems(feature)
+    own = _categorical_problems(feature) if feature.kind == "categorical" else _continuous_problems(feature)
+    return [*own, *_move_problems(feature), *_text_problems(feature)]
+
+
+def _move_problems(feature: Feature) -> Iterator[str]:
+    if not (math.isfinite(feature.step_cost) and feature.step_cost >= 0):
+        yield f"step_cost must be finite and not negative, not {feature.step_cost}."
+    ordered = feature.kind == "continuous" or feature.direction != "none"
+    if feature.actionable in ("up", "down") and not ordered:
+        yield f"actionable = {feature.actionable!r} needs an order. Give the feature a direction, or 'free' or 'fixed'."
+
+
+# How a model labels bins whose edges only training will find.
+_BIN_LABEL = re.compile(r"x (<=?|>) \S+|\S+ < x <= \S+|any value")
+
+
+def _text_problems(feature: Feature) -> Iterator[str]:
+    """Say which keys of `reasons` can be no level."""
+    special = [label_of(v) for v in feature.special_values]
+    if feature.kind == "categorical":
+        if feature.category_labels is None:
+            return  # training finds the categories
+        known = [*feature.category_labels, *special, "missing", "unseen"]
+    else:
+        known = [*special, *(f"= {v}" for v in special), "missing"]
+    for key in feature.reasons:
+        is_bin = feature.kind == "continuous" and _BIN_LABEL.fullmatch(key)
+        if key not in known and not is_bin:
+            yield f"reasons has words for {key!r}, which is no level.{did_you_mean(key, known)}"
 
 
 def _continuous_problems(feature: Feature) -> list[str]:

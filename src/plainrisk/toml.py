@@ -1,6 +1,6 @@
 """Write a schema as TOML that a person likes to edit.
 
-The standard library reads TOML but does not write it. A schema needs five kinds of lines only, so they are
+The standard library reads TOML but does not write it. A schema needs a few kinds of lines only, so they are
 written here rather than through one more dependency.
 """
 
@@ -29,7 +29,13 @@ def _lines(schema: Mapping[str, Any]) -> Iterator[str]:
         yield ""
         yield f"[features.{_key(name)}]"
         for key, value in feature.items():
-            yield f"{key} = {_value(value)}"
+            if not isinstance(value, Mapping):
+                yield f"{key} = {_value(value)}"
+        for key, table in feature.items():
+            if isinstance(table, Mapping):
+                yield f"[features.{_key(name)}.{key}]"
+                for entry, value in table.items():
+                    yield f"{_key(entry)} = {_value(value)}"
     if schema.get("subscales"):
         yield ""
         yield "[subscales]"

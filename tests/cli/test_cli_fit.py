@@ -14,7 +14,7 @@ from plainrisk.explain import Certificate, Check
 
 
 def test_the_figures_are_those_of_the_library(run, credit, tmp_path) -> None:
-    words = ("fit", credit.csv, "--schema", credit.schema_file, "--folds", "4", "--seed", "3")
+    words = ("fit", credit.csv, "--schema", credit.schema_file, "--model", "ARM1", "--folds", "4", "--seed", "3")
     result = run(*words, "-o", tmp_path / "m.json", "--json")
     assert result.exit_code == 0
     cv = json.loads(result.stdout)["cv"]
@@ -31,13 +31,16 @@ def test_the_figures_are_those_of_the_library(run, credit, tmp_path) -> None:
 
 
 def test_the_model_file_is_the_librarys(run, credit, tmp_path) -> None:
-    run("fit", credit.parquet, "--schema", credit.schema_file, "--no-cv", "-o", tmp_path / "m.json")
+    words = ("--schema", credit.schema_file, "--model", "ARM1", "--no-cv")
+    run("fit", credit.parquet, *words, "-o", tmp_path / "m.json")
     assert (tmp_path / "m.json").read_bytes() == credit.model_file.read_bytes()
 
 
 @pytest.mark.parametrize(
     ("name", "estimator", "link"),
     [
+        ("BandARM1", "Linearised(AdditiveRiskModel)", "bands"),
+        ("LinARM1", "Linearised(AdditiveRiskModel)", "linear"),
         ("ARM2", "TwoLayerRiskModel", "logistic"),
         ("DirectARM1", "AdditiveRiskModel", "linear"),
         ("DirectARM2", "TwoLayerRiskModel", "linear"),
@@ -54,6 +57,12 @@ def test_models_by_name(run, credit, tmp_path, name, estimator, link) -> None:
     assert model.fit_record_.estimator == estimator
     assert model.fit_record_.parameters["ridge"] == "0.001"
     assert type(model.form_.last_link).__name__.lower() == link
+
+
+def test_the_default_speaks_in_probability_and_clips_nothing(run, credit, tmp_path) -> None:
+    result = run("fit", credit.csv, "--schema", credit.schema_file, "--no-cv", "-o", tmp_path / "m.json", "--json")
+    assert json.loads(result.stdout)["solver"]["clipped"] == 0
+    assert pr.load(tmp_path / "m.json").form_.speaks_probability
 
 
 def test_a_data_set_by_name(run, tmp_path) -> None:
@@ -127,9 +136,9 @@ def test_an_infinite_log_loss_is_null_in_json(run, credit, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--model", "ARM3"), "There is no model 'ARM3'. Did you mean 'ARM2'? Known: ARM1, ARM2"),
+        (("--model", "ARM3"), "There is no model 'ARM3'. Did you mean 'ARM2'? Known: NNLR, LinNNLR, ARM1"),
         (("--model", "directarm1"), "Did you mean 'DirectARM1'?"),
-        (("--ridge", "strong"), "--ridge must be 'auto' or a number not below 0, not 'strong'"),
+        (("--ridge", "strong"), "--ridge must be 'auto', 'cv' or a number not below 0, not 'strong'"),
         (("--model", "NNLR", "--max-bins", "4"), "Leave out --max-bins"),
         (("--target", "bda"), "target 'bda' is not in the data. Did you mean 'bad'?"),
         (("--positive", "7"), "positive label '7' is not among those of 'bad'"),

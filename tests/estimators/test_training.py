@@ -295,3 +295,16 @@ def test_rows_without_names_are_read_in_the_schemas_order(data):
     model = fit(X.to_numpy(), y)
     assert not hasattr(model, "feature_names_in_")
     np.testing.assert_array_equal(model.predict_proba(X), fit(X, y).predict_proba(X))
+
+
+def test_rows_without_weight_are_not_even_seen():
+    """A category in between that has no weight is no category: it is unseen, not the mean of its neighbours."""
+    schema = pr.Schema(features={"g": {"kind": "categorical", "direction": "increasing"}})
+    X = pd.DataFrame({"g": np.repeat(["1", "2", "3"], 80)})
+    y = np.concatenate([np.arange(80) % 4 == 0, np.ones(80), np.arange(80) % 4 > 0]).astype(int)
+    weight = np.where(X["g"] == "2", 0.0, 1.0)
+    model = pr.AdditiveRiskModel(schema).fit(X, y, sample_weight=weight)
+    dropped = pr.AdditiveRiskModel(schema).fit(X[weight > 0], y[weight > 0])
+    assert model.form_ == dropped.form_
+    assert model.fit_record_.rows == 160
+    assert model.form_.parts[0].shapes["g"].levels.categories == ("1", "3")

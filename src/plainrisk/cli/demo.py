@@ -33,6 +33,7 @@ def demo(
     if broken:
         show.error(f"{', '.join(broken)} breaks a promise, so nothing was written. Please report this.")
         raise typer.Exit(BROKEN_PROMISE)
+    result["step"] = _same_step(models["ARM1"], models["LinARM1"], rows)
     result["applicant"] = _applicant(models["DirectARM1"], rows)
     result["files"] = _save(models, rows, folder)
     if json:
@@ -55,7 +56,7 @@ def _fit_all(rows: Rows) -> tuple[dict[str, Any], dict[str, Any]]:
     from plainrisk.cli.models import make_model
     from plainrisk.errors import PlainriskWarning
 
-    models = {name: make_model(name, rows.schema) for name in ("ARM1", "ARM2", "DirectARM1")}
+    models = {name: make_model(name, rows.schema) for name in ("ARM1", "ARM2", "LinARM1", "MixLinARM1", "DirectARM1")}
     result: dict[str, Any] = {"data": "german", **facts(rows), "models": {}}
     with show.progress("Fitting", len(models) * (FOLDS + 1)) as advance, warnings.catch_warnings():
         # The text says how many rows are cut off.
@@ -65,6 +66,28 @@ def _fit_all(rows: Rows) -> tuple[dict[str, Any], dict[str, Any]]:
             result["models"][name] = {"cv": cv, **fit_and_certify(model, rows)}
             advance(1)
     return models, result
+
+
+def _same_step(logistic: Any, linear: Any, rows: Rows) -> dict[str, Any]:
+    """Shorten the loans of two people by the same step, and see what each model makes of it."""
+    import numpy as np
+    import polars as pl
+
+    name, before, after = "Duration in month", 24, 12
+    there = rows.X.with_columns(pl.lit(before).cast(rows.X[name].dtype).alias(name))
+    then = rows.X.with_columns(pl.lit(after).cast(rows.X[name].dtype).alias(name))
+    risks = {
+        label: np.column_stack([model.predict_proba(side)[:, 1] for side in (there, then)])
+        for label, model in (("ARM1", logistic), ("LinARM1", linear))
+    }
+    # Real people with this duration, one near even odds and one safe, neither cut off by the line.
+    usable = (
+        (rows.X[name].to_numpy() == before) & (risks["LinARM1"] > 0).all(axis=1) & (risks["LinARM1"] < 1).all(axis=1)
+    )
+    start = np.where(usable, risks["ARM1"][:, 0], np.nan)
+    people = [int(np.nanargmin(np.abs(start - wanted))) for wanted in (0.5, 0.85)]
+    moves = {label: [[float(p) for p in both[row]] for row in people] for label, both in risks.items()}
+    return {"feature": name, "from": before, "to": after, "people": people, "models": moves}
 
 
 def _applicant(model: Any, rows: Rows) -> dict[str, Any]:

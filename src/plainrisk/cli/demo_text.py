@@ -30,6 +30,7 @@ def tell(models: dict[str, Any], rows: Rows, result: dict[str, Any]) -> None:
     _tell_figures(result)
     _tell_shapes(models["ARM1"], rows)
     _tell_promises(result)
+    _tell_step(result["step"])
     _tell_applicant(result["applicant"], result["models"]["DirectARM1"])
     _tell_next(result["files"])
 
@@ -40,7 +41,8 @@ def _tell_figures(result: dict[str, Any]) -> None:
     cv = {name: model["cv"] for name, model in result["models"].items() if name != "DirectARM1"}
     show.heading("How good are the models?")
     show.out().print(
-        "ARM1 adds up one step function per feature. ARM2 judges each subscale by itself, then weighs them. "
+        "ARM1 adds up one step function per feature. ARM2 judges each subscale by itself, then weighs them. LinARM1 "
+        "is ARM1 with the sigmoid replaced by the best line; MixLinARM1 pools one such model per subscale. "
         f"Mean ± standard deviation over {cv['ARM1']['folds']} stratified folds:"
     )
     show.figures(cv, METRICS)
@@ -71,6 +73,21 @@ def _tell_promises(result: dict[str, Any]) -> None:
             f"proved for every applicant there could be; every probability lies in [0, 1]; the solver {solved} "
             f"(KKT residual {max(solver['kkt']):.0e})."
         )
+
+
+def _tell_step(step: dict[str, Any]) -> None:
+    show.heading("Why a line? The same step for two people")
+    first, second = step["people"]
+    show.out().print(
+        f"Applicants {first} and {second} both ask for {step['from']} months. What if it were {step['to']}? In log "
+        "odds the step is the same for both, but in probability the logistic model gives each another answer. The line "
+        "gives both the same."
+    )
+    rows: list[list[str | Text]] = []
+    for name, moves in step["models"].items():
+        cells = [f"{before:.1%} -> {after:.1%}   {after - before:+.1%}" for before, after in moves]
+        rows.append([f"{name} ({'logistic' if name == 'ARM1' else 'line'})", *cells])
+    show.print_table(("model", f"applicant {first}", f"applicant {second}"), rows)
 
 
 def _tell_applicant(example: dict[str, Any], model: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from plainrisk.cli import show
 from plainrisk.cli.errors import BROKEN_PROMISE
+from plainrisk.cli.models import DEFAULT_MODEL
 from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target
 from plainrisk.cli.source import Rows
 
@@ -20,13 +21,18 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model, .json.")],
     schema: SchemaFile = None,
     model: Annotated[
-        str, typer.Option("--model", help="ARM1, ARM2, DirectARM1, DirectARM2 or NNLR.", metavar="NAME")
-    ] = "ARM1",
+        str,
+        typer.Option(
+            "--model", help="BandARM1, DirectARM1, ARM1, ARM2, LinARM1, MixARM1, NNLR, MonoXGB ...", metavar="NAME"
+        ),
+    ] = DEFAULT_MODEL,
     target: Target = None,
     positive: Positive = None,
     ridge: Annotated[
         str | None,
-        typer.Option("--ridge", metavar="auto|NUMBER", help="auto is 1/(2 rows), the default of all but NNLR (0)."),
+        typer.Option(
+            "--ridge", metavar="auto|cv|NUMBER", help="auto is 1/(2 rows), the default of all but NNLR (0); cv chooses."
+        ),
     ] = None,
     max_bins: Annotated[
         int | None, typer.Option("--max-bins", min=1, help="Bins per continuous feature, 5 unless told.")
@@ -59,7 +65,7 @@ def fit(
     else:
         _show(result)
     if not valid:
-        show.error(f"the model breaks a promise, so {output} was not written. Please report this.")
+        show.error(f"the model does not keep what the schema states (BROKEN above), so {output} was not written.")
         raise typer.Exit(BROKEN_PROMISE)
 
 

@@ -20,6 +20,7 @@ Floats = npt.NDArray[np.float64]
 _GROUPS = 600  # scores are grouped by rank before the search
 _CANDIDATES = 80  # places an inner knot may stand
 _NEAR = 1e-9  # the least rise between two knots
+_CERTAIN = 30.0  # log odds of 1 - 1e-13
 
 
 def portfolio_bands(
@@ -37,6 +38,8 @@ def portfolio_bands(
     low, high = (float(scores.min()), float(scores.max())) if limits is None else limits
     if high - low < 1e-6:  # a constant model still needs a line
         low, high = low - 1.0, high + 1.0
+    # Where the sigmoid rounds to 0 or to 1 a line through it would not rise.
+    low, high = min(low, _CERTAIN), max(high, -_CERTAIN)
     s, w = _grouped(scores, np.ones(len(scores)) if weight is None else weight)
     target = Logistic().value(s)
     ends = Logistic().value(np.array([low, high]))
@@ -55,8 +58,9 @@ def portfolio_bands(
 
 def _grouped(scores: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """Replace the scores by the means of groups of neighbours with equal weight."""
-    order = np.argsort(scores, kind="stable")
-    s, w = scores[order], weight[order]
+    # Equal scores are one, so that a row of weight 2 is two rows.
+    s, place = np.unique(scores, return_inverse=True)
+    w = np.bincount(place, weight)
     total = np.cumsum(w)
     group = np.minimum((_GROUPS * (total - 0.5 * w) / total[-1]).astype(np.intp), _GROUPS - 1)
     mass = np.bincount(group, w, minlength=_GROUPS).astype(np.float64)
@@ -69,9 +73,8 @@ def _places(s: Floats, w: Floats, low: float, high: float) -> Floats:
     """Candidates for inner knots: half by the scores' ranks, half evenly over their range."""
     ranks = np.interp(np.linspace(0.01, 0.99, _CANDIDATES // 2), np.cumsum(w) / w.sum(), s)
     even = np.linspace(s[0], s[-1], _CANDIDATES // 2)
-    places = np.unique(np.concatenate([ranks, even]).round(6))
-    margin = 1e-3 * (high - low)
-    return places[(places > low + margin) & (places < high - margin)]
+    shares = np.unique(((np.concatenate([ranks, even]) - low) / (high - low)).round(6))
+    return np.asarray(low + shares[(shares > 1e-3) & (shares < 1 - 1e-3)] * (high - low))
 
 
 def _starts(places: Floats, n: int) -> list[npt.NDArray[np.intp]]:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.encode import line_levels
 from plainrisk.errors import missing_extra
 from plainrisk.estimators.base import RiskClassifier
 from plainrisk.estimators.extract.trees_xgboost import booster_trees
@@ -24,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 class BoostedRiskModel(RiskClassifier):
     """Gradient-boosted trees (XGB, MonoXGB) whose fitted state is a risk form like any other.
 
-    Categorical features enter one-hot, or as numbers where the schema orders them. The lower bound of a feature is
+    Categorical features enter one-hot; where the schema orders them, by their place in that order. The lower bound of a feature is
     XGBoost's `missing`, as in the paper. Trees of more than one feature are not additive, so contributions exist by
     model or subscale only.
 
@@ -90,13 +91,16 @@ class BoostedRiskModel(RiskClassifier):
 
 
 def tree_inputs(training: Training) -> tuple[TreeInput, ...]:
-    """Return what the trees read: numbers, and an indicator per category."""
+    """Return what the trees read: numbers, the places of ordered categories, and an indicator per category."""
     inputs: list[TreeInput] = []
     for name, feature in training.schema.features.items():
         if feature.kind == "continuous":
             inputs.append(TreeInput(feature=name, missing=feature.lower_bound))
-        elif feature.sign != 0 and training.frame.is_numeric(name):
+        elif feature.sign != 0 and feature.categories is None and training.frame.is_numeric(name):
             inputs.append(TreeInput(feature=name))
+        elif feature.sign != 0:
+            levels = line_levels(training.frame, name, feature)
+            inputs.append(TreeInput(feature=name, order=levels.categories[: levels.n_ordered]))
         else:
             labels = feature.category_labels or training.frame.labels(name).labels
             inputs.extend(TreeInput(feature=name, category=label) for label in labels)

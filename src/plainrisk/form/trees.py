@@ -21,18 +21,35 @@ LEAF = -1
 
 
 class TreeInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A number the trees read: a feature, or 1 where a feature has one category and 0 elsewhere."""
+    """A number the trees read: a feature as it is, or made of its categories.
+
+    Attributes
+    ----------
+    feature : str
+    category : the input is 1 where the feature has this category, 0 elsewhere
+    order : the input is the category's place in this order; a category that is not in it is missing
+    missing : a value that counts as missing, beside missing itself
+    """
 
     feature: str
     category: str | None = None
+    order: tuple[str, ...] | None = None
     missing: float | None = None
-    """A value that counts as missing, beside missing itself."""
+
+    def __post_init__(self) -> None:
+        if sum(way is not None for way in (self.category, self.order, self.missing)) > 1:
+            raise ModelFileError(f"Model: the trees read {self.feature!r} in two ways at once.")
 
     def read(self, frame: Frame) -> Floats:
         """Return the input of every row, NaN where it is missing."""
         if self.category is not None:
             column = frame.labels(self.feature)
             table = np.array([*(float(label == self.category) for label in column.labels), 0.0])
+            return np.asarray(table[column.codes])
+        if self.order is not None:
+            place = {label: float(k) for k, label in enumerate(self.order)}
+            column = frame.labels(self.feature)
+            table = np.array([*(place.get(label, np.nan) for label in column.labels), np.nan])
             return np.asarray(table[column.codes])
         x = frame.numbers(self.feature)
         return x if self.missing is None else np.where(x == self.missing, np.nan, x)
@@ -71,27 +88,31 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def values_at(self, inputs: list[Floats]) -> Floats:
         """Return the value of the leaf each row falls into."""
-        rows = np.arange(len(inputs[0]) if inputs else 0)
-        out = np.empty(len(rows))
-        self._descend(0, rows, inputs, out)
+        out = np.empty(len(inputs[0]) if inputs else 0)
+        # Parents come first, so when a node's turn comes all its rows have arrived. A node may have several parents.
+        arrived: dict[int, list[npt.NDArray[np.intp]]] = {0: [np.arange(len(out))]}
+        for node, j in enumerate(self.inputs):
+            if node not in arrived:
+                continue
+            rows = np.concatenate(arrived.pop(node))
+            if j == LEAF:
+                out[rows] = self.values[node]
+                continue
+            x = inputs[j][rows]
+            left = x <= self.edges[node]
+            if self.missing_left[node]:
+                left |= np.isnan(x)
+            arrived.setdefault(self.left[node], []).append(rows[left])
+            arrived.setdefault(self.right[node], []).append(rows[~left])
         return out
 
-    def _descend(self, node: int, rows: npt.NDArray[np.intp], inputs: list[Floats], out: Floats) -> None:
-        if self.inputs[node] == LEAF:
-            out[rows] = self.values[node]
-            return
-        x = inputs[self.inputs[node]][rows]
-        left = x <= self.edges[node]
-        if self.missing_left[node]:
-            left |= np.isnan(x)
-        self._descend(self.left[node], rows[left], inputs, out)
-        self._descend(self.right[node], rows[~left], inputs, out)
-
     def leaves_below(self, node: int) -> list[float]:
-        """Return the values of all leaves under a node."""
-        if self.inputs[node] == LEAF:
-            return [self.values[node]]
-        return [*self.leaves_below(self.left[node]), *self.leaves_below(self.right[node])]
+        """Return the values of all leaves under a node, each leaf once."""
+        reached = {node}
+        for k in range(node, len(self.inputs)):
+            if k in reached and self.inputs[k] != LEAF:
+                reached |= {self.left[k], self.right[k]}
+        return [self.values[k] for k in sorted(reached) if self.inputs[k] == LEAF]
 
 
 class TreePart(msgspec.Struct, frozen=True, kw_only=True, tag="trees", tag_field="kind", forbid_unknown_fields=True):
@@ -116,7 +137,8 @@ class TreePart(msgspec.Struct, frozen=True, kw_only=True, tag="trees", tag_field
 
     def score(self, frame: Frame, schema: Schema) -> Floats:
         """Return the score of every row."""
-        inputs = [i.read(frame) for i in self.inputs]
+        # Trees without inputs are leaves; one column of anything tells them how many rows there are.
+        inputs = [i.read(frame) for i in self.inputs] or [np.zeros(frame.n_rows)]
         score = np.full(frame.n_rows, self.intercept)
         for tree in self.trees:
             score += tree.values_at(inputs)
