@@ -100,7 +100,7 @@ def tree_inputs(training: Training) -> tuple[TreeInput, ...]:
             inputs.append(TreeInput(feature=name))
         elif feature.sign != 0:
             levels = line_levels(training.frame, name, feature)
-            inputs.append(TreeInput(feature=name, order=levels.categories[: levels.n_ordered]))
+            inputs.append(TreeInput(feature=name, order=levels.labels[: levels.n_ordered]))
         else:
             labels = feature.category_labels or training.frame.labels(name).labels
             inputs.extend(TreeInput(feature=name, category=label) for label in labels)

@@ -13,7 +13,7 @@ from plainrisk.errors import DataError, PlainriskError, did_you_mean
 from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.base import RiskClassifier
 from plainrisk.estimators.subscales import Expert, fit_experts
-from plainrisk.estimators.training import Training, read_training
+from plainrisk.estimators.training import Training, read_more
 from plainrisk.form import Bands, Linear, Link, Mixture
 from plainrisk.frames import as_frame
 from plainrisk.model import RiskModel
@@ -91,6 +91,7 @@ class SubscaleMixture(RiskClassifier):
         _check_weights(self.weights)
         training = self._read(X, y, sample_weight, self.class_weight)
         estimator = AdditiveRiskModel() if self.estimator is None else self.estimator
+        self.schema_ = training.schema
         self.experts_ = fit_experts(estimator, training)
         self.clips_ = np.array([self._clip_of(e) for e in self.experts_.values()])
         risks = self._judged_risks(estimator, training)
@@ -105,7 +106,7 @@ class SubscaleMixture(RiskClassifier):
         self._require_experts()
         if self.weights == "stacking":
             raise DataError("partial_fit moves Hedge weights; with weights='stacking' fit again.")
-        rows = read_training(X, y, self._schema(), sample_weight, None)
+        rows = read_more(X, y, self.schema_, self.classes_, sample_weight)
         self.losses_ = self.losses_ + summed_losses(
             self._risks(rows.frame), rows.target, rows.weight, self.loss, self.clips_
         )
@@ -116,7 +117,7 @@ class SubscaleMixture(RiskClassifier):
     def weight_path(self, X: Any, y: Any, sample_weight: Any = None) -> Floats:
         """Return the weights before the first and after each row of X: (n + 1, subscales)."""
         self._require_experts()
-        rows = read_training(X, y, self._schema(), sample_weight, None)
+        rows = read_more(X, y, self.schema_, self.classes_, sample_weight)
         losses = row_losses(self._risks(rows.frame), rows.target, self.loss, self.clips_)
         if rows.weight is not None:
             losses = losses * rows.weight[:, None]
@@ -194,10 +195,6 @@ class SubscaleMixture(RiskClassifier):
 
         check_is_fitted(self, "experts_")
 
-    def _schema(self) -> Schema:
-        schema: Schema = self.schema_
-        return schema
-
     def _clip_of(self, expert: Expert) -> float:
         if self.clip != "auto":
             return float(self.clip)
@@ -213,9 +210,7 @@ class SubscaleMixture(RiskClassifier):
     def _judged_risks(self, estimator: Any, training: Training) -> Floats:
         """The experts' risks on the training rows, from held-out folds if asked."""
         if self.cv is None:
-            self.schema_ = training.schema
             return self._risks(training.frame)
-        self.schema_ = training.schema
         folds = stratified_folds(training.target, self.cv)
         risks = np.empty((len(training.target), len(self.experts_)))
         for fold in range(self.cv):

@@ -14,7 +14,7 @@ from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_m
 from plainrisk.frames import Frame, as_frame, column_of
 from plainrisk.schema import Feature, Schema, label_of
 
-__all__ = ["Training", "read_training"]
+__all__ = ["Training", "read_more", "read_training"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -74,6 +74,24 @@ def read_training(
     training = Training(frame, known, target, weight, classes, base_rate)
     # A row without weight is no row: not even its categories and values are seen.
     return training if weight is None or weight.all() else training.rows(np.flatnonzero(weight))
+
+
+def read_more(X: Any, y: Any, schema: Schema, classes: npt.NDArray[Any], sample_weight: Any) -> Training:
+    """Read further rows for a fitted model: the labels are those it knows, and a batch may hold one of them only."""
+    frame = as_frame(X)
+    known = _resolve_schema(schema, frame)
+    if not frame.named:
+        frame = frame.renamed(tuple(known.features))
+    found, position = np.unique(np.asarray(y).ravel(), return_inverse=True)
+    codes = {label_of(c): k for k, c in enumerate(classes)}
+    strange = [label_of(label) for label in found if label_of(label) not in codes]
+    if strange:
+        raise DataError(f"Data: the model does not know the outcome {strange[0]!r}.{did_you_mean(strange[0], codes)}")
+    if len(position) != frame.n_rows:
+        raise DataError(f"Data: X has {frame.n_rows} rows, y {len(position)}.")
+    target = np.array([codes[label_of(label)] for label in found], dtype=np.uint8)[position]
+    weight = _read_weight(sample_weight, frame.n_rows)
+    return Training(frame, known, target, weight, classes, float(np.average(target, weights=weight)))
 
 
 def _resolve_schema(schema: Schema | None, frame: Frame) -> Schema:
