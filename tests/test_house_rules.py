@@ -30,7 +30,8 @@ RANKS: dict[str, float] = {
     **dict.fromkeys(["compare", "encode", "explain", "export", "metrics", "rows", "solve"], 2),
     "model": 2.5,
     "estimators": 3,
-    **dict.fromkeys(["datasets", "report", "study"], 4),
+    "datasets": 4,
+    **dict.fromkeys(["report", "study"], 4.2),  # they run on data sets
     "": 4.5,  # plainrisk itself, as imported by others
     **dict.fromkeys(["__main__", "cli", "serve"], 5),
 }

@@ -17,7 +17,7 @@ from plainrisk.schema_rules import listing, quoted
 
 __all__ = ["MOST_CATEGORIES", "Problem", "check_schema", "require_valid", "target_problems"]
 
-MOST_CATEGORIES = 65_000  # codes are at most two bytes, and some are kept for missing and special levels
+MOST_CATEGORIES = 5_000  # a fit holds a square matrix over the levels; more than this is an identifier, not a category
 _FEW_ROWS = 20
 
 
@@ -215,7 +215,8 @@ def _remarks(schema: Schema, frame: Frame, target: bool) -> Iterator[str]:
 
 
 def _no_values(name: str) -> Problem:
-    return Problem("error", name, f"feature {name!r} is missing in every row. Remove it from the schema.")
+    # No error: a fold of a sparse column may hold no value, and the fit gives it no effect.
+    return Problem("note", name, f"feature {name!r} is missing in every row, so it has no effect.")
 
 
 def _constant(name: str, label: str) -> str:

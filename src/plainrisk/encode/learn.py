@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,11 @@ import numpy.typing as npt
 from plainrisk.encode.bins import split_edges
 from plainrisk.encode.histogram import histogram
 from plainrisk.encode.quantiles import quantile_edges
-from plainrisk.errors import DataError, SchemaError
+from plainrisk.errors import DataError, SchemaError, did_you_mean
 from plainrisk.form import Bins, Categories, Levels
 from plainrisk.frames import Frame
 from plainrisk.schema import Feature, label_of
+from plainrisk.schema_check import MOST_CATEGORIES
 
 __all__ = ["Criterion", "learn_levels", "line_levels"]
 
@@ -55,8 +56,11 @@ def learn_levels(
     except DataError as error:
         raise DataError(f"Data: feature {name!r}: {error}") from None
     most = feature.max_bins or max_bins
-    edges = quantile_edges(found, most) if criterion == "quantile" else split_edges(found, most, criterion, min_rows)
-    return _bins(feature, tuple(map(float, edges)))
+    if criterion == "quantile":
+        return _bins(feature, tuple(map(float, quantile_edges(found, most, min_rows))))
+    if criterion not in get_args(Criterion):
+        raise SchemaError(f"unknown criterion {criterion!r}.{did_you_mean(criterion, get_args(Criterion))}")
+    return _bins(feature, tuple(map(float, split_edges(found, most, criterion, min_rows))))
 
 
 def line_levels(frame: Frame, name: str, feature: Feature) -> Levels:
@@ -74,6 +78,11 @@ def _categories(frame: Frame, name: str, feature: Feature) -> Categories:
     listed = feature.category_labels
     if listed is None:
         found = [label for label in frame.labels(name).labels if label not in special]
+        if len(found) > MOST_CATEGORIES:
+            raise DataError(
+                f"Data: feature {name!r} has {len(found):,} categories, at most {MOST_CATEGORIES:,} are possible. "
+                "Group them, or leave it out."
+            )
         listed = tuple(_in_order(name, found, ordered=feature.sign != 0))
     return Categories((*listed, *special), n_ordered=len(listed))
 

@@ -73,7 +73,7 @@ class AdditiveRiskModel(RiskClassifier):
     >>> X, y = np.arange(100.0)[:, None], (np.arange(100) > 60).astype(int)
     >>> model = AdditiveRiskModel(link="linear").fit(X, y)
     >>> model.predict_proba([[10.0], [90.0]])[:, 1].round(2).tolist()
-    [0.01, 0.99]
+    [0.0, 0.99]
     """
 
     def __init__(

@@ -8,11 +8,13 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from plainrisk.errors import DataError, PlainriskWarning, StoppedEarly
 from plainrisk.estimators.training import Training, read_training
 from plainrisk.form import FitRecord, Link, Part, Pool, RiskForm, TreePart
+from plainrisk.frames import Frame
 from plainrisk.model import FormMethods
 from plainrisk.schema import Schema
 from plainrisk.solve import Solution
@@ -62,7 +64,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
             pool=pool,
         )
         self.n_iter_ = max((s.iterations for s in solutions), default=0)
-        clipped = clipped_share(self.form_, training)
+        clipped = clipped_share(self.form_, training.frame, training.weight)
         self.fit_record_ = FitRecord(
             estimator=type(self).__name__,
             parameters={k: _describe(v) for k, v in self.get_params(deep=False).items() if k != "schema"},
@@ -91,19 +93,19 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
             )
 
 
-def clipped_share(form: RiskForm, training: Training) -> float:
-    """Return the weighted share of the training rows whose line is cut off at the last link."""
+def clipped_share(form: RiskForm, frame: Frame, weight: npt.NDArray[np.float64] | None) -> float:
+    """Return the weighted share of the rows whose line is cut off at the last link."""
     link = form.last_link
     if link is None:
         return 0.0
-    score = form.score(training.frame)
+    score = form.score(frame)
     line = link.line(score)
     if line is None:
         return 0.0
     straight = line[0] + line[1] * score
     low, high = link.range
     # Rounding may carry a line that ends on a bound past it.
-    return float(np.average((straight < low - 1e-12) | (straight > high + 1e-12), weights=training.weight))
+    return float(np.average((straight < low - 1e-12) | (straight > high + 1e-12), weights=weight))
 
 
 def warn_of_clipping(who: str, share: float, link: Link | None) -> None:

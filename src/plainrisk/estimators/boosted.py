@@ -25,9 +25,9 @@ Floats = npt.NDArray[np.float64]
 class BoostedRiskModel(RiskClassifier):
     """Gradient-boosted trees (XGB, MonoXGB) whose fitted state is a risk form like any other.
 
-    Categorical features enter one-hot; where the schema orders them, by their place in that order. The lower bound of a feature is
-    XGBoost's `missing`, as in the paper. Trees of more than one feature are not additive, so contributions exist by
-    model or subscale only.
+    Categorical features enter one-hot; where the schema orders them, by their place in that order. The lower bound of
+    a feature is XGBoost's `missing`, as in the paper. Trees of more than one feature are not additive, so contributions
+    exist by model or subscale only.
 
     Parameters
     ----------

@@ -15,6 +15,7 @@ from plainrisk.errors import DataError, ExtractionError
 from plainrisk.estimators.band_fit import portfolio_bands
 from plainrisk.estimators.base import RiskClassifier, clipped_share, warn_of_clipping
 from plainrisk.estimators.extract import extract_form
+from plainrisk.estimators.subscales import takes_missing
 from plainrisk.form import Bands, FitRecord, Layer, Linear, Link, Logistic, Part, RiskForm, Table, TreePart
 from plainrisk.form.alpha import ALPHA_STAR
 from plainrisk.form.bands import best_bands
@@ -77,6 +78,11 @@ class Linearised(RiskClassifier):
         """The wrapped estimator's schema."""
         return getattr(self.estimator, "schema", None)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = takes_missing(self.estimator)
+        return tags
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Linearised:
         """Fit the wrapped model, then linearise it."""
         _check_line(self.alpha, self.epsilon, self.pieces, self.knots)
@@ -85,7 +91,7 @@ class Linearised(RiskClassifier):
         if isinstance(model, RiskClassifier):
             self.estimator_ = model.fit(X, y, sample_weight=sample_weight)
         else:
-            self.estimator_ = _fit_foreign(model, X, training.classes[training.target], sample_weight)
+            self.estimator_ = _fit_foreign(model, X, np.asarray(y).ravel(), sample_weight)
         form = extract_form(self.estimator_, X, schema=self.schema)
         self.form_ = straighten(
             form, training.frame, training.weight, self.alpha, self.epsilon, self.pieces, self.knots
@@ -94,7 +100,7 @@ class Linearised(RiskClassifier):
         self.n_iter_ = getattr(self.estimator_, "n_iter_", 0)
         if hasattr(self.estimator_, "solution_"):
             self.solution_ = self.estimator_.solution_
-        share = clipped_share(self.form_, training)
+        share = clipped_share(self.form_, training.frame, training.weight)
         record = getattr(self.estimator_, "fit_record_", None) or _bare_record(training)
         self.fit_record_ = msgspec.structs.replace(record, estimator=_title(self), clipped=share)
         warn_of_clipping(_title(self), share, self.form_.last_link)
@@ -130,7 +136,13 @@ def linearise(
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     frame = None if X is None else form.align(X)
     straight = straighten(form, frame, weight, alpha, epsilon, pieces, where)
-    return RiskModel(straight, getattr(model, "fit_record_", None))
+    record = getattr(model, "fit_record_", None)
+    if frame is None:
+        # How many rows are clipped is not known, so nothing is said of the fit.
+        return RiskModel(straight)
+    who, share = f"Linearised({type(model).__name__})", clipped_share(straight, frame, weight)
+    warn_of_clipping(who, share, straight.last_link)
+    return RiskModel(straight, record and msgspec.structs.replace(record, estimator=who, clipped=share))
 
 
 def straighten(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -12,13 +13,19 @@ import numpy.typing as npt
 from plainrisk.errors import DataError, PlainriskError, did_you_mean
 from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.base import RiskClassifier
-from plainrisk.estimators.subscales import Expert, fit_experts
+from plainrisk.estimators.mixture_weights import (
+    check_settings,
+    class_factors,
+    held_out_risks,
+    loss_clip,
+    stacked_weights,
+)
+from plainrisk.estimators.subscales import Expert, fit_experts, takes_missing
 from plainrisk.estimators.training import Training, read_more
-from plainrisk.form import Bands, Linear, Link, Mixture
-from plainrisk.frames import as_frame
+from plainrisk.form import Mixture
+from plainrisk.frames import Frame, as_frame
 from plainrisk.model import RiskModel
 from plainrisk.schema import Schema
-from plainrisk.solve import minimise_squares, stratified_folds
 from plainrisk.solve.hedge import hedge_weights, learning_rate, row_losses, summed_losses
 
 if TYPE_CHECKING:
@@ -49,7 +56,7 @@ class SubscaleMixture(RiskClassifier):
     loss : {"log", "brier"}, default="log"
     clip : float or "auto", default="auto"
         An expert is charged as if its risk lay in [clip, 1 - clip]. "auto" charges no more certainty than the
-        expert's link can express: see `loss_clip`.
+        expert's link can express: see `plainrisk.estimators.mixture_weights.loss_clip`.
     weights : {"hedge", "stacking"}, default="hedge"
         "stacking" takes nonnegative least squares, scaled to sum 1, for comparison.
     cv : int or None, default=None
@@ -88,25 +95,33 @@ class SubscaleMixture(RiskClassifier):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SubscaleMixture:
         """Fit the experts, then weigh them."""
-        _check_weights(self.weights)
+        check_settings(self.weights, self.loss, self.clip, self.cv)
         training = self._read(X, y, sample_weight, self.class_weight)
         estimator = AdditiveRiskModel() if self.estimator is None else self.estimator
         self.schema_ = training.schema
         self.experts_ = fit_experts(estimator, training)
         self.clips_ = np.array([self._clip_of(e) for e in self.experts_.values()])
-        risks = self._judged_risks(estimator, training)
+        # Experts judged on the rows they were trained on flatter themselves.
+        risks = self._risks(training.frame) if self.cv is None else held_out_risks(estimator, training, self.cv)
+        self.class_factors_ = np.ones(2) if self.class_weight is None else class_factors(training, sample_weight)
         self.total_ = training.total
         self.losses_ = summed_losses(risks, training.target, training.weight, self.loss, self.clips_)
         stacking = self.weights == "stacking"
         self._keep_weights(training, stacked_weights(risks, training) if stacking else self._hedge())
         return self
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> SubscaleMixture:
-        """Move the weights on with new rows; the experts stay as they are."""
-        self._require_experts()
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> SubscaleMixture:
+        """Move the weights on with new rows; the experts stay as they are. The first call fits them.
+
+        Parameters
+        ----------
+        classes : ignored; the outcomes are those that `fit` saw
+        """
+        if not hasattr(self, "experts_"):
+            return self.fit(X, y, sample_weight)
         if self.weights == "stacking":
             raise DataError("partial_fit moves Hedge weights; with weights='stacking' fit again.")
-        rows = read_more(X, y, self.schema_, self.classes_, sample_weight)
+        rows = self._more(X, y, sample_weight)
         self.losses_ = self.losses_ + summed_losses(
             self._risks(rows.frame), rows.target, rows.weight, self.loss, self.clips_
         )
@@ -117,7 +132,7 @@ class SubscaleMixture(RiskClassifier):
     def weight_path(self, X: Any, y: Any, sample_weight: Any = None) -> Floats:
         """Return the weights before the first and after each row of X: (n + 1, subscales)."""
         self._require_experts()
-        rows = read_more(X, y, self.schema_, self.classes_, sample_weight)
+        rows = self._more(X, y, sample_weight)
         losses = row_losses(self._risks(rows.frame), rows.target, self.loss, self.clips_)
         if rows.weight is not None:
             losses = losses * rows.weight[:, None]
@@ -151,12 +166,13 @@ class SubscaleMixture(RiskClassifier):
         if hasattr(self, "form_"):
             return super().predict_proba(X)
         self._require_experts()
-        risk = self._pooled(self._risks(as_frame(X)))
+        risk = self._pooled(self._risks(X))
         return np.column_stack([1.0 - risk, risk])
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the likelier outcome of every row."""
-        return np.asarray(self.classes_[(self.predict_proba(X)[:, 1] > 0.5).astype(np.intp)])
+        risk = self.predict_proba(X)[:, 1]
+        return np.asarray(self.classes_[(risk > 0.5).astype(np.intp)])
 
     def explain(self, X: Any) -> Explanation:
         """Return what every subscale contributes, and its features where the experts speak in probability."""
@@ -165,7 +181,7 @@ class SubscaleMixture(RiskClassifier):
         from plainrisk.explain import Explanation
 
         self._require_experts()
-        risks = self._risks(as_frame(X))
+        risks = self._risks(X)
         weights = np.array(list(self.weights_.values()))
         n = len(risks)
         return Explanation(
@@ -180,14 +196,19 @@ class SubscaleMixture(RiskClassifier):
 
     # ---- inside
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        experts = self.estimator.values() if isinstance(self.estimator, Mapping) else [self.estimator]
+        tags.input_tags.allow_nan = all(takes_missing(e) for e in experts if e is not None)
+        return tags
+
     def _require_form(self) -> None:
         self._require_experts()
         if not hasattr(self, "form_"):
-            opaque = [e.name for e in self.experts_.values() if e.form is None]
-            kind = type(self.experts_[opaque[0]].model).__name__
+            opaque = next(e for e in self.experts_.values() if not e.has_part)
             raise PlainriskError(
-                f"The expert of {opaque[0]!r} is a {kind}, which has no risk form: the pool scores and explains by "
-                "subscale, but can not be saved or certified."
+                f"The expert of {opaque.name!r} is a {type(opaque.model).__name__}, which has no risk form of one "
+                "part: the pool scores and explains by subscale, but can not be saved or certified."
             )
 
     def _require_experts(self) -> None:
@@ -198,27 +219,32 @@ class SubscaleMixture(RiskClassifier):
     def _clip_of(self, expert: Expert) -> float:
         if self.clip != "auto":
             return float(self.clip)
-        return loss_clip(None if expert.form is None else expert.form.parts[0].link)
+        return loss_clip(None if expert.form is None else expert.form.last_link)
 
-    def _risks(self, frame: Any) -> Floats:
-        frame = frame if frame.named else frame.renamed(tuple(self.schema_.features))
+    def _more(self, X: Any, y: Any, sample_weight: Any) -> Training:
+        """Read further rows, under the class weights of the fit."""
+        rows = read_more(self._named(X), y, self.schema_, self.classes_, sample_weight)
+        if self.class_weight is None:
+            return rows
+        weight = self.class_factors_[rows.target]
+        return replace(rows, weight=weight if rows.weight is None else weight * rows.weight)
+
+    def _named(self, X: Any) -> Frame:
+        """Read rows under the schema's names."""
+        frame, wanted = as_frame(X), tuple(self.schema_.features)
+        if not frame.named and len(frame.names) != len(wanted):
+            raise DataError(
+                f"Data: X has {len(frame.names)} features, but SubscaleMixture is expecting {len(wanted)} features "
+                "as input."
+            )
+        return frame if frame.named else frame.renamed(wanted)
+
+    def _risks(self, X: Any) -> Floats:
+        frame = self._named(X)
         return np.column_stack([e.risk(frame) for e in self.experts_.values()])
 
     def _pooled(self, risks: Floats) -> Floats:
         return np.asarray(np.clip(risks @ np.array(list(self.weights_.values())), 0.0, 1.0))
-
-    def _judged_risks(self, estimator: Any, training: Training) -> Floats:
-        """The experts' risks on the training rows, from held-out folds if asked."""
-        if self.cv is None:
-            return self._risks(training.frame)
-        folds = stratified_folds(training.target, self.cv)
-        risks = np.empty((len(training.target), len(self.experts_)))
-        for fold in range(self.cv):
-            held_out = np.flatnonzero(folds == fold)
-            experts = fit_experts(estimator, training.rows(np.flatnonzero(folds != fold)))
-            rows = training.rows(held_out)
-            risks[held_out] = np.column_stack([e.risk(rows.frame) for e in experts.values()])
-        return risks
 
     def _hedge(self) -> Floats:
         self.learning_rate_ = learning_rate(self.learning_rate, len(self.experts_), self.total_)
@@ -233,44 +259,7 @@ class SubscaleMixture(RiskClassifier):
         if hasattr(self, "form_"):
             del self.form_
         self._set_weights(weights)
-        if all(e.form is not None for e in self.experts_.values()):
+        if all(e.has_part for e in self.experts_.values()):
             solutions = [e.model.solution_ for e in self.experts_.values() if hasattr(e.model, "solution_")]
             pool = Mixture(tuple(self.weights_.values()))
             self._keep(training, [e.part for e in self.experts_.values()], pool, solutions)
-
-
-def _check_weights(weights: str) -> None:
-    known = ("hedge", "stacking")
-    if weights not in known:
-        raise DataError(f"weights must be 'hedge' or 'stacking', not {weights!r}.{did_you_mean(weights, known)}")
-
-
-def loss_clip(link: Link | None) -> float:
-    """Return the certainty an expert's link can express, as the least risk it may be charged for.
-
-    A line stands in for the sigmoid only between -alpha and alpha; beyond, it says 0 or 1 without meaning it. So a
-    linearised expert is charged no more certainty than the sigmoid has at the line's ends, sigmoid(-alpha). A line
-    fitted directly, bands and curved links are charged what they say, but for a floor that keeps the loss finite.
-    """
-    if isinstance(link, Linear) and link.offset == 0.5:
-        return float(1.0 / (1.0 + np.exp(0.5 / link.slope)))
-    if isinstance(link, Linear):
-        return DIRECT_CLIP
-    if isinstance(link, Bands):
-        return max(1e-15, min(link.values[0], 1.0 - link.values[-1]))
-    return 1e-15
-
-
-DIRECT_CLIP = 1e-3
-
-
-def stacked_weights(risks: Floats, training: Training) -> Floats:
-    """Return nonnegative least-squares weights of the risks, without constant, scaled to sum 1."""
-    weighted = risks if training.weight is None else risks * training.weight[:, None]
-    n_experts = risks.shape[1]
-    gram = np.zeros((n_experts + 1, n_experts + 1))
-    gram[0, 0] = training.total  # the intercept stands alone and plays no part in the weights
-    gram[1:, 1:] = weighted.T @ risks
-    moment = np.concatenate([[0.0], weighted.T @ training.target.astype(np.float64)])
-    found = minimise_squares(gram, moment, training.total, lower=np.zeros(n_experts)).coefficients
-    return found / found.sum() if found.sum() > 0 else np.full(n_experts, 1.0 / n_experts)

@@ -13,6 +13,7 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
+from sklearn.utils import get_tags
 
 from plainrisk.errors import DataError, ExtractionError, PlainriskWarning, did_you_mean
 from plainrisk.estimators.extract import extract_form
@@ -21,7 +22,7 @@ from plainrisk.form import Part, RiskForm, TreePart
 from plainrisk.frames import Frame, frame_like
 from plainrisk.schema import Schema
 
-__all__ = ["Expert", "fit_experts", "subscales_of", "takes_schema", "with_schema"]
+__all__ = ["Expert", "fit_experts", "subscales_of", "takes_missing", "takes_schema", "with_schema"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -43,9 +44,14 @@ class Expert:
     form: RiskForm | None
 
     @property
+    def has_part(self) -> bool:
+        """Whether the expert is one part of a risk form."""
+        return self.form is not None and len(self.form.parts) == 1
+
+    @property
     def part(self) -> Part | TreePart:
         """The form's one part, under the subscale's name."""
-        if self.form is None or len(self.form.parts) != 1:
+        if self.form is None or not self.has_part:
             raise DataError(f"Subscale {self.name!r}: {type(self.model).__name__} is not a one-layer model.")
         return msgspec.structs.replace(self.form.parts[0], name=self.name)
 
@@ -64,6 +70,11 @@ def subscales_of(schema: Schema) -> dict[str, tuple[str, ...]]:
 def takes_schema(estimator: Any) -> bool:
     """Whether an estimator, or one it wraps, has a schema of ours to set."""
     return any(name == "schema" or name.endswith("__schema") for name in estimator.get_params())
+
+
+def takes_missing(estimator: Any) -> bool:
+    """Whether an estimator says that missing values may be among its rows."""
+    return not hasattr(estimator, "__sklearn_tags__") or bool(get_tags(estimator).input_tags.allow_nan)
 
 
 def with_schema(estimator: Any, schema: Schema) -> Any:
@@ -110,13 +121,29 @@ def _fit_expert(estimator: Any, name: str, features: tuple[str, ...], training: 
 
 
 def _form_or_none(model: Any, training: Training, features: tuple[str, ...], schema: Schema) -> RiskForm | None:
+    rows = Frame(features, {name: training.frame.column(name) for name in features}, training.frame.n_rows)
     if hasattr(model, "form_"):
         form: RiskForm = model.form_
-        return form
+        # A wrapper of a foreign model that was fitted on a matrix has made up the names of its columns.
+        return form if takes_schema(model) else _renamed(form, features)
     try:
-        return extract_form(model, native_rows(training.frame, features), schema=schema)
+        return extract_form(model, rows, schema=schema)
     except ExtractionError:
         return None
+
+
+def _renamed(form: RiskForm, names: tuple[str, ...]) -> RiskForm:
+    """Return a form that reads the same columns, by position, under other names."""
+    new = dict(zip(form.columns, names, strict=True))
+    replace = msgspec.structs.replace
+    features = {new[name]: feature for name, feature in form.schema.features.items()}
+    parts = tuple(
+        replace(part, inputs=tuple(replace(i, feature=new[i.feature]) for i in part.inputs))
+        if isinstance(part, TreePart)
+        else replace(part, shapes={new[name]: shape for name, shape in part.shapes.items()})
+        for part in form.parts
+    )
+    return replace(form, schema=replace(form.schema, features=features), columns=names, parts=parts)
 
 
 def native_rows(frame: Frame, features: tuple[str, ...]) -> Any:

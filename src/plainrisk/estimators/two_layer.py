@@ -150,7 +150,7 @@ def second_layer_path(risks: Floats, training: Training, link: str) -> RidgePath
 
         return held_out
 
-    return choose_ridge([judge(k) for k in range(CV_FOLDS)], training.total)
+    return choose_ridge([judge(int(k)) for k in np.unique(folds)], training.total)
 
 
 def _moments(risks: Floats, training: Training) -> tuple[Floats, Floats, float]:

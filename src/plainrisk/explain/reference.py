@@ -68,7 +68,7 @@ def make_reference(form: RiskForm, reference: Any = "constant", portfolio: Any =
     if not isinstance(reference, str):
         return _of_row(form, form.align(reference))
     if reference in ("constant", "neutral"):
-        terms = [{name: 0.0 for name in part.features} if isinstance(part, Part) else {} for part in form.parts]
+        terms = [dict.fromkeys(part.features, 0.0) if isinstance(part, Part) else {} for part in form.parts]
         return _reference(form, reference, terms, [part.intercept for part in form.parts], None)
     if reference == "mean":
         return _mean(form, rows)
@@ -108,7 +108,8 @@ def _of_row(form: RiskForm, row: Frame) -> Reference:
 
 
 def _mean(form: RiskForm, rows: Frame | None) -> Reference:
-    terms, scores = [], []
+    terms: list[dict[str, float]] = []
+    scores: list[float] = []
     for part in form.parts:
         if isinstance(part, TreePart):
             if rows is None:

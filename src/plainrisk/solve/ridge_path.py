@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.errors import DataError
+
 __all__ = ["RIDGE_TIMES_ROWS", "RidgePath", "choose_ridge", "stratified_folds"]
 
 Floats = npt.NDArray[np.float64]
@@ -57,7 +59,13 @@ def choose_ridge(
 
 
 def stratified_folds(target: npt.NDArray[np.generic], n_folds: int, seed: int = 0) -> npt.NDArray[np.intp]:
-    """Return the fold of every row: each outcome is dealt out evenly, in a shuffled order fixed by the seed."""
+    """Return the fold of every row: each outcome is dealt out evenly, in a shuffled order fixed by the seed.
+
+    With fewer rows than folds the last folds are empty.
+    """
+    fewest = min(int(np.count_nonzero(target == outcome)) for outcome in (0, 1))
+    if fewest < 2:
+        raise DataError(f"Data: cross validation needs two rows of each outcome; of one there is {fewest}.")
     rng = np.random.default_rng(seed)
     folds = np.empty(len(target), dtype=np.intp)
     for outcome in (0, 1):

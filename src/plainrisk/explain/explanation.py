@@ -1,0 +1,177 @@
+"""Contributions that add up, and the ways to hand them on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from plainrisk.errors import DataError
+from plainrisk.frames import Frame, frame_like
+from plainrisk.schema import label_of
+
+__all__ = ["Explanation", "Unit"]
+
+Floats = npt.NDArray[np.float64]
+Unit = Literal["probability", "log odds"]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Contributions of n rows that add up.
+
+    Attributes
+    ----------
+    unit : "probability" where the last link is straight or absent, else "log odds"
+    risk : (n,) the predicted probability
+    constant : (n,) what a row starts from: the reference's risk (in log odds: its score)
+    contributions : (n, k)
+    subscales, features : (k,) whose each column is; the feature is None where a curved link inside
+        (or an expert that is not additive) makes the subscale the finest exact piece
+    clipping : (n,) what cutting the line off at 0 or 1 takes away or adds
+    reference : what the row is compared with: "constant", "neutral", "mean", "best" or "row"
+    method : "exact", or the rules the pieces follow where no link tells them apart: "chord", "treeshap"
+    approximate : whether a rule had to share out what a curved link or trees do to several features together
+    band, rate : (n,) with a link of bands: the applicant's band, from 0, and its rate, in probability per unit of
+        score; else None
+    """
+
+    unit: Unit
+    risk: Floats
+    constant: Floats
+    contributions: Floats
+    subscales: tuple[str, ...]
+    features: tuple[str | None, ...]
+    clipping: Floats
+    reference: str = "constant"
+    method: str = "exact"
+    approximate: bool = False
+    band: npt.NDArray[np.intp] | None = None
+    rate: Floats | None = None
+    rows: Frame | None = field(default=None, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.risk)
+
+    @property
+    def total(self) -> Floats:
+        """Everything added up; in probability it is the risk."""
+        return np.asarray(self.constant + self.contributions.sum(axis=1) + self.clipping)
+
+    @property
+    def by_subscale(self) -> dict[str, Floats]:
+        """The contributions of each subscale, added up over its features."""
+        sums: dict[str, Floats] = {}
+        for name, column in zip(self.subscales, self.contributions.T, strict=True):
+            sums[name] = sums[name] + column if name in sums else column.copy()
+        return sums
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A name per column: the feature; with its subscale where it stands in several; or the subscale."""
+        often = Counter(self.features)
+        return tuple(
+            s if f is None else f if often[f] == 1 else f"{s}: {f}"
+            for s, f in zip(self.subscales, self.features, strict=True)
+        )
+
+    def value(self, row: int, feature: str | None) -> str:
+        """Return the value an applicant has in a feature, as text; empty where it is not known."""
+        if self.rows is None or feature is None or feature not in self.rows.columns:
+            return ""
+        value = self.rows.column(feature)[row]
+        value = value.item() if hasattr(value, "item") else value
+        if value is None or value != value:
+            return "missing"
+        return f"{value:.6g}" if isinstance(value, float) else label_of(value)
+
+    def to_frame(self, like: Any = None, *, long: bool = False) -> Any:
+        """Return a data frame of the library `like` came from (pandas, else polars, where it is not given).
+
+        Parameters
+        ----------
+        like : data frame, optional
+        long : bool, default=False
+            One line per row and column (row, subscale, feature, contribution), not one line per row.
+        """
+        if long:
+            n, k = self.contributions.shape
+            return frame_like(
+                {
+                    "row": np.repeat(np.arange(n), k),
+                    "subscale": np.tile(np.array(self.subscales, dtype=object), n),
+                    "feature": np.tile(np.array(self.features, dtype=object), n),
+                    "contribution": self.contributions.ravel(),
+                },
+                like,
+            )
+        return frame_like(self.columns(), like)
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the wide table as columns by name."""
+        taken = {"risk", "constant", "clipping", "band", "rate"}
+        names = [f"{name} (contribution)" if name in taken else name for name in self.names]
+        columns: dict[str, npt.NDArray[Any]] = {"risk": self.risk, "constant": self.constant}
+        columns |= {name: np.ascontiguousarray(c) for name, c in zip(names, self.contributions.T, strict=True)}
+        columns["clipping"] = self.clipping
+        if self.band is not None and self.rate is not None:
+            columns |= {"band": self.band, "rate": self.rate}
+        return columns
+
+    def to_dict(self, row: int | None = None) -> Any:
+        """Return one row, or a list of all, as plain data: subscales, and the features inside them."""
+        if row is None:
+            return [self.to_dict(i) for i in range(len(self))]
+        i = self._position(row)
+        found: dict[str, Any] = {
+            "risk": float(self.risk[i]),
+            "unit": self.unit,
+            "reference": self.reference,
+            "method": self.method,
+            "approximate": self.approximate,
+            "constant": float(self.constant[i]),
+            "clipping": float(self.clipping[i]),
+            "subscales": self._subscales(i),
+        }
+        if self.band is not None and self.rate is not None:
+            found |= {"band": int(self.band[i]), "rate": float(self.rate[i])}
+        return found
+
+    def _subscales(self, row: int) -> list[dict[str, Any]]:
+        groups: dict[str, dict[str, Any]] = {}
+        for s, f, amount in zip(self.subscales, self.features, self.contributions[row].tolist(), strict=True):
+            group = groups.setdefault(s, {"subscale": s, "contribution": 0.0, "features": []})
+            group["contribution"] += amount
+            if f is not None:
+                group["features"].append({"feature": f, "value": self.value(row, f), "contribution": amount})
+        return list(groups.values())
+
+    def plot(
+        self, row: int = 0, *, kind: Literal["waterfall", "bars"] = "waterfall", most: int = 12, ax: Any = None
+    ) -> Any:
+        """Draw one applicant: a waterfall from the reference to the risk, or bars on two levels; returns the axes.
+
+        Parameters
+        ----------
+        row : int, default=0
+        kind : {"waterfall", "bars"}, default="waterfall"
+        most : int, default=12
+            The waterfall shows so many contributions, the largest, and the rest together.
+        ax : matplotlib axes, optional
+        """
+        from plainrisk.explain.plots import draw_bars, draw_waterfall
+
+        row = self._position(row)
+        if kind == "waterfall":
+            return draw_waterfall(self, row, most=most, ax=ax)
+        if kind == "bars":
+            return draw_bars(self, row, ax=ax)
+        raise DataError(f"kind must be 'waterfall' or 'bars', not {kind!r}.")
+
+    def _position(self, row: int) -> int:
+        if not -len(self) <= row < len(self):
+            raise DataError(f"There is no row {row}: the explanation has {len(self):,} rows, the first is 0.")
+        return row % len(self)
