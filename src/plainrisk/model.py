@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
@@ -14,7 +14,14 @@ from plainrisk.errors import PlainriskError
 from plainrisk.form import Alone, FitRecord, Layer, Logistic, RiskForm, read_model, write_model
 
 if TYPE_CHECKING:
-    from plainrisk.explain import Certificate, Explanation
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from plainrisk.explain import Certificate, Explanation, Reasons, WhatIf, WhatIfs
+    from plainrisk.explain.contributions import Split
+    from plainrisk.explain.moves import Cost
+    from plainrisk.explain.places import Value
+    from plainrisk.explain.reasons import Order
+    from plainrisk.explain.reference import Adverse
 
 __all__ = ["FormMethods", "RiskModel", "load"]
 
@@ -39,24 +46,151 @@ class FormMethods:
         self._require_form()
         return np.asarray(self.classes_[(self.form_.risk(X) > 0.5).astype(np.intp)])
 
-    def explain(self, X: Any) -> Explanation:
-        """Return what every subscale and feature contributes to each row's risk."""
+    def explain(
+        self,
+        X: Any,
+        *,
+        reference: Any = "constant",
+        portfolio: Any = None,
+        unit: Literal["probability"] | None = None,
+        features: Split | None = None,
+        adverse: Adverse = "positive",
+    ) -> Explanation:
+        """Return what every subscale and feature contributes to each row's risk.
+
+        Parameters
+        ----------
+        reference : {"constant", "neutral", "mean", "best"} or a row, default="constant"
+            What the rows are compared with.
+        portfolio : rows, optional
+            For references that need rows to look at.
+        unit : "probability", optional
+            Pieces of the probability also through a logistic last link: an approximation, labelled as such.
+        features : {"chord", "treeshap"}, optional
+            Split subscales that are not additive, by a rule that the explanation names.
+        adverse : {"positive", "negative"}, default="positive"
+            "negative" if a high probability is good for the applicant; says which levels are the best.
+        """
         from plainrisk.explain import explain
 
         self._require_form()
-        return explain(self.form_, X)
+        return explain(
+            self.form_, X, reference=reference, portfolio=portfolio, unit=unit, features=features, adverse=adverse
+        )
 
-    def certify(self) -> Certificate:
-        """Check from the form alone that the model keeps its promises."""
+    def reasons(
+        self,
+        X: Any,
+        k: int = 4,
+        against: Any = "best",
+        *,
+        adverse: Adverse = "positive",
+        order: Order = "subscale",
+        barred: Sequence[str] = (),
+        inquiries: Sequence[str] = (),
+        portfolio: Any = None,
+        features: Split = "chord",
+    ) -> Reasons:
+        """Return the reasons against each row: what its features cost compared with a reference, ranked, in words.
+
+        Parameters
+        ----------
+        k : int, default=4
+            At most so many reasons.
+        against : {"best", "mean", "neutral"} or a row, default="best"
+            What applicants are compared with.
+        adverse : {"positive", "negative"}, default="positive"
+            "negative" if the model predicts the good outcome.
+        order : {"subscale", "feature"}, default="subscale"
+            Tell the k reasons subscale by subscale, or by their loss alone.
+        barred : features that are never named
+        inquiries : features of which one is a further reason if it counts and none is among the k
+        portfolio : rows, for references that need some
+        features : {"chord", "treeshap"}, default="chord"
+            How experts that are not additive are split.
+        """
+        from plainrisk.explain import reasons
+
+        self._require_form()
+        return reasons(
+            self.form_,
+            X,
+            k,
+            against,
+            adverse=adverse,
+            order=order,
+            barred=barred,
+            inquiries=inquiries,
+            portfolio=portfolio,
+            features=features,
+        )
+
+    def what_if(
+        self,
+        x: Any,
+        target: float,
+        *,
+        frozen: Iterable[str] = (),
+        cost: Cost = "features",
+        adverse: Adverse = "positive",
+        answers: int = 3,
+        values: Mapping[str, Iterable[Value]] | None = None,
+    ) -> WhatIf:
+        """Return the cheapest changes that bring one row to the target risk, proved to be the cheapest.
+
+        Parameters
+        ----------
+        x : one row
+        target : float
+            The risk to reach: at most this, or at least this with adverse="negative".
+        frozen : features that must stay as they are
+        cost : {"features", "steps"}, dict or callable, default="features"
+            "features" changes as few features as possible, then as few bins; "steps" adds up the schema's step
+            costs; a dict gives step costs, a callable the cost of (feature, level, new level, steps).
+        adverse : {"positive", "negative"}, default="positive"
+            "negative" if the model predicts the good outcome.
+        answers : int, default=3
+            At most so many, each without at least one feature of every answer before it.
+        values : dict of feature to values, optional
+            Values to try, for features that enter as a line or a curve.
+        """
+        from plainrisk.explain import what_if
+
+        self._require_form()
+        return what_if(self.form_, x, target, frozen=frozen, cost=cost, adverse=adverse, answers=answers, values=values)
+
+    def what_ifs(
+        self,
+        X: Any,
+        target: float,
+        *,
+        frozen: Iterable[str] = (),
+        cost: Cost = "features",
+        adverse: Adverse = "positive",
+        answers: int = 1,
+        values: Mapping[str, Iterable[Value]] | None = None,
+    ) -> WhatIfs:
+        """Return the cheapest changes for every row of X; parameters as in `what_if`."""
+        from plainrisk.explain import what_ifs
+
+        self._require_form()
+        return what_ifs(
+            self.form_, X, target, frozen=frozen, cost=cost, adverse=adverse, answers=answers, values=values
+        )
+
+    def certify(self, *, thin: float = 30.0) -> Certificate:
+        """Check from the form alone that the model keeps its promises; levels with fewer rows than `thin` are noted."""
         from plainrisk.explain import certify
 
         self._require_form()
-        return certify(self.form_)
+        return certify(self.form_, thin=thin)
 
     def save(self, path: str | Path) -> None:
-        """Write the model to a JSON file; `plainrisk.load` reads it back."""
+        """Write the model, with its certificate, to a JSON file; `plainrisk.load` reads it back."""
+        from plainrisk.explain import certify
+
         self._require_form()
-        write_model(path, self.form_, self.fit_record_)
+        write_model(path, self.form_, self.fit_record_, certify(self.form_))
 
     def at_base_rate(self, base_rate: float | None = None) -> RiskModel:
         """Return the model corrected for training at another base rate than it is used at.

@@ -105,5 +105,5 @@ def test_a_model_with_equal_shares():
 
 
 def test_criteria_are_offered_by_name():
-    with pytest.raises(SchemaError, match="unknown criterion 'quantiles'. Did you mean 'quantile'"):
+    with pytest.raises(SchemaError, match=r"unknown criterion 'quantiles'\. Did you mean 'quantile'"):
         pr.AdditiveRiskModel(criterion="quantiles").fit(np.arange(8.0)[:, None], [0, 1] * 4)

@@ -1,12 +1,32 @@
 from __future__ import annotations
 
+import dataclasses
+import itertools
+import sys
+
 import msgspec
 import numpy as np
 import pandas as pd
 import pytest
 
 import plainrisk as pr
-from plainrisk.form import Alone, Bins, Curve, Layer, Linear, Logistic, Mixture, Part, RiskForm, Table
+from plainrisk.errors import ModelFileError
+from plainrisk.explain import certify, explain, recheck
+from plainrisk.form import (
+    Alone,
+    Bins,
+    Curve,
+    Layer,
+    Linear,
+    Logistic,
+    Mixture,
+    Part,
+    RiskForm,
+    Table,
+    form_hash,
+    read_model,
+    write_model,
+)
 
 FEATURES = {
     "up": {"direction": "increasing", "special_values": (-9,)},
@@ -215,3 +235,139 @@ def test_curves_are_certified_if_and_only_if_they_rise(breaks, coefficients, hol
 
 def test_layer_of_fitted_forms_has_a_layer(data):
     assert isinstance(MODELS["ARM2"].fit(*data).form_.pool, Layer)
+
+
+# ---- against brute force, on forms small enough to try every combination of levels
+
+
+def directed(make_form, seed, ordered):
+    """A random form whose schema states directions, with ordered shapes or as they come."""
+    known = {"age": "decreasing", "debt": "increasing", "rent": "increasing"}
+    form = make_form(seed, features={name: {"direction": d} for name, d in known.items()})
+    if not ordered:
+        return form
+    parts = []
+    for part in form.parts:
+        shapes = dict(part.shapes)
+        for name in set(shapes) & set(known):
+            n = shapes[name].levels.n_ordered
+            inside = sorted(shapes[name].scores[:n], reverse=known[name] == "decreasing")
+            shapes[name] = msgspec.structs.replace(shapes[name], scores=(*inside, *shapes[name].scores[n:]))
+        parts.append(msgspec.structs.replace(part, shapes=shapes))
+    return msgspec.structs.replace(form, parts=tuple(parts))
+
+
+def brute_force(form, every_row, name, sign):
+    """Whether the risk obeys the direction over the measured levels of a feature, whatever the others are."""
+    risk = form.risk(every_row)
+    measured = {"age": [25.0, 35.0, 45.0], "debt": [0.0, 1.0, 2.0, 3.0], "rent": [5.0, 15.0]}[name]
+    others = [n for n in every_row if n != name]
+    key = [tuple(str(every_row[n][i]) for n in others) for i in range(len(risk))]
+    by_level = [dict(zip((k for k, v in zip(key, every_row[name], strict=True) if v == x), risk[every_row[name] == x], strict=True)) for x in measured]  # fmt: skip  # noqa: E501
+    return all(sign * (after[k] - before[k]) >= 0 for before, after in itertools.pairwise(by_level) for k in before)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_certificates_agree_with_brute_force_over_all_levels(make_form, every_row, ordered):
+    refused = 0
+    for seed in range(60):
+        form = directed(make_form, seed, ordered)
+        checks = {c.name: c.holds for c in pr.RiskModel(form).certify().checks}
+        strict = all(isinstance(link, Logistic) for link in form.links)
+        for name, feature in form.schema.features.items():
+            used = any(name in p.features for p in form.parts)
+            if feature.sign == 0 or not used:
+                continue
+            holds = brute_force(form, every_row, name, feature.sign)
+            said = checks[f"monotone in {name}"]
+            assert holds or not said  # what is certified is so
+            if strict:
+                assert said == holds  # and what is so is certified, unless a link hides it by clipping
+            refused += not said
+        assert checks["contributions add up"]
+        assert checks["risk inside [0, 1]"]
+        risk = form.risk(every_row)
+        assert risk.min() >= 0
+        assert risk.max() <= 1
+    assert (refused == 0) == ordered
+
+
+def test_sums_that_do_not_add_up_are_refused(make_form, monkeypatch):
+    form = make_form(1)
+    assert certify(form).valid
+
+    def wrong(form, X):
+        found = explain(form, X)
+        return dataclasses.replace(found, constant=found.constant + 1e-6)
+
+    monkeypatch.setattr(sys.modules[certify.__module__], "explain", wrong)
+    assert broken(certify(form)) == ["contributions add up"]
+
+
+# ---- in the model file
+
+
+def test_the_certificate_stands_in_the_file_with_the_hash_of_the_form(data, tmp_path):
+    model = MODELS["ARM1"].fit(*data)
+    model.save(tmp_path / "m.json")
+    content = read_model(tmp_path / "m.json")
+    assert content.certificate == model.certify()
+    assert content.certificate.form_sha256 == content.form_sha256 == form_hash(model.form_)
+    found = recheck(content)
+    assert found.valid
+    assert found.differences == ()
+
+
+def edited(path, *edits):
+    text = path.read_text()
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+    return path
+
+
+def test_a_single_tampered_coefficient_is_refused(data, tmp_path):
+    """In the file; with the form's hash put right; and with the certificate's hash put right too."""
+    model = MODELS["ARM1"].fit(*data)
+    path = tmp_path / "m.json"
+    scores = model.form_.parts[0].shapes["up"].scores
+    old, new = repr(scores[1]), repr(scores[0] - 1e-9)  # the second bin below the first, in a feature that must rise
+    model.save(path)
+    with pytest.raises(ModelFileError, match="the form does not match its hash"):
+        read_model(edited(path, (old, new)))
+    table = msgspec.structs.replace(
+        model.form_.parts[0].shapes["up"], scores=(scores[0], scores[0] - 1e-9, *scores[2:])
+    )
+    part = msgspec.structs.replace(model.form_.parts[0], shapes={**model.form_.parts[0].shapes, "up": table})
+    tampered = msgspec.structs.replace(model.form_, parts=(part,))
+    write_model(path, tampered, model.fit_record_, model.certify())
+    with pytest.raises(ModelFileError, match="a certificate of another form"):
+        read_model(path)
+    forged = msgspec.structs.replace(model.certify(), form_sha256=form_hash(tampered))
+    write_model(path, tampered, model.fit_record_, forged)
+    found = recheck(read_model(path))
+    assert not found.valid
+    assert found.differences == ("monotone in up: stored it holds, checked now it is broken",)
+
+
+def test_a_file_without_certificate_is_certified_all_the_same(data, tmp_path):
+    write_model(tmp_path / "m.json", MODELS["ARM1"].fit(*data).form_)
+    found = recheck(read_model(tmp_path / "m.json"))
+    assert found.stored is None
+    assert found.valid
+    assert recheck(read_model(tmp_path / "m.json"), thin=1e9).fresh.thin == 1e9
+
+
+def test_any_coefficient_moved_by_a_bit_changes_the_hash(data):
+    form = MODELS["direct ARM2"].fit(*data).form_
+    first = form_hash(form)
+    for k, part in enumerate(form.parts):
+        for name, shape in part.shapes.items():
+            for j in range(len(shape.scores)):
+                scores = list(shape.scores)
+                scores[j] = float(np.nextafter(scores[j], 9.0))
+                moved = msgspec.structs.replace(shape, scores=tuple(scores))
+                other = msgspec.structs.replace(part, shapes={**part.shapes, name: moved})
+                parts = tuple(other if i == k else p for i, p in enumerate(form.parts))
+                assert form_hash(msgspec.structs.replace(form, parts=parts)) != first

@@ -15,6 +15,7 @@ from plainrisk.cli.errors import EXIT_CODES, guard, notes
 from plainrisk.cli.fit import fit
 from plainrisk.cli.schema import schema_app
 from plainrisk.cli.score import score
+from plainrisk.cli.study import study_app
 
 __all__ = ["app"]
 
@@ -62,3 +63,4 @@ app.command()(fit)
 app.command()(score)
 app.add_typer(data_app, name="data")
 app.command()(compare)
+app.add_typer(study_app, name="study")

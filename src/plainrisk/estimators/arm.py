@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from plainrisk.encode import Criterion
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.estimators.base import CV_FOLDS, RiskClassifier, resolve_ridge
+from plainrisk.estimators.base import CV_FOLDS, LINE_CV_FOLDS, RiskClassifier, resolve_ridge
 from plainrisk.estimators.fitting import (
     Design,
     Penalty,
@@ -113,7 +113,7 @@ class AdditiveRiskModel(RiskClassifier):
         """Choose the ridge if asked, then solve."""
         counts = None
         if self.ridge == "cv" and self.link == "linear":
-            self.ridge_path_, counts = line_path(design, training.target, CV_FOLDS)
+            self.ridge_path_, counts = line_path(design, training.target, LINE_CV_FOLDS)
         elif self.ridge == "cv":
             self.ridge_path_ = logistic_path(
                 design.layout,

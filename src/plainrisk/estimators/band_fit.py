@@ -3,10 +3,14 @@
     minimise  sum_i w_i (sigmoid(s_i) - line(s_i))^2
 
 over continuous, strictly rising lines of K pieces. The outer knots lie at the least and the greatest score, on the
-sigmoid itself, so no row between them is clipped; the inner knots and values are chosen by least squares.
+sigmoid itself, so no row between them is clipped; the inner knots and values are chosen by least squares. Between two
+knots the error is a quadratic in the values there, whose coefficients are differences of running sums: many knots are
+tried at once without another look at the scores.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +20,13 @@ from plainrisk.form import Bands, Logistic
 __all__ = ["portfolio_bands"]
 
 Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.intp]
 
 _GROUPS = 600  # scores are grouped by rank before the search
 _CANDIDATES = 80  # places an inner knot may stand
 _NEAR = 1e-9  # the least rise between two knots
 _CERTAIN = 30.0  # log odds of 1 - 1e-13
+_STEPS = 200  # at most, from one start
 
 
 def portfolio_bands(
@@ -40,20 +46,85 @@ def portfolio_bands(
         low, high = low - 1.0, high + 1.0
     # Where the sigmoid rounds to 0 or to 1 a line through it would not rise.
     low, high = min(low, _CERTAIN), max(high, -_CERTAIN)
-    s, w = _grouped(scores, np.ones(len(scores)) if weight is None else weight)
-    target = Logistic().value(s)
-    ends = Logistic().value(np.array([low, high]))
-    places = _places(s, w, low, high)
-    pieces = min(pieces, len(places) + 1)
-    best: tuple[float, Floats, Floats] | None = None
-    for start in _starts(places, pieces - 1):
-        found = _descend(start, places, s, w, target, (low, high), ends)
-        if found is not None and (best is None or found[0] < best[0] - 1e-15):
-            best = found
-    if best is None:
-        return Bands((low, high), (float(ends[0]), float(ends[1])))
-    _, knots, values = best
-    return Bands((low, *knots.tolist(), high), (float(ends[0]), *values.tolist(), float(ends[1])))
+    portfolio = _Portfolio.of(scores, np.ones(len(scores)) if weight is None else weight, low, high)
+    places = portfolio.places
+    found = [_descend(start, places, portfolio) for start in _starts(len(places), pieces - 1)]
+    error, shares, values = min(found, key=lambda one: one[0], default=(np.inf, places, places))
+    first, last = map(float, portfolio.ends)
+    if not np.isfinite(error):  # no inner knot leaves a line that rises
+        return Bands((low, high), (first, last))
+    knots = low + shares * (high - low)
+    return Bands((low, *knots.tolist(), high), (first, *values.tolist(), last))
+
+
+@dataclass(frozen=True)
+class _Portfolio:
+    """The scores as shares of the way from the lowest knot to the highest.
+
+    Attributes
+    ----------
+    x, weight : (g,) ascending groups of neighbours
+    ends : (2,) the sigmoid at the outer knots
+    sums : (g + 1, 5) running sums of w, w x, w x^2, w t and w t x, where t is the sigmoid
+    square : the sum of w t^2
+    """
+
+    x: Floats
+    weight: Floats
+    ends: Floats
+    sums: Floats
+    square: float
+
+    @classmethod
+    def of(cls, scores: Floats, weight: Floats, low: float, high: float) -> _Portfolio:
+        s, w = _grouped(scores, weight / weight.sum())
+        t, x = Logistic().value(s), (s - low) / (high - low)
+        terms = np.column_stack([w, w * x, w * x**2, w * t, w * t * x])
+        sums = np.vstack([np.zeros(5), np.cumsum(terms, axis=0)])
+        return cls(x, w, Logistic().value(np.array([low, high])), sums, float(w @ t**2))
+
+    @property
+    def places(self) -> Floats:
+        """Candidates for inner knots: half by the scores' ranks, half evenly over their range."""
+        middles = (np.cumsum(self.weight) - 0.5 * self.weight) / self.weight.sum()
+        ranks = np.interp(np.linspace(0.01, 0.99, _CANDIDATES // 2), middles, self.x)
+        even = np.linspace(self.x[0], self.x[-1], _CANDIDATES // 2)
+        shares = np.unique(np.concatenate([ranks, even]).round(6))
+        return shares[(shares > 1e-3) & (shares < 1 - 1e-3)]
+
+    def fit(self, knots: Floats) -> tuple[Floats, Floats]:
+        """Return the errors, (c,), and the best values at the inner knots, (c, K - 1), for c choices of knots.
+
+        Where the best values do not rise the error is infinite.
+        """
+        n, inner = len(knots), slice(1, -1)
+        normal, right = self._normal(np.column_stack([np.zeros(n), knots, np.ones(n)]))
+        rest = right[:, inner] - normal[:, inner, 0] * self.ends[0] - normal[:, inner, -1] * self.ends[1]
+        # A piece without rows leaves its values open; a hair of ridge closes them.
+        matrix = normal[:, inner, inner] + 1e-12 * np.eye(knots.shape[1])
+        values = np.linalg.solve(matrix, rest[:, :, None])[:, :, 0]
+        line = np.column_stack([np.full(n, self.ends[0]), values, np.full(n, self.ends[1])])
+        error = self.square - 2.0 * (right * line).sum(axis=1) + np.einsum("ci,cij,cj->c", line, normal, line)
+        rises = (np.diff(line) > _NEAR * (self.ends[1] - self.ends[0])).all(axis=1)
+        return np.where(rises, error, np.inf), values
+
+    def _normal(self, grid: Floats) -> tuple[Floats, Floats]:
+        """Return the normal equations of the line's values at its K + 1 knots: (c, K + 1, K + 1), (c, K + 1)."""
+        cuts = np.searchsorted(self.x, grid[:, 1:-1])
+        upto = self.sums[np.column_stack([np.zeros(len(grid), np.intp), cuts, np.full(len(grid), len(self.x))])]
+        w, wx, wxx, wt, wtx = np.moveaxis(np.diff(upto, axis=1), 2, 0)
+        start, width = grid[:, :-1], np.diff(grid)
+        # With u from 0 to 1 along a piece, the line is 1 - u times its value at the start plus u times that at the end.
+        u, uu = (wx - start * w) / width, (wxx - 2 * start * wx + start**2 * w) / width**2
+        tu = (wtx - start * wt) / width
+        normal, right = np.zeros((*grid.shape, grid.shape[1])), np.zeros(grid.shape)
+        k = np.arange(grid.shape[1] - 1)
+        normal[:, k, k] += w - 2 * u + uu
+        normal[:, k + 1, k + 1] += uu
+        normal[:, k, k + 1] = normal[:, k + 1, k] = u - uu
+        right[:, :-1] += wt - tu
+        right[:, 1:] += tu
+        return normal, right
 
 
 def _grouped(scores: Floats, weight: Floats) -> tuple[Floats, Floats]:
@@ -69,68 +140,38 @@ def _grouped(scores: Floats, weight: Floats) -> tuple[Floats, Floats]:
     return mean[used], mass[used]
 
 
-def _places(s: Floats, w: Floats, low: float, high: float) -> Floats:
-    """Candidates for inner knots: half by the scores' ranks, half evenly over their range."""
-    ranks = np.interp(np.linspace(0.01, 0.99, _CANDIDATES // 2), np.cumsum(w) / w.sum(), s)
-    even = np.linspace(s[0], s[-1], _CANDIDATES // 2)
-    shares = np.unique(((np.concatenate([ranks, even]) - low) / (high - low)).round(6))
-    return np.asarray(low + shares[(shares > 1e-3) & (shares < 1 - 1e-3)] * (high - low))
-
-
-def _starts(places: Floats, n: int) -> list[npt.NDArray[np.intp]]:
-    """Two places to begin: knots spread over all candidates, and over their upper half."""
-    if n == 0 or len(places) < n:
+def _starts(n_places: int, n_knots: int) -> list[Places]:
+    """Where to begin: knots spread over all candidates, over their lower and over their upper half."""
+    if n_knots == 0:
         return []
-    wide = np.linspace(0, len(places) - 1, n + 2)[1:-1]
-    upper = np.linspace(len(places) // 2, len(places) - 1, n + 2)[1:-1]
-    return [np.unique(x.astype(np.intp)) for x in (wide, upper) if len(np.unique(x.astype(np.intp))) == n]
+    last = n_places - 1
+    spans = [(0, last), (0, last // 2), (last - last // 2, last)]
+    starts = [np.unique(np.linspace(*span, n_knots + 2)[1:-1].round().astype(np.intp)) for span in spans]
+    return [start for start in starts if len(start) == n_knots]
 
 
-def _descend(
-    start: npt.NDArray[np.intp],
-    places: Floats,
-    s: Floats,
-    w: Floats,
-    target: Floats,
-    limits: tuple[float, float],
-    ends: Floats,
-) -> tuple[float, Floats, Floats] | None:
-    """Move one knot at a time to its best place until none moves."""
-    at = start.copy()
-    best = _fit(places[at], s, w, target, limits, ends)
-    for _ in range(20):
-        moved = False
-        for j in range(len(at)):
-            first = at[j - 1] + 1 if j else 0
-            last = at[j + 1] if j + 1 < len(at) else len(places)
-            for place in range(first, last):
-                trial = at.copy()
-                trial[j] = place
-                found = _fit(places[trial], s, w, target, limits, ends)
-                if found is not None and (best is None or found[0] < best[0] - 1e-15):
-                    best, at, moved = found, trial, True
-        if not moved:
+def _descend(start: Places, places: Floats, portfolio: _Portfolio) -> tuple[float, Floats, Floats]:
+    """Make the best move of a single knot until none helps; return the error, the knots and the values."""
+    at = start
+    errors, values = portfolio.fit(places[at][None])
+    error, value = errors[0], values[0]
+    for _ in range(_STEPS):
+        moves = _moves(at, len(places))
+        errors, values = portfolio.fit(places[moves])
+        best = int(errors.argmin())
+        if not errors[best] < error * (1.0 - 1e-9):
             break
-    return best
+        at, error, value = moves[best], errors[best], values[best]
+    return float(error), places[at], value
 
 
-def _fit(
-    knots: Floats, s: Floats, w: Floats, target: Floats, limits: tuple[float, float], ends: Floats
-) -> tuple[float, Floats, Floats] | None:
-    """Return the squared error and the best values at given inner knots; None if they do not rise."""
-    grid = np.concatenate([[limits[0]], knots, [limits[1]]])
-    band = np.clip(np.searchsorted(grid, s, side="right") - 1, 0, len(grid) - 2)
-    share = (s - grid[band]) / (grid[band + 1] - grid[band])
-    # The line is a sum of hats; those of the two ends are given.
-    hats = np.zeros((len(s), len(grid)))
-    rows = np.arange(len(s))
-    hats[rows, band] = 1.0 - share
-    hats[rows, band + 1] += share
-    inner = hats[:, 1:-1]
-    rest = target - hats[:, 0] * ends[0] - hats[:, -1] * ends[1]
-    normal = inner.T @ (w[:, None] * inner) + 1e-12 * w.sum() * np.eye(len(knots))
-    values = np.linalg.solve(normal, inner.T @ (w * rest))
-    if not (np.diff(np.concatenate([ends[:1], values, ends[1:]])) > _NEAR * (ends[1] - ends[0])).all():
-        return None
-    error = rest - inner @ values
-    return float(w @ error**2), knots, values
+def _moves(at: Places, n_places: int) -> Places:
+    """Return all choices that differ in one knot, which stays between its neighbours."""
+    bounds = np.concatenate([[-1], at, [n_places]])
+    moves = []
+    for j in range(len(at)):
+        to = np.arange(bounds[j] + 1, bounds[j + 2])
+        trial = np.tile(at, (len(to), 1))
+        trial[:, j] = to
+        moves.append(trial)
+    return np.concatenate(moves)

@@ -23,8 +23,10 @@ __all__ = ["RiskClassifier"]
 
 # Above this share of clipped training rows the user is told.
 CLIPPING_WARNING = 0.10
-# Folds that choose the ridge.
+# Folds that choose the ridge: of a logistic fit, which visits the rows for each; and of a line, whose folds are tables
+# that cost next to nothing.
 CV_FOLDS = 5
+LINE_CV_FOLDS = 10
 
 
 class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -50,6 +52,8 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
             self.feature_names_in_ = np.array(training.frame.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+        if hasattr(self, "ridge_path_"):  # an earlier fit chose its ridge
+            del self.ridge_path_
         return training
 
     def _keep(

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.encode import line_levels
-from plainrisk.errors import missing_extra
+from plainrisk.errors import DataError, missing_extra
 from plainrisk.estimators.base import RiskClassifier
 from plainrisk.estimators.extract.trees_xgboost import booster_trees
 from plainrisk.estimators.training import Training
@@ -20,6 +20,13 @@ from plainrisk.schema import Schema
 __all__ = ["BoostedRiskModel"]
 
 Floats = npt.NDArray[np.float64]
+
+_FIXED = {
+    "objective": "the risk is the sigmoid of the sum of the trees, binary:logistic",
+    "booster": "the form holds plain trees, gbtree",
+    "missing": "it is the lower bound that the schema gives each feature",
+    "early_stopping_rounds": "all trees are in the form. Choose n_estimators",
+}
 
 
 class BoostedRiskModel(RiskClassifier):
@@ -39,7 +46,7 @@ class BoostedRiskModel(RiskClassifier):
     learning_rate : float, default=0.1
     class_weight : None, "balanced" or dict, default=None
     params : dict, optional
-        Further parameters of xgboost.XGBClassifier.
+        Further parameters of xgboost.XGBClassifier; they go before those above.
 
     Attributes
     ----------
@@ -72,22 +79,33 @@ class BoostedRiskModel(RiskClassifier):
             from xgboost import XGBClassifier
         except ImportError:
             raise missing_extra("xgboost", "boost") from None
+        check_params(self.params)
         training = self._read(X, y, sample_weight, self.class_weight)
         inputs = tree_inputs(training)
         signs = tuple(training.schema.features[i.feature].sign if i.category is None else 0 for i in inputs)
-        self.booster_ = XGBClassifier(
-            max_depth=self.max_depth,
-            n_estimators=self.n_estimators,
-            learning_rate=self.learning_rate,
-            eval_metric="logloss",
-            n_jobs=1,
-            monotone_constraints=signs if self.monotone else None,
+        settings = {
+            "max_depth": self.max_depth,
+            "n_estimators": self.n_estimators,
+            "learning_rate": self.learning_rate,
+            "eval_metric": "logloss",
+            "n_jobs": 1,
+            "monotone_constraints": signs if self.monotone else None,
             **(self.params or {}),
-        ).fit(read_inputs(inputs, training.frame), training.target, sample_weight=training.weight)
+        }
+        self.booster_ = XGBClassifier(**settings).fit(
+            read_inputs(inputs, training.frame), training.target, sample_weight=training.weight
+        )
         intercept, trees = booster_trees(self.booster_)
         part = TreePart(name="all", intercept=intercept, inputs=inputs, trees=trees, link=Logistic())
         self._keep(training, [part], Alone(), [])
         return self
+
+
+def check_params(params: Mapping[str, Any] | None) -> None:
+    """Refuse what would make the trees something else than a sum whose sigmoid is the risk."""
+    for name, fixed in _FIXED.items():
+        if params is not None and name in params:
+            raise DataError(f"BoostedRiskModel: params can not set {name!r}: {fixed}.")
 
 
 def tree_inputs(training: Training) -> tuple[TreeInput, ...]:

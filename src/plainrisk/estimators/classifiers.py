@@ -31,7 +31,7 @@ class Classifier:
     name, description : as in the paper's table
     in_paper : whether it is one of the twelve
     build : from a schema, the inner model's options and the outer model's options
-    options : the options the inner model takes
+    inner, outer : the options that the model inside takes, and those of what is around it
     """
 
     name: str
@@ -57,6 +57,12 @@ def _mixture(expert: Any, schema: Schema | None, outer: dict[str, Any]) -> Subsc
 
 def _direct(schema: Schema | None, inner: dict[str, Any]) -> AdditiveRiskModel:
     return AdditiveRiskModel(schema, link="linear", **inner)
+
+
+def _line(schema: Schema | None, options: dict[str, Any]) -> Linearised:
+    """A linearised ARM1; the line's options stand among the model's."""
+    line = {k: v for k, v in options.items() if k in _LINE}
+    return Linearised(AdditiveRiskModel(schema, **{k: v for k, v in options.items() if k not in line}), **line)
 
 
 def _without_class_weight(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -103,8 +109,8 @@ _TABLE = (
         "MixLinARM1",
         "Mixture of one LinARM1 per subscale.",
         True,
-        lambda s, i, o: _mixture(Linearised(AdditiveRiskModel(**i)), s, o),
-        _without_class_weight(_ARM),
+        lambda s, i, o: _mixture(_line(None, i), s, o),
+        (*_without_class_weight(_ARM), *_LINE),
         _MIX,
     ),
     Classifier("ARM2", "Two-layer additive risk model.", True, lambda s, i, o: TwoLayerRiskModel(None, s, **i), _ARM),

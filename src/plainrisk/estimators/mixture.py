@@ -174,10 +174,15 @@ class SubscaleMixture(RiskClassifier):
         risk = self.predict_proba(X)[:, 1]
         return np.asarray(self.classes_[(risk > 0.5).astype(np.intp)])
 
-    def explain(self, X: Any) -> Explanation:
-        """Return what every subscale contributes, and its features where the experts speak in probability."""
+    def explain(self, X: Any, **options: Any) -> Explanation:
+        """Return what every subscale contributes, and its features where the experts speak in probability.
+
+        The options are those of every model; experts that have no risk form take none.
+        """
         if hasattr(self, "form_"):
-            return super().explain(X)
+            return super().explain(X, **options)
+        if options:
+            self._require_form()  # says which expert has none
         from plainrisk.explain import Explanation
 
         self._require_experts()

@@ -8,51 +8,86 @@ way is nonnegative: a finite check over levels that covers all combinations of t
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
-from plainrisk.form import Alone, Curve, Layer, Line, Mixture, Part, RiskForm, Shape, Table, TreePart
+from plainrisk.errors import DataError, ModelFileError
+from plainrisk.explain.contributions import explain
+from plainrisk.explain.places import places_of, value_frame
+from plainrisk.explain.reference import pool_weights
+from plainrisk.form import (
+    Alone,
+    Certificate,
+    Check,
+    Curve,
+    Layer,
+    Line,
+    Mixture,
+    ModelFile,
+    Part,
+    RiskForm,
+    Shape,
+    Table,
+    TreePart,
+    form_hash,
+)
 from plainrisk.form.trees import LEAF
 
-__all__ = ["Certificate", "Check", "certify"]
+__all__ = ["Certificate", "Check", "Recheck", "certify", "recheck"]
+
+SAMPLED = 256  # combinations of levels on which the sums are computed
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Check:
-    """One promise: what it is, whether it holds, and the evidence."""
-
-    name: str
-    holds: bool
-    detail: str
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """All promises of a model, checked.
+class Recheck:
+    """A stored certificate beside one made from the form again.
 
     Attributes
     ----------
-    checks : the promises; a model is valid if all hold
-    notes : facts worth knowing that break no promise
+    stored : as it stands in the file, None where there is none
+    fresh : from the form alone
+    differences : in words; none if the stored certificate says what the form says
     """
 
-    checks: tuple[Check, ...]
-    notes: tuple[str, ...]
+    stored: Certificate | None
+    fresh: Certificate
+    differences: tuple[str, ...]
 
     @property
     def valid(self) -> bool:
-        """Whether every promise holds."""
-        return all(check.holds for check in self.checks)
+        """Whether every promise holds, and the stored certificate does not say otherwise."""
+        return self.fresh.valid and not self.differences
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the certificate as plain data."""
-        return {"valid": self.valid, **asdict(self)}
 
-    def __str__(self) -> str:
-        lines = [f"{'holds ' if c.holds else 'BROKEN'}  {c.name}: {c.detail}" for c in self.checks]
-        return "\n".join([*lines, *(f"note    {n}" for n in self.notes)])
+def recheck(content: ModelFile, thin: float | None = None) -> Recheck:
+    """Certify the form of a model file again and compare with the certificate it holds.
+
+    Parameters
+    ----------
+    thin : default that of the stored certificate, else 30
+    """
+    stored = content.certificate
+    fresh = certify(content.form, thin=thin if thin is not None else 30.0 if stored is None else stored.thin)
+    if stored is None:
+        return Recheck(None, fresh, ())
+    return Recheck(stored, fresh, tuple(_differences(stored, fresh)))
+
+
+def _differences(stored: Certificate, fresh: Certificate) -> list[str]:
+    found = []
+    if stored.form_sha256 != fresh.form_sha256:
+        found.append("the stored certificate is of another form")
+    says, is_so = ({c.name: c.holds for c in certificate.checks} for certificate in (stored, fresh))
+    for name in dict.fromkeys((*says, *is_so)):
+        if says.get(name) != is_so.get(name):
+            words = {True: "holds", False: "is broken", None: "is not checked"}
+            found.append(f"{name}: stored it {words[says.get(name)]}, checked now it {words[is_so.get(name)]}")
+    if stored.thin == fresh.thin and stored.notes != fresh.notes:
+        found.append("the notes on levels differ")
+    return found
 
 
 def certify(form: RiskForm, *, thin: float = 30.0) -> Certificate:
@@ -66,14 +101,23 @@ def certify(form: RiskForm, *, thin: float = 30.0) -> Certificate:
     return Certificate(
         checks=(*monotone, _inside(form), _weights(form), _additive(form)),
         notes=tuple(_level_notes(form, thin)),
+        form_sha256=_hash(form),
+        thin=float(thin),
     )
+
+
+def _hash(form: RiskForm) -> str:
+    try:
+        return form_hash(form)
+    except (ModelFileError, msgspec.ValidationError):
+        return ""  # a form that no file could hold has no hash, and breaks a promise below
 
 
 def _monotone(form: RiskForm, name: str) -> Check:
     sign = form.schema.features[name].sign
     word = "increasing" if sign > 0 else "decreasing"
     users = [p for p in form.parts if name in p.features]
-    weights = dict(zip((p.name for p in form.parts), _pool_weights(form), strict=True))
+    weights = dict(zip((p.name for p in form.parts), pool_weights(form), strict=True))
     for part in users:
         fault = _tree_disorder(part, name, sign) if isinstance(part, TreePart) else _disorder(part.shapes[name], sign)
         if fault is not None:
@@ -143,10 +187,6 @@ def _tree_disorder(part: TreePart, name: str, sign: int) -> str | None:
     return None
 
 
-def _pool_weights(form: RiskForm) -> tuple[float, ...]:
-    return (1.0,) if isinstance(form.pool, Alone) else form.pool.weights
-
-
 def _inside(form: RiskForm) -> Check:
     ranges = [link.range for link in form.links]
     low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
@@ -165,18 +205,38 @@ def _weights(form: RiskForm) -> Check:
 
 
 def _additive(form: RiskForm) -> Check:
+    gap, n = _largest_gap(form)
+    evidence = f"{_unit_of_sums(form)}; the largest gap over {n} combinations of levels is {gap:.0e}"
+    return Check("contributions add up", gap <= ROUNDING, evidence)
+
+
+def _unit_of_sums(form: RiskForm) -> str:
     if form.speaks_probability:
-        return Check(
-            "contributions add up",
-            True,
-            "every link is straight: contributions are pieces of the probability",
-        )
+        return "every link is straight: contributions are pieces of the probability"
     if any(isinstance(part, TreePart) for part in form.parts):
-        return Check("contributions add up", True, "by part only: trees are not additive in their features")
+        return "by part only: trees are not additive in their features"
     if isinstance(form.pool, Alone):
-        return Check("contributions add up", True, "in log odds, since the link is curved")
+        return "in log odds, since the link is curved"
     unit = "probability" if isinstance(form.pool, Mixture) else "log odds"
-    return Check("contributions add up", True, f"by subscale in {unit}, since a link inside is curved")
+    return f"by subscale in {unit}, since a link inside is curved"
+
+
+def _largest_gap(form: RiskForm) -> tuple[float, int]:
+    """Add up the contributions of random combinations of levels, and compare with the output."""
+    rng = np.random.default_rng(0)
+    columns = {}
+    for name, places in places_of(form).items():
+        usable = np.flatnonzero(places.seen)
+        values = [places.values[j] for j in usable] or [None]
+        columns[name] = [values[j] for j in rng.integers(len(values), size=SAMPLED)]
+    frame = value_frame(columns)
+    try:
+        found = explain(form, frame)
+        wanted = form.risk(frame) if found.unit == "probability" else form.score(frame)
+    except DataError:
+        return 0.0, 0  # every level of some feature is refused as unseen: there is no row to look at
+    size = 1.0 + np.abs(found.contributions).sum(axis=1) + np.abs(found.constant) + np.abs(found.clipping)
+    return float((np.abs(found.total - wanted) / size).max()), SAMPLED
 
 
 def _level_notes(form: RiskForm, thin: float) -> list[str]:

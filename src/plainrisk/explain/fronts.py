@@ -14,28 +14,12 @@ import numpy.typing as npt
 
 from plainrisk.errors import DataError
 
-__all__ = ["Front", "Options", "add_options", "pareto", "start_front"]
+__all__ = ["Front", "add_options", "pareto", "start_front"]
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]
 
 MOST_STATES = 2_000_000
-
-
-@dataclass(frozen=True)
-class Options:
-    """What one feature can do: stay (the first, cost 0) or move.
-
-    Attributes
-    ----------
-    cost : (m,) of each option
-    score : (m,) what the option adds to the part's score
-    place : (m,) where it leads, -1 for staying
-    """
-
-    cost: Floats
-    score: Floats
-    place: Index
 
 
 @dataclass(frozen=True)
@@ -79,7 +63,11 @@ def add_options(front: Front, cost: Floats, score: Floats, sign: int) -> Front:
     """Add one of several options to every state and keep the best; sign -1 prefers high scores."""
     m = len(cost)
     if m == 1:
-        return Front(front.cost + cost, front.score + score, front.came + ((np.arange(len(front.cost)), np.zeros(len(front.cost), np.intp)),))
+        return Front(
+            front.cost + cost,
+            front.score + score,
+            (*front.came, (np.arange(len(front.cost)), np.zeros(len(front.cost), np.intp))),
+        )
     if len(front.cost) * m > MOST_STATES:
         raise DataError(
             "what_if: there are too many ways to tell apart. Use step costs that are whole numbers, or freeze features."

@@ -1,5 +1,6 @@
 """The risk form: shapes, links, pools, and the file they are kept in."""
 
+from plainrisk.form.certificate import Certificate, Check
 from plainrisk.form.file import FitRecord, ModelFile, form_hash, read_model, write_model
 from plainrisk.form.form import Alone, Layer, Mixture, Part, Pool, RiskForm
 from plainrisk.form.levels import Bins, Categories, Levels
@@ -12,6 +13,8 @@ __all__ = [
     "Bands",
     "Bins",
     "Categories",
+    "Certificate",
+    "Check",
     "Curve",
     "FitRecord",
     "Layer",

@@ -1,4 +1,4 @@
-"""The model file: a risk form and how it was fitted, as versioned JSON.
+"""The model file: a risk form, how it was fitted and what is certain about it, as versioned JSON.
 
 Reading is strict: a file is decoded into known fields of known types, checked, and never executed.
 """
@@ -14,6 +14,7 @@ import msgspec
 from plainrisk._version import __version__
 from plainrisk.errors import ModelFileError, SchemaError
 from plainrisk.files import read_text, write_text
+from plainrisk.form.certificate import Certificate
 from plainrisk.form.form import RiskForm
 
 __all__ = ["FORMAT", "FitRecord", "ModelFile", "form_hash", "read_model", "write_model"]
@@ -59,6 +60,7 @@ class ModelFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     form_sha256: str
     form: RiskForm
     fit: FitRecord | None = None
+    certificate: Certificate | None = None
 
 
 class _Head(msgspec.Struct):
@@ -76,10 +78,19 @@ def _canonical(form: RiskForm) -> RiskForm:
     return msgspec.json.decode(msgspec.json.encode(form), type=RiskForm)
 
 
-def write_model(path: str | Path, form: RiskForm, fit: FitRecord | None = None) -> None:
+def write_model(
+    path: str | Path, form: RiskForm, fit: FitRecord | None = None, certificate: Certificate | None = None
+) -> None:
     """Write a model file; the same form gives the same bytes."""
     form = _canonical(form)
-    content = ModelFile(format=FORMAT, plainrisk=__version__, form_sha256=form_hash(form), form=form, fit=fit)
+    content = ModelFile(
+        format=FORMAT,
+        plainrisk=__version__,
+        form_sha256=form_hash(form),
+        form=form,
+        fit=fit,
+        certificate=certificate,
+    )
     write_text(path, msgspec.json.format(msgspec.json.encode(content), indent=1).decode() + "\n")
 
 
@@ -97,6 +108,8 @@ def read_model(path: str | Path) -> ModelFile:
     content = _decode(text, ModelFile, path)
     if form_hash(content.form) != content.form_sha256:
         raise ModelFileError(f"{path} was changed after it was written: the form does not match its hash.")
+    if content.certificate is not None and content.certificate.form_sha256 != content.form_sha256:
+        raise ModelFileError(f"{path} holds a certificate of another form: its hash does not match.")
     return content
 
 

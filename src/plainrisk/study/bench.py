@@ -71,7 +71,7 @@ class Bench:
         self._fitted.clear()
 
     def _cell(self, job: Job, spec: ClassifierSpec) -> Cell:
-        facts = {"key": job.key(spec), "versions": _versions()}
+        facts: dict[str, Any] = {"key": job.key(spec), "versions": _versions()}
         _forget_peak()
         try:
             with _quiet() as said:
@@ -87,17 +87,18 @@ class Bench:
     def _measure(self, job: Job, spec: ClassifierSpec) -> dict[str, Any]:
         data = self._rows(job)
         inside, held_out = np.flatnonzero(job.fold_of != job.fold), np.flatnonzero(job.fold_of == job.fold)
-        ours = spec.kind in CLASSIFIERS or spec.kind in RIVALS
+        ours = spec.kind in CLASSIFIERS or spec.kind in RIVALS or spec.kind.startswith("plainrisk.")
         rows = data.frame.rows if ours else data.native_rows
         train, test = rows(inside), rows(held_out)
         start = time.perf_counter()
-        model, borrowed = self._fit(build(spec, data.schema, job.conventions), train, data.target[inside])
+        model, shared = self._fit(build(spec, data.schema, job.conventions), train, data.target[inside])
         fitted = time.perf_counter()
         risks = _risks(model, test, len(held_out))
         scored = time.perf_counter()
         return {
             "risks": risks,
-            "fit_seconds": fitted - start + borrowed,
+            "fit_seconds": fitted - start + shared,
+            "shared_seconds": shared,
             "score_seconds": scored - fitted,
             "figures": {m: METRICS[m].of(data.target[held_out], risks) for m in job.metrics},
         }

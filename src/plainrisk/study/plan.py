@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -177,7 +177,7 @@ def _beside(plan: Plan, folder: Path) -> Plan:
     return msgspec.structs.replace(plan, datasets=moved)
 
 
-def _problems(plan: Plan) -> Any:
+def _problems(plan: Plan) -> Iterator[str]:
     for what, names in (("data set", [d.name for d in plan.data]), ("classifier", [c.name for c in plan.lineup])):
         if not names:
             yield f"it has no {what}s."
@@ -201,15 +201,23 @@ def _problems(plan: Plan) -> Any:
         yield f"seed must not be negative: {plan.seed}."
 
 
-_TWELVE = ("NNLR", "LinNNLR", "ARM1", "ARM2", "LinARM1", "LinARM2")
-_TWELVE += ("MixARM1", "MixLinARM1", "MixMonoXGB", "MixXGB", "MonoXGB", "XGB")
+_TWELVE = (
+    *("NNLR", "LinNNLR", "ARM1", "ARM2", "LinARM1", "LinARM2"),
+    *("MixARM1", "MixLinARM1", "MixMonoXGB", "MixXGB", "MonoXGB", "XGB"),
+)
 _SMALL = ("heloc", "gmsc", "taiwan", "german", "japan", "australia", *(f"poland_{k}" for k in range(5)))
 _PAPER_SETS = (*_SMALL, *(f"lc_{k}" for k in range(13)))
-_OURS = ("ARM1", "LinARM1", "BandARM1", "DirectARM1", "ARM2", "LinARM2", "DirectARM2")
-_OURS += ("MixARM1", "MixLinARM1", "MixDirectARM1", "XGB", "MonoXGB")
+_OURS = (
+    *("ARM1", "LinARM1", "BandARM1", "DirectARM1", "ARM2", "LinARM2", "DirectARM2"),
+    *("MixARM1", "MixLinARM1", "MixDirectARM1", "XGB", "MonoXGB"),
+)
 _TUNED = (
-    ClassifierSpec(name="ARM1cv", make="ARM1", options={"ridge": "cv", "max_bins": 10}),
-    ClassifierSpec(name="DirectARM1cv", make="DirectARM1", options={"ridge": "cv", "max_bins": 10}),
+    ClassifierSpec(name="ARM1cv", make="plainrisk.study.experiments:tuned"),
+    ClassifierSpec(name="DirectARM1cv", make="plainrisk.study.experiments:tuned", options={"link": "linear"}),
+)
+_ONE_HOT = tuple(
+    ClassifierSpec(name=name, make="plainrisk.study.experiments:without_order", options={"make": name})
+    for name in ("ARM1", "LinARM1", "ARM2", "LinARM2", "MixARM1", "MixLinARM1", "XGB", "MonoXGB")
 )
 _SLSQP = tuple(
     ClassifierSpec(name=name, make=f"plainrisk.study.slsqp:{factory}", options=options)
@@ -219,6 +227,7 @@ _SLSQP = tuple(
         ("ARM1-SLSQP", "arm1", {}),
         ("LinARM1-SLSQP", "arm1", {"linearised": True}),
         ("ARM2-SLSQP", "arm2", {}),
+        ("MixLinARM1-SLSQP", "mixture", {}),
     )
 )
 
@@ -232,6 +241,7 @@ STUDIES: Mapping[str, Plan] = {
             datasets=(*_PAPER_SETS, "lending_club_2007_2011"),
             classifiers=(*_OURS, *_TUNED, *RIVALS),
         ),
+        Plan(name="one-hot", datasets=("taiwan",), classifiers=_ONE_HOT, conventions="paper"),
         Plan(name="slsqp", datasets=_SMALL, classifiers=_SLSQP, conventions="paper"),
         Plan(
             name="leakage",

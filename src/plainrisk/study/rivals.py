@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -85,11 +86,11 @@ class LightGBM(_Rival):
         self.model_.fit(read_inputs(self.inputs_, training.frame), training.target)
 
     def _risk(self, frame: Frame) -> Floats:
-        return np.asarray(self.model_.predict_proba(read_inputs(self.inputs_, frame))[:, 1])
+        return np.asarray(self.model_.predict_proba(read_inputs(self.inputs_, frame)))[:, 1]
 
 
 class TunedXGBoost(_Rival):
-    """XGBoost whose depth and number of trees are chosen on a fifth of the training rows, then fitted on all of them."""
+    """XGBoost, its depth and number of trees chosen on a fifth of the training rows, then fitted on all of them."""
 
     DEPTHS = (1, 2, 3, 5)
     MOST_TREES = 1000
@@ -130,11 +131,10 @@ class MainEffectsEBM(_Rival):
     """An explainable boosting machine without interactions; everything else as it comes."""
 
     def _fit(self, training: Training) -> None:
-        from interpret.glassbox import ExplainableBoostingClassifier
-
         names = list(self.schema.features)
         kinds = [self.schema.features[n].kind for n in names]
-        self.model_ = ExplainableBoostingClassifier(
+        # By name, since these packages carry no types and may be missing.
+        self.model_ = import_module("interpret.glassbox").ExplainableBoostingClassifier(
             interactions=0,
             feature_names=names,
             feature_types=["continuous" if k == "continuous" else "nominal" for k in kinds],
@@ -153,12 +153,11 @@ class OptbinningScorecard(_Rival):
     """optbinning's optimal bins with weights of evidence, and logistic regression on them."""
 
     def _fit(self, training: Training) -> None:
-        from optbinning import BinningProcess
         from sklearn.linear_model import LogisticRegression
 
         features = self.schema.features
         special = {n: {"special_codes": list(f.special_values)} for n, f in features.items() if f.special_values}
-        self.process_ = BinningProcess(
+        self.process_ = import_module("optbinning").BinningProcess(
             list(features),
             categorical_variables=[n for n, f in features.items() if f.kind == "categorical"],
             binning_fit_params=special or None,

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.encode import line_levels
 from plainrisk.errors import PlainriskWarning
 from plainrisk.estimators.arm import AdditiveRiskModel
+from plainrisk.estimators.classifiers import PAPER_CLIP
 from plainrisk.estimators.fitting import Design
 from plainrisk.estimators.linearised import Linearised
-from plainrisk.estimators.nnlr import line_levels
+from plainrisk.estimators.mixture import SubscaleMixture
 from plainrisk.estimators.training import Training, read_training
 from plainrisk.estimators.two_layer import TwoLayerRiskModel
 from plainrisk.form import Bins
@@ -24,7 +26,7 @@ from plainrisk.schema import Schema
 from plainrisk.solve import Solution
 from plainrisk.solve.reference import minimise_slsqp
 
-__all__ = ["arm1", "arm2", "nnlr"]
+__all__ = ["arm1", "arm2", "mixture", "nnlr"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -38,6 +40,12 @@ def arm1(schema: Schema, *, linearised: bool = False, tolerance: float = 1e-6) -
 def arm2(schema: Schema) -> Any:
     """Return ARM2 without a ridge, balanced, its subscales fitted by SLSQP."""
     return TwoLayerRiskModel(SlsqpRiskModel(ridge=0.0), schema, ridge=0.0, class_weight="balanced")
+
+
+def mixture(schema: Schema) -> Any:
+    """Return MixLinARM1 without a ridge, balanced, its experts fitted by SLSQP."""
+    experts = Linearised(SlsqpRiskModel(ridge=0.0))
+    return SubscaleMixture(experts, schema, clip=PAPER_CLIP, class_weight="balanced")
 
 
 def nnlr(schema: Schema, *, scaled: bool = False) -> Any:

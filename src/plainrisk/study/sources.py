@@ -160,7 +160,7 @@ def _read_own(file: str, schema_file: str) -> tuple[Frame, npt.NDArray[np.uint8]
 
 
 def _read_table(file: str) -> Any:
-    library = next((name for name in ("polars", "pandas", "pyarrow") if find_spec(name)), None)
+    library: Any = next((name for name in ("polars", "pandas", "pyarrow") if find_spec(name)), None)
     if library is None:
         raise MissingExtraError("polars is needed to read files and is not installed: pip install polars")
     name = file.lower()
@@ -169,7 +169,7 @@ def _read_table(file: str) -> Any:
             return nw.read_parquet(file, backend=library).to_native()
         if name.endswith((".csv", ".csv.gz")):
             # The types of the columns come from all rows.
-            options = {"infer_schema_length": None} if library == "polars" else {}
+            options: dict[str, Any] = {"infer_schema_length": None} if library == "polars" else {}
             return nw.read_csv(file, backend=library, **options).to_native()
     except Exception as error:
         # Each library has its own errors for a damaged file.

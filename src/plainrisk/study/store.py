@@ -41,10 +41,23 @@ create table if not exists splits (fingerprint text, folds integer, seed integer
   primary key (fingerprint, folds, seed));
 create table if not exists cells (
   id integer primary key, fingerprint text, classifier text, folds integer, seed integer, fold integer,
-  status text not null, reason text, note text, fit_seconds real, score_seconds real, peak_mb real,
+  status text not null, reason text, note text, fit_seconds real, shared_seconds real, score_seconds real, peak_mb real,
   versions text, finished text, risks blob, unique (fingerprint, classifier, folds, seed, fold));
 create table if not exists figures (cell integer, metric text, value real, primary key (cell, metric)) without rowid;
 """
+
+_PLACE = ("fingerprint", "classifier", "folds", "seed", "fold")
+_FACTS = (
+    "status",
+    "reason",
+    "note",
+    "fit_seconds",
+    "shared_seconds",
+    "score_seconds",
+    "peak_mb",
+    "versions",
+    "finished",
+)
 
 
 @dataclass(frozen=True)
@@ -69,6 +82,7 @@ class Cell:
     reason : why it failed or was skipped
     note : what a reader should know, such as that the solver stopped early
     fit_seconds, score_seconds, peak_mb : what it took; the memory is that of the whole process
+    shared_seconds : the part of fit_seconds that was spent once, for an earlier cell that this one builds on
     versions : of the packages, as text
     finished : when, UTC
     risks : the held-out risks, in the order of the rows
@@ -80,12 +94,18 @@ class Cell:
     reason: str = ""
     note: str = ""
     fit_seconds: float | None = None
+    shared_seconds: float | None = None
     score_seconds: float | None = None
     peak_mb: float | None = None
     versions: str = ""
     finished: str = ""
     risks: npt.NDArray[np.float64] | None = None
     figures: Mapping[str, float] | None = None
+
+    @property
+    def seconds(self) -> float:
+        """The time it took, without what it shared."""
+        return (self.fit_seconds or 0.0) - (self.shared_seconds or 0.0) + (self.score_seconds or 0.0)
 
 
 @dataclass(frozen=True)
@@ -222,18 +242,16 @@ class Store:
     def put(self, cell: Cell) -> None:
         """Write a cell in one transaction; one that is done already is left as it is."""
         k = cell.key
-        place = (k.fingerprint, k.classifier, k.folds, k.seed, k.fold)
+        place = tuple(getattr(k, name) for name in _PLACE)
         risks = None if cell.risks is None else _packed(np.asarray(cell.risks, dtype=np.float64))
-        facts = (cell.status, cell.reason, cell.note, cell.fit_seconds, cell.score_seconds, cell.peak_mb)
+        facts = tuple(getattr(cell, name) for name in _FACTS)
+        names = (*_PLACE, *_FACTS, "risks")
+        changes = ", ".join(f"{name} = excluded.{name}" for name in (*_FACTS, "risks"))
         with self._transaction():
             self._db.execute(
-                "insert into cells (fingerprint, classifier, folds, seed, fold, status, reason, note, fit_seconds, "
-                "score_seconds, peak_mb, versions, finished, risks) values (?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
-                "on conflict (fingerprint, classifier, folds, seed, fold) do update set status = excluded.status, "
-                "reason = excluded.reason, note = excluded.note, fit_seconds = excluded.fit_seconds, "
-                "score_seconds = excluded.score_seconds, peak_mb = excluded.peak_mb, versions = excluded.versions, "
-                "finished = excluded.finished, risks = excluded.risks where cells.status <> 'done'",
-                (*place, *facts, cell.versions, cell.finished, risks),
+                f"insert into cells ({', '.join(names)}) values ({', '.join('?' * len(names))}) "
+                f"on conflict ({', '.join(_PLACE)}) do update set {changes} where cells.status <> 'done'",
+                (*place, *facts, risks),
             )
             self._put_figures(self._id(k), cell.figures or {})
 
@@ -245,26 +263,18 @@ class Store:
     def cells(self, fingerprint: str, classifier: str, folds: int, seed: int, *, risks: bool = False) -> list[Cell]:
         """Return the cells of one classifier on some rows, by fold, with the risks if asked."""
         found = self._db.execute(
-            "select id, fold, status, reason, note, fit_seconds, score_seconds, peak_mb, versions, finished, "
-            f"{'risks' if risks else 'null'} from cells "
+            f"select id, fold, {'risks' if risks else 'null'}, {', '.join(_FACTS)} from cells "
             "where fingerprint = ? and classifier = ? and folds = ? and seed = ? order by fold",
             (fingerprint, classifier, folds, seed),
         ).fetchall()
         return [
             Cell(
                 key=CellKey(fingerprint, classifier, folds, seed, fold),
-                status=status,
-                reason=reason,
-                note=note,
-                fit_seconds=fit,
-                score_seconds=score,
-                peak_mb=peak,
-                versions=versions,
-                finished=finished,
                 risks=None if blob is None else _unpacked(blob, np.float64),
                 figures=dict(self._db.execute("select metric, value from figures where cell = ?", (number,))),
+                **dict(zip(_FACTS, facts, strict=True)),
             )
-            for number, fold, status, reason, note, fit, score, peak, versions, finished, blob in found
+            for number, fold, blob, *facts in found
         ]
 
     # ---- inside

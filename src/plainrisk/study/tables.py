@@ -14,14 +14,15 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import rankdata
 
-from plainrisk.compare import Results, friedman
+from plainrisk.compare import Results
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.files import write_text
 from plainrisk.study.measure import METRICS
 from plainrisk.study.store import Cell, DataSet, Store
 
-__all__ = ["Gap", "StudyTable", "paper_table", "study_table", "timings", "write_csv"]
+__all__ = ["Gap", "StudyTable", "Timing", "paper_table", "study_table", "timings", "write_csv"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -75,12 +76,10 @@ class StudyTable:
         return StudyTable(self.metric, tuple(rows), tuple(columns), self.mean[place], self.sd[place], gaps)
 
     def complete(self) -> StudyTable:
-        """Return the largest plain part: without classifiers that have no figure, then without data sets that lack one."""
-        known = ~np.isnan(self.mean)
-        classifiers = [c for c, any_ in zip(self.classifiers, known.any(axis=0), strict=True) if any_]
+        """Return the part without gaps: no classifier that has no figure, then no data set that lacks one."""
+        classifiers = [c for j, c in enumerate(self.classifiers) if not np.isnan(self.mean[:, j]).all()]
         part = self.select(classifiers=classifiers)
-        full = ~np.isnan(part.mean).any(axis=1)
-        return part.select(datasets=[d for d, whole in zip(part.datasets, full, strict=True) if whole])
+        return part.select(datasets=[d for i, d in enumerate(part.datasets) if not np.isnan(part.mean[i]).any()])
 
     def results(self) -> Results:
         """Return the complete part as input for `plainrisk.compare`."""
@@ -91,11 +90,8 @@ class StudyTable:
         """Return the (N, k) ranks inside each data set, 1 the best; NaN where there is no figure."""
         out = np.full(self.mean.shape, np.nan)
         for row, values in enumerate(self.mean):
-            known = np.flatnonzero(~np.isnan(values))
-            if len(known) > 1:
-                # Two equal rows, since a comparison needs two: the ranks of the first are wanted.
-                twice = Results(np.vstack([values[known]] * 2), tuple(map(str, known)), ("a", "b"))
-                out[row, known] = friedman(twice, self.higher_is_better).rank_table[0]
+            known = ~np.isnan(values)
+            out[row, known] = rankdata(-values[known] if self.higher_is_better else values[known])
         return out
 
 
@@ -172,7 +168,7 @@ def timings(store: Store, study: str, by: str) -> list[Timing]:
     rows = []
     for name, cells in groups.items():
         states = [c.status for c in cells]
-        seconds = math.fsum((c.fit_seconds or 0.0) + (c.score_seconds or 0.0) for c in cells)
+        seconds = math.fsum(c.seconds for c in cells)
         peak = max((c.peak_mb for c in cells if c.peak_mb is not None), default=None)
         counts = (states.count("done"), states.count("failed"), states.count("skipped"))
         rows.append(Timing(name, *counts, each - len(cells), seconds, peak))

@@ -11,7 +11,7 @@ import pickle
 import signal
 import struct
 import sys
-from typing import BinaryIO
+from typing import IO
 
 __all__ = ["READY", "main", "receive", "send"]
 
@@ -19,14 +19,14 @@ READY = "ready"
 _LENGTH = struct.Struct("<Q")
 
 
-def send(pipe: BinaryIO, message: object) -> None:
+def send(pipe: IO[bytes], message: object) -> None:
     """Write one message."""
     data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     pipe.write(_LENGTH.pack(len(data)) + data)
     pipe.flush()
 
 
-def receive(pipe: BinaryIO) -> object:
+def receive(pipe: IO[bytes]) -> object:
     """Read one message; EOFError at the end."""
     head = pipe.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
@@ -56,4 +56,3 @@ def main() -> None:
             send(answers, None)
     except (EOFError, BrokenPipeError):
         os._exit(0)
-

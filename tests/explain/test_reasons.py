@@ -1,0 +1,322 @@
+from __future__ import annotations
+
+import json
+
+import msgspec
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import plainrisk as pr
+from plainrisk.errors import DataError, SchemaError
+from plainrisk.explain import reasons
+from plainrisk.form import Alone, Bins, Categories, Linear, Logistic, Mixture, Part, RiskForm, Table
+
+
+def by_definition(form, levels, best, i, k, sign):
+    """The reasons against one row of a one-part form, from the definition: sort what each feature lost."""
+    lost = []
+    for place, name in enumerate(form.schema.features):
+        loss = sign * (form.parts[0].shapes[name].scores[levels[name][i]] - best[name])
+        lost.append((-loss, place, name))
+    return [(name, -loss) for loss, _, name in sorted(lost) if -loss > 1e-12][:k]
+
+
+def best_seen(sign):
+    def find(shape):
+        labels = shape.levels.labels
+        kept = [j for j in range(len(labels)) if shape.weights[j] > 0 and labels[j] not in ("missing", "unseen")]
+        return sign * min(sign * shape.scores[j] for j in kept)
+
+    return find
+
+
+def training_mean(shape):
+    return float(np.dot(shape.weights, shape.scores) / np.sum(shape.weights))
+
+
+def refused(model, X, n, sign):
+    risk = model.predict_proba(X)[:, 1]
+    bad = np.flatnonzero(sign * risk > sign * 0.5)
+    return X[bad[:n]]
+
+
+def check_by_brute_force(model, X, sign, against, best_score, rate):
+    form = model.form_
+    adverse = "positive" if sign > 0 else "negative"
+    found = model.reasons(X, 4, against, adverse=adverse, order="feature")
+    shapes = form.parts[0].shapes
+    levels = {name: shape.levels.codes(form.align(X), name).tolist() for name, shape in shapes.items()}
+    best = {name: best_score(shape) for name, shape in shapes.items()}
+    for i in range(len(X)):
+        wanted = by_definition(form, levels, best, i, 4, sign)
+        assert list(found.named(i)) == [name for name, _ in wanted]
+        np.testing.assert_allclose(
+            found.lost[i][: len(wanted)], [rate * loss for _, loss in wanted], rtol=1e-9, atol=1e-12
+        )
+        words = [form.schema.features[name].reason or name for name, _ in wanted]
+        assert list(found.words(i)) == words
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:.*the line is cut off")
+@pytest.mark.parametrize("against", ["best", "mean", "neutral"])
+def test_german_reasons_are_those_of_the_definition(against):
+    """German credit predicts the good outcome, so refused applicants have a low probability."""
+    d = pr.datasets.load("german", backend="polars")
+    scorer = {"best": best_seen(-1), "mean": training_mean, "neutral": lambda shape: 0.0}[against]
+    for link in ("logistic", "linear"):
+        model = pr.AdditiveRiskModel(d.schema, link=link).fit(d.frame, d.target)
+        check_by_brute_force(model, d.frame, -1, against, scorer, 1.0)
+
+
+def test_heloc_reasons_are_those_of_the_definition(data_folder, monkeypatch):
+    monkeypatch.setenv("PLAINRISK_DATA", str(data_folder))
+    d = pr.datasets.load("heloc", backend="polars")
+    model = pr.AdditiveRiskModel(d.schema).fit(d.frame, d.target)
+    X = refused(model, d.frame, 1000, 1)
+    assert len(X) == 1000
+    check_by_brute_force(model, X, 1, "best", best_seen(1), 1.0)
+    check_by_brute_force(model, X, 1, "mean", training_mean, 1.0)
+    # In bands the loss is in probability, and the order stays.
+    banded = pr.linearise(model, d.frame, pieces=3)
+    flat, curved = (m.reasons(X, order="feature") for m in (banded, model))
+    np.testing.assert_array_equal(flat.codes, curved.codes)
+    assert flat.unit == "probability"
+
+
+# ---- one small form, worked by hand
+
+
+def table(levels, scores, weights=None):
+    n = len(levels)
+    return Table(levels=levels, scores=tuple(scores), weights=weights or (5.0,) * n, positives=(1.0,) * n)
+
+
+def small_form(features=None, scores=None, **schema):
+    features = features or {name: {"reason": f"{name} is too high"} for name in "abcdef"}
+    scores = scores or {"a": 0.05, "b": 0.10, "c": 0.15, "d": 0.02, "e": 0.0, "f": -0.2}
+    shapes = {name: table(Bins((0.0,)), (0.0, scores[name], 0.0)) for name in features}
+    part = Part(name="all", intercept=0.3, shapes=shapes, link=Linear())
+    return RiskForm(
+        schema=pr.Schema(features=features, **schema),
+        columns=tuple(features),
+        classes=(0, 1),
+        parts=(part,),
+        pool=Alone(),
+    )
+
+
+HIGH = dict.fromkeys("abcdef", 1.0)
+LOW = dict.fromkeys("abcdef", -1.0)
+
+
+def test_only_what_counts_against_the_applicant_is_a_reason():
+    found = reasons(small_form(), HIGH, 6, "neutral", order="feature")
+    assert found.named(0) == ("c", "b", "a", "d")  # e does nothing, f helps
+    assert found.lost[0][:4].tolist() == pytest.approx([0.15, 0.10, 0.05, 0.02])
+    assert found.codes[0, 4:].tolist() == [-1, -1]
+    assert reasons(small_form(), HIGH, 2, "neutral").named(0) == ("c", "b")
+    assert reasons(small_form(), HIGH, 2, "neutral", adverse="negative").named(0) == ("f",)
+
+
+def test_against_the_best_the_own_best_level_is_no_reason():
+    found = reasons(small_form(), {**HIGH, "f": -1.0}, 6, order="feature")
+    assert found.named(0) == ("f", "c", "b", "a", "d")
+    assert found.lost[0][0] == pytest.approx(0.2)  # 0 instead of -0.2
+
+
+def test_against_a_given_applicant():
+    form = small_form()
+    found = reasons(form, HIGH, 4, {**LOW, "c": 1.0}, order="feature")
+    assert found.named(0) == ("b", "a", "d")
+    assert found.against == "row"
+
+
+def test_ties_go_by_the_schemas_order():
+    scores = dict.fromkeys("abcdef", 0.1)
+    found = reasons(small_form(scores=scores), HIGH, 3, "neutral", order="feature")
+    assert found.named(0) == ("a", "b", "c")
+    turned = {name: {} for name in "fedcba"}
+    assert reasons(small_form(turned, scores), HIGH, 3, "neutral").named(0) == ("f", "e", "d")
+
+
+def test_the_subscale_that_cost_most_comes_first():
+    form = small_form(subscales={"one": ("a", "c", "f"), "two": ("b", "d")})
+    found = reasons(form, HIGH, 3, "neutral")
+    # Subscale one: 0.05 + 0.15 - 0.2 = 0; two: 0.12. The three reasons are c, b and a in any order.
+    assert found.named(0) == ("b", "c", "a")
+    assert found.subscales[found.codes[0, 0]] == "two"
+    without_f = reasons(form, {**HIGH, "f": -1.0}, 3, "neutral")
+    assert without_f.named(0) == ("c", "a", "b")
+    assert reasons(form, HIGH, 3, "neutral", order="feature").named(0) == ("c", "b", "a")
+
+
+def test_barred_features_are_never_named_and_that_is_reported():
+    form = small_form()
+    found = reasons(form, [list(HIGH.values()), list(LOW.values())], 2, "neutral", barred=["c", "e"], order="feature")
+    assert found.named(0) == ("b", "a")
+    assert found.barred == ("c", "e")
+    assert found.withheld.tolist() == [1, 0]
+    assert found.to_dict(0)["withheld"] == 1
+    assert "withheld" in found.columns()
+    assert reasons(form, HIGH, 2, "neutral", barred=["d"]).withheld.tolist() == [0]  # d is not among the first two
+
+
+def test_the_same_words_are_said_once():
+    features = {name: {"reason": "Debt is too high" if name in "abd" else name} for name in "abcdef"}
+    found = reasons(small_form(features), HIGH, 4, "neutral", order="feature")
+    assert found.words(0) == ("Debt is too high", "c")
+    assert found.lost[0][:2].tolist() == pytest.approx([0.05 + 0.10 + 0.02, 0.15])
+    assert found.named(0) == ("a", "c")
+
+
+def test_an_inquiry_is_a_further_reason():
+    form = small_form()
+    found = reasons(form, HIGH, 2, "neutral", inquiries=["d", "a"])
+    assert found.named(0) == ("c", "b", "a")
+    assert reasons(form, HIGH, 3, "neutral", inquiries=["a"]).named(0) == ("c", "b", "a")  # named already
+    assert reasons(form, HIGH, 2, "neutral", inquiries=["f"]).named(0) == ("c", "b")  # it helps
+    assert reasons(form, HIGH, 2, "neutral", inquiries=["a"], barred=["a"]).named(0) == ("c", "b")
+
+
+def test_words_per_bin_per_special_value_and_per_category():
+    features = {
+        "age": {
+            "special_values": [-9],
+            "reason": "Age",
+            "reasons": {"-9": "No record of age", "x <= 30": "Too young", "missing": "Age is missing"},
+        },
+        "job": {"kind": "categorical", "categories": ["a", "b"], "reason": "Job", "reasons": {"b": "Job is unstable"}},
+    }
+    shapes = {
+        "age": table(Bins((30.0, 50.0), (-9.0,)), (0.2, 0.1, 0.0, 0.3, 0.15)),
+        "job": table(Categories(("a", "b"), 2), (0.05, 0.12, 0.0, 0.04)),
+    }
+    part = Part(name="all", intercept=0.1, shapes=shapes, link=Linear())
+    schema = pr.Schema(features=features)
+    form = RiskForm(schema=schema, columns=("age", "job"), classes=(0, 1), parts=(part,), pool=Alone())
+    X = {"age": [25.0, 40.0, -9.0, np.nan], "job": ["b", "a", "z", "b"]}
+    found = reasons(form, X, 2, "neutral", order="feature")
+    assert [found.words(i) for i in range(4)] == [
+        ("Too young", "Job is unstable"),
+        ("Age", "Job"),
+        ("No record of age", "Job"),
+        ("Age is missing", "Job is unstable"),
+    ]
+    lost = {"x <= 31": "Too young"}
+    wrong = msgspec.structs.replace(schema.features["age"], reasons=lost)
+    broken = msgspec.structs.replace(form, schema=pr.Schema(features={**schema.features, "age": wrong}))
+    with pytest.raises(SchemaError, match=r"words for 'x <= 31', which is no level .* Did you mean 'x <= 30'"):
+        reasons(broken, X)
+
+
+def test_words_that_two_levels_share_are_merged_where_both_apply():
+    features = {n: {"special_values": [-9], "reason": n, "reasons": {"-9": "No record"}} for n in ("u", "v")}
+    levels = Bins((0.0,), (-9.0,))
+    shapes = {n: table(levels, (0.0, 0.1, 0.2, 0.0)) for n in features}
+    part = Part(name="all", intercept=0.1, shapes=shapes, link=Linear())
+    form = RiskForm(
+        schema=pr.Schema(features=features), columns=("u", "v"), classes=(0, 1), parts=(part,), pool=Alone()
+    )
+    found = reasons(form, {"u": [-9.0, -9.0, 1.0], "v": [-9.0, 1.0, -9.0]}, 2, "neutral", order="feature")
+    assert [found.words(i) for i in range(3)] == [("No record",), ("No record", "v"), ("No record", "u")]
+    assert found.lost[0][0] == pytest.approx(0.4)
+
+
+# ---- any form
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_any_form_gives_its_largest_losses(make_form, every_row, seed):
+    """The losses are the contributions of `explain`; a feature in two subscales counts once, with both."""
+    form = make_form(seed)
+    row = {"age": [25.0], "job": ["b"], "debt": [2.0], "rent": [5.0]}
+    explained = form_explained(form, every_row, row)
+    found = reasons(form, every_row, 3, row, order="feature")
+    for i in range(0, 450, 7):
+        sums = {}
+        for name, amount in zip(explained.features, explained.contributions[i], strict=True):
+            sums[name] = sums.get(name, 0.0) + amount
+        place = list(form.schema.features).index
+        wanted = sorted((n for n, v in sums.items() if v > 1e-12), key=lambda n: (-sums[n], place(n)))[:3]
+        lost = [sums[n] for n in wanted]
+        np.testing.assert_allclose(found.lost[i][: len(lost)], lost, rtol=0, atol=1e-12)
+        if len(set(np.round(lost, 12))) == len(lost):
+            assert list(found.named(i)) == wanted
+
+
+def form_explained(form, X, row):
+    return pr.RiskModel(form).explain(X, reference=row, features="chord")
+
+
+def test_experts_of_trees_are_named_by_their_subscale(make_form, every_row):
+    form = next(f for f in (make_form(s, trees=True) for s in range(40)) if isinstance(f.pool, Mixture))
+    row = {"age": [25.0], "job": ["b"], "debt": [2.0], "rent": [5.0]}
+    whole = reasons(form, every_row, 4, row)
+    assert "trees" in whole.candidates
+    fine = reasons(form, every_row, 4, row, features="treeshap")
+    assert "trees" not in fine.candidates
+    assert set(fine.candidates) == {"age", "job", "debt", "rent"}
+
+
+# ---- handing on
+
+
+def test_as_frame_json_and_letter():
+    form = small_form()
+    X = pd.DataFrame([HIGH, LOW])
+    found = reasons(form, X, 2, "neutral", order="feature")
+    for like in (pd.DataFrame(), pl.DataFrame()):
+        frame = found.to_frame(like)
+        assert type(frame) is type(like)
+        assert frame["reason_1"][0] == "c is too high"
+        assert frame["feature_2"][0] == "b"
+        assert list(frame.columns) == ["risk", *(f"{a}_{j}" for j in (1, 2) for a in ("reason", "feature", "lost"))]
+    plain = json.loads(json.dumps(found.to_dict()))
+    assert [r["reason"] for r in plain[0]["reasons"]] == ["c is too high", "b is too high"]
+    assert plain[1]["reasons"] == []
+    letter = found.letter(0)
+    assert "The principal reasons for this decision are:\n\n  1. c is too high\n  2. b is too high\n" in letter
+    assert "a neutral application" in letter
+    assert "nothing in your application counts against it" in found.letter(1)
+    assert "The principal reason for this decision is:\n\n  1. c" in reasons(form, X, 1, "neutral").letter(0)
+    with pytest.raises(DataError, match="There is no row 2"):
+        found.letter(2)
+
+
+def test_blocks_do_not_matter():
+    d = pr.datasets.make_credit(400, 2)
+    model = pr.AdditiveRiskModel(d.schema).fit(d.frame, d.target)
+    many = pl.concat([d.frame] * 170)  # more than two blocks
+    assert len(many) > 2**16
+    one, all_of_them = model.reasons(d.frame, inquiries=["age"]), model.reasons(many, inquiries=["age"])
+    np.testing.assert_array_equal(np.tile(one.codes, (170, 1)), all_of_them.codes)
+    np.testing.assert_array_equal(np.tile(one.lost, (170, 1)), all_of_them.lost)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"k": 0}, "k must be a whole number of at least 1"),
+        ({"k": 2.5}, "k must be a whole number"),
+        ({"against": "worst"}, "against must be 'best', 'mean', 'neutral' or a row"),
+        ({"order": "size"}, "order must be 'subscale' or 'feature'"),
+        ({"barred": ["aa"]}, "barred: there is no feature 'aa'"),
+        ({"barred": "a"}, "barred must be a list"),
+        ({"inquiries": ["z"]}, "inquiries: there is no feature 'z'"),
+        ({"adverse": "bad"}, "adverse must be"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options, message):
+    with pytest.raises(DataError, match=message):
+        reasons(small_form(), HIGH, **options)
+
+
+def test_logistic_losses_are_in_log_odds():
+    form = small_form()
+    curved = msgspec.structs.replace(form, parts=(msgspec.structs.replace(form.parts[0], link=Logistic()),))
+    found = reasons(curved, HIGH, 2, "neutral")
+    assert found.unit == "log odds"
+    assert found.lost[0].tolist() == pytest.approx([0.15, 0.10])

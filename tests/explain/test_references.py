@@ -1,0 +1,286 @@
+from __future__ import annotations
+
+import itertools
+
+import msgspec
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import plainrisk as pr
+from plainrisk.errors import DataError
+from plainrisk.explain import explain
+from plainrisk.form import Alone, Bands, Layer, Line, Linear, Logistic, Mixture, Part, TreePart
+
+SEEDS = range(40)
+
+
+def column(found, name):
+    return found.contributions[:, found.names.index(name)]
+
+
+def as_row(X, i):
+    return {name: [values[i]] for name, values in X.items()}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_against_a_row_everything_adds_up_to_the_difference(make_form, every_row, seed):
+    form = make_form(seed)
+    for i in (0, 101, 449):
+        found = explain(form, every_row, reference=as_row(every_row, i), features="chord")
+        start = form.risk(every_row) if form.last_link is None else form.score(every_row)
+        risk = form.risk(every_row)
+        if isinstance(form.last_link, Logistic):
+            assert found.unit == "log odds"
+            np.testing.assert_allclose(found.constant, start[i], rtol=0, atol=1e-12)
+            np.testing.assert_allclose(found.total, start, rtol=0, atol=1e-12)
+        else:
+            np.testing.assert_allclose(found.constant, risk[i], rtol=0, atol=1e-12)
+            np.testing.assert_allclose(found.total, risk, rtol=0, atol=1e-12)
+        assert np.abs(found.contributions[i]).max() == 0  # the row itself differs in nothing
+        in_probability = explain(form, every_row, reference=as_row(every_row, i), unit="probability")
+        np.testing.assert_allclose(in_probability.constant, risk[i], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(in_probability.total, risk, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("reference", ["constant", "neutral", "mean", "best"])
+def test_sums_are_exact_whatever_the_reference(make_form, every_row, seed, reference):
+    form = make_form(seed)
+    risk = form.risk(every_row)
+    for features in (None, "chord"):
+        found = explain(form, every_row, reference=reference, features=features, unit="probability")
+        np.testing.assert_allclose(found.total, risk, rtol=0, atol=1e-12)
+        np.testing.assert_array_equal(found.risk, risk)
+        if reference not in ("constant", "neutral"):
+            assert len(np.unique(found.constant)) == 1  # one reference, one risk
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_feature_that_does_not_differ_contributes_nothing(make_form, every_row, seed):
+    form = make_form(seed)
+    row = as_row(every_row, 33)
+    found = explain(form, every_row, reference=row, features="chord", unit="probability")
+    for key, feature in enumerate(found.features):
+        if feature is not None:
+            here = row[feature][0]
+            same = np.array([v is here or v == here or (v != v and here != here) for v in every_row[feature]])
+            assert np.abs(found.contributions[same, key]).max() == 0
+
+
+def test_the_chord_shares_in_proportion_to_the_scores(make_form, every_row):
+    """Through any one link the contributions of two features stand as their score differences do."""
+    form = next(f for f in map(make_form, SEEDS) if isinstance(f.pool, Alone) and isinstance(f.parts[0].link, Logistic))
+    log_odds = explain(form, every_row, reference=as_row(every_row, 7))
+    found = explain(form, every_row, reference=as_row(every_row, 7), unit="probability")
+    assert (found.method, found.approximate, log_odds.method, log_odds.approximate) == ("chord", True, "exact", False)
+    rate = (found.risk - found.risk[7]) / np.where(
+        np.abs(gap := log_odds.total - log_odds.total[7]) < 1e-9, np.nan, gap
+    )
+    expected = log_odds.contributions * rate[:, None]
+    np.testing.assert_allclose(found.contributions[~np.isnan(rate)], expected[~np.isnan(rate)], rtol=0, atol=1e-12)
+
+
+def test_inside_one_band_contributions_are_at_the_bands_rate(make_form, every_row):
+    form = next(f for f in map(make_form, SEEDS) if isinstance(f.pool, Alone) and isinstance(f.parts[0].link, Bands))
+    link = form.parts[0].link
+    found = explain(form, every_row, reference=as_row(every_row, 0))
+    score = form.score(every_row)
+    np.testing.assert_array_equal(found.band, link.band(score))
+    np.testing.assert_array_equal(found.rate, np.asarray(link.rates)[found.band])
+    same = found.band == found.band[0]
+    assert same.any()
+    assert not same.all()
+    terms = form.parts[0].terms(form.align(every_row), form.schema)
+    for name, values in terms.items():
+        np.testing.assert_array_equal(column(found, name)[same], ((values - values[0]) * found.rate[0])[same])
+    assert found.method == "chord"
+    assert not found.approximate
+
+
+def test_clipping_is_a_term_of_its_own(make_form, every_row):
+    form = next(
+        f
+        for f in map(make_form, SEEDS)
+        if isinstance(f.pool, Alone) and isinstance(f.parts[0].link, Linear) and f.parts[0].link.low > 0
+    )
+    link, score = form.parts[0].link, form.score(every_row)
+    found = explain(form, every_row, reference=as_row(every_row, 3))
+    cut = link.value(score) - (link.offset + link.slope * score)
+    assert (np.abs(cut) > 1e-9).any()
+    np.testing.assert_allclose(found.clipping, cut - cut[3], rtol=0, atol=1e-12)
+    terms = form.parts[0].terms(form.align(every_row), form.schema)
+    for name, values in terms.items():
+        np.testing.assert_allclose(column(found, name), link.slope * (values - values[3]), rtol=0, atol=1e-12)
+    assert found.method == "exact"
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_best_is_the_best_level_training_saw(make_form, sign):
+    checked = 0
+    for seed in SEEDS:
+        form = make_form(seed)
+        if not isinstance(form.pool, Alone):
+            continue
+        rows = {"age": [25.0], "job": ["a"], "debt": [0.0], "rent": [5.0]}
+        adverse = "positive" if sign > 0 else "negative"
+        neutral = explain(form, rows, reference="neutral", unit="probability")
+        best = explain(form, rows, reference="best", adverse=adverse, unit="probability")
+        assert sign * best.constant[0] <= sign * neutral.risk[0] + 1e-12
+        scores = []
+        for shape in form.parts[0].shapes.values():
+            n = len(shape.levels)
+            outside = {"missing", "unseen"}
+            kept = [j for j in range(n) if shape.weights[j] > 0 and shape.levels.labels[j] not in outside]
+            scores.append(sign * min(sign * shape.scores[j] for j in kept))
+        reached = form.parts[0].link.value(np.array([form.parts[0].intercept + sum(scores)]))
+        assert best.constant[0] == pytest.approx(float(reached[0]), abs=1e-12)
+        checked += 1
+    assert checked > 10
+
+
+def test_the_mean_is_that_of_the_training_rows_or_of_a_portfolio():
+    d = pr.datasets.make_credit(2000, 1)
+    model = pr.AdditiveRiskModel(d.schema).fit(d.frame, d.target)
+    trained = model.explain(d.frame, reference="mean")
+    given = model.explain(d.frame, reference="mean", portfolio=d.frame)
+    np.testing.assert_allclose(trained.contributions, given.contributions, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(given.contributions.mean(axis=0), 0, atol=1e-9)
+    other = model.explain(d.frame, reference="mean", portfolio=d.frame[:100])
+    assert np.abs(other.contributions[:100].mean(axis=0)).max() < 1e-9
+
+
+def test_lines_and_trees_need_rows_to_look_at(make_form, every_row):
+    form = make_form(0)
+    line = Line(
+        slope=1.0,
+        center=0.0,
+        levels=form.parts[0].shapes[form.parts[0].features[0]].levels.__class__(),
+        scores=(0.0, 0.0),
+        weights=(9.0, 0.0),
+        positives=(1.0, 0.0),
+    )
+    part = Part(name="all", intercept=0.0, shapes={"debt": line}, link=Linear(slope=0.1, offset=0.4))
+    form = msgspec.structs.replace(form, parts=(part,), pool=Alone())
+    X = {"debt": [1.0, 2.0, 3.0]}
+    for reference in ("mean", "best"):
+        with pytest.raises(DataError, match=r"since feature 'debt' enters as a line .*portfolio"):
+            explain(form, X, reference=reference)
+    assert explain(form, X, reference="mean", portfolio=X).contributions.ravel().tolist() == pytest.approx(
+        [-0.1, 0, 0.1]
+    )
+    assert explain(form, X, reference="best", portfolio=X).contributions.ravel().tolist() == pytest.approx(
+        [0, 0.1, 0.2]
+    )
+
+
+# ---- trees
+
+
+def brute_shapley(part, row, other):
+    """Average the change a feature makes over all orders in which features switch from the other row to this one."""
+    schema = pr.Schema(features={"debt": {}, "rent": {}, "job": {"kind": "categorical"}})
+    names = list(part.features)
+    total = dict.fromkeys(names, 0.0)
+    orders = list(itertools.permutations(names))
+
+    def score(values):
+        from plainrisk.frames import as_frame
+
+        arrays = {n: np.array([v], dtype=object if n == "job" else float) for n, v in values.items()}
+        return float(part.score(as_frame(arrays), schema)[0])
+
+    for order in orders:
+        now = dict(other)
+        for name in order:
+            before = score(now)
+            now[name] = row[name]
+            total[name] += score(now) - before
+    return {name: amount / len(orders) for name, amount in total.items()}
+
+
+def test_tree_experts_are_split_by_shapley_values_if_asked(make_form, make_trees, level_values):
+    form = next(f for f in (make_form(s, trees=True) for s in SEEDS) if isinstance(f.pool, Mixture))
+    row = {"age": 35.0, "job": "b", "debt": 3.0, "rent": 11.0}
+    other = {"age": 25.0, "job": "a", "debt": 0.0, "rent": 15.0}
+    whole = explain(form, row, reference=other)
+    assert [f for s, f in zip(whole.subscales, whole.features, strict=True) if s == "trees"] == [None]
+    found = explain(form, row, reference=other, features="treeshap")
+    assert "treeshap" in found.method
+    assert found.approximate
+    np.testing.assert_allclose(found.total, form.risk(row), atol=1e-12)
+    trees = next(p for p in form.parts if isinstance(p, TreePart))
+    expected = brute_shapley(trees, row, other)
+    part = {f: c for (s, f), c in zip(zip(found.subscales, found.features, strict=True), found.contributions[0], strict=True) if s == "trees"}  # fmt: skip  # noqa: E501
+    rate = sum(part.values()) / sum(expected.values())
+    for name, amount in expected.items():
+        assert part[name] == pytest.approx(rate * amount, abs=1e-12)
+
+
+def test_tree_experts_against_a_portfolio(make_form, every_row):
+    form = next(f for f in (make_form(s, trees=True) for s in SEEDS) if isinstance(f.pool, Layer))
+    X = {k: v[::50] for k, v in every_row.items()}
+    found = explain(form, X, reference="mean", portfolio=X, features="treeshap", unit="probability")
+    np.testing.assert_allclose(found.total, form.risk(X), rtol=0, atol=1e-12)
+    with pytest.raises(DataError, match="compares the trees of 'trees' with rows"):
+        explain(form, X, features="treeshap")
+
+
+# ---- handing on
+
+
+def test_frames_and_dicts(make_form, every_row):
+    form = make_form(2)
+    found = explain(form, every_row, reference="best", features="chord")
+    for like in (pd.DataFrame(), pl.DataFrame()):
+        wide = found.to_frame(like)
+        assert type(wide) is type(like)
+        assert len(wide) == 450
+        names = [n for n in wide.columns if n not in ("risk", "band", "rate")]
+        total = sum(np.asarray(wide[n]) for n in names)
+        np.testing.assert_allclose(total, found.total, rtol=0, atol=1e-12)
+        long = found.to_frame(like, long=True)
+        assert len(long) == found.contributions.size
+    plain = found.to_dict(5)
+    inside = sum(s["contribution"] for s in plain["subscales"])
+    assert plain["constant"] + inside + plain["clipping"] == pytest.approx(found.total[5])
+    for subscale in plain["subscales"]:
+        assert sum(f["contribution"] for f in subscale["features"]) == pytest.approx(subscale["contribution"])
+    assert len(found.to_dict()) == 450
+    with pytest.raises(DataError, match="There is no row 450"):
+        found.to_dict(450)
+
+
+def test_values_are_shown_as_the_applicant_gave_them(make_form):
+    found = explain(make_form(2), {"age": [31.0], "job": [None], "debt": [0.25], "rent": [7.0]})
+    assert [found.value(0, n) for n in ("age", "job", "debt", None)] == ["31", "missing", "0.25", ""]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"reference": "beste"},
+            "must be one of constant, neutral, mean, best or a row. Did you mean 'best'",
+        ),
+        ({"unit": "odds"}, "unit must be None"),
+        ({"features": "shap"}, "features must be None, 'chord' or 'treeshap'"),
+        ({"adverse": "high", "reference": "best"}, "adverse must be 'positive' or 'negative'"),
+        ({"reference": {"age": [1, 2], "job": ["a", "b"], "debt": [1, 1], "rent": [1, 1]}}, "must be one row, not 2"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(make_form, every_row, options, message):
+    with pytest.raises(DataError, match=message):
+        explain(make_form(1), every_row, **options)
+
+
+def test_an_error_names_the_row_of_the_data():
+    d = pr.datasets.make_credit(500, 1)
+    model = pr.AdditiveRiskModel(d.schema).fit(d.frame, d.target)
+    n = 70_000
+    X = {name: np.resize(np.asarray(d.frame[name].to_numpy(), dtype=object), n) for name in d.frame.columns}
+    X["income"] = X["income"].astype(float)
+    X["income"][65_000] = np.inf
+    with pytest.raises(DataError, match=r"row 65000"):
+        model.explain(X)

@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+import itertools
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import plainrisk as pr
+from plainrisk.errors import DataError
+from plainrisk.explain import what_if, what_ifs
+from plainrisk.form import Alone, Bins, Categories, Line, Linear, Logistic, Part, RiskForm, Table
+
+BINS = {"age": (3, 2), "debt": (4, 3), "rent": (2, 1)}  # places, edges
+
+
+def seen(form, name):
+    """The bins or categories that training rows had in every part, by number."""
+    shapes = [p.shapes[name] for p in form.parts if isinstance(p, Part) and name in p.shapes]
+    n = shapes[0].levels.n_ordered if shapes else {"debt": 4, "rent": 3, "job": 1}[name]
+    return [j for j in range(n) if all(s.weights[j] > 0 for s in shapes)]
+
+
+def exhaustive(form, row, target, frozen=(), count=True, sign=1):
+    """Return the cheapest (price, features) over all combinations of moves, and the best risk, by brute force."""
+    values = {"age": [25.0, 35.0, 45.0], "debt": [0.0, 1.0, 2.0, 3.0], "rent": [5.0, 15.0], "job": ["a", "b", "c"]}
+    used = {name for part in form.parts for name in part.features}
+    options = []
+    for name in form.schema.features:
+        here = row[name]
+        stay = [(here, 0.0, 0)]
+        feature = form.schema.features[name]
+        if name in used and name not in frozen and feature.actionable != "fixed":
+            now = _place(name, here)
+            for j in seen(form, name):
+                if j == now or not _allowed(feature, now, j):
+                    continue
+                steps = 1 if now is None or name == "job" else abs(j - now)
+                stay.append((values[name][j], steps * feature.step_cost, 1))
+        options.append(stay)
+    combos = list(itertools.product(*options))
+    X = {name: [c[i][0] for c in combos] for i, name in enumerate(form.schema.features)}
+    X = {n: np.array(v, dtype=object if n == "job" else float) for n, v in X.items()}
+    risk = form.risk(X)
+    price = np.array([sum(o[1] for o in c) + (1000.0 * sum(o[2] for o in c) if count else 0.0) for c in combos])
+    good = sign * risk <= sign * target
+    return (float(price[good].min()) if good.any() else None), float(sign * (sign * risk).min())
+
+
+def _place(name, value):
+    if name == "job":
+        return {"a": 0, "b": 1, "c": 2}.get(value)
+    if value != value or (name == "age" and value < 0):
+        return None
+    return int(np.searchsorted({"age": [30, 40], "debt": [0.5, 1.5, 2.5], "rent": [10]}[name], value))
+
+
+def _allowed(feature, now, to):
+    if feature.actionable == "free":
+        return True
+    return now is not None and (to > now if feature.actionable == "up" else to < now)
+
+
+rows = st.fixed_dictionaries({
+    "age": st.sampled_from([25.0, 35.0, 45.0, -9.0, -1.0, np.nan]),
+    "job": st.sampled_from(["a", "b", "c", None, "z"]),
+    "debt": st.sampled_from([0.0, 1.0, 2.0, 3.0, np.nan]),
+    "rent": st.sampled_from([5.0, 15.0, np.nan]),
+})  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    row=rows,
+    target=st.floats(0.02, 0.9),
+    adverse=st.sampled_from(["positive", "negative"]),
+    frozen=st.sets(st.sampled_from(["age", "job", "debt", "rent"]), max_size=2),
+    cost=st.sampled_from(["features", "steps"]),
+)
+def test_the_answer_is_the_cheapest_there_is(make_form, seed, row, target, adverse, frozen, cost):
+    fields = {"age": {"step_cost": 2.0, "actionable": "up"}, "debt": {"step_cost": 0.5}}
+    form = make_form(seed, features=fields)
+    sign = 1 if adverse == "positive" else -1
+    best, furthest = exhaustive(form, row, target, frozen, cost == "features", sign)
+    found = what_if(form, row, target, frozen=frozen, cost=cost, adverse=adverse, answers=1)
+    assert found.reached == (best is not None)
+    if not sign * found.risk <= sign * target:  # else nothing needs to change, and nobody looks how far one could go
+        assert found.reachable.risk == furthest
+    if best is not None:
+        answer = found.answers[0]
+        price = answer.cost + (1000.0 * len(answer.changes) if cost == "features" else 0.0)
+        assert price == pytest.approx(best, abs=1e-9)
+        assert sign * answer.risk <= sign * target
+        changed = {**row, **{c.feature: c.to_value for c in answer.changes}}
+        assert answer.risk == form.risk({k: np.array([v], dtype=object if k == "job" else float) for k, v in changed.items()})[0]  # fmt: skip  # noqa: E501
+        assert not set(frozen) & set(answer.features)
+
+
+def test_a_target_hit_exactly_is_reached(make_form, every_row):
+    """Targets that are the risk of some combination of levels, to the last bit, in every kind of form."""
+    rng = np.random.default_rng(5)
+    for seed in range(40):
+        form = make_form(seed)
+        row = {"age": 25.0, "job": "c", "debt": 3.0, "rent": 15.0}
+        measured = every_row
+        inside = (measured["age"] > 0) & np.isin(measured["job"].astype(str), ["a", "b", "c"])
+        inside &= ~np.isnan(measured["debt"]) & ~np.isnan(measured["rent"])
+        target = float(rng.choice(form.risk({k: v[inside] for k, v in measured.items()})))
+        best, _ = exhaustive(form, row, target)
+        found = what_if(form, row, target, answers=1)
+        assert found.reached == (best is not None), seed
+        if best is not None:
+            answer = found.answers[0]
+            assert answer.cost + 1000 * len(answer.changes) == best
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), row=rows, target=st.floats(0.05, 0.8))
+def test_parts_of_trees_too(make_form, seed, row, target):
+    form = make_form(seed, trees=True)
+    if isinstance(form.pool, Alone):
+        return
+    jobs = [["a", "b", "c"][j] for j in seen(form, "job")]
+    free = {"debt": [0.0, 1.0, 2.0, 3.0], "rent": [5.0, 11.0, 15.0], "job": jobs}
+    found = what_if(form, row, target, frozen=["age"], answers=1)
+    combos = list(itertools.product(*([row[n], *v] for n, v in free.items())))
+    X = {n: np.array([c[i] for c in combos], dtype=object if n == "job" else float) for i, n in enumerate(free)}
+    risk = form.risk({**X, "age": np.full(len(combos), row["age"])})
+    moved = sum(np.array([c[i] is not combos[0][i] for c in combos]).astype(int) for i in range(3))
+    good = risk <= target
+    assert found.reached == bool(good.any())
+    if good.any():
+        assert len(found.answers[0].changes) == moved[good].min()
+        assert found.answers[0].risk <= target
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), row=rows, target=st.floats(0.05, 0.8))
+def test_further_answers_are_the_cheapest_that_leave_something_out(make_form, seed, row, target):
+    form = make_form(seed)
+    found = what_if(form, row, target, answers=4)
+    sets = [set(a.features) for a in found.answers]
+    prices = [a.cost + 1000 * len(a.changes) for a in found.answers]
+    assert prices == sorted(prices)
+    for i, later in enumerate(sets):
+        for earlier in sets[:i]:
+            assert not earlier <= later
+    if found.answers and found.answers[0].changes:
+        # The next answer holds some feature of each earlier one: the cheapest over all such choices.
+        holds = itertools.product(*sets)
+        more = [exhaustive(form, row, target, set(h))[0] for h in holds]
+        reachable = [p for p in more if p is not None]
+        again = what_if(form, row, target, answers=5)
+        following = again.answers[len(sets) :]
+        assert bool(following) == bool(reachable) or len(sets) < 4
+        if following:
+            nxt = following[0]
+            assert nxt.cost + 1000 * len(nxt.changes) == pytest.approx(min(reachable))
+
+
+def one_feature(levels, scores, kind="continuous", link=None, **fields):
+    table = Table(levels=levels, scores=scores, weights=(5.0,) * len(levels), positives=(1.0,) * len(levels))
+    return RiskForm(
+        schema=pr.Schema(features={"u": {"kind": kind, **fields}}),
+        columns=("u",),
+        classes=(0, 1),
+        parts=(Part(name="all", intercept=0.0, shapes={"u": table}, link=link or Linear()),),
+        pool=Alone(),
+    )
+
+
+def test_a_concrete_number_inside_the_bin_is_given():
+    form = one_feature(Bins((64.5, 71.5)), (0.9, 0.5, 0.1, 0.0))
+    up = what_if(form, {"u": 60}, 0.2).answers[0].changes[0]
+    assert (up.value, up.to_value, up.to_level, up.steps) == (60.0, 72.0, "x > 71.5", 2)
+    falling = one_feature(Bins((64.5, 71.5)), (0.1, 0.5, 0.9, 0.0))
+    assert what_if(falling, {"u": 80.25}, 0.2).answers[0].changes[0].to_value == 64.5
+    assert what_if(falling, {"u": 80}, 0.2).answers[0].changes[0].to_value == 64.0
+
+
+def test_special_values_are_no_targets_but_may_be_left():
+    form = one_feature(Bins((10.0,), (-9.0,)), (0.5, 0.3, 0.0, 0.0))
+    assert not what_if(form, {"u": 5.0}, 0.1).reached  # -9 would do, but nobody can choose to have no record
+    left = what_if(form, {"u": -9.0}, 0.2, adverse="negative").answers[0].changes[0]
+    assert (left.level, left.to_level, left.steps) == ("= -9", "x <= 10", 1)
+    held = msgspec.structs.replace(form, schema=pr.Schema(features={"u": {"actionable": "up"}}))
+    assert not what_if(held, {"u": -9.0}, 0.4, adverse="negative").reached
+
+
+def test_the_best_that_can_be_reached_is_told():
+    form = one_feature(Bins((10.0, 20.0)), (0.9, 0.6, 0.4, 0.0))
+    found = what_if(form, {"u": 5.0}, 0.1)
+    assert not found.reached
+    assert found.reachable.risk == pytest.approx(0.4)
+    assert "cannot be reached; the best is 0.4000, with u: 5 -> 21" in str(found)
+
+
+def test_nothing_needs_to_change():
+    form = one_feature(Bins((10.0,)), (0.1, 0.6, 0.0))
+    found = what_if(form, {"u": 5.0}, 0.2)
+    assert found.answers[0].changes == ()
+    assert "nothing needs to change" in str(found)
+
+
+def test_costs_can_be_given():
+    schema = pr.Schema(features={"a": {}, "b": {"step_cost": 3.0}})
+    table = Table(levels=Bins((1.0,)), scores=(0.4, 0.0, 0.0), weights=(5.0,) * 3, positives=(1.0,) * 3)
+    part = Part(name="all", intercept=0.1, shapes={"a": table, "b": table}, link=Linear())
+    form = RiskForm(schema=schema, columns=("a", "b"), classes=(0, 1), parts=(part,), pool=Alone())
+    row = {"a": 0.0, "b": 0.0}
+    assert what_if(form, row, 0.5).answers[0].features == ("a",)
+    assert what_if(form, row, 0.5, cost={"a": 4.0}).answers[0].features == ("b",)
+    dear = what_if(form, row, 0.5, cost=lambda name, before, after, steps: 9.0 if name == "a" else 2.5)
+    assert (dear.answers[0].features, dear.answers[0].cost) == (("b",), 2.5)
+    assert [a.features for a in what_if(form, row, 0.5).answers] == [("a",), ("b",)]
+
+
+def test_lines_move_by_values_that_are_given():
+    line = Line(slope=-0.1, center=0.0, levels=Bins(), scores=(0.0, 0.0), weights=(9.0, 0.0), positives=(1.0, 0.0))
+    form = one_feature(Bins(), (0.0, 0.0))
+    part = msgspec.structs.replace(form.parts[0], shapes={"u": line}, intercept=0.5)
+    form = msgspec.structs.replace(form, parts=(part,))
+    assert not what_if(form, {"u": 1.0}, 0.2).reached
+    answer = what_if(form, {"u": 1.0}, 0.2, values={"u": [2.0, 3.5, 4.0]}).answers[0]
+    assert (answer.changes[0].to_value, answer.changes[0].steps) == (3.5, 2)
+
+
+def test_categories_without_training_rows_are_no_targets():
+    levels = Categories(("a", "b", "c"), 3)
+    form = one_feature(levels, (0.9, 0.2, 0.0, 0.0, 0.0), kind="categorical")
+    table = msgspec.structs.replace(form.parts[0].shapes["u"], weights=(5.0, 5.0, 0.0, 0.0, 0.0))
+    form = msgspec.structs.replace(form, parts=(msgspec.structs.replace(form.parts[0], shapes={"u": table}),))
+    assert what_if(form, {"u": "a"}, 0.3).answers[0].changes[0].to_value == "b"
+    assert not what_if(form, {"u": "a"}, 0.1).reached
+
+
+def test_many_rows_are_the_rows_one_by_one(make_form, every_row):
+    form = make_form(3)
+    X = {k: v[::17] for k, v in every_row.items()}
+    many = what_ifs(form, X, 0.3)
+    frame = many.to_frame()
+    for i in range(0, len(many), 5):
+        one = what_if(form, {k: [v[i]] for k, v in X.items()}, 0.3, answers=1)
+        assert many[i] == one or str(many[i]) == str(one)
+        assert frame["reached"][i] == one.reached
+    assert len(frame) == len(many) == len(X["age"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target": 1.5}, "target must be a probability"),
+        ({"frozen": ["agee"]}, "frozen: there is no feature 'agee'. Did you mean 'age'"),
+        ({"frozen": "age"}, "frozen must be a list of features"),
+        ({"cost": "cheap"}, "cost must be 'features', 'steps'"),
+        ({"cost": {"aje": 1.0}}, "cost: there is no feature 'aje'"),
+        ({"cost": {"age": -1.0}}, "must cost a finite number not below 0"),
+        ({"answers": 0}, "answers must be at least 1"),
+        ({"adverse": "up"}, "adverse must be 'positive' or 'negative'"),
+        ({"values": {"u": [1]}}, "values: there is no feature 'u'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(make_form, options, message):
+    row = {"age": 25.0, "job": "a", "debt": 3.0, "rent": 15.0}
+    with pytest.raises(DataError, match=message):
+        what_if(make_form(1), row, **{"target": 0.1, **options})
+
+
+def test_one_row_at_a_time(make_form, every_row):
+    with pytest.raises(DataError, match="for one row, not 450"):
+        what_if(make_form(1), every_row, 0.1)
+
+
+@pytest.mark.filterwarnings("ignore:.*the line is cut off")
+def test_models_answer_and_their_answers_score(rng):
+    d = pr.datasets.make_credit(3000, 3)
+    for name in ("ARM1", "DirectARM2", "MixLinARM1", "BandARM1"):
+        model = pr.make_classifier(name, d.schema).fit(d.frame, d.target)
+        risk = model.predict_proba(d.frame)[:, 1]
+        target = float(np.quantile(risk, 0.3))
+        worst = np.argsort(risk)[-10:]
+        found = model.what_ifs(d.frame[worst], target)
+        for row, one in zip(worst.tolist(), found.rows, strict=True):
+            assert one.risk == risk[row]
+            if one.reached:
+                changed = {n: [d.frame[n][row]] for n in d.frame.columns}
+                changed |= {c.feature: [c.to_value] for c in one.answers[0].changes}
+                assert model.predict_proba(changed)[0, 1] == one.answers[0].risk <= target
+
+
+def test_logistic_targets_are_exact_at_the_last_bit():
+    form = one_feature(Bins((1.0,)), (0.3, 0.1, 0.0), link=Logistic())
+    target = float(form.risk({"u": [2.0]})[0])
+    assert what_if(form, {"u": 0.5}, target).reached
+    assert not what_if(form, {"u": 0.5}, float(np.nextafter(target, 0))).reached
