@@ -16,7 +16,7 @@ from plainrisk.form import Alone, FitRecord, Layer, Logistic, RiskForm, read_mod
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from plainrisk.explain import Certificate, Explanation, Reasons, WhatIf, WhatIfs
+    from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, WhatIf, WhatIfs
     from plainrisk.explain.contributions import Split
     from plainrisk.explain.moves import Cost
     from plainrisk.explain.places import Value
@@ -177,6 +177,20 @@ class FormMethods:
         return what_ifs(
             self.form_, X, target, frozen=frozen, cost=cost, adverse=adverse, answers=answers, values=values
         )
+
+    def overview(self, X: Any = None) -> Overview:
+        """Return the model at a glance: shape tables, importance (over the rows of X if given), subscale weights."""
+        from plainrisk.explain import overview
+
+        self._require_form()
+        return overview(self.form_, X)
+
+    def drift(self, new: Any, old: Any = None) -> Drift:
+        """Return how far new rows have moved from old ones, or from the training rows as the form counts them."""
+        from plainrisk.explain import drift
+
+        self._require_form()
+        return drift(self.form_, new, old)
 
     def certify(self, *, thin: float = 30.0) -> Certificate:
         """Check from the form alone that the model keeps its promises; levels with fewer rows than `thin` are noted."""

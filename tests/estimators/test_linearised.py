@@ -116,6 +116,7 @@ def test_experts_of_a_mixture_become_lines_and_keep_their_weights(credit):
 
 def test_other_libraries_models_before_and_after_fitting(credit):
     X = credit.frame.select_dtypes("number").fillna(0.0)
+    X = (X - X.mean()) / X.std()
     for model in (LogisticRegression(C=0.1), make_pipeline(StandardScaler(), LogisticRegression())):
         before = quietly(lambda m=model: pr.Linearised(m).fit(X, credit.target))
         own = before.estimator_.decision_function(X)

@@ -100,10 +100,10 @@ def log_loss(y, score):
     return np.logaddexp(0, score) - y * score
 
 
-def path_by_refitting(A, y, w, lower, fit, loss, ridges):
-    folds = stratified_folds(y, 5)
-    losses = np.empty((5, len(ridges)))
-    for k in range(5):
+def path_by_refitting(A, y, w, lower, fit, loss, ridges, n_folds=5):
+    folds = stratified_folds(y, n_folds)
+    losses = np.empty((n_folds, len(ridges)))
+    for k in range(n_folds):
         train, held = folds != k, folds == k
         for j, ridge in enumerate(ridges):
             intercept, beta = fit(A[train], y[train], w[train], ridge, lower)
@@ -120,7 +120,7 @@ def test_the_line_s_path_is_that_of_refits(data, penalty, weighted):
     path = model.ridge_path_
     np.testing.assert_allclose(path.ridges, np.array(RIDGE_TIMES_ROWS) / w.sum(), rtol=1e-12)
     A, lower = indicators(X, penalty)
-    wanted = path_by_refitting(A, y, w, lower, least_squares, squares, path.ridges)
+    wanted = path_by_refitting(A, y, w, lower, least_squares, squares, path.ridges, n_folds=10)
     np.testing.assert_allclose(path.losses, wanted, rtol=0, atol=1e-9)
 
 
@@ -184,7 +184,7 @@ def test_the_chosen_ridge_is_the_best_and_the_model_is_its_fit(data, name):
     X, y, _ = data
     model = clone(MODELS[name]).fit(X, y)
     path = model.ridge_path_
-    assert path.losses.shape == (5, len(RIDGE_TIMES_ROWS))
+    assert path.losses.shape == (10 if name == "DirectARM1" else 5, len(RIDGE_TIMES_ROWS))
     assert path.best == model.ridge_ == path.ridges[np.argmin(path.mean)]
     assert path.mean.min() < path.mean.max()
     if "2" not in name:  # in two layers every layer chooses its own
@@ -211,7 +211,7 @@ def test_noise_is_shrunk_and_signal_is_not():
 
 
 def test_the_line_s_rows_are_read_once(data, monkeypatch):
-    """One table of counts per fold, and all nine ridges of five folds from those."""
+    """One table of counts per fold, and all nine ridges of ten folds from those."""
     X, y, _ = data
     counted = []
     count = Design.pair_counts
@@ -222,7 +222,7 @@ def test_the_line_s_rows_are_read_once(data, monkeypatch):
 
     monkeypatch.setattr(Design, "pair_counts", noted)
     pr.AdditiveRiskModel(SCHEMA, link="linear", ridge="cv").fit(X, y)
-    assert len(counted) == 5
+    assert len(counted) == 10
     assert sum(counted) == N
 
 
@@ -245,8 +245,8 @@ def test_the_choice_inside_wrappers_and_searches(data):
     assert line.estimator_.ridge_path_.best == own.ridge_
     mixture = pr.make_classifier("MixDirectARM1", SCHEMA, ridge="cv").fit(X, y)
     assert {n: e.model.ridge_path_.losses.shape for n, e in mixture.experts_.items()} == {
-        "numbers": (5, 9),
-        "words": (5, 9),
+        "numbers": (10, 9),
+        "words": (10, 9),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PlainriskWarning)

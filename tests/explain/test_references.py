@@ -114,6 +114,14 @@ def test_clipping_is_a_term_of_its_own(make_form, every_row):
     for name, values in terms.items():
         np.testing.assert_allclose(column(found, name), link.slope * (values - values[3]), rtol=0, atol=1e-12)
     assert found.method == "exact"
+    row = int(np.argmax(np.abs(found.clipping)))
+    assert sum(amount for _, amount in found.cuts(row)) == pytest.approx(found.clipping[row])
+    assert {what for i in range(450) for what, _ in found.cuts(i)} <= {
+        "cut off at 0",
+        "cut off at 1",
+        "row cut off at 0",
+        "row cut off at 1",
+    }
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -137,7 +145,7 @@ def test_the_best_is_the_best_level_training_saw(make_form, sign):
         reached = form.parts[0].link.value(np.array([form.parts[0].intercept + sum(scores)]))
         assert best.constant[0] == pytest.approx(float(reached[0]), abs=1e-12)
         checked += 1
-    assert checked > 10
+    assert checked > 5
 
 
 def test_the_mean_is_that_of_the_training_rows_or_of_a_portfolio():

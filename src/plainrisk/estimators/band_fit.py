@@ -141,11 +141,11 @@ def _grouped(scores: Floats, weight: Floats) -> tuple[Floats, Floats]:
 
 
 def _starts(n_places: int, n_knots: int) -> list[Places]:
-    """Where to begin: knots spread over all candidates, over their lower and over their upper half."""
+    """Where to begin: knots spread over all candidates, and over each run of quarters of them."""
     if n_knots == 0:
         return []
-    last = n_places - 1
-    spans = [(0, last), (0, last // 2), (last - last // 2, last)]
+    quarters = np.linspace(0, n_places - 1, 5)
+    spans = [(quarters[a], quarters[b]) for a in range(4) for b in range(a + 1, 5)]
     starts = [np.unique(np.linspace(*span, n_knots + 2)[1:-1].round().astype(np.intp)) for span in spans]
     return [start for start in starts if len(start) == n_knots]
 

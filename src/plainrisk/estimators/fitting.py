@@ -206,9 +206,13 @@ def line_path(design: Design, target: npt.NDArray[Any], n_folds: int) -> tuple[R
     def judge(table: PairCounts) -> Callable[[float], float]:
         gram, moment = _moments(design, total - table)
         held_gram, held_moment = _moments(design, table)
+        weight = total.total - table.total
+        point: Floats | None = None
 
         def held_out(ridge: float) -> float:
-            found = minimise_squares(gram, moment, total.total - table.total, ridge=ridge, lower=design.lower)
+            nonlocal point
+            found = minimise_squares(gram, moment, weight, ridge=ridge, lower=design.lower, start=point)
+            point = np.concatenate([[found.intercept], found.coefficients])
             return squared_error(found, held_gram, held_moment) / table.total
 
         return held_out

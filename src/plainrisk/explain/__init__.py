@@ -3,9 +3,14 @@
 from plainrisk.explain.answers import Answer, Change, WhatIf, WhatIfs
 from plainrisk.explain.certify import Certificate, Check, Recheck, certify, recheck
 from plainrisk.explain.contributions import explain
+from plainrisk.explain.drift import Drift, Profile, WeightDrift, drift, weight_drift
 from plainrisk.explain.explanation import Explanation
+from plainrisk.explain.fairness import GroupReport, group_report
+from plainrisk.explain.overview import Overview, overview
 from plainrisk.explain.reason_list import Reasons
 from plainrisk.explain.reasons import reasons
+from plainrisk.explain.stability import StabilityReport, compare_reasons, reason_stability
+from plainrisk.explain.uncertainty import Interval, Refits
 from plainrisk.explain.what_if import what_if, what_ifs
 
 __all__ = [
@@ -13,15 +18,29 @@ __all__ = [
     "Certificate",
     "Change",
     "Check",
+    "Drift",
     "Explanation",
+    "GroupReport",
+    "Interval",
+    "Overview",
+    "Profile",
     "Reasons",
     "Recheck",
+    "Refits",
+    "StabilityReport",
+    "WeightDrift",
     "WhatIf",
     "WhatIfs",
     "certify",
+    "compare_reasons",
+    "drift",
     "explain",
+    "group_report",
+    "overview",
+    "reason_stability",
     "reasons",
     "recheck",
+    "weight_drift",
     "what_if",
     "what_ifs",
 ]

@@ -89,11 +89,15 @@ def explainer(
 
 @dataclass(frozen=True)
 class Carried:
-    """How a link treats scores: value = constant + rate * (score - reference's score) + clipping."""
+    """How a link treats scores: value = constant + rate * (score - reference's score) + clipping - before.
+
+    `clipping` is what cutting off does to the row, `before` what it does to the reference.
+    """
 
     constant: Floats
     rate: Floats
     clipping: Floats
+    before: Floats
 
 
 def carry(link: Link, score: Floats, start: Floats, own_piece: bool) -> Carried:
@@ -101,8 +105,8 @@ def carry(link: Link, score: Floats, start: Floats, own_piece: bool) -> Carried:
     value = link.value(score)
     line = link.line(score)
     if line is None:
-        before = link.value(start)
-        return Carried(before, _chord(value - before, score - start, link.derivative(start)), np.zeros(len(score)))
+        before, none = link.value(start), np.zeros(len(score))
+        return Carried(before, _chord(value - before, score - start, link.derivative(start)), none, none)
     offset, slope = line
     straight = offset + slope * score
     if own_piece or isinstance(link, Linear):
@@ -113,9 +117,9 @@ def carry(link: Link, score: Floats, start: Floats, own_piece: bool) -> Carried:
         # Inside one band the rate is the band's, to the last digit.
         rate = np.where(first_slope == slope, slope, _chord(straight - before, score - start, first_slope))
     if own_piece:
-        return Carried(before, rate, value - straight)
+        return Carried(before, rate, value - straight, np.zeros(len(score)))
     cut = link.value(start)
-    return Carried(cut, rate, (value - straight) - (cut - before))
+    return Carried(cut, rate, value - straight, cut - before)
 
 
 def _chord(rise: Floats, run: Floats, slope: Floats) -> Floats:
@@ -146,7 +150,7 @@ class Explainer:
         """Return the contributions of every row."""
         frame = self.form.align(X)
         keys, n = self.keys, frame.n_rows
-        found = _Columns(np.empty((n, len(keys))), *(np.empty(n) for _ in range(4)))
+        found = _Columns(np.empty((n, len(keys))), *(np.empty(n) for _ in range(5)))
         for start in range(0, n, BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)
             try:
@@ -162,7 +166,8 @@ class Explainer:
             contributions=found.pieces,
             subscales=tuple(s for s, _ in keys),
             features=tuple(f for _, f in keys),
-            clipping=found.clipping,
+            clipping=found.clipping - found.before,
+            reference_clipping=found.before,
             reference=self.reference.name,
             method=self.method,
             approximate=self._through_curve or self._by_shapley,
@@ -209,7 +214,7 @@ class Explainer:
         form = self.form
         if isinstance(form.pool, Alone):
             score, start = self._score(0, frame, out.pieces)
-            out.constant[:], out.clipping[:] = start, 0.0
+            out.constant[:], out.clipping[:], out.before[:] = start, 0.0, 0.0
         else:
             score = self._pool(form.pool.intercept if isinstance(form.pool, Layer) else 0.0, frame, out)
         out.score[:] = score
@@ -223,14 +228,15 @@ class Explainer:
         own = self.reference.name == "constant" and not isinstance(link, Logistic)
         carried = carry(link, score, out.constant.copy(), own)
         out.pieces *= carried.rate[:, None]
-        out.clipping *= carried.rate
-        out.clipping += carried.clipping
+        for cut, more in ((out.clipping, carried.clipping), (out.before, carried.before)):
+            cut *= carried.rate
+            cut += more
         out.constant[:] = carried.constant
 
     def _pool(self, intercept: float, frame: Frame, out: _Columns) -> Floats:
         """Fill in the pieces of a pool's score, and return the score."""
         total = np.full(frame.n_rows, intercept)
-        out.constant[:], out.clipping[:] = intercept, 0.0
+        out.constant[:], out.clipping[:], out.before[:] = intercept, 0.0, 0.0
         column = 0
         for k, (part, weight) in enumerate(zip(self.form.parts, pool_weights(self.form), strict=True)):
             width = len(part.features) if self._fine(part) else 1
@@ -243,6 +249,7 @@ class Explainer:
                 pieces *= (weight * carried.rate)[:, None]
                 out.constant += weight * carried.constant
                 out.clipping += weight * carried.clipping
+                out.before += weight * carried.before
                 total += weight * part.link.value(score)
                 continue
             risk = part.link.value(part.score(frame, self.form.schema))
@@ -280,11 +287,12 @@ class _Columns:
     pieces: Floats
     constant: Floats
     clipping: Floats
+    before: Floats
     risk: Floats
     score: Floats
 
     def take(self, rows: slice) -> _Columns:
-        return _Columns(self.pieces[rows], self.constant[rows], self.clipping[rows], self.risk[rows], self.score[rows])
+        return _Columns(*(column[rows] for column in vars(self).values()))
 
 
 def _homes(form: RiskForm) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,9 @@ import numpy.typing as npt
 from plainrisk.errors import DataError
 from plainrisk.frames import Frame, frame_like
 from plainrisk.schema import label_of
+
+if TYPE_CHECKING:
+    from plainrisk.explain.uncertainty import Interval
 
 __all__ = ["Explanation", "Unit"]
 
@@ -31,7 +34,8 @@ class Explanation:
     contributions : (n, k)
     subscales, features : (k,) whose each column is; the feature is None where a curved link inside
         (or an expert that is not additive) makes the subscale the finest exact piece
-    clipping : (n,) what cutting the line off at 0 or 1 takes away or adds
+    clipping : (n,) what cutting the line off at 0 or 1 takes away or adds, for the row less for the reference
+    reference_clipping : (n,) the same for the reference alone; None where it is not known
     reference : what the row is compared with: "constant", "neutral", "mean", "best" or "row"
     method : "exact", or the rules the pieces follow where no link tells them apart: "chord", "treeshap"
     approximate : whether a rule had to share out what a curved link or trees do to several features together
@@ -51,6 +55,7 @@ class Explanation:
     approximate: bool = False
     band: npt.NDArray[np.intp] | None = None
     rate: Floats | None = None
+    reference_clipping: Floats | None = None
     rows: Frame | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
@@ -86,7 +91,17 @@ class Explanation:
         value = value.item() if hasattr(value, "item") else value
         if value is None or value != value:
             return "missing"
-        return f"{value:.6g}" if isinstance(value, float) else label_of(value)
+        whole = not isinstance(value, float) or value.is_integer()
+        return label_of(value) if whole else f"{value:.4g}"
+
+    def cuts(self, row: int) -> list[tuple[str, float]]:
+        """Return the clipping of one row in words: its own, and the reference's, each with its amount."""
+        of_reference = 0.0 if self.reference_clipping is None else -float(self.reference_clipping[row])
+        own = float(self.clipping[row]) - of_reference
+        found = [(f"cut off at {0 if own > 0 else 1}", own)] if abs(own) > 1e-12 else []
+        if abs(of_reference) > 1e-12:
+            found.append((f"{self.reference} cut off at {1 if of_reference > 0 else 0}", of_reference))
+        return found
 
     def to_frame(self, like: Any = None, *, long: bool = False) -> Any:
         """Return a data frame of the library `like` came from (pandas, else polars, where it is not given).
@@ -134,6 +149,7 @@ class Explanation:
             "approximate": self.approximate,
             "constant": float(self.constant[i]),
             "clipping": float(self.clipping[i]),
+            "cuts": [{"what": what, "amount": amount} for what, amount in self.cuts(i)],
             "subscales": self._subscales(i),
         }
         if self.band is not None and self.rate is not None:
@@ -150,7 +166,13 @@ class Explanation:
         return list(groups.values())
 
     def plot(
-        self, row: int = 0, *, kind: Literal["waterfall", "bars"] = "waterfall", most: int = 12, ax: Any = None
+        self,
+        row: int = 0,
+        *,
+        kind: Literal["waterfall", "bars"] = "waterfall",
+        most: int = 12,
+        interval: Interval | None = None,
+        ax: Any = None,
     ) -> Any:
         """Draw one applicant: a waterfall from the reference to the risk, or bars on two levels; returns the axes.
 
@@ -160,13 +182,15 @@ class Explanation:
         kind : {"waterfall", "bars"}, default="waterfall"
         most : int, default=12
             The waterfall shows so many contributions, the largest, and the rest together.
+        interval : Interval, optional
+            Of the contributions, from `Refits.contributions` with the same options; drawn in the waterfall.
         ax : matplotlib axes, optional
         """
         from plainrisk.explain.plots import draw_bars, draw_waterfall
 
         row = self._position(row)
         if kind == "waterfall":
-            return draw_waterfall(self, row, most=most, ax=ax)
+            return draw_waterfall(self, row, most=most, interval=interval, ax=ax)
         if kind == "bars":
             return draw_bars(self, row, ax=ax)
         raise DataError(f"kind must be 'waterfall' or 'bars', not {kind!r}.")

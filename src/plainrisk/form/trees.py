@@ -94,7 +94,8 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         for node, j in enumerate(self.inputs):
             if node not in arrived:
                 continue
-            rows = np.concatenate(arrived.pop(node))
+            found = arrived.pop(node)
+            rows = found[0] if len(found) == 1 else np.concatenate(found)
             if j == LEAF:
                 out[rows] = self.values[node]
                 continue

@@ -114,6 +114,7 @@ def minimise_squares(
     ridge: float | Floats = 0.0,
     lower: Floats | None = None,
     upper: Floats | None = None,
+    start: Floats | None = None,
 ) -> Solution:
     """Return the bounded least-squares line through a 0/1 outcome, with its certificate.
 
@@ -122,6 +123,7 @@ def minimise_squares(
     gram : (1 + p, 1 + p), sums of ``w x_j x_k`` with x_0 = 1
     moment : (1 + p,), sums of ``w y x_j``; moment[0] is the weight of the positive outcome
     total : the sum of all weights
+    start : (1 + p,), optional; the solution of a nearby problem, whose bounds are tried first
     """
     p = len(moment) - 1
     penalty = np.concatenate([[0.0], np.broadcast_to(ridge, p)])
@@ -129,8 +131,7 @@ def minimise_squares(
     high = np.concatenate([[np.inf], np.full(p, np.inf) if upper is None else upper])
     H = 2.0 * (gram / total + np.diag(penalty))
     g0 = -2.0 * moment / total
-    point = np.zeros(1 + p)
-    point[0] = moment[0] / total
+    point = np.concatenate([[moment[0] / total], np.zeros(p)]) if start is None else np.clip(start, low, high)
     step, iterations = np.inf, 0
     with one_thread():
         # One solve is exact but for rounding and the box solver's jitter; a few more remove what they left.

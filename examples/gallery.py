@@ -1,0 +1,92 @@
+"""Draw every picture plainrisk can make of a model, in three sizes: python examples/gallery.py FOLDER."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import plainrisk as pr
+from plainrisk.estimators.bootstrap import bootstrap
+from plainrisk.explain import group_report
+from plainrisk.explain.plots import draw_bars, draw_drift, draw_groups, draw_importance, draw_shape, draw_waterfall
+
+SIZES = {"small": (4.5, 3.4), "medium": (7.5, 5.0), "large": (13.0, 8.0)}
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    warnings.simplefilter("ignore", pr.errors.PlainriskWarning)
+    credit = pr.datasets.make_credit(20_000, seed=1)
+    pictures = {**of_one_model(credit), **of_pools(credit), **of_german()}
+    for name, draw in pictures.items():
+        for size, inches in SIZES.items():
+            figure = Figure(figsize=inches, layout="constrained")
+            draw(figure)
+            figure.savefig(folder / f"{name}-{size}.png", dpi=100)
+            print(folder / f"{name}-{size}.png")
+
+
+def of_one_model(credit):
+    model = pr.AdditiveRiskModel(credit.schema, link="linear").fit(credit.frame, credit.target)
+    refits = bootstrap(model, credit.frame, credit.target, n=100)
+    view = model.overview()
+    risk = model.predict_proba(credit.frame)[:, 1]
+    row = credit.frame[int(np.argsort(risk)[-200])]
+    best = model.explain(row, reference="best")
+    spread = refits.contributions(row, reference="best")
+    stressed = credit.frame.filter(credit.frame["utilisation"] > 0.4)
+    drift = model.drift(stressed, credit.frame)
+    ages = np.where(credit.frame["age"].to_numpy() < 30, "below 30", "30 and older")
+    groups = group_report(credit.target, risk, ages, threshold=0.2)
+    return {
+        "waterfall": lambda f: draw_waterfall(best, 0, interval=spread, ax=f.subplots()),
+        "two-levels": lambda f: draw_bars(best, 0, ax=f.subplots()),
+        "shape-ordered": lambda f: draw_shape(
+            view.shape("bureau_score"), refits.shape("bureau_score"), axes=stacked(f)
+        ),
+        "shape-categories": lambda f: draw_shape(view.shape("purpose"), refits.shape("purpose"), axes=stacked(f)),
+        "importance": lambda f: draw_importance(view, ax=f.subplots()),
+        "drift": lambda f: draw_drift(drift, ax=f.subplots()),
+        "groups": lambda f: draw_groups(groups, ax=f.subplots()),
+    }
+
+
+def of_pools(credit):
+    curved = pr.AdditiveRiskModel(credit.schema).fit(credit.frame, credit.target)
+    mixed = pr.SubscaleMixture(pr.AdditiveRiskModel(), credit.schema).fit(credit.frame, credit.target)
+    row = credit.frame[7]
+    log_odds = curved.explain(row, reference="mean")
+    by_rule = curved.explain(row, reference="mean", unit="probability")
+    pooled = mixed.explain(row, reference="best", features="chord")
+    return {
+        "waterfall-log-odds": lambda f: draw_waterfall(log_odds, 0, ax=f.subplots()),
+        "waterfall-by-rule": lambda f: draw_waterfall(by_rule, 0, ax=f.subplots()),
+        "two-levels-mixture": lambda f: draw_bars(pooled, 0, ax=f.subplots()),
+        "weight-path": lambda f: mixed.plot_weights(credit.frame, credit.target, ax=f.subplots()),
+    }
+
+
+def of_german():
+    """Long names, many features, the good outcome predicted, and rows that are cut off."""
+    german = pr.datasets.load("german", backend="polars")
+    model = pr.AdditiveRiskModel(german.schema, link="linear").fit(german.frame, german.target)
+    clipped = int(np.argmax(np.abs(model.explain(german.frame).clipping)))
+    found = model.explain(german.frame, reference="best", adverse="negative")
+    view = model.overview()
+    return {
+        "german-waterfall-cut-off": lambda f: draw_waterfall(found, clipped, ax=f.subplots()),
+        "german-two-levels": lambda f: draw_bars(found, 3, ax=f.subplots()),
+        "german-importance": lambda f: draw_importance(view, ax=f.subplots()),
+    }
+
+
+def stacked(figure):
+    return figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "gallery"))

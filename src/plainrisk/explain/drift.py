@@ -1,0 +1,295 @@
+r"""Has the population moved? Stability indices from the form's own levels, as sums over rows.
+
+With shares :math:`p_j` of level j in the old and :math:`q_j` in the new sample, the population stability index of a
+feature is :math:`\sum_j (q_j - p_j) \ln (q_j / p_j)`; by custom one looks from 0.1 on and acts from 0.25 on. Its
+*shift* is what the move does to the model: :math:`\sum_j (q_j - p_j) f_j` with the level's effect :math:`f_j`. An
+empty level counts as half a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plainrisk.errors import DataError
+from plainrisk.explain.overview import score_rates
+from plainrisk.explain.places import Places, places_of
+from plainrisk.explain.reference import pool_weights
+from plainrisk.form import Alone, Logistic, Part, RiskForm, Table
+from plainrisk.form.form import BLOCK_ROWS
+from plainrisk.frames import Frame, frame_like
+
+__all__ = ["Drift", "FeatureDrift", "Profile", "SubscaleDrift", "WeightDrift", "drift", "psi", "weight_drift"]
+
+Floats = npt.NDArray[np.float64]
+
+GRID = 1000  # bins of [0, 1] in which risks are counted
+GROUPS = 10  # of equal share in the old sample, by which risks are compared
+
+
+def psi(old: Floats, new: Floats) -> Floats:
+    """Return each level's part of the population stability index, from counts.
+
+    >>> float(psi(np.array([50.0, 50.0]), np.array([50.0, 50.0])).sum())
+    0.0
+    """
+    used = (old > 0) | (new > 0)
+    p, q = (np.maximum(c, 0.5) / max(c.sum(), 1.0) for c in (old, new))
+    return np.where(used, (q - p) * np.log(q / p), 0.0)
+
+
+@dataclass
+class Profile:
+    """How the rows of a sample are spread over a form's levels; add rows batch by batch.
+
+    Attributes
+    ----------
+    rows : how many
+    counts : by feature, (places,)
+    means : (part, feature) to the summed scores
+    risks : (parts + 1, GRID) counts of the parts' risks and of the risk itself; None for training counts
+    risk_sums : (parts + 1,)
+    """
+
+    form: RiskForm
+    rows: float = 0.0
+    counts: dict[str, Floats] = field(default_factory=dict)
+    sums: dict[tuple[str, str], float] = field(default_factory=dict)
+    risks: npt.NDArray[np.int64] | None = None
+    risk_sums: Floats | None = None
+    places: dict[str, Places] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self.places = places_of(self.form)
+
+    def add(self, X: Any) -> Profile:
+        """Count the rows of a batch too."""
+        frame = self.form.align(X)
+        for start in range(0, frame.n_rows, BLOCK_ROWS):
+            self._add(frame if frame.n_rows <= BLOCK_ROWS else frame.take(start, start + BLOCK_ROWS))
+        return self
+
+    def _add(self, frame: Frame) -> None:
+        form, n_parts = self.form, len(self.form.parts)
+        if self.risks is None or self.risk_sums is None:
+            self.risks, self.risk_sums = np.zeros((n_parts + 1, GRID), np.int64), np.zeros(n_parts + 1)
+        for name, places in self.places.items():
+            found = np.bincount(places.levels.codes(frame, name), minlength=len(places.levels))
+            self.counts[name] = self.counts.get(name, np.zeros(len(found))) + found
+        for part in form.parts:
+            terms = part.terms(frame, form.schema) if isinstance(part, Part) else {}
+            for name, values in terms.items():
+                self.sums[part.name, name] = self.sums.get((part.name, name), 0.0) + float(values.sum())
+        risks = np.column_stack([form.part_risks(frame), form.risk(frame)])
+        for k, risk in enumerate(risks.T):
+            self.risks[k] += np.bincount(np.minimum((GRID * risk).astype(np.intp), GRID - 1), minlength=GRID)
+        self.risk_sums += risks.sum(axis=0)
+        self.rows += frame.n_rows
+
+    @classmethod
+    def of_training(cls, form: RiskForm) -> Profile:
+        """Return the training rows as the form counts them: features only, since it does not keep the risks."""
+        found = cls(form)
+        for part in form.parts:
+            for name, shape in part.shapes.items() if isinstance(part, Part) else ():
+                weights = np.asarray(shape.weights)
+                if not isinstance(shape, Table) or shape.levels != found.places[name].levels or weights.sum() <= 0:
+                    raise DataError(
+                        f"The form has no training counts of feature {name!r} to compare with. Give the old rows."
+                    )
+                found.counts[name] = weights
+                found.sums[part.name, name] = float(weights @ np.asarray(shape.scores))
+                found.rows = float(weights.sum())
+        if not found.counts:
+            raise DataError("The form has no training counts to compare with. Give the old rows.")
+        return found
+
+
+@dataclass(frozen=True)
+class FeatureDrift:
+    """One feature; old and new shares, and parts of the index, one per level."""
+
+    feature: str
+    psi: float
+    shift: float
+    levels: tuple[str, ...]
+    old: tuple[float, ...]
+    new: tuple[float, ...]
+    parts: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class SubscaleDrift:
+    """One subscale: the index of its risk in ten groups, and its mean risk then and now."""
+
+    subscale: str
+    psi: float
+    old_risk: float
+    new_risk: float
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Two samples compared.
+
+    Attributes
+    ----------
+    old_rows, new_rows : float
+    unit : of the shifts: "probability", "log odds" or "score"
+    features : the largest index first
+    subscales : the same; empty against training counts, and for models of one part but for "risk", the output
+    """
+
+    old_rows: float
+    new_rows: float
+    unit: str
+    features: tuple[FeatureDrift, ...]
+    subscales: tuple[SubscaleDrift, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return asdict(self)
+
+    def to_frame(self, like: Any = None, *, levels: bool = False) -> Any:
+        """Return a data frame: one line per feature, or with levels=True one per level."""
+        if not levels:
+            short = ("feature", "psi", "shift")
+            return frame_like({name: [getattr(f, name) for f in self.features] for name in short}, like)
+        lines = [
+            (f.feature, *line) for f in self.features for line in zip(f.levels, f.old, f.new, f.parts, strict=True)
+        ]
+        names = ("feature", "level", "old_share", "new_share", "psi")
+        return frame_like({n: list(c) for n, c in zip(names, zip(*lines, strict=True), strict=True)}, like)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the indices; returns the axes."""
+        from plainrisk.explain.plots import draw_drift
+
+        return draw_drift(self, ax=ax)
+
+
+def drift(form: RiskForm, new: Any, old: Any = None) -> Drift:
+    """Compare new rows with old ones, or with the training rows as the form counts them.
+
+    Parameters
+    ----------
+    new, old : rows, or a `Profile` of them that was added up batch by batch
+    """
+    after = new if isinstance(new, Profile) else Profile(form).add(new)
+    before = Profile.of_training(form) if old is None else old if isinstance(old, Profile) else Profile(form).add(old)
+    if not before.rows or not after.rows:
+        raise DataError("drift: a sample has no rows.")
+    features = [_feature(form, name, before, after) for name in after.counts if name in before.counts]
+    return Drift(
+        old_rows=before.rows,
+        new_rows=after.rows,
+        unit=_unit(form),
+        features=tuple(sorted(features, key=lambda f: -f.psi)),
+        subscales=tuple(_subscales(form, before, after)),
+    )
+
+
+def _unit(form: RiskForm) -> str:
+    if all(rate is not None for rate in score_rates(form)):
+        return "probability"
+    return "log odds" if isinstance(form.pool, Alone) and isinstance(form.last_link, Logistic) else "score"
+
+
+def _feature(form: RiskForm, name: str, before: Profile, after: Profile) -> FeatureDrift:
+    parts = psi(before.counts[name], after.counts[name])
+    rates = score_rates(form) if _unit(form) == "probability" else pool_weights(form)
+    shift = 0.0
+    for part, rate in zip(form.parts, rates, strict=True):
+        key = (part.name, name)
+        if key in after.sums and rate is not None:
+            shift += rate * (after.sums[key] / after.rows - before.sums[key] / before.rows)
+    return FeatureDrift(
+        feature=name,
+        psi=float(parts.sum()),
+        shift=shift,
+        levels=after.places[name].levels.labels,
+        old=tuple((before.counts[name] / before.counts[name].sum()).tolist()),
+        new=tuple((after.counts[name] / after.counts[name].sum()).tolist()),
+        parts=tuple(parts.tolist()),
+    )
+
+
+def _subscales(form: RiskForm, before: Profile, after: Profile) -> list[SubscaleDrift]:
+    if before.risks is None or after.risks is None or before.risk_sums is None or after.risk_sums is None:
+        return []
+    names = [*(part.name for part in form.parts), "risk"]
+    found = []
+    for k, name in enumerate(names):
+        if isinstance(form.pool, Alone) and k == 0:
+            continue  # the one part's risk is the risk
+        edges = _equal_groups(before.risks[k])
+        old, new = (np.add.reduceat(p.risks[k].astype(np.float64), edges) for p in (before, after))  # type: ignore[index]
+        means = (float(p.risk_sums[k] / p.rows) for p in (before, after))  # type: ignore[index]
+        found.append(SubscaleDrift(name, float(psi(old, new).sum()), *means))
+    return sorted(found, key=lambda s: -s.psi)
+
+
+def _equal_groups(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+    """Return the first grid bins of groups that hold about equal shares."""
+    below = np.cumsum(counts) - counts
+    share = (GROUPS * below) // max(1, int(counts.sum()))
+    share[counts == 0] = -1
+    starts = [0]
+    last = -1
+    for j in np.flatnonzero(counts):
+        if share[j] > last:
+            if last >= 0:
+                starts.append(int(j))
+            last = int(share[j])
+    return np.array(starts, dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class WeightDrift:
+    """How Hedge moved its weights through time.
+
+    Attributes
+    ----------
+    subscales, periods : names
+    weights : (periods, subscales) after each period
+    moved : (periods,) half the summed change since the period before (since the start, for the first)
+    """
+
+    subscales: tuple[str, ...]
+    periods: tuple[str, ...]
+    weights: Floats
+    moved: Floats
+
+    def to_frame(self, like: Any = None) -> Any:
+        """Return a data frame, one line per period."""
+        columns = dict(zip(self.subscales, self.weights.T.tolist(), strict=True))
+        return frame_like({"period": list(self.periods), **columns, "moved": self.moved.tolist()}, like)
+
+
+def weight_drift(path: Floats, subscales: Sequence[str], periods: Sequence[Any] | int = 10) -> WeightDrift:
+    """Summarise a path of weights, (rows + 1, subscales), as `SubscaleMixture.weight_path` gives it, by period.
+
+    Parameters
+    ----------
+    periods : int or one label per row, default=10
+        So many periods of equal length, or the rows' own, in their order.
+    """
+    n = len(path) - 1
+    if isinstance(periods, int):
+        ends = np.unique(np.linspace(0, n, periods + 1).astype(np.intp)[1:])
+        names = [f"rows up to {end:,}" for end in ends]
+    else:
+        labels = [str(p) for p in periods]
+        if len(labels) != n:
+            raise DataError(f"weight_drift: {len(labels)} periods for {n} rows. Give one label per row.")
+        last = [i + 1 for i in range(n) if i + 1 == n or labels[i + 1] != labels[i]]
+        ends, names = np.array(last, dtype=np.intp), [labels[end - 1] for end in last]
+        if len(set(names)) < len(names):
+            raise DataError("weight_drift: a period comes twice. Sort the rows by time first.")
+    weights = path[ends]
+    moved = 0.5 * np.abs(np.diff(np.vstack([path[:1], weights]), axis=0)).sum(axis=1)
+    return WeightDrift(tuple(subscales), tuple(names), weights, moved)

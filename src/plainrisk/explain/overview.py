@@ -1,0 +1,216 @@
+"""The whole model at a glance: what every level of every feature does, and which features matter."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plainrisk.errors import DataError, did_you_mean
+from plainrisk.explain.contributions import explain
+from plainrisk.explain.reference import pool_weights
+from plainrisk.form import Alone, Layer, Linear, Logistic, Part, RiskForm, Table
+from plainrisk.frames import frame_like
+
+if TYPE_CHECKING:
+    from plainrisk.explain.uncertainty import Refits
+
+__all__ = ["Importance", "Overview", "ShapeTable", "overview", "score_rates"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ShapeTable:
+    """What the levels of one feature do in one part; one entry per level throughout.
+
+    Attributes
+    ----------
+    feature, part : str
+    labels : the levels
+    n_ordered : how many of them, from the first, are bins or categories, not special values or missing
+    ordered : whether these stand in an order
+    rows, bad : training weight, and that of the positive outcome
+    bad_rate : bad / rows, NaN without rows
+    score : what the level adds to the part's score
+    effect : the same in probability, where every link on the way is one straight line; else None
+    unit : of the score: "probability" or "log odds" where the score is that itself, else "score"
+    """
+
+    feature: str
+    part: str
+    labels: tuple[str, ...]
+    n_ordered: int
+    ordered: bool
+    rows: Floats
+    bad: Floats
+    bad_rate: Floats
+    score: Floats
+    effect: Floats | None
+    unit: str
+
+
+@dataclass(frozen=True)
+class Importance:
+    """How much one feature, or one subscale that can not be split, matters.
+
+    Attributes
+    ----------
+    subscale, feature : whose; the feature is None for a whole subscale
+    mean : mean absolute contribution over the training rows, or over the rows given
+    span : from the least to the largest contribution of a level that training rows had
+    unit : "probability", "log odds" or "score"
+    """
+
+    subscale: str
+    feature: str | None
+    mean: float
+    span: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Overview:
+    """A model at a glance.
+
+    Attributes
+    ----------
+    shapes : one table per feature and part
+    importance : the most important first
+    weights : of the subscales; empty for a model of one part
+    """
+
+    shapes: tuple[ShapeTable, ...]
+    importance: tuple[Importance, ...]
+    weights: dict[str, float]
+
+    def shape(self, feature: str, part: str | None = None) -> ShapeTable:
+        """Return the table of a feature, in the first part that has it unless one is named."""
+        found = [t for t in self.shapes if t.feature == feature and part in (None, t.part)]
+        if not found:
+            known = dict.fromkeys(t.feature for t in self.shapes)
+            where = "" if part is None else f" in part {part!r}"
+            raise DataError(f"There is no table of {feature!r}{where}.{did_you_mean(feature, known)}")
+        return found[0]
+
+    def to_frame(self, like: Any = None, *, what: str = "shapes") -> Any:
+        """Return a data frame: what="shapes" one line per level, what="importance" one line per feature."""
+        if what == "importance":
+            return frame_like({k: [getattr(i, k) for i in self.importance] for k in Importance.__annotations__}, like)
+        if what != "shapes":
+            raise DataError(f"what must be 'shapes' or 'importance', not {what!r}.")
+        columns: dict[str, list[Any]] = {k: [] for k in ("part", "feature", "level", "rows", "bad_rate", "score")}
+        columns["effect"] = []
+        for t in self.shapes:
+            n = len(t.labels)
+            effect = [None] * n if t.effect is None else t.effect.tolist()
+            lines = ([t.part] * n, [t.feature] * n, t.labels, t.rows, t.bad_rate, t.score, effect)
+            for column, values in zip(columns.values(), lines, strict=True):
+                column.extend(values)
+        return frame_like(columns, like)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data; a rate without rows is None."""
+        shapes = []
+        for t in self.shapes:
+            plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(t).items()}
+            plain["bad_rate"] = [None if r != r else r for r in plain["bad_rate"]]
+            shapes.append(plain)
+        return {"shapes": shapes, "importance": [asdict(i) for i in self.importance], "weights": self.weights}
+
+    def plot(self, feature: str, part: str | None = None, *, refits: Refits | None = None, axes: Any = None) -> Any:
+        """Draw one feature's levels with counts and bad rates, and intervals if refits are given; returns the axes."""
+        from plainrisk.explain.plots import draw_shape
+
+        table = self.shape(feature, part)
+        interval = None if refits is None else refits.shape(feature, table.part)
+        return draw_shape(table, interval, axes=axes)
+
+    def plot_importance(self, most: int = 20, ax: Any = None) -> Any:
+        """Draw the importance of the features, the most important first; returns the axes."""
+        from plainrisk.explain.plots import draw_importance
+
+        return draw_importance(self, most=most, ax=ax)
+
+
+def overview(form: RiskForm, X: Any = None) -> Overview:
+    """Return the shapes, the importance and the weights of a form.
+
+    Parameters
+    ----------
+    X : rows, optional
+        Take the mean contribution over these, not over the training counts. Lines, curves and trees need rows.
+    """
+    rates, known = score_rates(form), form.schema.features
+    tables = tuple(
+        _table(part, name, rate, _unit(form, part), known[name].kind == "continuous" or known[name].sign != 0)
+        for part, rate in zip(form.parts, rates, strict=True)
+        if isinstance(part, Part)
+        for name in part.shapes
+    )
+    found = _from_rows(form, X) if X is not None else _from_counts(tables)
+    weights = (
+        {} if isinstance(form.pool, Alone) else dict(zip((p.name for p in form.parts), pool_weights(form), strict=True))
+    )
+    return Overview(tables, tuple(sorted(found, key=lambda i: -i.mean if i.mean == i.mean else np.inf)), weights)
+
+
+def score_rates(form: RiskForm) -> list[float | None]:
+    """Return what a unit of each part's score is in probability, None where that is not one number."""
+    last = 1.0
+    if isinstance(form.pool, Layer):
+        if not isinstance(form.pool.link, Linear):
+            return [None] * len(form.parts)
+        last = form.pool.link.slope
+    weights = pool_weights(form)
+    return [
+        last * weight * part.link.slope if isinstance(part.link, Linear) else None
+        for part, weight in zip(form.parts, weights, strict=True)
+    ]
+
+
+def _unit(form: RiskForm, part: Any) -> str:
+    if isinstance(part.link, Linear) and part.link.slope == 1.0 and isinstance(form.pool, Alone):
+        return "probability"
+    return "log odds" if isinstance(part.link, Logistic) else "score"
+
+
+def _table(part: Part, name: str, rate: float | None, unit: str, ordered: bool) -> ShapeTable:
+    shape = part.shapes[name]
+    rows, bad, score = (np.asarray(v) for v in (shape.weights, shape.positives, shape.scores))
+    if not isinstance(shape, Table):
+        score = np.concatenate([[np.nan], score[1:]])  # the line itself is no one number
+    return ShapeTable(
+        feature=name,
+        part=part.name,
+        labels=shape.levels.labels,
+        n_ordered=shape.levels.n_ordered,
+        ordered=ordered,
+        rows=rows,
+        bad=bad,
+        bad_rate=np.where(rows > 0, bad / np.where(rows > 0, rows, 1.0), np.nan),
+        score=score,
+        effect=None if rate is None else rate * score,
+        unit=unit,
+    )
+
+
+def _from_counts(tables: tuple[ShapeTable, ...]) -> list[Importance]:
+    found = []
+    for t in tables:
+        amount = t.score if t.effect is None else t.effect
+        seen = t.rows > 0
+        mean = span = np.nan
+        if seen.any() and not np.isnan(amount[seen]).any():
+            mean = float(t.rows[seen] @ np.abs(amount[seen]) / t.rows[seen].sum())
+            span = float(np.ptp(amount[seen]))
+        found.append(Importance(t.part, t.feature, mean, span, t.unit if t.effect is None else "probability"))
+    return found
+
+
+def _from_rows(form: RiskForm, X: Any) -> list[Importance]:
+    said = explain(form, X, reference="neutral", features="chord")
+    columns = zip(said.subscales, said.features, said.contributions.T, strict=True)
+    return [Importance(s, f, float(np.abs(c).mean()), float(np.ptp(c)), said.unit) for s, f, c in columns]
