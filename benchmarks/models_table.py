@@ -121,7 +121,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA), metavar="NAME")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), metavar="NAME")
-    parser.add_argument("--store", type=Path, default=Path("out/models-table.jsonl"), help="where finished rows are kept")
+    parser.add_argument(
+        "--store", type=Path, default=Path("out/models-table.jsonl"), help="where finished rows are kept"
+    )
     parser.add_argument("--json", metavar="PATH", help="also write the table's rows to this file")
     chosen = parser.parse_args()
     chosen.store.parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,8 @@ from sklearn.model_selection import StratifiedKFold
 import plainrisk as pr
 from plainrisk.errors import DataError, PlainriskWarning
 
-# The paper's table; the same folds are not known, so the mean of ten stays within 0.003.
+# The paper's table. Its folds are not known, so the mean of ten stays within 0.003. (The mixtures of boosted trees,
+# 0.7842 and 0.7757 there, take longer than a test should; the study has them.)
 HELOC = {
     "LinARM1": 0.7963,
     "LinARM2": 0.7958,
@@ -20,8 +21,6 @@ HELOC = {
     "MixLinARM1": 0.7818,
     "XGB": 0.7931,
     "MonoXGB": 0.7908,
-    "MixXGB": 0.7842,
-    "MixMonoXGB": 0.7757,
 }
 
 
@@ -65,10 +64,9 @@ def test_heloc_is_the_paper_s(load, name):
 
 @pytest.mark.parametrize("name", ["australia", "japan"])
 def test_the_paper_s_weakest_spot_is_cured(load, name):
-    """The paper has 0.76 there: one certain error cost an expert its weight."""
+    """The paper has 0.760 and 0.756 there: one certain error cost an expert its weight. Its variant is kept."""
     assert cross_validate("MixLinARM1", load(name)) >= 0.93
-    harsh = cross_validate("MixLinARM1", load(name), clip=1e-15)
-    assert harsh < 0.92
+    assert cross_validate("MixLinARM1", load(name), paper=True) == pytest.approx(0.76, abs=0.03)
 
 
 @pytest.mark.parametrize("name", ["german", "heloc", "australia"])

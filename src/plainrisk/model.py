@@ -55,6 +55,7 @@ class FormMethods:
         unit: Literal["probability"] | None = None,
         features: Split | None = None,
         adverse: Adverse = "positive",
+        min_rows: float = 0.0,
     ) -> Explanation:
         """Return what every subscale and feature contributes to each row's risk.
 
@@ -70,12 +71,21 @@ class FormMethods:
             Split subscales that are not additive, by a rule that the explanation names.
         adverse : {"positive", "negative"}, default="positive"
             "negative" if a high probability is good for the applicant; says which levels are the best.
+        min_rows : float, default=0
+            Levels with fewer training rows are not taken for the best.
         """
         from plainrisk.explain import explain
 
         self._require_form()
         return explain(
-            self.form_, X, reference=reference, portfolio=portfolio, unit=unit, features=features, adverse=adverse
+            self.form_,
+            X,
+            reference=reference,
+            portfolio=portfolio,
+            unit=unit,
+            features=features,
+            adverse=adverse,
+            min_rows=min_rows,
         )
 
     def reasons(
@@ -90,6 +100,7 @@ class FormMethods:
         inquiries: Sequence[str] = (),
         portfolio: Any = None,
         features: Split = "chord",
+        min_rows: float = 0.0,
     ) -> Reasons:
         """Return the reasons against each row: what its features cost compared with a reference, ranked, in words.
 
@@ -108,6 +119,8 @@ class FormMethods:
         portfolio : rows, for references that need some
         features : {"chord", "treeshap"}, default="chord"
             How experts that are not additive are split.
+        min_rows : float, default=0
+            Levels with fewer training rows are not taken for the best.
         """
         from plainrisk.explain import reasons
 
@@ -123,6 +136,7 @@ class FormMethods:
             inquiries=inquiries,
             portfolio=portfolio,
             features=features,
+            min_rows=min_rows,
         )
 
     def what_if(
@@ -135,6 +149,7 @@ class FormMethods:
         adverse: Adverse = "positive",
         answers: int = 3,
         values: Mapping[str, Iterable[Value]] | None = None,
+        min_rows: float = 0.0,
     ) -> WhatIf:
         """Return the cheapest changes that bring one row to the target risk, proved to be the cheapest.
 
@@ -153,6 +168,8 @@ class FormMethods:
             At most so many, each without at least one feature of every answer before it.
         values : dict of feature to values, optional
             Values to try, for features that enter as a line or a curve.
+        min_rows : float, default=0
+            Levels with fewer training rows are not moved to.
         """
         from plainrisk.explain import what_if
 
@@ -169,13 +186,22 @@ class FormMethods:
         adverse: Adverse = "positive",
         answers: int = 1,
         values: Mapping[str, Iterable[Value]] | None = None,
+        min_rows: float = 0.0,
     ) -> WhatIfs:
         """Return the cheapest changes for every row of X; parameters as in `what_if`."""
         from plainrisk.explain import what_ifs
 
         self._require_form()
         return what_ifs(
-            self.form_, X, target, frozen=frozen, cost=cost, adverse=adverse, answers=answers, values=values
+            self.form_,
+            X,
+            target,
+            frozen=frozen,
+            cost=cost,
+            adverse=adverse,
+            answers=answers,
+            values=values,
+            min_rows=min_rows,
         )
 
     def overview(self, X: Any = None) -> Overview:

@@ -553,9 +553,19 @@ def test_before_fit_every_method_says_so(data, tmp_path):
 
 
 def test_what_the_experts_warn_of_is_said_once_if_at_all(data):
-    """An expert's clipped line is not the pool's: the pool has no line of its own to clip."""
+    """One expert's clipped line is not the pool's; where all say 0 together, it is."""
     X, _ = data
     y = (X["a"] > 0).astype(int)
     with warnings.catch_warnings():
         warnings.simplefilter("error", PlainriskWarning)
-        pr.SubscaleMixture(pr.Linearised(pr.AdditiveRiskModel()), SCHEMA).fit(X, y)
+        model = pr.SubscaleMixture(pr.Linearised(pr.AdditiveRiskModel()), SCHEMA).fit(X, y)
+    assert (model.form_.part_risks(X)[:, 0] == 0).mean() > 0.3
+    assert model.fit_record_.clipped == 0.0
+    rare = (np.arange(N) % 40 == 0).astype(int)
+    told = r"SubscaleMixture: the line is cut off at 0 or 1 for \d+% of the training rows"
+    with pytest.warns(PlainriskWarning, match=told) as caught:
+        model = pr.SubscaleMixture(pr.Linearised(pr.AdditiveRiskModel()), SCHEMA).fit(X, rare)
+    assert len(caught) == 1
+    risk = model.predict_proba(X)[:, 1]
+    assert model.fit_record_.clipped == pytest.approx((risk == 0).mean())
+    assert (risk == 0).mean() > 0.1

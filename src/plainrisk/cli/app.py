@@ -8,14 +8,19 @@ import typer
 from typer.core import TyperGroup
 
 from plainrisk._version import __version__
+from plainrisk.cli.certify import certify
 from plainrisk.cli.compare import compare
 from plainrisk.cli.data import data_app
 from plainrisk.cli.demo import demo
+from plainrisk.cli.drift import drift
 from plainrisk.cli.errors import EXIT_CODES, guard, notes
+from plainrisk.cli.explain import explain
 from plainrisk.cli.fit import fit
+from plainrisk.cli.reasons import reasons
 from plainrisk.cli.schema import schema_app
 from plainrisk.cli.score import score
 from plainrisk.cli.study import study_app
+from plainrisk.cli.what_if import what_if
 
 __all__ = ["app"]
 
@@ -61,6 +66,11 @@ app.command()(demo)
 app.add_typer(schema_app, name="schema")
 app.command()(fit)
 app.command()(score)
+app.command()(explain)
+app.command()(reasons)
+app.command("what-if")(what_if)
+app.command()(certify)
+app.command()(drift)
 app.add_typer(data_app, name="data")
 app.command()(compare)
 app.add_typer(study_app, name="study")

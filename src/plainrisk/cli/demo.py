@@ -23,6 +23,7 @@ def demo(
     json: Json = False,
 ) -> None:
     """Fit, cross validate, certify and explain models on German credit; offline, in seconds."""
+    from plainrisk.cli.demo_decision import decide
     from plainrisk.cli.demo_text import tell
     from plainrisk.cli.source import open_source, rows_to_fit
 
@@ -35,6 +36,7 @@ def demo(
         raise typer.Exit(BROKEN_PROMISE)
     result["step"] = _same_step(models["ARM1"], models["LinARM1"], rows)
     result["applicant"] = _applicant(models["DirectARM1"], rows)
+    result["decision"] = decide(models["DirectARM1"], rows, result["applicant"]["row"])
     result["files"] = _save(models, rows, folder)
     if json:
         show.print_json(result)

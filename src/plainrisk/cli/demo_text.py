@@ -7,6 +7,7 @@ from typing import Any
 from rich.text import Text
 
 from plainrisk.cli import show
+from plainrisk.cli.demo_decision import tell_decision
 from plainrisk.cli.source import Rows
 
 __all__ = ["tell"]
@@ -32,6 +33,7 @@ def tell(models: dict[str, Any], rows: Rows, result: dict[str, Any]) -> None:
     _tell_promises(result)
     _tell_step(result["step"])
     _tell_applicant(result["applicant"], result["models"]["DirectARM1"])
+    tell_decision(result["decision"])
     _tell_next(result["files"])
 
 
@@ -116,6 +118,7 @@ def _tell_next(files: dict[str, str]) -> None:
         "models, plain JSON": f"{files['ARM1']}, {files['ARM2']}",
         "schema, to edit": files["schema"],
         "another model": "plainrisk fit german --model DirectARM2 -o model.json",
+        "explain one": f"plainrisk explain german --model {files['ARM1']} --row 4",
         "score rows": f"plainrisk score german --model {files['ARM1']} -o risks.csv",
         "your own data": "plainrisk schema infer YOUR.csv --target NAME -o my.toml",
         "all commands": "plainrisk --help",

@@ -98,10 +98,14 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
 
 
 def clipped_share(form: RiskForm, frame: Frame, weight: npt.NDArray[np.float64] | None) -> float:
-    """Return the weighted share of the rows whose line is cut off at the last link."""
+    """Return the weighted share of the rows whose line is cut off at the last link.
+
+    A mixture has no link of its own; its share is that of the rows where all its experts are cut off at the same end.
+    """
     link = form.last_link
     if link is None:
-        return 0.0
+        risk = form.risk(frame)
+        return float(np.average((risk <= 0.0) | (risk >= 1.0), weights=weight))
     score = form.score(frame)
     line = link.line(score)
     if line is None:
@@ -114,9 +118,9 @@ def clipped_share(form: RiskForm, frame: Frame, weight: npt.NDArray[np.float64] 
 
 def warn_of_clipping(who: str, share: float, link: Link | None) -> None:
     """Tell the user, with the cure, if many training rows are clipped."""
-    if link is None or share <= CLIPPING_WARNING:
+    if share <= CLIPPING_WARNING:
         return
-    low, high = link.range
+    low, high = (0.0, 1.0) if link is None else link.range
     warnings.warn(
         f"{who}: the line is cut off at {low:g} or {high:g} for {share:.0%} of the training rows, whose order among "
         "themselves is lost. Linearised(AdditiveRiskModel(...), pieces=3) follows the sigmoid in bands and clips none.",

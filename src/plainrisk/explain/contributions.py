@@ -44,6 +44,7 @@ def explain(
     unit: Literal["probability"] | None = None,
     features: Split | None = None,
     adverse: Adverse = "positive",
+    min_rows: float = 0.0,
 ) -> Explanation:
     """Return the contributions of every row of X under a risk form.
 
@@ -61,8 +62,10 @@ def explain(
         "treeshap" the trees' score by Shapley values against the reference's rows.
     adverse : {"positive", "negative"}, default="positive"
         Which way the best reference lies: "positive" means that a high probability is bad for the applicant.
+    min_rows : float, default=0
+        Levels with fewer training rows are not taken for the best.
     """
-    return explainer(form, reference, portfolio, unit, features, adverse).explain(X)
+    return explainer(form, reference, portfolio, unit, features, adverse, min_rows).explain(X)
 
 
 def explainer(
@@ -72,6 +75,7 @@ def explainer(
     unit: str | None = None,
     features: str | None = None,
     adverse: Adverse = "positive",
+    min_rows: float = 0.0,
 ) -> Explainer:
     """Return what explains rows, ready for many batches."""
     if unit not in (None, "probability"):
@@ -81,7 +85,7 @@ def explainer(
     if isinstance(reference, Reference):
         point = reference
     else:
-        point = make_reference(form, reference, portfolio, adverse_sign(adverse))
+        point = make_reference(form, reference, portfolio, adverse_sign(adverse), min_rows)
     if features == "treeshap":
         point = background(form, point, None if portfolio is None else form.align(portfolio))
     return Explainer(form, point, unit is not None, features)

@@ -193,17 +193,18 @@ def impact_ratio(a: Range, b: Range) -> Range:
     """
     if not b.estimate > 0:
         return Range(math.nan, math.nan, math.nan)
-    low = _recovered(a.estimate, b.estimate, a.estimate - a.low, b.high - b.estimate, -1)
-    high = _recovered(a.estimate, b.estimate, a.high - a.estimate, b.estimate - b.low, 1)
+    low = _recovered(a.estimate, b.estimate, a.estimate - a.low, b.high - b.estimate, upper=False)
+    high = _recovered(a.estimate, b.estimate, a.high - a.estimate, b.estimate - b.low, upper=True)
     return Range(a.estimate / b.estimate, low, high)
 
 
-def _recovered(p: float, q: float, dp: float, dq: float, side: int) -> float:
-    bottom = q * q - dq * dq
-    if bottom <= 0:
-        return 0.0 if side < 0 else math.inf
-    root = math.sqrt(max(0.0, (p * q) ** 2 - (p * p - dp * dp) * bottom))
-    return max(0.0, (p * q + side * root) / bottom)
+def _recovered(p: float, q: float, dp: float, dq: float, *, upper: bool) -> float:
+    square, constant = q * q - dq * dq, p * p - dp * dp
+    root = math.sqrt(max(0.0, (p * q) ** 2 - square * constant))
+    if upper:
+        return (p * q + root) / square if square > 0 else math.inf
+    # The smaller root, written so that nothing is lost or divided by where the other share is near 0.
+    return max(0.0, constant) / (p * q + root) if p > 0 else 0.0
 
 
 def _auc(bad: Floats, p: Floats, z: float) -> Range:

@@ -111,12 +111,17 @@ class FeatureMoves:
 
 
 def feature_moves(
-    form: RiskForm, frozen: Iterable[str], cost: Cost, values: Mapping[str, Iterable[Value]] | None
+    form: RiskForm,
+    frozen: Iterable[str],
+    cost: Cost,
+    values: Mapping[str, Iterable[Value]] | None,
+    min_rows: float = 0.0,
 ) -> dict[str, FeatureMoves]:
     """Return the moves of every feature that can move.
 
     A feature stays as it is if it is frozen, if its schema says "fixed", or if it enters as a line or a curve and no
-    values to try were given. Targets are bins and categories that training rows had, never special values or missing.
+    values to try were given. Targets are bins and categories that training rows had, never special values or missing,
+    nor levels with fewer than `min_rows`.
     """
     given = {} if values is None else {name: tuple(v) for name, v in values.items()}
     known = form.schema.features
@@ -126,7 +131,7 @@ def feature_moves(
                 raise DataError(f"{what}: there is no feature {name!r}.{did_you_mean(name, known)}")
     held = set(frozen)
     found = {}
-    for name, places in places_of(form).items():
+    for name, places in places_of(form, min_rows).items():
         if name in held or known[name].actionable == "fixed" or (places.straight and name not in given):
             continue
         price = _price(name, known[name], cost)

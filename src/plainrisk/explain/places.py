@@ -54,13 +54,13 @@ class Places:
         return shape.values(value_frame({name: self.values}), name)
 
 
-def places_of(form: RiskForm) -> dict[str, Places]:
-    """Return the places of every feature the form reads."""
+def places_of(form: RiskForm, min_rows: float = 0.0) -> dict[str, Places]:
+    """Return the places of every feature the form reads; those with fewer training rows do not count as seen."""
     names = dict.fromkeys(name for part in form.parts for name in part.features)
-    return {name: _places(form, name) for name in names}
+    return {name: _places(form, name, min_rows) for name in names}
 
 
-def _places(form: RiskForm, name: str) -> Places:
+def _places(form: RiskForm, name: str, min_rows: float) -> Places:
     shapes = [p.shapes[name] for p in form.parts if isinstance(p, Part) and name in p.shapes]
     trees = [p for p in form.parts if isinstance(p, TreePart) and name in p.features]
     known = [shape.levels for shape in shapes]
@@ -73,7 +73,7 @@ def _places(form: RiskForm, name: str) -> Places:
         feature=name,
         levels=levels,
         values=values,
-        seen=_seen(shapes, values, name),
+        seen=_seen(shapes, values, name, min_rows),
         straight=any(not isinstance(shape, Table) for shape in shapes),
     )
 
@@ -136,13 +136,13 @@ def _code(levels: Bins, value: float) -> int:
     return int(levels.code_numbers(np.array([value]))[0])
 
 
-def _seen(shapes: list[Shape], values: tuple[Value, ...], name: str) -> npt.NDArray[np.bool_]:
+def _seen(shapes: list[Shape], values: tuple[Value, ...], name: str, min_rows: float) -> npt.NDArray[np.bool_]:
     seen = np.array([v is not None for v in values], dtype=bool)
     frame = value_frame({name: values})
     for shape in shapes:
         weights = np.asarray(shape.weights)
         if weights.sum() > 0:
-            seen &= weights[shape.levels.codes(frame, name)] > 0
+            seen &= (weights > 0)[codes := shape.levels.codes(frame, name)] & (weights >= min_rows)[codes]
     return seen
 
 

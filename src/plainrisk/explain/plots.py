@@ -249,7 +249,7 @@ def _name_rows(ax: Any, labels: Sequence[str], bold: Sequence[int] = ()) -> None
     width, height = ax.figure.get_size_inches()
     room = int(np.clip(5.5 * width, 18, 60))
     size = float(np.clip(72 * 0.7 * height / (1.25 * len(labels)), 5.5, 10))
-    ax.set_yticks(range(len(labels)), [_short(label, room) for label in labels], fontsize=size)
+    ax.set_yticks(range(len(labels)), [_cut(label, room) for label in labels], fontsize=size)
     for i in bold:
         ax.get_yticklabels()[i].set_fontweight("bold")
 
@@ -265,7 +265,13 @@ def _name_levels(ax: Any, x: Any, labels: Sequence[str]) -> None:
 
 
 def _with_value(name: str, value: str) -> str:
-    return f"{_short(name)} = {value}" if value else name
+    return f"{name} = {value}" if value else name
+
+
+def _cut(label: str, room: int) -> str:
+    """Shorten a label; of a feature with its value, the name."""
+    name, equals, value = label.rpartition(" = ")
+    return _short(name, max(8, room - 3 - len(value))) + equals + value if equals else _short(label, room)
 
 
 def _note(ax: Any, amount: float, y: float, unit: str, bold: bool = False) -> None:

@@ -45,6 +45,7 @@ def reasons(
     inquiries: Sequence[str] = (),
     portfolio: Any = None,
     features: Split = "chord",
+    min_rows: float = 0.0,
 ) -> Reasons:
     """Return the reasons against every row of X.
 
@@ -63,6 +64,8 @@ def reasons(
     portfolio : rows, for references that need some
     features : {"chord", "treeshap"}, default="chord"
         How experts that are not additive are split; without "treeshap" trees are named by subscale.
+    min_rows : float, default=0
+        Levels with fewer training rows are not taken for the best.
     """
     return reasoner(
         form,
@@ -74,6 +77,7 @@ def reasons(
         inquiries=inquiries,
         portfolio=portfolio,
         features=features,
+        min_rows=min_rows,
     ).reasons(X)
 
 
@@ -88,6 +92,7 @@ def reasoner(
     inquiries: Sequence[str] = (),
     portfolio: Any = None,
     features: Split = "chord",
+    min_rows: float = 0.0,
 ) -> Reasoner:
     """Return what finds reasons, ready for many batches; parameters as in `reasons`."""
     if not isinstance(k, int | np.integer) or k < 1:
@@ -99,7 +104,7 @@ def reasoner(
     for what, names in (("barred", barred), ("inquiries", inquiries)):
         _require_features(form, what, names)
     sign = adverse_sign(adverse)
-    one = explainer(form, against, portfolio, features=features, adverse=adverse)
+    one = explainer(form, against, portfolio, features=features, adverse=adverse, min_rows=min_rows)
     candidates, homes = _candidates(form, one)
     barred_at = np.array([c in set(barred) for c in candidates], dtype=bool)
     asked_at = np.array([c in set(inquiries) for c in candidates], dtype=bool)

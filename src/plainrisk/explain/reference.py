@@ -52,7 +52,9 @@ def pool_weights(form: RiskForm) -> tuple[float, ...]:
     return (1.0,) if isinstance(form.pool, Alone) else form.pool.weights
 
 
-def make_reference(form: RiskForm, reference: Any = "constant", portfolio: Any = None, sign: int = 1) -> Reference:
+def make_reference(
+    form: RiskForm, reference: Any = "constant", portfolio: Any = None, sign: int = 1, min_rows: float = 0.0
+) -> Reference:
     """Return the reference of this name, or the one that is an applicant's row.
 
     Parameters
@@ -63,6 +65,7 @@ def make_reference(form: RiskForm, reference: Any = "constant", portfolio: Any =
     portfolio : rows, optional
         For "mean", and for "best" where a feature enters as a line or through trees, which have no best level.
     sign : +1 if a high probability is bad for the applicant, -1 if it is good
+    min_rows : levels with fewer training rows are not taken for the best
     """
     rows = None if portfolio is None else form.align(portfolio)
     if not isinstance(reference, str):
@@ -73,7 +76,7 @@ def make_reference(form: RiskForm, reference: Any = "constant", portfolio: Any =
     if reference == "mean":
         return _mean(form, rows)
     if reference == "best":
-        return _best(form, rows, sign)
+        return _best(form, rows, sign, min_rows)
     raise DataError(f"reference must be one of {', '.join(NAMES)} or a row.{did_you_mean(reference, NAMES)}")
 
 
@@ -134,9 +137,10 @@ def _training_mean(part: Part, name: str) -> float:
     return float(weights @ np.asarray(shape.scores) / weights.sum())
 
 
-def _best(form: RiskForm, rows: Frame | None, sign: int) -> Reference:
+def _best(form: RiskForm, rows: Frame | None, sign: int, min_rows: float) -> Reference:
     weights = pool_weights(form)
-    best = {name: _best_terms(form, place, rows, sign, weights) for name, place in places_of(form).items()}
+    places = places_of(form, min_rows)
+    best = {name: _best_terms(form, place, rows, sign, weights) for name, place in places.items()}
     terms: list[dict[str, float]] = []
     scores: list[float] = []
     where: list[Frame | None] = []

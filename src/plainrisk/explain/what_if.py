@@ -27,6 +27,7 @@ def what_if(
     adverse: Adverse = "positive",
     answers: int = 3,
     values: Mapping[str, Iterable[Value]] | None = None,
+    min_rows: float = 0.0,
 ) -> WhatIf:
     """Return the cheapest changes that bring one row to the target.
 
@@ -46,8 +47,12 @@ def what_if(
         At most so many, each without at least one feature of every answer before it.
     values : dict of feature to values, optional
         Values to try instead of bins; the only way to move a feature that enters as a line or a curve.
+    min_rows : float, default=0
+        Levels with fewer training rows are not moved to.
     """
-    found = planner(form, target, frozen=frozen, cost=cost, adverse=adverse, answers=answers, values=values)
+    found = planner(
+        form, target, frozen=frozen, cost=cost, adverse=adverse, answers=answers, values=values, min_rows=min_rows
+    )
     frame = form.align(x)
     if frame.n_rows != 1:
         raise DataError(f"what_if answers for one row, not {frame.n_rows:,}. For many rows use what_ifs.")
@@ -64,9 +69,12 @@ def what_ifs(
     adverse: Adverse = "positive",
     answers: int = 1,
     values: Mapping[str, Iterable[Value]] | None = None,
+    min_rows: float = 0.0,
 ) -> WhatIfs:
     """Return the cheapest changes for every row of X; parameters as in `what_if`."""
-    return planner(form, target, frozen=frozen, cost=cost, adverse=adverse, answers=answers, values=values).solve(X)
+    return planner(
+        form, target, frozen=frozen, cost=cost, adverse=adverse, answers=answers, values=values, min_rows=min_rows
+    ).solve(X)
 
 
 def planner(
@@ -78,6 +86,7 @@ def planner(
     adverse: Adverse = "positive",
     answers: int = 1,
     values: Mapping[str, Iterable[Value]] | None = None,
+    min_rows: float = 0.0,
 ) -> Planner:
     """Return what finds answers, ready for many rows; parameters as in `what_if`."""
     if not (math.isfinite(target) and 0 <= target <= 1):
@@ -88,5 +97,5 @@ def planner(
         raise DataError(f"frozen must be a list of features, not the text {frozen!r}.")
     if answers < 1:
         raise DataError(f"answers must be at least 1, not {answers!r}.")
-    moves = feature_moves(form, tuple(frozen), cost, values)
+    moves = feature_moves(form, tuple(frozen), cost, values, min_rows)
     return Planner(form, float(target), adverse, adverse_sign(adverse), answers, moves, cost == "features")

@@ -30,7 +30,17 @@ from plainrisk.study.store import Cell, CellKey
 __all__ = ["Bench", "Job"]
 
 Floats = npt.NDArray[np.float64]
-_PACKAGES = ("plainrisk", "numpy", "scipy", "scikit-learn", "xgboost", "xgboost-cpu", "lightgbm", "interpret-core", "optbinning")
+_PACKAGES = (
+    "plainrisk",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "xgboost",
+    "xgboost-cpu",
+    "lightgbm",
+    "interpret-core",
+    "optbinning",
+)
 
 
 @dataclass(frozen=True)

@@ -224,11 +224,29 @@ _SLSQP = tuple(
     for name, factory, options in (
         ("NNLR-SLSQP", "nnlr", {}),
         ("NNLR-SLSQP-scaled", "nnlr", {"scaled": True}),
+        ("ARM1-SLSQP-25", "arm1", {"max_iterations": 25}),
+        ("ARM1-SLSQP-50", "arm1", {"max_iterations": 50}),
         ("ARM1-SLSQP", "arm1", {}),
         ("LinARM1-SLSQP", "arm1", {"linearised": True}),
         ("ARM2-SLSQP", "arm2", {}),
         ("MixLinARM1-SLSQP", "mixture", {}),
     )
+)
+_TREES = tuple(
+    ClassifierSpec(name=f"{name}, {method}", make=name, options={"params": {"tree_method": method}})
+    for name in ("MonoXGB", "XGB")
+    for method in ("hist", "exact", "approx")
+)
+# The same folds dealt anew, to see how much of a difference on few rows is the deal.
+_SEEDS = tuple(
+    Plan(
+        name=f"seed-{seed}",
+        datasets=("german", "japan", "australia"),
+        classifiers=_TWELVE[2:],
+        conventions="balanced",
+        seed=seed,
+    )
+    for seed in range(1, 6)
 )
 
 STUDIES: Mapping[str, Plan] = {
@@ -249,5 +267,7 @@ STUDIES: Mapping[str, Plan] = {
             classifiers=("ARM1", "XGB"),
             conventions="balanced",
         ),
+        Plan(name="trees", datasets=("poland_0", "poland_2", "poland_4"), classifiers=_TREES, conventions="paper"),
+        *_SEEDS,
     )
 }

@@ -5,14 +5,11 @@ These classifiers exist to explain where published figures come from. They are s
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.encode import line_levels
-from plainrisk.errors import PlainriskWarning
 from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.classifiers import PAPER_CLIP
 from plainrisk.estimators.fitting import Design
@@ -20,7 +17,6 @@ from plainrisk.estimators.linearised import Linearised
 from plainrisk.estimators.mixture import SubscaleMixture
 from plainrisk.estimators.training import Training, read_training
 from plainrisk.estimators.two_layer import TwoLayerRiskModel
-from plainrisk.form import Bins
 from plainrisk.frames import Frame, as_frame
 from plainrisk.schema import Schema
 from plainrisk.solve import Solution
@@ -31,9 +27,9 @@ __all__ = ["arm1", "arm2", "mixture", "nnlr"]
 Floats = npt.NDArray[np.float64]
 
 
-def arm1(schema: Schema, *, linearised: bool = False, tolerance: float = 1e-6) -> Any:
+def arm1(schema: Schema, *, linearised: bool = False, max_iterations: int = 100) -> Any:
     """Return ARM1 (or LinARM1) without a ridge, balanced, fitted by SLSQP."""
-    model = SlsqpRiskModel(schema, ridge=0.0, class_weight="balanced", tolerance=tolerance)
+    model = SlsqpRiskModel(schema, ridge=0.0, class_weight="balanced", max_iterations=max_iterations)
     return Linearised(model) if linearised else model
 
 
@@ -57,17 +53,17 @@ class SlsqpRiskModel(AdditiveRiskModel):
     """An additive risk model whose coefficients are where SLSQP stops."""
 
     def __init__(
-        self, schema: Schema | None = None, *, ridge: float = 0.0, class_weight: Any = None, tolerance: float = 1e-6
+        self, schema: Schema | None = None, *, ridge: float = 0.0, class_weight: Any = None, max_iterations: int = 100
     ) -> None:
         super().__init__(schema, ridge=ridge, class_weight=class_weight)
-        self.tolerance = tolerance
+        self.max_iterations = max_iterations
 
     def _solve(self, design: Design, training: Training) -> Solution:
         self.ridge_ = float(self.ridge)
         positive = training.positive.astype(np.float64)
         return minimise_slsqp(
             _indicators(design), positive, training.weight, ridge=self.ridge_, lower=design.lower,
-            tolerance=self.tolerance,
+            max_iterations=self.max_iterations,
         )  # fmt: skip
 
 
@@ -82,7 +78,7 @@ def _indicators(design: Design) -> Floats:
 
 
 class SlsqpLines:
-    """NNLR by SLSQP: a slope per number, an effect per category and per special value."""
+    """NNLR by SLSQP: a slope per number, codes for missing values among the numbers, an effect per category."""
 
     def __init__(self, schema: Schema, *, scaled: bool = False) -> None:
         self.schema = schema
@@ -90,13 +86,15 @@ class SlsqpLines:
 
     def fit(self, X: Any, y: Any) -> SlsqpLines:
         """Fit to rows and outcomes."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PlainriskWarning)
-            training = read_training(X, y, self.schema, None, "balanced")
-        features = training.schema.features
-        self.levels_ = {n: line_levels(training.frame, n, f) for n, f in features.items()}
+        training = read_training(X, y, self.schema, None, "balanced")
+        self.categories_ = {
+            name: training.frame.labels(name).labels
+            for name, feature in self.schema.features.items()
+            if feature.kind == "categorical"
+        }
         matrix, signs = self._matrix(training.frame)
-        self.scale_ = np.where(matrix.std(axis=0) > 0, matrix.std(axis=0), 1.0) if self.scaled else 1.0
+        spread = matrix.std(axis=0)
+        self.scale_ = np.where(spread > 0, spread, 1.0) if self.scaled else np.ones(matrix.shape[1])
         lower, upper = np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf)
         positive = training.positive.astype(np.float64)
         with np.errstate(all="ignore"):
@@ -110,17 +108,18 @@ class SlsqpLines:
         risk = 1.0 / (1.0 + np.exp(-np.clip(np.nan_to_num(score), -700, 700)))
         return np.column_stack([1.0 - risk, risk])
 
-    def _matrix(self, frame: Frame) -> tuple[Floats, Floats]:
+    def _matrix(self, frame: Frame) -> tuple[Floats, npt.NDArray[np.intp]]:
         """Return the columns and the sign each is bound to."""
         columns, signs = [], []
-        for name, levels in self.levels_.items():
-            codes = levels.codes(frame, name)
-            first = 0
-            if isinstance(levels, Bins):
-                first = levels.n_ordered
-                columns.append(np.where(codes < first, frame.numbers(name), 0.0))
-                signs.append(self.schema.features[name].sign)
-            for code in range(first, len(levels)):
-                columns.append((codes == code).astype(np.float64))
-                signs.append(0)
+        for name, feature in self.schema.features.items():
+            if name in self.categories_:
+                found = frame.labels(name)
+                text = np.array([*found.labels, None], dtype=object)[found.codes]
+                columns += [(text == label).astype(np.float64) for label in self.categories_[name]]
+                signs += [0] * len(self.categories_[name])
+            else:
+                codes = [*(v for v in feature.special_values if isinstance(v, int | float)), feature.lower_bound or 0.0]
+                numbers = frame.numbers(name)
+                columns.append(np.where(np.isnan(numbers), codes[0], numbers))
+                signs.append(feature.sign)
         return np.column_stack(columns), np.array(signs)

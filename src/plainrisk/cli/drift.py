@@ -1,0 +1,95 @@
+"""`plainrisk drift`: has the population moved?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from plainrisk.cli import show
+from plainrisk.cli.options import Data, Json, Missing, ModelFile
+
+if TYPE_CHECKING:
+    from plainrisk.explain import Drift, Profile
+    from plainrisk.form import RiskForm
+
+__all__ = ["drift"]
+
+
+def drift(
+    data: Data,
+    model: ModelFile,
+    old: Annotated[
+        str | None,
+        typer.Option(
+            "--old",
+            metavar="DATA",
+            help="Rows to compare with. Without it: the training rows, as the model counts them.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the levels' shares too: .parquet, .csv, .csv.gz or .jsonl."),
+    ] = None,
+    missing: Missing = None,
+    json: Json = False,
+) -> None:
+    """Compare new rows with old ones: stability index and shift of every feature and subscale."""
+    from plainrisk.cli.tables import WRITE, check_output, write_lazy
+    from plainrisk.explain import drift as compare
+    from plainrisk.model import load
+
+    if output is not None:
+        check_output(output, WRITE)
+    form = load(model).form_
+    new_rows = _profile(data, form, missing)
+    found = compare(form, new_rows, None if old is None else _profile(old, form, missing))
+    if output is not None:
+        import polars as pl
+
+        write_lazy(found.to_frame(pl.DataFrame(), levels=True).lazy(), output)
+    if json:
+        show.print_json({"data": data, "model": str(model), "old": old, **found.to_dict()})
+    else:
+        _show(found)
+
+
+def _profile(data: str, form: RiskForm, missing: list[str] | None) -> Profile:
+    """Count the rows of a file batch by batch."""
+    from plainrisk.cli.batches import Batches
+    from plainrisk.explain import Profile
+
+    profile = Profile(form)
+
+    def add(batch: Any) -> None:
+        profile.add(batch)
+
+    Batches.open(data, form, missing).each(add)
+    return profile
+
+
+def _show(found: Drift) -> None:
+    console = show.out()
+    console.print(f"{found.new_rows:,.0f} new rows against {found.old_rows:,.0f} old ones", style="bold")
+    unit = "shift" if found.unit == "probability" else f"shift ({found.unit})"
+    largest = max((f.psi for f in found.features), default=0.0)
+    lines: list[list[str | Text]] = []
+    for f in found.features:
+        amount = f"{f.shift:+.2%}" if found.unit == "probability" else f"{f.shift:+.4f}"
+        lines.append([f.feature, f"{f.psi:.4f}", _word(f.psi), amount, show.signed_bar(f.psi, largest, 8)])
+    show.print_table(("feature", "psi", "", unit, "index"), lines, numbers=("psi", unit))
+    if found.subscales:
+        rows: list[list[str | Text]] = [
+            [s.subscale, f"{s.psi:.4f}", _word(s.psi), f"{s.old_risk:.2%}", f"{s.new_risk:.2%}"]
+            for s in found.subscales
+        ]
+        show.print_table(
+            ("subscale", "psi", "", "risk then", "risk now"), rows, numbers=("psi", "risk then", "risk now")
+        )
+    console.print("psi: population stability index; below 0.1 steady, from 0.25 on act.", style="dim")
+
+
+def _word(psi: float) -> Text:
+    return Text("act", "bold red") if psi >= 0.25 else Text("look", "yellow") if psi >= 0.1 else Text("steady", "green")

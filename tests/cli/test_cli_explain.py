@@ -1,0 +1,219 @@
+"""The commands explain, reasons, what-if, certify and drift."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import plainrisk as pr
+from plainrisk.form import form_hash, read_model, write_model
+
+
+@pytest.fixture(scope="module")
+def straight(credit, tmp_path_factory):
+    """The same model as a line of bands, in a file."""
+    path = tmp_path_factory.mktemp("models") / "bands.json"
+    fitted = pr.load(credit.model_file)
+    pr.linearise(fitted, credit.frame, pieces=3).save(path)
+    return path
+
+
+# ---- explain
+
+
+def test_one_row_is_shown(run, credit):
+    result = run("explain", credit.csv, "--model", credit.model_file, "--row", 7, "--reference", "mean")
+    assert result.exit_code == 0
+    model = pr.load(credit.model_file)
+    risk = model.predict_proba(credit.frame[7])[0, 1]
+    assert f"{risk:.1%}" in result.stdout
+    for name in (*credit.schema.features, *credit.schema.subscales):
+        assert name in result.stdout
+    told = json.loads(
+        run("explain", credit.csv, "--model", credit.model_file, "--row", 7, "--reference", "mean", "--json").stdout
+    )
+    parts = sum(s["contribution"] for s in told["subscales"])
+    assert told["unit"] == "log odds"
+    assert told["constant"] + parts == pytest.approx(model.form_.score(credit.frame[7])[0])
+    by_rule = run("explain", credit.csv, "--model", credit.model_file, "--probability").stdout
+    assert "an approximation, by the rule: chord" in by_rule
+
+
+def test_all_rows_are_written(run, credit, straight, tmp_path):
+    out = tmp_path / "parts.parquet"
+    result = run("explain", credit.parquet, "--model", straight, "-o", out, "--keep", "id", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["rows"] == 600
+    written = pl.read_parquet(out)
+    expected = pr.load(straight).explain(credit.frame)
+    assert written["id"].to_list() == credit.frame["id"].to_list()
+    np.testing.assert_array_equal(written["risk"], expected.risk)
+    np.testing.assert_array_equal(written["band"], expected.band)
+    total = sum(written[n].to_numpy() for n in [*expected.names, "constant", "clipping"])
+    np.testing.assert_allclose(total, written["risk"], rtol=0, atol=1e-12)
+
+
+# ---- reasons
+
+
+def test_a_letter(run, credit):
+    result = run("reasons", credit.csv, "--model", credit.model_file, "--row", 11, "-k", 3)
+    assert result.exit_code == 0
+    expected = pr.load(credit.model_file).reasons(credit.frame[11], 3)
+    assert expected.letter(0).strip() in result.stdout
+    told = json.loads(run("reasons", credit.csv, "--model", credit.model_file, "--row", 11, "--json").stdout)
+    assert [r["feature"] for r in told["reasons"]] == list(
+        pr.load(credit.model_file).reasons(credit.frame[11]).named(0)
+    )
+
+
+def test_reasons_of_all_refused_rows(run, credit, tmp_path):
+    out = tmp_path / "reasons.csv"
+    words = ("--threshold", 0.2, "--bar", "age", "--inquiry", "inquiries", "--keep", "id", "-k", 2)
+    result = run("reasons", credit.parquet, "--model", credit.model_file, "-o", out, *words)
+    assert result.exit_code == 0
+    model = pr.load(credit.model_file)
+    expected = model.reasons(credit.frame, 2, barred=["age"], inquiries=["inquiries"])
+    refused = np.flatnonzero(expected.risk > 0.2)
+    written = pl.read_csv(out)
+    assert written["row"].to_list() == refused.tolist()
+    assert written["id"].to_list() == (refused + 100).tolist()
+    columns = expected.columns()
+    for name in ("reason_1", "feature_2", "reason_3", "withheld"):
+        assert written[name].to_list() == [columns[name][i] for i in refused], name
+    np.testing.assert_allclose(written["lost_1"], columns["lost_1"][refused])
+
+
+def test_barred_features_are_told_of(run, credit):
+    model = pr.load(credit.model_file)
+    found = model.reasons(credit.frame)
+    row, first = next((i, found.named(i)[0]) for i in range(600) if found.named(i))
+    result = run("reasons", credit.csv, "--model", credit.model_file, "--row", row, "--bar", first)
+    assert f"1 barred of {first} would have been among the reasons" in result.stderr
+
+
+# ---- what-if
+
+
+def test_the_cheapest_way_is_shown(run, credit):
+    model = pr.load(credit.model_file)
+    risk = model.predict_proba(credit.frame)[:, 1]
+    row = int(np.argmax(risk))
+    words = ("what-if", credit.csv, "--model", credit.model_file, "--row", row, "--freeze", "age")
+    result = run(*words, "--target", 0.2)
+    assert result.exit_code == 0
+    expected = model.what_if(credit.frame[row], 0.2, frozen=["age"])
+    assert "The cheapest way" in result.stdout
+    assert all(change.feature in result.stdout for change in expected.answers[0].changes)
+    told = json.loads(run(*words, "--target", 0.2, "--json").stdout)
+    assert told["answers"][0]["risk"] == expected.answers[0].risk
+    assert "cannot be reached" in run(*words, "--target", 0.0001).stdout
+    assert "Nothing needs to change" in run(*words, "--target", 1).stdout
+
+
+def test_the_cheapest_ways_of_all_rows(run, credit, tmp_path):
+    out = tmp_path / "ways.jsonl"
+    frame = credit.frame[:40]
+    frame.write_parquet(tmp_path / "few.parquet")
+    result = run("what-if", tmp_path / "few.parquet", "--model", credit.model_file, "--target", 0.1, "-o", out)
+    assert result.exit_code == 0
+    written = pl.read_ndjson(out)
+    expected = pr.load(credit.model_file).what_ifs(frame, 0.1)
+    assert written["reached"].to_list() == [w.reached for w in expected.rows]
+    assert written["new_risk"].to_list() == expected.columns()["new_risk"]
+    assert written["changes"].to_list() == expected.columns()["changes"]
+
+
+# ---- certify
+
+
+def test_a_model_file_is_certified_again(run, credit):
+    result = run("certify", credit.model_file)
+    assert result.exit_code == 0
+    assert "The stored certificate says the same." in result.stdout
+    told = json.loads(run("certify", credit.model_file, "--json", "--thin", 100).stdout)
+    assert told["valid"]
+    assert told["stored"]
+    assert told["certificate"]["thin"] == 100
+    assert told["certificate"]["form_sha256"] == form_hash(pr.load(credit.model_file).form_)
+
+
+def test_a_forged_certificate_ends_with_4(run, credit, tmp_path):
+    import msgspec
+
+    content = read_model(credit.model_file)
+    part = content.form.parts[0]
+    table = part.shapes["income"]
+    turned = msgspec.structs.replace(table, scores=(table.scores[0] - 9.0, *table.scores[1:]))  # must fall, now rises
+    other = msgspec.structs.replace(part, shapes={**part.shapes, "income": turned})
+    form = msgspec.structs.replace(content.form, parts=(other,))
+    forged = msgspec.structs.replace(content.certificate, form_sha256=form_hash(form))
+    write_model(tmp_path / "m.json", form, content.fit, forged)
+    result = run("certify", tmp_path / "m.json")
+    assert result.exit_code == 4
+    assert "monotone in income: stored it holds, checked now it is broken" in result.stdout
+    text = credit.model_file.read_text().replace(repr(table.scores[0]), repr(table.scores[0] - 9.0))
+    (tmp_path / "changed.json").write_text(text)
+    refused = run("certify", tmp_path / "changed.json")
+    assert refused.exit_code == 2
+    assert "does not match its hash" in refused.stderr
+
+
+# ---- drift
+
+
+def test_drift_between_two_files(run, credit, tmp_path):
+    credit.frame.filter(pl.col("income") < credit.frame["income"].median()).write_parquet(tmp_path / "new.parquet")
+    words = ("drift", tmp_path / "new.parquet", "--model", credit.model_file)
+    result = run(*words, "--old", credit.parquet, "-o", tmp_path / "levels.csv")
+    assert result.exit_code == 0
+    assert "act" in result.stdout
+    told = json.loads(run(*words, "--old", credit.csv, "--json").stdout)
+    assert told["features"][0]["feature"] == "income"
+    assert told["subscales"][0]["subscale"] == "risk"
+    expected = pr.load(credit.model_file).drift(pl.read_parquet(tmp_path / "new.parquet"), credit.frame)
+    assert told["features"][0]["psi"] == pytest.approx(expected.features[0].psi)
+    levels = pl.read_csv(tmp_path / "levels.csv")
+    assert levels.filter(pl.col("feature") == "income")["psi"].sum() == pytest.approx(expected.features[0].psi)
+    trained = json.loads(run("drift", credit.csv, "--model", credit.model_file, "--json").stdout)
+    assert max(f["psi"] for f in trained["features"]) < 1e-9
+
+
+# ---- what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("explain", "--reference", "worst"), "reference must be one of"),
+        (("explain", "--row", "9999"), "there is no row 9999. The first is 0"),
+        (("explain", "--keep", "risk", "-o", "x.csv"), "--keep 'risk' is not in the data"),
+        (("reasons", "--against", "worst"), "against must be"),
+        (("reasons", "--bar", "agee"), "there is no feature 'agee'. Did you mean 'age'"),
+        (("what-if", "--target", "2"), "target must be a probability"),
+        (("what-if", "--target", "0.1", "--freeze", "agee"), "frozen: there is no feature 'agee'"),
+        (("what-if", "--target", "0.1", "--cost", "none"), "cost must be"),
+        (("drift", "--old", "nothing.csv"), "does not exist"),
+        (("explain", "-o", "x.txt"), "The name must end in"),
+    ],
+)
+def test_mistakes_are_told_in_words(run, credit, tmp_path, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
+    result = run(words[0], credit.csv, "--model", credit.model_file, *words[1:])
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_row_that_cannot_be_explained_is_named(run, credit, tmp_path):
+    frame = credit.frame.with_columns(
+        pl.when(pl.int_range(pl.len()) == 123).then(float("inf")).otherwise(pl.col("income")).alias("income")
+    )
+    frame.write_parquet(tmp_path / "bad.parquet")
+    result = run("reasons", tmp_path / "bad.parquet", "--model", credit.model_file, "-o", tmp_path / "out.parquet")
+    assert result.exit_code == 2
+    assert "holds infinity" in result.stderr
+    assert not (tmp_path / "out.parquet").exists()

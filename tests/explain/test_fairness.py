@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+from sklearn.metrics import roc_auc_score
+
+from plainrisk.errors import DataError
+from plainrisk.explain import group_report
+from plainrisk.explain.fairness import Range, impact_ratio, newcombe, wilson
+
+Z = norm.ppf(0.975)
+
+
+def test_wilson_solves_its_equation():
+    """Its ends are the shares p whose score statistic (x/n - p) / sqrt(p (1-p) / n) is z."""
+    for x, n in [(8, 10), (1, 30), (29, 30), (500, 1000)]:
+        found = wilson(x, n, Z)
+        for end in (found.low, found.high):
+            assert abs((x / n - end) / math.sqrt(end * (1 - end) / n)) == pytest.approx(Z)
+    assert (wilson(0, 10, Z).low, wilson(10, 10, Z).high) == (0.0, 1.0)
+    assert math.isnan(wilson(0, 0, Z).estimate)
+
+
+def test_newcombe_published_values():
+    """Newcombe (1998), method 10: 56/70 against 48/80 gives 0.0524 to 0.3339; 9/10 against 3/10 0.1705 to 0.8090."""
+    found = newcombe(wilson(56, 70, Z), wilson(48, 80, Z))
+    assert (found.low, found.high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
+    found = newcombe(wilson(9, 10, Z), wilson(3, 10, Z))
+    assert (found.low, found.high) == pytest.approx((0.1705, 0.8090), abs=5e-5)
+
+
+@settings(max_examples=200, deadline=None)
+@given(a=st.integers(1, 99), b=st.integers(1, 99), n=st.integers(100, 400), m=st.integers(100, 400))
+def test_the_ratio_and_the_difference_agree_on_equality(a, b, n, m):
+    """The ratio's interval holds 1 exactly if the difference's interval holds 0."""
+    p, q = wilson(a, n, Z), wilson(b, m, Z)
+    ratio, gap = impact_ratio(p, q), newcombe(p, q)
+    assert ratio.low <= ratio.estimate <= ratio.high
+    for end, other in ((ratio.low, gap.low), (ratio.high, gap.high)):
+        if abs(other) > 1e-9:
+            assert (end > 1) == (other > 0)
+
+
+def test_the_interval_of_the_ratio_covers():
+    rng = np.random.default_rng(1)
+    hits = 0
+    for _ in range(2000):
+        a, b = rng.binomial(150, 0.4), rng.binomial(200, 0.6)
+        found = impact_ratio(wilson(a, 150, Z), wilson(b, 200, Z))
+        hits += found.low <= 0.4 / 0.6 <= found.high
+    assert 0.935 < hits / 2000 < 0.965
+
+
+def test_figures_by_hand():
+    y = [0, 1, 0, 1, 0, 0]
+    risk = [0.1, 0.9, 0.6, 0.4, 0.2, 0.3]
+    report = group_report(y, risk, ["a", "a", "a", "b", "b", "b"], threshold=0.5)
+    one = {g.group: g for g in report.groups}
+    assert report.reference == "b"  # all of b are approved
+    assert one["a"].approval.estimate == pytest.approx(1 / 3)
+    assert one["a"].impact.estimate == pytest.approx(1 / 3)
+    assert one["a"].difference.estimate == pytest.approx(-2 / 3)
+    assert one["b"].impact == Range(1.0, 1.0, 1.0)
+    assert one["a"].mean_risk == pytest.approx(1.6 / 3)
+    assert one["a"].gap.estimate == pytest.approx(1.6 / 3 - 1 / 3)
+    assert (one["a"].auc.estimate, one["b"].auc.estimate) == (1.0, 1.0)
+    turned = group_report(y, risk, ["a", "a", "a", "b", "b", "b"], threshold=0.5, adverse="negative", reference="b")
+    assert {g.group: g.approval.estimate for g in turned.groups} == pytest.approx({"a": 2 / 3, "b": 0.0})
+    assert math.isnan(turned.groups[0].impact.estimate)  # nobody in b is approved
+
+
+def test_auc_and_its_interval():
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 2, 4000)
+    risk = np.clip(rng.normal(0.4 + 0.1 * y, 0.2), 0, 1).round(2)
+    group = np.where(rng.random(4000) < 0.3, "small", "large")
+    report = group_report(y, risk, group, threshold=0.5)
+    for g in report.groups:
+        inside = group == g.group
+        assert g.auc.estimate == pytest.approx(roc_auc_score(y[inside], risk[inside]))
+        draws = []
+        rows = np.flatnonzero(inside)
+        for _ in range(300):
+            again = rng.choice(rows, len(rows))
+            draws.append(roc_auc_score(y[again], risk[again]))
+        assert g.auc.high - g.auc.low == pytest.approx(2 * Z * np.std(draws), rel=0.15)
+        assert g.base_rate.low <= g.base_rate.estimate <= g.base_rate.high
+        assert g.gap.high - g.gap.low == pytest.approx(g.base_rate.high - g.base_rate.low)
+    assert [g.group for g in report.groups] == ["large", "small"]
+
+
+def test_one_outcome_or_one_row_has_no_auc():
+    report = group_report([1, 1, 0], [0.2, 0.3, 0.4], ["a", "a", "b"], threshold=0.5)
+    assert all(math.isnan(g.auc.estimate) for g in report.groups)
+
+
+def test_handing_on():
+    report = group_report([0, 1, 0, 1], [0.1, 0.9, 0.6, 0.7], ["a", "a", "b", None], threshold=0.5)
+    frame = report.to_frame(pd.DataFrame())
+    assert list(frame["group"]) == ["a", "b"]  # a row without a group is left out
+    assert {"impact_low", "approval_high", "auc", "mean_risk"} <= set(frame.columns)
+    assert report.to_dict()["groups"][0]["approval"]["estimate"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (([0, 1], [0.1], ["a", "b"]), {}, "differ in length"),
+        (([0, 2], [0.1, 0.2], ["a", "b"]), {}, "y must be 0 or 1"),
+        (([0, 1], [0.1, 0.2], ["a", "b"]), {"reference": "c"}, "There is no group 'c'"),
+        (([0, 1], [0.1, 0.2], ["a", "b"]), {"level": 95}, "level must lie between 0 and 1"),
+        (([0, 1], [0.1, 0.2], ["a", "b"]), {"adverse": "no"}, "adverse must be"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments, options, message):
+    with pytest.raises(DataError, match=message):
+        group_report(*arguments, threshold=0.5, **options)

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import itertools
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import plainrisk as pr
+from plainrisk.errors import DataError
+from plainrisk.estimators.bootstrap import bootstrap
+from plainrisk.explain import group_report
+from plainrisk.explain.plots import DOWN, UP, draw_shape
+
+mpl.use("Agg")
+pytestmark = pytest.mark.filterwarnings("ignore:.*the line is cut off")
+
+
+@pytest.fixture(scope="module")
+def credit():
+    return pr.datasets.make_credit(1500, 5, backend="polars")
+
+
+@pytest.fixture(scope="module")
+def model(credit):
+    return pr.AdditiveRiskModel(credit.schema, link="linear", ridge=0.01).fit(credit.frame, credit.target)
+
+
+def drawn(ax):
+    """Lay the figure out, so that everything is really drawn."""
+    ax.figure.draw_without_rendering()
+    return ax
+
+
+def bars(ax):
+    return [p for p in ax.patches if p.get_width() != 0]
+
+
+def colour(patch):
+    return mpl.colors.to_hex(patch.get_facecolor()).upper()
+
+
+def test_a_waterfall_goes_from_the_reference_to_the_risk(model, credit):
+    found = model.explain(credit.frame[:50], reference="mean")
+    row = int(np.argmax(found.clipping == 0))
+    ax = drawn(found.plot(row, most=5))
+    steps = bars(ax)
+    ends = [(p.get_x(), p.get_x() + p.get_width()) for p in steps]
+    assert ends[0][0] == pytest.approx(found.constant[row])
+    assert ends[-1][1] == pytest.approx(found.risk[row])
+    for (_, before), (after, _) in itertools.pairwise(ends):
+        assert after == pytest.approx(before)
+    for patch in steps:
+        assert colour(patch) == (UP if patch.get_width() > 0 else DOWN)
+    labels = [t.get_text() for t in ax.get_yticklabels()]
+    assert labels[0].startswith("mean: ")
+    assert labels[-1] == f"risk: {found.risk[row]:.1%}"
+    assert any(text.endswith(" more") for text in labels)
+    assert len(labels) == 5 + 3
+    largest = found.names[int(np.argmax(np.abs(found.contributions[row])))]
+    assert labels[1].startswith(f"{largest} = ")
+
+
+def test_clipping_is_named_in_the_waterfall(model, credit):
+    found = model.explain(credit.frame)
+    low = int(np.argmax(found.clipping))
+    assert found.clipping[low] > 0
+    labels = [t.get_text() for t in drawn(found.plot(low)).get_yticklabels()]
+    assert "cut off at 0" in labels
+
+
+def test_axes_have_units(model, credit):
+    found = model.explain(credit.frame[:5], reference="mean")
+    assert "% points" in drawn(found.plot(0, kind="bars")).get_xlabel()
+    assert drawn(found.plot(0)).get_xticklabels()[0].get_text().endswith("%")
+    curved = pr.AdditiveRiskModel(credit.schema).fit(credit.frame, credit.target)
+    assert drawn(curved.explain(credit.frame[:5]).plot(0)).get_xlabel() == "log odds"
+    by_rule = curved.explain(credit.frame[:5], unit="probability")
+    assert drawn(by_rule.plot(0)).get_title(loc="left") == "pieces by rule: chord"
+
+
+def test_bars_on_two_levels(model, credit):
+    found = model.explain(credit.frame[:5], reference="best")
+    ax = drawn(found.plot(2, kind="bars"))
+    widths = {t.get_text(): p.get_width() for t, p in zip(ax.get_yticklabels(), ax.patches, strict=True)}
+    for name, amount in found.by_subscale.items():
+        assert widths[name] == pytest.approx(amount[2])
+    heavy = [t.get_text() for t in ax.get_yticklabels() if t.get_fontweight() == "bold"]
+    assert set(heavy) == set(found.by_subscale)
+
+
+def test_intervals_are_drawn(model, credit):
+    refits = bootstrap(model, credit.frame, credit.target, n=8)
+    view = model.overview()
+    top, bottom = view.plot("bureau_score", refits=refits)
+    drawn(top)
+    interval = refits.shape("bureau_score")
+    segments = np.array([s for c in top.collections for s in c.get_segments()])
+    shown = [j for j in range(len(interval.low)) if view.shape("bureau_score").rows[j] > 0]
+    np.testing.assert_allclose(sorted(segments[:, 0, 1]), sorted(interval.low[shown]))
+    np.testing.assert_allclose(sorted(segments[:, 1, 1]), sorted(interval.high[shown]))
+    assert bottom.texts[0].get_text().endswith("%")
+    assert "rows" in bottom.get_ylabel()
+    found = model.explain(credit.frame[:3], reference="mean")
+    spread = refits.contributions(credit.frame[:3], reference="mean")
+    assert len(drawn(found.plot(1, interval=spread)).lines) > len(drawn(found.plot(1)).lines)
+
+
+def test_categories_without_order_are_not_joined(model):
+    view = model.overview()
+    joined = {name: len(view.plot(name)[0].lines) for name in ("purpose", "bureau_score", "savings")}
+    assert joined["purpose"] == joined["bureau_score"] - 1
+    assert joined["savings"] == joined["bureau_score"]  # its categories have a direction
+
+
+def test_the_others(model, credit):
+    view = model.overview()
+    names = [t.get_text() for t in drawn(view.plot_importance(most=3)).get_yticklabels()]
+    assert names == [i.feature for i in view.importance[:3]]
+    ax = drawn(model.drift(credit.frame[:300], credit.frame).plot())
+    assert "population stability index" in ax.get_xlabel()
+    risk = model.predict_proba(credit.frame)[:, 1]
+    groups = group_report(credit.target, risk, credit.frame["housing"], threshold=0.2)
+    assert len(drawn(groups.plot()).get_yticklabels()) == len(groups.groups)
+
+
+@pytest.mark.parametrize("size", [(4.0, 3.0), (7.0, 5.0), (14.0, 9.0)])
+def test_any_size(model, credit, size):
+    """Labels are cut to the room there is, and nothing warns."""
+    from matplotlib.figure import Figure
+
+    german = pr.datasets.load("german", backend="polars")
+    long_names = pr.AdditiveRiskModel(german.schema, link="linear").fit(german.frame, german.target)
+    ax = Figure(figsize=size, layout="constrained").subplots()
+    found = long_names.explain(german.frame[:3], reference="best", adverse="negative")
+    drawn(found.plot(0, kind="bars", ax=ax))
+    room = 5.5 * size[0]
+    assert max(len(t.get_text()) for t in ax.get_yticklabels()) <= max(18, room)
+    valued = [t.get_text() for t in ax.get_yticklabels() if "= " in t.get_text()]
+    assert len(valued) == 20  # a value is never cut off
+    axes = Figure(figsize=size, layout="constrained").subplots(2, 1, sharex=True)
+    drawn(draw_shape(long_names.overview().shape("Purpose"), axes=axes)[0])
+
+
+def test_what_cannot_be_drawn(model, credit):
+    found = model.explain(credit.frame[:3])
+    with pytest.raises(DataError, match="kind must be 'waterfall' or 'bars'"):
+        found.plot(0, kind="pie")
+    with pytest.raises(DataError, match="There is no row 3"):
+        found.plot(3)
