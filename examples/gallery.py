@@ -12,7 +12,15 @@ from matplotlib.figure import Figure
 import plainrisk as pr
 from plainrisk.estimators.bootstrap import bootstrap
 from plainrisk.explain import group_report
-from plainrisk.explain.plots import draw_bars, draw_drift, draw_groups, draw_importance, draw_shape, draw_waterfall
+from plainrisk.explain.plots import (
+    draw_bars,
+    draw_drift,
+    draw_groups,
+    draw_importance,
+    draw_shape,
+    draw_waterfall,
+    draw_weights,
+)
 
 SIZES = {"small": (4.5, 3.4), "medium": (7.5, 5.0), "large": (13.0, 8.0)}
 
@@ -58,6 +66,8 @@ def of_one_model(credit):
 def of_pools(credit):
     curved = pr.AdditiveRiskModel(credit.schema).fit(credit.frame, credit.target)
     mixed = pr.SubscaleMixture(pr.AdditiveRiskModel(), credit.schema).fit(credit.frame, credit.target)
+    weights = mixed.overview().weights
+    spread = bootstrap(mixed, credit.frame, credit.target, n=100).weights()
     row = credit.frame[7]
     log_odds = curved.explain(row, reference="mean")
     by_rule = curved.explain(row, reference="mean", unit="probability")
@@ -66,6 +76,7 @@ def of_pools(credit):
         "waterfall-log-odds": lambda f: draw_waterfall(log_odds, 0, ax=f.subplots()),
         "waterfall-by-rule": lambda f: draw_waterfall(by_rule, 0, ax=f.subplots()),
         "two-levels-mixture": lambda f: draw_bars(pooled, 0, ax=f.subplots()),
+        "weights": lambda f: draw_weights(weights, spread, ax=f.subplots()),
         "weight-path": lambda f: mixed.plot_weights(credit.frame, credit.target, ax=f.subplots()),
     }
 

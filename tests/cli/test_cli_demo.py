@@ -20,6 +20,11 @@ def test_demo(run, tmp_path, monkeypatch) -> None:
     one = told["applicant"]
     parts = [part["contribution"] for part in one["contributions"]]
     np.testing.assert_allclose(one["constant"] + sum(parts), one["risk"], atol=1e-12)
+    told_no = told["decision"]
+    assert told_no["risk"] == one["risk"] < 0.5
+    assert 1 <= len(told_no["reasons"]) <= 4
+    assert not {r["feature"] for r in told_no["reasons"]} & set(told_no["barred"])
+    assert told_no["what_if"]["answers"][0]["risk"] >= 0.5
     german = pr.datasets.load("german")
     for name, estimator in (("arm1", pr.AdditiveRiskModel), ("arm2", pr.TwoLayerRiskModel)):
         saved = pr.load(tmp_path / "demo" / f"{name}.json")
@@ -37,6 +42,8 @@ def test_demo_fits_a_terminal_of_80_columns(run, tmp_path, monkeypatch) -> None:
         "70% of them ended well",
         "keeps every promise",
         "probability of a good end",
+        "The principal reasons for this decision are: 1.",
+        "The cheapest ways to approval",
         "demo/arm1.json",
     ):
         assert words in " ".join(text.split())

@@ -569,3 +569,30 @@ def test_what_the_experts_warn_of_is_said_once_if_at_all(data):
     risk = model.predict_proba(X)[:, 1]
     assert model.fit_record_.clipped == pytest.approx((risk == 0).mean())
     assert (risk == 0).mean() > 0.1
+
+
+# ---- tables of all kinds
+
+
+@pytest.mark.parametrize(
+    "expert", [LogisticRegression(), RandomForestClassifier(n_estimators=4, random_state=0)], ids=["form", "none"]
+)
+def test_the_library_of_the_rows_makes_no_difference(data, expert):
+    pl = pytest.importorskip("polars")
+    X, y = data
+    kinds = (X, X.to_numpy(), pl.DataFrame(X), pl.DataFrame(X).to_arrow(), {c: X[c].to_numpy() for c in X})
+    risks = [pr.SubscaleMixture(expert, SCHEMA).fit(rows, y).predict_proba(rows) for rows in kinds]
+    for risk in risks[1:]:
+        np.testing.assert_allclose(risk, risks[0], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("expert", [None, LogisticRegression(), GaussianNB()], ids=["ours", "form", "none"])
+def test_the_positive_outcome_is_the_schema_s(data, expert):
+    X, y = data
+    schema = pr.Schema(features=SCHEMA.features, subscales=SCHEMA.subscales, target="loan", positive="bad")
+    labels = np.array(["good", "bad"])[y]
+    model = pr.SubscaleMixture(expert, schema).fit(X, labels)
+    assert model.classes_.tolist() == ["good", "bad"]
+    np.testing.assert_allclose(
+        model.predict_proba(X), pr.SubscaleMixture(expert, SCHEMA).fit(X, y).predict_proba(X), rtol=0, atol=1e-12
+    )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import plainrisk as pr
 from plainrisk.explain.places import nearest_value, places_of, value_frame
-from plainrisk.form import Alone, Bins, Categories, Linear, Part, RiskForm, Table, TreePart
+from plainrisk.form import Alone, Bins, Categories, Linear, Part, RiskForm, Table, Tree, TreeInput, TreePart
 
 numbers = st.one_of(
     st.integers(-1000, 1000).map(float),
@@ -95,3 +95,16 @@ def test_a_bin_no_value_can_reach_has_none():
     places = places_of(form)["u"]
     assert [v is None for v in places.values] == [True, False, False, False, True]
     assert places.seen.tolist() == [False, True, True, True, False]
+
+
+def test_trees_do_not_turn_codes_into_targets():
+    """A tree may split at -8.5; the schema still says that -9 and everything below 0 is no measurement."""
+    tree = Tree(
+        inputs=(0, -1, -1), edges=(-8.5, 0.0, 0.0), missing_left=(False,) * 3, left=(1, 0, 0), right=(2, 0, 0),
+        values=(0.0, -1.0, 1.0),
+    )  # fmt: skip
+    part = TreePart(name="all", intercept=0.0, inputs=(TreeInput(feature="u"),), trees=(tree,), link=Linear())
+    schema = pr.Schema(features={"u": {"special_values": [-9], "lower_bound": 0}})
+    form = RiskForm(schema=schema, columns=("u",), classes=(0, 1), parts=(part,), pool=Alone())
+    assert places_of(form)["u"].levels == Bins((-8.5,), (-9.0,), 0.0)
+    assert not pr.RiskModel(form).what_if({"u": 5.0}, 0.2).reached

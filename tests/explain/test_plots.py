@@ -10,7 +10,8 @@ import plainrisk as pr
 from plainrisk.errors import DataError
 from plainrisk.estimators.bootstrap import bootstrap
 from plainrisk.explain import group_report
-from plainrisk.explain.plots import DOWN, UP, draw_shape
+from plainrisk.explain.plot_parts import DOWN, UP
+from plainrisk.explain.plots import draw_shape
 
 mpl.use("Agg")
 pytestmark = pytest.mark.filterwarnings("ignore:.*the line is cut off")
@@ -104,6 +105,18 @@ def test_intervals_are_drawn(model, credit):
     found = model.explain(credit.frame[:3], reference="mean")
     spread = refits.contributions(credit.frame[:3], reference="mean")
     assert len(drawn(found.plot(1, interval=spread)).lines) > len(drawn(found.plot(1)).lines)
+
+
+def test_weights_with_intervals(model, credit):
+    mixed = pr.SubscaleMixture(pr.AdditiveRiskModel(), credit.schema).fit(credit.frame, credit.target)
+    refits = bootstrap(mixed, credit.frame, credit.target, n=5)
+    ax = drawn(mixed.overview().plot_weights(refits))
+    names = sorted(mixed.weights_, key=lambda name: -mixed.weights_[name])
+    assert [t.get_text() for t in ax.get_yticklabels()] == names
+    assert ax.lines[0].get_xdata()[0] == pytest.approx(mixed.weights_[names[0]])
+    assert len(ax.lines) == 2 * len(names)
+    with pytest.raises(DataError, match="no subscale weights"):
+        model.overview().plot_weights()
 
 
 def test_categories_without_order_are_not_joined(model):

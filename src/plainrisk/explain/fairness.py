@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, ndtri
-from scipy.stats import rankdata
 
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.reference import Adverse, adverse_sign
@@ -209,6 +208,8 @@ def _recovered(p: float, q: float, dp: float, dq: float, *, upper: bool) -> floa
 
 def _auc(bad: Floats, p: Floats, z: float) -> Range:
     """Return the AUC with DeLong's interval, on the logit scale so that it stays inside [0, 1]."""
+    from scipy.stats import rankdata  # slow to load, and only needed here
+
     n_bad, n_good = int(bad.sum()), int(len(bad) - bad.sum())
     if min(n_bad, n_good) == 0:
         return Range(math.nan, math.nan, math.nan)

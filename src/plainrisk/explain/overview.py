@@ -128,6 +128,12 @@ class Overview:
         interval = None if refits is None else refits.shape(feature, table.part)
         return draw_shape(table, interval, axes=axes)
 
+    def plot_weights(self, refits: Refits | None = None, ax: Any = None) -> Any:
+        """Draw the weights of the subscales, with intervals if refits are given; returns the axes."""
+        from plainrisk.explain.plots import draw_weights
+
+        return draw_weights(self.weights, None if refits is None else refits.weights(), ax=ax)
+
     def plot_importance(self, most: int = 20, ax: Any = None) -> Any:
         """Draw the importance of the features, the most important first; returns the axes."""
         from plainrisk.explain.plots import draw_importance

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from plainrisk.form import Bins, Categories, Levels, Part, RiskForm, Shape, Table, TreePart
 from plainrisk.form.trees import LEAF
 from plainrisk.frames import Frame
+from plainrisk.schema import Feature
 
 __all__ = ["Places", "Value", "nearest_value", "places_of", "value_frame"]
 
@@ -67,7 +68,7 @@ def _places(form: RiskForm, name: str, min_rows: float) -> Places:
     categorical = any(isinstance(lv, Categories) for lv in known) or (
         not known and form.schema.features[name].kind == "categorical"
     )
-    levels = _categories(known, trees, name) if categorical else _bins(known, trees, name)
+    levels = _categories(known, trees, name) if categorical else _bins(known, trees, form.schema.features[name], name)
     values = tuple(_values(levels))
     return Places(
         feature=name,
@@ -78,7 +79,7 @@ def _places(form: RiskForm, name: str, min_rows: float) -> Places:
     )
 
 
-def _bins(known: Iterable[Levels], trees: Iterable[TreePart], name: str) -> Bins:
+def _bins(known: Iterable[Levels], trees: Iterable[TreePart], feature: Feature, name: str) -> Bins:
     bins = [lv for lv in known if isinstance(lv, Bins)]
     edges = {edge for lv in bins for edge in lv.edges}
     special = {value: None for lv in bins for value in lv.special_values}
@@ -87,6 +88,10 @@ def _bins(known: Iterable[Levels], trees: Iterable[TreePart], name: str) -> Bins
         edges |= {e for tree in part.trees for j, e in zip(tree.inputs, tree.edges, strict=True) if j in own - {LEAF}}
         special |= {m: None for j in own if (m := part.inputs[j].missing) is not None}
     bounds = [lv.lower_bound for lv in bins if lv.lower_bound is not None]
+    if trees:
+        # Trees split codes like measurements; the schema says which are which.
+        special |= {float(v): None for v in feature.special_values}
+        bounds += [] if feature.lower_bound is None else [feature.lower_bound]
     return Bins(tuple(sorted(edges)), tuple(special), max(bounds) if bounds else None)
 
 

@@ -5,13 +5,29 @@ Colours are Okabe and Ito's, told apart by colour-blind readers; signs, marks an
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plainrisk.errors import DataError, missing_extra
+from plainrisk.errors import DataError
+from plainrisk.explain.plot_parts import (
+    DOWN,
+    NEUTRAL,
+    PALE,
+    TOTAL,
+    UP,
+    level,
+    name_levels,
+    name_rows,
+    new_axes,
+    note,
+    short,
+    signed,
+    tidy,
+    unit_axis,
+    with_value,
+)
 
 if TYPE_CHECKING:
     from plainrisk.explain.drift import Drift
@@ -20,24 +36,9 @@ if TYPE_CHECKING:
     from plainrisk.explain.overview import Overview, ShapeTable
     from plainrisk.explain.uncertainty import Interval
 
-__all__ = ["draw_bars", "draw_drift", "draw_groups", "draw_importance", "draw_shape", "draw_waterfall"]
-
-UP, DOWN, TOTAL, NEUTRAL = "#D55E00", "#0072B2", "#333333", "#8C8C8C"
-PALE = {UP: "#F3C6A5", DOWN: "#A6CBE3"}
+__all__ = ["draw_bars", "draw_drift", "draw_groups", "draw_importance", "draw_shape", "draw_waterfall", "draw_weights"]
 
 _Step = tuple[str, float, tuple[float, float] | None]  # label, amount, interval
-
-
-def new_axes(width: float, height: float, rows: int = 1, ratios: Sequence[float] = (1,)) -> Any:
-    """Return the axes of a new figure."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise missing_extra("matplotlib", "plot") from None
-    figure = Figure(figsize=(width, height), layout="constrained")
-    if rows == 1:
-        return figure.subplots()
-    return figure.subplots(rows, 1, sharex=True, height_ratios=list(ratios))
 
 
 def draw_waterfall(
@@ -46,7 +47,7 @@ def draw_waterfall(
     """Draw the way from the reference to the risk of one row; whiskers if intervals of contributions are given."""
     steps = _steps(found, row, most, interval)
     ax = new_axes(7.0, 1.7 + 0.34 * len(steps)) if ax is None else ax
-    labels = [f"{found.reference}: {_amount(found.constant[row], found.unit)}", *(s[0] for s in steps)]
+    labels = [f"{found.reference}: {level(found.constant[row], found.unit)}", *(s[0] for s in steps)]
     at = float(found.constant[row])
     for i, (_, amount, ends) in enumerate(steps, 1):
         colour = UP if amount > 0 else DOWN
@@ -58,18 +59,18 @@ def draw_waterfall(
             reach.append(at + ends[1])
         at += amount
         end = max(reach)
-        ax.annotate(_signed(amount, found.unit), (end, i), (4, 0), textcoords="offset points", va="center", fontsize=8)
+        ax.annotate(signed(amount, found.unit), (end, i), (4, 0), textcoords="offset points", va="center", fontsize=8)
     last = len(steps) + 1
     ax.plot([at, at], [last - 1.31, last + 0.31], color=NEUTRAL, linewidth=0.8, zorder=0)
     for y, x in ((0, float(found.constant[row])), (last, at)):
         ax.plot([x], [y], marker="D", color=TOTAL, markersize=6)
     total = f"risk: {found.risk[row]:.1%}"
-    _name_rows(ax, [*labels, total], bold=[last])
+    name_rows(ax, [*labels, total], bold=[last])
     ax.invert_yaxis()
     ax.use_sticky_edges = False
     ax.margins(x=0.14)
-    _tidy(ax, "x")
-    _unit_axis(ax, found.unit, "risk" if found.unit == "probability" else "log odds")
+    tidy(ax, "x")
+    unit_axis(ax, found.unit, "risk" if found.unit == "probability" else "log odds")
     if found.approximate:
         ax.set_title(f"pieces by rule: {found.method}", loc="left", fontsize=9, color=NEUTRAL)
     return ax
@@ -82,7 +83,7 @@ def _steps(found: Explanation, row: int, most: int, interval: Interval | None) -
     steps: list[_Step] = []
     for j in order[:most]:
         value = found.value(row, found.features[j])
-        label = _with_value(found.names[j], value)
+        label = with_value(found.names[j], value)
         ends = None if interval is None else (float(interval.low[row, j]), float(interval.high[row, j]))
         steps.append((label, float(amounts[j]), ends))
     if order[most:]:
@@ -101,7 +102,7 @@ def draw_bars(found: Explanation, row: int, *, ax: Any = None) -> Any:
         total = group["contribution"]
         colour = UP if total > 0 else DOWN
         ax.barh(y, total, color=PALE[colour], edgecolor=colour, linewidth=1.0, height=0.8)
-        _note(ax, total, y, found.unit, bold=True)
+        note(ax, total, y, found.unit, bold=True)
         labels.append(group["subscale"])
         heads.append(y)
         y += 1
@@ -109,16 +110,16 @@ def draw_bars(found: Explanation, row: int, *, ax: Any = None) -> Any:
         for feature in sorted(inside, key=lambda f: -abs(f["contribution"])):
             amount = feature["contribution"]
             ax.barh(y, amount, color=UP if amount > 0 else DOWN, height=0.5)
-            _note(ax, amount, y, found.unit)
-            labels.append(_with_value(feature["feature"], feature["value"]))
+            note(ax, amount, y, found.unit)
+            labels.append(with_value(feature["feature"], feature["value"]))
             y += 1
     ax.axvline(0, color=TOTAL, linewidth=0.8)
-    _name_rows(ax, labels, bold=heads)
+    name_rows(ax, labels, bold=heads)
     ax.invert_yaxis()
     ax.use_sticky_edges = False
     ax.margins(x=0.22)
-    _tidy(ax, "x")
-    _unit_axis(ax, found.unit, f"contribution against {found.reference}", signed=True)
+    tidy(ax, "x")
+    unit_axis(ax, found.unit, f"contribution against {found.reference}", signed=True)
     return ax
 
 
@@ -144,10 +145,10 @@ def draw_shape(table: ShapeTable, interval: Interval | None = None, *, axes: Any
         ends = np.abs(np.stack([rate * interval.low[shown] - y, rate * interval.high[shown] - y]))
         top.errorbar(x, y, yerr=ends, fmt="none", ecolor=TOTAL, elinewidth=1.2, capsize=4)
     top.axhline(0, color=NEUTRAL, linewidth=0.8)
-    top.set_title(f"{_short(table.feature, 60)}", loc="left", fontsize=10)
+    top.set_title(f"{short(table.feature, 60)}", loc="left", fontsize=10)
     unit = "probability" if straight else table.unit
-    _unit_axis(top, unit, "effect", axis="y", signed=True)
-    _tidy(top, "y")
+    unit_axis(top, unit, "effect", axis="y", signed=True)
+    tidy(top, "y")
     _draw_counts(bottom, x, table, shown)
     return axes
 
@@ -164,10 +165,10 @@ def _draw_counts(ax: Any, x: Any, table: ShapeTable, shown: list[int]) -> None:
                 ha="center",
                 fontsize=8,
             )
-    _name_levels(ax, x, [table.labels[j] for j in shown])
+    name_levels(ax, x, [table.labels[j] for j in shown])
     ax.set_ylabel("training rows,\nbad rate", fontsize=8)
     ax.margins(y=0.22)
-    _tidy(ax, "y")
+    tidy(ax, "y")
 
 
 def draw_importance(found: Overview, *, most: int = 20, ax: Any = None) -> Any:
@@ -181,12 +182,32 @@ def draw_importance(found: Overview, *, most: int = 20, ax: Any = None) -> Any:
     ax.barh(y, [i.mean for i in shown], color=DOWN, height=0.62, zorder=2)
     ax.plot([], [], color=NEUTRAL, linewidth=1.5, label="span from the best level to the worst")
     ax.plot([], [], color=DOWN, linewidth=6, label="mean absolute contribution")
-    _name_rows(ax, [i.feature or i.subscale for i in shown])
+    name_rows(ax, [i.feature or i.subscale for i in shown])
     ax.invert_yaxis()
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize=8, borderaxespad=0)
     unit = shown[0].unit
-    _unit_axis(ax, unit, "contribution", signed=False)
-    _tidy(ax, "x")
+    unit_axis(ax, unit, "contribution", signed=False)
+    tidy(ax, "x")
+    return ax
+
+
+def draw_weights(weights: Mapping[str, float], intervals: Mapping[str, Interval] | None = None, ax: Any = None) -> Any:
+    """Draw the weights of the subscales, the heaviest first, with intervals if there are any."""
+    if not weights:
+        raise DataError("There is nothing to draw: a model of one part has no subscale weights.")
+    names = sorted(weights, key=lambda name: -weights[name])
+    ax = new_axes(6.0, 1.2 + 0.32 * len(names)) if ax is None else ax
+    for y, name in enumerate(names):
+        ax.plot([weights[name]], [y], "o", color=DOWN, markersize=7)
+        if intervals is not None:
+            ends = [float(intervals[name].low), float(intervals[name].high)]
+            ax.plot(ends, [y, y], color=TOTAL, linewidth=1.2, marker="|", markersize=7)
+    name_rows(ax, names)
+    ax.invert_yaxis()
+    ax.set_xlim(0, None)
+    ax.margins(y=0.1)
+    ax.set_xlabel("weight of the subscale (no unit)")
+    tidy(ax, "x")
     return ax
 
 
@@ -212,12 +233,12 @@ def draw_drift(found: Drift, *, most: int = 25, ax: Any = None) -> Any:
     for mark, word in ((0.1, "look"), (0.25, "act")):
         ax.axvline(mark, color=NEUTRAL, linestyle="--", linewidth=0.9)
         ax.annotate(word, (mark, -0.75), ha="center", fontsize=8, color=TOTAL)
-    _name_rows(ax, [name for name, _ in rows])
+    name_rows(ax, [name for name, _ in rows])
     ax.set_ylim(len(rows) - 0.4, -1.1)
     # Beyond 1 there is nothing more to tell apart, and the marks would be lost.
     ax.set_xlim(0, min(1.0, max(0.35, 1.15 * max(psi for _, psi in rows))))
     ax.set_xlabel("population stability index (no unit)")
-    _tidy(ax, "x")
+    tidy(ax, "x")
     return ax
 
 
@@ -233,84 +254,9 @@ def draw_groups(found: GroupReport, ax: Any = None) -> Any:
         ratio = f"ratio {g.impact.estimate:.2f} ({g.impact.low:.2f} to {g.impact.high:.2f})"
         word = "reference group" if g.group == found.reference else ratio
         ax.annotate(word, (rate.high, y), (6, 0), textcoords="offset points", va="center", fontsize=8)
-    _name_rows(ax, [f"{_short(g.group)} ({g.rows:,})" for g in found.groups])
+    name_rows(ax, [f"{short(g.group)} ({g.rows:,})" for g in found.groups])
     ax.invert_yaxis()
     ax.margins(x=0.35, y=0.2)
-    _unit_axis(ax, "probability", "approval rate")
-    _tidy(ax, "x")
+    unit_axis(ax, "probability", "approval rate")
+    tidy(ax, "x")
     return ax
-
-
-# ---- small things
-
-
-def _name_rows(ax: Any, labels: Sequence[str], bold: Sequence[int] = ()) -> None:
-    """Name horizontal bars, in letters and words as long as the figure has room for."""
-    width, height = ax.figure.get_size_inches()
-    room = int(np.clip(5.5 * width, 18, 60))
-    size = float(np.clip(72 * 0.7 * height / (1.25 * len(labels)), 5.5, 10))
-    ax.set_yticks(range(len(labels)), [_cut(label, room) for label in labels], fontsize=size)
-    for i in bold:
-        ax.get_yticklabels()[i].set_fontweight("bold")
-
-
-def _name_levels(ax: Any, x: Any, labels: Sequence[str]) -> None:
-    """Name levels below bars: wrapped where that fits, else turned."""
-    room = int(0.8 * ax.figure.get_figwidth() / len(labels) / 0.07)
-    longest = max(len(word) for label in labels for word in label.split())
-    if longest <= room:
-        ax.set_xticks(x, ["\n".join(textwrap.wrap(label, max(room, longest))) for label in labels], fontsize=8)
-    else:
-        ax.set_xticks(x, [_short(label, 22) for label in labels], fontsize=7, rotation=40, ha="right")
-
-
-def _with_value(name: str, value: str) -> str:
-    return f"{name} = {value}" if value else name
-
-
-def _cut(label: str, room: int) -> str:
-    """Shorten a label; of a feature with its value, the name."""
-    name, equals, value = label.rpartition(" = ")
-    return _short(name, max(8, room - 3 - len(value))) + equals + value if equals else _short(label, room)
-
-
-def _note(ax: Any, amount: float, y: float, unit: str, bold: bool = False) -> None:
-    side = 4 if amount >= 0 else -4
-    ax.annotate(
-        _signed(amount, unit),
-        (amount, y),
-        (side, 0),
-        textcoords="offset points",
-        va="center",
-        ha="left" if amount >= 0 else "right",
-        fontsize=8,
-        fontweight="bold" if bold else "normal",
-    )
-
-
-def _signed(amount: float, unit: str) -> str:
-    return f"{100 * amount:+.1f}" if unit == "probability" else f"{amount:+.2f}"
-
-
-def _amount(value: float, unit: str) -> str:
-    return f"{value:.1%}" if unit == "probability" else f"{value:+.2f}"
-
-
-def _unit_axis(ax: Any, unit: str, what: str, axis: str = "x", signed: bool = False) -> None:
-    """Name an axis with its unit; probabilities in percent, differences of them in percentage points."""
-    which = ax.xaxis if axis == "x" else ax.yaxis
-    if unit == "probability":
-        which.set_major_formatter(lambda v, _: f"{100 * v:+g}" if signed else f"{100 * v:g}%")
-        which.set_label_text(f"{what} (% points)" if signed else what)
-    else:
-        which.set_label_text(what if unit in what else f"{what} ({unit})")
-
-
-def _short(text: str, width: int = 34) -> str:
-    return text if len(text) <= width else text[: width - 1].rstrip() + "…"
-
-
-def _tidy(ax: Any, grid: str) -> None:
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(axis=grid, color=NEUTRAL, alpha=0.25, linewidth=0.6)
-    ax.set_axisbelow(True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,23 +23,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.errors import DataError
 from plainrisk.explain.answers import Answer, Change, WhatIf, WhatIfs
-from plainrisk.explain.fronts import Front, add_options, pareto, start_front
+from plainrisk.explain.applicants import Applicants
+from plainrisk.explain.form_fronts import Choice, FormFront, FrontBuilder
+from plainrisk.explain.fronts import Front
 from plainrisk.explain.moves import FeatureMoves, Moves
-from plainrisk.explain.places import Value, value_frame
-from plainrisk.explain.reference import Adverse, pool_weights
-from plainrisk.form import Alone, Layer, Part, RiskForm, TreePart
-from plainrisk.frames import Frame
+from plainrisk.explain.places import Value
+from plainrisk.explain.reference import Adverse
+from plainrisk.form import RiskForm
 
 __all__ = ["Planner"]
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]
-Choice = dict[str, int]  # the target each feature moves to; those not listed stay
-Steps = list[tuple[str, Index]]  # the feature behind every step of a front, and the target of each option
-
-MOST_COMBINATIONS = 200_000  # of the moves in one part of trees, or of features shared by parts
+# Applicants whose likely answers are scored together; their fronts are kept meanwhile.
+CHUNK, SHARED_CHUNK = 256, 8
 
 
 @dataclass(frozen=True)
@@ -56,8 +54,14 @@ class Planner:
 
     def solve(self, X: Any) -> WhatIfs:
         """Return the answers for every row."""
-        rows = _Rows(self.form, self.form.align(X), self.moves)
-        return WhatIfs(tuple(_Problem(self, rows, i).solve() for i in range(rows.frame.n_rows)))
+        rows = Applicants(self.form, self.form.align(X), self.moves)
+        found: list[WhatIf] = []
+        size = SHARED_CHUNK if self.shared else CHUNK
+        for start in range(0, len(rows), size):
+            chunk = [_Problem(self, rows, i) for i in range(start, min(start + size, len(rows)))]
+            _score_together(rows, chunk)
+            found += [problem.solve() for problem in chunk]
+        return WhatIfs(tuple(found))
 
     @cached_property
     def per_feature(self) -> float:
@@ -77,46 +81,14 @@ class Planner:
         return self.sign * risk <= self.sign * self.target
 
 
-class _Rows:
-    """The applicants, read once."""
-
-    def __init__(self, form: RiskForm, frame: Frame, moves: Mapping[str, FeatureMoves]) -> None:
-        self.form = form
-        self.frame = frame
-        self.risk = form.risk(frame)
-        self.terms = [p.terms(frame, form.schema) if isinstance(p, Part) else {} for p in form.parts]
-        self.places = {name: m.places.levels.codes(frame, name) for name, m in moves.items()}
-        names = dict.fromkeys(name for part in form.parts for name in part.features)
-        self.columns = {name: _plain(form, frame, name) for name in names}
-
-    def value(self, row: int, name: str) -> Value:
-        value = self.columns[name][row]
-        return None if value is None or value != value else value if isinstance(value, str) else float(value)
-
-    def number(self, row: int, name: str) -> float:
-        value = self.value(row, name)
-        return value if isinstance(value, float) else math.nan
-
-    def scored(self, row: int, changed: Mapping[str, Value]) -> float:
-        """Return the risk of a row with some values changed, by scoring it."""
-        values = {name: [changed.get(name, self.value(row, name))] for name in self.columns}
-        return float(self.form.risk(value_frame(values))[0])
-
-
-def _plain(form: RiskForm, frame: Frame, name: str) -> npt.NDArray[Any]:
-    if form.schema.features[name].kind == "categorical":
-        column = frame.labels(name)
-        return np.array([*column.labels, None], dtype=object)[column.codes]
-    return frame.numbers(name)
-
-
 class _Problem:
     """One applicant's way to the target."""
 
-    def __init__(self, plan: Planner, rows: _Rows, row: int) -> None:
+    def __init__(self, plan: Planner, rows: Applicants, row: int) -> None:
         self.plan, self.rows, self.row = plan, rows, row
         self.moves: dict[str, Moves] = {}
-        self._scores: dict[tuple[tuple[str, int], ...], float] = {}
+        self.scores: dict[tuple[tuple[str, int], ...], float] = {}
+        self._fronts: list[FormFront] | None = None
         for name, moves in plan.moves.items():
             found = moves.from_place(int(rows.places[name][row]), rows.number(row, name))
             if len(found.target):
@@ -127,8 +99,10 @@ class _Problem:
         if plan.reaches(risk):
             stay = Answer((), risk, 0.0)
             return WhatIf(risk, plan.target, plan.adverse, (stay,), stay)
-        found, reachable = self._best(frozenset())
+        found = self._best(frozenset())
         answers = [] if found is None else list(itertools.islice(self._diverse(found), plan.answers))
+        reachable = self._answer(self._furthest(frozenset()))
+        self._fronts = None  # large, and not needed again
         return WhatIf(risk, plan.target, plan.adverse, tuple(answers), reachable)
 
     def _diverse(self, first: Answer) -> Iterator[Answer]:
@@ -148,7 +122,7 @@ class _Problem:
                 if more in tried:
                     continue
                 tried.add(more)
-                found, _ = self._best(more)
+                found = self._best(more)
                 if found is not None:
                     heapq.heappush(queue, (self._price(found), len(tried), more, found))
 
@@ -157,126 +131,57 @@ class _Problem:
 
     # ---- the search
 
-    def _best(self, held: frozenset[str]) -> tuple[Answer | None, Answer]:
-        """Return the cheapest answer, or None, and the best that can be reached, with some features held."""
-        moves = {name: m for name, m in self.moves.items() if name not in held}
+    def likely(self) -> list[Choice]:
+        """Return the choices the search will ask to be scored: the cheapest that reaches the target, the furthest."""
+        if self.plan.reaches(float(self.rows.risk[self.row])):
+            return []
+        found = [(front.cost[states[0]], f.read(int(states[0]))) for f, front, states in self._reaching(frozenset())]
+        return [*(choice for _, choice in sorted(found, key=lambda entry: entry[0])[:1]), self._furthest(frozenset())]
+
+    def _reaching(self, held: frozenset[str]) -> Iterator[tuple[FormFront, Front, Index]]:
+        """Give the fronts that reach the target, and the states that do."""
+        for f in self._all_fronts(held):
+            states = np.flatnonzero(self.plan.sign * f.risk <= self.plan.sign * self.plan.target)
+            if len(states):
+                yield f, f.front, states
+
+    def _best(self, held: frozenset[str]) -> Answer | None:
+        """Return the cheapest answer with some features held, or None."""
         best: tuple[float, Choice] | None = None
-        furthest: tuple[float, float, Choice] | None = None
-        for price, choice in self._shared(moves):
-            if held and best is not None and price >= best[0]:
-                break  # only the first call needs to know how far one could go
-            front, parts, own = self._pool(moves, choice, price)
-            risk = self._risk(front.score)
-            found = self._first(front, risk, lambda s: {**choice, **_choices(front, parts, own, s)})  # noqa: B023
-            if found is not None and (best is None or found[0] < best[0]):
-                best = found
-            state = int(np.argmax(risk == risk[-1]))
-            far = (self.plan.sign * float(risk[-1]), float(front.cost[state]))
-            if furthest is None or far < furthest[:2]:
-                furthest = (*far, {**choice, **_choices(front, parts, own, state)})
-        assert furthest is not None
-        return None if best is None else self._answer(best[1]), self._answer(furthest[2])
+        for f, front, states in self._reaching(held):
+            for state in states.tolist():
+                if best is not None and front.cost[state] >= best[0]:
+                    break
+                choice = f.read(state)
+                # What was added up is what scoring adds up; should a sigmoid round another way, the next will do.
+                if self.plan.reaches(self._scored(choice)):
+                    best = (float(front.cost[state]), choice)
+                    break
+        return None if best is None else self._answer(best[1])
 
-    def _first(self, front: Front, risk: Floats, read: Callable[[int], Choice]) -> tuple[float, Choice] | None:
-        """Return the cheapest state that reaches the target, verified by scoring it."""
-        good = np.flatnonzero(self.plan.sign * risk <= self.plan.sign * self.plan.target)
-        for state in good.tolist():
-            choice = read(state)
-            # What was added up is what scoring adds up; should a sigmoid round another way, the next will do.
-            if self.plan.reaches(self._scored(choice)):
-                return float(front.cost[state]), choice
-        return None
-
-    def _shared(self, moves: Mapping[str, Moves]) -> Iterator[tuple[float, Choice]]:
-        """Give every combination of moves of the features that several parts share, with its price, cheapest first."""
-        names = [name for name in self.plan.shared if name in moves]
-        sizes = [len(moves[name].target) + 1 for name in names]
-        _limit(math.prod(sizes), "the features that stand in several subscales")
-        options = [
-            [(0.0, -1), *zip(self._prices(moves[n]).tolist(), moves[n].target.tolist(), strict=True)] for n in names
-        ]
+    def _furthest(self, held: frozenset[str]) -> Choice:
+        """Return the cheapest way to the best risk there is."""
         found = []
-        for taken in itertools.product(*options):
-            choice = {name: target for name, (_, target) in zip(names, taken, strict=True) if target >= 0}
-            found.append((math.fsum(price for price, _ in taken), choice))
-        return iter(sorted(found, key=lambda entry: entry[0]))
+        for f in self._all_fronts(held):
+            state = int(np.argmax(f.risk == f.risk[-1]))
+            found.append((self.plan.sign * float(f.risk[-1]), float(f.front.cost[state]), f, state))
+        _, _, best, state = min(found, key=lambda entry: entry[:2])
+        return best.read(state)
 
-    def _prices(self, moves: Moves) -> Floats:
-        return np.asarray(moves.price + self.plan.per_feature)
-
-    def _pool(self, moves: Mapping[str, Moves], choice: Choice, price: float) -> tuple[Front, list[Front], list[Steps]]:
-        """Return the front of (cost, score) of the whole form, and what is needed to read its states."""
-        form = self.plan.form
-        parts, own = [], []
-        pool = start_front(form.pool.intercept if isinstance(form.pool, Layer) else 0.0)
-        for k, (part, weight) in enumerate(zip(form.parts, pool_weights(form), strict=True)):
-            sign = self.plan.sign if weight >= 0 else -self.plan.sign
-            front, steps = self._part(k, part, sign, moves, choice)
-            own.append(steps)
-            if isinstance(form.pool, Alone):
-                return Front(front.cost + price, front.score, ()), [front], own
-            risk = part.link.value(front.score)
-            keep = pareto(front.cost, sign * risk)
-            parts.append(_restricted(front, keep))
-            pool = add_options(pool, front.cost[keep], weight * risk[keep], self.plan.sign)
-        return Front(pool.cost + price, pool.score, pool.came), parts, own
-
-    def _part(
-        self, k: int, part: Part | TreePart, sign: int, moves: Mapping[str, Moves], choice: Choice
-    ) -> tuple[Front, Steps]:
-        """Return the front of one part's score, and the feature and targets behind every step."""
-        mine = [name for name in part.features if name in moves and name not in self.plan.shared]
-        if isinstance(part, TreePart):
-            return self._trees(part, sign, {name: moves[name] for name in mine}, choice)
-        front = start_front(part.intercept)
-        steps = []
-        for name in part.features:
-            stay = self.rows.terms[k][name][self.row]
-            if name in choice:
-                stay = self.plan.moves[name].scores[k][choice[name]]
-            if name not in mine:
-                front = Front(front.cost, front.score + stay, front.came)
-                continue
-            own = moves[name]
-            cost = np.concatenate([[0.0], self._prices(own)])
-            score = np.concatenate([[stay], self.plan.moves[name].scores[k][own.target]])
-            keep = pareto(cost, sign * score)
-            front = add_options(front, cost[keep], score[keep], sign)
-            steps.append((name, np.concatenate([[-1], own.target])[keep]))
-        return front, steps
-
-    def _trees(self, part: TreePart, sign: int, moves: Mapping[str, Moves], choice: Choice) -> tuple[Front, Steps]:
-        """Return the front of a part of trees, by running through all combinations of its moves."""
-        names = list(moves)
-        sizes = [len(moves[name].target) + 1 for name in names]
-        total = math.prod(sizes)
-        _limit(total, f"the trees of {part.name!r}")
-        taken = np.unravel_index(np.arange(total), tuple(sizes)) if names else ()
-        cost = np.zeros(total)
-        columns: dict[str, list[Value]] = {}
-        for name in part.features:
-            now = self.rows.value(self.row, name)
-            if name in choice:
-                now = self.plan.moves[name].values[choice[name]]
-            columns[name] = [now] * total
-        for name, option in zip(names, taken, strict=True):
-            cost += np.concatenate([[0.0], self._prices(moves[name])])[option]
-            values = [columns[name][0], *(self.plan.moves[name].values[t] for t in moves[name].target)]
-            columns[name] = [values[o] for o in option.tolist()]
-        score = part.score(value_frame(columns), self.plan.form.schema)
-        keep = pareto(cost, sign * score)
-        steps = [(name, np.concatenate([[-1], moves[name].target])) for name in names]
-        # The steps of this front are not taken one after the other: each holds its option of every state.
-        came = tuple((np.arange(len(keep)), option[keep]) for option in taken)
-        return Front(cost[keep], score[keep], came), steps
+    def _all_fronts(self, held: frozenset[str]) -> list[FormFront]:
+        """Return a front for every choice of the features that several parts share."""
+        if not held and self._fronts is not None:
+            return self._fronts
+        moves = {name: m for name, m in self.moves.items() if name not in held}
+        found = FrontBuilder(self.plan, self.rows, self.row, moves).fronts()
+        if not held:
+            self._fronts = found
+        return found
 
     # ---- reading the result
 
-    def _risk(self, score: Floats) -> Floats:
-        link = self.plan.form.last_link
-        return np.minimum(score, 1.0) if link is None else link.value(np.ascontiguousarray(score))
-
-    def _changed(self, choice: Choice) -> dict[str, Value]:
+    def changed(self, choice: Choice) -> dict[str, Value]:
+        """Return the concrete values of a choice."""
         found = {}
         for name, target in choice.items():
             place = int(self.rows.places[name][self.row])
@@ -284,13 +189,13 @@ class _Problem:
         return found
 
     def _scored(self, choice: Choice) -> float:
-        key = tuple(sorted(choice.items()))
-        if key not in self._scores:
-            self._scores[key] = self.rows.scored(self.row, self._changed(choice))
-        return self._scores[key]
+        key = _key(choice)
+        if key not in self.scores:
+            self.scores[key] = float(self.rows.scored([(self.row, self.changed(choice))])[0])
+        return self.scores[key]
 
     def _answer(self, choice: Choice) -> Answer:
-        values = self._changed(choice)
+        values = self.changed(choice)
         changes = []
         for name in (name for name in self.plan.moves if name in choice):
             feature, moves = self.plan.moves[name], self.moves[name]
@@ -309,28 +214,14 @@ class _Problem:
         return Answer(tuple(changes), self._scored(choice), math.fsum(c.cost for c in changes))
 
 
-def _restricted(front: Front, keep: Index) -> Front:
-    """Return some states of a front."""
-    if not front.came:
-        return Front(front.cost[keep], front.score[keep], ())
-    *before, (parents, options) = front.came
-    return Front(front.cost[keep], front.score[keep], (*before, (parents[keep], options[keep])))
+def _key(choice: Choice) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(choice.items()))
 
 
-def _choices(front: Front, parts: list[Front], own: list[Steps], state: int) -> Choice:
-    """Read from a state of the whole front which feature moves where."""
-    states = front.path(state) if front.came else [state]
-    found: Choice = {}
-    for part, steps, at in zip(parts, own, states, strict=True):
-        for (name, targets), option in zip(steps, part.path(at), strict=True):
-            if targets[option] >= 0:
-                found[name] = int(targets[option])
-    return found
-
-
-def _limit(total: int, what: str) -> None:
-    if total > MOST_COMBINATIONS:
-        raise DataError(
-            f"what_if: {what} can move in {total:,} combined ways; at most {MOST_COMBINATIONS:,} are run through. "
-            "Freeze some features."
-        )
+def _score_together(rows: Applicants, problems: list[_Problem]) -> None:
+    """Score the likely answers of many applicants in one go."""
+    asked = [(problem, choice) for problem in problems for choice in problem.likely()]
+    if asked:
+        risks = rows.scored([(problem.row, problem.changed(choice)) for problem, choice in asked])
+        for (problem, choice), risk in zip(asked, risks.tolist(), strict=True):
+            problem.scores[_key(choice)] = risk

@@ -32,7 +32,7 @@ def minimise_quadratic(H: Floats, g: Floats, lower: Floats, upper: Floats, max_p
     curvature = np.diag(H)
     H = H + np.diag(_JITTER * np.where(curvature > 0, curvature, curvature[curvature > 0].min(initial=1.0)))
     tolerance = 1e-14 * max(1e-300, float(np.abs(g).max(initial=0.0)))
-    # Where 0, the point a caller moves from, is on a bound and the gradient holds it there, the bound is likely to stay.
+    # Where 0, the point a caller moves from, is on a bound and the gradient holds it there, the bound probably stays.
     state = np.where((lower == 0) & (g > 0), LOWER, np.where((upper == 0) & (g < 0), UPPER, FREE)).astype(np.int8)
     best, patience = n + 1, 3
     while True:

@@ -16,7 +16,7 @@ __all__ = ["COLORS", "legend", "pooled", "reliability_svg"]
 
 # Told apart by readers who do not see red and green as different.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
-_SIDE, _LEFT, _TOP, _BOTTOM = 190.0, 34.0, 26.0, 34.0
+_SIDE, _LEFT, _TOP, _BOTTOM = 190.0, 46.0, 26.0, 34.0
 
 
 def pooled(store: Store, plan: Plan, fingerprint: str, classifier: str) -> Reliability | None:

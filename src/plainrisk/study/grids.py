@@ -71,6 +71,7 @@ def beside(
     With tolerances, a figure that is worse by more than its data set's is set off.
     """
     sign = 1.0 if ours.higher_is_better else -1.0
+    printed = paper.select(ours.complete().datasets)
     rows: list[list[Cell]] = []
     for name in (c for c in ours.classifiers if c in paper.classifiers):
         row: list[Cell] = [name]
@@ -81,7 +82,7 @@ def beside(
             if tolerances is not None and not math.isnan(gap):
                 tone = "bad" if sign * gap < -tolerances.get(data, 0.005) else "good"
             row.append(Mark(figure(mine), signed(gap), tone=tone))
-        rows.append([*row, _mean_rank(ours, name), _mean_rank(paper.select(ours.datasets), name)])
+        rows.append([*row, _mean_rank(ours, name), _mean_rank(printed, name)])
     header = (METRICS[ours.metric].title, *map(title_of, ours.datasets), "mean rank", "paper's")
     return Grid(caption, header, rows, note)
 
@@ -99,7 +100,12 @@ def pairs(found: HodgesLehmann, caption: str, note: str = "") -> Grid:
 
 
 def value_grid(
-    caption: str, head: str, datasets: Sequence[str], lines: Mapping[str, Sequence[float]], note: str = "", digits: int = 4
+    caption: str,
+    head: str,
+    datasets: Sequence[str],
+    lines: Mapping[str, Sequence[float]],
+    note: str = "",
+    digits: int = 4,
 ) -> Grid:
     """Return named lines of figures, a column per data set."""
     rows: list[list[Cell]] = [[name, *(figure(v, digits) for v in values)] for name, values in lines.items()]

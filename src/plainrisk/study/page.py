@@ -44,6 +44,7 @@ td.bad small { color: #b3350a; font-weight: 600; }
 figure { margin: 1.5rem 0; }
 figcaption { color: var(--quiet); font-size: .88rem; max-width: 46rem; margin-top: .4rem; }
 .pictures { display: grid; grid-template-columns: repeat(auto-fill, minmax(210px, 1fr)); gap: .75rem; }
+.legend { margin-bottom: .5rem; }
 .pictures.one { display: block; overflow-x: auto; }
 .pictures svg { max-width: 100%; height: auto; }
 .pictures.one svg { max-width: none; }

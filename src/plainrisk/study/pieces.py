@@ -41,7 +41,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Prose:
-    """A paragraph; **bold** and `code` are read."""
+    """A paragraph, however its lines are broken; **bold** and `code` are read."""
 
     text: str
 
@@ -66,10 +66,11 @@ class Grid:
 
 @dataclass(frozen=True)
 class Pictures:
-    """SVG pictures side by side, with what they show in words."""
+    """SVG pictures side by side under a legend, with what they show in words."""
 
     svgs: tuple[str, ...]
     caption: str
+    legend: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,10 @@ def to_markdown(blocks: Sequence[Block], depth: int = 0) -> str:
     return "\n\n".join(text for text in (_markdown(block, depth) for block in blocks) if text)
 
 
+def _flowing(text: str) -> str:
+    return " ".join(text.split())
+
+
 # ---- HTML
 
 
@@ -101,7 +106,7 @@ def _html(block: Block) -> str:
         tag = f"h{block.level + 1}"
         return f'<{tag} id="{_slug(block.text)}">{_inline(block.text)}</{tag}>'
     if isinstance(block, Prose):
-        return f"<p>{_inline(block.text)}</p>"
+        return f"<p>{_inline(_flowing(block.text))}</p>"
     if isinstance(block, Items):
         return "<ul>" + "".join(f"<li>{_inline(line)}</li>" for line in block.lines) + "</ul>"
     if isinstance(block, Grid):
@@ -110,7 +115,9 @@ def _html(block: Block) -> str:
         # Inside a page an SVG needs no name space, and the page no address.
         svgs = "".join(f'<div class="picture">{_bare(svg)}</div>' for svg in block.svgs)
         kind = "pictures" if len(block.svgs) > 1 else "pictures one"
-        return f'<figure><div class="{kind}">{svgs}</div><figcaption>{_inline(block.caption)}</figcaption></figure>'
+        legend = f'<div class="legend">{_bare(block.legend)}</div>' if block.legend else ""
+        caption = f"<figcaption>{_inline(block.caption)}</figcaption>" if block.caption else ""
+        return f'<figure>{legend}<div class="{kind}">{svgs}</div>{caption}</figure>'
     return f"<details><summary>{_inline(block.title)}</summary>\n{to_html(block.blocks)}\n</details>"
 
 
@@ -157,13 +164,13 @@ def _markdown(block: Block, depth: int) -> str:
     if isinstance(block, Heading):
         return "#" * (block.level + 1 + depth) + " " + block.text
     if isinstance(block, Prose):
-        return block.text
+        return _flowing(block.text)
     if isinstance(block, Items):
         return "\n".join(f"- {line}" for line in block.lines)
     if isinstance(block, Grid):
         return _markdown_grid(block)
     if isinstance(block, Pictures):
-        return f"*In the page: {block.caption}*"
+        return f"*In the page: {block.caption or 'a diagram'}*"
     return f"**{block.title}**\n\n{to_markdown(block.blocks, depth)}"
 
 

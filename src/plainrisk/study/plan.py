@@ -219,18 +219,19 @@ _ONE_HOT = tuple(
     ClassifierSpec(name=name, make="plainrisk.study.experiments:without_order", options={"make": name})
     for name in ("ARM1", "LinARM1", "ARM2", "LinARM2", "MixARM1", "MixLinARM1", "XGB", "MonoXGB")
 )
-_SLSQP = tuple(
-    ClassifierSpec(name=name, make=f"plainrisk.study.slsqp:{factory}", options=options)
-    for name, factory, options in (
-        ("NNLR-SLSQP", "nnlr", {}),
-        ("NNLR-SLSQP-scaled", "nnlr", {"scaled": True}),
-        ("ARM1-SLSQP-25", "arm1", {"max_iterations": 25}),
-        ("ARM1-SLSQP-50", "arm1", {"max_iterations": 50}),
-        ("ARM1-SLSQP", "arm1", {}),
-        ("LinARM1-SLSQP", "arm1", {"linearised": True}),
-        ("ARM2-SLSQP", "arm2", {}),
-        ("MixLinARM1-SLSQP", "mixture", {}),
-    )
+_SLSQP = (
+    ClassifierSpec(name="NNLR-SLSQP", make="plainrisk.study.slsqp:nnlr"),
+    ClassifierSpec(name="NNLR-SLSQP-scaled", make="plainrisk.study.slsqp:nnlr", options={"scaled": True}),
+    *(
+        ClassifierSpec(
+            name=f"{line}{name}-SLSQP-{steps}",
+            make=f"plainrisk.study.slsqp:{factory}",
+            options={"steps": steps, "linearised": bool(line)},
+        )
+        for name, factory in (("ARM1", "arm1"), ("ARM2", "arm2"), ("MixARM1", "mixture"))
+        for line in ("", "Lin")
+        for steps in (25, 50, 100)
+    ),
 )
 _TREES = tuple(
     ClassifierSpec(name=f"{name}, {method}", make=name, options={"params": {"tree_method": method}})

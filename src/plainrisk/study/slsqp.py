@@ -27,20 +27,22 @@ __all__ = ["arm1", "arm2", "mixture", "nnlr"]
 Floats = npt.NDArray[np.float64]
 
 
-def arm1(schema: Schema, *, linearised: bool = False, max_iterations: int = 100) -> Any:
+def arm1(schema: Schema, *, linearised: bool = False, steps: int = 100) -> Any:
     """Return ARM1 (or LinARM1) without a ridge, balanced, fitted by SLSQP."""
-    model = SlsqpRiskModel(schema, ridge=0.0, class_weight="balanced", max_iterations=max_iterations)
+    model = SlsqpRiskModel(schema, class_weight="balanced", steps=steps)
     return Linearised(model) if linearised else model
 
 
-def arm2(schema: Schema) -> Any:
-    """Return ARM2 without a ridge, balanced, its subscales fitted by SLSQP."""
-    return TwoLayerRiskModel(SlsqpRiskModel(ridge=0.0), schema, ridge=0.0, class_weight="balanced")
+def arm2(schema: Schema, *, linearised: bool = False, steps: int = 100) -> Any:
+    """Return ARM2 (or LinARM2) without a ridge, balanced, its subscales fitted by SLSQP."""
+    model = TwoLayerRiskModel(SlsqpRiskModel(steps=steps), schema, ridge=0.0, class_weight="balanced")
+    return Linearised(model) if linearised else model
 
 
-def mixture(schema: Schema) -> Any:
-    """Return MixLinARM1 without a ridge, balanced, its experts fitted by SLSQP."""
-    experts = Linearised(SlsqpRiskModel(ridge=0.0))
+def mixture(schema: Schema, *, linearised: bool = False, steps: int = 100) -> Any:
+    """Return MixARM1 (or MixLinARM1) without a ridge, balanced, its experts fitted by SLSQP."""
+    expert = SlsqpRiskModel(steps=steps)
+    experts = Linearised(expert) if linearised else expert
     return SubscaleMixture(experts, schema, clip=PAPER_CLIP, class_weight="balanced")
 
 
@@ -53,17 +55,17 @@ class SlsqpRiskModel(AdditiveRiskModel):
     """An additive risk model whose coefficients are where SLSQP stops."""
 
     def __init__(
-        self, schema: Schema | None = None, *, ridge: float = 0.0, class_weight: Any = None, max_iterations: int = 100
+        self, schema: Schema | None = None, *, ridge: float = 0.0, class_weight: Any = None, steps: int = 100
     ) -> None:
         super().__init__(schema, ridge=ridge, class_weight=class_weight)
-        self.max_iterations = max_iterations
+        self.steps = steps
 
     def _solve(self, design: Design, training: Training) -> Solution:
         self.ridge_ = float(self.ridge)
         positive = training.positive.astype(np.float64)
         return minimise_slsqp(
             _indicators(design), positive, training.weight, ridge=self.ridge_, lower=design.lower,
-            max_iterations=self.max_iterations,
+            max_iterations=self.steps,
         )  # fmt: skip
 
 

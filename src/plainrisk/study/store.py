@@ -137,18 +137,12 @@ class Store:
             raise DataError(f"{self.path} does not exist. Run a study first: plainrisk study run NAME.")
         if not self.path.parent.is_dir():
             raise DataError(f"{self.path}: the folder {self.path.parent} does not exist. Make it first.")
+        self._db = sqlite3.connect(self.path, timeout=120.0, isolation_level=None)
         try:
-            self._db = sqlite3.connect(self.path, timeout=120.0, isolation_level=None)
-            self._db.execute("pragma journal_mode = wal")
-            # A killed process loses nothing; only a power cut may lose the last cells.
-            self._db.execute("pragma synchronous = normal")
-            self._db.executescript(_TABLES)
-            self._db.execute("insert or ignore into meta values ('format', ?)", (FORMAT,))
-            found = self._one("select value from meta where key = 'format'")
-        except sqlite3.DatabaseError as error:
-            raise DataError(f"{self.path} cannot be used as a store: {error}.") from None
-        if found != FORMAT:
-            raise DataError(f"{self.path} has format {found}; this version reads {FORMAT}. Use another file.")
+            self._open()
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Store:
         return self
@@ -278,6 +272,19 @@ class Store:
         ]
 
     # ---- inside
+
+    def _open(self) -> None:
+        try:
+            self._db.execute("pragma journal_mode = wal")
+            # A killed process loses nothing; only a power cut may lose the last cells.
+            self._db.execute("pragma synchronous = normal")
+            self._db.executescript(_TABLES)
+            self._db.execute("insert or ignore into meta values ('format', ?)", (FORMAT,))
+            found = self._one("select value from meta where key = 'format'")
+        except sqlite3.DatabaseError as error:
+            raise DataError(f"{self.path} cannot be used as a store: {error}.") from None
+        if found != FORMAT:
+            raise DataError(f"{self.path} has format {found}; this version reads {FORMAT}. Use another file.")
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:

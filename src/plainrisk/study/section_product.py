@@ -1,0 +1,149 @@
+"""The second part of the report: the study as it should be run."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+
+from plainrisk.compare import bayesian_signed_rank, critical_difference_diagram, friedman
+from plainrisk.errors import PlainriskError
+from plainrisk.study.grids import figure, ranked, signed
+from plainrisk.study.measure import METRICS
+from plainrisk.study.pieces import Block, Cell, Fold, Grid, Heading, Pictures, Prose
+from plainrisk.study.section_paper import reliability_pictures, smallest_p
+from plainrisk.study.tables import StudyTable
+from plainrisk.study.view import View
+
+__all__ = ["plain_section", "product_section"]
+
+# Differences smaller than this are of no use to a lender: 0.005 of AUC, a hundredth of the Brier score's usual size.
+_ROPE = {"auc": 0.005, "brier": 0.001}
+_PAIRS = (
+    ("BandARM1", "LinARM1"),
+    ("DirectARM1", "LinARM1"),
+    ("DirectARM1", "ARM1"),
+    ("DirectARM2", "ARM2"),
+    ("MixDirectARM1", "MixLinARM1"),
+    ("ARM1", "XGB"),
+    ("ARM1cv", "TunedXGB"),
+    ("ARM1cv", "EBM"),
+    ("ARM1cv", "BinnedLR"),
+    ("DirectARM1cv", "TunedXGB"),
+)
+_SHOWN = ("ARM1", "LinARM1", "BandARM1", "DirectARM1")
+
+
+def product_section(view: View) -> list[Block]:
+    """Return the part on the study at the true base rate, with rivals."""
+    return [
+        Heading(1, "2. The study as it should be run"),
+        Prose(
+            """The true share of bad outcomes, the default ridge 1/(2M), calibration by its definition, and rivals on
+            the same folds. BandARM1 is LinARM1 with three bands; DirectARM1, DirectARM2 and MixDirectARM1 are
+            fitted in probability from the start. ARM1cv and DirectARM1cv have up to ten bins and choose their ridge
+            by cross validation inside every training fold. Rivals: EBM without interactions, logistic regression on
+            ARM1's bins (BinnedLR), optbinning's scorecard, LightGBM and XGBoost as they come, and XGBoost with
+            depth and number of trees chosen inside the training fold (TunedXGB)."""
+        ),
+        *_tables(view, "product", "2"),
+        *_bayes(view),
+        Heading(2, "2.4 Reliability"),
+        reliability_pictures(view, "product", _SHOWN),
+        *_cost(view, "product", "2.5 What a fit costs"),
+    ]
+
+
+def plain_section(view: View, study: str, number: int) -> list[Block]:
+    """Return the part on any other study."""
+    plan = view.store.plan(study)
+    about = (
+        f"{plan.folds} stratified folds, seed {plan.seed}; our classifiers set by the conventions {plan.conventions!r}."
+    )
+    return [
+        Heading(1, f"{number}. {study}"),
+        Prose(about),
+        *_tables(view, study, str(number)),
+        Heading(2, f"{number}.3 Reliability"),
+        reliability_pictures(view, study, tuple(c.name for c in plan.lineup[:4])),
+        *_cost(view, study, f"{number}.4 What a fit costs"),
+    ]
+
+
+def _tables(view: View, study: str, number: str) -> Iterator[Block]:
+    metrics = view.store.plan(study).metrics
+    chosen = [m for m in ("auc", "ece", "brier", "log_loss", "certainty", "mce", "ks") if m in metrics]
+    yield Heading(2, f"{number}.1 Figures")
+    for place, metric in enumerate(chosen):
+        title = METRICS[metric].title
+        grid = ranked(view.table(study, metric), f"{title}; below, the rank on the data set")
+        yield grid if place < 3 else Fold(f"{title} with ranks", (grid,))
+    gaps = view.table(study, chosen[0]).gaps if chosen else ()
+    if gaps:
+        reasons: dict[tuple[str, str, str], list[str]] = {}
+        for gap in gaps:
+            reasons.setdefault((gap.classifier, gap.status, gap.reason), []).append(gap.dataset)
+        rows: list[list[Cell]] = [[c, s, ", ".join(names), r] for (c, s, r), names in reasons.items()]
+        yield Grid("Without a figure", ("classifier", "status", "data sets", "why"), rows, words=True)
+    yield from _ranks(view, study, number, [m for m in ("auc", "brier") if m in chosen])
+
+
+def _ranks(view: View, study: str, number: str, metrics: Sequence[str]) -> Iterator[Block]:
+    yield Heading(2, f"{number}.2 Ranks")
+    for metric in metrics:
+        table = view.table(study, metric).complete()
+        if min(len(table.datasets), len(table.classifiers)) < 2:
+            yield Prose("Ranks need two data sets on which every classifier has a figure.")
+            return
+        title = f"{METRICS[metric].title}, {len(table.datasets)} data sets"
+        results = table.results()
+        try:
+            svg = critical_difference_diagram(results, table.higher_is_better, title=title).svg
+        except PlainriskError:
+            continue
+        test = friedman(results, table.higher_is_better)
+        yield Pictures((svg,), f"Average ranks by {METRICS[metric].title}. {test.summary()}.")
+    yield Prose(smallest_p(len(table.datasets), len(table.classifiers)))
+
+
+def _bayes(view: View) -> Iterator[Block]:
+    """Yield what can be said of pairs that were chosen before looking."""
+    yield Heading(2, "2.3 Pairs that matter")
+    yield Prose(
+        """A few pairs, named in advance, are compared with a Bayesian signed-rank test: the chance that the first
+        is better by more than a region of practical equivalence (0.005 of AUC, 0.001 of the Brier score), that the
+        two are practically equal, and that the second is better."""
+    )
+    for metric, rope in _ROPE.items():
+        table = view.table("product", metric).complete()
+        rows = [row for pair in _PAIRS if (row := _pair(table, pair, rope)) is not None]
+        header = ("first against second", "median difference", "first better", "practically equal", "second better")
+        yield Grid(f"{METRICS[metric].title}, {len(table.datasets)} data sets", header, rows)
+
+
+def _pair(table: StudyTable, pair: tuple[str, str], rope: float) -> list[Cell] | None:
+    if not set(pair) <= set(table.classifiers) or len(table.datasets) < 2:
+        return None
+    first, second = (table.mean[:, table.classifiers.index(name)] for name in pair)
+    better, worse = (first, second) if table.higher_is_better else (second, first)
+    found = bayesian_signed_rank(better, worse, rope=rope)
+    gap = statistics.median((first - second).tolist())
+    chances = (found.right, found.rope, found.left)
+    return [f"{pair[0]} against {pair[1]}", signed(gap), *(f"{p:.2f}" for p in chances)]
+
+
+def _cost(view: View, study: str, title: str) -> Iterator[Block]:
+    plan, store = view.store.plan(study), view.store
+    sets = [d for d in store.sets(study) if d.fingerprint is not None]
+    rows: list[list[Cell]] = []
+    for spec in plan.lineup:
+        row: list[Cell] = [spec.name]
+        for data in sets:
+            assert data.fingerprint is not None
+            cells = store.cells(data.fingerprint, spec.key(plan.conventions), plan.folds, plan.seed)
+            times = [c.fit_seconds for c in cells if c.fit_seconds is not None]
+            row.append(figure(statistics.fmean(times) if times else math.nan, 2))
+        rows.append(row)
+    yield Heading(2, title)
+    header = ("seconds per fit, one thread", *(f"{d.name} ({d.rows or 0:,})" for d in sets))
+    yield Fold("Seconds", (Grid("Mean over the folds; the number of rows in brackets", header, rows),))

@@ -1,0 +1,166 @@
+"""The report from a store of made-up cells: every part is there, nothing is fetched, both forms agree."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import msgspec
+import numpy as np
+import pytest
+
+from plainrisk.errors import DataError
+from plainrisk.study import METRICS, STUDIES, ClassifierSpec, Plan, Store, write_report
+from plainrisk.study.pieces import Fold, Grid, Heading, Items, Mark, Pictures, Prose, to_html, to_markdown
+from plainrisk.study.store import Cell, CellKey, DataSet
+
+SETS = ("heloc", "taiwan", "german", "poland_2")
+TOLD = ("paper", "balanced", "product", "slsqp", "one-hot", "leakage", "trees", "seed-1")
+
+
+def made_up(store: Store, plan: Plan, rng: np.random.Generator) -> None:
+    """Write a study whose risks follow the outcome loosely."""
+    sets = []
+    for spec in plan.data:
+        y = (rng.random(60) < 0.4).astype(np.uint8)
+        store.put_data(spec.name, spec.name, y, 9)
+        y, fold_of = store.outcomes(spec.name), store.fold_of(spec.name, plan.folds, plan.seed)
+        sets.append(DataSet(spec.name, spec.name, "present", "", None, None, None))
+        for c in plan.lineup:
+            for fold in range(plan.folds):
+                truth = y[fold_of == fold]
+                risks = np.clip(0.3 * truth + 0.7 * rng.random(len(truth)), 0, 1)
+                figures = {m: METRICS[m].of(truth, risks) for m in plan.metrics}
+                key = CellKey(spec.name, c.key(plan.conventions), plan.folds, plan.seed, fold)
+                facts = {"fit_seconds": 0.5, "score_seconds": 0.1, "versions": '{"plainrisk": "1"}'}
+                store.put(Cell(key=key, status="done", risks=risks, figures=figures, **facts))
+    sets.append(DataSet("gmsc", None, "absent", "", None, None, None))
+    store.put_plan(plan, sets)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    rng = np.random.default_rng(5)
+    with Store(tmp_path_factory.mktemp("report") / "s.db") as store:
+        for name in TOLD:
+            plan = STUDIES[name]
+            sets = tuple(d for d in plan.data if d.name in SETS) or plan.data
+            made_up(store, msgspec.structs.replace(plan, datasets=sets, folds=2), rng)
+        yield store
+
+
+@pytest.fixture(scope="module")
+def page(store, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    write_report(store, path)
+    return path.read_text(encoding="utf-8")
+
+
+def test_the_page_stands_alone(page) -> None:
+    assert not re.search(r"https?:|//[a-z]|@import|url\(|<script|<link|<img|<iframe|src=", page)
+    assert page.startswith("<!DOCTYPE html>")
+    assert page.count("<svg") > 10
+
+
+def test_the_page_is_well_formed(page) -> None:
+    """Every tag that is opened is closed, in order."""
+    open_tags: list[str] = []
+    for closing, tag, rest in re.findall(r"<(/?)([a-z][a-z0-9]*)((?:[^<>\"]|\"[^\"]*\")*)>", page):
+        if tag == "meta" or rest.endswith("/"):
+            continue
+        if closing:
+            assert open_tags.pop() == tag
+        else:
+            open_tags.append(tag)
+    assert not open_tags
+
+
+def test_the_page_tells_every_part(page) -> None:
+    text = html.unescape(page)
+    for part in (
+        "1. The paper reproduced",
+        "2. The study as it should be run",
+        "ECE by the recipe, beside the published table",
+        "Hodges-Lehmann",
+        "NNLR and LinNNLR: the solver",
+        "Taiwan: a direction that was not used",
+        "an AUC of 0.99 is hindsight",
+        "how much is the deal of the folds",
+        "MonoXGB, not explained",
+        "both classes weigh the same",
+        "plainrisk study run paper",
+        "left out: GMSC",
+    ):
+        assert part in text
+    anchors = set(re.findall(r'href="#([^"]+)"', page))
+    assert anchors <= set(re.findall(r'id="([^"]+)"', page))
+
+
+def test_differences_are_ours_minus_the_paper_s(page, store) -> None:
+    from plainrisk.study import paper_table, study_table
+
+    mine = study_table(store, "paper", "auc").value("heloc", "ARM1")
+    gap = mine - paper_table("auc").value("heloc", "ARM1")
+    assert f"{mine:.4f}<small>{gap:+.4f}".replace("-", "−") in page
+
+
+def test_markdown_says_the_same(store, page, tmp_path) -> None:
+    write_report(store, tmp_path / "report.md")
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    headings = re.findall(r"<h[234] id=[^>]*>(.*?)</h", page)
+    written = re.findall(r"^##+ (.*)$", text, flags=re.M)
+    assert [html.unescape(re.sub("<[^>]+>", "", h)) for h in headings] == written
+    assert "http" not in text
+    tables = [line for line in text.splitlines() if line.startswith("| ---")]
+    assert len(tables) == page.count("<table")
+
+
+def test_a_study_of_one_s_own_has_its_part(tmp_path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        odd = ClassifierSpec(name="<b>", make="x:y")
+        plan = Plan(name="ours", datasets=("german", "heloc"), classifiers=("ARM1", odd), folds=2)
+        made_up(store, plan, np.random.default_rng(1))
+        write_report(store, tmp_path / "r.html")
+        with pytest.raises(DataError, match=r"a \.html or a \.md file"):
+            write_report(store, tmp_path / "r.pdf")
+        with pytest.raises(DataError, match="no study 'theirs'"):
+            write_report(store, tmp_path / "r.html", ["theirs"])
+    page = (tmp_path / "r.html").read_text()
+    assert "1. ours" in page
+    assert '<th scope="row">&lt;b&gt;</th>' in page
+    assert "paper reproduced" not in page
+
+
+def test_one_data_set_and_a_gap(tmp_path) -> None:
+    """Ranks over one data set make no sense, and a missing fold is told."""
+    with Store(tmp_path / "s.db") as store:
+        plan = Plan(name="small", datasets=("german",), classifiers=("ARM1", "XGB"), folds=2)
+        made_up(store, plan, np.random.default_rng(1))
+        store._db.execute("update cells set status = 'failed', reason = 'it broke' where classifier like '%XGB%'")
+        write_report(store, tmp_path / "r.md")
+    text = (tmp_path / "r.md").read_text()
+    assert "Ranks need two data sets" in text
+    assert "| XGB | failed | german | it broke |" in text
+
+
+def test_an_empty_store(tmp_path) -> None:
+    with Store(tmp_path / "s.db") as store, pytest.raises(DataError, match="holds no study yet"):
+        write_report(store, tmp_path / "r.html")
+
+
+def test_pieces_in_both_forms() -> None:
+    blocks = [
+        Heading(1, "A & B"),
+        Prose("a **bold**\n  word, `code` and <tag>"),
+        Items(("one", "two")),
+        Grid("caption", ("x", "y"), [["a|b", Mark("1", "+0.5", bold=True, tone="bad")]], "note"),
+        Fold("more", (Pictures(('<svg xmlns="http://www.w3.org/2000/svg"></svg>',), "shown"),)),
+    ]
+    page, text = to_html(blocks), to_markdown(blocks)
+    assert '<h2 id="a-b">A &amp; B</h2>' in page
+    assert "<p>a <b>bold</b> word, <code>code</code> and &lt;tag&gt;</p>" in page
+    assert '<td class="bad"><b>1</b><small>+0.5</small></td>' in page
+    assert '<div class="picture"><svg></svg></div>' in page
+    assert "| a\\|b | **1** (+0.5) |" in text
+    assert "- one\n- two" in text
+    assert "*In the page: shown*" in text

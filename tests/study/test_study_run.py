@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from itertools import pairwise
+
+import msgspec
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedKFold
+
+from plainrisk import Schema, make_classifier
+from plainrisk.study import ClassifierSpec, Progress, Store, run, study_table
+from plainrisk.study.run import fill_metrics
+
+from_plan = msgspec.structs.replace
+
+
+def by_hand(book, make, conventions, folds=3):
+    """The AUC of every fold by scikit-learn's own means."""
+    frame = pl.read_csv(book.data.file)
+    schema = Schema.load(book.data.schema)
+    y = (frame["bad"] == "defaulted").to_numpy().astype(int)
+    out = []
+    for train, test in StratifiedKFold(folds, shuffle=True, random_state=0).split(y, y):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            paper = conventions == "paper"
+            model = make_classifier(make, schema, paper=paper).fit(frame[train], frame["bad"].to_numpy()[train])
+        out.append(roc_auc_score(y[test], model.predict_proba(frame[test])[:, 1]))
+    return out
+
+
+@pytest.mark.parametrize("conventions", ["paper", "product"])
+def test_figures_are_those_of_plain_cross_validation(tmp_path, plan, books, conventions) -> None:
+    plan = from_plan(plan, conventions=conventions, classifiers=("ARM1", "LinARM1", "BandARM1"))
+    summary = run(plan, tmp_path / "s.db", jobs=0)
+    assert (summary.fitted, summary.kept, summary.failed, summary.skipped) == (18, 0, 0, 0)
+    with Store(tmp_path / "s.db") as store:
+        table = study_table(store, "tiny", "auc")
+        for book in books:
+            for name in ("ARM1", "LinARM1", "BandARM1"):
+                # Linearised models share the logistic fit: the figures must not know.
+                expected = np.mean(by_hand(book, name, conventions))
+                assert table.value(book.data.name, name) == pytest.approx(expected, abs=1e-12)
+        plan_ = store.plan("tiny")
+        sharing = store.cells(store.sets("tiny")[0].fingerprint, plan_.lineup[1].key(conventions), 3, 0)
+        assert all(cell.shared_seconds > 0 for cell in sharing)
+
+
+def test_only_what_is_missing_is_fitted(tmp_path, plan) -> None:
+    store = tmp_path / "s.db"
+    small = from_plan(plan, datasets=plan.datasets[:1], metrics=("auc",))
+    assert run(small, store, jobs=0).fitted == 6
+    assert run(small, store, jobs=0).fitted == 0
+    assert run(from_plan(small, datasets=plan.datasets), store, jobs=0).fitted == 6
+    more = from_plan(small, datasets=plan.datasets, classifiers=(*plan.classifiers, "DirectARM1"))
+    assert run(more, store, jobs=0).fitted == 6
+    renamed = from_plan(more, name="other")
+    assert run(renamed, store, jobs=0).fitted == 0
+    assert run(from_plan(more, seed=1), store, jobs=0).fitted == 18
+
+
+def test_a_new_metric_needs_no_fit(tmp_path, plan, monkeypatch) -> None:
+    store = tmp_path / "s.db"
+    run(plan, store, jobs=0)
+    with Store(store) as kept:
+        whole = study_table(kept, "tiny", "brier")
+    lean = from_plan(plan, name="lean", metrics=("auc",), seed=5)
+    run(lean, store, jobs=0)
+    full = from_plan(lean, metrics=("auc", "brier", "ks"))
+    assert run(full, store, jobs=0).fitted == 0
+    with Store(store) as kept:
+        assert not np.isnan(study_table(kept, "lean", "brier").mean).any()
+        assert np.isnan(study_table(kept, "lean", "ece").mean).all()
+        assert fill_metrics(kept, full) == 0
+        # The same figures as those taken at the time of the fit.
+        kept._db.execute("delete from figures where metric = 'brier'")
+        assert fill_metrics(kept, plan) == 12
+        np.testing.assert_array_equal(study_table(kept, "tiny", "brier").mean, whole.mean)
+
+
+def test_changed_rows_are_other_rows(tmp_path, plan, books) -> None:
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    for suffix in ("csv", "toml"):
+        (folder / f"north.{suffix}").write_bytes((books[0].folder / f"north.{suffix}").read_bytes())
+    data = from_plan(books[0].data, file=str(folder / "north.csv"), schema=str(folder / "north.toml"))
+    one = from_plan(plan, datasets=(data,))
+    store = tmp_path / "s.db"
+    assert run(one, store, jobs=0).fitted == 6
+    lines = (folder / "north.csv").read_text().splitlines()
+    (folder / "north.csv").write_text("\n".join(lines[:-1]) + "\n")
+    assert run(one, store, jobs=0).fitted == 6
+
+
+def test_failures_are_rows(tmp_path, plan, own_module) -> None:
+    broken = ClassifierSpec(name="broken", make=f"{own_module}:broken")
+    absent = ClassifierSpec(name="absent", make="no_such_package:make")
+    mixed = from_plan(plan, classifiers=(broken, absent, "ARM1"))
+    store = tmp_path / "s.db"
+    summary = run(mixed, store, jobs=0)
+    assert (summary.fitted, summary.failed) == (18, 12)
+    assert run(mixed, store, jobs=0).fitted == 0
+    assert run(mixed, store, jobs=0, retry=True).fitted == 12
+    with Store(store) as kept:
+        table = study_table(kept, "tiny", "auc")
+        assert np.isnan(table.mean[:, :2]).all()
+        assert not np.isnan(table.mean[:, 2]).any()
+        reasons = {gap.classifier: (gap.status, gap.reason) for gap in table.gaps}
+        assert reasons["broken"] == ("failed", "ValueError: this one never fits")
+        assert "cannot be found" in reasons["absent"][1]
+
+
+def test_a_missing_package_is_skipped_until_it_is_there(tmp_path, plan, monkeypatch) -> None:
+    from plainrisk.study import build
+
+    store = tmp_path / "s.db"
+    with_rival = from_plan(plan, classifiers=("ARM1", "LightGBM"))
+    monkeypatch.setattr(build, "find_spec", lambda name: None if name == "lightgbm" else object())
+    summary = run(with_rival, store, jobs=0)
+    assert (summary.fitted, summary.skipped) == (6, 6)
+    with Store(store) as kept:
+        gap = study_table(kept, "tiny", "auc").gaps[0]
+        assert (gap.classifier, gap.status, gap.reason) == ("LightGBM", "skipped", "lightgbm is not installed.")
+    monkeypatch.undo()
+    assert run(from_plan(with_rival, classifiers=("ARM1", "BinnedLR")), store, jobs=0).fitted == 6
+
+
+def test_an_absent_data_set_is_said_and_left_out(tmp_path, plan, monkeypatch) -> None:
+    monkeypatch.setenv("PLAINRISK_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    wide = from_plan(plan, datasets=(*plan.datasets[:1], "taiwan"))
+    summary = run(wide, tmp_path / "s.db", jobs=0)
+    assert (summary.fitted, summary.absent) == (6, ("taiwan",))
+    with Store(tmp_path / "s.db") as store:
+        assert study_table(store, "tiny", "auc").datasets == ("north",)
+        assert "taiwan is not on this machine" in store.sets("tiny")[1].note
+
+
+def test_progress_counts_up_and_estimates(tmp_path, plan) -> None:
+    told: list[Progress] = []
+    run(plan, tmp_path / "s.db", jobs=0, progress=told.append)
+    assert [p.done for p in told] == list(range(13))
+    assert {p.total for p in told} == {12}
+    assert told[0].seconds_left is None
+    assert told[-1].seconds_left == 0.0
+    assert all(p.seconds_left > 0 for p in told[1:-1])
+    assert [p.cell.key.fold for p in told[1:3]] == [0, 0]
+
+
+def test_the_larger_data_set_goes_first(tmp_path, plan) -> None:
+    told: list[Progress] = []
+    turned = from_plan(plan, datasets=plan.datasets[::-1])
+    run(turned, tmp_path / "s.db", jobs=0, progress=told.append)
+    names = [p.data for p in told[1:]]
+    assert names == sorted(names)  # north has more rows than south
+    assert [a for a, b in pairwise(names) if a != b] == ["north"]
+
+
+def test_rivals_give_probabilities(tmp_path, plan) -> None:
+    one = from_plan(plan, datasets=plan.datasets[:1], classifiers=("BinnedLR", "LightGBM", "TunedXGB", "EBM"), folds=2)
+    pytest.importorskip("lightgbm")
+    pytest.importorskip("interpret")
+    pytest.importorskip("xgboost")
+    assert run(one, tmp_path / "s.db", jobs=0).failed == 0
+    with Store(tmp_path / "s.db") as store:
+        assert (study_table(store, "tiny", "auc").mean > 0.6).all()
+
+
+def test_cells_are_plain_data(tmp_path, plan) -> None:
+    run(plan, tmp_path / "s.db", jobs=0)
+    with Store(tmp_path / "s.db") as store:
+        data = store.sets("tiny")[0]
+        (cell, *_) = store.cells(data.fingerprint, plan.lineup[0].key("product"), 3, 0, risks=True)
+        fold_of = store.fold_of(data.fingerprint, 3, 0)
+        assert len(cell.risks) == (fold_of == 0).sum()
+        assert '"plainrisk"' in cell.versions
+        assert cell.finished.endswith("+00:00")
+        assert replace(cell, risks=None).figures.keys() == set(plan.metrics)
