@@ -12,6 +12,9 @@ from plainrisk.errors import missing_extra
 __all__ = ["draw_weight_path"]
 
 _POINTS = 2000  # more can not be seen
+# Okabe and Ito's colours, told apart by colour-blind eyes too; line styles help in grey.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_STYLES = ("-", "--", ":", "-.")
 
 
 def draw_weight_path(path: npt.NDArray[np.float64], names: tuple[str, ...], ax: Any = None) -> Any:
@@ -23,10 +26,8 @@ def draw_weight_path(path: npt.NDArray[np.float64], names: tuple[str, ...], ax: 
     if ax is None:
         _, ax = plt.subplots(figsize=(7, 4), layout="constrained")
     rows = np.unique(np.linspace(0, len(path) - 1, _POINTS).astype(np.intp))
-    # Line styles tell apart what colours alone may not.
-    styles = ("-", "--", ":", "-.")
     for j, name in enumerate(names):
-        ax.plot(rows, path[rows, j], styles[(j // 10) % 4], label=name)
+        ax.plot(rows, path[rows, j], _STYLES[j % 4], color=_COLOURS[j % 7], label=name)
     ax.set(xlabel="rows seen", ylabel="weight", ylim=(0, None), xlim=(0, len(path) - 1))
     ax.legend(fontsize="small", ncols=1 + len(names) // 12, loc="upper left", bbox_to_anchor=(1.01, 1))
     return ax
