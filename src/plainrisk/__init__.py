@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from plainrisk._version import __version__
 from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.boosted import BoostedRiskModel
+from plainrisk.estimators.bootstrap import bootstrap
 from plainrisk.estimators.classifiers import CLASSIFIERS, make_classifier
 from plainrisk.estimators.extract import extract_form, register_extractor
 from plainrisk.estimators.linearised import Linearised, linearise
@@ -34,6 +35,7 @@ __all__ = [
     "SubscaleMixture",
     "TwoLayerRiskModel",
     "__version__",
+    "bootstrap",
     "compare",
     "datasets",
     "extract_form",

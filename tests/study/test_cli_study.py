@@ -40,6 +40,8 @@ def test_from_run_to_report(run, plan_file, tmp_path) -> None:
     tables = run("tables", "ours", "--store", store, "--metric", "auc", "-o", tmp_path / "out.csv")
     assert "DirectARM1" in tables.stdout
     assert (tmp_path / "out.csv").read_text().count("\n") == 5
+    pairs = run("tables", "ours", "--store", store, "--metric", "auc", "--pairs")
+    assert "row less column" in pairs.stdout
     values = json.loads(run("tables", "ours", "--store", store, "--json").stdout)["tables"]
     assert [t["metric"] for t in values] == ["auc", "ece"]
     assert run("report", "--store", store, "-o", tmp_path / "r.html").exit_code == 0
@@ -53,6 +55,14 @@ def test_parts_of_a_study(run, plan_file, tmp_path) -> None:
     wrong = run("run", plan_file, "--store", tmp_path / "s.db", "--data", "nort")
     assert wrong.exit_code == 2
     assert "has no data set 'nort'. Did you mean 'north'?" in wrong.stderr
+
+
+def test_beside_the_published_figures(run, tmp_path) -> None:
+    store = tmp_path / "s.db"
+    run("run", "paper", "--data", "german", "--classifier", "ARM1", "--folds", 2, "--jobs", 0, "--store", store)
+    values = json.loads(run("tables", "paper", "--store", store, "--json").stdout)["tables"][0]["values"]
+    shown = run("tables", "paper", "--store", store, "--paper", "--metric", "auc").stdout
+    assert f"{values[0]['mean']:.4f} ({values[0]['mean'] - 0.7790:+.4f})" in shown
 
 
 def test_messages(run, tmp_path) -> None:

@@ -12,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
 from plainrisk import Schema, make_classifier
+from plainrisk.errors import SchemaError
 from plainrisk.study import ClassifierSpec, Progress, Store, run, study_table
 from plainrisk.study.run import fill_metrics
 
@@ -138,6 +139,19 @@ def test_an_absent_data_set_is_said_and_left_out(tmp_path, plan, monkeypatch) ->
     with Store(tmp_path / "s.db") as store:
         assert study_table(store, "tiny", "auc").datasets == ("north",)
         assert "taiwan is not on this machine" in store.sets("tiny")[1].note
+
+
+def test_a_wrong_file_is_a_row_if_it_has_a_name_and_an_error_if_it_is_one_s_own(tmp_path, plan, monkeypatch) -> None:
+    monkeypatch.setenv("PLAINRISK_DATA", str(tmp_path))
+    (tmp_path / "UCI_Credit_Card.csv").write_text("a,b\n1,2\n")
+    wide = from_plan(plan, datasets=(*plan.datasets[:1], "taiwan"))
+    assert run(wide, tmp_path / "s.db", jobs=0).absent == ("taiwan",)
+    with Store(tmp_path / "s.db") as store:
+        assert store.sets("tiny")[1].status == "unreadable"
+        assert "UCI_Credit_Card.csv" in store.sets("tiny")[1].note
+    own = from_plan(plan.data[0], file=str(tmp_path / "UCI_Credit_Card.csv"))
+    with pytest.raises(SchemaError, match="not in the data"):
+        run(from_plan(plan, datasets=(own,)), tmp_path / "s.db", jobs=0)
 
 
 def test_progress_counts_up_and_estimates(tmp_path, plan) -> None:

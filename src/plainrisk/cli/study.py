@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -62,7 +63,7 @@ def run(
             f"{summary.failed:,} failed, {summary.skipped:,} skipped."
         )
         if summary.absent:
-            console.print(f"Not on this machine: {', '.join(summary.absent)}.", style="dim")
+            console.print(f"Not on this machine, or not readable: {', '.join(summary.absent)}.", style="dim")
         show.hint(f"Next: plainrisk study tables {plan.name} --store {store}")
     if summary.failed:
         show.note(f"{summary.failed:,} fits failed; why: plainrisk study status {plan.name} --store {store}")
@@ -94,6 +95,12 @@ def tables(
     study: Annotated[str, typer.Argument(metavar="STUDY", show_default=False)],
     store: StoreFile = DEFAULT_STORE,
     metric: Annotated[list[str] | None, typer.Option("--metric", help="Which; AUC and ECE unless told.")] = None,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="Show ours less the published figure instead of ranks.")
+    ] = False,
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="Show the differences of all pairs of classifiers too.")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write all metrics, means and spreads, to a .csv.")
     ] = None,
@@ -116,7 +123,9 @@ def tables(
         show.print_json({"study": study, "tables": [_plain(table) for table in found]})
     else:
         for table in found:
-            _show_table(table)
+            _show_table(table, paper)
+            if pairs:
+                _show_pairs(table)
     if output is not None:
         show.hint(f"Wrote {output}.")
 
@@ -199,6 +208,7 @@ def _state(kept: Any, study: str) -> dict[str, Any]:
         "by_data_set": [asdict(t) for t in timings(kept, study, "dataset")],
         "by_classifier": [asdict(t) for t in timings(kept, study, "classifier")],
         "absent": [d.name for d in kept.sets(study) if d.status == "absent"],
+        "unreadable": {d.name: d.note for d in kept.sets(study) if d.status == "unreadable"},
         "without_result": [asdict(gap) for gap in gaps if gap.status != "missing"],
     }
 
@@ -226,6 +236,8 @@ def _show_state(name: str, state: dict[str, Any]) -> None:
         console.print(
             f"\nNot on this machine: {', '.join(state['absent'])}. See: plainrisk data show NAME", style="dim"
         )
+    for data, note in state["unreadable"].items():
+        console.print(f"{data} cannot be read: {note}", soft_wrap=True)
     reasons: dict[tuple[str, str, str], list[str]] = {}
     for gap in state["without_result"]:
         reasons.setdefault((gap["classifier"], gap["status"], gap["reason"]), []).append(gap["dataset"])
@@ -242,14 +254,33 @@ def _plain(table: StudyTable) -> dict[str, Any]:
     return {"metric": table.metric, "values": rows, "without_result": [asdict(gap) for gap in table.gaps]}
 
 
-def _show_table(table: StudyTable) -> None:
-    from plainrisk.study import METRICS
+def _show_table(table: StudyTable, paper: bool) -> None:
+    from plainrisk.study import METRICS, paper_table
 
     ranks = table.ranks()
+    published = paper_table(table.metric.removesuffix("_as_printed")) if paper else None
     rows = []
     for j, name in enumerate(table.classifiers):
-        cells = ["" if m != m else f"{m:.4f} ({r:g})" for m, r in zip(table.mean[:, j], ranks[:, j], strict=True)]
-        known = [r for r in ranks[:, j] if r == r]
+        cells = []
+        for i, data in enumerate(table.datasets):
+            gap = ranks[i, j] if published is None else table.mean[i, j] - published.value(data, name)
+            aside = f"{gap:g}" if published is None else f"{gap:+.4f}"
+            cells.append("" if math.isnan(table.mean[i, j]) else f"{table.mean[i, j]:.4f} ({aside})")
+        known = [rank for rank in ranks[:, j] if not math.isnan(rank)]
         rows.append([name, *cells, f"{sum(known) / len(known):.2f}" if known else ""])
     header = ("classifier", *table.datasets, "mean rank")
-    show.print_table(header, rows, numbers=header[1:], title=METRICS[table.metric].title)
+    what = "rank" if published is None else "ours less the published figure"
+    show.print_table(header, rows, numbers=header[1:], title=f"{METRICS[table.metric].title} ({what})")
+
+
+def _show_pairs(table: StudyTable) -> None:
+    """Print Hodges-Lehmann differences; a star marks what is significant."""
+    from plainrisk.compare import hodges_lehmann_table
+
+    found = hodges_lehmann_table(table.results())
+    rows = [
+        [name, *("" if i == j else f"{d:+.3f}{'*' if s else ''}" for j, (d, s) in enumerate(zip(*line, strict=True)))]
+        for i, (name, *line) in enumerate(zip(found.classifiers, found.differences, found.significant, strict=True))
+    ]
+    title = "Typical difference, row less column (Hodges-Lehmann); *: significant at 0.05 after Holm's adjustment"
+    show.print_table(("", *found.classifiers), rows, numbers=found.classifiers, title=title)

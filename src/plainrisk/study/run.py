@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
+from plainrisk.errors import PlainriskError
 from plainrisk.study.bench import Bench
 from plainrisk.study.measure import METRICS
-from plainrisk.study.plan import Plan
+from plainrisk.study.plan import DataSpec, Plan
 from plainrisk.study.pool import in_processes
 from plainrisk.study.sources import known_fingerprint, load_data, reason_absent
 from plainrisk.study.store import Cell, DataSet, Store
@@ -57,16 +59,18 @@ def run(
         todo = Todo(plan, kept, retry)
         fill_metrics(kept, plan)
         tell(Progress(0, todo.total))
-        for cell in _fit_all(todo, jobs):
-            kept.put(cell)
-            tell(todo.finished(cell))
+        # Closed at once if something is raised here, so that no worker outlives the run.
+        with contextlib.closing(_fit_all(todo, jobs)) as cells_as_they_come:
+            for cell in cells_as_they_come:
+                kept.put(cell)
+                tell(todo.finished(cell))
         cells = [s for d in sets if d.fingerprint for s in todo.states(d.fingerprint)]
     return Summary(
         fitted=todo.done,
-        kept=len(cells) - todo.done,
+        kept=max(0, cells.count("done") + cells.count("failed") - todo.done),
         failed=cells.count("failed"),
         skipped=cells.count("skipped"),
-        absent=tuple(d.name for d in sets if d.status == "absent"),
+        absent=tuple(d.name for d in sets if d.fingerprint is None),
         seconds=time.perf_counter() - start,
     )
 
@@ -99,6 +103,15 @@ def _register(store: Store, plan: Plan, place: int) -> DataSet:
     absent = reason_absent(spec)
     if absent is not None:
         return DataSet(spec.name, None, "absent", absent, None, None, None)
+    try:
+        return _present(store, plan, spec)
+    except PlainriskError as error:
+        if spec.file is not None:
+            raise  # a user's own file: better said now than after hours
+        return DataSet(spec.name, None, "unreadable", str(error), None, None, None)
+
+
+def _present(store: Store, plan: Plan, spec: DataSpec) -> DataSet:
     fingerprint = known_fingerprint(spec)
     if fingerprint is None or not store.has_data(fingerprint):
         data = load_data(spec)
@@ -108,7 +121,7 @@ def _register(store: Store, plan: Plan, place: int) -> DataSet:
     return DataSet(spec.name, fingerprint, "present", store.data_note(fingerprint), None, None, None)
 
 
-def _fit_all(todo: Todo, jobs: int) -> Iterator[Cell]:
+def _fit_all(todo: Todo, jobs: int) -> Generator[Cell, None, None]:
     todo.jobs = jobs
     if jobs <= 0:
         bench = Bench()

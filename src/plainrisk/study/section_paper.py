@@ -161,11 +161,17 @@ def _pairs(view: View) -> list[Block]:
         f"Typical differences (Hodges-Lehmann, as the paper computed them: pairs i < j) over {n} data sets; "
         f"{test.summary().partition('; ')[2]}. {smallest_p(n, k)}"
     )
-    return [
+    note = "Bold: significant after Holm's adjustment at 0.05."
+    blocks: list[Block] = [
         Heading(2, "1.5 Differences of pairs"),
         Prose(text),
-        pairs(found, "AUC, Hodges-Lehmann differences, no ridge", "Bold: significant after Holm's adjustment at 0.05."),
+        pairs(found, "AUC, Hodges-Lehmann differences, no ridge", note),
     ]
+    for metric, title in (("ece", "ECE"), ("mce", "MCE")):
+        other = hodges_lehmann_table(view.table("paper", metric).results(), pairs="strict")
+        grid = pairs(other, f"{title} by the definition, Hodges-Lehmann differences", note)
+        blocks.append(Fold(f"{title}, differences of pairs", (grid,)))
+    return blocks
 
 
 def smallest_p(n: int, k: int) -> str:
@@ -187,6 +193,10 @@ def _diagrams(view: View) -> list[Block]:
         svgs.append(critical_difference_diagram(table.results(), title=title).svg)
     published = paper_table("auc").results()
     svgs.append(critical_difference_diagram(published, title="AUC, the published table, 24 data sets").svg)
+    errors = view.table("paper", "ece").complete()
+    if min(len(errors.datasets), len(errors.classifiers)) >= 2:
+        title = f"ECE by the definition, ours, {len(errors.datasets)} data sets"
+        svgs.append(critical_difference_diagram(errors.results(), higher_is_better=False, title=title).svg)
     return [Heading(2, "1.6 Critical difference diagrams"), *(Pictures((svg,), "") for svg in svgs)]
 
 

@@ -110,7 +110,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set of a study as the store knows it: `status` is "present" or "absent"."""
+    """A data set of a study as the store knows it: `status` is "present", "absent" or "unreadable"."""
 
     name: str
     fingerprint: str | None
