@@ -1,10 +1,16 @@
-"""Doctests may write files: each runs in a folder of its own."""
+"""For every test: no time limits, the same random cases in CI, and a folder of its own for each doctest."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# A busy machine is no failure, and a submission is judged on cases that do not change.
+hypothesis.settings.register_profile("plainrisk", deadline=None, derandomize="CI" in os.environ)
+hypothesis.settings.load_profile("plainrisk")
 
 
 @pytest.fixture(autouse=True)

@@ -46,14 +46,12 @@ MODELS: dict[str, tuple[str, dict[str, Any], bool]] = {
     "DirectARM1 smooth": ("DirectARM1", SMOOTH, True),
     "BandARM1 smooth": ("BandARM1", SMOOTH, True),
 }
-COLUMNS = [
-    ("data", "data", ""),
-    ("model", "model", ""),
+METRICS = [
     ("AUC", "auc", ".4f"),
-    ("ECE", "ece", ".4f"),
-    ("Brier", "brier", ".4f"),
-    ("clipped", "clipped", ".3f"),
-    ("seconds per fit", "seconds", ".2f"),
+    ("Expected calibration error", "ece", ".4f"),
+    ("Brier score", "brier", ".4f"),
+    ("Share of predictions clipped to 0 or 1", "clipped", ".3f"),
+    ("Seconds per fit", "seconds", ".2f"),
 ]
 
 
@@ -110,6 +108,17 @@ def run(store: Path, names: list[str], models: list[str]) -> None:
             add(store, [{"data": name, "model": model, **result}])
 
 
+def table(found: dict[tuple[str, str], Row], names: list[str], models: list[str]) -> str:
+    """Return the results as Markdown: a table per metric, models by data sets; and what failed."""
+    sections = []
+    for title, key, spec in METRICS:
+        rows = [{"model": m, **{n: found.get((n, m), {}).get(key) for n in names}} for m in models]
+        columns = [("", "model", ""), *((n, n, spec) for n in names)]
+        sections.append(f"## {title}\n\n{markdown(rows, columns)}")
+    failed = [f"- {n}, {m}: failed, {found[n, m]['error']}" for n, m in found if "error" in found[n, m]]
+    return "\n\n".join([*sections, *(["## Failures\n\n" + "\n".join(failed)] if failed else [])])
+
+
 def add(store: Path, rows: list[Row]) -> None:
     """Append rows, each in one write, so that two processes may share a store."""
     for row in rows:
@@ -129,9 +138,8 @@ def main() -> None:
     chosen.store.parent.mkdir(parents=True, exist_ok=True)
     run(chosen.store, chosen.data, chosen.models)
     found = kept(chosen.store)
-    rows = [found[n, m] for n in chosen.data for m in chosen.models if (n, m) in found]
-    print(markdown(rows, COLUMNS))
-    write_json(chosen.json, rows)
+    print(table(found, chosen.data, chosen.models))
+    write_json(chosen.json, [found[n, m] for n in chosen.data for m in chosen.models if (n, m) in found])
 
 
 if __name__ == "__main__":
