@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from plainrisk.compare import bayesian_signed_rank, critical_difference_diagram, friedman
 from plainrisk.errors import PlainriskError
-from plainrisk.study.grids import figure, ranked, signed
+from plainrisk.study.grids import figure, ranked, signed, title_of
 from plainrisk.study.measure import METRICS
-from plainrisk.study.pieces import Block, Cell, Fold, Grid, Heading, Pictures, Prose
+from plainrisk.study.pieces import Block, Cell, Fold, Grid, Heading, Items, Pictures, Prose
 from plainrisk.study.section_paper import reliability_pictures, smallest_p
 from plainrisk.study.tables import StudyTable
 from plainrisk.study.view import View
@@ -31,6 +31,8 @@ _PAIRS = (
     ("ARM1cv", "BinnedLR"),
     ("DirectARM1cv", "TunedXGB"),
 )
+# What each gives up, or not, for adding up in probability.
+_IN_PROBABILITY = ("LinARM1", "BandARM1", "DirectARM1", "DirectARM1cv")
 _SHOWN = ("ARM1", "LinARM1", "BandARM1", "DirectARM1")
 
 
@@ -46,12 +48,39 @@ def product_section(view: View) -> list[Block]:
             ARM1's bins (BinnedLR), optbinning's scorecard, LightGBM and XGBoost as they come, and XGBoost with
             depth and number of trees chosen inside the training fold (TunedXGB)."""
         ),
+        *_in_short(view),
         *_tables(view, "product", "2"),
         *_bayes(view),
         Heading(2, "2.4 Reliability"),
         reliability_pictures(view, "product", _SHOWN),
         *_cost(view, "product", "2.5 What a fit costs"),
     ]
+
+
+def _in_short(view: View) -> Iterator[Block]:
+    lines = []
+    for metric in ("auc", "brier"):
+        table = view.table("product", metric).complete()
+        if len(table.datasets) < 2:
+            return
+        test = friedman(table.results(), table.higher_is_better)
+        order = [f"{table.classifiers[j]} ({test.ranks[j]:.1f})" for j in test.ranks.argsort()[:5]]
+        lines.append(f"First by mean rank of the {METRICS[metric].title}: {', '.join(order)}.")
+    auc, certain = view.table("product", "auc"), view.table("product", "certainty")
+    for name in (c for c in _IN_PROBABILITY if c in auc.classifiers):
+        gaps = {d: auc.value(d, name) - auc.value(d, "ARM1") for d in auc.datasets}
+        known = {d: gap for d, gap in gaps.items() if not math.isnan(gap)}
+        if not known:
+            continue
+        worst = min(known, key=lambda d: known[d])
+        shares = [certain.value(d, name) for d in known]
+        lines.append(
+            f"{name} against ARM1: AUC {signed(statistics.fmean(known.values()))} on average, "
+            f"{signed(known[worst])} at worst ({title_of(worst)}); {statistics.fmean(shares):.1%} of its predictions "
+            f"are exactly 0 or 1, {max(shares):.1%} at worst."
+        )
+    yield Heading(2, "What to take from it")
+    yield Items(tuple(lines))
 
 
 def plain_section(view: View, study: str, number: int) -> list[Block]:
