@@ -19,7 +19,8 @@ from plainrisk.model import RiskModel, load
 from plainrisk.schema import Feature, Schema
 
 if TYPE_CHECKING:
-    from plainrisk import compare, datasets, metrics
+    from plainrisk import compare, datasets, metrics, rows
+    from plainrisk.estimators.cross_validation import cross_validate
 
 __all__ = [
     "ALPHA_STAR",
@@ -37,6 +38,7 @@ __all__ = [
     "__version__",
     "bootstrap",
     "compare",
+    "cross_validate",
     "datasets",
     "extract_form",
     "linearise",
@@ -44,15 +46,18 @@ __all__ = [
     "make_classifier",
     "metrics",
     "register_extractor",
+    "rows",
 ]
 
-_LAZY = ("compare", "datasets", "metrics")
+_LAZY = ("compare", "datasets", "metrics", "rows")
 
 
 def __getattr__(name: str) -> Any:
     """Import the parts that fitting does not need when they are first asked for."""
     if name in _LAZY:
         return importlib.import_module(f"plainrisk.{name}")
+    if name == "cross_validate":
+        return importlib.import_module("plainrisk.estimators.cross_validation").cross_validate
     raise AttributeError(f"module 'plainrisk' has no attribute {name!r}")
 
 

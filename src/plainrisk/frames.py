@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import narwhals as nw
@@ -17,13 +18,27 @@ __all__ = ["Frame", "Labels", "as_frame", "column_of", "frame_like"]
 
 Floats = npt.NDArray[np.float64]
 
+# Up to here, comparing with each label beats a look-up, where comparing is quick.
+_FEW_LABELS = 8
+
 
 @dataclass(frozen=True)
 class Labels:
     """A column as small integers: ``labels[codes[i]]`` is the text of row i, -1 is missing."""
 
-    codes: npt.NDArray[np.intp]
+    codes: npt.NDArray[np.int8 | np.int16 | np.intp]
     labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Places:
+    """A column as places among known labels; ``len(known)`` is missing, and one more is none of them."""
+
+    codes: npt.NDArray[np.unsignedinteger[Any]]
+    known: tuple[str, ...]
+
+    def __getitem__(self, rows: Any) -> Places:
+        return Places(self.codes[rows], self.known)
 
 
 @dataclass(frozen=True)
@@ -35,12 +50,17 @@ class Frame:
     names : the column names, in order
     columns : narwhals series or numpy arrays of one length, by name
     named : False if the rows came without column names (numpy), and the names are x0, x1, ...
+    first : where these rows start in all of them, for messages
+    matrix : the columns as one array of floats, if it is stored row by row, so that its columns are slow to read
     """
 
     names: tuple[str, ...]
     columns: Mapping[str, Any]
     n_rows: int
     named: bool = True
+    _labels: dict[str, Labels] = field(default_factory=dict, init=False, repr=False, compare=False)
+    first: int = 0
+    matrix: npt.NDArray[np.floating[Any]] | None = field(default=None, repr=False)
 
     def column(self, name: str) -> Any:
         """Return one column as it is stored, or say which columns there are."""
@@ -59,32 +79,69 @@ class Frame:
 
     def numbers(self, name: str) -> Floats:
         """Return one column as float64 with NaN for missing; text and infinity raise and name the row."""
-        column = self.column(name)
-        values = _numbers(name, column)
-        # One pass: the sum is finite unless some value is not (or the sum overflows, which is looked into).
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = values.sum() if values.size else 0.0
-        if not np.isfinite(total):
-            infinite = np.isinf(values)
-            if infinite.any():
-                row = int(infinite.argmax())
-                raise DataError(
-                    f"Data: feature {name!r} holds infinity (row {row}). "
-                    "Make it missing, or a finite code that is declared as a special value."
-                )
+        values = _numbers(name, self.column(name), self.first)
+        _refuse_infinity(name, values, self.first)
         return values
 
-    def labels(self, name: str) -> Labels:
-        """Return one column as codes of text labels."""
+    def measures(self, name: str, room: Floats | None = None) -> tuple[Floats | npt.NDArray[np.integer[Any]], bool]:
+        """Return one column as `numbers` does, small integers as they are, and whether it is known to be complete.
+
+        A copy, where one is needed, is made in `room`.
+        """
         column = self.column(name)
-        if isinstance(column, np.ndarray):
-            return _labels_from_numpy(column)
-        return _labels_from_series(column)
+        # Integers of up to 32 bits are the same numbers as floats; larger ones may be rounded.
+        if isinstance(column, np.ndarray) and column.dtype.kind in "iu" and column.itemsize <= 4:
+            return np.ascontiguousarray(column), True
+        values = _numbers(name, column, self.first, room)
+        return values, _refuse_infinity(name, values, self.first)
+
+    def places(self, name: str, known: tuple[str, ...]) -> npt.NDArray[np.unsignedinteger[Any]]:
+        """Return the place of each row's text among known labels; missing and unknown text come after the last."""
+        column = self.column(name)
+        if isinstance(column, Places) and column.known == known:
+            return column.codes
+        dtype = np.uint8 if len(known) + 2 <= 256 else np.uint16
+        if name not in self._labels and isinstance(column, nw.Series) and column.dtype == nw.String:
+            found = _places_of_text(column, known)
+            if found is not None:
+                return found.astype(dtype, copy=False)
+        read = self.labels(name)
+        order = {label: place for place, label in enumerate(known)}
+        # One entry per distinct label of the data, and one more at the end, which code -1 (missing) reaches.
+        reached = [order.get(label, len(known) + 1) for label in read.labels]
+        table: npt.NDArray[np.unsignedinteger[Any]] = np.array([*reached, len(known)], dtype=dtype)
+        return table[read.codes]
+
+    def prepared(self, wanted: Mapping[str, tuple[str, ...] | None]) -> Frame:
+        """Return the wanted columns as arrays, which are quick to cut: numbers, and places among known labels."""
+        if self.matrix is not None:
+            return self
+        columns = {name: self._array(name, known) for name, known in wanted.items()}
+        return Frame(tuple(columns), columns, self.n_rows, self.named, first=self.first)
+
+    def _array(self, name: str, known: tuple[str, ...] | None) -> Any:
+        column = self.column(name)
+        if isinstance(column, nw.Series) and column.dtype.is_numeric():
+            return _numbers(name, column, self.first) if column.null_count() else np.asarray(column.to_numpy())
+        is_array = isinstance(column, np.ndarray) and column.dtype != object
+        return column if is_array or known is None else Places(self.places(name, known), known)
+
+    def labels(self, name: str) -> Labels:
+        """Return one column as codes of text labels; text is read once, and then kept as small integers."""
+        if name not in self._labels:
+            column = self.column(name)
+            found = _labels_from_numpy(column) if isinstance(column, np.ndarray) else _labels_from_series(column)
+            self._labels[name] = Labels(_narrow(found.codes, len(found.labels)), found.labels)
+        return self._labels[name]
 
     def take(self, start: int, stop: int) -> Frame:
         """Return the rows from `start` up to `stop`."""
         columns = {name: column[start:stop] for name, column in self.columns.items()}
-        return Frame(self.names, columns, max(0, min(stop, self.n_rows) - start), self.named)
+        n_rows = max(0, min(stop, self.n_rows) - start)
+        matrix = None if self.matrix is None else self.matrix[start:stop]
+        block = Frame(self.names, columns, n_rows, self.named, self.first + start, matrix)
+        block._labels.update({n: Labels(read.codes[start:stop], read.labels) for n, read in self._labels.items()})
+        return block
 
     def rows(self, index: npt.NDArray[np.intp]) -> Frame:
         """Return the rows at these positions."""
@@ -94,7 +151,7 @@ class Frame:
     def renamed(self, names: Sequence[str]) -> Frame:
         """Return the same columns under other names, by position."""
         columns = {new: self.columns[old] for new, old in zip(names, self.names, strict=True)}
-        return Frame(tuple(names), columns, self.n_rows, named=True)
+        return Frame(tuple(names), columns, self.n_rows, named=True, matrix=self.matrix)
 
 
 def as_frame(X: Any) -> Frame:
@@ -117,6 +174,8 @@ def as_frame(X: Any) -> Frame:
         raise _repeated_name([str(name) for name in names]) from None
     if isinstance(native, nw.LazyFrame):
         raise DataError("Data: a lazy frame was given. Call .collect() on it first.")
+    if hasattr(X, "batches"):
+        raise DataError("Data: rows in batches can be fitted, no more. Go through X.batches() for the rest.")
     return _frame_from_array(X)
 
 
@@ -213,7 +272,8 @@ def _frame_from_array(X: Any) -> Frame:
         _check_cells(array)
     names = tuple(f"x{j}" for j in range(array.shape[1]))
     columns = {name: array[:, j] for j, name in enumerate(names)}
-    return Frame(names, columns, array.shape[0], named=False)
+    by_rows = array.dtype.kind == "f" and array.flags.c_contiguous and array.shape[1] > 1
+    return Frame(names, columns, array.shape[0], named=False, matrix=array if by_rows else None)
 
 
 def _check_cells(array: npt.NDArray[Any]) -> None:
@@ -248,14 +308,34 @@ def _floats_or_none(column: npt.NDArray[Any]) -> Floats | None:
     return out
 
 
-def _numbers(name: str, column: Any) -> Floats:
+def _refuse_infinity(name: str, values: Floats, first: int) -> bool:
+    """Raise if a number is infinite; return whether none is missing, as far as one pass can tell."""
+    # The sum is finite unless some value is not (or the sum overflows, which is looked into).
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = np.add.reduce(values)
+    if math.isfinite(total):
+        return True
+    infinite = np.isinf(values)
+    if infinite.any():
+        row = first + int(infinite.argmax())
+        raise DataError(
+            f"Data: feature {name!r} holds infinity (row {row}). "
+            "Make it missing, or a finite code that is declared as a special value."
+        )
+    return False
+
+
+def _numbers(name: str, column: Any, first: int = 0, room: Floats | None = None) -> Floats:
     if isinstance(column, np.ndarray):
         if column.dtype.kind in "iufb":
-            return np.ascontiguousarray(column, dtype=np.float64)
+            if room is None or (column.dtype == np.float64 and column.flags.c_contiguous):
+                return np.ascontiguousarray(column, dtype=np.float64)
+            np.copyto(room[: len(column)], column)
+            return room[: len(column)]
         values = _floats_or_none(column) if column.dtype == object else None
         if values is not None:
             return values
-        raise _not_a_number(name, _labels_from_numpy(column))
+        raise _not_a_number(name, _labels_from_numpy(column), first)
     if column.dtype == nw.Categorical:
         column = _decoded(column)
     if column.dtype.is_numeric() or column.dtype == nw.Boolean:
@@ -264,11 +344,11 @@ def _numbers(name: str, column: Any) -> Floats:
         return np.ascontiguousarray(column.to_numpy(), dtype=np.float64)
     if column.null_count() == len(column):
         return np.full(len(column), np.nan)
-    raise _not_a_number(name, _labels_from_series(column))
+    raise _not_a_number(name, _labels_from_series(column), first)
 
 
-def _not_a_number(name: str, labels: Labels) -> DataError:
-    for row, code in enumerate(labels.codes):
+def _not_a_number(name: str, labels: Labels, first: int) -> DataError:
+    for row, code in enumerate(labels.codes, first):
         if code >= 0 and not _parses(labels.labels[code]):
             return DataError(
                 f"Data: feature {name!r} is continuous but holds text: {labels.labels[code]!r} in row {row}. "
@@ -305,6 +385,42 @@ def _labels_from_series(series: nw.Series[Any]) -> Labels:
     filled = text.fill_null(next(iter(order))) if missing.any() else text
     codes = filled.replace_strict(order, return_dtype=nw.Int64).to_numpy().astype(np.intp)
     return Labels(np.where(missing, -1, codes).astype(np.intp), tuple(order))
+
+
+def _compares_quickly(text: nw.Series[Any]) -> bool:
+    """Whether the library compares a column of text with one text faster than it looks all texts up."""
+    stored = getattr(getattr(text.to_native(), "dtype", None), "storage", None)  # pandas says how
+    return text.implementation.is_polars() or stored == "pyarrow"
+
+
+def _hits(found: nw.Series[Any]) -> npt.NDArray[np.uint8]:
+    """Return yes as 1; no and missing as 0."""
+    filled = found.fill_null(False) if found.null_count() else found
+    return filled.to_numpy().astype(np.bool_, copy=False).view(np.uint8)
+
+
+def _places_of_text(text: nw.Series[Any], known: tuple[str, ...]) -> npt.NDArray[Any] | None:
+    """Look text up among known labels in one pass; None if that fails because some text is unknown."""
+    if not known:
+        return None
+    if len(known) <= _FEW_LABELS and _compares_quickly(text):
+        codes = np.full(len(text), len(known) + 1, np.uint8)
+        for place, label in enumerate(known):
+            codes -= _hits(text == label) * np.uint8(len(known) + 1 - place)
+        return codes - _hits(text.is_null())
+    missing = text.is_null().to_numpy().astype(bool) if text.null_count() else None
+    filled = text if missing is None else text.fill_null(known[0])
+    try:
+        codes = filled.replace_strict(known, range(len(known)), return_dtype=nw.UInt16).to_numpy()
+    except Exception:  # each library has its own for text that is not among the known
+        return None
+    return codes if missing is None else np.where(missing, len(known), codes)
+
+
+def _narrow(codes: npt.NDArray[Any], n_labels: int) -> npt.NDArray[np.int8 | np.int16 | np.intp]:
+    """Store codes in as few bytes as they need."""
+    dtype = np.int8 if n_labels <= 2**7 else np.int16 if n_labels <= 2**15 else np.intp
+    return codes.astype(dtype, copy=False)
 
 
 def _as_booleans(text: Labels) -> Labels:

@@ -38,8 +38,7 @@ class FormMethods:
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of the two outcomes, the positive one last: (rows, 2)."""
         self._require_form()
-        risk = self.form_.risk(X)
-        return np.column_stack([1.0 - risk, risk])
+        return self.form_.probabilities(X)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the likelier outcome of every row."""

@@ -121,10 +121,12 @@ def _look_at_numbers(name: str, feature: Feature, frame: Frame, notes: bool) -> 
     except DataError as error:
         yield Problem("error", name, str(error).removeprefix("Data: "))
         return
+    if not notes:
+        return
     seen = values[~np.isnan(values)]
     if not seen.size:
         yield _no_values(name)
-    elif notes:
+    else:
         for message in _number_notes(name, feature, seen, frame.n_rows):
             yield Problem("note", name, message)
 

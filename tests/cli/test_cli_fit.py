@@ -213,3 +213,29 @@ def test_an_interrupted_save_keeps_the_old_model(run, credit, tmp_path, monkeypa
 
 def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+def test_a_stream_gives_the_model_of_the_rows_in_memory(run, credit, tmp_path) -> None:
+    words = ("--schema", credit.schema_file, "--model", "ARM1")
+    for k in range(2):
+        half = credit.frame.height // 2
+        credit.frame[k * half : (k + 1) * half if k == 0 else None].write_parquet(tmp_path / f"part{k}.parquet")
+    whole = pr.load(credit.model_file)
+    for data in (credit.csv, credit.parquet, tmp_path / "*.parquet"):
+        result = run("fit", data, *words, "--stream", "-o", tmp_path / "m.json", "--json")
+        assert result.exit_code == 0, result.stderr
+        assert json.loads(result.stdout)["rows"] == credit.frame.height
+        streamed = pr.load(tmp_path / "m.json")
+        np.testing.assert_allclose(streamed.form_.risk(credit.frame), whole.form_.risk(credit.frame), atol=1e-9)
+
+
+def test_a_stream_needs_a_schema_with_a_target(run, credit, tmp_path) -> None:
+    result = run("fit", credit.csv, "--stream", "-o", tmp_path / "m.json")
+    assert result.exit_code != 0
+    assert "--stream needs --schema" in result.stderr
+    bare = tmp_path / "bare.toml"
+    pr.Schema(features=credit.schema.features).save(bare)
+    result = run("fit", credit.csv, "--stream", "--schema", bare, "-o", tmp_path / "m.json")
+    assert result.exit_code != 0
+    assert "which column is the outcome?" in result.stderr
+    assert not (tmp_path / "m.json").exists()

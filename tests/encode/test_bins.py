@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from plainrisk.encode import bins
+from plainrisk.encode import bins, tree
 from plainrisk.encode import histogram as histograms
 from plainrisk.encode.bins import split_edges, supervised_edges
 from plainrisk.encode.histogram import Histogram, histogram, merge, subtract
@@ -113,7 +113,7 @@ def test_edges_do_not_depend_on_the_block(monkeypatch: pytest.MonkeyPatch) -> No
     rng = np.random.default_rng(2)
     h = histogram(rng.integers(0, 300, 4000) / 4, rng.random(4000) < 0.3)
     whole = {c: split_edges(h, 12, c) for c in ("gini", "entropy")}
-    monkeypatch.setattr(bins, "_BLOCK", 7)
+    monkeypatch.setattr(tree, "_BLOCK", 7)
     for criterion, edges in whole.items():
         assert edges.size == 11
         assert np.array_equal(split_edges(h, 12, criterion), edges)

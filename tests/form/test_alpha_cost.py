@@ -54,7 +54,7 @@ def test_cost_agrees_with_brute_force(alpha, epsilon):
 
     low, high = cost.linear_scores
     part = 2 * quad(lambda x: error(x) ** 2, 0, high, epsabs=1e-13, limit=200)[0]
-    assert cost.linear_squared_error == pytest.approx(part, abs=1e-11)
+    assert cost.linear_squared_error == pytest.approx(part, abs=1e-9)
     grid = np.abs(error(np.append(np.linspace(0, 60.0, 60001), high)))
     assert cost.largest_error == pytest.approx(grid.max(), abs=1e-6)
     if math.isfinite(cost.largest_error_at):

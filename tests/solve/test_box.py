@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from plainrisk.solve.box import minimise_quadratic
+from plainrisk.solve import box
+from plainrisk.solve.box import minimise_quadratic, solve_symmetric
 
 INF = np.inf
 
@@ -99,3 +100,40 @@ def test_flat_directions_stay_where_they_are():
 
 def test_no_variables():
     assert minimise_quadratic(np.zeros((0, 0)), np.zeros(0), np.zeros(0), np.zeros(0)).shape == (0,)
+
+
+def test_a_matrix_without_any_curvature_gives_a_finite_answer():
+    H = np.array([[1e-310, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
+    d = minimise_quadratic(H, np.array([0.0, 0.0, -2.0]), np.full(3, -INF), np.full(3, INF))
+    assert np.isfinite(d).all()
+    assert d[2] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-8, 1e8])
+def test_a_singular_matrix_is_solved_up_to_what_it_can_not_see(rng, scale):
+    A = rng.normal(size=(3, 6))
+    units = scale ** np.linspace(0, 1, 6)
+    H = units[:, None] * (A.T @ A) * units
+    x = rng.normal(size=6)
+    d = solve_symmetric(H, H @ x)
+    assert (A * units) @ d == pytest.approx((A * units) @ x, rel=1e-3)
+
+
+def test_an_exactly_singular_matrix_raises_nothing():
+    H = np.ones((4, 4))
+    d = solve_symmetric(H, np.full(4, 8.0))
+    assert H @ d == pytest.approx(np.full(4, 8.0), rel=1e-6)
+    assert np.isfinite(solve_symmetric(np.zeros((2, 2)), np.array([1.0, -1.0]))).all()
+
+
+def test_flat_directions_do_not_use_up_the_pivots(monkeypatch):
+    """Badly conditioned problems end early, no worse than where they began."""
+    rng = np.random.default_rng(7)
+    A = rng.normal(size=(20, 60)) * 10.0 ** rng.uniform(-7, 1, 60)
+    H, g = A.T @ A, A.T @ rng.normal(size=20) + 1e-9 * rng.normal(size=60)
+    lower, upper = np.where(rng.random(60) < 0.7, 0.0, -1e6), np.full(60, 1e6)
+    solves = []
+    monkeypatch.setattr(box, "solve_symmetric", lambda H, r: solves.append(1) or solve_symmetric(H, r))
+    d = minimise_quadratic(H, g, lower, upper)
+    assert len(solves) < 500
+    assert g @ d + 0.5 * d @ H @ d < 0

@@ -46,6 +46,11 @@ def test_from_run_to_report(run, plan_file, tmp_path) -> None:
     assert [t["metric"] for t in values] == ["auc", "ece"]
     assert run("report", "--store", store, "-o", tmp_path / "r.html").exit_code == 0
     assert "1. ours" in (tmp_path / "r.html").read_text()
+    folder = tmp_path / "results"
+    folder.mkdir()
+    assert run("report", "--store", store, "-o", folder).exit_code == 0
+    assert (folder / "results.csv").read_text().count("\n") == 9
+    assert {p.name for p in folder.iterdir()} == {"README.md", "report.html", "report.md", "results.csv"}
 
 
 def test_parts_of_a_study(run, plan_file, tmp_path) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plainrisk import AdditiveRiskModel
+from plainrisk import AdditiveRiskModel, Feature, Schema
 from plainrisk.datasets import make_credit
 from plainrisk.study import experiments, slsqp
 
@@ -56,3 +56,41 @@ def test_tuned_models_are_free_of_the_schema_s_bins(credit) -> None:
     model = experiments.tuned(credit.schema, link="linear", max_bins=7)
     assert (model.link, model.max_bins, model.ridge) == ("linear", 7, "cv")
     assert all(f.max_bins is None for f in model.schema.features.values())
+
+
+def test_lines_take_a_line_as_link_and_a_number_of_steps(credit) -> None:
+    bent, straight = (
+        slsqp.nnlr(credit.schema, scaled=True, linearised=line, steps=7).fit(credit.frame, credit.target)
+        for line in (False, True)
+    )
+    assert bent.solution_.iterations == straight.solution_.iterations == 7
+    odds = bent.predict_proba(credit.frame)[:, 1]
+    score = np.log(odds / (1 - odds))
+    expected = np.clip(0.5 + score / (2 * 2.599681908314322), 0, 1)
+    np.testing.assert_allclose(straight.predict_proba(credit.frame)[:, 1], expected, atol=1e-9)
+
+
+def test_the_second_layer_is_fitted_on_lines(credit) -> None:
+    model = experiments.refitted_line(credit.schema, ridge=0.01).fit(credit.frame, credit.target)
+    parts = np.column_stack([m.predict_proba(credit.frame)[:, 1] for m in model.estimator_.estimators_.values()])
+    pool = model.form_.pool
+    score = pool.intercept + parts @ np.array(pool.weights)
+    expected = np.clip(0.5 + score / (2 * 2.599681908314322), 0, 1)
+    np.testing.assert_allclose(model.predict_proba(credit.frame)[:, 1], expected, atol=1e-9)
+    assert all(part.link.slope == pytest.approx(pool.link.slope) for part in model.form_.parts)
+
+
+def test_a_code_is_read_as_a_number() -> None:
+    schema = Schema(
+        features={"x": Feature(special_values=(-6.0,), lower_bound=-5.5), "z": Feature()}, subscales={"a": ("x", "z")}
+    )
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    y = (x + rng.normal(size=300) > 0).astype(int)
+    gaps = np.where(np.arange(300) % 5 == 0, np.nan, x)
+    z = rng.normal(size=300)
+    model = experiments.codes_as_numbers(schema, make="arm1", steps=20).fit({"x": gaps, "z": z}, y)
+    filled = model.predict_proba({"x": np.where(np.isnan(gaps), -6.0, gaps), "z": z})
+    np.testing.assert_array_equal(model.predict_proba({"x": gaps, "z": z}), filled)
+    lowest = model.predict_proba({"x": np.full(2, -50.0), "z": np.zeros(2)})
+    np.testing.assert_array_equal(lowest, model.predict_proba({"x": np.full(2, np.nan), "z": np.zeros(2)}))

@@ -15,7 +15,7 @@ from plainrisk.study.pieces import Fold, Grid, Heading, Items, Mark, Pictures, P
 from plainrisk.study.store import Cell, CellKey, DataSet
 
 SETS = ("heloc", "taiwan", "german", "poland_2")
-TOLD = ("paper", "balanced", "product", "slsqp", "one-hot", "leakage", "trees", "seed-1")
+TOLD = ("paper", "balanced", "product", "slsqp", "one-hot", "leakage", "trees", "seed-1", "refitted", "codes")
 
 
 def made_up(store: Store, plan: Plan, rng: np.random.Generator) -> None:
@@ -88,6 +88,16 @@ def test_the_page_tells_every_part(page) -> None:
         "how much is the deal of the folds",
         "MonoXGB, not explained",
         "both classes weigh the same",
+        "Published figures reached, by reading",
+        "Every AUC that misses its bound at the optimum",
+        "the code for a missing ratio, read as a number",
+        "LinARM2: when the second layer is fitted",
+        "The recipe with the rows in other orders",
+        "The paper's statistics from its own tables",
+        "201.1378 and 73.5923 for the AUC",
+        "AUC: ours in rows against rivals",
+        "AUC: the best of each kind",
+        "paper: time by classifier",
         "plainrisk study run paper",
         "left out: GMSC",
     ):
@@ -100,8 +110,9 @@ def test_differences_are_ours_minus_the_paper_s(page, store) -> None:
     from plainrisk.study import paper_table, study_table
 
     mine = study_table(store, "paper", "auc").value("heloc", "ARM1")
-    gap = mine - paper_table("auc").value("heloc", "ARM1")
-    assert f"{mine:.4f}<small>{gap:+.4f}".replace("-", "−") in page
+    printed = paper_table("auc").value("heloc", "ARM1")
+    shown = f"{mine:.4f}<small class=@>{printed:.4f}</small><small>{mine - printed:+.4f}".replace("-", "−")
+    assert shown.replace("@", '"aside"') in page
 
 
 def test_markdown_says_the_same(store, page, tmp_path) -> None:
@@ -140,7 +151,7 @@ def test_one_data_set_and_a_gap(tmp_path) -> None:
         write_report(store, tmp_path / "r.md")
     text = (tmp_path / "r.md").read_text()
     assert "Ranks need two data sets" in text
-    assert "| XGB | failed | german | it broke |" in text
+    assert "| small | XGB | failed | 2 | German (fold 0–1) | it broke |" in text
 
 
 def test_an_empty_store(tmp_path) -> None:
@@ -153,7 +164,8 @@ def test_pieces_in_both_forms() -> None:
         Heading(1, "A & B"),
         Prose("a **bold**\n  word, `code` and <tag>"),
         Items(("one", "two")),
-        Grid("caption", ("x", "y"), [["a|b", Mark("1", "+0.5", bold=True, tone="bad")]], "note"),
+        Grid("caption", ("x", "y"), [["a|b", Mark("1", below="+0.5", bold=True, tone="bad")]], "note"),
+        Grid("two", ("x", "y"), [["c", Mark("1", "2", "-1")]]),
         Fold("more", (Pictures(('<svg xmlns="http://www.w3.org/2000/svg"></svg>',), "shown"),)),
     ]
     page, text = to_html(blocks), to_markdown(blocks)
@@ -162,5 +174,7 @@ def test_pieces_in_both_forms() -> None:
     assert '<td class="bad"><b>1</b><small>+0.5</small></td>' in page
     assert '<div class="picture"><svg></svg></div>' in page
     assert "| a\\|b | **1** (+0.5) |" in text
+    assert '<td>1<small class="aside">2</small><small>-1</small></td>' in page
+    assert "| c | 1 / 2 (-1) |" in text
     assert "- one\n- two" in text
     assert "*In the page: shown*" in text

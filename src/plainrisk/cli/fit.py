@@ -13,7 +13,7 @@ from plainrisk.cli.models import DEFAULT_MODEL
 from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target
 from plainrisk.cli.source import Rows
 
-__all__ = ["facts", "fit", "fit_and_certify"]
+__all__ = ["certified", "facts", "fit", "fit_and_certify"]
 
 
 def fit(
@@ -41,22 +41,38 @@ def fit(
     no_cv: Annotated[bool, typer.Option("--no-cv", help="Fit without cross validation.")] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Shuffles the folds.")] = 0,
     missing: Missing = None,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream",
+            help="Read in batches: for data larger than memory, and for patterns such as 'loans/*.parquet'. "
+            "Needs --schema; without cross validation.",
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Fit a model: cross validation figures, the solver's and the model's certificates, the model file."""
     from plainrisk.cli.models import check_model, make_model, parse_ridge
     from plainrisk.cli.source import open_source, rows_to_fit
+    from plainrisk.cli.streamed import fit_stream, stream_schema
     from plainrisk.cli.tables import check_output
 
     check_output(output, (".json",))
     check_model(model)
     penalty = parse_ridge(ridge)
-    rows = rows_to_fit(open_source(data, missing), schema, target, positive)
-    estimator = make_model(model, rows.schema, ridge=penalty, max_bins=max_bins)
-    result = {"data": data, "model": model, "file": str(output), **facts(rows)}
-    if not no_cv:
-        result["cv"] = _cross_validate(estimator, rows, folds, seed)
-    result |= fit_and_certify(estimator, rows)
+    result: dict[str, Any] = {"data": data, "model": model, "file": str(output)}
+    if stream:
+        known = stream_schema(schema, target, positive)
+        estimator = make_model(model, known, ridge=penalty, max_bins=max_bins)
+        result |= fit_stream(estimator, data, known, missing or ())
+    else:
+        rows = rows_to_fit(open_source(data, missing), schema, target, positive)
+        estimator = make_model(model, rows.schema, ridge=penalty, max_bins=max_bins)
+        result |= facts(rows)
+        if not no_cv:
+            result["cv"] = _cross_validate(estimator, rows, folds, seed)
+        estimator.fit(rows.X, rows.y)
+    result |= certified(estimator)
     valid = result["certificate"]["valid"]
     if valid:
         estimator.save(output)
@@ -71,9 +87,13 @@ def fit(
 
 def fit_and_certify(estimator: Any, rows: Rows) -> dict[str, Any]:
     """Fit on all rows and return what the solver and the model certify, as plain data."""
+    return certified(estimator.fit(rows.X, rows.y))
+
+
+def certified(estimator: Any) -> dict[str, Any]:
+    """Return what the solver and the fitted model certify, as plain data."""
     import msgspec
 
-    estimator.fit(rows.X, rows.y)
     record = msgspec.to_builtins(estimator.fit_record_)
     fields = ("objective", "kkt", "iterations", "converged", "reason", "clipped")
     return {

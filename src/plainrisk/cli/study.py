@@ -136,15 +136,20 @@ def report(
         list[str] | None, typer.Argument(metavar="[STUDY]...", help="Which; all in the store unless told.")
     ] = None,
     store: StoreFile = DEFAULT_STORE,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write it: .html or .md.")] = Path(
-        "report.html"
-    ),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="A .html or .md file, or a folder for both, a CSV and a README.")
+    ] = DEFAULT_REPORT,
 ) -> None:
-    """Write a report as one HTML file, or as Markdown."""
+    """Write a report as one HTML file, or as Markdown; into a folder, all there is to publish."""
     from plainrisk.cli.tables import check_output
-    from plainrisk.study import write_report
+    from plainrisk.study import write_report, write_results
     from plainrisk.study.store import Store
 
+    if output.is_dir():
+        with Store(store, create=False) as kept:
+            written = write_results(kept, output, studies or None)
+        show.hint(f"Wrote {', '.join(map(str, written))}.")
+        return
     check_output(output, (".html", ".md"))
     with Store(store, create=False) as kept:
         write_report(kept, output, studies or None)

@@ -1,7 +1,9 @@
 """From rows to small integers: bins, categories, columns, packs and cells."""
 
-from plainrisk.encode.cells import Cells, collapse
+from plainrisk.encode.accumulate import LevelFinder, find_levels
+from plainrisk.encode.cells import Cells, cell_sums, cells_of, collapse
 from plainrisk.encode.columns import Columns, feature_columns
+from plainrisk.encode.counts import level_counts
 from plainrisk.encode.learn import Criterion, learn_levels, line_levels
 from plainrisk.encode.packs import Pack, pack_codes, pack_limit
 
@@ -9,10 +11,15 @@ __all__ = [
     "Cells",
     "Columns",
     "Criterion",
+    "LevelFinder",
     "Pack",
+    "cell_sums",
+    "cells_of",
     "collapse",
     "feature_columns",
+    "find_levels",
     "learn_levels",
+    "level_counts",
     "line_levels",
     "pack_codes",
     "pack_limit",

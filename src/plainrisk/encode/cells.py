@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Cells", "collapse"]
+__all__ = ["Cells", "cell_sums", "cells_of", "collapse"]
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Floats = npt.NDArray[np.float64]
@@ -49,9 +49,21 @@ def collapse(
     grid = float(np.prod(np.asarray(sizes, dtype=np.float64)))
     if grid > max(4096, n // 4):
         return None
+    return cells_of(*cell_sums(codes, sizes, positive, weight), sizes)
+
+
+def cell_sums(
+    codes: Sequence[Codes], sizes: Sequence[int], positive: npt.NDArray[Any], weight: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Return total and positive weight of every possible cell; those of blocks of rows add up."""
+    grid = int(np.prod(sizes, dtype=np.int64))
     key = _grid_key(codes, sizes)
-    total = np.bincount(key, weight, minlength=int(grid)).astype(np.float64)
-    hits = np.bincount(key, positive.astype(np.float64), minlength=int(grid)).astype(np.float64)
+    total = np.bincount(key, weight, minlength=grid).astype(np.float64)
+    return total, np.bincount(key, positive.astype(np.float64), minlength=grid).astype(np.float64)
+
+
+def cells_of(total: Floats, hits: Floats, sizes: Sequence[int]) -> Cells:
+    """Return the cells in which there are rows."""
     used = np.flatnonzero(total > 0)
     return Cells(_codes_of(used, sizes), total[used], hits[used])
 

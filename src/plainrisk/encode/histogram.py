@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from plainrisk.errors import DataError
 
-__all__ = ["Histogram", "histogram", "merge", "subtract"]
+__all__ = ["Histogram", "checked", "histogram", "merge", "sorted_histogram", "subtract", "tabulated"]
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -65,13 +65,13 @@ def histogram(x: npt.ArrayLike, y: npt.ArrayLike, weight: npt.ArrayLike | None =
     >>> h.values, h.rows, h.positive
     (array([1., 2., 3.], dtype=float32), array([1, 1, 2]), array([0., 1., 1.]))
     """
-    single, bad, mass = _checked(x, y, weight)
+    single, bad, mass = checked(x, y, weight)
     if single.size == 0:
         return Histogram(single, np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
-    found = _tabulated(single, bad, mass)
+    found = tabulated(single, bad, mass)
     if found is not None:
         return found
-    return _sorted(single, bad) if mass is None else _sorted_weighted(single, bad, mass)
+    return sorted_histogram(single, bad) if mass is None else _sorted_weighted(single, bad, mass)
 
 
 def merge(a: Histogram, b: Histogram) -> Histogram:
@@ -128,7 +128,7 @@ def subtract(a: Histogram, b: Histogram) -> Histogram:
     return Histogram(a.values[keep], rows[keep], weight, np.clip(positive[keep], 0.0, weight))
 
 
-def _checked(x: npt.ArrayLike, y: npt.ArrayLike, weight: npt.ArrayLike | None) -> tuple[Singles, Bools, Floats | None]:
+def checked(x: npt.ArrayLike, y: npt.ArrayLike, weight: npt.ArrayLike | None) -> tuple[Singles, Bools, Floats | None]:
     """Return x as float32, y as booleans and the weights, without rows of weight 0."""
     values, target = np.asarray(x), np.asarray(y)
     mass = None if weight is None else np.asarray(weight, np.float64)
@@ -136,8 +136,7 @@ def _checked(x: npt.ArrayLike, y: npt.ArrayLike, weight: npt.ArrayLike | None) -
     if values.ndim != 1 or len(set(shapes)) > 1:
         raise DataError(f"histogram: x, y and weight must be one-dimensional and equally long, got {shapes}.")
     bad = target if target.dtype == np.bool_ else target == 1
-    other = ~bad & (target != 0)
-    if other.any():
+    if bad is not target and (other := ~bad & (target != 0)).any():
         raise DataError(f"histogram: the target must be 0 or 1, got {target[other][0]!s}.")
     if mass is not None:
         if not (np.isfinite(mass) & (mass >= 0)).all():
@@ -158,7 +157,7 @@ def _checked(x: npt.ArrayLike, y: npt.ArrayLike, weight: npt.ArrayLike | None) -
     return single, bad, mass
 
 
-def _tabulated(x: Singles, bad: Bools, weight: Floats | None) -> Histogram | None:
+def tabulated(x: Singles, bad: Bools, weight: Floats | None) -> Histogram | None:
     """Count whole numbers of a narrow range in a table, some ten times faster than sorting; else None."""
     low = x.min()
     width = float(x.max()) - float(low) + 1.0
@@ -193,7 +192,8 @@ def _runs(ordered: Singles) -> tuple[Counts, Counts]:
     return starts, np.diff(starts, append=ordered.size)
 
 
-def _sorted(x: Singles, bad: Bools) -> Histogram:
+def sorted_histogram(x: Singles, bad: Bools) -> Histogram:
+    """Count the values of rows that are checked and have no weights."""
     # Sorting values twice (all of them, and the rarer class) is cheaper than one argsort.
     rare_is_bad = 2 * np.count_nonzero(bad) <= bad.size
     rare = np.sort(np.compress(bad if rare_is_bad else ~bad, x))

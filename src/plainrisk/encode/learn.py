@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.encode.bins import split_edges
-from plainrisk.encode.histogram import histogram
+from plainrisk.encode.bins import split_edges, supervised_edges
+from plainrisk.encode.histogram import Histogram, histogram
 from plainrisk.encode.quantiles import quantile_edges
 from plainrisk.errors import DataError, SchemaError, did_you_mean
 from plainrisk.form import Bins, Categories, Levels
@@ -17,9 +19,19 @@ from plainrisk.frames import Frame
 from plainrisk.schema import Feature, label_of
 from plainrisk.schema_check import MOST_CATEGORIES
 
-__all__ = ["Criterion", "learn_levels", "line_levels"]
+__all__ = [
+    "Criterion",
+    "categories_of",
+    "count_values",
+    "edges_of",
+    "learn_levels",
+    "line_levels",
+    "measured",
+    "naming",
+]
 
 Criterion = Literal["gini", "entropy", "quantile"]
+Floats = npt.NDArray[np.float64]
 
 
 def learn_levels(
@@ -46,21 +58,56 @@ def learn_levels(
         return _categories(frame, name, feature)
     if feature.edges is not None:
         return _bins(feature, feature.edges)
+    if criterion == "gini" or criterion == "entropy":
+        x, target, weight = measured(frame, name, feature, target, weight)
+        with naming(name):
+            edges = supervised_edges(
+                x, target, weight, max_bins=feature.max_bins or max_bins, criterion=criterion, min_rows=min_rows
+            )
+        return _bins(feature, tuple(edges.tolist()))
+    found = count_values(frame, name, feature, target, weight)
+    return _bins(feature, edges_of(found, feature, max_bins=max_bins, criterion=criterion, min_rows=min_rows))
+
+
+def count_values(
+    frame: Frame, name: str, feature: Feature, target: npt.NDArray[Any], weight: npt.NDArray[np.float64] | None
+) -> Histogram:
+    """Return how often each measured value of a continuous feature occurs: all that its bins depend on."""
+    x, target, weight = measured(frame, name, feature, target, weight)
+    with naming(name):
+        return histogram(x, target, weight)
+
+
+def measured(
+    frame: Frame, name: str, feature: Feature, target: npt.NDArray[Any], weight: Floats | None
+) -> tuple[Floats, npt.NDArray[Any], Floats | None]:
+    """Return the values that are measurements, with their outcomes and weights."""
     x = frame.numbers(name)
     inside = _bins(feature, ()).code_numbers(x) == 0
-    if not inside.all():
-        x, target = x[inside], target[inside]
-        weight = None if weight is None else weight[inside]
+    if inside.all():
+        return x, target, weight
+    return x[inside], target[inside], None if weight is None else weight[inside]
+
+
+@contextlib.contextmanager
+def naming(feature: str) -> Iterator[None]:
+    """Name the feature in what goes wrong."""
     try:
-        found = histogram(x, target, weight)
+        yield
     except DataError as error:
-        raise DataError(f"Data: feature {name!r}: {error}") from None
+        raise DataError(f"Data: feature {feature!r}: {error}") from None
+
+
+def edges_of(
+    found: Histogram, feature: Feature, *, max_bins: int, criterion: Criterion = "gini", min_rows: int = 1
+) -> tuple[float, ...]:
+    """Return the edges of a continuous feature's bins."""
     most = feature.max_bins or max_bins
     if criterion == "quantile":
-        return _bins(feature, tuple(map(float, quantile_edges(found, most, min_rows))))
+        return tuple(map(float, quantile_edges(found, most, min_rows)))
     if criterion not in get_args(Criterion):
         raise SchemaError(f"unknown criterion {criterion!r}.{did_you_mean(criterion, get_args(Criterion))}")
-    return _bins(feature, tuple(map(float, split_edges(found, most, criterion, min_rows))))
+    return tuple(map(float, split_edges(found, most, criterion, min_rows)))
 
 
 def line_levels(frame: Frame, name: str, feature: Feature) -> Levels:
@@ -74,10 +121,15 @@ def _bins(feature: Feature, edges: tuple[float, ...]) -> Bins:
 
 
 def _categories(frame: Frame, name: str, feature: Feature) -> Categories:
+    return categories_of(name, feature, () if feature.category_labels is not None else frame.labels(name).labels)
+
+
+def categories_of(name: str, feature: Feature, labels: Iterable[str]) -> Categories:
+    """Return the levels of a categorical feature in which these labels were seen."""
     special = tuple(label_of(v) for v in feature.special_values)
     listed = feature.category_labels
     if listed is None:
-        found = [label for label in frame.labels(name).labels if label not in special]
+        found = [label for label in labels if label not in special]
         if len(found) > MOST_CATEGORIES:
             raise DataError(
                 f"Data: feature {name!r} has {len(found):,} categories, at most {MOST_CATEGORIES:,} are possible. "

@@ -11,14 +11,13 @@ from plainrisk.estimators.base import CV_FOLDS, LINE_CV_FOLDS, RiskClassifier, r
 from plainrisk.estimators.fitting import (
     Design,
     Penalty,
-    encode_rows,
     fit_line,
     fit_logistic,
     line_path,
     logistic_path,
     table_part,
 )
-from plainrisk.estimators.training import Training
+from plainrisk.estimators.stream_fit import AnyRows, lay_out
 from plainrisk.form import Alone, Linear, Logistic
 from plainrisk.schema import Schema
 from plainrisk.solve import Solution
@@ -101,28 +100,27 @@ class AdditiveRiskModel(RiskClassifier):
         """Fit the model to rows X and outcomes y (default: the schema's target column of X)."""
         check_link(self.link)
         training = self._read(X, y, sample_weight, self.class_weight)
-        encoded = encode_rows(training, max_bins=self.max_bins, criterion=self.criterion, min_rows=self.min_bin_rows)
-        design = Design.of(encoded, training, self.penalty)
+        encoded, design = lay_out(
+            training,
+            max_bins=self.max_bins,
+            criterion=self.criterion,
+            min_rows=self.min_bin_rows,
+            penalty=self.penalty,
+        )
         self.solution_ = self._solve(design, training)
         link = Logistic() if self.link == "logistic" else Linear()
         part = table_part("all", encoded, design, self.solution_, link, training.schema)
         self._keep(training, [part], Alone(), [self.solution_])
         return self
 
-    def _solve(self, design: Design, training: Training) -> Solution:
+    def _solve(self, design: Design, training: AnyRows) -> Solution:
         """Choose the ridge if asked, then solve."""
         counts = None
         if self.ridge == "cv" and self.link == "linear":
-            self.ridge_path_, counts = line_path(design, training.target, LINE_CV_FOLDS)
+            self.ridge_path_, counts = line_path(design, training.outcomes(), LINE_CV_FOLDS)
         elif self.ridge == "cv":
             self.ridge_path_ = logistic_path(
-                design.layout,
-                design.rows,
-                training.target,
-                training.total,
-                CV_FOLDS,
-                cells=design.cells,
-                lower=design.lower,
+                design.layout, design.cells_where, training.outcomes(), training.total, CV_FOLDS, lower=design.lower
             )
         self.ridge_ = self.ridge_path_.best if self.ridge == "cv" else resolve_ridge(self.ridge, training.total)
         if self.link == "logistic":

@@ -12,10 +12,13 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from plainrisk.errors import DataError, PlainriskWarning, StoppedEarly
+from plainrisk.estimators.scores import WeighedRows
+from plainrisk.estimators.streams import Stream, read_stream
 from plainrisk.estimators.training import Training, read_training
-from plainrisk.form import FitRecord, Link, Part, Pool, RiskForm, TreePart
+from plainrisk.form import FitRecord, Link, Logistic, Part, Pool, RiskForm, TreePart
 from plainrisk.frames import Frame
 from plainrisk.model import FormMethods
+from plainrisk.rows import Batches
 from plainrisk.schema import Schema
 from plainrisk.solve import Solution
 
@@ -44,12 +47,18 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
 
     def _read(
         self, X: Any, y: Any, sample_weight: Any, class_weight: str | Mapping[Any, float] | None = None
-    ) -> Training:
-        training = read_training(X, y, self.schema, sample_weight, class_weight)
+    ) -> Training | Stream:
+        training: Training | Stream
+        if isinstance(X, Stream):  # a part of a model whose rows were read already
+            training = X.under(self.schema)
+        elif isinstance(X, Batches):
+            training = read_stream(X, y, self.schema, sample_weight, class_weight)
+        else:
+            training = read_training(X, y, self.schema, sample_weight, class_weight)
         self.classes_ = training.classes
-        self.n_features_in_ = len(training.frame.names)
-        if _has_names(X):
-            self.feature_names_in_ = np.array(training.frame.names, dtype=object)
+        self.n_features_in_ = len(training.names)
+        if isinstance(training, Stream) or _has_names(X):
+            self.feature_names_in_ = np.array(training.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         if hasattr(self, "ridge_path_"):  # an earlier fit chose its ridge
@@ -57,24 +66,28 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         return training
 
     def _keep(
-        self, training: Training, parts: Sequence[Part | TreePart], pool: Pool, solutions: Sequence[Solution]
+        self,
+        training: Training | Stream,
+        parts: Sequence[Part | TreePart],
+        pool: Pool,
+        solutions: Sequence[Solution],
     ) -> None:
         """Store the form and the record of the fit; warn once of what the user should know."""
         self.form_ = RiskForm(
             schema=training.schema,
-            columns=training.frame.names,
+            columns=training.names,
             classes=(_plain(training.classes[0]), _plain(training.classes[1])),
             parts=tuple(parts),
             pool=pool,
         )
         self.n_iter_ = max((s.iterations for s in solutions), default=0)
-        clipped = clipped_share(self.form_, training.frame, training.weight)
+        clipped = clipped_share(self.form_, weighed(training, "counting clipped rows"))
         self.fit_record_ = FitRecord(
             estimator=type(self).__name__,
             parameters={k: _describe(v) for k, v in self.get_params(deep=False).items() if k != "schema"},
-            rows=len(training.target),
+            rows=training.n_rows,
             weight=training.total,
-            positive_weight=float(training.positive.sum(dtype=np.float64)),
+            positive_weight=training.positive_total,
             base_rate=training.base_rate,
             objective=tuple(s.objective for s in solutions),
             kkt=tuple(s.kkt for s in solutions),
@@ -97,23 +110,40 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
             )
 
 
-def clipped_share(form: RiskForm, frame: Frame, weight: npt.NDArray[np.float64] | None) -> float:
+def clipped_share(form: RiskForm, rows: WeighedRows) -> float:
     """Return the weighted share of the rows whose line is cut off at the last link.
 
     A mixture has no link of its own; its share is that of the rows where all its experts are cut off at the same end.
     """
+    last = list(form.links) if form.last_link is None else [form.last_link]
+    if all(isinstance(link, Logistic) for link in last):
+        return 0.0  # a sigmoid is never cut off: no need to score the rows
+    total = clipped = 0.0
+    for frame, weight in rows:
+        found = _clipped(form, frame)
+        total += len(found) if weight is None else float(weight.sum())
+        clipped += float(np.count_nonzero(found) if weight is None else weight[found].sum())
+    return clipped / total
+
+
+def weighed(training: Training | Stream, task: str) -> WeighedRows:
+    """Return the rows and their weights, batch by batch."""
+    return ((batch.frame, batch.weight) for batch in training.batches(task=task))
+
+
+def _clipped(form: RiskForm, frame: Frame) -> npt.NDArray[np.bool_]:
     link = form.last_link
     if link is None:
         risk = form.risk(frame)
-        return float(np.average((risk <= 0.0) | (risk >= 1.0), weights=weight))
+        return np.asarray((risk <= 0.0) | (risk >= 1.0))
     score = form.score(frame)
     line = link.line(score)
     if line is None:
-        return 0.0
+        return np.zeros(len(score), bool)
     straight = line[0] + line[1] * score
     low, high = link.range
     # Rounding may carry a line that ends on a bound past it.
-    return float(np.average((straight < low - 1e-12) | (straight > high + 1e-12), weights=weight))
+    return np.asarray((straight < low - 1e-12) | (straight > high + 1e-12))
 
 
 def warn_of_clipping(who: str, share: float, link: Link | None) -> None:

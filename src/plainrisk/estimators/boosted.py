@@ -12,6 +12,7 @@ from plainrisk.encode import line_levels
 from plainrisk.errors import DataError, missing_extra
 from plainrisk.estimators.base import RiskClassifier
 from plainrisk.estimators.extract.trees_xgboost import booster_trees
+from plainrisk.estimators.stream_fit import AnyRows, learn_stream
 from plainrisk.estimators.training import Training
 from plainrisk.form import Alone, Logistic, TreeInput, TreePart
 from plainrisk.frames import Frame
@@ -92,9 +93,8 @@ class BoostedRiskModel(RiskClassifier):
             "monotone_constraints": signs if self.monotone else None,
             **(self.params or {}),
         }
-        self.booster_ = XGBClassifier(**settings).fit(
-            read_inputs(inputs, training.frame), training.target, sample_weight=training.weight
-        )
+        matrix, target, weight = _gathered(inputs, training)
+        self.booster_ = XGBClassifier(**settings).fit(matrix, target, sample_weight=weight)
         intercept, trees = booster_trees(self.booster_)
         part = TreePart(name="all", intercept=intercept, inputs=inputs, trees=trees, link=Logistic())
         self._keep(training, [part], Alone(), [])
@@ -108,21 +108,46 @@ def check_params(params: Mapping[str, Any] | None) -> None:
             raise DataError(f"BoostedRiskModel: params can not set {name!r}: {fixed}.")
 
 
-def tree_inputs(training: Training) -> tuple[TreeInput, ...]:
+def _gathered(inputs: tuple[TreeInput, ...], training: AnyRows) -> tuple[Any, Any, Any]:
+    """Return matrix, outcomes and weights: XGBoost grows its trees in memory, on numbers of four bytes."""
+    if isinstance(training, Training):
+        return read_inputs(inputs, training.frame), training.target, training.weight
+    matrix = np.empty((training.n_rows, len(inputs)), np.float32)
+    target: list[Any] = []
+    weights: list[Any] = []
+    done = 0
+    for batch in training.batches(task="gathering rows"):
+        matrix[done : done + batch.n_rows] = read_inputs(inputs, batch.frame)
+        done += batch.n_rows
+        target.append(batch.target)
+        weights.append(batch.weight)
+    weight = None if weights[0] is None else np.concatenate(weights)
+    return matrix, np.concatenate(target), weight
+
+
+def tree_inputs(training: AnyRows) -> tuple[TreeInput, ...]:
     """Return what the trees read: numbers, the places of ordered categories, and an indicator per category."""
     inputs: list[TreeInput] = []
+    first = next(training.batches(task="looking at the first rows")).frame
+    finders = None if isinstance(training, Training) else {f.name: f for f in learn_stream(training, lines=True)}
     for name, feature in training.schema.features.items():
         if feature.kind == "continuous":
             inputs.append(TreeInput(feature=name, missing=feature.lower_bound))
-        elif feature.sign != 0 and feature.categories is None and training.frame.is_numeric(name):
+        elif feature.sign != 0 and feature.categories is None and first.is_numeric(name):
             inputs.append(TreeInput(feature=name))
         elif feature.sign != 0:
-            levels = line_levels(training.frame, name, feature)
+            levels = line_levels(first, name, feature) if finders is None else finders[name].levels()
             inputs.append(TreeInput(feature=name, order=levels.labels[: levels.n_ordered]))
         else:
-            labels = feature.category_labels or training.frame.labels(name).labels
+            seen = first.labels(name).labels if finders is None else _sorted(finders[name].labels, first, name)
+            labels = feature.category_labels or seen
             inputs.extend(TreeInput(feature=name, category=label) for label in labels)
     return tuple(inputs)
+
+
+def _sorted(labels: set[str], first: Frame, name: str) -> tuple[str, ...]:
+    """Return labels in the order a frame would list them."""
+    return tuple(sorted(labels, key=float) if first.is_numeric(name) else sorted(labels))
 
 
 def read_inputs(inputs: tuple[TreeInput, ...], frame: Frame) -> Floats:

@@ -22,7 +22,7 @@ from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.fitting import Design, Encoded, encode_with, fit_line, table_part
 from plainrisk.estimators.linearised import Linearised
 from plainrisk.estimators.mixture import SubscaleMixture
-from plainrisk.estimators.mixture_weights import stacked_weights
+from plainrisk.estimators.mixture_weights import RiskSums
 from plainrisk.estimators.training import Training, read_training
 from plainrisk.estimators.two_layer import TwoLayerRiskModel, fit_second_layer
 from plainrisk.explain.uncertainty import Refits
@@ -131,7 +131,7 @@ class _Expert:
             loss = LogisticLoss(self.design.layout, [block])
             found = minimise(loss, ridge=self.ridge, lower=self.design.lower, start=self.start)
         else:
-            found = fit_line(self.design, self.design.pair_counts(block), self.ridge)
+            found = fit_line(self.design, self.design.pair_counts([block]), self.ridge)
         return table_part(self.name, self.encoded, self.design, found, self.link, schema)  # type: ignore[arg-type]
 
     def risk(self, part: Part) -> Floats:
@@ -191,10 +191,13 @@ class _Refitter:
         rows = replace(self.cells, weight=weight).rows(drawn)
         risks = risks[drawn]
         if isinstance(pool, Layer):
-            found = fit_second_layer(risks, rows, model.link, model.ridge_)
+            block = Block((), rows.positive, rows.weight, risks)
+            found = fit_second_layer([block], risks.shape[1], model.link, model.ridge_)
             return msgspec.structs.replace(pool, intercept=found.intercept, weights=tuple(found.coefficients.tolist()))
         if model.weights == "stacking":
-            return Mixture(tuple(stacked_weights(risks, rows).tolist()))
+            sums = RiskSums(risks.shape[1])
+            sums.add(risks, rows)
+            return Mixture(tuple(sums.stacked_weights().tolist()))
         losses = summed_losses(risks, rows.target, rows.weight, model.loss, model.clips_)
         eta = learning_rate(model.learning_rate, len(parts), rows.total)
         return Mixture(tuple(hedge_weights(losses, eta).tolist()))

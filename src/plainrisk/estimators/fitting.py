@@ -12,9 +12,21 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.encode import Columns, Criterion, Pack, collapse, feature_columns, learn_levels, pack_codes, pack_limit
+from plainrisk.encode import (
+    Columns,
+    Criterion,
+    Pack,
+    collapse,
+    feature_columns,
+    learn_levels,
+    level_counts,
+    pack_codes,
+    pack_limit,
+)
 from plainrisk.estimators.training import Training
 from plainrisk.form import Levels, Linear, Logistic, Part, Shape, Table
+from plainrisk.frames import Frame
+from plainrisk.schema import Schema
 from plainrisk.solve import (
     Block,
     Layout,
@@ -26,6 +38,7 @@ from plainrisk.solve import (
     count_pairs,
     minimise,
     minimise_squares,
+    side_by_side,
     stratified_folds,
 )
 
@@ -34,6 +47,7 @@ __all__ = [
     "Encoded",
     "Penalty",
     "center",
+    "design_columns",
     "encode_rows",
     "encode_with",
     "fit_line",
@@ -62,35 +76,43 @@ class Encoded:
 
 def encode_rows(training: Training, *, max_bins: int, criterion: Criterion = "gini", min_rows: int = 1) -> Encoded:
     """Find the levels of every feature and code the rows."""
-    names = tuple(training.schema.features)
-    levels = [
-        learn_levels(
-            training.frame,
+    features = training.schema.features
+    target = training.target.view(np.bool_)
+
+    def learn(name: str, frame: Frame) -> Levels:
+        return learn_levels(
+            frame,
             name,
-            training.schema.features[name],
-            training.target,
+            features[name],
+            target,
             training.weight,
             max_bins=max_bins,
             criterion=criterion,
             min_rows=min_rows,
         )
-        for name in names
-    ]
-    return encode_with(training, names, levels)
+
+    return _encode(training, tuple(features), learn)
 
 
 def encode_with(training: Training, names: Sequence[str], levels: Sequence[Levels]) -> Encoded:
     """Code the rows with levels that are known."""
-    codes = tuple(lv.codes(training.frame, name) for lv, name in zip(levels, names, strict=True))
-    positive = training.positive.astype(np.float64)
-    sizes = [len(lv) for lv in levels]
-    weights = tuple(
-        np.bincount(c, training.weight, minlength=n).astype(np.float64) for c, n in zip(codes, sizes, strict=True)
-    )
-    positives = tuple(
-        np.bincount(c, positive, minlength=n).astype(np.float64) for c, n in zip(codes, sizes, strict=True)
-    )
-    return Encoded(tuple(names), tuple(levels), codes, weights, positives)
+    known = dict(zip(names, levels, strict=True))
+    return _encode(training, tuple(names), lambda name, _: known[name])
+
+
+def _encode(training: Training, names: tuple[str, ...], levels_of: Callable[[str, Frame], Levels]) -> Encoded:
+    """Read, code and count one feature after the other; of many rows, several at a time."""
+
+    def encode(name: str) -> tuple[Levels, Codes, Floats, Floats]:
+        text = training.schema.features[name].kind == "categorical"
+        frame = training.frame if text else training.frame.prepared({name: None})
+        levels = levels_of(name, frame)
+        codes = levels.codes(frame, name)
+        return levels, codes, *level_counts(codes, len(levels), training.target, training.weight)
+
+    done = side_by_side(encode, names, rows=len(training.target))
+    levels, codes, weights, positives = zip(*done, strict=True)
+    return Encoded(names, levels, codes, weights, positives)
 
 
 @dataclass(frozen=True)
@@ -104,11 +126,7 @@ class Design:
     @classmethod
     def of(cls, encoded: Encoded, training: Training, penalty: Penalty = "levels") -> Design:
         """Lay out encoded rows."""
-        features = [training.schema.features[name] for name in encoded.names]
-        columns = tuple(
-            feature_columns(w, lv.n_ordered, f.sign, steps=penalty == "steps" and f.kind == "continuous")
-            for w, lv, f in zip(encoded.weights, encoded.levels, features, strict=True)
-        )
+        columns = design_columns(encoded, training.schema, penalty)
         seen = [w > 0 for w in encoded.weights]
         packs = pack_codes(encoded.codes, seen, pack_limit(len(training.target)))
         return cls(columns, packs, Block(tuple(p.codes for p in packs), training.positive, training.weight))
@@ -117,6 +135,19 @@ class Design:
     def block(self) -> Block:
         """All rows, as weighted cells where there are far fewer cells than rows."""
         return self.cells(self.rows)
+
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """All rows, for a solver."""
+        return [self.block]
+
+    def rows_where(self, mask: npt.NDArray[np.bool_]) -> Sequence[Block]:
+        """Return some of the rows."""
+        return [self.rows.take(np.flatnonzero(mask))]
+
+    def cells_where(self, mask: npt.NDArray[np.bool_]) -> Sequence[Block]:
+        """Return some of the rows, as weighted cells where that pays."""
+        return [self.cells(rows) for rows in self.rows_where(mask)]
 
     def cells(self, rows: Block) -> Block:
         """Collapse rows into weighted cells where that pays."""
@@ -154,11 +185,11 @@ class Design:
         """Where each feature's levels start among all levels, and where they end."""
         return np.cumsum([0, *(len(c.matrix) for c in self.columns)])
 
-    def pair_counts(self, rows: Block | None = None) -> PairCounts:
+    def pair_counts(self, rows: Sequence[Block] | None = None) -> PairCounts:
         """Count the pairs of levels of all features, over all rows or some."""
         members = [p.members + self.offsets[list(p.features)] for p in self.packs]
         # Cells carry their counts as weights, which would make integers floats; packs are few, so rows do.
-        return count_pairs([self.rows if rows is None else rows], members, int(self.offsets[-1]))
+        return count_pairs([self.rows] if rows is None else rows, members, int(self.offsets[-1]))
 
     def level_scores(self, beta: Floats) -> list[Floats]:
         """Return the scores of every feature's levels."""
@@ -166,9 +197,18 @@ class Design:
         return [add_columns(c.matrix, part) for c, part in zip(self.columns, parts, strict=True)]
 
 
+def design_columns(encoded: Encoded, schema: Schema, penalty: Penalty) -> tuple[Columns, ...]:
+    """Return the columns of every feature."""
+    features = [schema.features[name] for name in encoded.names]
+    return tuple(
+        feature_columns(w, lv.n_ordered, f.sign, steps=penalty == "steps" and f.kind == "continuous")
+        for w, lv, f in zip(encoded.weights, encoded.levels, features, strict=True)
+    )
+
+
 def fit_logistic(design: Design, ridge: float) -> Solution:
     """Minimise mean log loss + ridge ||beta||^2 under the sign bounds."""
-    return minimise(LogisticLoss(design.layout, [design.block]), ridge=ridge, lower=design.lower)
+    return minimise(LogisticLoss(design.layout, design.blocks), ridge=ridge, lower=design.lower)
 
 
 def fit_line(design: Design, counts: PairCounts, ridge: float) -> Solution:
@@ -200,7 +240,7 @@ def line_path(design: Design, target: npt.NDArray[Any], n_folds: int) -> tuple[R
     are read once.
     """
     folds = stratified_folds(target, n_folds)
-    tables = [design.pair_counts(design.rows.take(np.flatnonzero(folds == k))) for k in range(n_folds)]
+    tables = [design.pair_counts(design.rows_where(folds == k)) for k in range(n_folds)]
     total = functools.reduce(operator.add, tables)
 
     def judge(table: PairCounts) -> Callable[[float], float]:
@@ -222,11 +262,10 @@ def line_path(design: Design, target: npt.NDArray[Any], n_folds: int) -> tuple[R
 
 def logistic_path(
     layout: Layout,
-    rows: Block,
+    rows_where: Callable[[npt.NDArray[np.bool_]], Sequence[Block]],
     target: npt.NDArray[Any],
     total: float,
     n_folds: int,
-    cells: Callable[[Block], Block] = lambda block: block,
     scale: Floats | float = 1.0,
     **bounds: Any,
 ) -> RidgePath:
@@ -234,15 +273,15 @@ def logistic_path(
 
     Parameters
     ----------
-    cells : how to collapse the rows of a fold
+    rows_where : from a mask to the rows it chooses
     scale : float or (p,); the ridge of each coefficient as a multiple of the path's
     **bounds : lower, upper, box of `minimise`
     """
     folds = stratified_folds(target, n_folds)
 
     def judge(k: int) -> Callable[[float], float]:
-        train = LogisticLoss(layout, [cells(rows.take(np.flatnonzero(folds != k)))])
-        held = LogisticLoss(layout, [cells(rows.take(np.flatnonzero(folds == k)))])
+        train = LogisticLoss(layout, rows_where(folds != k))
+        held = LogisticLoss(layout, rows_where(folds == k))
         point = train.start
 
         def held_out(ridge: float) -> float:

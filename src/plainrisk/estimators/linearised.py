@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
@@ -13,14 +14,14 @@ from sklearn.base import clone
 
 from plainrisk.errors import DataError, ExtractionError
 from plainrisk.estimators.band_fit import portfolio_bands
-from plainrisk.estimators.base import RiskClassifier, clipped_share, warn_of_clipping
+from plainrisk.estimators.base import RiskClassifier, clipped_share, warn_of_clipping, weighed
 from plainrisk.estimators.extract import extract_form
+from plainrisk.estimators.scores import Scores, WeighedRows, gather_scores
+from plainrisk.estimators.streams import Stream
 from plainrisk.estimators.subscales import takes_missing
 from plainrisk.form import Bands, FitRecord, Layer, Linear, Link, Logistic, Part, RiskForm, Table, TreePart
 from plainrisk.form.alpha import ALPHA_STAR
 from plainrisk.form.bands import best_bands
-from plainrisk.form.form import pool_score
-from plainrisk.frames import Frame
 from plainrisk.model import RiskModel
 from plainrisk.schema import Schema
 
@@ -91,16 +92,23 @@ class Linearised(RiskClassifier):
         if isinstance(model, RiskClassifier):
             self.estimator_ = model.fit(X, y, sample_weight=sample_weight)
         else:
+            training = training.in_memory
             self.estimator_ = _fit_foreign(model, X, np.asarray(y).ravel(), sample_weight)
-        form = extract_form(self.estimator_, X, schema=self.schema)
+        streamed = isinstance(training, Stream)
+        form = self.estimator_.form_ if streamed else extract_form(self.estimator_, X, schema=self.schema)
         self.form_ = straighten(
-            form, training.frame, training.weight, self.alpha, self.epsilon, self.pieces, self.knots
+            form,
+            lambda: weighed(training, "scoring the portfolio"),
+            self.alpha,
+            self.epsilon,
+            self.pieces,
+            self.knots,
         )
         self.classes_ = self.estimator_.classes_
         self.n_iter_ = getattr(self.estimator_, "n_iter_", 0)
         if hasattr(self.estimator_, "solution_"):
             self.solution_ = self.estimator_.solution_
-        share = clipped_share(self.form_, training.frame, training.weight)
+        share = clipped_share(self.form_, weighed(training, "counting clipped rows"))
         record = getattr(self.estimator_, "fit_record_", None) or _bare_record(training)
         self.fit_record_ = msgspec.structs.replace(record, estimator=_title(self), clipped=share)
         warn_of_clipping(_title(self), share, self.form_.last_link)
@@ -135,55 +143,63 @@ def linearise(
     form = extract_form(model, X, schema=schema)
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     frame = None if X is None else form.align(X)
-    straight = straighten(form, frame, weight, alpha, epsilon, pieces, where)
+    rows = None if frame is None else lambda: [(frame, weight)]
+    straight = straighten(form, rows, alpha, epsilon, pieces, where)
     record = getattr(model, "fit_record_", None)
-    if frame is None:
+    if rows is None:
         # How many rows are clipped is not known, so nothing is said of the fit.
         return RiskModel(straight)
-    who, share = f"Linearised({type(model).__name__})", clipped_share(straight, frame, weight)
+    who, share = f"Linearised({type(model).__name__})", clipped_share(straight, rows())
     warn_of_clipping(who, share, straight.last_link)
     return RiskModel(straight, record and msgspec.structs.replace(record, estimator=who, clipped=share))
 
 
 def straighten(
     form: RiskForm,
-    frame: Frame | None,
-    weight: Floats | None,
+    rows: Callable[[], WeighedRows] | None,
     alpha: float,
     epsilon: float,
     pieces: int,
     knots: str,
 ) -> RiskForm:
-    """Return the form with every logistic link replaced by a line; both layers of a two-layer model."""
+    """Return the form with every logistic link replaced by a line; both layers of a two-layer model.
+
+    Parameters
+    ----------
+    rows : goes through the portfolio once, batch by batch; None where there is none
+    """
     if not any(isinstance(link, Logistic) for link in form.links):
         raise ExtractionError("The model has no logistic link to linearise: it speaks in probability already.")
 
-    def line(scores: Floats | None, limits: tuple[float, float]) -> Link:
+    def line(scores: Scores | None, limits: tuple[float, float]) -> Link:
         if pieces == 1:
             return Linear.from_alpha(alpha, epsilon)
         if scores is None:
             best = best_bands(pieces)
             return Bands(best.knots, best.values)
-        return portfolio_bands(scores, pieces, weight, limits if knots == "attainable" else None)
+        ends = limits if knots == "attainable" else (scores.low, scores.high)
+        return portfolio_bands(scores.values, pieces, scores.weight, ends)
 
-    seen = None if pieces == 1 or knots == "universal" or frame is None else form.part_scores(frame)
+    portfolio = None if pieces == 1 or knots == "universal" else rows
+    seen = None if portfolio is None else gather_scores(portfolio(), form.part_scores)
     parts = []
     for k, part in enumerate(form.parts):
         if isinstance(part.link, Logistic):
-            scores = None if seen is None else seen[:, k]
+            scores = None if seen is None else seen[k]
             part = msgspec.structs.replace(part, link=line(scores, _limits(part, scores)))
         parts.append(part)
     straight = msgspec.structs.replace(form, parts=tuple(parts))
     pool = straight.pool
     if not isinstance(pool, Layer) or not isinstance(pool.link, Logistic):
         return straight
-    risks = None if seen is None else np.column_stack([p.link.value(seen[:, k]) for k, p in enumerate(parts)])
     limits = (pool.intercept, pool.intercept + math.fsum(pool.weights))
-    link = line(None if risks is None else pool_score(pool, risks), limits)
+    # The second layer's scores are those of the parts as they are now.
+    pooled = None if portfolio is None else gather_scores(portfolio(), lambda frame: straight.score(frame)[:, None])[0]
+    link = line(pooled, limits)
     return msgspec.structs.replace(straight, pool=msgspec.structs.replace(pool, link=link))
 
 
-def _limits(part: Part | TreePart, scores: Floats | None) -> tuple[float, float]:
+def _limits(part: Part | TreePart, scores: Scores | None) -> tuple[float, float]:
     """The least and the greatest score a part can give; those of the portfolio where lines have no ends."""
     if scores is None:
         return -math.inf, math.inf
@@ -194,8 +210,8 @@ def _limits(part: Part | TreePart, scores: Floats | None) -> tuple[float, float]
         low = math.fsum(min(shape.scores) for shape in part.shapes.values())
         high = math.fsum(max(shape.scores) for shape in part.shapes.values())
     else:
-        return float(scores.min()), float(scores.max())
-    return min(part.intercept + low, float(scores.min())), max(part.intercept + high, float(scores.max()))
+        return scores.low, scores.high
+    return min(part.intercept + low, scores.low), max(part.intercept + high, scores.high)
 
 
 def _check_line(alpha: float, epsilon: float, pieces: int, knots: str) -> None:
@@ -221,9 +237,9 @@ def _bare_record(training: Any) -> FitRecord:
     return FitRecord(
         estimator="",
         parameters={},
-        rows=len(training.target),
+        rows=training.n_rows,
         weight=training.total,
-        positive_weight=float(training.positive.sum(dtype=np.float64)),
+        positive_weight=training.positive_total,
         base_rate=training.base_rate,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,13 +13,8 @@ import numpy.typing as npt
 from plainrisk.errors import DataError, PlainriskError, did_you_mean
 from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.base import RiskClassifier
-from plainrisk.estimators.mixture_weights import (
-    check_settings,
-    class_factors,
-    held_out_risks,
-    loss_clip,
-    stacked_weights,
-)
+from plainrisk.estimators.mixture_weights import RiskSums, check_settings, held_out_risks, loss_clip
+from plainrisk.estimators.stream_fit import AnyRows
 from plainrisk.estimators.subscales import Expert, fit_experts, takes_missing
 from plainrisk.estimators.training import Training, read_more
 from plainrisk.form import Mixture
@@ -102,13 +97,24 @@ class SubscaleMixture(RiskClassifier):
         self.experts_ = fit_experts(estimator, training)
         self.clips_ = np.array([self._clip_of(e) for e in self.experts_.values()])
         # Experts judged on the rows they were trained on flatter themselves.
-        risks = self._risks(training.frame) if self.cv is None else held_out_risks(estimator, training, self.cv)
-        self.class_factors_ = np.ones(2) if self.class_weight is None else class_factors(training, sample_weight)
+        self.class_factors_ = np.ones(2) if training.factors is None else training.factors
         self.total_ = training.total
-        self.losses_ = summed_losses(risks, training.target, training.weight, self.loss, self.clips_)
+        self.losses_ = np.zeros(len(self.experts_))
+        sums = RiskSums(len(self.experts_))
+        for rows, risks in self._judged(estimator, training):
+            self.losses_ += summed_losses(risks, rows.target, rows.weight, self.loss, self.clips_)
+            sums.add(risks, rows)
         stacking = self.weights == "stacking"
-        self._keep_weights(training, stacked_weights(risks, training) if stacking else self._hedge())
+        self._keep_weights(training, sums.stacked_weights() if stacking else self._hedge())
         return self
+
+    def _judged(self, estimator: Any, training: AnyRows) -> Iterator[tuple[Training, Floats]]:
+        """Yield rows and the risks by which the experts are judged, batch by batch."""
+        if self.cv is not None:
+            yield from held_out_risks(estimator, training, self.cv)
+            return
+        for rows in training.batches(task="weighing experts"):
+            yield rows, self._risks(rows.frame)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> SubscaleMixture:
         """Move the weights on with new rows; the experts stay as they are. The first call fits them.
@@ -260,7 +266,7 @@ class SubscaleMixture(RiskClassifier):
         if hasattr(self, "form_"):
             self.form_ = msgspec.structs.replace(self.form_, pool=Mixture(tuple(self.weights_.values())))
 
-    def _keep_weights(self, training: Training, weights: Floats) -> None:
+    def _keep_weights(self, training: AnyRows, weights: Floats) -> None:
         if hasattr(self, "form_"):
             del self.form_
         self._set_weights(weights)

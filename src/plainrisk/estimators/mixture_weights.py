@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any
 
@@ -9,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.errors import DataError, did_you_mean
+from plainrisk.estimators.stream_fit import AnyRows
 from plainrisk.estimators.subscales import fit_experts
 from plainrisk.estimators.training import Training
 from plainrisk.form import Bands, Linear, Link
 from plainrisk.solve import minimise_squares, stratified_folds
 
-__all__ = ["check_settings", "class_factors", "held_out_risks", "loss_clip", "stacked_weights"]
+__all__ = ["RiskSums", "check_settings", "held_out_risks", "loss_clip"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,35 +50,31 @@ def loss_clip(link: Link | None) -> float:
     return 1e-15
 
 
-def held_out_risks(estimator: Any, training: Training, n_folds: int) -> Floats:
-    """Return each row's risk by experts that were fitted without its fold: (rows, experts)."""
-    folds = stratified_folds(training.target, n_folds)
-    risks: dict[int, Floats] = {}
+def held_out_risks(estimator: Any, training: AnyRows, n_folds: int) -> Iterator[tuple[Training, Floats]]:
+    """Yield the rows of each fold with their risk by experts that were fitted without it: (rows, experts)."""
+    folds = stratified_folds(training.outcomes(), n_folds)
     for fold in np.unique(folds):
         experts = fit_experts(estimator, training.rows(np.flatnonzero(folds != fold)))
-        rows = training.rows(np.flatnonzero(folds == fold))
-        risks[int(fold)] = np.column_stack([e.risk(rows.frame) for e in experts.values()])
-    out = np.empty((len(folds), next(iter(risks.values())).shape[1]))
-    for fold, found in risks.items():
-        out[folds == fold] = found
-    return out
+        for rows in training.rows(np.flatnonzero(folds == fold)).batches(task="weighing experts"):
+            yield rows, np.column_stack([e.risk(rows.frame) for e in experts.values()])
 
 
-def class_factors(training: Training, sample_weight: Any) -> Floats:
-    """Return what class weights multiplied the weight of a row by, for outcome 0 and 1."""
-    given = 1.0 if sample_weight is None else sample_weight
-    total = np.sum(given) if np.ndim(given) else given * len(training.target)
-    sums = np.bincount(training.target, training.weight, minlength=2)
-    return np.asarray(sums / (total * np.array([1.0 - training.base_rate, training.base_rate])))
+class RiskSums:
+    """Sums of products of the experts' risks, to which rows are added batch by batch."""
 
+    def __init__(self, n_experts: int) -> None:
+        self.gram = np.zeros((n_experts + 1, n_experts + 1))
+        self.moment = np.zeros(n_experts + 1)
 
-def stacked_weights(risks: Floats, training: Training) -> Floats:
-    """Return nonnegative least-squares weights of the risks, without constant, scaled to sum 1."""
-    weighted = risks if training.weight is None else risks * training.weight[:, None]
-    n_experts = risks.shape[1]
-    gram = np.zeros((n_experts + 1, n_experts + 1))
-    gram[0, 0] = training.total  # the intercept stands alone and plays no part in the weights
-    gram[1:, 1:] = weighted.T @ risks
-    moment = np.concatenate([[0.0], weighted.T @ training.target.astype(np.float64)])
-    found = minimise_squares(gram, moment, training.total, lower=np.zeros(n_experts)).coefficients
-    return found / found.sum() if found.sum() > 0 else np.full(n_experts, 1.0 / n_experts)
+    def add(self, risks: Floats, rows: Training) -> None:
+        """Add rows and the risks the experts see in them: (rows, experts)."""
+        weighted = risks if rows.weight is None else risks * rows.weight[:, None]
+        self.gram[0, 0] += rows.total  # the intercept stands alone and plays no part in the weights
+        self.gram[1:, 1:] += weighted.T @ risks
+        self.moment[1:] += weighted.T @ rows.target.astype(np.float64)
+
+    def stacked_weights(self) -> Floats:
+        """Return nonnegative least-squares weights of the risks, without constant, scaled to sum 1."""
+        n_experts = len(self.moment) - 1
+        found = minimise_squares(self.gram, self.moment, float(self.gram[0, 0]), lower=np.zeros(n_experts)).coefficients
+        return found / found.sum() if found.sum() > 0 else np.full(n_experts, 1.0 / n_experts)

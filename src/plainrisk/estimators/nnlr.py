@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -12,9 +12,12 @@ import numpy.typing as npt
 
 from plainrisk.encode import Columns, feature_columns, line_levels
 from plainrisk.estimators.base import CV_FOLDS, RiskClassifier, resolve_ridge
-from plainrisk.estimators.fitting import center, encode_with, logistic_path
-from plainrisk.estimators.training import Training
-from plainrisk.form import Alone, Bins, Line, Logistic, Part, Shape, Table
+from plainrisk.estimators.fitting import Encoded, center, encode_with, logistic_path
+from plainrisk.estimators.stream_fit import AnyRows, Blocks, Chosen, learn_stream
+from plainrisk.estimators.streams import Stream
+from plainrisk.form import Alone, Bins, Levels, Line, Logistic, Part, Shape, Table
+from plainrisk.frames import Frame
+from plainrisk.rows import Spool
 from plainrisk.schema import Schema
 from plainrisk.solve import BOX, Block, Layout, LogisticLoss, RidgePath, Solution, minimise
 
@@ -81,38 +84,47 @@ class _LineRows:
     The coefficients of the levels come first, feature by feature; those of the lines, in scaled units, last.
     """
 
-    training: Training
-    encoded: Any
+    training: AnyRows
+    encoded: Encoded
     columns: list[Columns]
     lines: list[int]
-    centers: Floats
-    scales: Floats
-    dense: Floats
+    scaling: _Scaling
+    stored: Spool
 
     @classmethod
-    def of(cls, training: Training) -> _LineRows:
-        names = tuple(training.schema.features)
-        levels = [line_levels(training.frame, n, f) for n, f in training.schema.features.items()]
-        encoded = encode_with(training, names, levels)
+    def of(cls, training: AnyRows) -> _LineRows:
+        features = training.schema.features
+        names = tuple(features)
+        if isinstance(training, Stream):
+            levels = [finder.levels() for finder in learn_stream(training, lines=True)]
+        else:
+            levels = [line_levels(training.frame, n, f) for n, f in features.items()]
         lines = [j for j, lv in enumerate(levels) if isinstance(lv, Bins)]
+        scaling = _Scaling.of(training, [names[j] for j in lines], [levels[j] for j in lines])
+        stored = Spool()
+        weights, positives = ([np.zeros(len(lv)) for lv in levels] for _ in range(2))
+        for batch in training.batches(task="coding rows"):
+            part = encode_with(batch, names, levels)
+            for total, more in zip((*weights, *positives), (*part.weights, *part.positives), strict=True):
+                total += more
+            own = () if batch.weight is None else (batch.weight,)
+            dense = scaling.columns(batch.frame, [part.codes[j] == 0 for j in lines])
+            stored.append((*part.codes, batch.positive, *own, dense))
+        encoded = Encoded(names, tuple(levels), (), tuple(weights), tuple(positives))
         columns = [
-            _outside_columns(encoded.weights[j], lv.n_ordered)
+            _outside_columns(weights[j], lv.n_ordered)
             if j in lines
-            else feature_columns(encoded.weights[j], lv.n_ordered, training.schema.features[names[j]].sign)
+            else feature_columns(weights[j], lv.n_ordered, features[names[j]].sign)
             for j, lv in enumerate(levels)
         ]
-        moments = [_scaled(training, names[j], encoded.codes[j] == 0) for j in lines]
-        centers, scales = (np.array([m[k] for m in moments]) for k in (1, 2))
-        dense = np.column_stack([m[0] for m in moments]) if moments else np.zeros((len(training.target), 0))
-        return cls(training, encoded, columns, lines, centers, scales, dense)
+        return cls(training, encoded, columns, lines, scaling, stored)
 
     @cached_property
-    def problem(self) -> tuple[Layout, Block, dict[str, Any]]:
+    def problem(self) -> tuple[Layout, Sequence[Block], dict[str, Any]]:
         """The layout, the rows, and per coefficient: bounds, box and what multiplies the ridge."""
         used = [j for j, c in enumerate(self.columns) if c.matrix.shape[1]]
-        layout = Layout(tuple(self.columns[j].matrix for j in used), self.dense.shape[1])
-        packs = tuple(self.encoded.codes[j] for j in used)
-        block = Block(packs, self.training.positive, self.training.weight, self.dense)
+        layout = Layout(tuple(self.columns[j].matrix for j in used), len(self.lines))
+        blocks = Blocks(self.stored, len(self.columns), chosen=used, dense=True)
         features = self.training.schema.features
         signs = np.array([features[self.encoded.names[j]].sign for j in self.lines])
         free = np.concatenate([np.zeros(0), *(self.columns[j].lower for j in used)])
@@ -121,24 +133,31 @@ class _LineRows:
             "upper": np.concatenate([np.full(len(free), np.inf), np.where(signs < 0, 0.0, np.inf)]),
             "box": np.concatenate([np.full(len(free), BOX), np.full(len(signs), np.inf)]),
             # In scaled units the coefficient is scale times larger, so its penalty is smaller by scale squared.
-            "scale": np.concatenate([np.ones(len(free)), _inverse_square(self.scales)]),
+            "scale": np.concatenate([np.ones(len(free)), _inverse_square(self.scaling.scales)]),
         }
-        return layout, block, settings
+        return layout, blocks, settings
 
     def solve(self, ridge: float) -> Solution:
-        layout, block, settings = self.problem
+        layout, blocks, settings = self.problem
         bounds = {k: v for k, v in settings.items() if k != "scale"}
-        return minimise(LogisticLoss(layout, [block]), ridge=ridge * settings["scale"], **bounds)
+        return minimise(LogisticLoss(layout, blocks), ridge=ridge * settings["scale"], **bounds)
 
     def path(self, n_folds: int) -> RidgePath:
-        layout, block, settings = self.problem
-        return logistic_path(layout, block, self.training.target, self.training.total, n_folds, **settings)
+        layout, blocks, settings = self.problem
+        return logistic_path(
+            layout,
+            lambda mask: Chosen(blocks, mask),
+            self.training.outcomes(),
+            self.training.total,
+            n_folds,
+            **settings,
+        )
 
     def part(self, solution: Solution) -> Part:
         n_lines = len(self.lines)
         beta, scaled = np.split(solution.coefficients, [len(solution.coefficients) - n_lines])
-        slopes = dict(zip(self.lines, scaled / self.scales, strict=True))
-        centers = dict(zip(self.lines, self.centers, strict=True))
+        slopes = dict(zip(self.lines, scaled / self.scaling.scales, strict=True))
+        centers = dict(zip(self.lines, self.scaling.centers, strict=True))
         intercept, shapes, at = solution.intercept, {}, 0
         for j, name in enumerate(self.encoded.names):
             n_columns = self.columns[j].matrix.shape[1]
@@ -153,7 +172,7 @@ class _LineRows:
     ) -> tuple[Shape, float]:
         weights, levels = self.encoded.weights[j], self.encoded.levels[j]
         counts = {"weights": tuple(weights.tolist()), "positives": tuple(self.encoded.positives[j].tolist())}
-        if slope is None:
+        if slope is None or not isinstance(levels, Bins):
             ordered = self.training.schema.features[name].sign != 0
             centred, mean = center(scores, weights, levels.n_ordered if ordered else 0)
             return Table(levels=levels, scores=tuple(centred.tolist()), **counts), mean
@@ -179,21 +198,65 @@ def _outside_columns(weights: Floats, n_line: int) -> Columns:
     return Columns(np.eye(len(weights))[:, outside], np.full(len(outside), -np.inf))
 
 
-def _scaled(training: Training, name: str, measured: npt.NDArray[np.bool_]) -> tuple[Floats, float, float]:
-    """Return a feature centred and scaled over its measured rows, 0 elsewhere, with center and scale."""
-    x = training.frame.numbers(name)
-    weight = training.weight
-    weight = measured.astype(np.float64) if weight is None else weight * measured
-    if weight.sum() == 0:
-        return np.zeros(len(x)), 0.0, 1.0
-    largest = float(np.abs(x[weight > 0]).max())
-    if largest < 1e-290:  # a slope per such a unit would be no number
-        return np.zeros(len(x)), 0.0, 1.0
-    # Divide first: sums and squares of very large numbers overflow.
-    parts = np.where(measured, x / largest, 0.0)
-    middle = float(np.average(parts, weights=weight))
-    moved = np.where(measured, parts - middle, 0.0)
-    if np.abs(moved[weight > 0]).max() <= 1e-12:
-        return np.zeros(len(x)), middle * largest, 1.0
-    scale = float(np.sqrt(np.average(moved**2, weights=weight)))
-    return moved / scale, middle * largest, scale * largest
+@dataclass(frozen=True)
+class _Scaling:
+    """How numeric columns are centred and scaled over their measured rows.
+
+    Each is divided by its largest number first, since sums and squares of very large numbers overflow.
+    """
+
+    names: Sequence[str]
+    largest: Floats
+    middles: Floats
+    spreads: Floats
+
+    @classmethod
+    def of(cls, training: AnyRows, names: Sequence[str], levels: Sequence[Levels]) -> _Scaling:
+        n = len(names)
+        largest, weights, sums, squares, reach = (np.zeros(n) for _ in range(5))
+        for j, x, _ in _measured(training, names, levels):
+            largest[j] = max(largest[j], float(np.abs(x).max()))
+        largest = np.where(largest < 1e-290, 0.0, largest)  # a slope per such a unit would be no number
+        for j, x, w in _measured(training, names, levels):
+            if largest[j]:
+                weights[j] += len(x) if w is None else w.sum()
+                sums[j] += (x / largest[j]).sum() if w is None else w @ (x / largest[j])
+        middles = sums / np.where(weights > 0, weights, 1.0)
+        for j, x, w in _measured(training, names, levels):
+            if largest[j]:
+                moved = x / largest[j] - middles[j]
+                reach[j] = max(reach[j], float(np.abs(moved).max()))
+                squares[j] += moved @ moved if w is None else w @ moved**2
+        varies = reach > 1e-12
+        spreads = np.sqrt(np.where(varies, squares, 0.0) / np.where(varies, weights, 1.0))
+        return cls(names, largest, middles, spreads)
+
+    @property
+    def centers(self) -> Floats:
+        """Where each line is 0."""
+        return self.middles * self.largest
+
+    @property
+    def scales(self) -> Floats:
+        """The unit of each line's coefficient; 1 where the column does not vary and is left out."""
+        return np.where(self.spreads > 0, self.spreads * self.largest, 1.0)
+
+    def columns(self, frame: Frame, measured: Sequence[npt.NDArray[np.bool_]]) -> Floats:
+        """Return the scaled columns, 0 where there is no measurement: (rows, lines)."""
+        out = np.zeros((frame.n_rows, len(self.names)))
+        for j, (name, inside) in enumerate(zip(self.names, measured, strict=True)):
+            if self.spreads[j] > 0:
+                moved = frame.numbers(name)[inside] / self.largest[j] - self.middles[j]
+                out[inside, j] = moved / self.spreads[j]
+        return out
+
+
+def _measured(
+    training: AnyRows, names: Sequence[str], levels: Sequence[Levels]
+) -> Iterator[tuple[int, Floats, Floats | None]]:
+    """Yield, batch by batch, the measured numbers of each column and their weights."""
+    for batch in training.batches(names, "measuring columns"):
+        for j, (name, lv) in enumerate(zip(names, levels, strict=True)):
+            inside = lv.codes(batch.frame, name) == 0
+            if inside.any():
+                yield j, batch.frame.numbers(name)[inside], None if batch.weight is None else batch.weight[inside]

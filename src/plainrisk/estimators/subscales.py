@@ -17,6 +17,7 @@ from sklearn.utils import get_tags
 
 from plainrisk.errors import DataError, ExtractionError, PlainriskWarning, did_you_mean
 from plainrisk.estimators.extract import extract_form
+from plainrisk.estimators.streams import Stream
 from plainrisk.estimators.training import Training
 from plainrisk.form import Part, RiskForm, TreePart
 from plainrisk.frames import Frame, frame_like
@@ -83,7 +84,7 @@ def with_schema(estimator: Any, schema: Schema) -> Any:
     return clone(estimator).set_params(**dict.fromkeys(names, schema))
 
 
-def fit_experts(estimator: Any, training: Training) -> dict[str, Expert]:
+def fit_experts(estimator: Any, training: Training | Stream) -> dict[str, Expert]:
     """Fit a clone of the estimator (or each subscale's own, from a dict) on every subscale."""
     subscales = subscales_of(training.schema)
     if isinstance(estimator, Mapping):
@@ -104,8 +105,11 @@ def _check_names(estimators: Mapping[str, Any], subscales: Mapping[str, Any]) ->
             raise DataError(f"There is no estimator for subscale {name!r}.{did_you_mean(name, estimators)}")
 
 
-def _fit_expert(estimator: Any, name: str, features: tuple[str, ...], training: Training) -> Expert:
+def _fit_expert(estimator: Any, name: str, features: tuple[str, ...], training: Training | Stream) -> Expert:
     schema = msgspec.structs.replace(training.schema.select(features), target=None, positive=None, subscales={})
+    if isinstance(training, Stream):
+        model = _fit_on_stream(estimator, name, schema, training)
+        return Expert(name, features, model, model.form_)
     if takes_schema(estimator):
         model = with_schema(estimator, schema)
         model.fit(training.frame, training.target, sample_weight=training.weight)
@@ -118,6 +122,16 @@ def _fit_expert(estimator: Any, name: str, features: tuple[str, ...], training: 
             )
         model.fit(native_rows(training.frame, features), training.target, **weights)
     return Expert(name, features, model, _form_or_none(model, training, features, schema))
+
+
+def _fit_on_stream(estimator: Any, name: str, schema: Schema, rows: Stream) -> Any:
+    """Fit one of our models on rows in batches; it reads the subscale's columns only."""
+    if not (takes_schema(estimator) and hasattr(estimator, "_read")):
+        raise DataError(
+            f"Subscale {name!r}: {type(estimator).__name__} needs its rows in memory, and they come in batches. "
+            "Read them into a data frame first, or choose a model of plainrisk."
+        )
+    return with_schema(estimator, schema).fit(rows.under(schema))
 
 
 def _form_or_none(model: Any, training: Training, features: tuple[str, ...], schema: Schema) -> RiskForm | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,16 @@ from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_m
 from plainrisk.frames import Frame, as_frame, column_of
 from plainrisk.schema import Feature, Schema, label_of
 
-__all__ = ["Training", "read_more", "read_training"]
+__all__ = [
+    "Training",
+    "check_two_labels",
+    "class_factors_of",
+    "position_of",
+    "read_more",
+    "read_training",
+    "read_weight",
+    "resolve_schema",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,6 +40,7 @@ class Training:
     weight : (n,) or None where every row weighs 1; class weights included
     classes : the two labels, the positive one last
     base_rate : share of the positive outcome before class weights
+    factors : (2,) what class weights multiplied the weight of a row by, or None
     """
 
     frame: Frame
@@ -39,6 +49,7 @@ class Training:
     weight: Floats | None
     classes: npt.NDArray[Any]
     base_rate: float
+    factors: Floats | None = None
 
     @property
     def positive(self) -> npt.NDArray[Any]:
@@ -46,9 +57,37 @@ class Training:
         return self.target if self.weight is None else self.weight * self.target
 
     @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return len(self.target)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the rows."""
+        return self.frame.names
+
+    @property
     def total(self) -> float:
         """The sum of all weights."""
         return float(len(self.target)) if self.weight is None else float(self.weight.sum())
+
+    @property
+    def positive_total(self) -> float:
+        """The sum of the weights of the positive outcome."""
+        return float(self.positive.sum(dtype=np.float64))
+
+    @property
+    def in_memory(self) -> Training:
+        """The rows themselves, which they are."""
+        return self
+
+    def outcomes(self) -> npt.NDArray[np.uint8]:
+        """Return the outcome of every row."""
+        return self.target
+
+    def batches(self, names: Sequence[str] | None = None, task: str = "") -> Iterator[Training]:
+        """Return all rows as the one batch they are; a `Stream` has many."""
+        yield self
 
     def rows(self, index: npt.NDArray[np.intp]) -> Training:
         """Return some of the rows."""
@@ -61,17 +100,20 @@ def read_training(
 ) -> Training:
     """Read and check what `fit` was given; every problem is an error that names it."""
     frame = as_frame(X)
-    known = _resolve_schema(schema, frame)
+    known = resolve_schema(schema, frame)
     if not frame.named:
         frame = frame.renamed(tuple(known.features))
     if y is None:
         y = _target_in_frame(frame, known)
     target, classes = _read_target(y, known.positive, frame.n_rows)
-    weight = _read_weight(sample_weight, frame.n_rows)
+    weight = read_weight(sample_weight, frame.n_rows)
     _check_classes(target, weight, classes)
     base_rate = float(np.average(target, weights=weight))
-    weight = _apply_class_weight(weight, class_weight, target, classes)
-    training = Training(frame, known, target, weight, classes, base_rate)
+    factors = None
+    if class_weight is not None:
+        factors = class_factors_of(np.bincount(target, weight, minlength=2), class_weight, classes)
+        weight = factors[target] if weight is None else weight * factors[target]
+    training = Training(frame, known, target, weight, classes, base_rate, factors)
     # A row without weight is no row: not even its categories and values are seen.
     return training if weight is None or weight.all() else training.rows(np.flatnonzero(weight))
 
@@ -79,7 +121,7 @@ def read_training(
 def read_more(X: Any, y: Any, schema: Schema, classes: npt.NDArray[Any], sample_weight: Any) -> Training:
     """Read further rows for a fitted model: the labels are those it knows, and a batch may hold one of them only."""
     frame = as_frame(X)
-    known = _resolve_schema(schema, frame)
+    known = resolve_schema(schema, frame)
     if not frame.named:
         frame = frame.renamed(tuple(known.features))
     found, position = np.unique(np.asarray(y).ravel(), return_inverse=True)
@@ -90,11 +132,12 @@ def read_more(X: Any, y: Any, schema: Schema, classes: npt.NDArray[Any], sample_
     if len(position) != frame.n_rows:
         raise DataError(f"Data: X has {frame.n_rows} rows, y {len(position)}.")
     target = np.array([codes[label_of(label)] for label in found], dtype=np.uint8)[position]
-    weight = _read_weight(sample_weight, frame.n_rows)
+    weight = read_weight(sample_weight, frame.n_rows)
     return Training(frame, known, target, weight, classes, float(np.average(target, weights=weight)))
 
 
-def _resolve_schema(schema: Schema | None, frame: Frame) -> Schema:
+def resolve_schema(schema: Schema | None, frame: Frame) -> Schema:
+    """Return the schema, checked against rows; without one, kinds follow the columns' types."""
     if frame.n_rows == 0:
         raise DataError("Data: 0 sample(s), a minimum of 1 is required. There are no rows to fit.")
     if schema is None:
@@ -144,17 +187,22 @@ def _read_target(y: Any, positive: Any, n_rows: int) -> tuple[npt.NDArray[np.uin
         raise DataError("Data: Input y contains missing values. Drop those rows.")
     check_classification_targets(labels)
     classes, codes = np.unique(labels, return_inverse=True)
+    check_two_labels(classes)
+    if position_of(classes, positive) == 0 and len(classes) == 2:
+        classes, codes = classes[::-1], 1 - codes
+    return codes.astype(np.uint8), classes
+
+
+def check_two_labels(classes: npt.NDArray[Any]) -> None:
+    """Raise if there are more than two outcomes."""
     if len(classes) > 2:
         raise DataError(
             "Data: Only binary classification is supported. The type of the target is multiclass: it has "
             f"{len(classes)} labels, {', '.join(map(label_of, classes[:5]))} ..."
         )
-    if _position(classes, positive) == 0 and len(classes) == 2:
-        classes, codes = classes[::-1], 1 - codes
-    return codes.astype(np.uint8), classes
 
 
-def _position(classes: npt.NDArray[Any], positive: Any) -> int:
+def position_of(classes: npt.NDArray[Any], positive: Any) -> int:
     """Where the positive label stands among the sorted ones."""
     if positive is None:
         return len(classes) - 1
@@ -173,7 +221,8 @@ def _class_label(label: Any) -> str:
     return {"False": "0", "True": "1"}.get(text, text)
 
 
-def _read_weight(sample_weight: Any, n_rows: int) -> Floats | None:
+def read_weight(sample_weight: Any, n_rows: int) -> Floats | None:
+    """Return the weights of rows as numbers, or None where all are 1."""
     if sample_weight is None:
         return None
     weight = np.asarray(sample_weight, dtype=np.float64)
@@ -202,16 +251,16 @@ def _check_classes(target: npt.NDArray[np.uint8], weight: Floats | None, classes
         raise DataError(f"Data: the target must have two classes; there is only one class{kept}: {only}.")
 
 
-def _apply_class_weight(
-    weight: Floats | None,
-    class_weight: str | Mapping[Any, float] | None,
-    target: npt.NDArray[np.uint8],
-    classes: npt.NDArray[Any],
-) -> Floats | None:
-    if class_weight is None:
-        return weight
-    row_weight = np.ones(len(target)) if weight is None else weight
-    sums = np.bincount(target, row_weight, minlength=2)
+def class_factors_of(
+    sums: npt.NDArray[Any], class_weight: str | Mapping[Any, float], classes: npt.NDArray[Any]
+) -> Floats:
+    """Return what multiplies the weight of a row, by its outcome; warn of what that does to the probabilities.
+
+    Parameters
+    ----------
+    sums : (2,) the weight of each outcome
+    """
+    sums = sums.astype(np.float64)
     if class_weight == "balanced":
         factors = sums.sum() / (2.0 * sums)
     elif isinstance(class_weight, Mapping):
@@ -224,9 +273,9 @@ def _apply_class_weight(
             f"class_weight moves the base rate from {sums[1] / sums.sum():.1%} to {trained:.1%}: the printed "
             "probabilities are wrong by design. For a logistic link, model.at_base_rate() corrects them.",
             PlainriskWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
-    return np.asarray(row_weight * factors[target])
+    return np.asarray(factors)
 
 
 def _class_factors(class_weight: Mapping[Any, float], classes: npt.NDArray[Any]) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -12,8 +12,8 @@ from plainrisk.encode import Criterion
 from plainrisk.estimators.arm import AdditiveRiskModel, check_link
 from plainrisk.estimators.base import CV_FOLDS, RiskClassifier, resolve_ridge
 from plainrisk.estimators.fitting import Penalty, logistic_path, squared_error
+from plainrisk.estimators.stream_fit import AnyRows, Chosen, dense_blocks
 from plainrisk.estimators.subscales import fit_experts
-from plainrisk.estimators.training import Training
 from plainrisk.form import Layer, Linear, Logistic
 from plainrisk.schema import Schema
 from plainrisk.solve import (
@@ -90,11 +90,13 @@ class TwoLayerRiskModel(RiskClassifier):
         experts = fit_experts(self._one_layer(), training)
         self.estimators_ = {name: expert.model for name, expert in experts.items()}
         parts = [expert.part for expert in experts.values()]
-        risks = np.column_stack([expert.risk(training.frame) for expert in experts.values()])
+        risks = dense_blocks(
+            training, lambda rows: np.column_stack([expert.risk(rows.frame) for expert in experts.values()])
+        )
         if self.ridge == "cv":
             self.ridge_path_ = second_layer_path(risks, training, self.link)
         self.ridge_ = self.ridge_path_.best if self.ridge == "cv" else resolve_ridge(self.ridge, training.total)
-        self.solution_ = fit_second_layer(risks, training, self.link, self.ridge_)
+        self.solution_ = fit_second_layer(risks, len(experts), self.link, self.ridge_)
         self.weights_ = dict(zip(self.estimators_, self.solution_.coefficients.tolist(), strict=True))
         pool = Layer(
             intercept=self.solution_.intercept,
@@ -118,43 +120,53 @@ class TwoLayerRiskModel(RiskClassifier):
         )
 
 
-def fit_second_layer(risks: Floats, training: Training, link: str, ridge: float) -> Solution:
-    """Fit nonnegative weights on the subscale risks."""
-    lower = np.zeros(risks.shape[1])
+def fit_second_layer(risks: Sequence[Block], n_experts: int, link: str, ridge: float) -> Solution:
+    """Fit nonnegative weights on the subscale risks, the dense columns of blocks of rows."""
+    lower = np.zeros(n_experts)
     if link == "logistic":
-        block = Block((), training.positive, training.weight, risks)
-        return minimise(LogisticLoss(Layout((), len(lower)), [block]), ridge=ridge, lower=lower, box=np.inf)
-    gram, moment, total = _moments(risks, training)
-    return minimise_squares(gram, moment, total, ridge=ridge, lower=lower)
+        return minimise(LogisticLoss(Layout((), n_experts), risks), ridge=ridge, lower=lower, box=np.inf)
+    gram, moment = _moments(risks)
+    return minimise_squares(gram, moment, float(gram[0, 0]), ridge=ridge, lower=lower)
 
 
-def second_layer_path(risks: Floats, training: Training, link: str) -> RidgePath:
+def second_layer_path(risks: Sequence[Block], training: AnyRows, link: str) -> RidgePath:
     """Choose the second layer's ridge by cross validation."""
-    lower = np.zeros(risks.shape[1])
+    n_experts = risks[0].dense.shape[1]  # type: ignore[union-attr]
+    lower = np.zeros(n_experts)
+    target = training.outcomes()
     if link == "logistic":
-        block = Block((), training.positive, training.weight, risks)
-        layout = Layout((), len(lower))
+        box = np.full(n_experts, np.inf)
         return logistic_path(
-            layout, block, training.target, training.total, CV_FOLDS, lower=lower, box=np.full(len(lower), np.inf)
+            Layout((), n_experts),
+            lambda mask: Chosen(risks, mask),
+            target,
+            training.total,
+            CV_FOLDS,
+            lower=lower,
+            box=box,
         )
-    folds = stratified_folds(training.target, CV_FOLDS)
+    folds = stratified_folds(target, CV_FOLDS)
 
     def judge(k: int) -> Callable[[float], float]:
-        inside, held = (training.rows(np.flatnonzero(side)) for side in (folds != k, folds == k))
-        gram, moment, total = _moments(risks[folds != k], inside)
-        held_gram, held_moment, held_total = _moments(risks[folds == k], held)
+        gram, moment = _moments(Chosen(risks, folds != k))
+        held_gram, held_moment = _moments(Chosen(risks, folds == k))
 
         def held_out(ridge: float) -> float:
-            found = minimise_squares(gram, moment, total, ridge=ridge, lower=lower)
-            return squared_error(found, held_gram, held_moment) / held_total
+            found = minimise_squares(gram, moment, float(gram[0, 0]), ridge=ridge, lower=lower)
+            return squared_error(found, held_gram, held_moment) / float(held_gram[0, 0])
 
         return held_out
 
     return choose_ridge([judge(int(k)) for k in np.unique(folds)], training.total)
 
 
-def _moments(risks: Floats, training: Training) -> tuple[Floats, Floats, float]:
-    """Return the sums of products of (1, risks), those with the outcome, and the total weight."""
-    design = np.column_stack([np.ones(len(risks)), risks])
-    weighted = design if training.weight is None else design * training.weight[:, None]
-    return weighted.T @ design, training.positive.astype(np.float64) @ design, training.total
+def _moments(risks: Sequence[Block]) -> tuple[Floats, Floats]:
+    """Return the sums of products of (1, risks), and those with the outcome; the first is the total weight."""
+    gram: Floats | float = 0.0
+    moment: Floats | float = 0.0
+    for block in risks:
+        design = np.column_stack([np.ones(len(block)), np.asarray(block.dense)])
+        weighted = design if block.weight is None else design * block.weight[:, None]
+        gram = gram + weighted.T @ design
+        moment = moment + block.positive.astype(np.float64) @ design
+    return np.asarray(gram), np.asarray(moment)

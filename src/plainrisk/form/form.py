@@ -7,6 +7,8 @@ Nothing here knows how the numbers were found.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -16,8 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.errors import DataError, ModelFileError, did_you_mean
+from plainrisk.form.blocks import Evaluate, Room, by_blocks
+from plainrisk.form.levels import Categories
 from plainrisk.form.links import Link, Logistic
-from plainrisk.form.shapes import LARGEST, Shape
+from plainrisk.form.shapes import LARGEST, Shape, Table
+from plainrisk.form.single import SingleScore, UnusualRowError, is_one_row, single_score
 from plainrisk.form.trees import TreePart
 from plainrisk.frames import Frame, as_frame
 from plainrisk.schema import Schema
@@ -54,12 +59,23 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, tag="additive", tag_field=
             for name, shape in self.shapes.items()
         }
 
-    def score(self, frame: Frame, schema: Schema) -> Floats:
-        """Return the score of every row."""
-        score = np.full(frame.n_rows, self.intercept)
-        for values in self.terms(frame, schema).values():
-            score += values
+    def score(self, frame: Frame, schema: Schema, room: Room | None = None) -> Floats:
+        """Return the score of every row, in `room` if there is one, where the next score will be, too."""
+        room = Room(frame.n_rows) if room is None else room
+        score = room.score[: frame.n_rows]
+        score.fill(self.intercept)
+        # In one order for every row. Rounding keeps an order, so a monotone shape gives exactly ordered scores.
+        for name, shape in self.shapes.items():
+            strict = schema.features[name].unseen == "error"
+            if strict or not isinstance(shape, Table):
+                score += shape.values(frame, name, refuse_unseen=strict)
+            else:
+                shape.add(score, frame, name, room)
         return score
+
+    def single(self, strict: frozenset[str]) -> SingleScore | None:
+        """Return the score prepared for rows that come one by one; None if some shape is neither table nor line."""
+        return single_score(self.intercept, self.shapes, strict)
 
 
 class Alone(msgspec.Struct, frozen=True, tag="alone", tag_field="kind", forbid_unknown_fields=True):
@@ -91,7 +107,7 @@ class Layer(msgspec.Struct, frozen=True, tag="layer", tag_field="kind", forbid_u
 Pool = Alone | Mixture | Layer
 
 
-class RiskForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unknown_fields=True):
     """A fitted risk model as data.
 
     Attributes
@@ -124,7 +140,15 @@ class RiskForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def risk(self, X: Any) -> Floats:
         """Return the probability of the positive outcome, one per row."""
+        if type(X) is dict and (risk := self._single_risk(X)) is not None:
+            return np.array([risk])
         return self._by_blocks(X, self._block_risk)
+
+    def probabilities(self, X: Any) -> Floats:
+        """Return the probabilities of the two outcomes, the positive one last: (rows, 2)."""
+        if type(X) is dict and (risk := self._single_risk(X)) is not None:
+            return np.array([[1.0 - risk, risk]])
+        return self._by_blocks(X, self._block_probabilities, (2,))
 
     def score(self, X: Any) -> Floats:
         """Return the additive value before the last link, one per row (for a mixture: the risk)."""
@@ -132,11 +156,11 @@ class RiskForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def part_risks(self, X: Any) -> Floats:
         """Return the risk each part sees, rows by parts."""
-        return self._by_blocks(X, self._block_part_risks)
+        return self._by_blocks(X, self._block_part_risks, (len(self.parts),))
 
     def part_scores(self, X: Any) -> Floats:
         """Return the additive score of each part, rows by parts."""
-        return self._by_blocks(X, self._block_part_scores)
+        return self._by_blocks(X, self._block_part_scores, (len(self.parts),))
 
     def align(self, X: Any) -> Frame:
         """Read a table and give its columns the names the form knows; say what is missing."""
@@ -153,32 +177,80 @@ class RiskForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 raise DataError(f"Data: feature {name!r} is not in the data.{did_you_mean(name, frame.names)}")
         return frame
 
-    def _by_blocks(self, X: Any, evaluate: Any) -> Floats:
-        frame = self.align(X)
-        if frame.n_rows <= BLOCK_ROWS:
-            return np.asarray(evaluate(frame))
-        starts = range(0, frame.n_rows, BLOCK_ROWS)
+    def _single_risk(self, row: dict[Any, Any]) -> float | None:
+        """Return the risk of one row, or None if it is a matter for `risk`."""
+        if self._singles is None:
+            return None
+        features, parts = self._singles
+        if not is_one_row(row, features):
+            return None
         try:
-            return np.concatenate([evaluate(frame.take(a, a + BLOCK_ROWS)) for a in starts])
-        except DataError:
-            # Once more in one piece, so that the row the error names is the row of the data.
-            return np.asarray(evaluate(frame))
-
-    def _block_part_scores(self, frame: Frame) -> Floats:
-        return np.column_stack([part.score(frame, self.schema) for part in self.parts])
-
-    def _block_part_risks(self, frame: Frame) -> Floats:
-        return np.column_stack([part.link.value(part.score(frame, self.schema)) for part in self.parts])
-
-    def _block_score(self, frame: Frame) -> Floats:
+            scores = [part.score(row) for part in parts]
+        except (KeyError, UnusualRowError):
+            return None
+        links = [part.link for part in self.parts]
+        risks = [float(link.value(np.array([s]))[0]) for link, s in zip(links, scores, strict=True)]
         if isinstance(self.pool, Alone):
-            return self.parts[0].score(frame, self.schema)
-        return pool_score(self.pool, self._block_part_risks(frame))
+            return risks[0]
+        score = pool_score(self.pool, np.array([risks]))
+        return float((self.pool.link.value(score) if isinstance(self.pool, Layer) else score)[0])
 
-    def _block_risk(self, frame: Frame) -> Floats:
-        score = self._block_score(frame)
+    @functools.cached_property
+    def _singles(self) -> tuple[frozenset[str], tuple[SingleScore, ...]] | None:
+        """The features in use and the parts' scores for rows that come one by one, if every part has one."""
+        strict = frozenset(name for name, feature in self.schema.features.items() if feature.unseen == "error")
+        found = [part.single(strict) if isinstance(part, Part) else None for part in self.parts]
+        parts = tuple(part for part in found if part is not None)
+        features = frozenset(name for part in self.parts for name in part.features)
+        return (features, parts) if len(parts) == len(found) else None
+
+    def _by_blocks(self, X: Any, evaluate: Evaluate, width: tuple[int, ...] = ()) -> Floats:
+        frame = self.align(X)
+        if frame.n_rows > BLOCK_ROWS:
+            # An error comes up again below, in one piece, so that the row it names is the row of the data.
+            with contextlib.suppress(DataError):
+                return by_blocks(frame, self._columns_read, evaluate, BLOCK_ROWS, width)
+        out = np.empty((frame.n_rows, *width))
+        evaluate(frame, Room(frame.n_rows), out)
+        return out
+
+    @functools.cached_property
+    def _columns_read(self) -> dict[str, tuple[str, ...] | None]:
+        """The features in use, with the labels of those that all parts read as the same categories."""
+        known: dict[str, set[tuple[str, ...] | None]] = {}
+        for part in self.parts:
+            for name in part.features:
+                levels = part.shapes[name].levels if isinstance(part, Part) else None
+                labels = levels.categories if isinstance(levels, Categories) else None
+                known.setdefault(name, set()).add(labels)
+        return {name: next(iter(ways)) if len(ways) == 1 else None for name, ways in known.items()}
+
+    def _block_part_scores(self, frame: Frame, room: Room, out: Floats) -> None:
+        for k, part in enumerate(self.parts):
+            out[:, k] = part.score(frame, self.schema, room)
+
+    def _block_part_risks(self, frame: Frame, room: Room, out: Floats) -> None:
+        for k, part in enumerate(self.parts):
+            out[:, k] = part.link.value(part.score(frame, self.schema, room))
+
+    def _block_score(self, frame: Frame, room: Room, out: Floats) -> None:
+        if isinstance(self.pool, Alone):
+            out[:] = self.parts[0].score(frame, self.schema, room)
+            return
+        # One column of all parts after the other, which is how they are added up.
+        risks = np.empty((len(self.parts), frame.n_rows)).T
+        self._block_part_risks(frame, room, risks)
+        out[:] = pool_score(self.pool, risks)
+
+    def _block_risk(self, frame: Frame, room: Room, out: Floats) -> None:
+        self._block_score(frame, room, out)
         link = self.last_link
-        return score if link is None else link.value(score)
+        if link is not None:
+            out[:] = link.value(out)
+
+    def _block_probabilities(self, frame: Frame, room: Room, out: Floats) -> None:
+        self._block_risk(frame, room, out[:, 1])
+        np.subtract(1.0, out[:, 1], out=out[:, 0])
 
     # ---- structure
 

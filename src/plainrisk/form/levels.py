@@ -12,8 +12,10 @@ outside the order, each with an effect of its own.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -22,16 +24,21 @@ import numpy.typing as npt
 
 from plainrisk.errors import ModelFileError
 from plainrisk.frames import Frame
+from plainrisk.schema import label_of
 
-__all__ = ["Bins", "Categories", "Codes", "Levels"]
+__all__ = ["Bins", "Categories", "Codes", "Levels", "add_steps", "code_type"]
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
+Floats = npt.NDArray[np.float64]
 
 # Up to here, adding up comparisons beats a binary search per value.
 _FEW_EDGES = 12
 
+# A comparison, what to compare with, and what a hit adds to the code; without a comparison it is added to all.
+Step = tuple[np.ufunc | None, float, int]
 
-class Bins(msgspec.Struct, frozen=True, tag="bins", tag_field="kind", forbid_unknown_fields=True):
+
+class Bins(msgspec.Struct, frozen=True, dict=True, tag="bins", tag_field="kind", forbid_unknown_fields=True):
     """The levels of a continuous feature: intervals, special values, below the bound, missing.
 
     Bin j holds the values with ``edges[j-1] < x <= edges[j]``.
@@ -81,17 +88,60 @@ class Bins(msgspec.Struct, frozen=True, tag="bins", tag_field="kind", forbid_unk
 
     def codes(self, frame: Frame, name: str) -> Codes:
         """Return the level of every row."""
-        return self.code_numbers(frame.numbers(name))
+        codes: Codes = np.zeros(frame.n_rows, code_type(len(self)))
+        self.add_codes(codes, frame, name)
+        return codes
 
-    def code_numbers(self, x: npt.NDArray[np.float64]) -> Codes:
+    def add_codes(self, codes: Codes, frame: Frame, name: str, room: Floats | None = None) -> None:
+        """Add the level of every row to `codes`; a column that must be copied first is copied to `room`."""
+        x, complete = frame.measures(name, room)
+        self._add(codes, x, complete)
+
+    def code_numbers(self, x: Floats) -> Codes:
         """Return the level of every number; NaN is missing."""
-        dtype = _code_type(len(self))
-        if len(self.edges) <= _FEW_EDGES:
-            codes: Codes = np.zeros(x.shape, dtype)
-            for edge in self.edges:
-                codes += x > edge
-        else:
-            codes = np.searchsorted(np.asarray(self.edges), x, side="left").astype(dtype)
+        codes: Codes = np.zeros(x.shape, code_type(len(self)))
+        self._add(codes, x, complete=False)
+        return codes
+
+    def _add(self, codes: Codes, x: Floats | npt.NDArray[np.integer[Any]], complete: bool) -> None:
+        """Add the level of every number; `complete` says that none is NaN."""
+        if len(self.edges) > _FEW_EDGES:
+            codes += self._search(np.asarray(x, dtype=np.float64))
+            return
+        steps = self._steps if x.dtype.kind == "f" else self._whole_steps
+        add_steps(codes, x, steps[:-1] if complete and x.dtype.kind == "f" else steps)
+
+    @functools.cached_property
+    def _steps(self) -> tuple[Step, ...]:
+        """What leads from 0 to the level of a float, missing last.
+
+        A special value is one number, so its bin is known, and adding a constant leads from there to its level. The
+        same holds below the bound once the edges there are left out, which tell nothing apart, and for missing.
+        """
+        low = -math.inf if self.lower_bound is None else self.lower_bound
+        start = sum(edge < low for edge in self.edges)
+        steps: list[Step] = [(None, 0.0, start)] if start else []
+        steps += [(np.greater, edge, 1) for edge in self.edges[start:]]
+        if self.lower_bound is not None:
+            steps.append((np.less, low, self.missing - 1 - start))
+        for value, level in {v: self.n_ordered + k for k, v in enumerate(self.special_values)}.items():
+            without = self.missing - 1 if value < low else sum(value > edge for edge in self.edges)
+            steps.append((np.equal, value, level - without))
+        # Only NaN differs from itself.
+        return (*steps, (np.not_equal, math.nan, self.missing - start))
+
+    @functools.cached_property
+    def _whole_steps(self) -> tuple[Step, ...]:
+        """The same for integers, compared as integers: none is missing."""
+        steps: list[Step] = []
+        for compare, value, by in self._steps[:-1]:
+            whole = math.ceil(value) if compare is np.less else math.floor(value)
+            if compare is not np.equal or whole == value:
+                steps.append((compare, whole, by))
+        return tuple(steps)
+
+    def _search(self, x: Floats) -> Codes:
+        codes: Codes = np.searchsorted(np.asarray(self.edges), x, side="left").astype(code_type(len(self)))
         if self.lower_bound is not None:
             codes[x < self.lower_bound] = self.missing - 1
         for k, value in enumerate(self.special_values):
@@ -100,7 +150,9 @@ class Bins(msgspec.Struct, frozen=True, tag="bins", tag_field="kind", forbid_unk
         return codes
 
 
-class Categories(msgspec.Struct, frozen=True, tag="categories", tag_field="kind", forbid_unknown_fields=True):
+class Categories(
+    msgspec.Struct, frozen=True, dict=True, tag="categories", tag_field="kind", forbid_unknown_fields=True
+):
     """The levels of a categorical feature: its categories, missing, unseen.
 
     `n_ordered` is how many of the categories, from the first, are in the order; the special values among
@@ -134,17 +186,73 @@ class Categories(msgspec.Struct, frozen=True, tag="categories", tag_field="kind"
 
     def codes(self, frame: Frame, name: str) -> Codes:
         """Return the level of every row."""
-        column = frame.labels(name)
-        known = {label: code for code, label in enumerate(self.categories)}
+        codes: Codes = np.zeros(frame.n_rows, code_type(len(self)))
+        self.add_codes(codes, frame, name)
+        return codes
+
+    def add_codes(self, codes: Codes, frame: Frame, name: str, room: Floats | None = None) -> None:
+        """Add the level of every row to `codes`; a column that must be copied first is copied to `room`."""
+        column = frame.column(name)
+        if isinstance(column, np.ndarray) and column.dtype.kind in "iuf" and len(self.categories) <= _FEW_EDGES:
+            self._add(codes, column, room)
+        else:
+            codes += frame.places(name, self.categories)
+
+    def _add(self, codes: Codes, column: npt.NDArray[Any], room: Floats | None) -> None:
+        """Add the level of every number, found by comparing it with the categories that are numbers."""
+        real = column.dtype.kind == "f"
+        x = column if real else np.ascontiguousarray(column)
+        if real and not (column.dtype == np.float64 and column.flags.c_contiguous):
+            x = np.empty(len(column)) if room is None else room[: len(column)]
+            np.copyto(x, column)
+        add_steps(codes, x, self._steps if real else self._whole_steps)
+
+    @functools.cached_property
+    def _steps(self) -> tuple[Step, ...]:
+        """What leads from 0 to the level of a float: unseen first, then back to the categories that are its label."""
         unseen = len(self) - 1
-        # One entry per distinct label of the data, and one more at the end, which code -1 (missing) reaches.
-        reached = [known.get(label, unseen) for label in column.labels]
-        table: Codes = np.array([*reached, self.missing], dtype=_code_type(len(self)))
-        return table[column.codes]
+        steps = [(np.equal, value, level - unseen) for value, level in self._numbers(float)]
+        return ((None, 0.0, unseen), *steps, (np.not_equal, math.nan, self.missing - unseen))
+
+    @functools.cached_property
+    def _whole_steps(self) -> tuple[Step, ...]:
+        """The same for integers."""
+        unseen = len(self) - 1
+        return ((None, 0, unseen), *((np.equal, value, level - unseen) for value, level in self._numbers(int)))
+
+    def _numbers(self, kind: type[float]) -> Iterator[tuple[float, int]]:
+        """Yield the categories that are the label of such a number, as that number, with their levels."""
+        for level, label in enumerate(self.categories):
+            try:
+                number = kind(label)
+            except ValueError:
+                continue
+            if label_of(number) == label:
+                yield number, level
 
 
 Levels = Bins | Categories
 
 
-def _code_type(n_levels: int) -> type[np.unsignedinteger[Any]]:
+def add_steps(codes: Codes, x: npt.NDArray[Any], steps: Sequence[Step]) -> None:
+    """Add to each code what the comparisons of its number give; codes wrap around, so steps may be negative."""
+    hit = np.empty(x.shape, np.bool_)
+    ones = hit.view(np.uint8)
+    turn = 1 << 8 * codes.itemsize
+    for compare, value, by in steps:
+        if compare is None:
+            codes += codes.dtype.type(by % turn)
+            continue
+        compare(x, x if compare is np.not_equal else value, hit)
+        if by == 1:
+            np.add(codes, ones, codes)
+        elif codes.itemsize == 1:
+            np.multiply(ones, by % turn, ones)
+            np.add(codes, ones, codes)
+        else:
+            np.add(codes, np.multiply(ones, codes.dtype.type(by % turn)), codes)
+
+
+def code_type(n_levels: int) -> type[np.unsignedinteger[Any]]:
+    """Return the smallest type that holds so many codes."""
     return np.uint8 if n_levels <= 256 else np.uint16

@@ -45,7 +45,11 @@ class Logistic(msgspec.Struct, frozen=True, tag="logistic", tag_field="kind", fo
         """Return the probability."""
         # Three steps that each keep an order after rounding. The usual exp(score) / (1 + exp(score)) does not:
         # its two ends may round apart, and of two scores next to each other the higher may get the lower risk.
-        return np.asarray(1.0 / (1.0 + np.exp(np.minimum(-score, _LARGEST_EXPONENT))))
+        out = np.negative(score, out=np.empty(np.shape(score)))
+        np.minimum(out, _LARGEST_EXPONENT, out=out)
+        np.exp(out, out=out)
+        out += 1.0
+        return np.divide(1.0, out, out=out)
 
     def derivative(self, score: Floats) -> Floats:
         """Return the slope, p (1 - p)."""

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.errors import DataError, ModelFileError
-from plainrisk.form.levels import Bins, Codes, Levels
+from plainrisk.form.blocks import Room
+from plainrisk.form.levels import Bins, Codes, Levels, code_type
 from plainrisk.frames import Frame
 
 __all__ = ["Curve", "Line", "Shape", "Table"]
@@ -46,6 +47,12 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, tag="table", tag_field="k
         if refuse_unseen:
             _refuse_unseen(self, codes, name)
         return np.asarray(self.scores)[codes]
+
+    def add(self, score: Floats, frame: Frame, name: str, room: Room) -> None:
+        """Add the `values` to a score, asking for little memory."""
+        codes: Codes = np.zeros(len(score), code_type(len(self.levels)))
+        self.levels.add_codes(codes, frame, name, room.numbers)
+        score += room.look_up(np.asarray(self.scores), codes)
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, tag="line", tag_field="kind", forbid_unknown_fields=True):

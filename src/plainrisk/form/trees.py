@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.errors import ModelFileError
+from plainrisk.form.blocks import Room
 from plainrisk.form.links import Link
 from plainrisk.frames import Frame
 from plainrisk.schema import Schema
@@ -136,7 +137,7 @@ class TreePart(msgspec.Struct, frozen=True, kw_only=True, tag="trees", tag_field
         """The features the part reads."""
         return tuple(dict.fromkeys(i.feature for i in self.inputs))
 
-    def score(self, frame: Frame, schema: Schema) -> Floats:
+    def score(self, frame: Frame, schema: Schema, room: Room | None = None) -> Floats:
         """Return the score of every row."""
         # Trees without inputs are leaves; one column of anything tells them how many rows there are.
         inputs = [i.read(frame) for i in self.inputs] or [np.zeros(frame.n_rows)]

@@ -18,12 +18,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.solve.threads import side_by_side
+
 __all__ = ["Block", "Layout", "split_rows"]
 
 Floats = npt.NDArray[np.float64]
 
 # Columns of a block that fit the processor's second-level cache together.
 BLOCK_ROWS = 1 << 15
+# Rows written out as a matrix at a time.
+_DENSE_ROWS = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -87,9 +91,17 @@ class Layout:
 
     def scores(self, intercept: float, beta: Floats, block: Block) -> Floats:
         """Return the score of every row of a block."""
+        return self.look_up(intercept, self.tables(beta), beta, block)
+
+    def tables(self, beta: Floats) -> list[Floats]:
+        """Return the score of every code of every pack."""
+        return [matrix @ beta[columns] for matrix, columns in zip(self.maps, self.columns, strict=True)]
+
+    def look_up(self, intercept: float, tables: Sequence[Floats], beta: Floats, block: Block) -> Floats:
+        """Return the score of every row of a block, from the tables of the same coefficients."""
         score = np.full(len(block), intercept)
-        for matrix, columns, pack in zip(self.maps, self.columns, block.packs, strict=True):
-            score += (matrix @ beta[columns])[pack]
+        for table, pack in zip(tables, block.packs, strict=True):
+            score += table[pack]
         if block.dense is not None:
             score += block.dense @ beta[self.dense_columns]
         return score
@@ -105,31 +117,36 @@ class Layout:
 
     def gram(self, values: Floats | None, block: Block) -> Floats:
         """Return the sum of ``values[i] * column_j[i] * column_k[i]`` over the rows, for all j and k."""
+        if block.dense is not None and self.n_dense:
+            return self._dense_gram(values, block)
         G = np.zeros((self.n_coefficients, self.n_coefficients))
-        for k, (map_k, columns_k, pack_k) in enumerate(zip(self.maps, self.columns, block.packs, strict=True)):
+
+        def fill(k: int) -> None:
+            """Pack k with itself and those after it. Every entry is written once."""
+            map_k, columns_k, pack_k = self.maps[k], self.columns[k], block.packs[k]
             level_sums = np.bincount(pack_k, values, minlength=len(map_k))
             G[columns_k, columns_k] = map_k.T @ (level_sums[:, None] * map_k)
-            if k + 1 == len(self.maps):
-                break
             wide = pack_k.astype(np.uint32)
-            for map_l, columns_l, pack_l in zip(
-                self.maps[k + 1 :], self.columns[k + 1 :], block.packs[k + 1 :], strict=True
-            ):
+            others = zip(self.maps[k + 1 :], self.columns[k + 1 :], block.packs[k + 1 :], strict=True)
+            for map_l, columns_l, pack_l in others:
                 cross = map_k.T @ pair_sums(wide, pack_l, len(map_k), len(map_l), values) @ map_l
                 G[columns_k, columns_l] = cross
                 G[columns_l, columns_k] = cross.T
-        if block.dense is not None and self.n_dense:
-            self._add_dense(G, values, block.dense, block)
+
+        for _ in side_by_side(fill, range(len(self.maps)), len(block)):
+            pass
         return G
 
-    def _add_dense(self, G: Floats, values: Floats | None, dense: Floats, block: Block) -> None:
-        last = self.dense_columns
-        weighted = dense if values is None else values[:, None] * dense
-        G[last, last] = dense.T @ weighted
-        for matrix, columns, pack in zip(self.maps, self.columns, block.packs, strict=True):
-            sums = np.column_stack([np.bincount(pack, w, minlength=len(matrix)) for w in weighted.T])
-            G[columns, last] = matrix.T @ sums
-            G[last, columns] = G[columns, last].T
+    def _dense_gram(self, values: Floats | None, block: Block) -> Floats:
+        """The same by matrix products: with dense columns, these are cheaper than sums over each column's levels."""
+        G = np.zeros((self.n_coefficients, self.n_coefficients))
+        for start in range(0, len(block), _DENSE_ROWS):
+            rows = slice(start, start + _DENSE_ROWS)
+            piece = block.take(rows)
+            codes = zip(self.maps, piece.packs, strict=True)
+            X = np.hstack([*(matrix[pack] for matrix, pack in codes), *([] if piece.dense is None else [piece.dense])])
+            G += X.T @ (X if values is None else values[rows, None] * X)
+        return G
 
 
 def pair_sums(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["minimise_quadratic"]
+__all__ = ["minimise_quadratic", "solve_symmetric"]
 
 Floats = npt.NDArray[np.float64]
 LOWER, FREE, UPPER = -1, 0, 1
@@ -14,6 +14,10 @@ LOWER, FREE, UPPER = -1, 0, 1
 # Directions without curvature (an indicator per level adds up to the intercept) then stay where they are
 # instead of running away; callers iterate, which removes the tiny error this makes elsewhere.
 _JITTER = 1e-13
+# Free optima in a row that are not lower than the best before the active-set method gives up.
+_PATIENCE = 20
+# Damping tried in turn where the jitter is not enough, on a matrix of unit diagonal.
+_DAMPING = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0)
 
 
 def minimise_quadratic(H: Floats, g: Floats, lower: Floats, upper: Floats, max_pivots: int = 1000) -> Floats:
@@ -57,6 +61,7 @@ def _one_at_a_time(
     if g @ d + 0.5 * d @ H @ d > 0:
         d = np.clip(np.zeros(len(d)), lower, upper)
     state = np.where(d <= lower, LOWER, np.where(d >= upper, UPPER, FREE)).astype(np.int8)
+    best, patience = np.inf, _PATIENCE
     for _ in range(max_pivots):
         move = _solve_free(H, g, lower, upper, state) - d
         room = np.full(len(d), np.inf)
@@ -70,6 +75,13 @@ def _one_at_a_time(
             continue
         d = np.clip(d + move, lower, upper)
         gradient = H @ d + g
+        # Twice the value. It falls from one free optimum to the next, but for moves of length 0 where bounds coincide,
+        # and where H is so flat that rounding decides.
+        value = float((gradient + g) @ d)
+        if value < best - 1e-14 * abs(best):
+            best, patience = value, _PATIENCE
+        elif (patience := patience - 1) == 0:
+            break
         wrong = _wrong_side(gradient, d, lower, upper, state, tolerance)
         if not wrong.any():
             break
@@ -83,10 +95,33 @@ def _solve_free(H: Floats, g: Floats, lower: Floats, upper: Floats, state: npt.N
     if len(free) == 0:
         return d
     if len(free) == len(d):
-        return np.asarray(np.linalg.solve(H, -g), dtype=np.float64)
+        return solve_symmetric(H, -g)
     right = -(g + H @ d)[free]
-    d[free] = np.linalg.solve(H[np.ix_(free, free)], right)
+    d[free] = solve_symmetric(H[np.ix_(free, free)], right)
     return d
+
+
+def solve_symmetric(H: Floats, right: Floats) -> Floats:
+    """Solve ``H d = right``, H positive semidefinite, with as little damping of H as gives a finite d: mostly none.
+
+    >>> solve_symmetric(np.array([[2.0, 2.0], [2.0, 2.0]]), np.array([4.0, 4.0])).round(6)
+    array([1., 1.])
+    """
+    scale = np.ones(len(right))
+    for damping in (0.0, *_DAMPING):
+        try:
+            d = scale * np.linalg.solve(H, scale * right)
+        except np.linalg.LinAlgError:
+            d = np.full(len(right), np.inf)
+        if np.isfinite(d).all():
+            break
+        if damping == 0.0:
+            # A unit diagonal, so that the damping means the same to every variable; none of them without curvature.
+            diagonal = np.diag(H)
+            scale = 1.0 / np.sqrt(np.maximum(diagonal, 1e-16 * max(diagonal.max(), 1e-200)))
+            H = scale[:, None] * H * scale
+        H = H + np.diag(np.full(len(H), _DAMPING[0] if damping == 0.0 else 99.0 * damping))
+    return np.asarray(d, dtype=np.float64)
 
 
 def _wrong_side(

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.solve.blocks import Block, Layout, split_rows
+from plainrisk.solve.threads import side_by_side
 
 __all__ = ["LogisticLoss"]
 
@@ -56,12 +57,19 @@ class LogisticLoss:
         """Return the mean loss and its gradient."""
         loss = 0.0
         gradient = np.zeros(len(point))
+        tables = self.layout.tables(point[1:])
+
+        def sums(piece: Block) -> tuple[float, float, Floats]:
+            score = self.layout.look_up(point[0], tables, point[1:], piece)
+            part, residual = _loss_and_residual(score, piece)
+            return part, residual.sum(), self.layout.column_sums(residual, piece)
+
         for block in self.blocks:
-            for piece in split_rows(block):
-                part, residual = _loss_and_residual(self.layout.scores(point[0], point[1:], piece), piece)
+            # The pieces and the order of their sums are fixed, whatever the threads.
+            for part, rest, by_column in side_by_side(sums, split_rows(block), len(block)):
                 loss += part
-                gradient[0] += residual.sum()
-                gradient[1:] += self.layout.column_sums(residual, piece)
+                gradient[0] += rest
+                gradient[1:] += by_column
         return loss / self.total, gradient / self.total
 
     def hessian(self, point: Floats) -> Floats:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from plainrisk.solve.blocks import Block, pair_sums
 from plainrisk.solve.box import minimise_quadratic
 from plainrisk.solve.certificate import Solution, kkt_residual
-from plainrisk.solve.threads import one_thread
+from plainrisk.solve.threads import one_thread, side_by_side
 
 __all__ = ["PairCounts", "count_pairs", "minimise_squares"]
 
@@ -96,7 +96,11 @@ def _count_block(
 ) -> None:
     """Add a block's counts to the upper triangle of `pairs`."""
     positive = block.positive.astype(np.float64)
-    for k, ((levels_k, matrix_k), pack_k) in enumerate(zip(spread, block.packs, strict=True)):
+
+    def add(k: int) -> None:
+        """Pack k with itself and those after it. Every entry belongs to one k, so the order can not matter."""
+        levels_k, matrix_k = spread[k]
+        pack_k = block.packs[k]
         counts = np.bincount(pack_k, block.weight, minlength=len(matrix_k))
         pairs[np.ix_(levels_k, levels_k)] += np.triu(matrix_k.T @ (counts[:, None] * matrix_k))
         positives[levels_k] += np.bincount(pack_k, positive, minlength=len(matrix_k)) @ matrix_k
@@ -104,6 +108,9 @@ def _count_block(
         for (levels_l, matrix_l), pack_l in zip(spread[k + 1 :], block.packs[k + 1 :], strict=True):
             sums = pair_sums(wide, pack_l, len(matrix_k), len(matrix_l), block.weight)
             pairs[np.ix_(levels_k, levels_l)] += matrix_k.T @ sums @ matrix_l
+
+    for _ in side_by_side(add, range(len(spread)), len(block)):
+        pass
 
 
 def minimise_squares(

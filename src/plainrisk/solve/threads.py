@@ -1,13 +1,20 @@
-"""One linear-algebra thread around small problems: two are many times slower there."""
+"""Threads: one for linear algebra on small problems, where two are many times slower; all for passes over rows."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
-__all__ = ["one_thread"]
+from plainrisk.form.blocks import n_threads
+
+__all__ = ["one_thread", "side_by_side"]
+
+MANY_ROWS = 1 << 16  # below, starting threads costs more than they save
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @functools.cache
@@ -23,3 +30,18 @@ def one_thread() -> Iterator[None]:
     """Limit linear algebra to one thread inside the block."""
     with _controller().limit(limits=1, user_api="blas"):
         yield
+
+
+def side_by_side(function: Callable[[T], R], items: Iterable[T], rows: int = MANY_ROWS) -> Iterator[R]:
+    """Return the function's results in the order of the items, worked out by several threads where rows are many.
+
+    Order and grouping of the items are the caller's, so sums over the results do not depend on the threads.
+    """
+    threads = n_threads()
+    if threads == 1 or rows < MANY_ROWS:
+        yield from map(function, items)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(function, items)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from plainrisk.study.catalog import STUDIES, load_plan
 from plainrisk.study.measure import METRICS, Metric
-from plainrisk.study.plan import STUDIES, ClassifierSpec, DataSpec, Plan, load_plan
+from plainrisk.study.plan import ClassifierSpec, DataSpec, Plan
+from plainrisk.study.publish import write_folds, write_results
 from plainrisk.study.report import write_report
 from plainrisk.study.run import Progress, Summary, run
 from plainrisk.study.store import Store
@@ -25,5 +27,7 @@ __all__ = [
     "run",
     "study_table",
     "write_csv",
+    "write_folds",
     "write_report",
+    "write_results",
 ]

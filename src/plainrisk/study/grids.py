@@ -50,11 +50,11 @@ def signed(value: float, digits: int = 4) -> str:
 def ranked(table: StudyTable, caption: str, note: str = "") -> Grid:
     """Return means with their ranks below, classifiers in rows, the best of a data set in bold."""
     ranks = table.ranks()
-    best = np.nanmin(ranks, axis=1) if ranks.size else ranks
+    best = np.where(np.isnan(ranks), np.inf, ranks).min(axis=1, initial=np.inf)
     rows: list[list[Cell]] = []
     for j, name in enumerate(table.classifiers):
         cells: list[Cell] = [
-            Mark(figure(table.mean[i, j]), _rank(ranks[i, j]), bold=bool(ranks[i, j] == best[i]))
+            Mark(figure(table.mean[i, j]), below=_rank(ranks[i, j]), bold=bool(ranks[i, j] == best[i]))
             for i in range(len(table.datasets))
         ]
         known = ranks[:, j][~np.isnan(ranks[:, j])]
@@ -66,7 +66,7 @@ def ranked(table: StudyTable, caption: str, note: str = "") -> Grid:
 def beside(
     ours: StudyTable, paper: StudyTable, caption: str, note: str = "", tolerances: Mapping[str, float] | None = None
 ) -> Grid:
-    """Return our means with the difference from the published ones below.
+    """Return our means with the published ones and the differences below.
 
     With tolerances, a figure that is worse by more than its data set's is set off.
     """
@@ -81,20 +81,27 @@ def beside(
             tone = ""
             if tolerances is not None and not math.isnan(gap):
                 tone = "bad" if sign * gap < -tolerances.get(data, 0.005) else "good"
-            row.append(Mark(figure(mine), signed(gap), tone=tone))
+            row.append(Mark(figure(mine), figure(paper.value(data, name)), signed(gap), tone=tone))
         rows.append([*row, _mean_rank(ours, name), _mean_rank(printed, name)])
     header = (METRICS[ours.metric].title, *map(title_of, ours.datasets), "mean rank", "paper's")
     return Grid(caption, header, rows, note)
 
 
-def pairs(found: HodgesLehmann, caption: str, note: str = "") -> Grid:
-    """Return Hodges-Lehmann differences of all pairs, row minus column, significant ones in bold."""
+def pairs(found: HodgesLehmann, caption: str, note: str = "", published: HodgesLehmann | None = None) -> Grid:
+    """Return Hodges-Lehmann differences of all pairs, row minus column, significant ones in bold.
+
+    With published ones, they and our difference from them stand below.
+    """
     rows: list[list[Cell]] = []
     for i, name in enumerate(found.classifiers):
-        cells: list[Cell] = [
-            "" if i == j else Mark(signed(found.differences[i, j], 3), bold=bool(found.significant[i, j]))
-            for j in range(len(found.classifiers))
-        ]
+        cells: list[Cell] = []
+        for j in range(len(found.classifiers)):
+            mine, bold = float(found.differences[i, j]), bool(found.significant[i, j])
+            if i == j or published is None:
+                cells.append("" if i == j else Mark(signed(mine, 3), bold=bold))
+            else:
+                theirs = float(published.differences[i, j])
+                cells.append(Mark(signed(mine, 3), signed(theirs, 3), signed(mine - theirs, 3), bold=bold))
         rows.append([name, *cells])
     return Grid(caption, ("row minus column", *found.classifiers), rows, note)
 

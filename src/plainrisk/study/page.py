@@ -23,7 +23,8 @@ p, ul { max-width: 46rem; margin: .6rem 0; }
 li { margin: .3rem 0; }
 code { font: .9em ui-monospace, "SF Mono", Menlo, Consolas, monospace; background: var(--soft); padding: .1em .3em;
   border-radius: 3px; }
-nav { margin: 1.25rem 0; padding: .75rem 1rem; background: var(--soft); border-radius: 6px; max-width: 46rem; }
+nav { margin: 1.25rem 0; padding: .75rem 1rem; background: var(--soft); border-radius: 6px; max-width: 46rem;
+  columns: 2 18rem; }
 nav a { display: block; color: var(--blue); text-decoration: none; padding: .15rem 0; }
 nav a:hover { text-decoration: underline; }
 nav a.sub { padding-left: 1.25rem; font-size: .93rem; }
@@ -37,9 +38,9 @@ th:first-child { text-align: left; position: sticky; left: 0; background: #fff; 
 tbody tr:hover td, tbody tr:hover th { background: var(--soft); }
 table.words td, table.words th { text-align: left; white-space: normal; vertical-align: top; min-width: 6rem; }
 td small, th small { display: block; color: var(--quiet); font-size: .86em; font-weight: 400; line-height: 1.2; }
-td.good small { color: #1a7f37; }
+td.good small:not(.aside) { color: #1a7f37; }
 td.bad { background: #fff1ea; }
-td.bad small { color: #b3350a; font-weight: 600; }
+td.bad small:not(.aside) { color: #b3350a; font-weight: 600; }
 .note { color: var(--quiet); font-size: .86rem; margin-top: .2rem; }
 figure { margin: 1.5rem 0; }
 figcaption { color: var(--quiet); font-size: .88rem; max-width: 46rem; margin-top: .4rem; }

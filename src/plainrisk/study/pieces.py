@@ -17,12 +17,14 @@ class Mark:
     Attributes
     ----------
     text : what stands in the cell
-    below : a smaller second line
+    aside : a smaller second line, such as the published figure
+    below : a smaller last line
     bold : set in bold
     tone : "good", "bad" or nothing
     """
 
     text: str
+    aside: str = ""
     below: str = ""
     bold: bool = False
     tone: str = ""
@@ -136,7 +138,8 @@ def _html_cell(cell: Cell, first: bool) -> str:
     mark = cell if isinstance(cell, Mark) else Mark(cell)
     text = _inline(mark.text)
     text = f"<b>{text}</b>" if mark.bold else text
-    below = f"<small>{_inline(mark.below)}</small>" if mark.below else ""
+    below = f'<small class="aside">{_inline(mark.aside)}</small>' if mark.aside else ""
+    below += f"<small>{_inline(mark.below)}</small>" if mark.below else ""
     if first:
         return f'<th scope="row">{text}{below}</th>'
     tone = f' class="{mark.tone}"' if mark.tone else ""
@@ -186,4 +189,5 @@ def _markdown_cell(cell: Cell) -> str:
     mark = cell if isinstance(cell, Mark) else Mark(cell)
     text = mark.text.replace("|", "\\|")
     text = f"**{text}**" if mark.bold and text else text
+    text = f"{text} / {mark.aside}" if mark.aside else text
     return f"{text} ({mark.below})" if mark.below else text

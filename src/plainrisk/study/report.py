@@ -8,17 +8,18 @@ from pathlib import Path
 
 from plainrisk.errors import DataError
 from plainrisk.files import write_text
+from plainrisk.study.catalog import STUDIES
+from plainrisk.study.gaps import gap_grid, time_grids
 from plainrisk.study.grids import title_of
 from plainrisk.study.page import render_page
-from plainrisk.study.pieces import Block, Cell, Grid, Heading, Items, Prose, to_markdown
-from plainrisk.study.plan import STUDIES
+from plainrisk.study.pieces import Block, Cell, Fold, Grid, Heading, Items, Prose, to_markdown
 from plainrisk.study.section_paper import paper_section
 from plainrisk.study.section_product import plain_section, product_section
 from plainrisk.study.store import DataSet, Store
-from plainrisk.study.tables import timings
+from plainrisk.study.tables import study_cells, timings
 from plainrisk.study.view import View
 
-__all__ = ["report_blocks", "write_report"]
+__all__ = ["report_blocks", "study_rows", "versions_told", "write_report"]
 
 TITLE = "Interpretable credit risk models: a study"
 LEAD = (
@@ -85,31 +86,41 @@ def _made_of(view: View) -> Iterator[Block]:
     absent = [title_of(d.name) for d in sets.values() if d.fingerprint is None]
     if absent:
         yield Prose(f"Not on the machine this was run on, and left out: {', '.join(absent)}.")
-    yield Grid(
-        "Studies", ("study", "fits", "failed", "skipped", "hours of work"), [_study_row(view, s) for s in view.studies]
-    )
+    yield Heading(2, "Fits without a result")
+    yield from gap_grid(view, view.studies)
+    yield Heading(2, "Where the time goes")
+    yield Grid("Studies", ("study", "fits", "failed", "skipped", "hours of work"), study_rows(view))
+    for study in ("paper", "balanced", "product"):
+        if view.has(study):
+            yield Fold(f"{study}: time by data set and by classifier", tuple(time_grids(view, study)))
     yield Heading(2, "Run it again")
     yield Items(tuple(f"`plainrisk study run {study} --store study.db`" for study in view.studies))
     yield Prose("`plainrisk study report --store study.db -o report.html` writes this page.")
-    versions = _versions(view)
+    versions = versions_told(view)
     if versions:
-        yield Prose(f"Made with {versions}.")
+        yield Prose("Made with:")
+        yield Items(tuple(versions))
 
 
-def _study_row(view: View, study: str) -> list[Cell]:
-    spent = timings(view.store, study, "dataset")
-    counts = [sum(getattr(t, name) for t in spent) for name in ("done", "failed", "skipped")]
-    return [study, *(f"{n:,}" for n in counts), f"{sum(t.seconds for t in spent) / 3600:.2f}"]
+def study_rows(view: View) -> list[list[Cell]]:
+    """Return a row per study: fits done, failed and skipped, and hours of work."""
+    rows: list[list[Cell]] = []
+    for study in view.studies:
+        spent = timings(view.store, study, "dataset")
+        counts = [sum(getattr(t, name) for t in spent) for name in ("done", "failed", "skipped")]
+        rows.append([study, *(f"{n:,}" for n in counts), f"{sum(t.seconds for t in spent) / 3600:.2f}"])
+    return rows
 
 
-def _versions(view: View) -> str:
-    """Return the versions of the newest cell of the first study."""
-    plan = view.store.plan(view.studies[0])
-    for data in view.store.sets(plan.name):
-        for spec in plan.lineup:
-            if data.fingerprint is not None:
-                cells = view.store.cells(data.fingerprint, spec.key(plan.conventions), plan.folds, plan.seed)
-                done = [c for c in cells if c.status == "done" and c.versions]
-                if done:
-                    return ", ".join(f"{name} {version}" for name, version in json.loads(done[-1].versions).items())
-    return ""
+def versions_told(view: View) -> list[str]:
+    """Say under which versions of packages the studies were run, as their last cells have it."""
+    found: dict[str, list[str]] = {}
+    for study in view.studies:
+        done = [c for _, _, cells in study_cells(view.store, study) for c in cells if c.status == "done" and c.versions]
+        if done:
+            found.setdefault(max(done, key=lambda c: c.finished).versions, []).append(study)
+    lines = []
+    for text, studies in found.items():
+        packages = ", ".join(f"{name} {version}" for name, version in json.loads(text).items())
+        lines.append(f"{', '.join(studies)}: {packages}.")
+    return lines

@@ -15,8 +15,11 @@ from plainrisk.estimators.classifiers import PAPER_CLIP
 from plainrisk.estimators.fitting import Design
 from plainrisk.estimators.linearised import Linearised
 from plainrisk.estimators.mixture import SubscaleMixture
-from plainrisk.estimators.training import Training, read_training
+from plainrisk.estimators.stream_fit import AnyRows
+from plainrisk.estimators.training import read_training
 from plainrisk.estimators.two_layer import TwoLayerRiskModel
+from plainrisk.form import Linear, Link, Logistic
+from plainrisk.form.alpha import ALPHA_STAR
 from plainrisk.frames import Frame, as_frame
 from plainrisk.schema import Schema
 from plainrisk.solve import Solution
@@ -46,9 +49,9 @@ def mixture(schema: Schema, *, linearised: bool = False, steps: int = 100) -> An
     return SubscaleMixture(experts, schema, clip=PAPER_CLIP, class_weight="balanced")
 
 
-def nnlr(schema: Schema, *, scaled: bool = False) -> Any:
-    """Return NNLR without a ridge, balanced, fitted by SLSQP on the features as they are, or scaled first."""
-    return SlsqpLines(schema, scaled=scaled)
+def nnlr(schema: Schema, *, scaled: bool = False, linearised: bool = False, steps: int = 100) -> Any:
+    """Return NNLR (or LinNNLR) without a ridge, balanced, by SLSQP on the features as they are, or scaled first."""
+    return SlsqpLines(schema, scaled=scaled, linearised=linearised, steps=steps)
 
 
 class SlsqpRiskModel(AdditiveRiskModel):
@@ -60,11 +63,12 @@ class SlsqpRiskModel(AdditiveRiskModel):
         super().__init__(schema, ridge=ridge, class_weight=class_weight)
         self.steps = steps
 
-    def _solve(self, design: Design, training: Training) -> Solution:
+    def _solve(self, design: Design, training: AnyRows) -> Solution:
         self.ridge_ = float(self.ridge)
-        positive = training.positive.astype(np.float64)
+        rows = training.in_memory
+        positive = rows.positive.astype(np.float64)
         return minimise_slsqp(
-            _indicators(design), positive, training.weight, ridge=self.ridge_, lower=design.lower,
+            _indicators(design), positive, rows.weight, ridge=self.ridge_, lower=design.lower,
             max_iterations=self.steps,
         )  # fmt: skip
 
@@ -82,9 +86,11 @@ def _indicators(design: Design) -> Floats:
 class SlsqpLines:
     """NNLR by SLSQP: a slope per number, codes for missing values among the numbers, an effect per category."""
 
-    def __init__(self, schema: Schema, *, scaled: bool = False) -> None:
+    def __init__(self, schema: Schema, *, scaled: bool = False, linearised: bool = False, steps: int = 100) -> None:
         self.schema = schema
         self.scaled = scaled
+        self.link: Link = Linear.from_alpha(ALPHA_STAR) if linearised else Logistic()
+        self.steps = steps
 
     def fit(self, X: Any, y: Any) -> SlsqpLines:
         """Fit to rows and outcomes."""
@@ -100,14 +106,16 @@ class SlsqpLines:
         lower, upper = np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf)
         positive = training.positive.astype(np.float64)
         with np.errstate(all="ignore"):
-            self.solution_ = minimise_slsqp(matrix / self.scale_, positive, training.weight, lower=lower, upper=upper)
+            self.solution_ = minimise_slsqp(
+                matrix / self.scale_, positive, training.weight, lower=lower, upper=upper, max_iterations=self.steps
+            )
         return self
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of both outcomes."""
         matrix, _ = self._matrix(as_frame(X))
         score = self.solution_.intercept + (matrix / self.scale_) @ self.solution_.coefficients
-        risk = 1.0 / (1.0 + np.exp(-np.clip(np.nan_to_num(score), -700, 700)))
+        risk = self.link.value(np.clip(np.nan_to_num(score), -700, 700))
         return np.column_stack([1.0 - risk, risk])
 
     def _matrix(self, frame: Frame) -> tuple[Floats, npt.NDArray[np.intp]]:

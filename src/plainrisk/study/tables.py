@@ -22,7 +22,18 @@ from plainrisk.files import write_text
 from plainrisk.study.measure import METRICS
 from plainrisk.study.store import Cell, DataSet, Store
 
-__all__ = ["Gap", "StudyTable", "Timing", "paper_table", "study_table", "timings", "write_csv"]
+__all__ = [
+    "FoldGap",
+    "Gap",
+    "StudyTable",
+    "Timing",
+    "fold_gaps",
+    "paper_table",
+    "study_cells",
+    "study_table",
+    "timings",
+    "write_csv",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -175,6 +186,32 @@ def timings(store: Store, study: str, by: str) -> list[Timing]:
     return sorted(rows, key=lambda t: -t.seconds)
 
 
+@dataclass(frozen=True)
+class FoldGap:
+    """Folds of one classifier on one data set that have no result for the same reason."""
+
+    dataset: str
+    classifier: str
+    status: str
+    reason: str
+    folds: tuple[int, ...]
+
+
+def fold_gaps(store: Store, study: str) -> list[FoldGap]:
+    """Return every fold of a study that failed, was skipped or was not run yet."""
+    plan = store.plan(study)
+    sets = [d for d in store.sets(study) if d.fingerprint is not None]
+    out = []
+    for (_, data), (_, name), cells in _places(store, study, sets):
+        found: dict[int, tuple[str, str]] = {c.key.fold: (c.status, c.reason) for c in cells if c.status != "done"}
+        absent = set(range(plan.folds)) - {c.key.fold for c in cells}
+        found |= dict.fromkeys(absent, ("missing", "It was not run yet."))
+        for what in dict.fromkeys(found[fold] for fold in sorted(found)):
+            folds = tuple(fold for fold in sorted(found) if found[fold] == what)
+            out.append(FoldGap(data.name, name, *what, folds))
+    return out
+
+
 def write_csv(store: Store, studies: Sequence[str], path: str | Path) -> None:
     """Write studies as CSV: a row per study, data set and classifier, with the mean and the spread of every metric."""
     metrics = list(dict.fromkeys(m for study in studies for m in store.plan(study).metrics))
@@ -209,6 +246,13 @@ def _written(values: Sequence[float | None]) -> tuple[str, str]:
     if not known or len(known) < len(values):
         return "", ""
     return f"{statistics.fmean(known):.6f}", f"{statistics.stdev(known):.6f}" if len(known) > 1 else ""
+
+
+def study_cells(store: Store, study: str) -> Iterator[tuple[str, str, list[Cell]]]:
+    """Yield the cells of every data set and classifier of a study that is here."""
+    sets = [d for d in store.sets(study) if d.fingerprint is not None]
+    for (_, data), (_, name), cells in _places(store, study, sets):
+        yield data.name, name, cells
 
 
 def _places(

@@ -1,0 +1,48 @@
+import threading
+
+import numpy as np
+import pytest
+
+from plainrisk.solve import Block, Layout, LogisticLoss, count_pairs, side_by_side
+from plainrisk.solve.threads import MANY_ROWS
+
+
+def problem(n):
+    rng = np.random.default_rng(0)
+    sizes = (3, 5, 4)
+    packs = tuple(rng.integers(0, size, n).astype(np.uint8) for size in sizes)
+    layout = Layout(tuple(np.eye(size)[:, 1:] for size in sizes))
+    return layout, Block(packs, (rng.random(n) < 0.3).astype(np.uint8)), sizes
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_results_come_in_order(monkeypatch, threads):
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    assert list(side_by_side(lambda i: i * i, range(20))) == [i * i for i in range(20)]
+
+
+def test_few_rows_start_no_thread(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    here = threading.get_ident()
+    assert set(side_by_side(lambda _: threading.get_ident(), range(5), MANY_ROWS - 1)) == {here}
+    assert here not in set(side_by_side(lambda _: threading.get_ident(), range(5), MANY_ROWS))
+
+
+def test_an_error_in_a_thread_is_raised(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    with pytest.raises(ZeroDivisionError, match="by zero"):
+        list(side_by_side(lambda i: 1 // i, range(3)))
+
+
+def test_sums_do_not_depend_on_the_threads(monkeypatch):
+    layout, block, sizes = problem(MANY_ROWS + 12_345)
+    members = [np.arange(s)[:, None] + o for s, o in zip(sizes, (0, 3, 8), strict=True)]
+    point = np.linspace(-1, 1, 1 + layout.n_coefficients)
+    found = []
+    for threads in ("1", "2", "5"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        loss = LogisticLoss(layout, [block])
+        value, gradient = loss.value_and_gradient(point)
+        pairs = count_pairs([block], members, sum(sizes)).pairs
+        found.append((value, gradient.tobytes(), loss.hessian(point).tobytes(), pairs.tobytes()))
+    assert found[0] == found[1] == found[2]
