@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BENCH_VENV := .venv-bench
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test format lint types unit bench clean
@@ -9,7 +10,7 @@ BIN := $(VENV)/bin
 help:
 	@echo "make demo    fit, certify and explain models on built-in credit data (about a minute)"
 	@echo "make test    format, lint, types, tests, doctests"
-	@echo "make bench   time plainrisk beside its rivals"
+	@echo "make bench   time plainrisk beside its rivals (about an hour; BENCH=--quick for minutes)"
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "plainrisk needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
@@ -42,8 +43,15 @@ types: $(VENV)/.installed-dev
 unit: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2 -q
 
-bench: $(VENV)/.installed-dev
-	$(BIN)/python -m benchmarks.run
+# The rivals ask for much, so they live in an environment of their own. BENCH="--quick" and the like go to the runner.
+$(BENCH_VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(BENCH_VENV)/bin/python -m pip install --quiet --editable '.[bench]'
+	@touch $@
+
+bench: $(BENCH_VENV)/.installed
+	$(BENCH_VENV)/bin/python -m benchmarks.run $(BENCH)
 
 clean:
-	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

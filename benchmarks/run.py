@@ -1,146 +1,171 @@
-"""Time fits from a raw frame: python -m benchmarks.run [--shapes S1,S2] [--json out.json]
+"""Time plainrisk beside its rivals: python -m benchmarks.run [--shapes S1 S2] [--methods ARM1 XGBoost] [--quick]
 
-Each method runs in a fresh process with one thread, best of three; failures and time-outs are rows. Times are of one
-machine in one run: read the ratios, not the seconds.
+Every method runs in a fresh process, best of three (once where a run takes over 30 s), all with the same number of
+threads. Failures and time-outs are rows. Results are kept as they come: a run that was stopped goes on where it was,
+--fresh starts anew. Times are of one machine in one run: read the ratios, not the seconds.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
-import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-SHAPES = {"S1": (10_000, 23), "S2": (150_000, 10), "S3": (100_000, 90), "S4": (2_000_000, 30)}
-TIMEOUT = 240
+from benchmarks import launch, machine, memory, plan, report, store
+from benchmarks.adapters import METHODS
+from benchmarks.plan import Task, Wanted
+
+QUICK_SHAPES = ("S1", "S2", "HELOC")
+QUICK_ROWS = 100_000
+TIMEOUT = 240.0
+THREADS = 2
+SHARE_OF_MEMORY = 0.85
 
 
-def plainrisk_fit(name: str) -> Callable[[Any], Any]:
-    def fit(data: Any) -> Any:
-        import plainrisk as pr
+class Runner:
+    """Tasks one after the other, with their results in a file."""
 
-        return pr.make_classifier(name, data.schema).fit(data.frame, data.target)
+    def __init__(self, options: argparse.Namespace, wanted: Wanted) -> None:
+        self.options, self.wanted = options, wanted
+        self.done = {} if options.fresh else store.kept(options.store)
+        if options.fresh:
+            options.store.unlink(missing_ok=True)
+        self.limits = launch.Limits(options.timeout, memory.total() * SHARE_OF_MEMORY, options.threads)
+        self.faults: dict[str, str | None] = {}
+        self.imports: dict[str, dict[str, Any]] = {}
 
-    return fit
+    def run(self) -> None:
+        """Run all that has no final row yet, and tell of each as it ends."""
+        todo = list(plan.tasks(self.wanted))
+        for number, task in enumerate(todo, 1):
+            known = self.done.get(task.key)
+            if known is not None and store.is_final(known):
+                continue
+            print(f"[{number}/{len(todo)}] {task.part} {task.at} {task.method} ... ", end="", flush=True)
+            started = time.perf_counter()
+            row = {"key": task.key, **task.as_dict(), **self.measure(task)}
+            self.done[task.key] = row
+            store.add(self.options.store, row)
+            print(f"{report.brief(row)} [{time.perf_counter() - started:.0f} s]", flush=True)
 
+    def measure(self, task: Task) -> dict[str, Any]:
+        """Return the measurements of one task, or why there are none."""
+        reason = plan.reason_not_to(task, self.wanted, self.done)
+        if reason is not None:
+            return {"error": reason}
+        known = plan.measured_already(task, self.done)
+        if known is not None:
+            return known
+        if task.part == "import":
+            self.imports = self.imports or launch.import_times(plan.IMPORTS, self.options.threads)
+            return self.imports[task.method]
+        if task.part == "parquet":
+            return self.measure_parquet(task)
+        fault = self.fault_of(task.data)
+        if fault is not None:
+            return {"error": f"not run: no data: {fault}"}
+        return launch.run_task(self.settings(task), self.limits)
 
-def slsqp(data: Any) -> Any:
-    """The paper's way: SLSQP on dense indicators of the same bins, run to convergence."""
-    import numpy as np
+    def settings(self, task: Task) -> dict[str, Any]:
+        """Return what the worker is told."""
+        return {
+            **task.as_dict(),
+            "folder": str(self.options.cache.resolve() / task.data),
+            "repeats": self.options.repeats,
+            "train_rows": min(plan.TRAIN_ROWS, self.wanted.rows(plan.SCORE_ROWS)),
+            "explain_rows": plan.EXPLAIN_ROWS,
+        }
 
-    from plainrisk.estimators.fitting import Design, encode_rows
-    from plainrisk.estimators.training import read_training
-    from plainrisk.solve.reference import minimise_slsqp
+    def fault_of(self, name: str) -> str | None:
+        """Make rows if need be, and return why they are missing, or None."""
+        if name not in self.faults:
+            self.faults[name] = launch.make_data(self.options.cache.resolve() / name, name)
+        return self.faults[name]
 
-    training = read_training(data.frame, data.target, data.schema, None, None)
-    encoded = encode_rows(training, max_bins=5)
-    design = Design.of(encoded, training)
-    dense = np.hstack([c.matrix[codes] for c, codes in zip(design.columns, encoded.codes, strict=True)])
-    ridge = 1 / (2 * len(data.target))
-    return minimise_slsqp(
-        dense, data.target.astype(float), ridge=ridge, lower=design.lower, tolerance=1e-12, max_iterations=2000
-    )
-
-
-METHODS: dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]] = {
-    "ARM1": (plainrisk_fit("ARM1"), tuple(SHAPES)),
-    "DirectARM1": (plainrisk_fit("DirectARM1"), tuple(SHAPES)),
-    "MixARM1": (plainrisk_fit("MixARM1"), tuple(SHAPES)),
-    "ARM2": (plainrisk_fit("ARM2"), tuple(SHAPES)),
-    "XGBoost, paper's parameters, monotone": (plainrisk_fit("MonoXGB"), tuple(SHAPES)),
-    "SLSQP on indicators, converged": (slsqp, ("S1",)),
-}
-
-
-def refit_cells(rows: int = 1_000_000) -> dict[str, Any]:
-    """Refit a four-feature subscale from cells: what a bootstrap or a monthly update pays."""
-    import plainrisk as pr
-    from plainrisk.estimators.fitting import Design, encode_rows, fit_logistic
-    from plainrisk.estimators.training import read_training
-
-    data = pr.datasets.make_credit(rows, 0)
-    schema = data.schema.select(list(data.schema.features)[:4])
-    training = read_training(data.frame, data.target, schema, None, None)
-    design = Design.of(encode_rows(training, max_bins=5), training)
-    cells = len(design.block)
-    fit_logistic(design, 1 / (2 * rows))
-    seconds = min(_timed(lambda: fit_logistic(design, 1 / (2 * rows))) for _ in range(5))
-    return {"shape": f"{rows:,} rows as {cells:,} cells", "method": "refit of 4 features", "seconds": seconds}
-
-
-def _timed(call: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
-
-
-def child(shape: str, method: str) -> None:
-    """Fit one method on one shape and print a JSON line."""
-    import plainrisk as pr
-
-    warnings.simplefilter("ignore")
-    rows, features = SHAPES[shape]
-    data = pr.datasets.make_credit(rows, 0, n_features=features)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    fit = METHODS[method][0]
-    seconds = min(_timed(lambda: fit(data)) for _ in range(3 if rows < 1_000_000 else 2))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"seconds": seconds, "extra_mb": (peak - before) / 1024}))
-
-
-def measure(shape: str, method: str) -> dict[str, Any]:
-    """Run a method in a fresh process; a failure is a row."""
-    row: dict[str, Any] = {"shape": shape, "method": method}
-    command = [sys.executable, "-m", "benchmarks.run", "--child", shape, method]
-    threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    try:
-        import os
-
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=TIMEOUT, check=True, env={**os.environ, **threads}
+    def measure_parquet(self, task: Task) -> dict[str, Any]:
+        """Make Parquet files in pieces, and fit from them."""
+        rows = self.wanted.rows(plan.PARQUET_ROWS)
+        folder = self.options.cache.resolve() / f"parquet-{rows}"
+        made = subprocess.run(
+            [sys.executable, "-m", "benchmarks.parquet_rows", str(folder), str(rows)], cwd=launch.ROOT, check=False
         )
-        return row | json.loads(done.stdout.splitlines()[-1])
-    except subprocess.TimeoutExpired:
-        return row | {"failure": f"not done in {TIMEOUT} s"}
-    except subprocess.CalledProcessError as error:
-        return row | {"failure": error.stderr.strip().splitlines()[-1][:120]}
+        if made.returncode:
+            return {"error": "the rows could not be made"}
+        settings = {**task.as_dict(), "pieces": str(folder / "*.parquet"), "schema": str(folder / "schema.json")}
+        limits = launch.Limits(self.options.parquet_timeout, self.limits.megabytes, self.limits.threads)
+        return launch.run_task(settings, limits)
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    """Return the rows as Markdown, with the time as a multiple of ARM1's."""
-    base = {r["shape"]: r["seconds"] for r in rows if r["method"] == "ARM1" and "seconds" in r}
-    lines = ["| shape | method | seconds | times ARM1 | MB beyond the data |", "| --- | --- | --- | --- | --- |"]
-    for r in rows:
-        if "failure" in r:
-            lines.append(f"| {r['shape']} | {r['method']} | {r['failure']} | | |")
-            continue
-        ratio = f"{r['seconds'] / base[r['shape']]:.2f}" if r["shape"] in base else ""
-        memory = f"{r['extra_mb']:.0f}" if "extra_mb" in r else ""
-        lines.append(f"| {r['shape']} | {r['method']} | {r['seconds']:.4f} | {ratio} | {memory} |")
-    return "\n".join(lines)
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    shapes = [*plan.SHAPES, *plan.REAL]
+    parser.add_argument("--shapes", nargs="+", choices=shapes, metavar="SHAPE", help=f"of {', '.join(shapes)}")
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS), metavar="METHOD")
+    parts = [p for p in plan.PARTS if p != "parquet"]
+    parser.add_argument("--parts", nargs="+", choices=plan.PARTS, default=parts, help="default: all but parquet")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds per method and shape")
+    parser.add_argument("--parquet-timeout", type=float, default=3600.0, help="seconds for the fit from Parquet files")
+    parser.add_argument("--threads", type=int, default=THREADS)
+    parser.add_argument("--output", type=Path, default=Path("docs/benchmarks"), help="where tables and plots go")
+    parser.add_argument("--store", type=Path, help="where finished rows are kept")
+    parser.add_argument("--cache", type=Path, default=Path("out/benchmark-data"), help="where the timed rows are kept")
+    parser.add_argument("--growth-page", type=Path, help="where the page on growth goes")
+    parser.add_argument("--fresh", action="store_true", help="forget finished rows")
+    parser.add_argument("--quick", action="store_true", help="small shapes, once each, 60 s at most")
+    parser.add_argument("--report-only", action="store_true", help="make tables and plots from the finished rows")
+    parser.add_argument("--scale", type=float, default=1.0, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.quick:
+        options.shapes = options.shapes or list(QUICK_SHAPES)
+        options.repeats, options.timeout = 1, min(options.timeout, 60.0)
+    options.shapes = options.shapes or shapes
+    official = options.scale == 1.0 and not options.quick
+    name = "benchmarks" if official else f"benchmarks-{'quick' if options.quick else f'scale-{options.scale:g}'}"
+    options.store = options.store or Path(f"out/{name}.jsonl")
+    if not official and options.output == Path("docs/benchmarks"):
+        options.output = Path("out") / name
+    options.growth_page = options.growth_page or (
+        Path("docs/growth.md") if options.output == Path("docs/benchmarks") else options.output / "growth.md"
+    )
+    return options
+
+
+def command(options: argparse.Namespace) -> str:
+    """Return the command line that gives the same results, without places on this machine."""
+    said = ["python -m benchmarks.run"]
+    said += ["--quick"] if options.quick else []
+    said += [f"--scale {options.scale:g}"] if options.scale != 1 else []
+    said += [f"--timeout {options.timeout:g}"] if options.timeout != TIMEOUT and not options.quick else []
+    said += [f"--threads {options.threads}"] if options.threads != THREADS else []
+    return " ".join(said)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--shapes", default=",".join(SHAPES))
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.child:
-        child(*options.child)
-        return
-    wanted = options.shapes.split(",")
-    rows = [measure(shape, method) for shape in wanted for method, (_, on) in METHODS.items() if shape in on]
-    rows.append(refit_cells())
-    print(table(rows))
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1))
+    options = parse()
+    most = QUICK_ROWS if options.quick else plan.SWEEP_ROWS[-1]
+    wanted = Wanted(options.shapes, options.methods, options.parts, options.scale, most)
+    runner = Runner(options, wanted)
+    if not options.report_only:
+        runner.run()
+    about = {
+        "command": command(options),
+        "threads": options.threads,
+        "repeats": options.repeats,
+        "timeout": options.timeout,
+        "scale": options.scale,
+        "machine": machine.describe(),
+    }
+    rows = list(runner.done.values())
+    options.output.mkdir(parents=True, exist_ok=True)
+    (options.output / "results.json").write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n")
+    for path in report.write(options.output, options.growth_page, about, rows):
+        print(f"wrote {path}")
 
 
 if __name__ == "__main__":
