@@ -76,7 +76,8 @@ def test_equals_refits(credit, name):
 @pytest.mark.parametrize("name", ["ARM1", "DirectARM1", "MixARM1", "ARM2"])
 @pytest.mark.parametrize("data", ["german", "heloc", "taiwan"])
 @pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
-def test_equals_refits_on_real_rows(data, name):
+def test_equals_refits_on_real_rows(data, name, data_folder, monkeypatch):
+    monkeypatch.setenv("PLAINRISK_DATA", str(data_folder))
     try:
         rows = pr.datasets.load(data)
     except DataError as error:

@@ -49,7 +49,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         self, X: Any, y: Any, sample_weight: Any, class_weight: str | Mapping[Any, float] | None = None
     ) -> Training | Stream:
         training: Training | Stream
-        if isinstance(X, Stream):  # a part of a model whose rows were read already
+        if isinstance(X, Training | Stream):  # a part of a model whose rows were read already
             training = X.under(self.schema)
         elif isinstance(X, Batches):
             training = read_stream(X, y, self.schema, sample_weight, class_weight)
@@ -57,7 +57,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
             training = read_training(X, y, self.schema, sample_weight, class_weight)
         self.classes_ = training.classes
         self.n_features_in_ = len(training.names)
-        if isinstance(training, Stream) or _has_names(X):
+        if isinstance(training, Stream) or _has_names(X.frame if isinstance(X, Training) else X):
             self.feature_names_in_ = np.array(training.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -171,6 +171,8 @@ def resolve_ridge(ridge: float | str, total: float) -> float:
 
 def _has_names(X: Any) -> bool:
     """scikit-learn keeps feature names only of data frames whose names are all text."""
+    if isinstance(X, Frame):
+        return X.named
     columns = getattr(X, "columns", getattr(X, "column_names", None))
     return columns is not None and all(isinstance(c, str) for c in columns)
 

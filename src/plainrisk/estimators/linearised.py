@@ -17,7 +17,6 @@ from plainrisk.estimators.band_fit import portfolio_bands
 from plainrisk.estimators.base import RiskClassifier, clipped_share, warn_of_clipping, weighed
 from plainrisk.estimators.extract import extract_form
 from plainrisk.estimators.scores import Scores, WeighedRows, gather_scores
-from plainrisk.estimators.streams import Stream
 from plainrisk.estimators.subscales import takes_missing
 from plainrisk.form import Bands, FitRecord, Layer, Linear, Link, Logistic, Part, RiskForm, Table, TreePart
 from plainrisk.form.alpha import ALPHA_STAR
@@ -94,8 +93,8 @@ class Linearised(RiskClassifier):
         else:
             training = training.in_memory
             self.estimator_ = _fit_foreign(model, X, np.asarray(y).ravel(), sample_weight)
-        streamed = isinstance(training, Stream)
-        form = self.estimator_.form_ if streamed else extract_form(self.estimator_, X, schema=self.schema)
+        own = isinstance(model, RiskClassifier)
+        form = self.estimator_.form_ if own else extract_form(self.estimator_, X, schema=self.schema)
         self.form_ = straighten(
             form,
             lambda: weighed(training, "scoring the portfolio"),

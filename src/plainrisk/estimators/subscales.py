@@ -107,9 +107,14 @@ def _check_names(estimators: Mapping[str, Any], subscales: Mapping[str, Any]) ->
 
 def _fit_expert(estimator: Any, name: str, features: tuple[str, ...], training: Training | Stream) -> Expert:
     schema = msgspec.structs.replace(training.schema.select(features), target=None, positive=None, subscales={})
-    if isinstance(training, Stream):
-        model = _fit_on_stream(estimator, name, schema, training)
+    if takes_schema(estimator) and _is_ours(estimator):
+        model = with_schema(estimator, schema).fit(training.under(schema))  # which was read already
         return Expert(name, features, model, model.form_)
+    if isinstance(training, Stream):
+        raise DataError(
+            f"Subscale {name!r}: {type(estimator).__name__} needs its rows in memory, and they come in batches. "
+            "Read them into a data frame first, or choose a model of plainrisk."
+        )
     if takes_schema(estimator):
         model = with_schema(estimator, schema)
         model.fit(training.frame, training.target, sample_weight=training.weight)
@@ -124,14 +129,10 @@ def _fit_expert(estimator: Any, name: str, features: tuple[str, ...], training: 
     return Expert(name, features, model, _form_or_none(model, training, features, schema))
 
 
-def _fit_on_stream(estimator: Any, name: str, schema: Schema, rows: Stream) -> Any:
-    """Fit one of our models on rows in batches; it reads the subscale's columns only."""
-    if not (takes_schema(estimator) and hasattr(estimator, "_read")):
-        raise DataError(
-            f"Subscale {name!r}: {type(estimator).__name__} needs its rows in memory, and they come in batches. "
-            "Read them into a data frame first, or choose a model of plainrisk."
-        )
-    return with_schema(estimator, schema).fit(rows.under(schema))
+def _is_ours(estimator: Any) -> bool:
+    """Whether an estimator, and one it wraps, reads training rows as they are handed on inside a model."""
+    inner = getattr(estimator, "estimator", None)
+    return hasattr(estimator, "_read") and (inner is None or _is_ours(inner))
 
 
 def _form_or_none(model: Any, training: Training, features: tuple[str, ...], schema: Schema) -> RiskForm | None:

@@ -89,6 +89,10 @@ class Training:
         """Return all rows as the one batch they are; a `Stream` has many."""
         yield self
 
+    def under(self, schema: Schema | None) -> Training:
+        """Return the same rows, of which a model with this schema is to be fitted."""
+        return self if schema is None else replace(self, schema=schema)
+
     def rows(self, index: npt.NDArray[np.intp]) -> Training:
         """Return some of the rows."""
         weight = None if self.weight is None else self.weight[index]
@@ -185,12 +189,24 @@ def _read_target(y: Any, positive: Any, n_rows: int) -> tuple[npt.NDArray[np.uin
         assert_all_finite(labels, input_name="y")
     elif labels.dtype == object and (column_of(labels).codes < 0).any():
         raise DataError("Data: Input y contains missing values. Drop those rows.")
-    check_classification_targets(labels)
-    classes, codes = np.unique(labels, return_inverse=True)
+    classes = _two_numbers(labels)
+    if classes is None:
+        check_classification_targets(labels)
+        classes, codes = np.unique(labels, return_inverse=True)
+    else:
+        codes = (labels == classes[1]).astype(np.uint8)
     check_two_labels(classes)
     if position_of(classes, positive) == 0 and len(classes) == 2:
         classes, codes = classes[::-1], 1 - codes
     return codes.astype(np.uint8), classes
+
+
+def _two_numbers(labels: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+    """Return the two labels of whole numbers that are neighbours, such as 0 and 1, without sorting them; else None."""
+    if labels.dtype.kind not in "iu" or not len(labels):
+        return None
+    low, high = labels.min(), labels.max()
+    return np.array([low, high]) if low + 1 == high else None
 
 
 def check_two_labels(classes: npt.NDArray[Any]) -> None:
