@@ -47,7 +47,7 @@ def collapse(
     """
     n = len(positive)
     grid = float(np.prod(np.asarray(sizes, dtype=np.float64)))
-    if grid > max(4096, n // 4):
+    if grid > max(4096, n):
         return None
     return cells_of(*cell_sums(codes, sizes, positive, weight), sizes)
 

@@ -20,12 +20,13 @@ import numpy.typing as npt
 
 from plainrisk.solve.threads import side_by_side
 
-__all__ = ["Block", "Layout", "split_rows"]
+__all__ = ["Block", "Layout", "split_rows", "wide_rows"]
 
 Floats = npt.NDArray[np.float64]
 
 # Columns of a block that fit the processor's second-level cache together.
 BLOCK_ROWS = 1 << 15
+_WIDE_CODES = 1 << 18
 # Rows written out as a matrix at a time.
 _DENSE_ROWS = 1 << 12
 
@@ -49,6 +50,11 @@ class Block:
 
     def __len__(self) -> int:
         return len(self.positive)
+
+    def widened(self) -> Block:
+        """Return the rows with packs in the integers that look-ups and sums work with, for a piece that uses both."""
+        wide: Any = tuple(p.astype(np.intp) for p in self.packs)
+        return Block(wide, self.positive, self.weight, self.dense)
 
     def take(self, rows: slice | npt.NDArray[np.intp]) -> Block:
         """Return some of the rows."""
@@ -101,7 +107,8 @@ class Layout:
         """Return the score of every row of a block, from the tables of the same coefficients."""
         score = np.full(len(block), intercept)
         for table, pack in zip(tables, block.packs, strict=True):
-            score += table[pack]
+            # No code is beyond the table, and not having to look is quicker; but small integers would be copied first.
+            score += table.take(pack, mode="clip") if pack.dtype == np.intp else table[pack]
         if block.dense is not None:
             score += block.dense @ beta[self.dense_columns]
         return score
@@ -133,7 +140,8 @@ class Layout:
                 G[columns_k, columns_l] = cross
                 G[columns_l, columns_k] = cross.T
 
-        for _ in side_by_side(fill, range(len(self.maps)), len(block)):
+        # Every pair of packs reads the rows anew, so threads pay on far fewer rows than in a single pass.
+        for _ in side_by_side(fill, range(len(self.maps)), len(block) * len(self.maps)):
             pass
         return G
 
@@ -161,6 +169,11 @@ def pair_sums(
     index += pack
     sums = np.bincount(index, values, minlength=n_wide * n_pack)
     return sums.reshape(n_wide, n_pack).astype(np.float64, copy=False)
+
+
+def wide_rows(block: Block) -> int:
+    """Return how many rows fit the cache when their packs are widened."""
+    return int(np.clip(_WIDE_CODES // max(1, len(block.packs)), 1 << 12, BLOCK_ROWS))
 
 
 def split_rows(block: Block, size: int = BLOCK_ROWS) -> Sequence[Block]:

@@ -28,6 +28,12 @@ Floats = npt.NDArray[np.float64]
 BOX = 20.0
 
 
+# The Hessian is taken anew where a step promises more than this share of what the last one did or, near the optimum, is
+# longer than this share of the last: often enough to converge fast, seldom enough not to pay for one that is no better.
+_STALE = 0.1
+_SLOW = 0.5
+
+
 class Loss(Protocol):
     """What the solver asks of a loss; the point is (intercept, coefficients)."""
 
@@ -132,13 +138,13 @@ class _Newton:
                 polished += 1
                 if step <= 1e-10 or polished >= 12 or (polished > 2 and step > 0.5 * last_step):
                     return self._settled(step, promise)
-                if step > 0.1 * last_step and not fresh:
+                if step > _SLOW * last_step and not fresh:
                     hessian = None
             elif not self._search(d, promise):
                 if fresh:
                     return self._solution(False, "rounding: no step lowers the objective further")
                 hessian = None
-            elif promise > 0.02 * last_promise:
+            elif promise > _STALE * last_promise:
                 hessian = None
             last_promise, last_step, fresh = promise, step, False
         return self._solution(False, f"the limit of {self.max_iterations} iterations")

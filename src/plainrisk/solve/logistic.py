@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.solve.blocks import Block, Layout, split_rows
+from plainrisk.solve.blocks import Block, Layout, split_rows, wide_rows
 from plainrisk.solve.threads import side_by_side
 
 __all__ = ["LogisticLoss"]
@@ -60,13 +60,14 @@ class LogisticLoss:
         tables = self.layout.tables(point[1:])
 
         def sums(piece: Block) -> tuple[float, float, Floats]:
+            piece = piece.widened()
             score = self.layout.look_up(point[0], tables, point[1:], piece)
             part, residual = _loss_and_residual(score, piece)
             return part, residual.sum(), self.layout.column_sums(residual, piece)
 
         for block in self.blocks:
             # The pieces and the order of their sums are fixed, whatever the threads.
-            for part, rest, by_column in side_by_side(sums, split_rows(block), len(block)):
+            for part, rest, by_column in side_by_side(sums, split_rows(block, wide_rows(block)), len(block)):
                 loss += part
                 gradient[0] += rest
                 gradient[1:] += by_column
