@@ -12,7 +12,7 @@ from benchmarks.results import Results
 NOISE = 1.05  # "no slower" allows this much
 SCORE = "1M x 30"
 XGB_FIT = {"S1": 1.2, "S2": 3.0, "S3": 1.2, "S4": 3.0}
-XGB_DIRECT = {"S1": 2.0, "S2": 5.0, "S3": 2.0, "S4": 3.0}
+XGB_DIRECT = {"S1": 2.0, "S2": 5.0, "S3": 2.0, "S4": 5.0}
 SYNTHETIC = ("S1", "S2", "S3", "S4")
 
 
@@ -77,8 +77,9 @@ def _faster(results: Results, ours: str, rival: str, shape: str, target: float) 
 
 
 def _fit(results: Results) -> Iterator[Finding]:
+    # From the same matrix: a frame with words would have to be made into one first, which no clock here counts.
     for shape, target in XGB_FIT.items():
-        yield _faster(results, "ARM1", "XGBoost", shape, target)
+        yield _faster(results, "ARM1 (matrix)", "XGBoost", shape, target)
     for shape in SYNTHETIC[1:]:
         yield _faster(results, "ARM1", "glum", shape, 10.0)
     yield _faster(results, "ARM1", "SLSQP", "S1", 10.0)
@@ -97,11 +98,11 @@ def _rivals(results: Results, shape: str, field: str) -> dict[str, float]:
 
 def _ahead_of_all(results: Results) -> Iterator[Finding]:
     for shape in results.shapes():
-        own, others = results.value("fit", shape, "ARM1"), _rivals(results, shape, "seconds")
+        own, others = results.value("fit", shape, "ARM1 (matrix)"), _rivals(results, shape, "seconds")
         if own is None or not others:
             continue
         nearest = min(others, key=lambda m: others[m])
-        claim = f"ARM1 fits {shape} faster than every rival (nearest: {nearest})"
+        claim = f"ARM1 (matrix) fits {shape} faster than every rival (nearest: {nearest})"
         yield Finding(claim, "at least", 1.0, others[nearest] / own)
 
 
@@ -117,17 +118,24 @@ def _optimum(results: Results) -> Iterator[Finding]:
 
 def _memory(results: Results) -> Iterator[Finding]:
     for shape in results.shapes():
-        own, others = results.value("fit", shape, "ARM1", "peak_mb"), _rivals(results, shape, "peak_mb")
+        own, others = results.value("fit", shape, "ARM1 (matrix)", "peak_mb"), _rivals(results, shape, "peak_mb")
         if own is None or not others:
             continue
         least = min(others, key=lambda m: others[m])
-        claim = f"Peak memory of ARM1 on {shape} as a share of the least of all rivals ({least})"
+        claim = f"Peak memory of ARM1 (matrix) on {shape}, beyond its data, as a share of the least rival's ({least})"
         yield Finding(claim, "at most", 1.0, own / max(others[least], 1e-9))
+        held = _rivals(results, shape, "held_mb")
+        whole = {m: held[m] + others[m] for m in others if m in held}
+        base = results.value("fit", shape, "ARM1 (matrix)", "held_mb")
+        if base is not None and whole:
+            least = min(whole, key=lambda m: whole[m])
+            claim = f"Whole process of ARM1 (matrix) on {shape} as a share of the least rival's ({least})"
+            yield Finding(claim, "at most", 1.0, (base + own) / whole[least])
 
 
 def _direct(results: Results) -> Iterator[Finding]:
     for shape, target in XGB_DIRECT.items():
-        yield _faster(results, "DirectARM1", "XGBoost", shape, target)
+        yield _faster(results, "DirectARM1 (matrix)", "XGBoost", shape, target)
 
 
 def _subscales(results: Results) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk._version import __version__
 from plainrisk.errors import DataError, MissingExtraError, PlainriskWarning, StoppedEarly
 from plainrisk.estimators.base import RiskClassifier
 from plainrisk.estimators.classifiers import CLASSIFIERS
@@ -31,7 +32,6 @@ __all__ = ["Bench", "Job"]
 
 Floats = npt.NDArray[np.float64]
 _PACKAGES = (
-    "plainrisk",
     "numpy",
     "scipy",
     "scikit-learn",
@@ -170,7 +170,7 @@ def _versions() -> str:
 
 
 def _installed() -> str:
-    found = {}
+    found = {"plainrisk": __version__}
     for package in _PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)

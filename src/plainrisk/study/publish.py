@@ -100,8 +100,7 @@ def _spent(view: View) -> Iterator[Block]:
         work, fits = sum(t.seconds for t in spent), sum(t.done + t.failed for t in spent)
         yield Prose(
             f"The twelve classifiers under the paper's conventions are {fits:,} fits and took {work:,.0f} seconds of "
-            f"work: {work / 2:,.0f} seconds, or {work / 120:.1f} minutes, for each of two processes of one thread. "
-            "Other work ran on the same cores."
+            f"work: {work / 2:,.0f} seconds, or {work / 120:.1f} minutes, for each of two processes of one thread."
         )
     yield Grid("Studies", ("study", "fits", "failed", "skipped", "hours of work"), study_rows(view))
     for study in _MAIN:
