@@ -77,7 +77,7 @@ class Splitter:
 
     def at(self, rows: int) -> int:
         """Return the place with so many rows below it."""
-        return int(np.searchsorted(self.rows, rows))
+        return int(self.rows.searchsorted(rows))
 
     def weight(self, start: int, end: int) -> np.float64:
         """Return the weight of some rows."""
@@ -117,8 +117,8 @@ class Splitter:
 
     def allowed(self, start: int, end: int) -> tuple[int, int]:
         """Return the places, from and up to, that leave enough rows on both sides."""
-        first = np.searchsorted(self.rows, start + self.min_rows)
-        return int(first), int(np.searchsorted(self.rows, end - self.min_rows, side="right"))
+        first = self.rows.searchsorted(start + self.min_rows)
+        return int(first), int(self.rows.searchsorted(end - self.min_rows, side="right"))
 
     def leftmost_best(self, start: int, end: int, cuts: npt.NDArray[np.intp]) -> int:
         """Compare what is near the best by numpy's logarithm again by the C library's."""

@@ -21,8 +21,11 @@ _BLOCKS_AT_A_TIME = 8
 
 # A matrix that is stored row by row is turned a tile at a time, and in all only so much of it that it stays near.
 _TILE_CELLS = 1 << 14
-_MATRIX_CELLS = 1 << 20
+_MATRIX_CELLS = 1 << 22
 _FEWEST_ROWS = 1 << 10
+
+# Threads hand over the interpreter between two sums, which takes as long as a sum over few rows.
+_THREAD_ROWS = 1 << 17
 
 
 class Room:
@@ -96,9 +99,12 @@ def by_blocks(
     """
     out = np.empty((frame.n_rows, *width))
     n_columns = 0 if frame.matrix is None or 4 * len(wanted) < len(frame.names) else len(frame.names)
+    threads = n_threads()
+    if threads > 1:
+        size = max(size, min(_THREAD_ROWS, frame.n_rows // (4 * threads)))
     if n_columns:
         size = min(size, max(_FEWEST_ROWS, _MATRIX_CELLS // n_columns))
-    threads, n_blocks = n_threads(), -(-frame.n_rows // size)
+    n_blocks = -(-frame.n_rows // size)
     piece = size * max(1, min(_BLOCKS_AT_A_TIME, n_blocks // (2 * threads)))
     starts = iter(range(0, frame.n_rows, piece))
     lock = threading.Lock()
