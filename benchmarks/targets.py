@@ -122,14 +122,14 @@ def _memory(results: Results) -> Iterator[Finding]:
         if own is None or not others:
             continue
         least = min(others, key=lambda m: others[m])
-        claim = f"Peak memory of ARM1 (matrix) on {shape}, beyond its data, as a share of the least rival's ({least})"
+        claim = f"Memory of ARM1 (matrix) on {shape} beyond its data, by the least rival's ({least})"
         yield Finding(claim, "at most", 1.0, own / max(others[least], 1e-9))
         held = _rivals(results, shape, "held_mb")
         whole = {m: held[m] + others[m] for m in others if m in held}
         base = results.value("fit", shape, "ARM1 (matrix)", "held_mb")
         if base is not None and whole:
             least = min(whole, key=lambda m: whole[m])
-            claim = f"Whole process of ARM1 (matrix) on {shape} as a share of the least rival's ({least})"
+            claim = f"Whole process of ARM1 (matrix) on {shape}, by the least rival's ({least})"
             yield Finding(claim, "at most", 1.0, (base + own) / whole[least])
 
 
