@@ -73,6 +73,11 @@ def fit(
             result["cv"] = _cross_validate(estimator, rows, folds, seed)
         estimator.fit(rows.X, rows.y)
     result |= certified(estimator)
+    _finish(result, estimator, output, json)
+
+
+def _finish(result: dict[str, Any], estimator: Any, output: Path, json: bool) -> None:
+    """Write the model, unless it breaks a promise, and show what was found."""
     valid = result["certificate"]["valid"]
     if valid:
         estimator.save(output)

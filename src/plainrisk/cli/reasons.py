@@ -78,7 +78,12 @@ def reasons(
     found = rule.reasons(one_row(batches, row, data))
     if json:
         show.print_json({"data": data, "model": str(model), "row": row, **found.to_dict(0)})
-        return
+    else:
+        _show(found)
+
+
+def _show(found: Any) -> None:
+    """Print the letter of one applicant."""
     show.out().print(found.letter(0), soft_wrap=True)
     if found.withheld[0]:
         show.note(f"{found.withheld[0]} barred of {', '.join(found.barred)} would have been among the reasons.")
