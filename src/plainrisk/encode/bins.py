@@ -95,12 +95,13 @@ def supervised_edges(
     """
     _check_settings(max_bins, criterion, min_rows)
     single, bad, mass = checked(x, y, weight)
+    found = None
     if mass is None and single.size >= MANY_ROWS:
         found = tabulated(single, bad, None)
         # Where hardly two values are far enough apart to be separated, no bucket would stay closed.
         if found is None and float(single.max()) - float(single.min()) > WIDE:
             return bucket_edges(single, bad, max_bins, criterion, min_rows)
-    return split_edges(histogram(single, bad, mass), max_bins, criterion, min_rows)
+    return split_edges(found or histogram(single, bad, mass), max_bins, criterion, min_rows)
 
 
 def _check_settings(max_bins: int, criterion: str, min_rows: int) -> None:

@@ -21,7 +21,7 @@ Singles = npt.NDArray[np.float32]
 Counts = npt.NDArray[np.int64]
 _Number = TypeVar("_Number", np.int64, np.float64)
 
-_TABLE_SHARE = 4  # rows per tabulated value below which sorting is as good
+_TABLE_SHARE = 1  # rows per tabulated value below which sorting is as good
 _TABLE_BLOCK = 1 << 16  # rows counted at once when values are tabulated
 
 

@@ -18,8 +18,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.solve.threads import side_by_side
-
 __all__ = ["Block", "Layout", "split_rows", "wide_rows"]
 
 Floats = npt.NDArray[np.float64]
@@ -140,9 +138,9 @@ class Layout:
                 G[columns_k, columns_l] = cross
                 G[columns_l, columns_k] = cross.T
 
-        # Every pair of packs reads the rows anew, so threads pay on far fewer rows than in a single pass.
-        for _ in side_by_side(fill, range(len(self.maps)), len(block) * len(self.maps)):
-            pass
+        # One after the other: counting holds the interpreter, so threads would only wait for each other.
+        for k in range(len(self.maps)):
+            fill(k)
         return G
 
     def _dense_gram(self, values: Floats | None, block: Block) -> Floats:

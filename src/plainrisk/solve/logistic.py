@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.solve.blocks import Block, Layout, split_rows, wide_rows
-from plainrisk.solve.threads import side_by_side
 
 __all__ = ["LogisticLoss"]
 
@@ -26,6 +25,8 @@ Floats = npt.NDArray[np.float64]
 
 # Row-pair visits a Hessian may cost before it is taken from a sample of the rows.
 _HESSIAN_BUDGET = 2.5e7
+# A sample of fewer rows than this per coefficient is too far from the Hessian: steps then gain little each.
+_ROWS_PER_COEFFICIENT = 100
 # In the sample, a level with fewer rows than this keeps them all: losing a rare level loses its curvature.
 _RARE = 100
 
@@ -66,8 +67,8 @@ class LogisticLoss:
             return part, residual.sum(), self.layout.column_sums(residual, piece)
 
         for block in self.blocks:
-            # The pieces and the order of their sums are fixed, whatever the threads.
-            for part, rest, by_column in side_by_side(sums, split_rows(block, wide_rows(block)), len(block)):
+            # One after the other: summing by level holds the interpreter, so threads would only wait for each other.
+            for part, rest, by_column in map(sums, split_rows(block, wide_rows(block))):
                 loss += part
                 gradient[0] += rest
                 gradient[1:] += by_column
@@ -94,6 +95,7 @@ class LogisticLoss:
         n_packs = len(self.layout.maps)
         n_rows = sum(map(len, self.blocks))
         wanted = _HESSIAN_BUDGET / max(1, n_packs * (n_packs + 1) // 2)
+        wanted = max(wanted, _ROWS_PER_COEFFICIENT * self.layout.n_coefficients)
         if n_rows <= wanted:
             return [(block, None) for block in self.blocks]
         rng = np.random.default_rng(0)  # the sample shapes the path to the optimum, not the optimum
