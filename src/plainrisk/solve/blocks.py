@@ -25,6 +25,8 @@ Floats = npt.NDArray[np.float64]
 # Columns of a block that fit the processor's second-level cache together.
 BLOCK_ROWS = 1 << 15
 _WIDE_CODES = 1 << 18
+# Arrays of 128 KB and more may be fresh memory of the system each time, which takes longer than the sums.
+_HEAP_ROWS = 15 << 10
 # Rows written out as a matrix at a time.
 _DENSE_ROWS = 1 << 12
 
@@ -171,7 +173,7 @@ def pair_sums(
 
 def wide_rows(block: Block) -> int:
     """Return how many rows fit the cache when their packs are widened."""
-    return int(np.clip(_WIDE_CODES // max(1, len(block.packs)), 1 << 12, BLOCK_ROWS))
+    return int(np.clip(_WIDE_CODES // max(1, len(block.packs)), 1 << 12, _HEAP_ROWS))
 
 
 def split_rows(block: Block, size: int = BLOCK_ROWS) -> Sequence[Block]:
