@@ -90,7 +90,26 @@ def _encode_stream(rows: Stream, levels: Sequence[Levels], penalty: Penalty) -> 
     return encoded, StreamedDesign(design_columns(encoded, rows.schema, penalty), packs, empty, stored, rows.n_rows)
 
 
-class Blocks(Sequence[Block]):
+class _OnDemand(Sequence[Block]):
+    """Blocks that are made when they are asked for, one in memory at a time."""
+
+    @overload
+    def __getitem__(self, index: int) -> Block: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Block]: ...
+    def __getitem__(self, index: int | slice) -> Block | list[Block]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        return self._read(index)
+
+    def __iter__(self) -> Iterator[Block]:
+        return (self[i] for i in range(len(self)))
+
+    def _read(self, index: int) -> Block:
+        raise NotImplementedError
+
+
+class Blocks(_OnDemand):
     """Blocks of rows in a spool, one in memory at a time.
 
     Parameters
@@ -108,23 +127,14 @@ class Blocks(Sequence[Block]):
     def __len__(self) -> int:
         return len(self.spool)
 
-    @overload
-    def __getitem__(self, index: int) -> Block: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Block]: ...
-    def __getitem__(self, index: int | slice) -> Block | list[Block]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+    def _read(self, index: int) -> Block:
         arrays: tuple[npt.NDArray[Any], ...] = self.spool[index]
         positive, *rest = arrays[self.n_packs :]
         dense = rest.pop() if self.dense else None
         return Block(tuple(arrays[k] for k in self.chosen), positive, rest[0] if rest else None, dense)
 
-    def __iter__(self) -> Iterator[Block]:
-        return (self[i] for i in range(len(self)))
 
-
-class Chosen(Sequence[Block]):
+class Chosen(_OnDemand):
     """Some rows of blocks, cut out when they are read."""
 
     def __init__(self, blocks: Sequence[Block], mask: npt.NDArray[np.bool_]) -> None:
@@ -135,17 +145,8 @@ class Chosen(Sequence[Block]):
     def __len__(self) -> int:
         return len(self.blocks)
 
-    @overload
-    def __getitem__(self, index: int) -> Block: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Block]: ...
-    def __getitem__(self, index: int | slice) -> Block | list[Block]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+    def _read(self, index: int) -> Block:
         return self.blocks[index].take(np.flatnonzero(self.masks[index]))
-
-    def __iter__(self) -> Iterator[Block]:
-        return (self[i] for i in range(len(self)))
 
 
 @dataclass(frozen=True)
