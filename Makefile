@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BENCH_VENV := .venv-bench
+BUILT := pyproject.toml setup.py $(wildcard src/plainrisk/kernels/*.[ch])
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test format lint types unit bench clean
@@ -18,11 +19,11 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 # One stamp per set of extras, so that the demo does not wait for the test tools.
-$(VENV)/.installed-demo: pyproject.toml | $(BIN)/python
+$(VENV)/.installed-demo: $(BUILT) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[cli,plot]'
 	@touch $@
 
-$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+$(VENV)/.installed-dev: $(BUILT) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@ $(VENV)/.installed-demo
 
@@ -44,7 +45,7 @@ unit: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2 -q
 
 # The rivals ask for much, so they live in an environment of their own. BENCH="--quick" and the like go to the runner.
-$(BENCH_VENV)/.installed: pyproject.toml
+$(BENCH_VENV)/.installed: $(BUILT)
 	$(PYTHON) -m venv $(BENCH_VENV)
 	$(BENCH_VENV)/bin/python -m pip install --quiet --upgrade pip
 	$(BENCH_VENV)/bin/python -m pip install --quiet --editable '.[bench]'
@@ -54,4 +55,4 @@ bench: $(BENCH_VENV)/.installed
 	$(BENCH_VENV)/bin/python -m benchmarks.run $(BENCH)
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) build src/*.egg-info src/plainrisk/kernels/*.so demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

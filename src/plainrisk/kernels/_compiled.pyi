@@ -1,0 +1,14 @@
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.unsignedinteger[Any]]
+
+def look_up(score: Floats, packs: Sequence[Codes], tables: Sequence[Floats], /) -> None: ...
+def level_sums(values: Floats, packs: Sequence[Codes], sums: Sequence[Floats], /) -> None: ...
+def pair_sums(
+    values: Floats | None, pack: Codes, size: int, packs: Sequence[Codes], sums: Sequence[Floats], /
+) -> None: ...

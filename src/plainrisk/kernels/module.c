@@ -1,0 +1,51 @@
+/* The module itself, and how it reads its arguments. */
+
+#include "shared.h"
+
+void close_arrays(Arrays *arrays) {
+    for (Py_ssize_t k = 0; k < arrays->count; k++) PyBuffer_Release(&arrays->each[k]);
+    PyMem_Free(arrays->each);
+    arrays->each = NULL;
+    arrays->count = 0;
+}
+
+/* Open the buffers of a sequence of contiguous arrays; on failure an exception is set and nothing stays open. */
+int open_arrays(PyObject *sequence, int writable, Arrays *out) {
+    out->count = 0;
+    out->each = NULL;
+    Py_ssize_t wanted = PySequence_Size(sequence);
+    if (wanted < 0) return -1;
+    if (wanted > MOST_ARRAYS) {
+        PyErr_SetString(PyExc_ValueError, "too many arrays");
+        return -1;
+    }
+    out->each = PyMem_Calloc(wanted ? (size_t)wanted : 1, sizeof(Py_buffer));
+    if (out->each == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t k = 0; k < wanted; k++) {
+        PyObject *item = PySequence_GetItem(sequence, k);
+        int failed = item == NULL || PyObject_GetBuffer(item, &out->each[k],
+                                                        PyBUF_C_CONTIGUOUS | (writable ? PyBUF_WRITABLE : 0));
+        Py_XDECREF(item);
+        if (failed) {
+            close_arrays(out);
+            return -1;
+        }
+        out->count++;
+    }
+    return 0;
+}
+
+static PyMethodDef methods[] = {
+    {"look_up", kernel_look_up, METH_VARARGS, "look_up(score, packs, tables): score += sum of tables[k][packs[k]]"},
+    {"level_sums", kernel_level_sums, METH_VARARGS, "level_sums(values, packs, sums): sums[k][packs[k]] += values"},
+    {"pair_sums", kernel_pair_sums, METH_VARARGS,
+     "pair_sums(values or None, pack, packs, sums): sums[k][pack, packs[k]] += values"},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_compiled", NULL, 0, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__compiled(void) { return PyModuleDef_Init(&definition); }

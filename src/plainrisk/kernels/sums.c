@@ -1,0 +1,218 @@
+/* Sums over rows by the levels of packs: what the solvers need of the rows.
+
+   Every sum adds its rows in their order, as numpy's bincount does, so both give the same bits. Several packs are
+   served in one loop, because additions to one of them need not wait for those to another. */
+
+#include <string.h>
+
+#include "shared.h"
+
+static int same_length(Py_buffer *pack, Py_ssize_t rows) {
+    if (pack->itemsize > 4 || pack->len != rows * pack->itemsize) {
+        PyErr_SetString(PyExc_ValueError, "a pack must have one small integer per row");
+        return 0;
+    }
+    return 1;
+}
+
+static int all_bytes(const Py_buffer *packs, Py_ssize_t count) {
+    for (Py_ssize_t k = 0; k < count; k++)
+        if (packs[k].itemsize != 1) return 0;
+    return 1;
+}
+
+#define BY_ITEM_SIZE(ITEM_SIZE, BODY)                                                                                  \
+    switch (ITEM_SIZE) {                                                                                               \
+    case 1: {                                                                                                          \
+        typedef uint8_t Code;                                                                                          \
+        BODY;                                                                                                          \
+    } break;                                                                                                           \
+    case 2: {                                                                                                          \
+        typedef uint16_t Code;                                                                                         \
+        BODY;                                                                                                          \
+    } break;                                                                                                           \
+    default: {                                                                                                         \
+        typedef uint32_t Code;                                                                                         \
+        BODY;                                                                                                          \
+    } break;                                                                                                           \
+    }
+
+/* ---- score += table[pack], for every pack */
+
+static void look_up_tile(double *score, const Py_buffer *packs, const Py_buffer *tables, Py_ssize_t count,
+                         Py_ssize_t start, Py_ssize_t rows) {
+    Py_ssize_t k = 0;
+    while (k < count) {
+        if (k + 4 <= count && all_bytes(packs + k, 4)) {
+            const uint8_t *a = (const uint8_t *)packs[k].buf + start, *b = (const uint8_t *)packs[k + 1].buf + start;
+            const uint8_t *c = (const uint8_t *)packs[k + 2].buf + start, *d = (const uint8_t *)packs[k + 3].buf + start;
+            const double *ta = tables[k].buf, *tb = tables[k + 1].buf, *tc = tables[k + 2].buf, *td = tables[k + 3].buf;
+            for (Py_ssize_t i = 0; i < rows; i++)
+                score[i] = score[i] + ta[a[i]] + tb[b[i]] + tc[c[i]] + td[d[i]];
+            k += 4;
+            continue;
+        }
+        const double *table = tables[k].buf;
+        BY_ITEM_SIZE(packs[k].itemsize, {
+            const Code *pack = (const Code *)packs[k].buf + start;
+            for (Py_ssize_t i = 0; i < rows; i++) score[i] += table[pack[i]];
+        });
+        k++;
+    }
+}
+
+PyObject *kernel_look_up(PyObject *module, PyObject *args) {
+    Py_buffer score;
+    PyObject *pack_list, *table_list;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "w*OO", &score, &pack_list, &table_list)) return NULL;
+    Arrays packs = {0, NULL}, tables = {0, NULL};
+    Py_ssize_t rows = score.len / (Py_ssize_t)sizeof(double);
+    int good = open_arrays(pack_list, 0, &packs) == 0 && open_arrays(table_list, 0, &tables) == 0;
+    if (good && packs.count != tables.count) {
+        PyErr_SetString(PyExc_ValueError, "as many tables as packs are needed");
+        good = 0;
+    }
+    for (Py_ssize_t k = 0; good && k < packs.count; k++) good = same_length(&packs.each[k], rows);
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS;
+        for (Py_ssize_t start = 0; start < rows; start += TILE) {
+            Py_ssize_t n = rows - start < TILE ? rows - start : TILE;
+            look_up_tile((double *)score.buf + start, packs.each, tables.each, packs.count, start, n);
+        }
+        Py_END_ALLOW_THREADS;
+    }
+    close_arrays(&packs);
+    close_arrays(&tables);
+    PyBuffer_Release(&score);
+    if (!good) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* ---- sums[pack] += values, for every pack */
+
+static void level_sums_tile(const double *values, const Py_buffer *packs, const Py_buffer *sums, Py_ssize_t count,
+                            Py_ssize_t start, Py_ssize_t rows) {
+    Py_ssize_t k = 0;
+    while (k < count) {
+        if (k + 4 <= count && all_bytes(packs + k, 4)) {
+            const uint8_t *a = (const uint8_t *)packs[k].buf + start, *b = (const uint8_t *)packs[k + 1].buf + start;
+            const uint8_t *c = (const uint8_t *)packs[k + 2].buf + start, *d = (const uint8_t *)packs[k + 3].buf + start;
+            double *sa = sums[k].buf, *sb = sums[k + 1].buf, *sc = sums[k + 2].buf, *sd = sums[k + 3].buf;
+            for (Py_ssize_t i = 0; i < rows; i++) {
+                double value = values[i];
+                sa[a[i]] += value;
+                sb[b[i]] += value;
+                sc[c[i]] += value;
+                sd[d[i]] += value;
+            }
+            k += 4;
+            continue;
+        }
+        double *sum = sums[k].buf;
+        BY_ITEM_SIZE(packs[k].itemsize, {
+            const Code *pack = (const Code *)packs[k].buf + start;
+            for (Py_ssize_t i = 0; i < rows; i++) sum[pack[i]] += values[i];
+        });
+        k++;
+    }
+}
+
+PyObject *kernel_level_sums(PyObject *module, PyObject *args) {
+    Py_buffer values;
+    PyObject *pack_list, *sum_list;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*OO", &values, &pack_list, &sum_list)) return NULL;
+    Arrays packs = {0, NULL}, sums = {0, NULL};
+    Py_ssize_t rows = values.len / (Py_ssize_t)sizeof(double);
+    int good = open_arrays(pack_list, 0, &packs) == 0 && open_arrays(sum_list, 1, &sums) == 0;
+    if (good && packs.count != sums.count) {
+        PyErr_SetString(PyExc_ValueError, "as many sums as packs are needed");
+        good = 0;
+    }
+    for (Py_ssize_t k = 0; good && k < packs.count; k++) good = same_length(&packs.each[k], rows);
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS;
+        for (Py_ssize_t start = 0; start < rows; start += TILE) {
+            Py_ssize_t n = rows - start < TILE ? rows - start : TILE;
+            level_sums_tile((const double *)values.buf + start, packs.each, sums.each, packs.count, start, n);
+        }
+        Py_END_ALLOW_THREADS;
+    }
+    close_arrays(&packs);
+    close_arrays(&sums);
+    PyBuffer_Release(&values);
+    if (!good) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* ---- sums[first, pack] += values, for one pack with each of several */
+
+static void pair_sums_of(const double *values, const Py_buffer *first, const Py_buffer *pack, double *sums, size_t width,
+                         Py_ssize_t rows) {
+    BY_ITEM_SIZE(first->itemsize, {
+        const Code *row = first->buf;
+        BY_ITEM_SIZE(pack->itemsize, {
+            const Code *column = pack->buf;
+            if (values == NULL)
+                for (Py_ssize_t i = 0; i < rows; i++) sums[row[i] * width + column[i]] += 1.0;
+            else
+                for (Py_ssize_t i = 0; i < rows; i++) sums[row[i] * width + column[i]] += values[i];
+        });
+    });
+}
+
+/* Two packs of bytes at a time, so that half of the additions need not wait. */
+static void two_pair_sums(const double *values, const uint8_t *row, const Py_buffer *packs, const Py_buffer *sums,
+                          size_t width_a, size_t width_b, Py_ssize_t rows) {
+    const uint8_t *a = packs[0].buf, *b = packs[1].buf;
+    double *sa = sums[0].buf, *sb = sums[1].buf;
+    for (Py_ssize_t i = 0; i < rows; i++) {
+        double value = values == NULL ? 1.0 : values[i];
+        size_t at = row[i];
+        sa[at * width_a + a[i]] += value;
+        sb[at * width_b + b[i]] += value;
+    }
+}
+
+PyObject *kernel_pair_sums(PyObject *module, PyObject *args) {
+    PyObject *value_array, *pack_list, *sum_list;
+    Py_buffer first, values = {0};
+    Py_ssize_t size; /* codes of the first pack */
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Oy*nOO", &value_array, &first, &size, &pack_list, &sum_list)) return NULL;
+    Arrays packs = {0, NULL}, sums = {0, NULL};
+    Py_ssize_t rows = first.len / first.itemsize;
+    int weighted = value_array != Py_None;
+    int good = size > 0 && (!weighted || PyObject_GetBuffer(value_array, &values, PyBUF_C_CONTIGUOUS) == 0);
+    good = good && open_arrays(pack_list, 0, &packs) == 0 && open_arrays(sum_list, 1, &sums) == 0;
+    if (good && (packs.count != sums.count || (weighted && values.len != rows * (Py_ssize_t)sizeof(double)))) {
+        PyErr_SetString(PyExc_ValueError, "as many sums as packs and one value per row are needed");
+        good = 0;
+    }
+    for (Py_ssize_t k = 0; good && k < packs.count; k++) good = same_length(&packs.each[k], rows);
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS;
+        const double *value = weighted ? values.buf : NULL;
+        Py_ssize_t k = 0;
+        while (k < packs.count) {
+            size_t width = (size_t)(sums.each[k].len / (Py_ssize_t)sizeof(double) / size);
+            if (k + 2 <= packs.count && first.itemsize == 1 && all_bytes(packs.each + k, 2)) {
+                size_t next = (size_t)(sums.each[k + 1].len / (Py_ssize_t)sizeof(double) / size);
+                two_pair_sums(value, first.buf, packs.each + k, sums.each + k, width, next, rows);
+                k += 2;
+            } else {
+                pair_sums_of(value, &first, &packs.each[k], sums.each[k].buf, width, rows);
+                k++;
+            }
+        }
+        Py_END_ALLOW_THREADS;
+    }
+    close_arrays(&packs);
+    close_arrays(&sums);
+    if (values.obj != NULL) PyBuffer_Release(&values);
+    PyBuffer_Release(&first);
+    if (!good && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "the first pack must have codes");
+    if (!good) return NULL;
+    Py_RETURN_NONE;
+}

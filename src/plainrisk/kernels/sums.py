@@ -1,0 +1,75 @@
+"""Sums over rows by the levels of packs: what the solvers need of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plainrisk.kernels.choice import compiled
+
+__all__ = ["level_sums", "look_up", "pair_sums"]
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.unsignedinteger[Any]]
+
+
+def look_up(start: float, packs: Sequence[Codes], tables: Sequence[Floats], n_rows: int) -> Floats:
+    """Return ``start + tables[0][packs[0]] + tables[1][packs[1]] + ...``, added from left to right.
+
+    >>> look_up(1.0, [np.array([0, 1], np.uint8)], [np.array([2.0, 4.0])], n_rows=2)
+    array([3., 5.])
+    """
+    score = np.full(n_rows, start)
+    if compiled is not None:
+        compiled.look_up(score, _contiguous(packs), tables)
+        return score
+    for table, pack in zip(tables, packs, strict=True):
+        score += table[pack]
+    return score
+
+
+def level_sums(values: Floats, packs: Sequence[Codes], sizes: Sequence[int]) -> list[Floats]:
+    """Return for every pack the sum of the values over the rows with each of its codes.
+
+    >>> level_sums(np.array([1.0, 2.0, 4.0]), [np.array([0, 1, 0], np.uint8)], [2])
+    [array([5., 2.])]
+    """
+    if compiled is None:
+        sized = zip(packs, sizes, strict=True)
+        return [np.bincount(pack, values, minlength=n).astype(np.float64, copy=False) for pack, n in sized]
+    sums = [np.zeros(size) for size in sizes]
+    compiled.level_sums(np.ascontiguousarray(values), _contiguous(packs), sums)
+    return sums
+
+
+def pair_sums(
+    values: Floats | None, pack: Codes, size: int, packs: Sequence[Codes], sizes: Sequence[int]
+) -> list[Floats]:
+    """Return the sum of the values over the rows for every pair of a code of `pack` and one of each of `packs`.
+
+    Without values every row counts 1.
+
+    >>> pair_sums(None, np.array([0, 1, 1], np.uint8), 2, [np.array([2, 0, 0], np.uint8)], [3])
+    [array([[0., 0., 1.],
+           [2., 0., 0.]])]
+    """
+    if compiled is not None:
+        sums = [np.zeros((size, other)) for other in sizes]
+        wanted = None if values is None else np.ascontiguousarray(values)
+        compiled.pair_sums(wanted, np.ascontiguousarray(pack), size, _contiguous(packs), sums)
+        return sums
+    wide = pack.astype(np.uint32)
+    found = []
+    for column, other in zip(packs, sizes, strict=True):
+        index = wide * np.uint32(other)
+        index += column
+        by_pair = np.bincount(index, values, minlength=size * other)
+        found.append(by_pair.reshape(size, other).astype(np.float64, copy=False))
+    return found
+
+
+def _contiguous(packs: Sequence[Codes]) -> list[Codes]:
+    return [np.ascontiguousarray(pack) for pack in packs]
