@@ -11,7 +11,7 @@ setup(
         Extension(
             "plainrisk.kernels._compiled",
             sources=sorted(map(str, folder.glob("*.c"))),
-            depends=[str(folder / "shared.h")],
+            depends=sorted(map(str, folder.glob("*.h"))),
             # Products are rounded before they are added, on every processor: numpy does the same.
             extra_compile_args=["-O3", "-ffp-contract=off"],
             py_limited_api=True,

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from plainrisk import kernels
+from plainrisk.kernels import sums
 
 
 @pytest.fixture
@@ -13,7 +14,8 @@ def in_numpy(monkeypatch):
 
     def call(module, function, *args, **options):
         with monkeypatch.context() as patch:
-            patch.setattr(module, "compiled", None)
+            for each in (module, sums):
+                patch.setattr(each, "compiled", None)
             return function(*args, **options)
 
     return call

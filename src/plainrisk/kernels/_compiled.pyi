@@ -8,7 +8,16 @@ Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 def look_up(score: Floats, packs: Sequence[Codes], tables: Sequence[Floats], /) -> None: ...
-def level_sums(values: Floats, packs: Sequence[Codes], sums: Sequence[Floats], /) -> None: ...
+def logistic(
+    intercept: float,
+    packs: Sequence[Codes],
+    tables: Sequence[Floats],
+    positive: npt.NDArray[np.generic],
+    weight: Floats | None,
+    sums: Sequence[Floats],
+    /,
+) -> tuple[float, float]: ...
+def level_sums(values: Floats | None, packs: Sequence[Codes], sums: Sequence[Floats], /) -> None: ...
 def pair_sums(
     values: Floats | None, pack: Codes, size: int, packs: Sequence[Codes], sums: Sequence[Floats], /
 ) -> None: ...

@@ -39,6 +39,8 @@ int open_arrays(PyObject *sequence, int writable, Arrays *out) {
 }
 
 static PyMethodDef methods[] = {
+    {"logistic", kernel_logistic, METH_VARARGS,
+     "logistic(intercept, packs, tables, positive, weight or None, sums): loss and sum of residuals; sums += residuals"},
     {"look_up", kernel_look_up, METH_VARARGS, "look_up(score, packs, tables): score += sum of tables[k][packs[k]]"},
     {"level_sums", kernel_level_sums, METH_VARARGS, "level_sums(values, packs, sums): sums[k][packs[k]] += values"},
     {"pair_sums", kernel_pair_sums, METH_VARARGS,

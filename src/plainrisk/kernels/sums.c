@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "shared.h"
+#include "sums.h"
 
-static int same_length(Py_buffer *pack, Py_ssize_t rows) {
+int is_pack(const Py_buffer *pack, Py_ssize_t rows) {
     if (pack->itemsize > 4 || pack->len != rows * pack->itemsize) {
         PyErr_SetString(PyExc_ValueError, "a pack must have one small integer per row");
         return 0;
@@ -39,8 +40,8 @@ static int all_bytes(const Py_buffer *packs, Py_ssize_t count) {
 
 /* ---- score += table[pack], for every pack */
 
-static void look_up_tile(double *score, const Py_buffer *packs, const Py_buffer *tables, Py_ssize_t count,
-                         Py_ssize_t start, Py_ssize_t rows) {
+void look_up_tile(double *score, const Py_buffer *packs, const Py_buffer *tables, Py_ssize_t count, Py_ssize_t start,
+                  Py_ssize_t rows) {
     Py_ssize_t k = 0;
     while (k < count) {
         if (k + 4 <= count && all_bytes(packs + k, 4)) {
@@ -73,7 +74,7 @@ PyObject *kernel_look_up(PyObject *module, PyObject *args) {
         PyErr_SetString(PyExc_ValueError, "as many tables as packs are needed");
         good = 0;
     }
-    for (Py_ssize_t k = 0; good && k < packs.count; k++) good = same_length(&packs.each[k], rows);
+    for (Py_ssize_t k = 0; good && k < packs.count; k++) good = is_pack(&packs.each[k], rows);
     if (good) {
         Py_BEGIN_ALLOW_THREADS;
         for (Py_ssize_t start = 0; start < rows; start += TILE) {
@@ -91,8 +92,8 @@ PyObject *kernel_look_up(PyObject *module, PyObject *args) {
 
 /* ---- sums[pack] += values, for every pack */
 
-static void level_sums_tile(const double *values, const Py_buffer *packs, const Py_buffer *sums, Py_ssize_t count,
-                            Py_ssize_t start, Py_ssize_t rows) {
+void level_sums_tile(const double *values, const Py_buffer *packs, const Py_buffer *sums, Py_ssize_t count,
+                     Py_ssize_t start, Py_ssize_t rows) {
     Py_ssize_t k = 0;
     while (k < count) {
         if (k + 4 <= count && all_bytes(packs + k, 4)) {
@@ -100,7 +101,7 @@ static void level_sums_tile(const double *values, const Py_buffer *packs, const 
             const uint8_t *c = (const uint8_t *)packs[k + 2].buf + start, *d = (const uint8_t *)packs[k + 3].buf + start;
             double *sa = sums[k].buf, *sb = sums[k + 1].buf, *sc = sums[k + 2].buf, *sd = sums[k + 3].buf;
             for (Py_ssize_t i = 0; i < rows; i++) {
-                double value = values[i];
+                double value = values == NULL ? 1.0 : values[i];
                 sa[a[i]] += value;
                 sb[b[i]] += value;
                 sc[c[i]] += value;
@@ -112,36 +113,41 @@ static void level_sums_tile(const double *values, const Py_buffer *packs, const 
         double *sum = sums[k].buf;
         BY_ITEM_SIZE(packs[k].itemsize, {
             const Code *pack = (const Code *)packs[k].buf + start;
-            for (Py_ssize_t i = 0; i < rows; i++) sum[pack[i]] += values[i];
+            for (Py_ssize_t i = 0; i < rows; i++) sum[pack[i]] += values == NULL ? 1.0 : values[i];
         });
         k++;
     }
 }
 
 PyObject *kernel_level_sums(PyObject *module, PyObject *args) {
-    Py_buffer values;
-    PyObject *pack_list, *sum_list;
+    PyObject *value_array, *pack_list, *sum_list;
+    Py_buffer values = {0};
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*OO", &values, &pack_list, &sum_list)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOO", &value_array, &pack_list, &sum_list)) return NULL;
     Arrays packs = {0, NULL}, sums = {0, NULL};
-    Py_ssize_t rows = values.len / (Py_ssize_t)sizeof(double);
-    int good = open_arrays(pack_list, 0, &packs) == 0 && open_arrays(sum_list, 1, &sums) == 0;
+    int weighted = value_array != Py_None;
+    int good = (!weighted || PyObject_GetBuffer(value_array, &values, PyBUF_C_CONTIGUOUS) == 0) &&
+               open_arrays(pack_list, 0, &packs) == 0 && open_arrays(sum_list, 1, &sums) == 0;
     if (good && packs.count != sums.count) {
         PyErr_SetString(PyExc_ValueError, "as many sums as packs are needed");
         good = 0;
     }
-    for (Py_ssize_t k = 0; good && k < packs.count; k++) good = same_length(&packs.each[k], rows);
+    Py_ssize_t rows = weighted        ? values.len / (Py_ssize_t)sizeof(double)
+                      : packs.count ? packs.each[0].len / packs.each[0].itemsize
+                                      : 0;
+    for (Py_ssize_t k = 0; good && k < packs.count; k++) good = is_pack(&packs.each[k], rows);
     if (good) {
         Py_BEGIN_ALLOW_THREADS;
         for (Py_ssize_t start = 0; start < rows; start += TILE) {
             Py_ssize_t n = rows - start < TILE ? rows - start : TILE;
-            level_sums_tile((const double *)values.buf + start, packs.each, sums.each, packs.count, start, n);
+            const double *tile = weighted ? (const double *)values.buf + start : NULL;
+            level_sums_tile(tile, packs.each, sums.each, packs.count, start, n);
         }
         Py_END_ALLOW_THREADS;
     }
     close_arrays(&packs);
     close_arrays(&sums);
-    PyBuffer_Release(&values);
+    if (values.obj != NULL) PyBuffer_Release(&values);
     if (!good) return NULL;
     Py_RETURN_NONE;
 }
@@ -190,7 +196,7 @@ PyObject *kernel_pair_sums(PyObject *module, PyObject *args) {
         PyErr_SetString(PyExc_ValueError, "as many sums as packs and one value per row are needed");
         good = 0;
     }
-    for (Py_ssize_t k = 0; good && k < packs.count; k++) good = same_length(&packs.each[k], rows);
+    for (Py_ssize_t k = 0; good && k < packs.count; k++) good = is_pack(&packs.each[k], rows);
     if (good) {
         Py_BEGIN_ALLOW_THREADS;
         const double *value = weighted ? values.buf : NULL;

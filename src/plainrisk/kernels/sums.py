@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,12 +27,13 @@ def look_up(start: float, packs: Sequence[Codes], tables: Sequence[Floats], n_ro
         compiled.look_up(score, _contiguous(packs), tables)
         return score
     for table, pack in zip(tables, packs, strict=True):
-        score += table[pack]
+        # No code is beyond the table, and not having to look is quicker; but small integers would be copied first.
+        score += table.take(pack, mode="clip") if pack.dtype == np.intp else table[pack]
     return score
 
 
-def level_sums(values: Floats, packs: Sequence[Codes], sizes: Sequence[int]) -> list[Floats]:
-    """Return for every pack the sum of the values over the rows with each of its codes.
+def level_sums(values: Floats | None, packs: Sequence[Codes], sizes: Sequence[int]) -> list[Floats]:
+    """Return for every pack the sum of the values over the rows with each of its codes; without values, their number.
 
     >>> level_sums(np.array([1.0, 2.0, 4.0]), [np.array([0, 1, 0], np.uint8)], [2])
     [array([5., 2.])]
@@ -41,34 +42,37 @@ def level_sums(values: Floats, packs: Sequence[Codes], sizes: Sequence[int]) -> 
         sized = zip(packs, sizes, strict=True)
         return [np.bincount(pack, values, minlength=n).astype(np.float64, copy=False) for pack, n in sized]
     sums = [np.zeros(size) for size in sizes]
-    compiled.level_sums(np.ascontiguousarray(values), _contiguous(packs), sums)
+    compiled.level_sums(None if values is None else np.ascontiguousarray(values), _contiguous(packs), sums)
     return sums
 
 
 def pair_sums(
     values: Floats | None, pack: Codes, size: int, packs: Sequence[Codes], sizes: Sequence[int]
-) -> list[Floats]:
-    """Return the sum of the values over the rows for every pair of a code of `pack` and one of each of `packs`.
+) -> Iterator[Floats]:
+    """Yield the sums of the values over the rows for every pair of a code of `pack` and one of each of `packs`.
 
     Without values every row counts 1.
 
-    >>> pair_sums(None, np.array([0, 1, 1], np.uint8), 2, [np.array([2, 0, 0], np.uint8)], [3])
-    [array([[0., 0., 1.],
-           [2., 0., 0.]])]
+    >>> next(pair_sums(None, np.array([0, 1, 1], np.uint8), 2, [np.array([2, 0, 0], np.uint8)], [3]))
+    array([[0., 0., 1.],
+           [2., 0., 0.]])
     """
     if compiled is not None:
-        sums = [np.zeros((size, other)) for other in sizes]
-        wanted = None if values is None else np.ascontiguousarray(values)
-        compiled.pair_sums(wanted, np.ascontiguousarray(pack), size, _contiguous(packs), sums)
-        return sums
+        pack, packs = np.ascontiguousarray(pack), _contiguous(packs)
+        values = None if values is None else np.ascontiguousarray(values)
+        # Two tables at a time: half of the additions need not wait for the others, and the tables stay in the cache.
+        for k in range(0, len(packs), 2):
+            both = slice(k, k + 2)
+            sums = [np.zeros((size, other)) for other in sizes[both]]
+            compiled.pair_sums(values, pack, size, packs[both], sums)
+            yield from sums
+        return
     wide = pack.astype(np.uint32)
-    found = []
     for column, other in zip(packs, sizes, strict=True):
         index = wide * np.uint32(other)
         index += column
         by_pair = np.bincount(index, values, minlength=size * other)
-        found.append(by_pair.reshape(size, other).astype(np.float64, copy=False))
-    return found
+        yield by_pair.reshape(size, other).astype(np.float64, copy=False)
 
 
 def _contiguous(packs: Sequence[Codes]) -> list[Codes]:

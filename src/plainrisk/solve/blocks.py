@@ -18,7 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Block", "Layout", "split_rows", "wide_rows"]
+from plainrisk.kernels import COMPILED, level_sums, look_up, pair_sums
+from plainrisk.solve.threads import over_rows
+
+__all__ = ["Block", "Layout", "piece_rows", "split_rows"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -26,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 BLOCK_ROWS = 1 << 15
 _WIDE_CODES = 1 << 18
 # Arrays of 128 KB and more may be fresh memory of the system each time, which takes longer than the sums.
-_HEAP_ROWS = 15 << 10
+_PIECE_ROWS = 15 << 10
 # Rows written out as a matrix at a time.
 _DENSE_ROWS = 1 << 12
 
@@ -51,11 +54,6 @@ class Block:
     def __len__(self) -> int:
         return len(self.positive)
 
-    def widened(self) -> Block:
-        """Return the rows with packs in the integers that look-ups and sums work with, for a piece that uses both."""
-        wide: Any = tuple(p.astype(np.intp) for p in self.packs)
-        return Block(wide, self.positive, self.weight, self.dense)
-
     def take(self, rows: slice | npt.NDArray[np.intp]) -> Block:
         """Return some of the rows."""
         return Block(
@@ -79,11 +77,13 @@ class Layout:
     maps: tuple[Floats, ...]
     n_dense: int = 0
     columns: tuple[slice, ...] = field(init=False)
+    sizes: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         ends = np.cumsum([0, *(m.shape[1] for m in self.maps)])
         slices = tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(ends))
         object.__setattr__(self, "columns", slices)
+        object.__setattr__(self, "sizes", tuple(map(len, self.maps)))
 
     @property
     def n_coefficients(self) -> int:
@@ -105,21 +105,23 @@ class Layout:
 
     def look_up(self, intercept: float, tables: Sequence[Floats], beta: Floats, block: Block) -> Floats:
         """Return the score of every row of a block, from the tables of the same coefficients."""
-        score = np.full(len(block), intercept)
-        for table, pack in zip(tables, block.packs, strict=True):
-            # No code is beyond the table, and not having to look is quicker; but small integers would be copied first.
-            score += table.take(pack, mode="clip") if pack.dtype == np.intp else table[pack]
+        score = look_up(intercept, block.packs, tables, len(block))
         if block.dense is not None:
             score += block.dense @ beta[self.dense_columns]
         return score
 
     def column_sums(self, values: Floats, block: Block) -> Floats:
         """Return the sum of ``values[i] * column_j[i]`` over the rows, for every column j."""
+        by_dense = None if block.dense is None else values @ block.dense
+        return self.columns_from(level_sums(values, block.packs, self.sizes), by_dense)
+
+    def columns_from(self, by_level: Sequence[Floats], by_dense: Floats | None) -> Floats:
+        """Return the same from the sums over the rows with each code of every pack, and those of the dense columns."""
         out = np.empty(self.n_coefficients)
-        for matrix, columns, pack in zip(self.maps, self.columns, block.packs, strict=True):
-            out[columns] = np.bincount(pack, values, minlength=len(matrix)) @ matrix
-        if block.dense is not None:
-            out[self.dense_columns] = values @ block.dense
+        for matrix, columns, sums in zip(self.maps, self.columns, by_level, strict=True):
+            out[columns] = sums @ matrix
+        if by_dense is not None:
+            out[self.dense_columns] = by_dense
         return out
 
     def gram(self, values: Floats | None, block: Block) -> Floats:
@@ -128,21 +130,21 @@ class Layout:
             return self._dense_gram(values, block)
         G = np.zeros((self.n_coefficients, self.n_coefficients))
 
+        own = level_sums(values, block.packs, self.sizes)
+
         def fill(k: int) -> None:
             """Pack k with itself and those after it. Every entry is written once."""
-            map_k, columns_k, pack_k = self.maps[k], self.columns[k], block.packs[k]
-            level_sums = np.bincount(pack_k, values, minlength=len(map_k))
-            G[columns_k, columns_k] = map_k.T @ (level_sums[:, None] * map_k)
-            wide = pack_k.astype(np.uint32)
-            others = zip(self.maps[k + 1 :], self.columns[k + 1 :], block.packs[k + 1 :], strict=True)
-            for map_l, columns_l, pack_l in others:
-                cross = map_k.T @ pair_sums(wide, pack_l, len(map_k), len(map_l), values) @ map_l
+            map_k, columns_k = self.maps[k], self.columns[k]
+            G[columns_k, columns_k] = map_k.T @ (own[k][:, None] * map_k)
+            later = slice(k + 1, None)
+            sums = pair_sums(values, block.packs[k], len(map_k), block.packs[later], self.sizes[later])
+            for map_l, columns_l, by_pair in zip(self.maps[later], self.columns[later], sums, strict=True):
+                cross = map_k.T @ by_pair @ map_l
                 G[columns_k, columns_l] = cross
                 G[columns_l, columns_k] = cross.T
 
-        # One after the other: counting holds the interpreter, so threads would only wait for each other.
-        for k in range(len(self.maps)):
-            fill(k)
+        for _ in over_rows(fill, range(len(self.maps)), len(block) * len(self.maps) // 8):
+            pass
         return G
 
     def _dense_gram(self, values: Floats | None, block: Block) -> Floats:
@@ -157,23 +159,11 @@ class Layout:
         return G
 
 
-def pair_sums(
-    wide: npt.NDArray[np.uint32],
-    pack: npt.NDArray[np.unsignedinteger[Any]],
-    n_wide: int,
-    n_pack: int,
-    values: Floats | None,
-) -> Floats:
-    """Return the sum of values over the rows for every pair of codes of two packs."""
-    index = wide * np.uint32(n_pack)
-    index += pack
-    sums = np.bincount(index, values, minlength=n_wide * n_pack)
-    return sums.reshape(n_wide, n_pack).astype(np.float64, copy=False)
-
-
-def wide_rows(block: Block) -> int:
-    """Return how many rows fit the cache when their packs are widened."""
-    return int(np.clip(_WIDE_CODES // max(1, len(block.packs)), 1 << 12, _HEAP_ROWS))
+def piece_rows(block: Block) -> int:
+    """Return how many rows of a block to work on at a time."""
+    # The compiled loops have tiles of their own; numpy needs room for the packs as wide integers.
+    wide = _PIECE_ROWS if COMPILED else _WIDE_CODES // max(1, len(block.packs))
+    return int(np.clip(wide, 1 << 12, _PIECE_ROWS))
 
 
 def split_rows(block: Block, size: int = BLOCK_ROWS) -> Sequence[Block]:

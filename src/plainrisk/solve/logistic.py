@@ -17,7 +17,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.solve.blocks import Block, Layout, split_rows, wide_rows
+from plainrisk.kernels import level_sums, logistic_sums, loss_and_residual
+from plainrisk.solve.blocks import Block, Layout, piece_rows, split_rows
+from plainrisk.solve.threads import over_rows
 
 __all__ = ["LogisticLoss"]
 
@@ -60,18 +62,19 @@ class LogisticLoss:
         gradient = np.zeros(len(point))
         tables = self.layout.tables(point[1:])
 
-        def sums(piece: Block) -> tuple[float, float, Floats]:
-            piece = piece.widened()
+        def sums(piece: Block) -> tuple[float, float, list[Floats], Floats | None]:
+            if piece.dense is None:
+                return *logistic_sums(point[0], piece.packs, tables, piece.positive, piece.weight), None
             score = self.layout.look_up(point[0], tables, point[1:], piece)
-            part, residual = _loss_and_residual(score, piece)
-            return part, residual.sum(), self.layout.column_sums(residual, piece)
+            part, residual = loss_and_residual(score, piece.positive, piece.weight)
+            by_level = level_sums(residual, piece.packs, self.layout.sizes)
+            return part, float(residual.sum()), by_level, residual @ piece.dense
 
         for block in self.blocks:
-            # One after the other: summing by level holds the interpreter, so threads would only wait for each other.
-            for part, rest, by_column in map(sums, split_rows(block, wide_rows(block))):
+            for part, rest, by_level, by_dense in over_rows(sums, split_rows(block, piece_rows(block)), len(block)):
                 loss += part
                 gradient[0] += rest
-                gradient[1:] += by_column
+                gradient[1:] += self.layout.columns_from(by_level, by_dense)
         return loss / self.total, gradient / self.total
 
     def hessian(self, point: Floats) -> Floats:
@@ -133,14 +136,3 @@ def _sample(block: Block, share: float, floors: list[Floats], rng: np.random.Gen
 def _probability(score: Floats) -> Floats:
     small = np.exp(-np.abs(score))
     return np.where(score >= 0, 1.0, small) / (1.0 + small)
-
-
-def _loss_and_residual(score: Floats, block: Block) -> tuple[float, Floats]:
-    """Return the summed loss and the residuals ``w p - t`` of one block."""
-    small = np.exp(-np.abs(score))
-    softplus = np.maximum(score, 0.0) + np.log1p(small)
-    p = np.where(score >= 0, 1.0, small) / (1.0 + small)
-    positive = block.positive.astype(np.float64)
-    if block.weight is None:
-        return float(softplus.sum() - positive @ score), p - positive
-    return float(block.weight @ softplus - positive @ score), block.weight * p - positive

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.solve.blocks import Block, pair_sums
+from plainrisk.kernels import level_sums, pair_sums
+from plainrisk.solve.blocks import Block
 from plainrisk.solve.box import minimise_quadratic
 from plainrisk.solve.certificate import Solution, kkt_residual
 from plainrisk.solve.threads import one_thread, side_by_side
@@ -95,19 +96,19 @@ def _count_block(
     block: Block, spread: list[tuple[npt.NDArray[np.intp], Floats]], pairs: Floats, positives: Floats
 ) -> None:
     """Add a block's counts to the upper triangle of `pairs`."""
-    positive = block.positive.astype(np.float64)
+    sizes = [len(matrix) for _, matrix in spread]
+    own = level_sums(block.weight, block.packs, sizes)
+    positive = level_sums(block.positive.astype(np.float64), block.packs, sizes)
 
     def add(k: int) -> None:
         """Pack k with itself and those after it. Every entry belongs to one k, so the order can not matter."""
         levels_k, matrix_k = spread[k]
-        pack_k = block.packs[k]
-        counts = np.bincount(pack_k, block.weight, minlength=len(matrix_k))
-        pairs[np.ix_(levels_k, levels_k)] += np.triu(matrix_k.T @ (counts[:, None] * matrix_k))
-        positives[levels_k] += np.bincount(pack_k, positive, minlength=len(matrix_k)) @ matrix_k
-        wide = pack_k.astype(np.uint32)
-        for (levels_l, matrix_l), pack_l in zip(spread[k + 1 :], block.packs[k + 1 :], strict=True):
-            sums = pair_sums(wide, pack_l, len(matrix_k), len(matrix_l), block.weight)
-            pairs[np.ix_(levels_k, levels_l)] += matrix_k.T @ sums @ matrix_l
+        pairs[np.ix_(levels_k, levels_k)] += np.triu(matrix_k.T @ (own[k][:, None] * matrix_k))
+        positives[levels_k] += positive[k] @ matrix_k
+        later = slice(k + 1, None)
+        sums = pair_sums(block.weight, block.packs[k], len(matrix_k), block.packs[later], sizes[later])
+        for (levels_l, matrix_l), by_pair in zip(spread[later], sums, strict=True):
+            pairs[np.ix_(levels_k, levels_l)] += matrix_k.T @ by_pair @ matrix_l
 
     for _ in side_by_side(add, range(len(spread)), len(block)):
         pass

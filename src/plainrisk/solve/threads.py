@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from plainrisk.form.blocks import n_threads
+from plainrisk.kernels import COMPILED
 
-__all__ = ["one_thread", "side_by_side"]
+__all__ = ["one_thread", "over_rows", "side_by_side"]
 
 MANY_ROWS = 1 << 16  # below, starting threads costs more than they save
 
@@ -45,3 +46,11 @@ def side_by_side(function: Callable[[T], R], items: Iterable[T], rows: int = MAN
 
     with ThreadPoolExecutor(threads) as pool:
         yield from pool.map(function, items)
+
+
+def over_rows(function: Callable[[T], R], items: Iterable[T], rows: int) -> Iterator[R]:
+    """Return the same for functions that mostly sum by level.
+
+    Without the compiled loops, summing holds the interpreter, so threads would only wait for each other.
+    """
+    return side_by_side(function, items, rows) if COMPILED else map(function, items)

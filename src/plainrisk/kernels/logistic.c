@@ -1,0 +1,148 @@
+/* One pass of the mean logistic loss over rows: scores, losses, residuals and their sums by level, a tile at a time. */
+
+#include <math.h>
+#include <string.h>
+
+#include "shared.h"
+#include "sums.h"
+
+#define LANES 8 /* losses are added in this many sums side by side, on every processor in the same order */
+
+/* exp(-a) for a >= 0, to about one unit in the last place; below 1e-307 it stays there. */
+static inline double exp_minus(double a) {
+    const double log2_e = 1.4426950408889634, ln2_high = 6.93147180369123816490e-01, ln2_low = 1.90821492927058770002e-10;
+    const double round_here = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to a whole number */
+    double x = -(a < 707.0 ? a : 707.0);
+    double shifted = x * log2_e + round_here;
+    double k = shifted - round_here;
+    double r = (x - k * ln2_high) - k * ln2_low;
+    double p = 1.0 / 6227020800.0; /* 1/13!; |r| < 0.35, so the next term is below 1e-17 */
+    p = p * r + 1.0 / 479001600.0;
+    p = p * r + 1.0 / 39916800.0;
+    p = p * r + 1.0 / 3628800.0;
+    p = p * r + 1.0 / 362880.0;
+    p = p * r + 1.0 / 40320.0;
+    p = p * r + 1.0 / 5040.0;
+    p = p * r + 1.0 / 720.0;
+    p = p * r + 1.0 / 120.0;
+    p = p * r + 1.0 / 24.0;
+    p = p * r + 1.0 / 6.0;
+    p = p * r + 0.5;
+    p = p * r + 1.0;
+    p = p * r + 1.0;
+    int64_t bits, whole;
+    memcpy(&bits, &p, sizeof bits);
+    memcpy(&whole, &shifted, sizeof whole);
+    bits += (int64_t)((uint64_t)whole << 52);
+    memcpy(&p, &bits, sizeof p);
+    return p;
+}
+
+/* log(1 + u) for 0 <= u <= 1, as 2 artanh(u / (2 + u)), to about one unit in the last place. */
+static inline double log_one_plus(double u) {
+    double z = u / (2.0 + u), s = z * z;
+    double p = 1.0 / 33.0; /* s <= 1/9, so the next term is below 2e-17 */
+    p = p * s + 1.0 / 31.0;
+    p = p * s + 1.0 / 29.0;
+    p = p * s + 1.0 / 27.0;
+    p = p * s + 1.0 / 25.0;
+    p = p * s + 1.0 / 23.0;
+    p = p * s + 1.0 / 21.0;
+    p = p * s + 1.0 / 19.0;
+    p = p * s + 1.0 / 17.0;
+    p = p * s + 1.0 / 15.0;
+    p = p * s + 1.0 / 13.0;
+    p = p * s + 1.0 / 11.0;
+    p = p * s + 1.0 / 9.0;
+    p = p * s + 1.0 / 7.0;
+    p = p * s + 1.0 / 5.0;
+    p = p * s + 1.0 / 3.0;
+    return 2.0 * (z + z * (s * p));
+}
+
+/* From scores to losses and residuals: loss = w log(1 + exp(s)) - t s, residual = w p - t. */
+FOR_EVERY_PROCESSOR
+static void losses(const double *score, const double *weight, const double *positive, double *loss, double *residual,
+                   Py_ssize_t rows) {
+    for (Py_ssize_t i = 0; i < rows; i++) {
+        double s = score[i];
+        double u = exp_minus(fabs(s));
+        double softplus = (s > 0.0 ? s : 0.0) + log_one_plus(u);
+        double p = (s >= 0.0 ? 1.0 : u) / (1.0 + u);
+        loss[i] = weight[i] * softplus - positive[i] * s;
+        residual[i] = weight[i] * p - positive[i];
+    }
+}
+
+static double add_up(const double *values, Py_ssize_t rows) {
+    double lane[LANES] = {0.0}, total = 0.0;
+    Py_ssize_t i = 0;
+    for (; i + LANES <= rows; i += LANES)
+        for (int j = 0; j < LANES; j++) lane[j] += values[i + j];
+    for (; i < rows; i++) total += values[i];
+    for (int j = 0; j < LANES; j++) total += lane[j];
+    return total;
+}
+
+typedef struct {
+    Arrays packs, tables, sums;
+    Py_buffer positive, weight;
+    double intercept, loss, residual;
+} Pass;
+
+static void run(Pass *pass, Py_ssize_t rows) {
+    double score[TILE], loss[TILE], residual[TILE], weight[TILE], positive[TILE];
+    int weighted = pass->weight.obj != NULL;
+    for (Py_ssize_t start = 0; start < rows; start += TILE) {
+        Py_ssize_t n = rows - start < TILE ? rows - start : TILE;
+        for (Py_ssize_t i = 0; i < n; i++) score[i] = pass->intercept;
+        look_up_tile(score, pass->packs.each, pass->tables.each, pass->packs.count, start, n);
+        if (pass->positive.itemsize == 1) {
+            const uint8_t *given = (const uint8_t *)pass->positive.buf + start;
+            for (Py_ssize_t i = 0; i < n; i++) positive[i] = given[i];
+        } else
+            memcpy(positive, (const double *)pass->positive.buf + start, (size_t)n * sizeof(double));
+        if (weighted)
+            memcpy(weight, (const double *)pass->weight.buf + start, (size_t)n * sizeof(double));
+        else
+            for (Py_ssize_t i = 0; i < n; i++) weight[i] = 1.0;
+        losses(score, weight, positive, loss, residual, n);
+        pass->loss += add_up(loss, n);
+        pass->residual += add_up(residual, n);
+        level_sums_tile(residual, pass->packs.each, pass->sums.each, pass->packs.count, start, n);
+    }
+}
+
+static int fits(Pass *pass, Py_ssize_t rows) {
+    int good = pass->packs.count == pass->tables.count && pass->packs.count == pass->sums.count &&
+               (pass->positive.itemsize == 1 || pass->positive.itemsize == sizeof(double)) &&
+               (pass->weight.obj == NULL || pass->weight.len == rows * (Py_ssize_t)sizeof(double));
+    if (!good) PyErr_SetString(PyExc_ValueError, "packs, tables, sums and weights do not fit each other");
+    for (Py_ssize_t k = 0; good && k < pass->packs.count; k++) good = is_pack(&pass->packs.each[k], rows);
+    return good;
+}
+
+PyObject *kernel_logistic(PyObject *module, PyObject *args) {
+    PyObject *pack_list, *table_list, *sum_list, *weight;
+    Pass pass;
+    memset(&pass, 0, sizeof pass);
+    (void)module;
+    if (!PyArg_ParseTuple(args, "dOOy*OO", &pass.intercept, &pack_list, &table_list, &pass.positive, &weight, &sum_list))
+        return NULL;
+    Py_ssize_t rows = pass.positive.len / pass.positive.itemsize;
+    int good = open_arrays(pack_list, 0, &pass.packs) == 0 && open_arrays(table_list, 0, &pass.tables) == 0 &&
+               open_arrays(sum_list, 1, &pass.sums) == 0 &&
+               (weight == Py_None || PyObject_GetBuffer(weight, &pass.weight, PyBUF_C_CONTIGUOUS) == 0);
+    good = good && fits(&pass, rows);
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS;
+        run(&pass, rows);
+        Py_END_ALLOW_THREADS;
+    }
+    close_arrays(&pass.packs);
+    close_arrays(&pass.tables);
+    close_arrays(&pass.sums);
+    if (pass.weight.obj != NULL) PyBuffer_Release(&pass.weight);
+    PyBuffer_Release(&pass.positive);
+    return good ? Py_BuildValue("dd", pass.loss, pass.residual) : NULL;
+}
