@@ -3,8 +3,8 @@
     minimise  loss(b0, beta) + sum_j ridge_j beta_j^2      subject to  lower <= beta <= upper
 
 The intercept b0 is free and not penalised. Each step minimises the quadratic model inside the box exactly
-(`box`), then searches along it on the true objective. A Hessian is kept while it serves: near the optimum
-even one from a sample of rows makes each step many times smaller than the last.
+(`box`), then searches along it on the true objective. A Hessian is kept while it serves, even one from a
+sample of rows, and corrected by the gradients seen since (`local`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.solve.box import minimise_quadratic
 from plainrisk.solve.certificate import Solution, kkt_residual
+from plainrisk.solve.local import LocalModel
 from plainrisk.solve.threads import one_thread
 
 __all__ = ["BOX", "Loss", "minimise"]
@@ -121,31 +121,34 @@ class _Newton:
         return _State(point, value + float(self.ridge @ point**2), gradient + 2.0 * self.ridge * point)
 
     def run(self) -> Solution:
-        hessian: Floats | None = None
+        model: LocalModel | None = None
         fresh = False
         last_promise, last_step, polished = np.inf, np.inf, 0
         for _ in range(self.max_iterations):
-            if hessian is None:
-                hessian = self.loss.hessian(self.state.point) + 2.0 * np.diag(self.ridge)
+            before = self.state
+            if model is None:
+                model = LocalModel(self.loss.hessian(before.point) + 2.0 * np.diag(self.ridge))
                 fresh = True
-            d, promise = self._direction(hessian)
-            self.history.append((self.state.value, promise))
+            d, promise = model.direction(before.gradient, self.lower - before.point, self.upper - before.point)
+            self.history.append((before.value, promise))
             step = float(np.abs(d).max(initial=0.0))
-            if promise <= self.tolerance * max(self.state.value, 1e-3):
+            renew = False
+            if promise <= self.tolerance * max(before.value, 1e-3):
                 # Near enough for full steps; go on while they shrink, so that the coefficients settle too.
                 if step > 0 and promise > 0:
-                    self.state = self._at(np.clip(self.state.point + d, self.lower, self.upper))
+                    self.state = self._at(np.clip(before.point + d, self.lower, self.upper))
                 polished += 1
                 if step <= 1e-10 or polished >= 12 or (polished > 2 and step > 0.5 * last_step):
                     return self._settled(step, promise)
-                if step > _SLOW * last_step and not fresh:
-                    hessian = None
+                renew = step > _SLOW * last_step and not fresh
             elif not self._search(d, promise):
                 if fresh:
                     return self._solution(False, "rounding: no step lowers the objective further")
-                hessian = None
-            elif promise > _STALE * last_promise:
-                hessian = None
+                renew = True
+            else:
+                renew = promise > _STALE * last_promise
+            model.learn(self.state.point - before.point, self.state.gradient - before.gradient)
+            model = None if renew else model
             last_promise, last_step, fresh = promise, step, False
         return self._solution(False, f"the limit of {self.max_iterations} iterations")
 
@@ -156,11 +159,6 @@ class _Newton:
         if step > 1e-3 and promise > nothing and (self.ridge[1:] == 0).any():
             return self._solution(False, "no finite optimum without a ridge: the coefficients keep growing")
         return self._solution(True, "optimum: the predicted decrease is below the tolerance")
-
-    def _direction(self, hessian: Floats) -> tuple[Floats, float]:
-        state = self.state
-        d = minimise_quadratic(hessian, state.gradient, self.lower - state.point, self.upper - state.point)
-        return d, -float(state.gradient @ d + 0.5 * d @ hessian @ d)
 
     def _search(self, d: Floats, promise: float) -> bool:
         """Halve the step until the objective falls enough (Armijo); say whether it did."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg.lapack import dpotrf, dpotrs
 
-__all__ = ["minimise_quadratic", "solve_symmetric"]
+__all__ = ["BoxedQuadratic", "minimise_quadratic", "solve_symmetric"]
 
 Floats = npt.NDArray[np.float64]
+Solve = Callable[[Floats], Floats]
 LOWER, FREE, UPPER = -1, 0, 1
 
 # Added to the diagonal, relative to each entry, so that one variable in large units does not blur the others.
@@ -16,89 +20,130 @@ LOWER, FREE, UPPER = -1, 0, 1
 _JITTER = 1e-13
 # Free optima in a row that are not lower than the best before the active-set method gives up.
 _PATIENCE = 20
+# Factors of H that are kept: there are as many as sets of free variables.
+_MOST_FACTORS = 8
+# A pivot of less than this share of its diagonal entry is rounding.
+_FLAT = 1e-11
 # Damping tried in turn where the jitter is not enough, on a matrix of unit diagonal.
 _DAMPING = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0)
 
 
 def minimise_quadratic(H: Floats, g: Floats, lower: Floats, upper: Floats, max_pivots: int = 1000) -> Floats:
-    """Return the d that minimises ``g'd + d'Hd/2`` subject to ``lower <= d <= upper``.
+    """Return the d that minimises ``g'd + d'Hd/2`` subject to ``lower <= d <= upper``; see `BoxedQuadratic`.
+
+    >>> minimise_quadratic(np.eye(2), np.array([-2.0, 1.0]), np.zeros(2), np.full(2, np.inf))
+    array([2., 0.])
+    """
+    return BoxedQuadratic(H).minimise(g, lower, upper, max_pivots)
+
+
+class BoxedQuadratic:
+    """Quadratics ``g'd + d'Hd/2`` of one H, to be minimised in boxes.
 
     Guess which bounds hold, solve for the rest, move *all* variables on the wrong side at once: mostly a
     handful of solves. If that stops helping three times in a row, go on one bound at a time from a feasible
-    point, which lowers the value in every step and so always ends.
+    point, which lowers the value in every step and so always ends. Factors of H are kept for the next g.
 
     Parameters
     ----------
     H : (n, n), symmetric positive semidefinite
-    g, lower, upper : (n,); bounds may be infinite
+
+    Attributes
+    ----------
+    state : (n,) for every variable of the last solution LOWER, FREE or UPPER
     """
-    n = len(g)
-    curvature = np.diag(H)
-    H = H + np.diag(_JITTER * np.where(curvature > 0, curvature, curvature[curvature > 0].min(initial=1.0)))
-    tolerance = 1e-14 * max(1e-300, float(np.abs(g).max(initial=0.0)))
-    # Where 0, the point a caller moves from, is on a bound and the gradient holds it there, the bound probably stays.
-    state = np.where((lower == 0) & (g > 0), LOWER, np.where((upper == 0) & (g < 0), UPPER, FREE)).astype(np.int8)
-    best, patience = n + 1, 3
-    while True:
-        d = _solve_free(H, g, lower, upper, state)
-        wrong = _wrong_side(H @ d + g, d, lower, upper, state, tolerance)
-        count = int(np.count_nonzero(wrong))
-        if count == 0:
-            return np.clip(d, lower, upper)
-        if count < best:
-            best, patience = count, 3
-        elif patience > 0:
-            patience -= 1
-        else:
-            return _one_at_a_time(H, g, lower, upper, np.clip(d, lower, upper), tolerance, max_pivots)
-        state = np.where(wrong, _other_side(d, lower, upper, state), state)
 
+    def __init__(self, H: Floats) -> None:
+        curvature = np.diag(H)
+        jitter = _JITTER * np.where(curvature > 0, curvature, curvature[curvature > 0].min(initial=1.0))
+        self.H = H + np.diag(jitter)
+        self.state: npt.NDArray[np.int8] = np.zeros(len(H), np.int8)
+        self._solvers: dict[bytes, Solve] = {}
 
-def _one_at_a_time(
-    H: Floats, g: Floats, lower: Floats, upper: Floats, d: Floats, tolerance: float, max_pivots: int
-) -> Floats:
-    """The active-set method: go to the free optimum until a bound stops it, or let go of the worst bound."""
-    if g @ d + 0.5 * d @ H @ d > 0:
-        d = np.clip(np.zeros(len(d)), lower, upper)
-    state = np.where(d <= lower, LOWER, np.where(d >= upper, UPPER, FREE)).astype(np.int8)
-    best, patience = np.inf, _PATIENCE
-    for _ in range(max_pivots):
-        move = _solve_free(H, g, lower, upper, state) - d
-        room = np.full(len(d), np.inf)
-        moving = move != 0
-        room[moving] = (np.where(move < 0, lower, upper) - d)[moving] / move[moving]
-        first = int(np.argmin(room))
-        if room[first] < 1:
-            d = np.clip(d + room[first] * move, lower, upper)
-            state[first] = LOWER if move[first] < 0 else UPPER
-            d[first] = lower[first] if move[first] < 0 else upper[first]
-            continue
-        d = np.clip(d + move, lower, upper)
-        gradient = H @ d + g
-        # Twice the value. It falls from one free optimum to the next, but for moves of length 0 where bounds coincide,
-        # and where H is so flat that rounding decides.
-        value = float((gradient + g) @ d)
-        if value < best - 1e-14 * abs(best):
-            best, patience = value, _PATIENCE
-        elif (patience := patience - 1) == 0:
-            break
-        wrong = _wrong_side(gradient, d, lower, upper, state, tolerance)
-        if not wrong.any():
-            break
-        state[np.argmax(np.where(wrong, gradient**2 / np.diag(H), -1.0))] = FREE
-    return d
+    def minimise(self, g: Floats, lower: Floats, upper: Floats, max_pivots: int = 1000) -> Floats:
+        """Return the d that minimises the quadratic subject to ``lower <= d <= upper``; bounds may be infinite."""
+        n = len(g)
+        tolerance = 1e-14 * max(1e-300, float(np.abs(g).max(initial=0.0)))
+        # Where 0, the point a caller moves from, is on a bound and the gradient holds it there, the bound probably
+        # stays.
+        state = np.where((lower == 0) & (g > 0), LOWER, np.where((upper == 0) & (g < 0), UPPER, FREE)).astype(np.int8)
+        best, patience = n + 1, 3
+        while True:
+            d = self._solve_free(g, lower, upper, state)
+            wrong = _wrong_side(self.H @ d + g, d, lower, upper, state, tolerance)
+            count = int(np.count_nonzero(wrong))
+            if count == 0:
+                self.state = state
+                return np.clip(d, lower, upper)
+            if count < best:
+                best, patience = count, 3
+            elif patience > 0:
+                patience -= 1
+            else:
+                return self._one_at_a_time(g, lower, upper, np.clip(d, lower, upper), tolerance, max_pivots)
+            state = np.where(wrong, _other_side(d, lower, upper, state), state)
 
-
-def _solve_free(H: Floats, g: Floats, lower: Floats, upper: Floats, state: npt.NDArray[np.int8]) -> Floats:
-    d = np.where(state == LOWER, lower, np.where(state == UPPER, upper, 0.0))
-    free = np.flatnonzero(state == FREE)
-    if len(free) == 0:
+    def _one_at_a_time(
+        self, g: Floats, lower: Floats, upper: Floats, d: Floats, tolerance: float, max_pivots: int
+    ) -> Floats:
+        """The active-set method: go to the free optimum until a bound stops it, or let go of the worst bound."""
+        H = self.H
+        if g @ d + 0.5 * d @ H @ d > 0:
+            d = np.clip(np.zeros(len(d)), lower, upper)
+        self.state = state = np.where(d <= lower, LOWER, np.where(d >= upper, UPPER, FREE)).astype(np.int8)
+        best, patience = np.inf, _PATIENCE
+        for _ in range(max_pivots):
+            move = self._solve_free(g, lower, upper, state) - d
+            room = np.full(len(d), np.inf)
+            moving = move != 0
+            room[moving] = (np.where(move < 0, lower, upper) - d)[moving] / move[moving]
+            first = int(np.argmin(room))
+            if room[first] < 1:
+                d = np.clip(d + room[first] * move, lower, upper)
+                state[first] = LOWER if move[first] < 0 else UPPER
+                d[first] = lower[first] if move[first] < 0 else upper[first]
+                continue
+            d = np.clip(d + move, lower, upper)
+            gradient = H @ d + g
+            # Twice the value. It falls from one free optimum to the next, but for moves of length 0 where bounds
+            # coincide, and where H is so flat that rounding decides.
+            value = float((gradient + g) @ d)
+            if value < best - 1e-14 * abs(best):
+                best, patience = value, _PATIENCE
+            elif (patience := patience - 1) == 0:
+                break
+            wrong = _wrong_side(gradient, d, lower, upper, state, tolerance)
+            if not wrong.any():
+                break
+            state[np.argmax(np.where(wrong, gradient**2 / np.diag(H), -1.0))] = FREE
         return d
-    if len(free) == len(d):
-        return solve_symmetric(H, -g)
-    right = -(g + H @ d)[free]
-    d[free] = solve_symmetric(H[np.ix_(free, free)], right)
-    return d
+
+    def _solve_free(self, g: Floats, lower: Floats, upper: Floats, state: npt.NDArray[np.int8]) -> Floats:
+        d = np.where(state == LOWER, lower, np.where(state == UPPER, upper, 0.0))
+        free = state == FREE
+        if free.any():
+            d[free] = self.solver(free)(-(g + self.H @ d)[free])
+        return d
+
+    def solver(self, free: npt.NDArray[np.bool_]) -> Solve:
+        """Return what solves ``H d = right`` in some of the variables."""
+        key = free.tobytes()
+        if key not in self._solvers:
+            if len(self._solvers) == _MOST_FACTORS:
+                self._solvers.clear()
+            at = np.flatnonzero(free)
+            self._solvers[key] = _factored(self.H if len(at) == len(free) else self.H[np.ix_(at, at)])
+        return self._solvers[key]
+
+
+def _factored(H: Floats) -> Solve:
+    """Return what solves ``H d = right``, by Cholesky if H allows it."""
+    factor, failed = dpotrf(H, lower=1, clean=0)
+    # Where H is nearly singular, the last pivots are rounding: leave that to the careful way.
+    pivots = np.diag(factor)
+    if failed or (pivots**2 < _FLAT * np.diag(H)).any():
+        return lambda right: solve_symmetric(H, right)
+    return lambda right: np.asarray(dpotrs(factor, right, lower=1)[0])
 
 
 def solve_symmetric(H: Floats, right: Floats) -> Floats:
