@@ -29,6 +29,8 @@ Floats = npt.NDArray[np.float64]
 
 # Up to here, comparing with each label beats a look-up, where comparing is quick.
 _FEW_LABELS = 8
+# Rows that are looked at for a column's labels before all of them are.
+_SHOWN_ROWS = 1 << 11
 
 
 @dataclass(frozen=True)
@@ -140,8 +142,11 @@ def labels_of_series(series: nw.Series[Any]) -> Labels:
             labels = labels_of_array(np.asarray(values, dtype=np.float64))
             return _as_booleans(labels) if dtype == nw.Boolean else labels
         return labels_of_array(np.asarray(series.to_numpy()))
-    # Hash the text once, in the frame's own library, and let numpy see only the distinct values.
     text = series if dtype == nw.String else series.cast(nw.String)
+    quick = _few_labels(text)
+    if quick is not None:
+        return quick
+    # Hash the text once, in the frame's own library, and let numpy see only the distinct values.
     distinct = text.drop_nulls().unique().to_list()
     order = {label: code for code, label in enumerate(sorted(map(str, distinct)))}
     if not order:
@@ -152,6 +157,22 @@ def labels_of_series(series: nw.Series[Any]) -> Labels:
     return Labels(np.where(missing, -1, codes).astype(np.intp), tuple(order))
 
 
+def _few_labels(text: nw.Series[Any]) -> Labels | None:
+    """Return the labels of text if they are few and some rows show them all; else None."""
+    if not _compares_quickly(text):
+        return None
+    some = text[:: max(1, len(text) // _SHOWN_ROWS)].drop_nulls().unique().to_list()
+    labels = tuple(sorted(some))
+    if not 0 < len(labels) <= _FEW_LABELS:
+        return None
+    places = places_of_text(text, labels)
+    if places is None or places.max() > len(labels):
+        return None
+    codes = places.view(np.int8)
+    codes[codes == len(labels)] = -1
+    return Labels(codes, labels)
+
+
 def _compares_quickly(text: nw.Series[Any]) -> bool:
     """Whether the library compares a column of text with one text faster than it looks all texts up."""
     stored = getattr(getattr(text.to_native(), "dtype", None), "storage", None)  # pandas says how
@@ -159,22 +180,25 @@ def _compares_quickly(text: nw.Series[Any]) -> bool:
 
 
 def _hits(found: nw.Series[Any]) -> npt.NDArray[np.uint8]:
-    """Return yes as 1; no and missing as 0."""
-    filled = found.fill_null(False) if found.null_count() else found
-    return filled.to_numpy().astype(np.bool_, copy=False).view(np.uint8)
+    """Return yes as 1 and no as 0, in an array of its own."""
+    hits = found.to_numpy().astype(np.bool_, copy=False).view(np.uint8)
+    return hits if hits.flags.writeable else hits.copy()
 
 
 def places_of_text(text: nw.Series[Any], known: tuple[str, ...]) -> npt.NDArray[Any] | None:
     """Look text up among known labels in one pass; None if that fails because some text is unknown."""
     if not known:
         return None
+    missing = text.is_null().to_numpy().astype(bool) if text.null_count() else None
+    filled = text if missing is None else text.fill_null(known[0])
     if len(known) <= _FEW_LABELS and _compares_quickly(text):
         codes = np.full(len(text), len(known) + 1, np.uint8)
         for place, label in enumerate(known):
-            codes -= _hits(text == label) * np.uint8(len(known) + 1 - place)
-        return codes - _hits(text.is_null())
-    missing = text.is_null().to_numpy().astype(bool) if text.null_count() else None
-    filled = text if missing is None else text.fill_null(known[0])
+            hit = _hits(filled == label)
+            np.subtract(codes, np.multiply(hit, np.uint8(len(known) + 1 - place), out=hit), out=codes)
+        if missing is not None:
+            codes[missing] = len(known)
+        return codes
     try:
         codes = filled.replace_strict(known, range(len(known)), return_dtype=nw.UInt16).to_numpy()
     except Exception:  # each library has its own for text that is not among the known

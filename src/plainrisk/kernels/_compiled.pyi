@@ -8,6 +8,7 @@ Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 def look_up(score: Floats, packs: Sequence[Codes], tables: Sequence[Floats], /) -> None: ...
+def curvature(score: Floats, /) -> None: ...
 def logistic(
     intercept: float,
     packs: Sequence[Codes],

@@ -74,6 +74,27 @@ static void losses(const double *score, const double *weight, const double *posi
     }
 }
 
+/* p (1 - p) in place of every score */
+FOR_EVERY_PROCESSOR
+static void curvatures(double *score, Py_ssize_t rows) {
+    for (Py_ssize_t i = 0; i < rows; i++) {
+        double u = exp_minus(fabs(score[i]));
+        double v = 1.0 + u;
+        score[i] = u / (v * v);
+    }
+}
+
+PyObject *kernel_curvature(PyObject *module, PyObject *args) {
+    Py_buffer score;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "w*", &score)) return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    curvatures(score.buf, score.len / (Py_ssize_t)sizeof(double));
+    Py_END_ALLOW_THREADS;
+    PyBuffer_Release(&score);
+    Py_RETURN_NONE;
+}
+
 static double add_up(const double *values, Py_ssize_t rows) {
     double lane[LANES] = {0.0}, total = 0.0;
     Py_ssize_t i = 0;

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from plainrisk.kernels.choice import compiled
 from plainrisk.kernels.sums import level_sums, look_up
 
-__all__ = ["logistic_sums", "loss_and_residual"]
+__all__ = ["curvature", "logistic_sums", "loss_and_residual"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
@@ -65,3 +65,16 @@ def loss_and_residual(score: Floats, positive: npt.NDArray[np.generic], weight: 
     if weight is None:
         return float(softplus.sum() - outcome @ score), p - outcome
     return float(weight @ softplus - outcome @ score), weight * p - outcome
+
+
+def curvature(score: Floats) -> Floats:
+    """Return ``p (1 - p)`` for every score, in the array of the scores.
+
+    >>> curvature(np.array([0.0, np.log(3.0)])).round(4)
+    array([0.25  , 0.1875])
+    """
+    if compiled is not None and score.flags.c_contiguous:
+        compiled.curvature(score)
+        return score
+    small = np.exp(-np.abs(score, out=score))
+    return np.divide(small, (1.0 + small) ** 2, out=score)

@@ -39,6 +39,7 @@ int open_arrays(PyObject *sequence, int writable, Arrays *out) {
 }
 
 static PyMethodDef methods[] = {
+    {"curvature", kernel_curvature, METH_VARARGS, "curvature(score): p (1 - p) in place of every score"},
     {"logistic", kernel_logistic, METH_VARARGS,
      "logistic(intercept, packs, tables, positive, weight or None, sums): loss and sum of residuals; sums += residuals"},
     {"look_up", kernel_look_up, METH_VARARGS, "look_up(score, packs, tables): score += sum of tables[k][packs[k]]"},

@@ -138,9 +138,10 @@ class _Newton:
                 if step > 0 and promise > 0:
                     self.state = self._at(np.clip(before.point + d, self.lower, self.upper))
                 polished += 1
-                if step <= 1e-10 or polished >= 12 or (polished > 2 and step > 0.5 * last_step):
+                slow = step > _SLOW * last_step
+                if step <= 1e-10 or polished >= 12 or (polished > 2 and slow and fresh):
                     return self._settled(step, promise)
-                renew = step > _SLOW * last_step and not fresh
+                renew = slow and not fresh
             elif not self._search(d, promise):
                 if fresh:
                     return self._solution(False, "rounding: no step lowers the objective further")

@@ -1,8 +1,8 @@
 """A convex loss near the point where its Hessian was taken: a quadratic, corrected by what the gradient did since.
 
 A Hessian serves for several steps, even one from a sample of rows; but then every step is only so many times smaller
-than the last. The change y of the gradient over a step s tells what the true Hessian does to s, and the BFGS formula puts
-that in. While the same bounds hold, this takes neither a new Hessian nor a new factor of the old one.
+than the last. The change y of the gradient over a step s tells what the true Hessian does to s, and the BFGS formula
+puts that in. While the same bounds hold, this takes neither a new Hessian nor a new factor of the old one.
 """
 
 from __future__ import annotations

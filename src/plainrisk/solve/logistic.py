@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.kernels import level_sums, logistic_sums, loss_and_residual
+from plainrisk.kernels import curvature, level_sums, logistic_sums, loss_and_residual
 from plainrisk.solve.blocks import Block, Layout, piece_rows, split_rows
 from plainrisk.solve.threads import over_rows
 
@@ -81,15 +81,14 @@ class LogisticLoss:
         """Return the Hessian, or an estimate of it from a sample where the exact one would cost much."""
         H = np.zeros((len(point), len(point)))
         for block, inverse_chance in self._hessian_rows:
-            p = _probability(self.layout.scores(point[0], point[1:], block))
-            curvature = p * (1.0 - p)
+            bend = curvature(self.layout.scores(point[0], point[1:], block))
             if block.weight is not None:
-                curvature *= block.weight
+                bend *= block.weight
             if inverse_chance is not None:
-                curvature *= inverse_chance
-            H[0, 0] += curvature.sum()
-            H[0, 1:] += self.layout.column_sums(curvature, block)
-            H[1:, 1:] += self.layout.gram(curvature, block)
+                bend *= inverse_chance
+            H[0, 0] += bend.sum()
+            H[0, 1:] += self.layout.column_sums(bend, block)
+            H[1:, 1:] += self.layout.gram(bend, block)
         H[1:, 0] = H[0, 1:]
         return H / self.total
 
@@ -108,11 +107,10 @@ class LogisticLoss:
 
     def _chances_by_level(self, share: float) -> list[Floats]:
         """The chance a row must at least have to be in the sample, by the level it has in each pack."""
-        sizes = [len(m) for m in self.layout.maps]
-        counts = [np.zeros(size) for size in sizes]
+        counts = [np.zeros(size) for size in self.layout.sizes]
         for block in self.blocks:
-            for count, pack, size in zip(counts, block.packs, sizes, strict=True):
-                count += np.bincount(pack, minlength=size)
+            for count, more in zip(counts, level_sums(None, block.packs, self.layout.sizes), strict=True):
+                count += more
         # What is rare is a column (a level of one feature), not a pack code (a combination of levels).
         chances = []
         for count, matrix in zip(counts, self.layout.maps, strict=True):
@@ -128,11 +126,7 @@ class LogisticLoss:
 def _sample(block: Block, share: float, floors: list[Floats], rng: np.random.Generator) -> tuple[Block, Floats | None]:
     chance = np.full(len(block), share)
     for floor, pack in zip(floors, block.packs, strict=True):
-        np.maximum(chance, floor[pack], out=chance)
+        if floor.max(initial=0.0) > share:
+            np.maximum(chance, floor[pack], out=chance)
     rows = np.flatnonzero(rng.random(len(block)) < chance)
     return block.take(rows), 1.0 / chance[rows]
-
-
-def _probability(score: Floats) -> Floats:
-    small = np.exp(-np.abs(score))
-    return np.where(score >= 0, 1.0, small) / (1.0 + small)
