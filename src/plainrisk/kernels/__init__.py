@@ -7,7 +7,7 @@ turns them off.
 """
 
 from plainrisk.kernels.choice import COMPILED
-from plainrisk.kernels.logistic import curvature, logistic_sums, loss_and_residual
+from plainrisk.kernels.logistic import LogisticSums, curvature, logistic_sums
 from plainrisk.kernels.sums import level_sums, look_up, pair_sums
 
-__all__ = ["COMPILED", "curvature", "level_sums", "logistic_sums", "look_up", "loss_and_residual", "pair_sums"]
+__all__ = ["COMPILED", "LogisticSums", "curvature", "level_sums", "logistic_sums", "look_up", "pair_sums"]

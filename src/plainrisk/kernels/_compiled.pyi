@@ -16,6 +16,9 @@ def logistic(
     positive: npt.NDArray[np.generic],
     weight: Floats | None,
     sums: Sequence[Floats],
+    dense: Floats | None,
+    slopes: Floats | None,
+    slope_sums: Floats | None,
     /,
 ) -> tuple[float, float]: ...
 def level_sums(values: Floats | None, packs: Sequence[Codes], sums: Sequence[Floats], /) -> None: ...

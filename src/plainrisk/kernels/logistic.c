@@ -8,7 +8,7 @@
 
 #define LANES 8 /* losses are added in this many sums side by side, on every processor in the same order */
 
-/* exp(-a) for a >= 0, to about one unit in the last place; below 1e-307 it stays there. */
+/* exp(-a) for a >= 0, to about one unit in the last place; below 1e-307 it is 0. */
 static inline double exp_minus(double a) {
     const double log2_e = 1.4426950408889634, ln2_high = 6.93147180369123816490e-01, ln2_low = 1.90821492927058770002e-10;
     const double round_here = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to a whole number */
@@ -35,7 +35,7 @@ static inline double exp_minus(double a) {
     memcpy(&whole, &shifted, sizeof whole);
     bits += (int64_t)((uint64_t)whole << 52);
     memcpy(&p, &bits, sizeof p);
-    return p;
+    return a < 707.0 ? p : 0.0;
 }
 
 /* log(1 + u) for 0 <= u <= 1, as 2 artanh(u / (2 + u)), to about one unit in the last place. */
@@ -108,8 +108,26 @@ static double add_up(const double *values, Py_ssize_t rows) {
 typedef struct {
     Arrays packs, tables, sums;
     Py_buffer positive, weight;
+    Py_buffer dense, slopes, slope_sums; /* numeric columns, row by row; their coefficients; sums of residual * column */
     double intercept, loss, residual;
 } Pass;
+
+static Py_ssize_t n_slopes(const Pass *pass) { return pass->slopes.len / (Py_ssize_t)sizeof(double); }
+
+static void add_dense(const Pass *pass, double *score, Py_ssize_t start, Py_ssize_t rows) {
+    Py_ssize_t q = n_slopes(pass);
+    const double *x = (const double *)pass->dense.buf + start * q, *slope = pass->slopes.buf;
+    for (Py_ssize_t i = 0; i < rows; i++)
+        for (Py_ssize_t j = 0; j < q; j++) score[i] += x[i * q + j] * slope[j];
+}
+
+static void sum_dense(const Pass *pass, const double *residual, Py_ssize_t start, Py_ssize_t rows) {
+    Py_ssize_t q = n_slopes(pass);
+    const double *x = (const double *)pass->dense.buf + start * q;
+    double *sum = pass->slope_sums.buf;
+    for (Py_ssize_t i = 0; i < rows; i++)
+        for (Py_ssize_t j = 0; j < q; j++) sum[j] += residual[i] * x[i * q + j];
+}
 
 static void run(Pass *pass, Py_ssize_t rows) {
     double score[TILE], loss[TILE], residual[TILE], weight[TILE], positive[TILE];
@@ -118,6 +136,7 @@ static void run(Pass *pass, Py_ssize_t rows) {
         Py_ssize_t n = rows - start < TILE ? rows - start : TILE;
         for (Py_ssize_t i = 0; i < n; i++) score[i] = pass->intercept;
         look_up_tile(score, pass->packs.each, pass->tables.each, pass->packs.count, start, n);
+        if (pass->dense.obj != NULL) add_dense(pass, score, start, n);
         if (pass->positive.itemsize == 1) {
             const uint8_t *given = (const uint8_t *)pass->positive.buf + start;
             for (Py_ssize_t i = 0; i < n; i++) positive[i] = given[i];
@@ -131,39 +150,53 @@ static void run(Pass *pass, Py_ssize_t rows) {
         pass->loss += add_up(loss, n);
         pass->residual += add_up(residual, n);
         level_sums_tile(residual, pass->packs.each, pass->sums.each, pass->packs.count, start, n);
+        if (pass->dense.obj != NULL) sum_dense(pass, residual, start, n);
     }
 }
 
 static int fits(Pass *pass, Py_ssize_t rows) {
     int good = pass->packs.count == pass->tables.count && pass->packs.count == pass->sums.count &&
                (pass->positive.itemsize == 1 || pass->positive.itemsize == sizeof(double)) &&
-               (pass->weight.obj == NULL || pass->weight.len == rows * (Py_ssize_t)sizeof(double));
+               (pass->weight.obj == NULL || pass->weight.len == rows * (Py_ssize_t)sizeof(double)) &&
+               pass->slopes.len == pass->slope_sums.len && pass->dense.len == rows * pass->slopes.len;
     if (!good) PyErr_SetString(PyExc_ValueError, "packs, tables, sums and weights do not fit each other");
     for (Py_ssize_t k = 0; good && k < pass->packs.count; k++) good = is_pack(&pass->packs.each[k], rows);
     return good;
 }
 
+static void close_pass(Pass *pass) {
+    Py_buffer *each[] = {&pass->positive, &pass->weight, &pass->dense, &pass->slopes, &pass->slope_sums};
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++)
+        if (each[k]->obj != NULL) PyBuffer_Release(each[k]);
+    close_arrays(&pass->packs);
+    close_arrays(&pass->tables);
+    close_arrays(&pass->sums);
+}
+
+/* Open an array unless it is None; whether that went well. */
+static int open_one(PyObject *array, int flags, Py_buffer *out) {
+    return array == Py_None || PyObject_GetBuffer(array, out, PyBUF_C_CONTIGUOUS | flags) == 0;
+}
+
 PyObject *kernel_logistic(PyObject *module, PyObject *args) {
-    PyObject *pack_list, *table_list, *sum_list, *weight;
+    PyObject *packs, *tables, *sums, *positive, *weight, *dense, *slopes, *slope_sums;
     Pass pass;
     memset(&pass, 0, sizeof pass);
     (void)module;
-    if (!PyArg_ParseTuple(args, "dOOy*OO", &pass.intercept, &pack_list, &table_list, &pass.positive, &weight, &sum_list))
+    if (!PyArg_ParseTuple(args, "dOOOOOOOO", &pass.intercept, &packs, &tables, &positive, &weight, &sums, &dense, &slopes,
+                          &slope_sums))
         return NULL;
-    Py_ssize_t rows = pass.positive.len / pass.positive.itemsize;
-    int good = open_arrays(pack_list, 0, &pass.packs) == 0 && open_arrays(table_list, 0, &pass.tables) == 0 &&
-               open_arrays(sum_list, 1, &pass.sums) == 0 &&
-               (weight == Py_None || PyObject_GetBuffer(weight, &pass.weight, PyBUF_C_CONTIGUOUS) == 0);
+    int good = open_arrays(packs, 0, &pass.packs) == 0 && open_arrays(tables, 0, &pass.tables) == 0 &&
+               open_arrays(sums, 1, &pass.sums) == 0 && PyObject_GetBuffer(positive, &pass.positive, PyBUF_C_CONTIGUOUS) == 0 &&
+               open_one(weight, 0, &pass.weight) && open_one(dense, 0, &pass.dense) && open_one(slopes, 0, &pass.slopes) &&
+               open_one(slope_sums, PyBUF_WRITABLE, &pass.slope_sums);
+    Py_ssize_t rows = good ? pass.positive.len / pass.positive.itemsize : 0;
     good = good && fits(&pass, rows);
     if (good) {
         Py_BEGIN_ALLOW_THREADS;
         run(&pass, rows);
         Py_END_ALLOW_THREADS;
     }
-    close_arrays(&pass.packs);
-    close_arrays(&pass.tables);
-    close_arrays(&pass.sums);
-    if (pass.weight.obj != NULL) PyBuffer_Release(&pass.weight);
-    PyBuffer_Release(&pass.positive);
+    close_pass(&pass);
     return good ? Py_BuildValue("dd", pass.loss, pass.residual) : NULL;
 }

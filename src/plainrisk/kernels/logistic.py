@@ -10,6 +10,7 @@ The compiled way has an exponential and a logarithm of its own: it agrees with n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,30 @@ import numpy.typing as npt
 from plainrisk.kernels.choice import compiled
 from plainrisk.kernels.sums import level_sums, look_up
 
-__all__ = ["curvature", "logistic_sums", "loss_and_residual"]
+__all__ = ["LogisticSums", "curvature", "logistic_sums"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
+
+# With more dense columns than this, a library's matrix product is faster.
+_FEW_SLOPES = 16
+
+
+@dataclass(frozen=True)
+class LogisticSums:
+    """Sums over rows.
+
+    Attributes
+    ----------
+    loss, residual : over all rows
+    by_level : per pack, the residuals by its codes
+    by_dense : (q,) of residual times each dense column, or None where there are none
+    """
+
+    loss: float
+    residual: float
+    by_level: list[Floats]
+    by_dense: Floats | None = None
 
 
 def logistic_sums(
@@ -29,34 +50,55 @@ def logistic_sums(
     packs: Sequence[Codes],
     tables: Sequence[Floats],
     positive: npt.NDArray[np.generic],
-    weight: Floats | None,
-) -> tuple[float, float, list[Floats]]:
-    """Return the summed loss of the rows, their summed residual, and that by the codes of every pack.
+    weight: Floats | None = None,
+    dense: Floats | None = None,
+    slopes: Floats | None = None,
+) -> LogisticSums:
+    """Return the sums of losses and residuals over rows.
 
     Parameters
     ----------
     packs, tables : the score of a row is ``intercept + tables[0][packs[0]] + ...``
     positive, weight : (n,) weight of the positive outcome, and total weight (default 1 each)
+    dense, slopes : (n, q) and (q,): numeric columns, whose ``dense @ slopes`` is in the score too
 
     Examples
     --------
-    >>> logistic_sums(0.0, [np.array([0, 1], np.uint8)], [np.zeros(2)], np.array([1, 0], np.uint8), None)[1:]
+    >>> sums = logistic_sums(0.0, [np.array([0, 1], np.uint8)], [np.zeros(2)], np.array([1, 0], np.uint8))
+    >>> sums.residual, sums.by_level
     (0.0, [array([-0.5,  0.5])])
     """
-    if compiled is not None and all(pack.flags.c_contiguous for pack in packs):
-        outcome = positive if positive.dtype == np.uint8 else positive.astype(np.float64, copy=False)
-        sums = [np.zeros(len(table)) for table in tables]
-        mass = None if weight is None else np.ascontiguousarray(weight)
-        loss, rest = compiled.logistic(intercept, packs, tables, np.ascontiguousarray(outcome), mass, sums)
-        return loss, rest, sums
+    few = slopes is None or len(slopes) <= _FEW_SLOPES
+    if compiled is None or not few or not all(pack.flags.c_contiguous for pack in packs):
+        return _sums_in_numpy(intercept, packs, tables, positive, weight, dense, slopes)
+    outcome = positive if positive.dtype == np.uint8 else positive.astype(np.float64, copy=False)
+    by_level = [np.zeros(len(table)) for table in tables]
+    by_dense = None if slopes is None else np.zeros(len(slopes))
+    columns = [None if a is None else np.ascontiguousarray(a) for a in (outcome, weight, dense, slopes)]
+    loss, rest = compiled.logistic(intercept, packs, tables, *columns[:2], by_level, *columns[2:], by_dense)
+    return LogisticSums(loss, rest, by_level, by_dense)
+
+
+def _sums_in_numpy(
+    intercept: float,
+    packs: Sequence[Codes],
+    tables: Sequence[Floats],
+    positive: npt.NDArray[np.generic],
+    weight: Floats | None,
+    dense: Floats | None,
+    slopes: Floats | None,
+) -> LogisticSums:
     # Look-ups and sums both want wide integers.
-    wide: Any = [pack.astype(np.intp) for pack in packs]
+    wide: Any = packs if compiled is not None else [pack.astype(np.intp) for pack in packs]
     score = look_up(intercept, wide, tables, len(positive))
-    loss, residual = loss_and_residual(score, positive, weight)
-    return loss, float(residual.sum()), level_sums(residual, wide, [len(table) for table in tables])
+    if dense is not None and slopes is not None:
+        score += dense @ slopes
+    loss, residual = _loss_and_residual(score, positive, weight)
+    by_level = level_sums(residual, wide, [len(table) for table in tables])
+    return LogisticSums(loss, float(residual.sum()), by_level, None if dense is None else residual @ dense)
 
 
-def loss_and_residual(score: Floats, positive: npt.NDArray[np.generic], weight: Floats | None) -> tuple[float, Floats]:
+def _loss_and_residual(score: Floats, positive: npt.NDArray[np.generic], weight: Floats | None) -> tuple[float, Floats]:
     """Return the summed loss and the residual of every row."""
     small = np.exp(-np.abs(score))
     softplus = np.maximum(score, 0.0) + np.log1p(small)

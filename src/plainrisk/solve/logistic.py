@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.kernels import curvature, level_sums, logistic_sums, loss_and_residual
+from plainrisk.kernels import LogisticSums, curvature, level_sums, logistic_sums
 from plainrisk.solve.blocks import Block, Layout, piece_rows, split_rows
 from plainrisk.solve.threads import over_rows
 
@@ -62,19 +62,16 @@ class LogisticLoss:
         gradient = np.zeros(len(point))
         tables = self.layout.tables(point[1:])
 
-        def sums(piece: Block) -> tuple[float, float, list[Floats], Floats | None]:
-            if piece.dense is None:
-                return *logistic_sums(point[0], piece.packs, tables, piece.positive, piece.weight), None
-            score = self.layout.look_up(point[0], tables, point[1:], piece)
-            part, residual = loss_and_residual(score, piece.positive, piece.weight)
-            by_level = level_sums(residual, piece.packs, self.layout.sizes)
-            return part, float(residual.sum()), by_level, residual @ piece.dense
+        slopes = point[1:][self.layout.dense_columns] if self.layout.n_dense else None
+
+        def sums(piece: Block) -> LogisticSums:
+            return logistic_sums(point[0], piece.packs, tables, piece.positive, piece.weight, piece.dense, slopes)
 
         for block in self.blocks:
-            for part, rest, by_level, by_dense in over_rows(sums, split_rows(block, piece_rows(block)), len(block)):
-                loss += part
-                gradient[0] += rest
-                gradient[1:] += self.layout.columns_from(by_level, by_dense)
+            for found in over_rows(sums, split_rows(block, piece_rows(block)), len(block)):
+                loss += found.loss
+                gradient[0] += found.residual
+                gradient[1:] += self.layout.columns_from(found.by_level, found.by_dense)
         return loss / self.total, gradient / self.total
 
     def hessian(self, point: Floats) -> Floats:
