@@ -1,7 +1,7 @@
 """From rows to small integers: bins, categories, columns, packs and cells."""
 
 from plainrisk.encode.accumulate import LevelFinder, find_levels
-from plainrisk.encode.cells import Cells, cell_sums, cells_of, collapse
+from plainrisk.encode.cells import Cells, cells_of, collapse
 from plainrisk.encode.columns import Columns, feature_columns
 from plainrisk.encode.counts import level_counts
 from plainrisk.encode.learn import Criterion, learn_levels, line_levels
@@ -13,7 +13,6 @@ __all__ = [
     "Criterion",
     "LevelFinder",
     "Pack",
-    "cell_sums",
     "cells_of",
     "collapse",
     "feature_columns",

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Cells", "cell_sums", "cells_of", "collapse"]
+from plainrisk.kernels import cell_sums
+
+__all__ = ["Cells", "cells_of", "collapse"]
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Floats = npt.NDArray[np.float64]
@@ -47,33 +49,16 @@ def collapse(
     """
     n = len(positive)
     grid = float(np.prod(np.asarray(sizes, dtype=np.float64)))
-    if grid > max(4096, n):
+    if grid > max(4096, 2 * n):
         return None
-    return cells_of(*cell_sums(codes, sizes, positive, weight), sizes)
-
-
-def cell_sums(
-    codes: Sequence[Codes], sizes: Sequence[int], positive: npt.NDArray[Any], weight: Floats | None = None
-) -> tuple[Floats, Floats]:
-    """Return total and positive weight of every possible cell; those of blocks of rows add up."""
-    grid = int(np.prod(sizes, dtype=np.int64))
-    key = _grid_key(codes, sizes)
-    total = np.bincount(key, weight, minlength=grid).astype(np.float64)
-    return total, np.bincount(key, positive.astype(np.float64), minlength=grid).astype(np.float64)
+    cells = cells_of(*cell_sums(codes, sizes, positive, weight), sizes)
+    return cells if 2 * len(cells.weight) <= n or n <= 4096 else None
 
 
 def cells_of(total: Floats, hits: Floats, sizes: Sequence[int]) -> Cells:
     """Return the cells in which there are rows."""
     used = np.flatnonzero(total > 0)
     return Cells(_codes_of(used, sizes), total[used], hits[used])
-
-
-def _grid_key(codes: Sequence[Codes], sizes: Sequence[int]) -> npt.NDArray[np.uint32]:
-    key = codes[0].astype(np.uint32)
-    for column, size in zip(codes[1:], sizes[1:], strict=True):
-        key *= np.uint32(size)
-        key += column
-    return key
 
 
 def _codes_of(keys: npt.NDArray[np.intp], sizes: Sequence[int]) -> tuple[Codes, ...]:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.kernels import add_places
+
 __all__ = ["Pack", "pack_codes", "pack_limit"]
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
@@ -60,12 +62,13 @@ def _pack(group: list[int], codes: Sequence[Codes], seen: Sequence[npt.NDArray[n
     levels = [np.flatnonzero(seen[j]) if seen[j].any() else np.zeros(1, np.intp) for j in group]
     size = int(np.prod([len(v) for v in levels]))
     dtype = np.uint8 if size <= 256 else np.uint16 if size <= 65536 else np.uint32
-    packed: Codes = np.zeros(len(codes[group[0]]), dtype)
+    places: list[Codes] = []
     stride = size
     for j, observed in zip(group, levels, strict=True):
         stride //= len(observed)
         place: Codes = np.zeros(len(seen[j]), dtype)
         place[observed] = np.arange(len(observed)) * stride
-        packed += place[codes[j]]
+        places.append(place)
+    packed = add_places([codes[j] for j in group], places)
     members = np.stack(np.meshgrid(*levels, indexing="ij"), axis=-1).reshape(size, len(group))
     return Pack(tuple(group), packed, members)

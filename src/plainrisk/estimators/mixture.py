@@ -13,7 +13,7 @@ import numpy.typing as npt
 from plainrisk.errors import DataError, PlainriskError, did_you_mean
 from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.base import RiskClassifier
-from plainrisk.estimators.mixture_weights import RiskSums, check_settings, held_out_risks, loss_clip
+from plainrisk.estimators.mixture_weights import RiskSums, check_settings, held_out_risks, loss_clip, own_log_loss
 from plainrisk.estimators.stream_fit import AnyRows
 from plainrisk.estimators.subscales import Expert, fit_experts, takes_missing
 from plainrisk.estimators.training import Training, read_more
@@ -99,14 +99,23 @@ class SubscaleMixture(RiskClassifier):
         # Experts judged on the rows they were trained on flatter themselves.
         self.class_factors_ = np.ones(2) if training.factors is None else training.factors
         self.total_ = training.total
-        self.losses_ = np.zeros(len(self.experts_))
+        known = self._known_losses(training)
+        self.losses_ = np.zeros(len(self.experts_)) if known is None else known
         sums = RiskSums(len(self.experts_))
-        for rows, risks in self._judged(estimator, training):
+        for rows, risks in self._judged(estimator, training) if known is None else ():
             self.losses_ += summed_losses(risks, rows.target, rows.weight, self.loss, self.clips_)
-            sums.add(risks, rows)
-        stacking = self.weights == "stacking"
-        self._keep_weights(training, sums.stacked_weights() if stacking else self._hedge())
+            if self.weights == "stacking":
+                sums.add(risks, rows)
+        self._keep_weights(training, sums.stacked_weights() if self.weights == "stacking" else self._hedge())
         return self
+
+    def _known_losses(self, training: AnyRows) -> Floats | None:
+        """Return the losses that the experts' own solvers found on these rows, if all are charged just these."""
+        if self.cv is not None or self.weights == "stacking" or self.loss != "log":
+            return None
+        charged = zip(self.experts_.values(), self.clips_, strict=True)
+        losses = [own_log_loss(expert, clip) for expert, clip in charged]
+        return None if None in losses else training.total * np.array(losses, dtype=np.float64)
 
     def _judged(self, estimator: Any, training: AnyRows) -> Iterator[tuple[Training, Floats]]:
         """Yield rows and the risks by which the experts are judged, batch by batch."""

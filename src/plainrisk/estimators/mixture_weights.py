@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.errors import DataError, did_you_mean
+from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.stream_fit import AnyRows
-from plainrisk.estimators.subscales import fit_experts
+from plainrisk.estimators.subscales import Expert, fit_experts
 from plainrisk.estimators.training import Training
-from plainrisk.form import Bands, Linear, Link
+from plainrisk.form import Bands, Linear, Link, Logistic, Part, Table
 from plainrisk.solve import minimise_squares, stratified_folds
 
-__all__ = ["RiskSums", "check_settings", "held_out_risks", "loss_clip"]
+__all__ = ["RiskSums", "check_settings", "held_out_risks", "loss_clip", "own_log_loss"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,6 +49,21 @@ def loss_clip(link: Link | None) -> float:
     if isinstance(link, Bands):
         return max(1e-15, min(link.values[0], 1.0 - link.values[-1]))
     return 1e-15
+
+
+def own_log_loss(expert: Expert, clip: float) -> float | None:
+    """Return the mean log loss of an expert on its training rows, if its solver minimised that and none is clipped."""
+    part = expert.part if expert.has_part else None
+    if (
+        not isinstance(expert.model, AdditiveRiskModel)
+        or not isinstance(part, Part)
+        or not isinstance(part.link, Logistic)
+    ):
+        return None
+    tables = [shape for shape in part.shapes.values() if isinstance(shape, Table)]
+    farthest = abs(part.intercept) + sum(float(np.abs(table.scores).max()) for table in tables)
+    certain = np.log((1.0 - clip) / clip)
+    return expert.model.solution_.loss if len(tables) == len(part.shapes) and farthest < certain else None
 
 
 def held_out_risks(estimator: Any, training: AnyRows, n_folds: int) -> Iterator[tuple[Training, Floats]]:

@@ -16,12 +16,13 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.encode import Criterion, LevelFinder, Pack, cell_sums, cells_of, find_levels, pack_codes, pack_limit
+from plainrisk.encode import Criterion, LevelFinder, Pack, cells_of, find_levels, pack_codes, pack_limit
 from plainrisk.errors import PlainriskWarning
 from plainrisk.estimators.fitting import Design, Encoded, Penalty, design_columns, encode_rows, encode_with
 from plainrisk.estimators.streams import Stream
 from plainrisk.estimators.training import Training
 from plainrisk.form import Levels
+from plainrisk.kernels import cell_sums
 from plainrisk.rows import Spool
 from plainrisk.solve import Block, PairCounts
 

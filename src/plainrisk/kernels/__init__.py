@@ -6,8 +6,19 @@ interpreter to others while they run, so threads can work side by side. ``PLAINR
 turns them off.
 """
 
+from plainrisk.kernels.cells import add_places, cell_sums
 from plainrisk.kernels.choice import COMPILED
 from plainrisk.kernels.logistic import LogisticSums, curvature, logistic_sums
 from plainrisk.kernels.sums import level_sums, look_up, pair_sums
 
-__all__ = ["COMPILED", "LogisticSums", "curvature", "level_sums", "logistic_sums", "look_up", "pair_sums"]
+__all__ = [
+    "COMPILED",
+    "LogisticSums",
+    "add_places",
+    "cell_sums",
+    "curvature",
+    "level_sums",
+    "logistic_sums",
+    "look_up",
+    "pair_sums",
+]

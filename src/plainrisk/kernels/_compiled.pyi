@@ -8,6 +8,15 @@ Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 def look_up(score: Floats, packs: Sequence[Codes], tables: Sequence[Floats], /) -> None: ...
+def cell_sums(
+    packs: Sequence[Codes],
+    strides: npt.NDArray[np.int64],
+    positive: npt.NDArray[np.generic],
+    weight: Floats | None,
+    total: Floats,
+    hits: Floats,
+    /,
+) -> None: ...
 def curvature(score: Floats, /) -> None: ...
 def logistic(
     intercept: float,
@@ -25,3 +34,4 @@ def level_sums(values: Floats | None, packs: Sequence[Codes], sums: Sequence[Flo
 def pair_sums(
     values: Floats | None, pack: Codes, size: int, packs: Sequence[Codes], sums: Sequence[Floats], /
 ) -> None: ...
+def pack(codes: Sequence[Codes], places: Sequence[Codes], out: Codes, /) -> None: ...

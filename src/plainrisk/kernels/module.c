@@ -39,11 +39,14 @@ int open_arrays(PyObject *sequence, int writable, Arrays *out) {
 }
 
 static PyMethodDef methods[] = {
+    {"cell_sums", kernel_cell_sums, METH_VARARGS,
+     "cell_sums(packs, strides, positive, weight or None, total, hits): total[cell] += weight, hits[cell] += positive"},
     {"curvature", kernel_curvature, METH_VARARGS, "curvature(score): p (1 - p) in place of every score"},
     {"logistic", kernel_logistic, METH_VARARGS,
      "logistic(intercept, packs, tables, positive, weight or None, sums): loss and sum of residuals; sums += residuals"},
     {"look_up", kernel_look_up, METH_VARARGS, "look_up(score, packs, tables): score += sum of tables[k][packs[k]]"},
     {"level_sums", kernel_level_sums, METH_VARARGS, "level_sums(values, packs, sums): sums[k][packs[k]] += values"},
+    {"pack", kernel_pack, METH_VARARGS, "pack(codes, places, out): out = sum of places[k][codes[k]]"},
     {"pair_sums", kernel_pair_sums, METH_VARARGS,
      "pair_sums(values or None, pack, packs, sums): sums[k][pack, packs[k]] += values"},
     {NULL, NULL, 0, NULL},

@@ -30,10 +30,12 @@ typedef struct {
 int open_arrays(PyObject *sequence, int writable, Arrays *out);
 void close_arrays(Arrays *arrays);
 
+PyObject *kernel_cell_sums(PyObject *module, PyObject *args);
 PyObject *kernel_curvature(PyObject *module, PyObject *args);
 PyObject *kernel_level_sums(PyObject *module, PyObject *args);
 PyObject *kernel_logistic(PyObject *module, PyObject *args);
 PyObject *kernel_look_up(PyObject *module, PyObject *args);
+PyObject *kernel_pack(PyObject *module, PyObject *args);
 PyObject *kernel_pair_sums(PyObject *module, PyObject *args);
 
 #endif

@@ -22,22 +22,6 @@ static int all_bytes(const Py_buffer *packs, Py_ssize_t count) {
     return 1;
 }
 
-#define BY_ITEM_SIZE(ITEM_SIZE, BODY)                                                                                  \
-    switch (ITEM_SIZE) {                                                                                               \
-    case 1: {                                                                                                          \
-        typedef uint8_t Code;                                                                                          \
-        BODY;                                                                                                          \
-    } break;                                                                                                           \
-    case 2: {                                                                                                          \
-        typedef uint16_t Code;                                                                                         \
-        BODY;                                                                                                          \
-    } break;                                                                                                           \
-    default: {                                                                                                         \
-        typedef uint32_t Code;                                                                                         \
-        BODY;                                                                                                          \
-    } break;                                                                                                           \
-    }
-
 /* ---- score += table[pack], for every pack */
 
 void look_up_tile(double *score, const Py_buffer *packs, const Py_buffer *tables, Py_ssize_t count, Py_ssize_t start,

@@ -5,6 +5,23 @@
 
 #include "shared.h"
 
+/* Run a body with Code as the type of so many bytes. */
+#define BY_ITEM_SIZE(ITEM_SIZE, BODY)                                                                                  \
+    switch (ITEM_SIZE) {                                                                                               \
+    case 1: {                                                                                                          \
+        typedef uint8_t Code;                                                                                          \
+        BODY;                                                                                                          \
+    } break;                                                                                                           \
+    case 2: {                                                                                                          \
+        typedef uint16_t Code;                                                                                         \
+        BODY;                                                                                                          \
+    } break;                                                                                                           \
+    default: {                                                                                                         \
+        typedef uint32_t Code;                                                                                         \
+        BODY;                                                                                                          \
+    } break;                                                                                                           \
+    }
+
 /* Whether a buffer has one small integer per row; if not, an exception is set. */
 int is_pack(const Py_buffer *pack, Py_ssize_t rows);
 
