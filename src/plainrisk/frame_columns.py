@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.errors import DataError
+from plainrisk.kernels import text_codes
 from plainrisk.schema import label_of
 
 __all__ = [
@@ -143,7 +144,8 @@ def labels_of_series(series: nw.Series[Any]) -> Labels:
             return _as_booleans(labels) if dtype == nw.Boolean else labels
         return labels_of_array(np.asarray(series.to_numpy()))
     text = series if dtype == nw.String else series.cast(nw.String)
-    quick = _few_labels(text)
+    read = text_codes(text.to_native(), len(text))
+    quick = Labels(*read) if read is not None else _few_labels(text)
     if quick is not None:
         return quick
     # Hash the text once, in the frame's own library, and let numpy see only the distinct values.
@@ -161,7 +163,7 @@ def _few_labels(text: nw.Series[Any]) -> Labels | None:
     """Return the labels of text if they are few and some rows show them all; else None."""
     if not _compares_quickly(text):
         return None
-    some = text[:: max(1, len(text) // _SHOWN_ROWS)].drop_nulls().unique().to_list()
+    some = set(text.head(_SHOWN_ROWS).to_list()) - {None}
     labels = tuple(sorted(some))
     if not 0 < len(labels) <= _FEW_LABELS:
         return None
@@ -189,6 +191,11 @@ def places_of_text(text: nw.Series[Any], known: tuple[str, ...]) -> npt.NDArray[
     """Look text up among known labels in one pass; None if that fails because some text is unknown."""
     if not known:
         return None
+    read = text_codes(text.to_native(), len(text))
+    if read is not None:
+        codes, labels = read
+        order = {label: place for place, label in enumerate(known)}
+        return np.array([*(order.get(label, len(known) + 1) for label in labels), len(known)], np.uint16)[codes]
     missing = text.is_null().to_numpy().astype(bool) if text.null_count() else None
     filled = text if missing is None else text.fill_null(known[0])
     if len(known) <= _FEW_LABELS and _compares_quickly(text):

@@ -10,6 +10,7 @@ from plainrisk.kernels.cells import add_places, cell_sums
 from plainrisk.kernels.choice import COMPILED
 from plainrisk.kernels.logistic import LogisticSums, curvature, logistic_sums
 from plainrisk.kernels.sums import level_sums, look_up, pair_sums
+from plainrisk.kernels.text import text_codes
 
 __all__ = [
     "COMPILED",
@@ -21,4 +22,5 @@ __all__ = [
     "logistic_sums",
     "look_up",
     "pair_sums",
+    "text_codes",
 ]

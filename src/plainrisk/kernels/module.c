@@ -49,6 +49,8 @@ static PyMethodDef methods[] = {
     {"pack", kernel_pack, METH_VARARGS, "pack(codes, places, out): out = sum of places[k][codes[k]]"},
     {"pair_sums", kernel_pair_sums, METH_VARARGS,
      "pair_sums(values or None, pack, packs, sums): sums[k][pack, packs[k]] += values"},
+    {"text_codes", kernel_text_codes, METH_VARARGS,
+     "text_codes(stream, codes): the labels of a column of text, or None; codes are filled"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -37,5 +37,6 @@ PyObject *kernel_logistic(PyObject *module, PyObject *args);
 PyObject *kernel_look_up(PyObject *module, PyObject *args);
 PyObject *kernel_pack(PyObject *module, PyObject *args);
 PyObject *kernel_pair_sums(PyObject *module, PyObject *args);
+PyObject *kernel_text_codes(PyObject *module, PyObject *args);
 
 #endif
