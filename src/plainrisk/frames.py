@@ -87,6 +87,8 @@ class Frame:
         A copy, where one is needed, is made in `room`.
         """
         column = self.column(name)
+        if isinstance(column, nw.Series) and column.dtype.is_integer() and not column.null_count():
+            column = np.asarray(column.to_numpy())
         # Integers of up to 32 bits are the same numbers as floats; larger ones may be rounded.
         if isinstance(column, np.ndarray) and column.dtype.kind in "iu" and column.itemsize <= 4:
             return np.ascontiguousarray(column), True

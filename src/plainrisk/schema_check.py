@@ -117,11 +117,12 @@ def _nearest(name: str, frame: Frame, features: Iterable[str]) -> str:
 
 def _look_at_numbers(name: str, feature: Feature, frame: Frame, notes: bool) -> Iterator[Problem]:
     try:
+        if not notes:
+            frame.measures(name)
+            return
         values = frame.numbers(name)
     except DataError as error:
         yield Problem("error", name, str(error).removeprefix("Data: "))
-        return
-    if not notes:
         return
     seen = values[~np.isnan(values)]
     if not seen.size:
