@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 BENCH_VENV := .venv-bench
 BUILT := pyproject.toml setup.py $(wildcard src/plainrisk/kernels/*.[ch])
 
+# What depends on the compiled loops is tested a second time without them.
+NUMPY_TOO := $(addprefix tests/,kernels encode form solve rows estimators property)
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test format lint types unit bench clean
 
@@ -43,6 +46,7 @@ types: $(VENV)/.installed-dev
 
 unit: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2 -q
+	PLAINRISK_KERNELS=numpy $(BIN)/python -m pytest -n 2 -q $(NUMPY_TOO)
 
 # The rivals ask for much, so they live in an environment of their own. BENCH="--quick" and the like go to the runner.
 $(BENCH_VENV)/.installed: $(BUILT)

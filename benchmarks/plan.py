@@ -24,6 +24,7 @@ SWEPT = ("ARM1", "DirectARM1", "MixARM1", "XGBoost", "LightGBM", "HistGradientBo
 SCORED = (
     "ARM1",
     "ARM1 (columns)",
+    "ARM1 (numpy)",
     "DirectARM1",
     "MixARM1",
     "ARM2",

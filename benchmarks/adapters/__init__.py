@@ -44,6 +44,7 @@ METHODS: dict[str, Method] = {
     "ARM1 (matrix)": _own("ARM1/matrix", "ARM1 from the matrix that the tree libraries get"),
     "DirectARM1 (matrix)": _own("DirectARM1/matrix", "DirectARM1 from the same matrix"),
     "ARM1 (columns)": _own("ARM1/columns", "ARM1 from a matrix stored by columns, as data frames are"),
+    "ARM1 (numpy)": _own("ARM1/matrix/numpy", "ARM1 (matrix) as installed without a C compiler"),
     "XGBoost": Method("xgboost_trees", "", "xgboost", f"the paper's {TREES}, float32"),
     "LightGBM": Method("lightgbm_trees", "", "lightgbm", f"{TREES}, float32"),
     "HistGradientBoosting": Method("sklearn_trees", "", "sklearn.ensemble", TREES),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,18 +15,26 @@ from benchmarks.data import Data
 
 
 class PlainriskAdapter(Adapter):
-    """One classifier by its name; "NAME/matrix" reads the matrix, "NAME/columns" one that is stored by columns."""
+    """One classifier by its name.
+
+    "NAME/matrix" reads the matrix, "NAME/columns" one that is stored by columns, "NAME/matrix/numpy" does without the
+    compiled loops.
+    """
 
     def __init__(self, variant: str) -> None:
-        self.name, _, source = variant.partition("/")
-        self.source = source
+        self.name, *how = variant.split("/")
+        self.source = how[0] if how else ""
         self.max_bins = 5
+        if "numpy" in how:
+            os.environ["PLAINRISK_KERNELS"] = "numpy"
 
     def prepare(self, data: Data) -> Rows:
         """Return the frame, or the matrix if that was asked for."""
         import plainrisk
+        from plainrisk.kernels import COMPILED
 
         assert plainrisk.CLASSIFIERS[self.name]
+        assert not (COMPILED and os.environ.get("PLAINRISK_KERNELS") == "numpy"), "plainrisk was loaded too early"
         self.max_bins = data.max_bins
         if self.source == "columns":
             return Rows(np.asfortranarray(data.matrix), data.target, data.matrix_schema)
