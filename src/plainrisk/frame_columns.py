@@ -163,7 +163,7 @@ def _few_labels(text: nw.Series[Any]) -> Labels | None:
     """Return the labels of text if they are few and some rows show them all; else None."""
     if not _compares_quickly(text):
         return None
-    some = set(text.head(_SHOWN_ROWS).to_list()) - {None}
+    some = set(text.head(_SHOWN_ROWS).drop_nulls().to_list())
     labels = tuple(sorted(some))
     if not 0 < len(labels) <= _FEW_LABELS:
         return None
