@@ -16,6 +16,7 @@ from plainrisk.schema import label_of
 
 __all__ = [
     "Labels",
+    "filled",
     "floats_or_none",
     "is_missing",
     "labels_of_array",
@@ -106,12 +107,19 @@ def numbers_of(name: str, column: Any, first: int = 0, room: Floats | None = Non
     if column.dtype == nw.Categorical:
         column = _decoded(column)
     if column.dtype.is_numeric() or column.dtype == nw.Boolean:
-        if column.null_count():
-            column = column.cast(nw.Float64).fill_null(float("nan"))
-        return np.ascontiguousarray(column.to_numpy(), dtype=np.float64)
+        return np.ascontiguousarray(filled(column), dtype=np.float64)
     if column.null_count() == len(column):
         return np.full(len(column), np.nan)
     raise _not_a_number(name, labels_of_series(column), first)
+
+
+def filled(column: nw.Series[Any]) -> npt.NDArray[Any]:
+    """Return a column of numbers as an array of the type it is stored in, or as floats if some are missing."""
+    # An array of the library's has nothing but NaN for missing, so there is no need to look.
+    is_array = isinstance(getattr(column.to_native(), "dtype", None), np.dtype)
+    if not is_array and column.null_count():
+        column = column.cast(nw.Float64).fill_null(float("nan"))
+    return np.asarray(column.to_numpy())
 
 
 def _not_a_number(name: str, labels: Labels, first: int) -> DataError:

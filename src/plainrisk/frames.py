@@ -13,6 +13,7 @@ import numpy.typing as npt
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.frame_columns import (
     Labels,
+    filled,
     floats_or_none,
     is_missing,
     labels_of_array,
@@ -23,7 +24,7 @@ from plainrisk.frame_columns import (
     refuse_infinity,
 )
 
-__all__ = ["Frame", "Labels", "as_frame", "column_of", "frame_like"]
+__all__ = ["Frame", "Labels", "Places", "as_frame", "column_of", "frame_like"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -122,7 +123,7 @@ class Frame:
     def _array(self, name: str, known: tuple[str, ...] | None) -> Any:
         column = self.column(name)
         if isinstance(column, nw.Series) and column.dtype.is_numeric():
-            return numbers_of(name, column, self.first) if column.null_count() else np.asarray(column.to_numpy())
+            return filled(column)
         is_array = isinstance(column, np.ndarray) and column.dtype != object
         return column if is_array or known is None else Places(self.places(name, known), known)
 

@@ -13,6 +13,7 @@ way; through a sigmoid it is a rule, and the explanation says so. Cutting off at
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ from plainrisk.explain.explanation import Explanation, Unit
 from plainrisk.explain.reference import Adverse, Reference, adverse_sign, make_reference, pool_weights
 from plainrisk.explain.tree_shapley import background, shapley_values
 from plainrisk.form import Alone, Bands, Layer, Linear, Link, Logistic, Part, RiskForm, TreePart
+from plainrisk.form.blocks import spread
 from plainrisk.form.form import BLOCK_ROWS
 from plainrisk.frames import Frame
 
@@ -155,13 +157,17 @@ class Explainer:
         frame = self.form.align(X)
         keys, n = self.keys, frame.n_rows
         found = _Columns(np.empty((n, len(keys))), *(np.empty(n) for _ in range(5)))
-        for start in range(0, n, BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
-            try:
+
+        def work(starts: Iterable[int]) -> None:
+            for start in starts:
+                rows = slice(start, start + BLOCK_ROWS)
                 self._block(frame if n <= BLOCK_ROWS else frame.take(rows.start, rows.stop), found.take(rows))
-            except DataError:
-                self.form.risk(frame)  # raises the same and names the row of the data, not of the block
-                raise
+
+        try:
+            spread(work, range(0, n, BLOCK_ROWS))
+        except DataError:
+            self.form.risk(frame)  # raises the same and names the row of the data, not of the block
+            raise
         band = link.band(found.score) if isinstance(link := self.form.last_link, Bands) else None
         return Explanation(
             unit=self.unit,
@@ -277,11 +283,8 @@ class Explainer:
             assert rows is not None
             pieces[:] = shapley_values(part, frame, rows)
             return score, reference.scores[k]
-        score = np.full(frame.n_rows, part.intercept)
-        for j, (name, values) in enumerate(part.terms(frame, self.form.schema).items()):
-            score += values
-            pieces[:, j] = values - reference.terms[k][name]
-        return score, reference.scores[k]
+        zeros = [reference.terms[k][name] for name in part.features]
+        return part.split(frame, self.form.schema, zeros, pieces), reference.scores[k]
 
 
 @dataclass

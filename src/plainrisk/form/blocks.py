@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from plainrisk.frames import Frame
 
-__all__ = ["Evaluate", "Room", "by_blocks", "n_threads"]
+__all__ = ["Evaluate", "Room", "by_blocks", "n_threads", "spread"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,14 +37,16 @@ class Room:
     score : for a part's score
     index, values : for looking up the scores of a column's levels
     columns : for the columns of a matrix that is stored row by row, if there are any to be read
+    scores : for the scores of all parts at once, if they are worked out by the compiled loop, else empty
     """
 
-    def __init__(self, rows: int, n_columns: int = 0) -> None:
+    def __init__(self, rows: int, n_columns: int = 0, n_scores: int = 0) -> None:
         self.numbers = np.empty(rows)
         self.score = np.empty(rows)
         self.index = np.empty(rows, np.intp)
         self.values = np.empty(rows)
         self.columns = np.empty((n_columns, rows))
+        self.scores = np.empty((n_scores, rows))
 
     def by_columns(self, block: Frame) -> Frame:
         """Return the same rows with each column in one piece."""
@@ -82,7 +84,12 @@ def n_threads() -> int:
 
 
 def by_blocks(
-    frame: Frame, wanted: Mapping[str, tuple[str, ...] | None], evaluate: Evaluate, size: int, width: tuple[int, ...]
+    frame: Frame,
+    wanted: Mapping[str, tuple[str, ...] | None],
+    evaluate: Evaluate,
+    size: int,
+    width: tuple[int, ...],
+    n_scores: int = 0,
 ) -> Floats:
     """Evaluate the rows block by block.
 
@@ -92,13 +99,15 @@ def by_blocks(
     evaluate : fills in what is found for the rows of a block
     size : rows in a block
     width : shape of what is found for one row
+    n_scores : how many scores the compiled loop works out at once; 0 if it is not used
 
     Notes
     -----
     Every row is worked out by itself, so neither the blocks nor the threads can change a result.
     """
     out = np.empty((frame.n_rows, *width))
-    n_columns = 0 if frame.matrix is None or 4 * len(wanted) < len(frame.names) else len(frame.names)
+    turned = frame.matrix is not None and 4 * len(wanted) >= len(frame.names) and not n_scores
+    n_columns = len(frame.names) if turned else 0
     threads = n_threads()
     if threads > 1:
         size = max(size, min(_THREAD_ROWS, frame.n_rows // (4 * threads)))
@@ -106,29 +115,38 @@ def by_blocks(
         size = min(size, max(_FEWEST_ROWS, _MATRIX_CELLS // n_columns))
     n_blocks = -(-frame.n_rows // size)
     piece = size * max(1, min(_BLOCKS_AT_A_TIME, n_blocks // (2 * threads)))
-    starts = iter(range(0, frame.n_rows, piece))
-    lock = threading.Lock()
 
-    def work() -> None:
-        room = Room(min(size, frame.n_rows), n_columns)
-        while True:
-            with lock:
-                start = next(starts, None)
-            if start is None:
-                return
+    def work(starts: Iterator[int]) -> None:
+        room = Room(min(size, frame.n_rows), n_columns, n_scores)
+        for start in starts:
             rows = frame.take(start, start + piece).prepared(wanted)
             for a in range(0, rows.n_rows, size):
                 block = room.by_columns(rows.take(a, a + size))
                 evaluate(block, room, out[start + a : start + a + block.n_rows])
 
-    threads = min(threads, -(-frame.n_rows // piece))
+    spread(work, range(0, frame.n_rows, piece))
+    return out
+
+
+def spread(work: Callable[[Iterator[int]], None], starts: Sequence[int]) -> None:
+    """Work through all starts, where there are several on several threads; each takes the next one that is left."""
+    threads = min(n_threads(), len(starts))
     if threads <= 1:
-        work()
-        return out
+        work(iter(starts))
+        return
     # Only here: most processes score a few rows.
     from concurrent.futures import ThreadPoolExecutor
 
+    left, lock = iter(starts), threading.Lock()
+
+    def taken() -> Iterator[int]:
+        while True:
+            with lock:
+                start = next(left, None)
+            if start is None:
+                return
+            yield start
+
     with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(work) for _ in range(threads)]:
+        for done in [pool.submit(work, taken()) for _ in range(threads)]:
             done.result()
-    return out

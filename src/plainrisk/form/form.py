@@ -19,12 +19,14 @@ import numpy.typing as npt
 
 from plainrisk.errors import DataError, ModelFileError, did_you_mean
 from plainrisk.form.blocks import Evaluate, Room, by_blocks
-from plainrisk.form.levels import Categories
+from plainrisk.form.chains import Chains
 from plainrisk.form.links import Link, Logistic
-from plainrisk.form.shapes import LARGEST, Shape, Table
-from plainrisk.form.single import SingleScore, UnusualRowError, is_one_row, single_score
+from plainrisk.form.part import Part, labels_of, strict_features
+from plainrisk.form.shapes import LARGEST
+from plainrisk.form.single import SingleScore, UnusualRowError, is_one_row
 from plainrisk.form.trees import TreePart
 from plainrisk.frames import Frame, as_frame
+from plainrisk.kernels import COMPILED
 from plainrisk.schema import Schema
 
 __all__ = ["Alone", "Layer", "Mixture", "Part", "Pool", "RiskForm"]
@@ -33,49 +35,6 @@ Floats = npt.NDArray[np.float64]
 
 # Rows are scored in blocks whose columns fit the processor's cache.
 BLOCK_ROWS = 1 << 15
-
-
-class Part(msgspec.Struct, frozen=True, kw_only=True, tag="additive", tag_field="kind", forbid_unknown_fields=True):
-    """One additive model: the whole model, or the expert of one subscale."""
-
-    name: str
-    intercept: float
-    shapes: dict[str, Shape]
-    link: Link
-
-    def __post_init__(self) -> None:
-        if not abs(self.intercept) <= LARGEST:
-            raise ModelFileError(f"Model: the intercept of {self.name!r} must be within {LARGEST:g}.")
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The features the part reads."""
-        return tuple(self.shapes)
-
-    def terms(self, frame: Frame, schema: Schema) -> dict[str, Floats]:
-        """Return what each feature adds to the score of every row."""
-        return {
-            name: shape.values(frame, name, refuse_unseen=schema.features[name].unseen == "error")
-            for name, shape in self.shapes.items()
-        }
-
-    def score(self, frame: Frame, schema: Schema, room: Room | None = None) -> Floats:
-        """Return the score of every row, in `room` if there is one, where the next score will be, too."""
-        room = Room(frame.n_rows) if room is None else room
-        score = room.score[: frame.n_rows]
-        score.fill(self.intercept)
-        # In one order for every row. Rounding keeps an order, so a monotone shape gives exactly ordered scores.
-        for name, shape in self.shapes.items():
-            strict = schema.features[name].unseen == "error"
-            if strict or not isinstance(shape, Table):
-                score += shape.values(frame, name, refuse_unseen=strict)
-            else:
-                shape.add(score, frame, name, room)
-        return score
-
-    def single(self, strict: frozenset[str]) -> SingleScore | None:
-        """Return the score prepared for rows that come one by one; None if some shape is neither table nor line."""
-        return single_score(self.intercept, self.shapes, strict)
 
 
 class Alone(msgspec.Struct, frozen=True, tag="alone", tag_field="kind", forbid_unknown_fields=True):
@@ -198,7 +157,7 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
     @functools.cached_property
     def _singles(self) -> tuple[frozenset[str], tuple[SingleScore, ...]] | None:
         """The features in use and the parts' scores for rows that come one by one, if every part has one."""
-        strict = frozenset(name for name, feature in self.schema.features.items() if feature.unseen == "error")
+        strict = strict_features(self.schema)
         found = [part.single(strict) if isinstance(part, Part) else None for part in self.parts]
         parts = tuple(part for part in found if part is not None)
         features = frozenset(name for part in self.parts for name in part.features)
@@ -206,9 +165,13 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
 
     def _by_blocks(self, X: Any, evaluate: Evaluate, width: tuple[int, ...] = ()) -> Floats:
         frame = self.align(X)
-        if frame.n_rows > BLOCK_ROWS:
-            # An error comes up again below, in one piece, so that the row it names is the row of the data.
-            with contextlib.suppress(DataError):
+        n = len(self.parts)
+        # An error comes up again below, in one piece, so that the row it names is the row of the data.
+        with contextlib.suppress(DataError, UnusualRowError):
+            if COMPILED:
+                return by_blocks(frame, self._columns_read, evaluate, BLOCK_ROWS, width, n)
+        with contextlib.suppress(DataError):
+            if frame.n_rows > BLOCK_ROWS:
                 return by_blocks(frame, self._columns_read, evaluate, BLOCK_ROWS, width)
         out = np.empty((frame.n_rows, *width))
         evaluate(frame, Room(frame.n_rows), out)
@@ -220,22 +183,38 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
         known: dict[str, set[tuple[str, ...] | None]] = {}
         for part in self.parts:
             for name in part.features:
-                levels = part.shapes[name].levels if isinstance(part, Part) else None
-                labels = levels.categories if isinstance(levels, Categories) else None
-                known.setdefault(name, set()).add(labels)
+                known.setdefault(name, set()).add(labels_of(part.shapes[name]) if isinstance(part, Part) else None)
         return {name: next(iter(ways)) if len(ways) == 1 else None for name, ways in known.items()}
 
+    @functools.cached_property
+    def _chains(self) -> Chains:
+        """The features of the additive parts, for the compiled loop."""
+        shapes = [part.shapes if isinstance(part, Part) else {} for part in self.parts]
+        return Chains(shapes, strict_features(self.schema), self.columns)
+
+    def _scores(self, frame: Frame, room: Room) -> Iterator[Floats]:
+        """Yield the score of every part, each in an array that may be used again for the next."""
+        if not len(room.scores):
+            yield from (part.score(frame, self.schema, room) for part in self.parts)
+            return
+        scores = room.scores[:, : frame.n_rows]
+        for part, score in zip(self.parts, scores, strict=True):
+            score[:] = part.intercept if isinstance(part, Part) else part.score(frame, self.schema)
+        if not self._chains.add(list(scores), frame):
+            raise UnusualRowError
+        yield from scores
+
     def _block_part_scores(self, frame: Frame, room: Room, out: Floats) -> None:
-        for k, part in enumerate(self.parts):
-            out[:, k] = part.score(frame, self.schema, room)
+        for k, score in enumerate(self._scores(frame, room)):
+            out[:, k] = score
 
     def _block_part_risks(self, frame: Frame, room: Room, out: Floats) -> None:
-        for k, part in enumerate(self.parts):
-            out[:, k] = part.link.value(part.score(frame, self.schema, room))
+        for k, score in enumerate(self._scores(frame, room)):
+            out[:, k] = self.parts[k].link.value(score)
 
     def _block_score(self, frame: Frame, room: Room, out: Floats) -> None:
         if isinstance(self.pool, Alone):
-            out[:] = self.parts[0].score(frame, self.schema, room)
+            out[:] = next(self._scores(frame, room))
             return
         # One column of all parts after the other, which is how they are added up.
         risks = np.empty((len(self.parts), frame.n_rows)).T

@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ import numpy.typing as npt
 
 from plainrisk.errors import ModelFileError
 from plainrisk.frames import Frame
+from plainrisk.kernels import Chain
 from plainrisk.schema import label_of
 
 __all__ = ["Bins", "Categories", "Codes", "Levels", "add_steps", "code_type"]
@@ -140,6 +142,17 @@ class Bins(msgspec.Struct, frozen=True, dict=True, tag="bins", tag_field="kind",
                 steps.append((compare, whole, by))
         return tuple(steps)
 
+    def chain(self, scores: Sequence[float]) -> Chain:
+        """Return the comparisons that lead from a number to its level's score; infinity has none."""
+        n, edges, values = self.n_ordered, self.edges, scores[: self.n_ordered]
+        if self.lower_bound is not None:
+            # Below the bound is where the chain starts; the edges down there tell nothing apart.
+            start = sum(edge < self.lower_bound for edge in edges)
+            edges = (math.nextafter(self.lower_bound, -math.inf), *edges[start:])
+            values = (scores[self.missing - 1], *values[start:])
+        equal = tuple(zip(self.special_values, scores[n:], strict=False))
+        return Chain(tuple(values), edges, equal=equal, limit=sys.float_info.max, missing=scores[self.missing])
+
     def _search(self, x: Floats) -> Codes:
         codes: Codes = np.searchsorted(np.asarray(self.edges), x, side="left").astype(code_type(len(self)))
         if self.lower_bound is not None:
@@ -219,6 +232,21 @@ class Categories(
         """The same for integers."""
         unseen = len(self) - 1
         return ((None, 0, unseen), *((np.equal, value, level - unseen) for value, level in self._numbers(int)))
+
+    def chain(self, scores: Sequence[float]) -> Chain:
+        """Return the comparisons that lead from a number to the score of the category that is its label."""
+        equal = tuple((value, scores[level]) for value, level in self._numbers(float))
+        return Chain(values=(scores[-1],), equal=equal, missing=scores[self.missing])
+
+    def place_chain(self, scores: Sequence[float]) -> Chain:
+        """Return the comparisons that lead from a place among the categories to its score; see `Frame.places`."""
+        return Chain(values=tuple(scores), edges=tuple(float(k) for k in range(len(scores) - 1)))
+
+    @functools.cached_property
+    def reads_integers(self) -> bool:
+        """Whether an integer is a category exactly if it is as a float, into which large ones are rounded."""
+        numbers = itertools.chain(self._numbers(float), self._numbers(int))
+        return all(abs(value) < 2**53 or not math.isfinite(value) for value, _ in numbers)
 
     def _numbers(self, kind: type[float]) -> Iterator[tuple[float, int]]:
         """Yield the categories that are the label of such a number, as that number, with their levels."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -11,8 +12,9 @@ import numpy.typing as npt
 
 from plainrisk.errors import DataError, ModelFileError
 from plainrisk.form.blocks import Room
-from plainrisk.form.levels import Bins, Codes, Levels, code_type
+from plainrisk.form.levels import Bins, Categories, Codes, Levels, code_type
 from plainrisk.frames import Frame
+from plainrisk.kernels import Chain, Ramp
 
 __all__ = ["Curve", "Line", "Shape", "Table"]
 
@@ -47,6 +49,13 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, tag="table", tag_field="k
         if refuse_unseen:
             _refuse_unseen(self, codes, name)
         return np.asarray(self.scores)[codes]
+
+    def chain(self, *, places: bool = False, refuse_unseen: bool = False) -> Chain:
+        """Return the same as comparisons of a number, or of a place among categories; what is refused is NaN."""
+        scores = _allowed(self, refuse_unseen)
+        if places and isinstance(self.levels, Categories):
+            return self.levels.place_chain(scores)
+        return self.levels.chain(scores)
 
     def add(self, score: Floats, frame: Frame, name: str, room: Room) -> None:
         """Add the `values` to a score, asking for little memory."""
@@ -83,6 +92,14 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, tag="line", tag_field="kin
         with np.errstate(over="ignore"):
             line = np.clip(self.slope * (x - self.center), -LARGEST, LARGEST)
         return np.where(codes == 0, line, np.asarray(self.scores)[codes])
+
+    def chain(self, *, refuse_unseen: bool = False) -> Chain:
+        """Return the same as comparisons of a number; what is refused is NaN."""
+        scores = _allowed(self, refuse_unseen)
+        low, below = self.levels.lower_bound, scores[-2]
+        slope = math.nan if math.isnan(scores[0]) else self.slope
+        ramp = Ramp(slope, self.center, LARGEST) if low is None else Ramp(slope, self.center, LARGEST, low, below)
+        return replace(self.levels.chain(scores), values=(0.0,), edges=(), ramp=ramp)
 
 
 class Curve(msgspec.Struct, frozen=True, kw_only=True, tag="curve", tag_field="kind", forbid_unknown_fields=True):
@@ -140,6 +157,12 @@ def _check_levels(shape: Table | Line | Curve) -> None:
             raise ModelFileError(f"Model: a shape with {n} levels has {len(numbers)} {field}.")
         if not all(abs(number) <= LARGEST for number in numbers):
             raise ModelFileError(f"Model: the {field} of a shape must be within {LARGEST:g}.")
+
+
+def _allowed(shape: Table | Line, refuse_unseen: bool) -> tuple[float, ...]:
+    """Return the scores, NaN for levels that are refused."""
+    pairs = zip(shape.scores, shape.weights, strict=True)
+    return tuple(math.nan if refuse_unseen and weight == 0 else score for score, weight in pairs)
 
 
 def _refuse_unseen(shape: Shape, codes: Codes, name: str) -> None:

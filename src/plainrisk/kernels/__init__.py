@@ -9,12 +9,17 @@ turns them off.
 from plainrisk.kernels.cells import add_places, cell_sums
 from plainrisk.kernels.choice import COMPILED
 from plainrisk.kernels.logistic import LogisticSums, curvature, logistic_sums
+from plainrisk.kernels.scores import Chain, Plan, Ramp, add_chains
 from plainrisk.kernels.sums import level_sums, look_up, pair_sums
 from plainrisk.kernels.text import text_codes
 
 __all__ = [
     "COMPILED",
+    "Chain",
     "LogisticSums",
+    "Plan",
+    "Ramp",
+    "add_chains",
     "add_places",
     "cell_sums",
     "curvature",

@@ -9,8 +9,8 @@ void close_arrays(Arrays *arrays) {
     arrays->count = 0;
 }
 
-/* Open the buffers of a sequence of contiguous arrays; on failure an exception is set and nothing stays open. */
-int open_arrays(PyObject *sequence, int writable, Arrays *out) {
+/* Open the buffers of a sequence of arrays; on failure an exception is set and nothing stays open. */
+static int open_buffers(PyObject *sequence, int flags, Arrays *out) {
     out->count = 0;
     out->each = NULL;
     Py_ssize_t wanted = PySequence_Size(sequence);
@@ -26,8 +26,7 @@ int open_arrays(PyObject *sequence, int writable, Arrays *out) {
     }
     for (Py_ssize_t k = 0; k < wanted; k++) {
         PyObject *item = PySequence_GetItem(sequence, k);
-        int failed = item == NULL || PyObject_GetBuffer(item, &out->each[k],
-                                                        PyBUF_C_CONTIGUOUS | (writable ? PyBUF_WRITABLE : 0));
+        int failed = item == NULL || PyObject_GetBuffer(item, &out->each[k], flags);
         Py_XDECREF(item);
         if (failed) {
             close_arrays(out);
@@ -35,6 +34,24 @@ int open_arrays(PyObject *sequence, int writable, Arrays *out) {
         }
         out->count++;
     }
+    return 0;
+}
+
+int open_arrays(PyObject *sequence, int writable, Arrays *out) {
+    return open_buffers(sequence, PyBUF_C_CONTIGUOUS | (writable ? PyBUF_WRITABLE : 0), out);
+}
+
+int open_columns(PyObject *sequence, int writable, Arrays *out) {
+    return open_buffers(sequence, writable ? PyBUF_RECORDS : PyBUF_RECORDS_RO, out);
+}
+
+int refuse(const char *why) {
+    PyErr_SetString(PyExc_ValueError, why);
+    return 0;
+}
+
+int no_memory(void) {
+    PyErr_NoMemory();
     return 0;
 }
 
@@ -51,6 +68,8 @@ static PyMethodDef methods[] = {
      "pair_sums(values or None, pack, packs, sums): sums[k][pack, packs[k]] += values"},
     {"text_codes", kernel_text_codes, METH_VARARGS,
      "text_codes(stream, codes): the labels of a column of text, or None; codes are filled"},
+    {"add_chains", kernel_add_chains, METH_VARARGS,
+     "add_chains(scores, columns, rows, plan, numbers): add what the plan says; whether every score is a number"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -18,7 +18,7 @@
 #define FOR_EVERY_PROCESSOR
 #endif
 
-#define MOST_ARRAYS 4096 /* in one sequence of arrays */
+#define MOST_ARRAYS (1 << 20) /* in one sequence of arrays */
 #define TILE 1024        /* rows worked on at a time: what is read and written stays in the first-level cache */
 
 /* The buffers of a sequence of arrays. */
@@ -27,9 +27,37 @@ typedef struct {
     Py_buffer *each;
 } Arrays;
 
-int open_arrays(PyObject *sequence, int writable, Arrays *out);
+int open_arrays(PyObject *sequence, int writable, Arrays *out);  /* each in one piece */
+int open_columns(PyObject *sequence, int writable, Arrays *out); /* each with any stride */
 void close_arrays(Arrays *arrays);
 
+/* A column of numbers, stored in one piece or not. */
+typedef struct {
+    char *data;
+    Py_ssize_t stride, size; /* bytes from a row to the next, and of a number */
+    char kind;               /* f, i or u: floats, integers, integers without a sign */
+} Column;
+
+typedef struct {
+    Py_ssize_t count;
+    Column *each;
+    double *room; /* for the tiles of those that are far, FAR_ROWS each; NULL if none is */
+} Columns;
+
+#define FAR_ROWS 128   /* in a tile, where columns are copied from afar */
+#define MOST_ROWS 2048 /* in a tile otherwise: the longer a column is read, the better it is foreseen */
+
+int read_columns(const Arrays *arrays, Py_ssize_t rows, Columns *out);
+void free_columns(Columns *columns);
+int in_one_piece(const Column *column);
+int is_far(const Column *column);
+void lay_out(const Columns *columns, Py_ssize_t start, Py_ssize_t rows);
+const double *tile_of(const Columns *columns, Py_ssize_t k, Py_ssize_t start, Py_ssize_t rows, double *copy);
+
+int refuse(const char *why); /* sets an exception and returns 0 */
+int no_memory(void);         /* the same */
+
+PyObject *kernel_add_chains(PyObject *module, PyObject *args);
 PyObject *kernel_cell_sums(PyObject *module, PyObject *args);
 PyObject *kernel_curvature(PyObject *module, PyObject *args);
 PyObject *kernel_level_sums(PyObject *module, PyObject *args);
