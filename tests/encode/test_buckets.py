@@ -75,6 +75,8 @@ def test_only_a_small_part_of_the_rows_is_sorted(monkeypatch):
 
 
 def test_many_rows_take_buckets_and_weights_do_not(monkeypatch):
+    """Without the compiled tree, that is."""
+    monkeypatch.setattr(bins, "tree_cuts", lambda *a: None)
     rng = np.random.default_rng(2)
     x, y = rng.random(5000), rng.integers(0, 2, 5000)
     calls = []

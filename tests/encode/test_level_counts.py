@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
 
-from plainrisk.encode import counts, level_counts
+from plainrisk.encode import level_counts
+from plainrisk.kernels import reading
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
 def test_counts_are_sums_over_the_rows(monkeypatch, dtype):
-    monkeypatch.setattr(counts, "_BLOCK", 7)
+    monkeypatch.setattr(reading, "_BLOCK", 7)
     rng = np.random.default_rng(0)
     codes, target = rng.integers(0, 5, 100).astype(dtype), rng.integers(0, 2, 100).astype(np.uint8)
     weight = rng.random(100)

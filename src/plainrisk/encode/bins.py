@@ -19,13 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.encode.buckets import bucket_edges
-from plainrisk.encode.histogram import Histogram, checked, histogram, tabulated
-from plainrisk.encode.tree import GAP, IMPURITY, Splitter, grow
+from plainrisk.encode.histogram import Histogram, checked, histogram, sorted_histogram, tabulated
+from plainrisk.encode.tree import GAP, IMPURITY, Splitter, grow, midway
 from plainrisk.errors import SchemaError, did_you_mean
+from plainrisk.kernels import tree_cuts
 
-__all__ = ["Criterion", "split_edges", "supervised_edges"]
+__all__ = ["Criterion", "row_edges", "split_edges", "supervised_edges"]
 
 Criterion = Literal["gini", "entropy"]
+Bools = npt.NDArray[np.bool_]
+Singles = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
 _Number = TypeVar("_Number", np.int64, np.float64)
 
@@ -73,8 +76,7 @@ def split_edges(h: Histogram, max_bins: int, criterion: Criterion = "gini", min_
     with np.errstate(divide="ignore", invalid="ignore"):  # weights whose squares vanish: never a best split
         cuts = grow(Splitter(rows, good, bad, criterion, min_rows), max_bins - 1)
     at = last[np.searchsorted(rows, sorted(cuts)) - 1]
-    lower, upper = h.values[at].astype(np.float64), h.values[at + 1].astype(np.float64)
-    return np.asarray(lower / 2.0 + upper / 2.0)
+    return midway(h.values[at], h.values[at + 1])
 
 
 def supervised_edges(
@@ -86,7 +88,9 @@ def supervised_edges(
     criterion: Criterion = "gini",
     min_rows: int = 1,
 ) -> Floats:
-    """Return the bin edges of one feature: `histogram`, then `split_edges`; of many rows, the same by `bucket_edges`.
+    """Return the bin edges of one feature, those of `split_edges` on its `histogram`, the quickest way there is.
+
+    That is the compiled one for rows without weights; else of many rows `bucket_edges`, which sorts few of them.
 
     Examples
     --------
@@ -95,13 +99,31 @@ def supervised_edges(
     """
     _check_settings(max_bins, criterion, min_rows)
     single, bad, mass = checked(x, y, weight)
-    found = None
-    if mass is None and single.size >= MANY_ROWS:
-        found = tabulated(single, bad, None)
-        # Where hardly two values are far enough apart to be separated, no bucket would stay closed.
-        if found is None and float(single.max()) - float(single.min()) > WIDE:
-            return bucket_edges(single, bad, max_bins, criterion, min_rows)
-    return split_edges(found or histogram(single, bad, mass), max_bins, criterion, min_rows)
+    if mass is None:
+        return row_edges(single, bad, max_bins, criterion, min_rows)
+    return split_edges(histogram(single, bad, mass), max_bins, criterion, min_rows)
+
+
+def row_edges(x: Singles, bad: Bools, max_bins: int, criterion: Criterion = "gini", min_rows: int = 1) -> Floats:
+    """Return the bin edges of rows that are checked and have no weights; NaN is no measurement and left out.
+
+    Examples
+    --------
+    >>> row_edges(np.array([20, 30, np.nan, 50], np.float32), np.array([True, True, True, False]), max_bins=5)
+    array([40.])
+    """
+    _check_settings(max_bins, criterion, min_rows)
+    cuts = tree_cuts(x, bad, max_bins, criterion, min_rows)
+    if cuts is not None:
+        return midway(*cuts)
+    measured = x == x
+    if not measured.all():
+        x, bad = x[measured], bad[measured]
+    found = tabulated(x, bad, None) if x.size else None
+    # Where hardly two values are far enough apart to be separated, no bucket would stay closed.
+    if found is None and x.size >= MANY_ROWS and float(x.max()) - float(x.min()) > WIDE:
+        return bucket_edges(x, bad, max_bins, criterion, min_rows)
+    return split_edges(found or sorted_histogram(x, bad), max_bins, criterion, min_rows)
 
 
 def _check_settings(max_bins: int, criterion: str, min_rows: int) -> None:

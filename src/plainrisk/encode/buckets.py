@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.encode.histogram import Histogram, sorted_histogram
-from plainrisk.encode.tree import GAP, Splitter, grow, proxy_of
+from plainrisk.encode.tree import GAP, Splitter, grow, midway, proxy_of
 
 __all__ = ["bucket_edges"]
 
@@ -51,8 +51,7 @@ def bucket_edges(x: Singles, bad: Bools, max_bins: int, criterion: str = "gini",
         splitter = _BucketSplitter(_Rows.of(x, bad), criterion, min_rows)
         cuts = grow(splitter, max_bins - 1) if max_bins > 1 else []
     at = np.searchsorted(splitter.rows, sorted(cuts)).astype(np.intp)
-    lower, upper = (splitter.segments.value[i].astype(np.float64) for i in (at - 1, at))
-    return np.asarray(lower / 2.0 + upper / 2.0)
+    return midway(splitter.segments.value[at - 1], splitter.segments.value[at])
 
 
 @dataclass(frozen=True)

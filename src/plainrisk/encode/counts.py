@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.kernels import count_codes
+
 __all__ = ["level_counts"]
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Floats = npt.NDArray[np.float64]
-
-_BLOCK = 1 << 16  # rows counted at once: the temporaries stay in the processor's cache
 
 
 def level_counts(
@@ -34,12 +34,5 @@ def level_counts(
     if weight is not None:
         total, positive = (np.bincount(codes, w, minlength=n_levels) for w in (weight, weight * target))
         return total.astype(np.float64), positive.astype(np.float64)
-    counts = np.zeros(2 * n_levels, np.int64)
-    for start in range(0, len(codes), _BLOCK):
-        rows = slice(start, start + _BLOCK)
-        key = codes[rows].astype(np.intp)
-        key *= 2
-        key += target[rows]
-        counts += np.bincount(key, minlength=2 * n_levels)
-    by_outcome = counts.reshape(n_levels, 2).astype(np.float64)
+    by_outcome = count_codes(codes, n_levels, target).astype(np.float64)
     return by_outcome.sum(axis=1), by_outcome[:, 1].copy()

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.encode.bins import split_edges, supervised_edges
+from plainrisk.encode.bins import row_edges, split_edges, supervised_edges
 from plainrisk.encode.histogram import Histogram, histogram
 from plainrisk.encode.quantiles import quantile_edges
 from plainrisk.errors import DataError, SchemaError, did_you_mean
@@ -24,6 +24,8 @@ __all__ = [
     "categories_of",
     "count_values",
     "edges_of",
+    "given_levels",
+    "learn_bins",
     "learn_levels",
     "line_levels",
     "measured",
@@ -32,6 +34,13 @@ __all__ = [
 
 Criterion = Literal["gini", "entropy", "quantile"]
 Floats = npt.NDArray[np.float64]
+
+
+def given_levels(name: str, feature: Feature) -> Levels | None:
+    """Return the levels of a feature that are given and not learned: fixed edges, listed categories; else None."""
+    if feature.kind == "categorical":
+        return None if feature.category_labels is None else categories_of(name, feature, ())
+    return None if feature.edges is None else _bins(feature, feature.edges)
 
 
 def learn_levels(
@@ -54,10 +63,11 @@ def learn_levels(
     max_bins, min_rows : at most and at least; the feature's own max_bins or edges go before
     criterion : "gini" or "entropy" for a tree on the outcome (see `split_edges`), "quantile" for equal shares
     """
+    given = given_levels(name, feature)
+    if given is not None:
+        return given
     if feature.kind == "categorical":
         return _categories(frame, name, feature)
-    if feature.edges is not None:
-        return _bins(feature, feature.edges)
     if criterion == "gini" or criterion == "entropy":
         x, target, weight = measured(frame, name, feature, target, weight)
         with naming(name):
@@ -67,6 +77,20 @@ def learn_levels(
         return _bins(feature, tuple(edges.tolist()))
     found = count_values(frame, name, feature, target, weight)
     return _bins(feature, edges_of(found, feature, max_bins=max_bins, criterion=criterion, min_rows=min_rows))
+
+
+def learn_bins(
+    singles: npt.NDArray[np.float32],
+    feature: Feature,
+    target: npt.NDArray[np.bool_],
+    *,
+    max_bins: int,
+    criterion: Literal["gini", "entropy"] = "gini",
+    min_rows: int = 1,
+) -> Bins:
+    """Return the levels of a continuous feature from its measurements; see `learn_levels`."""
+    edges = row_edges(singles, target, feature.max_bins or max_bins, criterion, min_rows)
+    return _bins(feature, tuple(edges.tolist()))
 
 
 def count_values(

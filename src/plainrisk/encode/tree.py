@@ -13,9 +13,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["GAP", "IMPURITY", "Splitter", "c_log", "grow", "proxy_of"]
+__all__ = ["GAP", "IMPURITY", "Splitter", "c_log", "grow", "midway", "proxy_of"]
 
 Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
 Counts = npt.NDArray[np.int64]
 Number = TypeVar("Number", np.int64, np.float64)
 
@@ -144,6 +145,11 @@ class Splitter:
 def proxy_of(wl: Floats, wr: Floats, left: Floats, right: Floats) -> Floats:
     """Return the decrease of impurity up to constants of the node."""
     return -wr * right - wl * left
+
+
+def midway(lower: Singles, upper: Singles) -> Floats:
+    """Return the edges between the values on both sides of cuts."""
+    return np.asarray(lower.astype(np.float64) / 2.0 + upper.astype(np.float64) / 2.0)
 
 
 def grow(splitter: Splitter, splits: int) -> list[int]:

@@ -14,18 +14,15 @@ import numpy.typing as npt
 
 from plainrisk.encode import (
     Columns,
-    Criterion,
     Pack,
     collapse,
     feature_columns,
-    learn_levels,
-    level_counts,
     pack_codes,
     pack_limit,
 )
+from plainrisk.estimators.encoding import Encoded, encode_rows, encode_with
 from plainrisk.estimators.training import Training
-from plainrisk.form import Levels, Linear, Logistic, Part, Shape, Table
-from plainrisk.frames import Frame
+from plainrisk.form import Linear, Logistic, Part, Shape, Table
 from plainrisk.schema import Schema
 from plainrisk.solve import (
     Block,
@@ -38,7 +35,6 @@ from plainrisk.solve import (
     count_pairs,
     minimise,
     minimise_squares,
-    side_by_side,
     stratified_folds,
 )
 
@@ -61,58 +57,6 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Penalty = Literal["levels", "steps"]
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """Rows as codes; one entry per feature throughout."""
-
-    names: tuple[str, ...]
-    levels: tuple[Levels, ...]
-    codes: tuple[Codes, ...]
-    weights: tuple[Floats, ...]
-    positives: tuple[Floats, ...]
-
-
-def encode_rows(training: Training, *, max_bins: int, criterion: Criterion = "gini", min_rows: int = 1) -> Encoded:
-    """Find the levels of every feature and code the rows."""
-    features = training.schema.features
-    target = training.target.view(np.bool_)
-
-    def learn(name: str, frame: Frame) -> Levels:
-        return learn_levels(
-            frame,
-            name,
-            features[name],
-            target,
-            training.weight,
-            max_bins=max_bins,
-            criterion=criterion,
-            min_rows=min_rows,
-        )
-
-    return _encode(training, tuple(features), learn)
-
-
-def encode_with(training: Training, names: Sequence[str], levels: Sequence[Levels]) -> Encoded:
-    """Code the rows with levels that are known."""
-    known = dict(zip(names, levels, strict=True))
-    return _encode(training, tuple(names), lambda name, _: known[name])
-
-
-def _encode(training: Training, names: tuple[str, ...], levels_of: Callable[[str, Frame], Levels]) -> Encoded:
-    """Read, code and count one feature after the other; of many rows, several at a time."""
-
-    def encode(name: str) -> tuple[Levels, Codes, Floats, Floats]:
-        text = training.schema.features[name].kind == "categorical"
-        frame = training.frame if text else training.frame.prepared({name: None})
-        levels = levels_of(name, frame)
-        codes = levels.codes(frame, name)
-        return levels, codes, *level_counts(codes, len(levels), training.target, training.weight)
-
-    done = side_by_side(encode, names, rows=len(training.target))
-    levels, codes, weights, positives = zip(*done, strict=True)
-    return Encoded(names, levels, codes, weights, positives)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from plainrisk.errors import ModelFileError
 from plainrisk.frames import Frame
-from plainrisk.kernels import Chain
+from plainrisk.kernels import Chain, rule_of
 from plainrisk.schema import label_of
 
 __all__ = ["Bins", "Categories", "Codes", "Levels", "add_steps", "code_type"]
@@ -153,6 +153,11 @@ class Bins(msgspec.Struct, frozen=True, dict=True, tag="bins", tag_field="kind",
         equal = tuple(zip(self.special_values, scores[n:], strict=False))
         return Chain(tuple(values), edges, equal=equal, limit=sys.float_info.max, missing=scores[self.missing])
 
+    @property
+    def rule(self) -> Floats | None:
+        """The steps as numbers, for `kernels.read_columns`; None if they are too many."""
+        return rule_of(self._steps) if len(self.edges) <= _FEW_EDGES else None
+
     def _search(self, x: Floats) -> Codes:
         codes: Codes = np.searchsorted(np.asarray(self.edges), x, side="left").astype(code_type(len(self)))
         if self.lower_bound is not None:
@@ -247,6 +252,11 @@ class Categories(
         """Whether an integer is a category exactly if it is as a float, into which large ones are rounded."""
         numbers = itertools.chain(self._numbers(float), self._numbers(int))
         return all(abs(value) < 2**53 or not math.isfinite(value) for value, _ in numbers)
+
+    @property
+    def rule(self) -> Floats | None:
+        """The steps from a float as numbers, for `kernels.read_columns`; None if they are too many."""
+        return rule_of(self._steps) if len(self.categories) <= _FEW_EDGES else None
 
     def _numbers(self, kind: type[float]) -> Iterator[tuple[float, int]]:
         """Yield the categories that are the label of such a number, as that number, with their levels."""

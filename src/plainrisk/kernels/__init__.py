@@ -9,9 +9,11 @@ turns them off.
 from plainrisk.kernels.cells import add_places, cell_sums
 from plainrisk.kernels.choice import COMPILED
 from plainrisk.kernels.logistic import LogisticSums, curvature, logistic_sums
+from plainrisk.kernels.reading import code_singles, count_codes, read_columns, rule_of
 from plainrisk.kernels.scores import Chain, Plan, Ramp, add_chains
 from plainrisk.kernels.sums import level_sums, look_up, pair_sums
 from plainrisk.kernels.text import text_codes
+from plainrisk.kernels.tree import tree_cuts
 
 __all__ = [
     "COMPILED",
@@ -22,10 +24,15 @@ __all__ = [
     "add_chains",
     "add_places",
     "cell_sums",
+    "code_singles",
+    "count_codes",
     "curvature",
     "level_sums",
     "logistic_sums",
     "look_up",
     "pair_sums",
+    "read_columns",
+    "rule_of",
     "text_codes",
+    "tree_cuts",
 ]

@@ -59,12 +59,16 @@ int no_memory(void);         /* the same */
 
 PyObject *kernel_add_chains(PyObject *module, PyObject *args);
 PyObject *kernel_cell_sums(PyObject *module, PyObject *args);
+PyObject *kernel_code_singles(PyObject *module, PyObject *args);
+PyObject *kernel_count_codes(PyObject *module, PyObject *args);
 PyObject *kernel_curvature(PyObject *module, PyObject *args);
 PyObject *kernel_level_sums(PyObject *module, PyObject *args);
 PyObject *kernel_logistic(PyObject *module, PyObject *args);
 PyObject *kernel_look_up(PyObject *module, PyObject *args);
 PyObject *kernel_pack(PyObject *module, PyObject *args);
 PyObject *kernel_pair_sums(PyObject *module, PyObject *args);
+PyObject *kernel_read_columns(PyObject *module, PyObject *args);
 PyObject *kernel_text_codes(PyObject *module, PyObject *args);
+PyObject *kernel_tree_cuts(PyObject *module, PyObject *args);
 
 #endif

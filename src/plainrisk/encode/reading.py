@@ -1,0 +1,102 @@
+"""Columns of numbers, read once: levels where they are known, else measurements from which bins are found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plainrisk.form import Bins, Levels
+from plainrisk.form.levels import code_type
+from plainrisk.frame_columns import numbers_of
+from plainrisk.frames import Frame
+from plainrisk.kernels.reading import HALFWAY, HAS_INFINITY, TOO_LARGE, code_singles, read_columns
+
+__all__ = ["Column", "Wanted", "code_bins", "read_wanted"]
+
+Codes = npt.NDArray[np.unsignedinteger[Any]]
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a column shall be read as: the codes of `levels`, or if `measured` its measurements.
+
+    The levels of measurements are one bin, and those outside the order.
+    """
+
+    name: str
+    levels: Levels
+    measured: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """What was read.
+
+    Attributes
+    ----------
+    levels : those that were wanted
+    codes : (n,) or None
+    singles : (n,) or None; measurements as float32, and the levels of other rows in the bits of NaN
+    rounded : whether a number may have moved across an edge when it was rounded to float32
+    """
+
+    levels: Levels
+    codes: Codes | None = None
+    singles: Singles | None = None
+    rounded: bool = False
+
+
+def read_wanted(frame: Frame, wanted: Sequence[Wanted]) -> list[Column | None]:
+    """Read several columns in one pass; None is for those that are no plain numbers, or not all of them finite."""
+    found: list[Column | None] = [None] * len(wanted)
+    sources = [(k, source) for k, w in enumerate(wanted) if (source := _source(frame, w)) is not None]
+    outs = [np.empty(frame.n_rows, _type(wanted[k])) for k, _ in sources]
+    flags = read_columns([x for _, (x, _) in sources], [rule for _, (_, rule) in sources], outs)
+    for (k, _), out, flag in zip(sources, outs, flags, strict=True):
+        levels, measured = wanted[k].levels, wanted[k].measured
+        if isinstance(levels, Bins) and flag & (HAS_INFINITY | TOO_LARGE if measured else HAS_INFINITY):
+            continue  # whoever reads it again will say which row it is
+        halfway = bool(flag & HALFWAY)
+        found[k] = Column(levels, singles=out, rounded=halfway) if measured else Column(levels, codes=out)
+    return found
+
+
+def _source(frame: Frame, wanted: Wanted) -> tuple[npt.NDArray[Any], Floats] | None:
+    """Return the numbers of a column and the rule that codes them."""
+    rule = wanted.levels.rule
+    if rule is None:
+        return None
+    if isinstance(wanted.levels, Bins):
+        column = frame.prepared({wanted.name: None}).column(wanted.name)
+        return column if _is_plain(column) else numbers_of(wanted.name, column, frame.first), rule
+    column = frame.column(wanted.name)
+    return (column, rule) if _is_plain(column) else None
+
+
+def _is_plain(column: Any) -> bool:
+    is_float = isinstance(column, np.ndarray) and column.dtype in (np.float64, np.float32)
+    return is_float and column.dtype.isnative and column.flags.aligned
+
+
+def _type(wanted: Wanted) -> Any:
+    return np.float32 if wanted.measured else code_type(len(wanted.levels))
+
+
+def code_bins(singles: Singles, bins: Bins, target: npt.NDArray[np.uint8]) -> tuple[Codes, Floats, Floats]:
+    """Return the level of every row, and as `level_counts` does how often each level occurs.
+
+    Parameters
+    ----------
+    singles : (n,) as they were read
+    bins : whose edges lie midway between measurements
+    target : (n,) 0/1
+    """
+    codes: Codes = np.empty(len(singles), code_type(len(bins)))
+    counts = code_singles(singles, np.array(bins.edges, np.float64), len(bins), target, codes).astype(np.float64)
+    return codes, counts.sum(axis=1), counts[:, 1].copy()

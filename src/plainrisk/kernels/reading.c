@@ -1,0 +1,148 @@
+/* Columns of numbers, read once: into levels, or into floats from which bins are found and levels then made. */
+
+#include <string.h>
+
+#include "reading.h"
+#include "shared.h"
+
+#define ROWS 512 /* read at a time: they stay in the cache until their last column is read */
+
+enum { GREATER, LESS, EQUAL, MISSING, ALWAYS };        /* comparisons of a rule */
+enum { HAS_INFINITY = 1, TOO_LARGE = 2, HALFWAY = 4 }; /* what a column may hold that needs care */
+
+static void copy_rows(const Py_buffer *column, Py_ssize_t start, Py_ssize_t n, double *x) {
+    Py_ssize_t step = column->strides[0];
+    const char *from = (const char *)column->buf + start * step;
+    if (column->itemsize == sizeof(double))
+        for (Py_ssize_t i = 0; i < n; i++) memcpy(&x[i], from + i * step, sizeof(double));
+    else
+        for (Py_ssize_t i = 0; i < n; i++) {
+            float single;
+            memcpy(&single, from + i * step, sizeof single);
+            x[i] = single;
+        }
+}
+
+/* Add up what the comparisons of a rule give for each number: (comparison, number, by) three after three. */
+FOR_EVERY_PROCESSOR
+static void add_steps(const double *x, Py_ssize_t n, const double *rule, Py_ssize_t steps, int64_t *code) {
+    for (Py_ssize_t i = 0; i < n; i++) code[i] = 0;
+    for (Py_ssize_t k = 0; k < steps; k++) {
+        double value = rule[3 * k + 1];
+        int64_t by = (int64_t)rule[3 * k + 2];
+        switch ((int)rule[3 * k]) {
+        case GREATER:
+            for (Py_ssize_t i = 0; i < n; i++) code[i] += x[i] > value ? by : 0;
+            break;
+        case LESS:
+            for (Py_ssize_t i = 0; i < n; i++) code[i] += x[i] < value ? by : 0;
+            break;
+        case EQUAL:
+            for (Py_ssize_t i = 0; i < n; i++) code[i] += x[i] == value ? by : 0;
+            break;
+        case MISSING:
+            for (Py_ssize_t i = 0; i < n; i++) code[i] += x[i] != x[i] ? by : 0;
+            break;
+        default:
+            for (Py_ssize_t i = 0; i < n; i++) code[i] += by;
+        }
+    }
+}
+
+/* What of a tile needs care; whether a float is large enough matters to measurements alone, whose code is 0. */
+FOR_EVERY_PROCESSOR
+static int find_flags(const double *x, const int64_t *code, Py_ssize_t n) {
+    int64_t flags = 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int64_t size; /* the bits of a double without its sign count upwards with it */
+        memcpy(&size, &x[i], sizeof size);
+        size &= INT64_MAX;
+        flags |= size == 0x7FF0000000000000 ? HAS_INFINITY : 0;
+        flags |= (size >= 0x47EFFFFFF0000000) & (code[i] == 0) ? TOO_LARGE : 0; /* would be rounded to infinity */
+        flags |= (size & 0x1FFFFFFF) == 0x10000000 ? HALFWAY : 0;               /* may be rounded either way */
+    }
+    return (int)flags;
+}
+
+/* Measurements as floats; the codes of others as what is no number. In steps of one width each: only such loops are
+   made of vectors. */
+FOR_EVERY_PROCESSOR
+static void to_singles(const double *x, const int64_t *code, Py_ssize_t n, uint32_t *out) {
+    float single[ROWS];
+    uint32_t outside[ROWS];
+    for (Py_ssize_t i = 0; i < n; i++) single[i] = (float)x[i];
+    for (Py_ssize_t i = 0; i < n; i++) outside[i] = (uint32_t)code[i];
+    memcpy(out, single, (size_t)n * sizeof *out);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        uint32_t level = outside[i] & PAYLOAD, is_outside = level ? UINT32_MAX : 0;
+        out[i] = (out[i] & ~is_outside) | ((OUTSIDE | level) & is_outside);
+    }
+}
+
+static int read_rows(const Py_buffer *column, const Py_buffer *rule, Py_buffer *out, Py_ssize_t start, Py_ssize_t n) {
+    double x[ROWS];
+    int64_t code[ROWS];
+    copy_rows(column, start, n, x);
+    add_steps(x, n, rule->buf, rule->len / (Py_ssize_t)(3 * sizeof(double)), code);
+    if (out->itemsize == sizeof(float)) to_singles(x, code, n, (uint32_t *)out->buf + start);
+    else if (out->itemsize == 1)
+        for (Py_ssize_t i = 0; i < n; i++) ((uint8_t *)out->buf)[start + i] = (uint8_t)code[i];
+    else
+        for (Py_ssize_t i = 0; i < n; i++) ((uint16_t *)out->buf)[start + i] = (uint16_t)code[i];
+    return find_flags(x, code, n);
+}
+
+/* Few rows of all columns after the other, so that neighbouring columns of a matrix stored by rows are read from the
+   cache. */
+static void read_together(Arrays columns, Arrays rules, Arrays outs, uint8_t *flags) {
+    Py_ssize_t rows = columns.count ? columns.each[0].shape[0] : 0;
+    for (Py_ssize_t start = 0; start < rows; start += ROWS)
+        for (Py_ssize_t k = 0; k < columns.count; k++) {
+            Py_ssize_t n = rows - start < ROWS ? rows - start : ROWS;
+            flags[k] |= (uint8_t)read_rows(&columns.each[k], &rules.each[k], &outs.each[k], start, n);
+        }
+}
+
+static int is_column(const Py_buffer *column, Py_ssize_t rows) {
+    int real = column->format != NULL && (!strcmp(column->format, "d") || !strcmp(column->format, "f"));
+    return real && column->ndim == 1 && column->shape[0] == rows;
+}
+
+static int fits(const Arrays *columns, const Arrays *rules, const Arrays *outs, Py_ssize_t flags) {
+    Py_ssize_t count = columns->count;
+    if (rules->count != count || outs->count != count || flags != count) return 0;
+    for (Py_ssize_t k = 0; k < count; k++) {
+        const Py_buffer *out = &outs->each[k], *rule = &rules->each[k];
+        if (out->itemsize != 1 && out->itemsize != 2 && out->itemsize != 4) return 0;
+        if (rule->itemsize != sizeof(double) || rule->len % (Py_ssize_t)(3 * sizeof(double))) return 0;
+        if (!is_column(&columns->each[k], out->len / out->itemsize)) return 0;
+        if (out->len / out->itemsize != outs->each[0].len / outs->each[0].itemsize) return 0;
+    }
+    return 1;
+}
+
+PyObject *kernel_read_columns(PyObject *module, PyObject *args) {
+    PyObject *column_list, *rule_list, *out_list;
+    Py_buffer flags;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OOOw*", &column_list, &rule_list, &out_list, &flags)) return NULL;
+    Arrays columns = {0, NULL}, rules = {0, NULL}, outs = {0, NULL};
+    int good = open_columns(column_list, 0, &columns) == 0 && open_arrays(rule_list, 0, &rules) == 0 &&
+               open_arrays(out_list, 1, &outs) == 0;
+    if (good && !fits(&columns, &rules, &outs, flags.len)) {
+        PyErr_SetString(PyExc_ValueError,
+                        "a rule, an array for the result and a flag are needed for every column of floats");
+        good = 0;
+    }
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS;
+        read_together(columns, rules, outs, flags.buf);
+        Py_END_ALLOW_THREADS;
+    }
+    close_arrays(&columns);
+    close_arrays(&rules);
+    close_arrays(&outs);
+    PyBuffer_Release(&flags);
+    if (!good) return NULL;
+    Py_RETURN_NONE;
+}
