@@ -23,7 +23,7 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 # Docs/architecture: a module imports from lower ranks, from its own package, and within rank 0.
 RANKS: dict[str, float] = {
     **dict.fromkeys(["_version", "errors", "files", "frame_columns", "frames", "kernels", "schema", "schema_check"], 0),
-    **dict.fromkeys(["schema_codes", "schema_draft", "schema_rules", "toml"], 0),
+    **dict.fromkeys(["schema_codes", "schema_draft", "schema_rules", "threads", "toml"], 0),
     "form": 1,
     **dict.fromkeys(["compare", "encode", "explain", "export", "metrics", "rows", "solve"], 2),
     "model": 2.5,

@@ -95,7 +95,7 @@ def test_what_is_read_together_and_by_how_many_threads_changes_nothing(rng, monk
     monkeypatch.setattr(encoding, "_TOGETHER", together)
     for threads in ("1", "3"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
-        monkeypatch.setattr("plainrisk.solve.threads.MANY_ROWS", 1)
+        monkeypatch.setattr("plainrisk.threads.MANY_ROWS", 1)
         check(encode_rows(training, max_bins=5), expected)
 
 

@@ -1,10 +1,11 @@
+import os
 import threading
 
 import numpy as np
 import pytest
 
-from plainrisk.solve import Block, Layout, LogisticLoss, count_pairs, side_by_side
-from plainrisk.solve.threads import MANY_ROWS
+from plainrisk.solve import Block, Layout, LogisticLoss, count_pairs
+from plainrisk.threads import MANY_ROWS, side_by_side
 
 
 def problem(n):
@@ -46,3 +47,20 @@ def test_sums_do_not_depend_on_the_threads(monkeypatch):
         pairs = count_pairs([block], members, sum(sizes)).pairs
         found.append((value, gradient.tobytes(), loss.hessian(point).tobytes(), pairs.tobytes()))
     assert found[0] == found[1] == found[2]
+
+
+def test_work_inside_work_gets_no_further_threads(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    inner = side_by_side(lambda _: list(side_by_side(lambda i: threading.get_ident(), range(3))), range(4))
+    assert all(len(set(idents)) == 1 for idents in inner)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_copy_of_the_process_has_threads_of_its_own(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert list(side_by_side(abs, [-1, -2])) == [1, 2]
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if list(side_by_side(abs, [-3, -4])) == [3, 4] else 1)
+    assert os.waitpid(child, 0)[1] == 0

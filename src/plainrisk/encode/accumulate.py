@@ -9,7 +9,6 @@ where inside a bucket an edge would have stood is lost, a share of 2**-(23 - bit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -22,12 +21,12 @@ from plainrisk.form import Bins, Levels
 from plainrisk.frames import Frame
 from plainrisk.schema import Feature
 from plainrisk.schema_check import MOST_CATEGORIES
+from plainrisk.threads import side_by_side
 
 __all__ = ["MOST_VALUES", "LevelFinder", "ValueCounts", "find_levels"]
 
 # Distinct values of a feature that are counted one by one: a histogram of 7 MB.
 MOST_VALUES = 1 << 18
-_THREADS = 2
 _SIGN = np.uint32(1 << 31)
 
 Singles = npt.NDArray[np.float32]
@@ -138,6 +137,6 @@ class LevelFinder:
 def find_levels(
     finders: Sequence[LevelFinder], frame: Frame, target: npt.NDArray[Any], weight: npt.NDArray[np.float64] | None
 ) -> None:
-    """Show a batch to every finder, two at a time: sorting leaves the interpreter to others."""
-    with ThreadPoolExecutor(_THREADS) as pool:
-        list(pool.map(lambda finder: finder.add(frame, target, weight), finders))
+    """Show a batch to every finder, several at a time: sorting leaves the interpreter to others."""
+    for _ in side_by_side(lambda finder: finder.add(frame, target, weight), finders):
+        pass

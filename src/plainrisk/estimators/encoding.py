@@ -24,7 +24,7 @@ from plainrisk.encode import (
 from plainrisk.estimators.training import Training
 from plainrisk.form import Bins, Levels
 from plainrisk.frames import Frame
-from plainrisk.solve import side_by_side
+from plainrisk.threads import side_by_side
 
 __all__ = ["Encoded", "encode_rows", "encode_with"]
 

@@ -20,7 +20,7 @@ from plainrisk.estimators.fold_bins import fold_edges
 from plainrisk.estimators.training import Training
 from plainrisk.form import Bins, Categories, Levels
 from plainrisk.schema import Feature
-from plainrisk.solve.threads import side_by_side
+from plainrisk.threads import side_by_side
 
 __all__ = ["Binning", "FoldFeature", "Folds", "code_features"]
 

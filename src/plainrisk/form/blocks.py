@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from plainrisk.frames import Frame
+from plainrisk.threads import n_threads, spread
 
-__all__ = ["Evaluate", "Room", "by_blocks", "n_threads", "spread"]
+__all__ = ["Evaluate", "Room", "by_blocks"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -75,14 +74,6 @@ class Room:
 Evaluate = Callable[[Frame, Room, Floats], None]
 
 
-def n_threads() -> int:
-    """Return how many threads to use: OMP_NUM_THREADS if it is set, else the cores this process may run on."""
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    if wanted.isdecimal() and int(wanted) > 0:
-        return int(wanted)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def by_blocks(
     frame: Frame,
     wanted: Mapping[str, tuple[str, ...] | None],
@@ -126,27 +117,3 @@ def by_blocks(
 
     spread(work, range(0, frame.n_rows, piece))
     return out
-
-
-def spread(work: Callable[[Iterator[int]], None], starts: Sequence[int]) -> None:
-    """Work through all starts, where there are several on several threads; each takes the next one that is left."""
-    threads = min(n_threads(), len(starts))
-    if threads <= 1:
-        work(iter(starts))
-        return
-    # Only here: most processes score a few rows.
-    from concurrent.futures import ThreadPoolExecutor
-
-    left, lock = iter(starts), threading.Lock()
-
-    def taken() -> Iterator[int]:
-        while True:
-            with lock:
-                start = next(left, None)
-            if start is None:
-                return
-            yield start
-
-    with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(work, taken()) for _ in range(threads)]:
-            done.result()

@@ -6,7 +6,6 @@ from plainrisk.solve.certificate import Solution, kkt_residual
 from plainrisk.solve.logistic import LogisticLoss
 from plainrisk.solve.ridge_path import RidgePath, choose_ridge, stratified_folds
 from plainrisk.solve.squares import PairCounts, count_pairs, minimise_squares
-from plainrisk.solve.threads import side_by_side
 
 __all__ = [
     "BOX",
@@ -21,6 +20,5 @@ __all__ = [
     "kkt_residual",
     "minimise",
     "minimise_squares",
-    "side_by_side",
     "stratified_folds",
 ]

@@ -20,7 +20,8 @@ from plainrisk.kernels import level_sums, pair_sums
 from plainrisk.solve.blocks import Block
 from plainrisk.solve.box import minimise_quadratic
 from plainrisk.solve.certificate import Solution, kkt_residual
-from plainrisk.solve.threads import one_thread, side_by_side
+from plainrisk.solve.threads import one_thread
+from plainrisk.threads import side_by_side
 
 __all__ = ["PairCounts", "count_pairs", "minimise_squares"]
 

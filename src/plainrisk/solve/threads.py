@@ -7,12 +7,10 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from plainrisk.form.blocks import n_threads
 from plainrisk.kernels import COMPILED
+from plainrisk.threads import side_by_side
 
-__all__ = ["one_thread", "over_rows", "side_by_side"]
-
-MANY_ROWS = 1 << 16  # below, starting threads costs more than they save
+__all__ = ["one_thread", "over_rows"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -33,23 +31,8 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-def side_by_side(function: Callable[[T], R], items: Iterable[T], rows: int = MANY_ROWS) -> Iterator[R]:
-    """Return the function's results in the order of the items, worked out by several threads where rows are many.
-
-    Order and grouping of the items are the caller's, so sums over the results do not depend on the threads.
-    """
-    threads = n_threads()
-    if threads == 1 or rows < MANY_ROWS:
-        yield from map(function, items)
-        return
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(threads) as pool:
-        yield from pool.map(function, items)
-
-
 def over_rows(function: Callable[[T], R], items: Iterable[T], rows: int) -> Iterator[R]:
-    """Return the same for functions that mostly sum by level.
+    """Return the function's results in the order of the items, for functions that mostly sum by level.
 
     Without the compiled loops, summing holds the interpreter, so threads would only wait for each other.
     """

@@ -1,0 +1,78 @@
+"""Passes over rows on all cores. Results never depend on how many there are: order and grouping are the caller's."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+__all__ = ["n_threads", "side_by_side", "spread"]
+
+MANY_ROWS = 1 << 16  # below, handing work over costs more than it saves
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_this = threading.local()
+
+
+def n_threads() -> int:
+    """Return how many threads to use: OMP_NUM_THREADS if it is set, else the cores this process may run on.
+
+    Work that is itself done by one of these threads gets no others.
+    """
+    if getattr(_this, "is_worker", False):
+        return 1
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    if wanted.isdecimal() and int(wanted) > 0:
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def side_by_side(function: Callable[[T], R], items: Iterable[T], rows: int = MANY_ROWS) -> Iterator[R]:
+    """Return the function's results in the order of the items, worked out by several threads where rows are many."""
+    threads = n_threads()
+    if threads == 1 or rows < MANY_ROWS:
+        return map(function, items)
+    return _pool(threads).map(function, items)
+
+
+def spread(work: Callable[[Iterator[int]], None], starts: Sequence[int]) -> None:
+    """Work through all starts, where there are several on several threads; each takes the next one that is left."""
+    threads = min(n_threads(), len(starts))
+    if threads <= 1:
+        work(iter(starts))
+        return
+    left, lock = iter(starts), threading.Lock()
+
+    def taken() -> Iterator[int]:
+        while True:
+            with lock:
+                start = next(left, None)
+            if start is None:
+                return
+            yield start
+
+    for done in [_pool(n_threads()).submit(work, taken()) for _ in range(threads)]:
+        done.result()
+
+
+@functools.cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """The threads themselves, kept from call to call: starting them takes as long as a pass over few rows."""
+    from concurrent.futures import ThreadPoolExecutor  # most processes score a few rows and never need it
+
+    return ThreadPoolExecutor(threads, "plainrisk", initializer=_begin)
+
+
+def _begin() -> None:
+    _this.is_worker = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not live on in a copy of the process
