@@ -26,7 +26,7 @@ def singles_by_hand(x, levels):
 
 def read(x, rule, dtype):
     out = np.empty(len(x), dtype)
-    return reading.read_columns([x], [rule], [out])[0], out
+    return reading.read_levels([x], [rule], [out])[0], out
 
 
 @pytest.mark.parametrize("levels", [FULL, CATEGORIES, Bins()], ids=["bins", "categories", "one bin"])
@@ -43,6 +43,18 @@ def test_reading_in_c_is_reading_in_numpy(levels, stored, dtype, n, in_numpy):
         assert flags == expected_flags
         size = np.dtype(dtype).itemsize
         np.testing.assert_array_equal(out.view(f"u{size}"), expected.view(f"u{size}"))
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 5, 8, 11])
+@pytest.mark.parametrize("stored", [np.float64, np.float32])
+def test_columns_read_together_are_columns_read_alone(count, stored):
+    """Neighbours in a matrix stored by rows are copied in groups."""
+    matrix = np.random.default_rng(count).normal(size=(700, 12)).astype(stored)
+    together = [matrix[:, k] for k in range(count)] + [np.ascontiguousarray(matrix[:, -1])]
+    outs = [np.empty(700, np.float32 if k % 2 else np.uint8) for k in range(count + 1)]
+    reading.read_levels(together, [FULL.rule] * (count + 1), outs)
+    for column, out in zip(together, outs, strict=True):
+        np.testing.assert_array_equal(out, read(column.copy(), FULL.rule, out.dtype)[1])
 
 
 @settings(max_examples=150, deadline=None)
@@ -115,19 +127,20 @@ def test_counts(dtype, in_numpy):
 
 
 ROWS, BYTES, COUNTS = np.zeros(3, np.float32), np.zeros(3, np.uint8), np.zeros((2, 2), np.int64)
-EDGE = np.zeros(1, np.float32)
+EDGE, RULE = np.zeros(1, np.float32), np.zeros((1, 3))
 
 
 @pytest.mark.parametrize(
     ("call", "what"),
     [
-        (lambda c: c.read_columns([np.zeros(3, int)], [np.zeros((1, 3))], [BYTES], BYTES[:1]), "column of floats"),
-        (lambda c: c.read_columns([np.zeros((3, 1))], [np.zeros((1, 3))], [BYTES], BYTES[:1]), "column of floats"),
-        (lambda c: c.read_columns([np.zeros(4)], [np.zeros((1, 3))], [BYTES], BYTES[:1]), "column of floats"),
-        (lambda c: c.read_columns([np.zeros(3)], [np.zeros((1, 2))], [BYTES], BYTES[:1]), "a rule"),
-        (lambda c: c.read_columns([np.zeros(3)], [np.zeros((1, 3))], [np.zeros(3)], BYTES[:1]), "array for the result"),
-        (lambda c: c.read_columns([np.zeros(3)], [np.zeros((1, 3))], [BYTES], BYTES[:0]), "a flag"),
-        (lambda c: c.read_columns([np.zeros(3)], [], [BYTES], BYTES[:1]), "a rule"),
+        (lambda c: c.read_levels([np.zeros(3, "c8")], [RULE], [BYTES], BYTES[:1]), "one number per row, of a type"),
+        (lambda c: c.read_levels([np.zeros((3, 1))], [RULE], [BYTES], BYTES[:1]), "one number per row"),
+        (lambda c: c.read_levels([np.zeros(4)], [RULE], [BYTES], BYTES[:1]), "one number per row"),
+        (lambda c: c.read_levels([ROWS, ROWS], [RULE, RULE], [BYTES, BYTES[:2]], BYTES[:2]), "array for the result"),
+        (lambda c: c.read_levels([np.zeros(3)], [np.zeros((1, 2))], [BYTES], BYTES[:1]), "a rule"),
+        (lambda c: c.read_levels([np.zeros(3)], [RULE], [np.zeros(3)], BYTES[:1]), "array for the result"),
+        (lambda c: c.read_levels([np.zeros(3)], [RULE], [BYTES], BYTES[:0]), "a flag"),
+        (lambda c: c.read_levels([np.zeros(3)], [], [BYTES], BYTES[:1]), "a rule"),
         (lambda c: c.code_singles(ROWS, EDGE, BYTES[:2], BYTES, COUNTS), "an outcome per row"),
         (lambda c: c.code_singles(ROWS, EDGE, BYTES, BYTES[:2], COUNTS), "small code"),
         (lambda c: c.code_singles(ROWS, EDGE, BYTES, np.zeros(3, np.int64), COUNTS), "small code"),

@@ -13,7 +13,7 @@ from plainrisk.form import Bins, Levels
 from plainrisk.form.levels import code_type
 from plainrisk.frame_columns import numbers_of
 from plainrisk.frames import Frame
-from plainrisk.kernels.reading import HALFWAY, HAS_INFINITY, TOO_LARGE, code_singles, read_columns
+from plainrisk.kernels.reading import HALFWAY, HAS_INFINITY, TOO_LARGE, code_singles, read_levels
 
 __all__ = ["Column", "Wanted", "code_bins", "read_wanted"]
 
@@ -57,7 +57,7 @@ def read_wanted(frame: Frame, wanted: Sequence[Wanted]) -> list[Column | None]:
     found: list[Column | None] = [None] * len(wanted)
     sources = [(k, source) for k, w in enumerate(wanted) if (source := _source(frame, w)) is not None]
     outs = [np.empty(frame.n_rows, _type(wanted[k])) for k, _ in sources]
-    flags = read_columns([x for _, (x, _) in sources], [rule for _, (_, rule) in sources], outs)
+    flags = read_levels([x for _, (x, _) in sources], [rule for _, (_, rule) in sources], outs)
     for (k, _), out, flag in zip(sources, outs, flags, strict=True):
         levels, measured = wanted[k].levels, wanted[k].measured
         if isinstance(levels, Bins) and flag & (HAS_INFINITY | TOO_LARGE if measured else HAS_INFINITY):

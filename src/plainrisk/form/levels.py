@@ -155,7 +155,7 @@ class Bins(msgspec.Struct, frozen=True, dict=True, tag="bins", tag_field="kind",
 
     @property
     def rule(self) -> Floats | None:
-        """The steps as numbers, for `kernels.read_columns`; None if they are too many."""
+        """The steps as numbers, for `kernels.read_levels`; None if they are too many."""
         return rule_of(self._steps) if len(self.edges) <= _FEW_EDGES else None
 
     def _search(self, x: Floats) -> Codes:
@@ -255,7 +255,7 @@ class Categories(
 
     @property
     def rule(self) -> Floats | None:
-        """The steps from a float as numbers, for `kernels.read_columns`; None if they are too many."""
+        """The steps from a float as numbers, for `kernels.read_levels`; None if they are too many."""
         return rule_of(self._steps) if len(self.categories) <= _FEW_EDGES else None
 
     def _numbers(self, kind: type[float]) -> Iterator[tuple[float, int]]:

@@ -9,7 +9,7 @@ turns them off.
 from plainrisk.kernels.cells import add_places, cell_sums
 from plainrisk.kernels.choice import COMPILED
 from plainrisk.kernels.logistic import LogisticSums, curvature, logistic_sums
-from plainrisk.kernels.reading import code_singles, count_codes, read_columns, rule_of
+from plainrisk.kernels.reading import code_singles, count_codes, read_levels, rule_of
 from plainrisk.kernels.scores import Chain, Plan, Ramp, add_chains
 from plainrisk.kernels.sums import level_sums, look_up, pair_sums
 from plainrisk.kernels.text import text_codes
@@ -31,7 +31,7 @@ __all__ = [
     "logistic_sums",
     "look_up",
     "pair_sums",
-    "read_columns",
+    "read_levels",
     "rule_of",
     "text_codes",
     "tree_cuts",

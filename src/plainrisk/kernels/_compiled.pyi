@@ -1,0 +1,73 @@
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.unsignedinteger[Any]]
+
+def look_up(score: Floats, packs: Sequence[Codes], tables: Sequence[Floats], /) -> None: ...
+def cell_sums(
+    packs: Sequence[Codes],
+    strides: npt.NDArray[np.int64],
+    positive: npt.NDArray[np.generic],
+    weight: Floats | None,
+    total: Floats,
+    hits: Floats,
+    /,
+) -> None: ...
+def curvature(score: Floats, /) -> None: ...
+def logistic(
+    intercept: float,
+    packs: Sequence[Codes],
+    tables: Sequence[Floats],
+    positive: npt.NDArray[np.generic],
+    weight: Floats | None,
+    sums: Sequence[Floats],
+    dense: Floats | None,
+    slopes: Floats | None,
+    slope_sums: Floats | None,
+    /,
+) -> tuple[float, float]: ...
+def level_sums(values: Floats | None, packs: Sequence[Codes], sums: Sequence[Floats], /) -> None: ...
+def pair_sums(
+    values: Floats | None, pack: Codes, size: int, packs: Sequence[Codes], sums: Sequence[Floats], /
+) -> None: ...
+def pack(codes: Sequence[Codes], places: Sequence[Codes], out: Codes, /) -> None: ...
+def text_codes(stream: Any, codes: npt.NDArray[np.int8], /) -> list[str] | None: ...
+def add_chains(
+    scores: Sequence[Floats],
+    columns: Sequence[npt.NDArray[Any]],
+    rows: int,
+    plan: npt.NDArray[np.int64],
+    numbers: Floats,
+    /,
+) -> bool: ...
+def tree_cuts(
+    x: npt.NDArray[np.float32],
+    bad: npt.NDArray[np.bool_] | npt.NDArray[np.uint8],
+    lower: npt.NDArray[np.float32],
+    upper: npt.NDArray[np.float32],
+    min_rows: int,
+    entropy: bool,
+    many: int,
+    few: int,
+    /,
+) -> int: ...
+def read_levels(
+    columns: Sequence[npt.NDArray[np.floating[Any]]],
+    rules: Sequence[Floats],
+    outs: Sequence[npt.NDArray[Any]],
+    flags: npt.NDArray[np.uint8],
+    /,
+) -> None: ...
+def code_singles(
+    singles: npt.NDArray[np.float32],
+    edges: npt.NDArray[np.float32],
+    outcome: npt.NDArray[np.uint8],
+    codes: Codes,
+    counts: npt.NDArray[np.int64],
+    /,
+) -> None: ...
+def count_codes(codes: Codes, outcome: npt.NDArray[np.uint8], counts: npt.NDArray[np.int64], /) -> None: ...

@@ -2,7 +2,7 @@
 
 #include "shared.h"
 
-#define GROUP 8 /* columns copied in one loop over the rows */
+#define GROUP 8 /* columns copied in one loop over the rows, or half of them */
 
 /* Ask for memory that the next tile will read. The nearest cache has no room for it. */
 #if defined(__GNUC__)
@@ -38,26 +38,30 @@ static void copy_one(const Column *column, Py_ssize_t start, Py_ssize_t rows, do
 }
 
 /* Several columns in one go over the rows: in a matrix that is stored row by row they are next to each other. */
-#define COPY_GROUP(TYPE)                                                                                               \
+#define COPY_GROUP(TYPE, COUNT)                                                                                        \
     for (Py_ssize_t i = 0; i < rows; i++) {                                                                            \
         FETCH(((uintptr_t)from[0] + (uintptr_t)((i + FAR_ROWS) * stride)));                                            \
-        for (int k = 0; k < GROUP; k++) out[k * FAR_ROWS + i] = (double)*(const TYPE *)(from[k] + i * stride);         \
+        for (int k = 0; k < (COUNT); k++) out[k * FAR_ROWS + i] = (double)*(const TYPE *)(from[k] + i * stride);       \
     }
 
-static void copy_group(const Column *columns, Py_ssize_t start, Py_ssize_t rows, double *restrict out) {
+static void copy_group(const Column *columns, int count, Py_ssize_t start, Py_ssize_t rows, double *restrict out) {
     const char *from[GROUP];
     Py_ssize_t stride = columns->stride;
-    for (int k = 0; k < GROUP; k++) from[k] = columns[k].data + start * stride;
-    if (columns->size == sizeof(double)) {
-        COPY_GROUP(double)
+    for (int k = 0; k < count; k++) from[k] = columns[k].data + start * stride;
+    if (columns->size == sizeof(double) && count == GROUP) {
+        COPY_GROUP(double, GROUP)
+    } else if (columns->size == sizeof(double)) {
+        COPY_GROUP(double, GROUP / 2)
+    } else if (count == GROUP) {
+        COPY_GROUP(float, GROUP)
     } else {
-        COPY_GROUP(float)
+        COPY_GROUP(float, GROUP / 2)
     }
 }
 
 /* Whether the next columns are like those of a matrix of floats that is stored row by row. */
-static int is_group(const Column *columns) {
-    for (int k = 0; k < GROUP; k++) {
+static int is_group(const Column *columns, int count) {
+    for (int k = 0; k < count; k++) {
         int alike = columns[k].size == columns->size && columns[k].stride == columns->stride;
         if (columns[k].kind != 'f' || !alike || !is_far(columns + k)) return 0;
     }
@@ -69,11 +73,12 @@ void lay_out(const Columns *all, Py_ssize_t start, Py_ssize_t rows) {
     const Column *columns = all->each;
     double *room = all->room;
     Py_ssize_t count = all->count, k = 0;
+    int size = count < GROUP ? GROUP / 2 : GROUP;
     while (k < count) {
-        Py_ssize_t first = k + GROUP <= count ? k : count - GROUP;
-        if (first >= 0 && is_group(columns + first)) {
-            copy_group(columns + first, start, rows, room + first * FAR_ROWS);
-            k = first + GROUP;
+        Py_ssize_t first = k + size <= count ? k : count - size;
+        if (first >= 0 && is_group(columns + first, size)) {
+            copy_group(columns + first, size, start, rows, room + first * FAR_ROWS);
+            k = first + size;
         } else {
             if (is_far(columns + k)) copy_one(columns + k, start, rows, room + k * FAR_ROWS);
             k++;

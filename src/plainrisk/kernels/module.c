@@ -56,6 +56,8 @@ int no_memory(void) {
 }
 
 static PyMethodDef methods[] = {
+    {"add_chains", kernel_add_chains, METH_VARARGS,
+     "add_chains(scores, columns, rows, plan, numbers): add what the plan says; whether every score is a number"},
     {"cell_sums", kernel_cell_sums, METH_VARARGS,
      "cell_sums(packs, strides, positive, weight or None, total, hits): total[cell] += weight, hits[cell] += positive"},
     {"code_singles", kernel_code_singles, METH_VARARGS,
@@ -69,12 +71,10 @@ static PyMethodDef methods[] = {
     {"pack", kernel_pack, METH_VARARGS, "pack(codes, places, out): out = sum of places[k][codes[k]]"},
     {"pair_sums", kernel_pair_sums, METH_VARARGS,
      "pair_sums(values or None, pack, packs, sums): sums[k][pack, packs[k]] += values"},
-    {"read_columns", kernel_read_columns, METH_VARARGS,
-     "read_columns(columns, rules, outs, flags): levels, or floats with levels in the bits of NaN; what needs care"},
+    {"read_levels", kernel_read_levels, METH_VARARGS,
+     "read_levels(columns, rules, outs, flags): levels, or floats with levels in the bits of NaN; what needs care"},
     {"text_codes", kernel_text_codes, METH_VARARGS,
      "text_codes(stream, codes): the labels of a column of text, or None; codes are filled"},
-    {"add_chains", kernel_add_chains, METH_VARARGS,
-     "add_chains(scores, columns, rows, plan, numbers): add what the plan says; whether every score is a number"},
     {"tree_cuts", kernel_tree_cuts, METH_VARARGS,
      "tree_cuts(x, bad, lower, upper, min_rows, entropy, many, few): the number of cuts, and the values beside each"},
     {NULL, NULL, 0, NULL},

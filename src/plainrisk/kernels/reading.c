@@ -5,23 +5,10 @@
 #include "reading.h"
 #include "shared.h"
 
-#define ROWS 512 /* read at a time: they stay in the cache until their last column is read */
+#define ROWS 512 /* read at a time; no less than FAR_ROWS */
 
 enum { GREATER, LESS, EQUAL, MISSING, ALWAYS };        /* comparisons of a rule */
 enum { HAS_INFINITY = 1, TOO_LARGE = 2, HALFWAY = 4 }; /* what a column may hold that needs care */
-
-static void copy_rows(const Py_buffer *column, Py_ssize_t start, Py_ssize_t n, double *x) {
-    Py_ssize_t step = column->strides[0];
-    const char *from = (const char *)column->buf + start * step;
-    if (column->itemsize == sizeof(double))
-        for (Py_ssize_t i = 0; i < n; i++) memcpy(&x[i], from + i * step, sizeof(double));
-    else
-        for (Py_ssize_t i = 0; i < n; i++) {
-            float single;
-            memcpy(&single, from + i * step, sizeof single);
-            x[i] = single;
-        }
-}
 
 /* Add up what the comparisons of a rule give for each number: (comparison, number, by) three after three. */
 FOR_EVERY_PROCESSOR
@@ -79,10 +66,8 @@ static void to_singles(const double *x, const int64_t *code, Py_ssize_t n, uint3
     }
 }
 
-static int read_rows(const Py_buffer *column, const Py_buffer *rule, Py_buffer *out, Py_ssize_t start, Py_ssize_t n) {
-    double x[ROWS];
+static int read_rows(const double *x, const Py_buffer *rule, Py_buffer *out, Py_ssize_t start, Py_ssize_t n) {
     int64_t code[ROWS];
-    copy_rows(column, start, n, x);
     add_steps(x, n, rule->buf, rule->len / (Py_ssize_t)(3 * sizeof(double)), code);
     if (out->itemsize == sizeof(float)) to_singles(x, code, n, (uint32_t *)out->buf + start);
     else if (out->itemsize == 1)
@@ -92,54 +77,52 @@ static int read_rows(const Py_buffer *column, const Py_buffer *rule, Py_buffer *
     return find_flags(x, code, n);
 }
 
-/* Few rows of all columns after the other, so that neighbouring columns of a matrix stored by rows are read from the
-   cache. */
-static void read_together(Arrays columns, Arrays rules, Arrays outs, uint8_t *flags) {
-    Py_ssize_t rows = columns.count ? columns.each[0].shape[0] : 0;
-    for (Py_ssize_t start = 0; start < rows; start += ROWS)
-        for (Py_ssize_t k = 0; k < columns.count; k++) {
-            Py_ssize_t n = rows - start < ROWS ? rows - start : ROWS;
-            flags[k] |= (uint8_t)read_rows(&columns.each[k], &rules.each[k], &outs.each[k], start, n);
+static void read_all(const Columns *columns, Py_ssize_t rows, const Arrays *rules, Arrays *outs, uint8_t *flags) {
+    double copy[ROWS];
+    Py_ssize_t step = columns->room == NULL ? ROWS : FAR_ROWS;
+    for (Py_ssize_t start = 0; start < rows; start += step) {
+        Py_ssize_t n = rows - start < step ? rows - start : step;
+        lay_out(columns, start, n);
+        for (Py_ssize_t k = 0; k < columns->count; k++) {
+            const double *x = tile_of(columns, k, start, n, copy);
+            flags[k] |= (uint8_t)read_rows(x, &rules->each[k], &outs->each[k], start, n);
         }
-}
-
-static int is_column(const Py_buffer *column, Py_ssize_t rows) {
-    int real = column->format != NULL && (!strcmp(column->format, "d") || !strcmp(column->format, "f"));
-    return real && column->ndim == 1 && column->shape[0] == rows;
-}
-
-static int fits(const Arrays *columns, const Arrays *rules, const Arrays *outs, Py_ssize_t flags) {
-    Py_ssize_t count = columns->count;
-    if (rules->count != count || outs->count != count || flags != count) return 0;
-    for (Py_ssize_t k = 0; k < count; k++) {
-        const Py_buffer *out = &outs->each[k], *rule = &rules->each[k];
-        if (out->itemsize != 1 && out->itemsize != 2 && out->itemsize != 4) return 0;
-        if (rule->itemsize != sizeof(double) || rule->len % (Py_ssize_t)(3 * sizeof(double))) return 0;
-        if (!is_column(&columns->each[k], out->len / out->itemsize)) return 0;
-        if (out->len / out->itemsize != outs->each[0].len / outs->each[0].itemsize) return 0;
     }
-    return 1;
 }
 
-PyObject *kernel_read_columns(PyObject *module, PyObject *args) {
+/* The rows, the same of every result; -1 if the arguments do not fit together. */
+static Py_ssize_t rows_of(const Arrays *columns, const Arrays *rules, const Arrays *outs, Py_ssize_t flags) {
+    Py_ssize_t rows = 0;
+    if (rules->count != columns->count || outs->count != columns->count || flags != columns->count) return -1;
+    for (Py_ssize_t k = 0; k < columns->count; k++) {
+        const Py_buffer *out = &outs->each[k], *rule = &rules->each[k];
+        if (out->itemsize != 1 && out->itemsize != 2 && out->itemsize != 4) return -1;
+        if (rule->itemsize != sizeof(double) || rule->len % (Py_ssize_t)(3 * sizeof(double))) return -1;
+        if (k > 0 && out->len / out->itemsize != rows) return -1;
+        rows = out->len / out->itemsize;
+    }
+    return rows;
+}
+
+PyObject *kernel_read_levels(PyObject *module, PyObject *args) {
     PyObject *column_list, *rule_list, *out_list;
     Py_buffer flags;
     (void)module;
     if (!PyArg_ParseTuple(args, "OOOw*", &column_list, &rule_list, &out_list, &flags)) return NULL;
-    Arrays columns = {0, NULL}, rules = {0, NULL}, outs = {0, NULL};
-    int good = open_columns(column_list, 0, &columns) == 0 && open_arrays(rule_list, 0, &rules) == 0 &&
+    Arrays arrays = {0, NULL}, rules = {0, NULL}, outs = {0, NULL};
+    Columns columns = {0, NULL, NULL};
+    int good = open_columns(column_list, 0, &arrays) == 0 && open_arrays(rule_list, 0, &rules) == 0 &&
                open_arrays(out_list, 1, &outs) == 0;
-    if (good && !fits(&columns, &rules, &outs, flags.len)) {
-        PyErr_SetString(PyExc_ValueError,
-                        "a rule, an array for the result and a flag are needed for every column of floats");
-        good = 0;
-    }
+    Py_ssize_t rows = good ? rows_of(&arrays, &rules, &outs, flags.len) : 0;
+    if (rows < 0) good = refuse("a rule, an array for the result and a flag are needed for every column");
+    good = good && read_columns(&arrays, rows, &columns);
     if (good) {
         Py_BEGIN_ALLOW_THREADS;
-        read_together(columns, rules, outs, flags.buf);
+        read_all(&columns, rows, &rules, &outs, flags.buf);
         Py_END_ALLOW_THREADS;
     }
-    close_arrays(&columns);
+    free_columns(&columns);
+    close_arrays(&arrays);
     close_arrays(&rules);
     close_arrays(&outs);
     PyBuffer_Release(&flags);

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from plainrisk.kernels.choice import compiled
 
-__all__ = ["HALFWAY", "HAS_INFINITY", "TOO_LARGE", "code_singles", "count_codes", "read_columns", "rule_of"]
+__all__ = ["HALFWAY", "HAS_INFINITY", "TOO_LARGE", "code_singles", "count_codes", "read_levels", "rule_of"]
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Counts = npt.NDArray[np.int64]
@@ -37,7 +37,7 @@ def rule_of(steps: Sequence[tuple[np.ufunc | None, float, int]]) -> Floats:
     return np.array(rows, np.float64).reshape(-1, 3)
 
 
-def read_columns(
+def read_levels(
     columns: Sequence[npt.NDArray[np.floating[Any]]], rules: Sequence[Floats], outs: Sequence[npt.NDArray[Any]]
 ) -> list[int]:
     """Write the code of every number into `outs`, one array per column, and return flags of what needs care.
@@ -55,14 +55,14 @@ def read_columns(
     >>> codes, singles = np.empty(3, np.uint8), np.empty(3, np.float32)
     >>> rule = rule_of([(np.less, 0.0, 1), (np.not_equal, np.nan, 2)])
     >>> column = np.array([1.5, -1.0, np.nan])
-    >>> read_columns([column, column], [rule, rule], [codes, singles])
+    >>> read_levels([column, column], [rule, rule], [codes, singles])
     [0, 0]
     >>> codes, singles
     (array([0, 1, 2], dtype=uint8), array([1.5, nan, nan], dtype=float32))
     """
     flags = np.zeros(len(columns), np.uint8)
     if compiled is not None:
-        compiled.read_columns(columns, rules, outs, flags)
+        compiled.read_levels(columns, rules, outs, flags)
         return flags.tolist()
     for k, (column, rule, out) in enumerate(zip(columns, rules, outs, strict=True)):
         for start in range(0, len(column), _BLOCK):
@@ -97,7 +97,7 @@ def _read(x: Floats, rule: Floats, out: npt.NDArray[Any]) -> int:
 def code_singles(singles: Singles, edges: Floats, n_levels: int, outcome: Outcome, codes: Codes) -> Counts:
     """Write the level of every row into `codes`, and return how many rows have each level and outcome.
 
-    A number is in bin ``count(edges < x)``. NaN has a level after the bins, as `read_columns` wrote it.
+    A number is in bin ``count(edges < x)``. NaN has a level after the bins, as `read_levels` wrote it.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ PyObject *kernel_logistic(PyObject *module, PyObject *args);
 PyObject *kernel_look_up(PyObject *module, PyObject *args);
 PyObject *kernel_pack(PyObject *module, PyObject *args);
 PyObject *kernel_pair_sums(PyObject *module, PyObject *args);
-PyObject *kernel_read_columns(PyObject *module, PyObject *args);
+PyObject *kernel_read_levels(PyObject *module, PyObject *args);
 PyObject *kernel_text_codes(PyObject *module, PyObject *args);
 PyObject *kernel_tree_cuts(PyObject *module, PyObject *args);
 
