@@ -36,10 +36,17 @@ def n_threads() -> int:
 
 def side_by_side(function: Callable[[T], R], items: Iterable[T], rows: int = MANY_ROWS) -> Iterator[R]:
     """Return the function's results in the order of the items, worked out by several threads where rows are many."""
-    threads = n_threads()
-    if threads == 1 or rows < MANY_ROWS:
+    if rows < MANY_ROWS or n_threads() == 1:
         return map(function, items)
-    return _pool(threads).map(function, items)
+    given = list(items)
+    results: dict[int, R] = {}
+
+    def work(places: Iterator[int]) -> None:
+        for k in places:
+            results[k] = function(given[k])
+
+    spread(work, range(len(given)))
+    return (results[k] for k in range(len(given)))
 
 
 def spread(work: Callable[[Iterator[int]], None], starts: Sequence[int]) -> None:
@@ -58,8 +65,18 @@ def spread(work: Callable[[Iterator[int]], None], starts: Sequence[int]) -> None
                 return
             yield start
 
-    for done in [_pool(n_threads()).submit(work, taken()) for _ in range(threads)]:
-        done.result()
+    # This thread takes its share, too.
+    others = [_pool(threads - 1).submit(work, taken()) for _ in range(threads - 1)]
+    _this.is_worker = True
+    try:
+        work(taken())
+    finally:
+        _this.is_worker = False
+        left = iter(())  # after an error, nobody begins anything new
+        for other in others:
+            other.exception()
+    for other in others:
+        other.result()
 
 
 @functools.cache

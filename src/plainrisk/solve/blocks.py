@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from plainrisk.kernels import COMPILED, level_sums, look_up, pair_sums
 from plainrisk.solve.threads import over_rows
+from plainrisk.threads import side_by_side
 
 __all__ = ["Block", "Layout", "piece_rows", "split_rows"]
 
@@ -124,13 +125,15 @@ class Layout:
             out[self.dense_columns] = by_dense
         return out
 
-    def gram(self, values: Floats | None, block: Block) -> Floats:
-        """Return the sum of ``values[i] * column_j[i] * column_k[i]`` over the rows, for all j and k."""
+    def gram(self, values: Floats | None, block: Block, by_level: Sequence[Floats] | None = None) -> Floats:
+        """Return the sum of ``values[i] * column_j[i] * column_k[i]`` over the rows, for all j and k.
+
+        `by_level` are the sums of the values over the rows with each code of every pack, if they are known.
+        """
         if block.dense is not None and self.n_dense:
             return self._dense_gram(values, block)
         G = np.zeros((self.n_coefficients, self.n_coefficients))
-
-        own = level_sums(values, block.packs, self.sizes)
+        own = level_sums(values, block.packs, self.sizes) if by_level is None else by_level
 
         def fill(k: int) -> None:
             """Pack k with itself and those after it. Every entry is written once."""
@@ -149,13 +152,17 @@ class Layout:
 
     def _dense_gram(self, values: Floats | None, block: Block) -> Floats:
         """The same by matrix products: with dense columns, these are cheaper than sums over each column's levels."""
-        G = np.zeros((self.n_coefficients, self.n_coefficients))
-        for start in range(0, len(block), _DENSE_ROWS):
+
+        def part(start: int) -> Floats:
             rows = slice(start, start + _DENSE_ROWS)
             piece = block.take(rows)
             codes = zip(self.maps, piece.packs, strict=True)
             X = np.hstack([*(matrix[pack] for matrix, pack in codes), *([] if piece.dense is None else [piece.dense])])
-            G += X.T @ (X if values is None else values[rows, None] * X)
+            return np.asarray(X.T @ (X if values is None else values[rows, None] * X))
+
+        G = np.zeros((self.n_coefficients, self.n_coefficients))
+        for more in side_by_side(part, range(0, len(block), _DENSE_ROWS), len(block)):
+            G += more
         return G
 
 

@@ -77,15 +77,22 @@ class LogisticLoss:
     def hessian(self, point: Floats) -> Floats:
         """Return the Hessian, or an estimate of it from a sample where the exact one would cost much."""
         H = np.zeros((len(point), len(point)))
+        layout, tables = self.layout, self.layout.tables(point[1:])
+
+        def bends(piece: Block) -> Floats:
+            return curvature(layout.look_up(point[0], tables, point[1:], piece))
+
         for block, inverse_chance in self._hessian_rows:
-            bend = curvature(self.layout.scores(point[0], point[1:], block))
+            pieces = split_rows(block, piece_rows(block))
+            bend = np.concatenate(list(over_rows(bends, pieces, len(block))) or [np.zeros(0)])
             if block.weight is not None:
                 bend *= block.weight
             if inverse_chance is not None:
                 bend *= inverse_chance
             H[0, 0] += bend.sum()
-            H[0, 1:] += self.layout.column_sums(bend, block)
-            H[1:, 1:] += self.layout.gram(bend, block)
+            by_level = level_sums(bend, block.packs, layout.sizes)
+            H[0, 1:] += layout.columns_from(by_level, None if block.dense is None else bend @ block.dense)
+            H[1:, 1:] += layout.gram(bend, block, by_level)
         H[1:, 0] = H[0, 1:]
         return H / self.total
 
