@@ -151,7 +151,9 @@ def test_a_sampled_hessian_reaches_the_same_optimum(kind, monkeypatch, rng):
     lower = np.zeros(layout.n_coefficients)
     exact = minimise(LogisticLoss(layout, [block]), ridge=1e-4, lower=lower)
 
-    monkeypatch.setattr(logistic, "_HESSIAN_BUDGET", 2000 * max(1, len(packs) * (len(packs) + 1) // 2))
+    n_columns = len(packs) + layout.n_dense
+    monkeypatch.setattr(logistic, "_HESSIAN_BUDGET", 2000 * (n_columns * (n_columns + 1) // 2))
+    monkeypatch.setattr(logistic, "_DENSE_ROWS", 2000)
     loss = LogisticLoss(layout, [block])
     ((sample, inverse_chance),) = loss._hessian_rows
     assert 1000 < len(sample) < 3500
@@ -272,3 +274,30 @@ def test_flat_directions_are_no_reason_to_complain(rng):
     rates = target.reshape(4, 50).mean(axis=1)
     score = found.intercept + X[::50] @ found.coefficients
     np.testing.assert_allclose(1 / (1 + np.exp(-score)), rates, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["packs", "dense"])
+def test_a_search_that_begins_on_few_rows_ends_at_the_same_optimum(kind, monkeypatch, rng):
+    n = 20_000
+    codes = tuple(rng.integers(0, size, n).astype(np.uint8) for size in LEVELS)
+    dense = rng.normal(size=(n, 2))
+    target = (0.8 * codes[0] - 1.0 + dense[:, 0] + rng.normal(size=n) > 0).astype(np.uint8)
+    block = Block(codes if kind == "packs" else (), target, None, dense if kind == "dense" else None)
+    layout = Layout(tuple(feature_maps()) if kind == "packs" else (), 0 if kind == "packs" else 2)
+    loss, problem = LogisticLoss(layout, [block]), {"ridge": 1e-4, "lower": np.zeros(layout.n_coefficients)}
+    whole = minimise(loss, **problem)
+    monkeypatch.setattr(logistic, "_MANY_ROWS", n)
+    monkeypatch.setattr(logistic, "_ROWS_TO_BEGIN", 50)
+    begun = logistic.fit_rows(loss, **problem)
+    assert begun.iterations < whole.iterations
+    assert begun.objective == pytest.approx(whole.objective, rel=1e-13)
+    np.testing.assert_allclose(begun.coefficients, whole.coefficients, atol=1e-9)
+
+
+def test_a_search_does_not_begin_on_rows_of_one_outcome(monkeypatch):
+    monkeypatch.setattr(logistic, "_MANY_ROWS", 1)
+    monkeypatch.setattr(logistic, "_ROWS_TO_BEGIN", 1)
+    target = np.zeros(64, np.uint8)
+    target[1::16] = 1  # none among every sixteenth row
+    loss = LogisticLoss(Layout(()), [Block((), target)])
+    assert logistic.fit_rows(loss).intercept == pytest.approx(np.log(4 / 60))

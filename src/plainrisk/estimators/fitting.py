@@ -33,6 +33,7 @@ from plainrisk.solve import (
     Solution,
     choose_ridge,
     count_pairs,
+    fit_rows,
     minimise,
     minimise_squares,
     stratified_folds,
@@ -152,7 +153,7 @@ def design_columns(encoded: Encoded, schema: Schema, penalty: Penalty) -> tuple[
 
 def fit_logistic(design: Design, ridge: float) -> Solution:
     """Minimise mean log loss + ridge ||beta||^2 under the sign bounds."""
-    return minimise(LogisticLoss(design.layout, design.blocks), ridge=ridge, lower=design.lower)
+    return fit_rows(LogisticLoss(design.layout, design.blocks), ridge=ridge, lower=design.lower)
 
 
 def fit_line(design: Design, counts: PairCounts, ridge: float) -> Solution:

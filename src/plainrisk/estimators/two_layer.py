@@ -23,7 +23,7 @@ from plainrisk.solve import (
     RidgePath,
     Solution,
     choose_ridge,
-    minimise,
+    fit_rows,
     minimise_squares,
     stratified_folds,
 )
@@ -124,7 +124,7 @@ def fit_second_layer(risks: Sequence[Block], n_experts: int, link: str, ridge: f
     """Fit nonnegative weights on the subscale risks, the dense columns of blocks of rows."""
     lower = np.zeros(n_experts)
     if link == "logistic":
-        return minimise(LogisticLoss(Layout((), n_experts), risks), ridge=ridge, lower=lower, box=np.inf)
+        return fit_rows(LogisticLoss(Layout((), n_experts), risks), ridge=ridge, lower=lower, box=np.inf)
     gram, moment = _moments(risks)
     return minimise_squares(gram, moment, float(gram[0, 0]), ridge=ridge, lower=lower)
 

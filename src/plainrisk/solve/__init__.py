@@ -3,7 +3,7 @@
 from plainrisk.solve.blocks import Block, Layout
 from plainrisk.solve.bounded import BOX, minimise
 from plainrisk.solve.certificate import Solution, kkt_residual
-from plainrisk.solve.logistic import LogisticLoss
+from plainrisk.solve.logistic import LogisticLoss, fit_rows
 from plainrisk.solve.ridge_path import RidgePath, choose_ridge, stratified_folds
 from plainrisk.solve.squares import PairCounts, count_pairs, minimise_squares
 
@@ -17,6 +17,7 @@ __all__ = [
     "Solution",
     "choose_ridge",
     "count_pairs",
+    "fit_rows",
     "kkt_residual",
     "minimise",
     "minimise_squares",

@@ -66,6 +66,7 @@ def minimise(
     box: float | Floats = BOX,
     start: Floats | None = None,
     tolerance: float = 1e-11,
+    polish: bool = True,
     max_iterations: int = 200,
 ) -> Solution:
     """Return the constrained minimiser with its certificate.
@@ -85,9 +86,10 @@ def minimise(
     lower, upper : (p,), optional; default unbounded
     box : float or (p,); how far from 0 coefficients without ridge may go
     start : (1 + p,), optional; where to begin, e.g. the solution of a nearby problem
+    polish : whether to go on until the coefficients settle; a point to begin from need not be so near
     """
     with one_thread():
-        return _Newton(loss, ridge, lower, upper, box, start, tolerance, max_iterations).run()
+        return _Newton(loss, ridge, lower, upper, box, start, tolerance, polish, max_iterations).run()
 
 
 class _Newton:
@@ -100,6 +102,7 @@ class _Newton:
         box: float | Floats,
         start: Floats | None,
         tolerance: float,
+        polish: bool,
         max_iterations: int,
     ) -> None:
         first = loss.start if start is None else start
@@ -112,7 +115,7 @@ class _Newton:
         self.lower = np.concatenate([[-np.inf], np.maximum(wanted_lower, -box)])
         self.upper = np.concatenate([[np.inf], np.minimum(wanted_upper, box)])
         self.in_box = (self.lower[1:] > wanted_lower, self.upper[1:] < wanted_upper)
-        self.tolerance, self.max_iterations = tolerance, max_iterations
+        self.tolerance, self.polish, self.max_iterations = tolerance, polish, max_iterations
         self.history: list[tuple[float, float]] = []
         self.state = self._at(np.clip(first, self.lower, self.upper))
 
@@ -139,7 +142,7 @@ class _Newton:
                     self.state = self._at(np.clip(before.point + d, self.lower, self.upper))
                 polished += 1
                 slow = step > _SLOW * last_step
-                if step <= 1e-10 or polished >= 12 or (polished > 2 and slow and fresh):
+                if not self.polish or step <= 1e-10 or polished >= 12 or (polished > 2 and slow and fresh):
                     return self._settled(step, promise)
                 renew = slow and not fresh
             elif not self._search(d, promise):
