@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
 
 from plainrisk.encode import Criterion
 from plainrisk.errors import DataError, did_you_mean
@@ -16,6 +20,7 @@ from plainrisk.estimators.fitting import (
     line_path,
     logistic_path,
     table_part,
+    training_risks,
 )
 from plainrisk.estimators.stream_fit import AnyRows, lay_out
 from plainrisk.form import Alone, Linear, Logistic
@@ -23,6 +28,8 @@ from plainrisk.schema import Schema
 from plainrisk.solve import Solution
 
 __all__ = ["AdditiveRiskModel"]
+
+Floats = npt.NDArray[np.float64]
 
 
 class AdditiveRiskModel(RiskClassifier):
@@ -98,8 +105,12 @@ class AdditiveRiskModel(RiskClassifier):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AdditiveRiskModel:
         """Fit the model to rows X and outcomes y (default: the schema's target column of X)."""
+        self.fit_rows(self._read(X, y, sample_weight, self.class_weight))
+        return self
+
+    def fit_rows(self, training: AnyRows) -> Callable[[], Floats]:
+        """Fit the model to rows that were read already; return what gives the risks of these rows, from their codes."""
         check_link(self.link)
-        training = self._read(X, y, sample_weight, self.class_weight)
         encoded, design = lay_out(
             training,
             max_bins=self.max_bins,
@@ -111,7 +122,7 @@ class AdditiveRiskModel(RiskClassifier):
         link = Logistic() if self.link == "logistic" else Linear()
         part = table_part("all", encoded, design, self.solution_, link, training.schema)
         self._keep(training, [part], Alone(), [self.solution_])
-        return self
+        return partial(training_risks, design, self.solution_, link)
 
     def _solve(self, design: Design, training: AnyRows) -> Solution:
         """Choose the ridge if asked, then solve."""

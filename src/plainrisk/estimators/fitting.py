@@ -25,6 +25,7 @@ from plainrisk.estimators.training import Training
 from plainrisk.form import Linear, Logistic, Part, Shape, Table
 from plainrisk.schema import Schema
 from plainrisk.solve import (
+    BLOCK_ROWS,
     Block,
     Layout,
     LogisticLoss,
@@ -38,6 +39,7 @@ from plainrisk.solve import (
     minimise_squares,
     stratified_folds,
 )
+from plainrisk.threads import side_by_side
 
 __all__ = [
     "Design",
@@ -53,6 +55,7 @@ __all__ = [
     "logistic_path",
     "squared_error",
     "table_part",
+    "training_risks",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -154,6 +157,22 @@ def design_columns(encoded: Encoded, schema: Schema, penalty: Penalty) -> tuple[
 def fit_logistic(design: Design, ridge: float) -> Solution:
     """Minimise mean log loss + ridge ||beta||^2 under the sign bounds."""
     return fit_rows(LogisticLoss(design.layout, design.blocks), ridge=ridge, lower=design.lower)
+
+
+def training_risks(design: Design, solution: Solution, link: Logistic | Linear) -> Floats:
+    """Return the risk of every training row, from its codes."""
+    layout, rows = design.layout, design.rows
+    tables = layout.tables(solution.coefficients)
+    risks = np.empty(len(rows))
+
+    def fill(start: int) -> None:
+        piece = rows.take(slice(start, start + BLOCK_ROWS))
+        score = layout.look_up(solution.intercept, tables, solution.coefficients, piece)
+        risks[start : start + BLOCK_ROWS] = link.value(score)
+
+    for _ in side_by_side(fill, range(0, len(rows), BLOCK_ROWS), len(rows)):
+        pass
+    return risks
 
 
 def fit_line(design: Design, counts: PairCounts, ridge: float) -> Solution:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from plainrisk.errors import DataError, ExtractionError, PlainriskWarning, did_you_mean
+from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.extract import extract_form
 from plainrisk.estimators.streams import Stream
 from plainrisk.estimators.training import Training
@@ -37,12 +38,14 @@ class Expert:
     name, features : the subscale
     model : the fitted estimator
     form : its risk form, or None where it has none
+    training_risks : gives the risks of the rows it was fitted on, if that is quicker than reading them again
     """
 
     name: str
     features: tuple[str, ...]
     model: Any
     form: RiskForm | None
+    training_risks: Callable[[], Floats] | None = None
 
     @property
     def has_part(self) -> bool:
@@ -55,6 +58,10 @@ class Expert:
         if self.form is None or not self.has_part:
             raise DataError(f"Subscale {self.name!r}: {type(self.model).__name__} is not a one-layer model.")
         return msgspec.structs.replace(self.form.parts[0], name=self.name)
+
+    def training_risk(self, frame: Frame) -> Floats:
+        """Return the same of the rows it was fitted on."""
+        return self.risk(frame) if self.training_risks is None else self.training_risks()
 
     def risk(self, frame: Frame) -> Floats:
         """Return the risk the expert sees, one per row."""
@@ -84,8 +91,11 @@ def with_schema(estimator: Any, schema: Schema) -> Any:
     return clone(estimator).set_params(**dict.fromkeys(names, schema))
 
 
-def fit_experts(estimator: Any, training: Training | Stream) -> dict[str, Expert]:
-    """Fit a clone of the estimator (or each subscale's own, from a dict) on every subscale."""
+def fit_experts(estimator: Any, training: Training | Stream, *, keep_rows: bool = False) -> dict[str, Expert]:
+    """Fit a clone of the estimator (or each subscale's own, from a dict) on every subscale.
+
+    With `keep_rows` experts may hold on to the codes of their rows, to give their risks sooner.
+    """
     subscales = subscales_of(training.schema)
     if isinstance(estimator, Mapping):
         _check_names(estimator, subscales)
@@ -95,7 +105,8 @@ def fit_experts(estimator: Any, training: Training | Stream) -> dict[str, Expert
         with warnings.catch_warnings():
             # What the user should know is said once, by the whole model.
             warnings.simplefilter("ignore", PlainriskWarning)
-            experts[name] = _fit_expert(one, name, features, training)
+            expert = _fit_expert(one, name, features, training)
+            experts[name] = expert if keep_rows else replace(expert, training_risks=None)
     return experts
 
 
@@ -108,8 +119,12 @@ def _check_names(estimators: Mapping[str, Any], subscales: Mapping[str, Any]) ->
 def _fit_expert(estimator: Any, name: str, features: tuple[str, ...], training: Training | Stream) -> Expert:
     schema = msgspec.structs.replace(training.schema.select(features), target=None, positive=None, subscales={})
     if takes_schema(estimator) and _is_ours(estimator):
-        model = with_schema(estimator, schema).fit(training.under(schema))  # which was read already
-        return Expert(name, features, model, model.form_)
+        rows = training.under(schema)  # which was read already
+        model = with_schema(estimator, schema)
+        if type(model) is AdditiveRiskModel:
+            risks = model.fit_rows(model._read(rows, None, None, model.class_weight))
+            return Expert(name, features, model, model.form_, risks if isinstance(rows, Training) else None)
+        return Expert(name, features, model, model.fit(rows).form_)
     if isinstance(training, Stream):
         raise DataError(
             f"Subscale {name!r}: {type(estimator).__name__} needs its rows in memory, and they come in batches. "

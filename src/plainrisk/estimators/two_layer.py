@@ -87,12 +87,10 @@ class TwoLayerRiskModel(RiskClassifier):
         """Fit the subscale models, then their weights."""
         check_link(self.link)
         training = self._read(X, y, sample_weight, self.class_weight)
-        experts = fit_experts(self._one_layer(), training)
+        experts = fit_experts(self._one_layer(), training, keep_rows=True)
         self.estimators_ = {name: expert.model for name, expert in experts.items()}
         parts = [expert.part for expert in experts.values()]
-        risks = dense_blocks(
-            training, lambda rows: np.column_stack([expert.risk(rows.frame) for expert in experts.values()])
-        )
+        risks = dense_blocks(training, lambda rows: np.stack([e.training_risk(rows.frame) for e in experts.values()]).T)
         if self.ridge == "cv":
             self.ridge_path_ = second_layer_path(risks, training, self.link)
         self.ridge_ = self.ridge_path_.best if self.ridge == "cv" else resolve_ridge(self.ridge, training.total)

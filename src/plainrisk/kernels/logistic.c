@@ -108,35 +108,48 @@ static double add_up(const double *values, Py_ssize_t rows) {
 typedef struct {
     Arrays packs, tables, sums;
     Py_buffer positive, weight;
-    Py_buffer dense, slopes, slope_sums; /* numeric columns, row by row; their coefficients; sums of residual * column */
+    Py_buffer dense, slopes, slope_sums; /* numeric columns; their coefficients; sums of residual * column */
     double intercept, loss, residual;
 } Pass;
 
 static Py_ssize_t n_slopes(const Pass *pass) { return pass->slopes.len / (Py_ssize_t)sizeof(double); }
 
-static void add_dense(const Pass *pass, double *score, Py_ssize_t start, Py_ssize_t rows) {
-    Py_ssize_t q = n_slopes(pass);
-    const double *x = (const double *)pass->dense.buf + start * q, *slope = pass->slopes.buf;
-    for (Py_ssize_t i = 0; i < rows; i++)
-        for (Py_ssize_t j = 0; j < q; j++) score[i] += x[i * q + j] * slope[j];
+/* The numeric columns of a tile, one after the other. */
+static void copy_dense(const Pass *pass, double *column, Py_ssize_t start, Py_ssize_t rows) {
+    const Py_ssize_t by_row = pass->dense.strides[0], by_column = pass->dense.strides[1];
+    for (Py_ssize_t j = 0; j < n_slopes(pass); j++) {
+        const char *from = (const char *)pass->dense.buf + start * by_row + j * by_column;
+        for (Py_ssize_t i = 0; i < rows; i++) memcpy(&column[j * TILE + i], from + i * by_row, sizeof(double));
+    }
 }
 
-static void sum_dense(const Pass *pass, const double *residual, Py_ssize_t start, Py_ssize_t rows) {
-    Py_ssize_t q = n_slopes(pass);
-    const double *x = (const double *)pass->dense.buf + start * q;
-    double *sum = pass->slope_sums.buf;
-    for (Py_ssize_t i = 0; i < rows; i++)
-        for (Py_ssize_t j = 0; j < q; j++) sum[j] += residual[i] * x[i * q + j];
+FOR_EVERY_PROCESSOR
+static void add_dense(const Pass *pass, const double *column, double *score, Py_ssize_t rows) {
+    const double *slope = pass->slopes.buf;
+    for (Py_ssize_t j = 0; j < n_slopes(pass); j++)
+        for (Py_ssize_t i = 0; i < rows; i++) score[i] += column[j * TILE + i] * slope[j];
 }
 
-static void run(Pass *pass, Py_ssize_t rows) {
+FOR_EVERY_PROCESSOR
+static void sum_dense(const Pass *pass, const double *column, const double *residual, Py_ssize_t rows) {
+    double *sum = pass->slope_sums.buf, product[TILE];
+    for (Py_ssize_t j = 0; j < n_slopes(pass); j++) {
+        for (Py_ssize_t i = 0; i < rows; i++) product[i] = column[j * TILE + i] * residual[i];
+        sum[j] += add_up(product, rows);
+    }
+}
+
+static void run(Pass *pass, double *columns, Py_ssize_t rows) {
     double score[TILE], loss[TILE], residual[TILE], weight[TILE], positive[TILE];
     int weighted = pass->weight.obj != NULL;
     for (Py_ssize_t start = 0; start < rows; start += TILE) {
         Py_ssize_t n = rows - start < TILE ? rows - start : TILE;
         for (Py_ssize_t i = 0; i < n; i++) score[i] = pass->intercept;
         look_up_tile(score, pass->packs.each, pass->tables.each, pass->packs.count, start, n);
-        if (pass->dense.obj != NULL) add_dense(pass, score, start, n);
+        if (pass->dense.obj != NULL) {
+            copy_dense(pass, columns, start, n);
+            add_dense(pass, columns, score, n);
+        }
         if (pass->positive.itemsize == 1) {
             const uint8_t *given = (const uint8_t *)pass->positive.buf + start;
             for (Py_ssize_t i = 0; i < n; i++) positive[i] = given[i];
@@ -150,7 +163,7 @@ static void run(Pass *pass, Py_ssize_t rows) {
         pass->loss += add_up(loss, n);
         pass->residual += add_up(residual, n);
         level_sums_tile(residual, pass->packs.each, pass->sums.each, pass->packs.count, start, n);
-        if (pass->dense.obj != NULL) sum_dense(pass, residual, start, n);
+        if (pass->dense.obj != NULL) sum_dense(pass, columns, residual, n);
     }
 }
 
@@ -158,7 +171,8 @@ static int fits(Pass *pass, Py_ssize_t rows) {
     int good = pass->packs.count == pass->tables.count && pass->packs.count == pass->sums.count &&
                (pass->positive.itemsize == 1 || pass->positive.itemsize == sizeof(double)) &&
                (pass->weight.obj == NULL || pass->weight.len == rows * (Py_ssize_t)sizeof(double)) &&
-               pass->slopes.len == pass->slope_sums.len && pass->dense.len == rows * pass->slopes.len;
+               pass->slopes.len == pass->slope_sums.len && pass->dense.len == rows * pass->slopes.len &&
+               (pass->dense.obj == NULL || pass->dense.ndim == 2);
     if (!good) PyErr_SetString(PyExc_ValueError, "packs, tables, sums and weights do not fit each other");
     for (Py_ssize_t k = 0; good && k < pass->packs.count; k++) good = is_pack(&pass->packs.each[k], rows);
     return good;
@@ -188,15 +202,18 @@ PyObject *kernel_logistic(PyObject *module, PyObject *args) {
         return NULL;
     int good = open_arrays(packs, 0, &pass.packs) == 0 && open_arrays(tables, 0, &pass.tables) == 0 &&
                open_arrays(sums, 1, &pass.sums) == 0 && PyObject_GetBuffer(positive, &pass.positive, PyBUF_C_CONTIGUOUS) == 0 &&
-               open_one(weight, 0, &pass.weight) && open_one(dense, 0, &pass.dense) && open_one(slopes, 0, &pass.slopes) &&
+               open_one(weight, 0, &pass.weight) && (dense == Py_None || PyObject_GetBuffer(dense, &pass.dense, PyBUF_STRIDED_RO) == 0) && open_one(slopes, 0, &pass.slopes) &&
                open_one(slope_sums, PyBUF_WRITABLE, &pass.slope_sums);
     Py_ssize_t rows = good ? pass.positive.len / pass.positive.itemsize : 0;
     good = good && fits(&pass, rows);
+    double *columns = good ? PyMem_Malloc((size_t)(n_slopes(&pass) + 1) * TILE * sizeof(double)) : NULL;
+    if (good && columns == NULL) good = no_memory();
     if (good) {
         Py_BEGIN_ALLOW_THREADS;
-        run(&pass, rows);
+        run(&pass, columns, rows);
         Py_END_ALLOW_THREADS;
     }
+    PyMem_Free(columns);
     close_pass(&pass);
     return good ? Py_BuildValue("dd", pass.loss, pass.residual) : NULL;
 }

@@ -22,7 +22,7 @@ from plainrisk.kernels import COMPILED, level_sums, look_up, pair_sums
 from plainrisk.solve.threads import over_rows
 from plainrisk.threads import side_by_side
 
-__all__ = ["Block", "Layout", "piece_rows", "split_rows"]
+__all__ = ["BLOCK_ROWS", "Block", "Layout", "piece_rows", "split_rows"]
 
 Floats = npt.NDArray[np.float64]
 
