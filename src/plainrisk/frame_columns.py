@@ -117,7 +117,9 @@ def filled(column: nw.Series[Any]) -> npt.NDArray[Any]:
     """Return a column of numbers as an array of the type it is stored in, or as floats if some are missing."""
     # An array of the library's has nothing but NaN for missing, so there is no need to look.
     is_array = isinstance(getattr(column.to_native(), "dtype", None), np.dtype)
-    if not is_array and column.null_count():
+    # polars makes NaN of missing integers and floats itself, in an array of floats that holds each of them exactly.
+    is_quick = column.implementation.is_polars() and (column.dtype.is_integer() or column.dtype.is_float())
+    if not is_array and not is_quick and column.null_count():
         column = column.cast(nw.Float64).fill_null(float("nan"))
     return np.asarray(column.to_numpy())
 

@@ -87,8 +87,12 @@ def takes_missing(estimator: Any) -> bool:
 
 def with_schema(estimator: Any, schema: Schema) -> Any:
     """Return a clone of an estimator with the schema set, its own or that of the one it wraps."""
-    names = [n for n in estimator.get_params() if n == "schema" or n.endswith("__schema")]
-    return clone(estimator).set_params(**dict.fromkeys(names, schema))
+    copy = clone(estimator)
+    names = [n for n in copy.get_params() if n == "schema" or n.endswith("__schema")]
+    if names == ["schema"]:
+        copy.schema = schema
+        return copy
+    return copy.set_params(**dict.fromkeys(names, schema))
 
 
 def fit_experts(estimator: Any, training: Training | Stream, *, keep_rows: bool = False) -> dict[str, Expert]:
@@ -118,7 +122,7 @@ def _check_names(estimators: Mapping[str, Any], subscales: Mapping[str, Any]) ->
 
 def _fit_expert(estimator: Any, name: str, features: tuple[str, ...], training: Training | Stream) -> Expert:
     schema = msgspec.structs.replace(training.schema.select(features), target=None, positive=None, subscales={})
-    if takes_schema(estimator) and _is_ours(estimator):
+    if _is_ours(estimator) and takes_schema(estimator):
         rows = training.under(schema)  # which was read already
         model = with_schema(estimator, schema)
         if type(model) is AdditiveRiskModel:
