@@ -30,7 +30,7 @@ BOX = 20.0
 
 # The Hessian is taken anew where a step promises more than this share of what the last one did or, near the optimum, is
 # longer than this share of the last: often enough to converge fast, seldom enough not to pay for one that is no better.
-_STALE = 0.1
+_STALE = 0.15
 _SLOW = 0.5
 
 
