@@ -23,10 +23,12 @@ $(BIN)/python:
 
 # One stamp per set of extras, so that the demo does not wait for the test tools.
 $(VENV)/.installed-demo: $(BUILT) | $(BIN)/python
+	@rm -f src/plainrisk/kernels/*.so
 	$(BIN)/python -m pip install --quiet --editable '.[cli,plot]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(BUILT) | $(BIN)/python
+	@rm -f src/plainrisk/kernels/*.so
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@ $(VENV)/.installed-demo
 

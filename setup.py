@@ -1,10 +1,16 @@
 """The compiled part of the package; everything else is in pyproject.toml."""
 
+import sys
+import sysconfig
 from pathlib import Path
 
 from setuptools import Extension, setup
 
 folder = Path("src/plainrisk/kernels")
+# Products are rounded before they are added, on every processor: numpy does the same.
+flags = ["/O2", "/fp:precise", "/std:c11"] if sys.platform == "win32" else ["-O3", "-ffp-contract=off"]
+# One build for every Python from 3.11 on, but for those without a global lock, which have no stable interface yet.
+stable = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 setup(
     ext_modules=[
@@ -12,12 +18,11 @@ setup(
             "plainrisk.kernels._compiled",
             sources=sorted(map(str, folder.glob("*.c"))),
             depends=sorted(map(str, folder.glob("*.h"))),
-            # Products are rounded before they are added, on every processor: numpy does the same.
-            extra_compile_args=["-O3", "-ffp-contract=off"],
-            py_limited_api=True,
+            extra_compile_args=flags,
+            py_limited_api=stable,
             # Without a C compiler the installation goes on, and numpy does the work.
             optional=True,
         )
     ],
-    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if stable else {},
 )

@@ -14,7 +14,7 @@ from benchmarks.targets import SCORE
 
 INTRO = """# Benchmarks
 
-Made by `{command}`. Every method runs in a fresh process with {threads} threads; seconds are the best of {repeats}
+Made by `{command}`. Every method runs in a fresh process with {on_threads}; seconds are the best of {repeats}
 (once where a run takes over 30 s), after a warm-up on 500 rows (none for EBM, SLSQP and pyGAM, which take long even
 then). A fit starts from raw rows: a polars frame for plainrisk and for the methods that work on its bins, pandas for
 optbinning, and for the others a matrix in which words are already numbers, made outside the clock in their favour.
@@ -56,7 +56,7 @@ def write(folder: Path, growth_page: Path, about: dict[str, Any], rows: Sequence
 def text(about: dict[str, Any], results: Results, figures: Sequence[str]) -> str:
     """Return the whole page."""
     sections = [
-        INTRO.format(**about, dense=DENSE_LIMIT, cv=CV_LIMIT),
+        INTRO.format(**about, on_threads=_threads(about), dense=DENSE_LIMIT, cv=CV_LIMIT),
         _machine(about),
         "## What must be shown\n\n" + targets.table(targets.findings(results)),
         _shapes(results),
@@ -69,6 +69,10 @@ def text(about: dict[str, Any], results: Results, figures: Sequence[str]) -> str
         "\n".join(f"![{name}]({name})" for name in figures),
     ]
     return "\n\n".join(s for s in sections if s) + "\n"
+
+
+def _threads(about: dict[str, Any]) -> str:
+    return "one thread" if about["threads"] == 1 else f"{about['threads']} threads"
 
 
 def _machine(about: dict[str, Any]) -> str:

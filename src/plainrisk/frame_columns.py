@@ -31,6 +31,8 @@ Floats = npt.NDArray[np.float64]
 
 # Up to here, comparing with each label beats a look-up, where comparing is quick.
 _FEW_LABELS = 8
+# Whole numbers this near to 0 are counted one by one.
+_NEAR_ZERO = 1 << 15
 # Rows that are looked at for a column's labels before all of them are.
 _SHOWN_ROWS = 1 << 11
 
@@ -117,7 +119,7 @@ def filled(column: nw.Series[Any]) -> npt.NDArray[Any]:
     """Return a column of numbers as an array of the type it is stored in, or as floats if some are missing."""
     # An array of the library's has nothing but NaN for missing, so there is no need to look.
     is_array = isinstance(getattr(column.to_native(), "dtype", None), np.dtype)
-    # polars makes NaN of missing integers and floats itself, in an array of floats that holds each of them exactly.
+    # polars makes NaN of missing integers and floats itself, in an array of floats.
     is_quick = column.implementation.is_polars() and (column.dtype.is_integer() or column.dtype.is_float())
     if not is_array and not is_quick and column.null_count():
         column = column.cast(nw.Float64).fill_null(float("nan"))
@@ -229,12 +231,38 @@ def narrow(codes: npt.NDArray[Any], n_labels: int) -> npt.NDArray[np.int8 | np.i
     return codes.astype(dtype, copy=False)
 
 
+def _few_whole_numbers(array: npt.NDArray[Any]) -> Labels | None:
+    """Return the labels of whole numbers that lie close together, without sorting them; else None."""
+    if array.dtype.kind not in "iuf" or not array.size:
+        return None
+    real = array.dtype.kind == "f"
+    missing = np.isnan(array) if real else None
+    known = array[~missing] if missing is not None and missing.any() else array
+    if not known.size:
+        return None
+    low, high = known.min(), known.max()
+    if not (low > -_NEAR_ZERO and high < _NEAR_ZERO):
+        return None
+    whole = known.astype(np.int64)
+    if real and not (whole == known).all():
+        return None
+    whole -= int(low)
+    seen = np.zeros(int(high) - int(low) + 1, np.bool_)
+    seen[whole] = True
+    codes = np.full(len(array), -1, np.intp)
+    codes[slice(None) if known is array else ~missing] = (np.cumsum(seen) - 1)[whole]  # type: ignore[operator]
+    return Labels(codes, tuple(label_of(int(v)) for v in np.flatnonzero(seen) + int(low)))
+
+
 def _as_booleans(text: Labels) -> Labels:
     return Labels(text.codes, tuple({"0": "False", "1": "True"}[t] for t in text.labels))
 
 
 def labels_of_array(array: npt.NDArray[Any]) -> Labels:
     """Return the labels of an array, numbers in the order of numbers."""
+    few = _few_whole_numbers(array)
+    if few is not None:
+        return few
     if array.dtype.kind in "iub":
         values, codes = np.unique(array, return_inverse=True)
         return Labels(codes.astype(np.intp), tuple(label_of(v) for v in values))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import threading
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 __all__ = ["n_threads", "side_by_side", "spread"]
 
@@ -35,24 +36,35 @@ def n_threads() -> int:
 
 
 def side_by_side(function: Callable[[T], R], items: Iterable[T], rows: int = MANY_ROWS) -> Iterator[R]:
-    """Return the function's results in the order of the items, worked out by several threads where rows are many."""
+    """Return the function's results in the order of the items, worked out by several threads where rows are many.
+
+    If it fails, the error is that of the first item that fails, as it is without threads.
+    """
     if rows < MANY_ROWS or n_threads() == 1:
         return map(function, items)
     given = list(items)
     results: dict[int, R] = {}
+    errors: dict[int, Exception] = {}
 
     def work(places: Iterator[int]) -> None:
         for k in places:
-            results[k] = function(given[k])
+            if errors:
+                return  # those before the failed one are done, or others are at them
+            try:
+                results[k] = function(given[k])
+            except Exception as error:
+                errors[k] = error
 
     spread(work, range(len(given)))
+    if errors:
+        raise errors[min(errors)]
     return (results[k] for k in range(len(given)))
 
 
 def spread(work: Callable[[Iterator[int]], None], starts: Sequence[int]) -> None:
     """Work through all starts, where there are several on several threads; each takes the next one that is left."""
-    threads = min(n_threads(), len(starts))
-    if threads <= 1:
+    threads = n_threads()
+    if min(threads, len(starts)) <= 1:
         work(iter(starts))
         return
     left, lock = iter(starts), threading.Lock()
@@ -65,18 +77,26 @@ def spread(work: Callable[[Iterator[int]], None], starts: Sequence[int]) -> None
                 return
             yield start
 
-    # This thread takes its share, too.
-    others = [_pool(threads - 1).submit(work, taken()) for _ in range(threads - 1)]
+    others = _begun(lambda: work(taken()), threads - 1, min(threads, len(starts)) - 1)
     _this.is_worker = True
     try:
-        work(taken())
+        work(taken())  # this thread takes its share, too
     finally:
         _this.is_worker = False
         left = iter(())  # after an error, nobody begins anything new
+        others = [other for other in others if not other.cancel()]
         for other in others:
             other.exception()
     for other in others:
         other.result()
+
+
+def _begun(work: Callable[[], None], size: int, wanted: int) -> list[Future[None]]:
+    """Hand work to so many of the pool's threads, or to fewer if the system has no more."""
+    begun: list[Future[None]] = []
+    with contextlib.suppress(RuntimeError):  # no more threads, or the interpreter is about to end
+        begun.extend(_pool(size).submit(work) for _ in range(wanted))
+    return begun
 
 
 @functools.cache

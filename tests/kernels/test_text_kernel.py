@@ -89,3 +89,12 @@ def test_a_stream_is_read_once():
     assert compiled.text_codes(stream, np.empty(1, np.int8)) == ["a"]
     with pytest.raises(ValueError, match="read already"):
         compiled.text_codes(stream, np.empty(1, np.int8))
+
+
+class Refuses:
+    def __arrow_c_stream__(self):
+        raise ImportError("pyarrow is not installed")
+
+
+def test_a_column_that_only_promises_is_left_to_others():
+    assert text_codes(Refuses(), 1) is None

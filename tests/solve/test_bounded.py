@@ -301,3 +301,18 @@ def test_a_search_does_not_begin_on_rows_of_one_outcome(monkeypatch):
     target[1::16] = 1  # none among every sixteenth row
     loss = LogisticLoss(Layout(()), [Block((), target)])
     assert logistic.fit_rows(loss).intercept == pytest.approx(np.log(4 / 60))
+
+
+def test_a_step_onto_a_bound_teaches_nothing():
+    class Bowl:
+        start = np.zeros(2)
+
+        def value_and_gradient(self, point):
+            return 0.5 * point[0] ** 2 + 0.5 * (point[1] - 1) ** 2, point - np.array([0.0, 1.0])
+
+        def hessian(self, point):
+            return np.eye(2)
+
+    found = minimise(Bowl(), upper=np.array([0.5]))
+    assert found.converged
+    assert found.coefficients.tolist() == [0.5]

@@ -1,5 +1,6 @@
 import os
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -28,6 +29,19 @@ def test_few_rows_start_no_thread(monkeypatch):
     assert set(side_by_side(lambda _: threading.get_ident(), range(5), MANY_ROWS - 1)) == {here}
     both = threading.Barrier(2)
     assert len(set(side_by_side(lambda _: (both.wait(10) and 0) or threading.get_ident(), range(2), MANY_ROWS))) == 2
+
+
+def test_the_first_error_is_raised(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+
+    def fail(k):
+        if k in (2, 3):
+            time.sleep(0.02 if k == 2 else 0.0)
+            raise ValueError(f"item {k}")
+
+    for _ in range(5):
+        with pytest.raises(ValueError, match="item 2"):
+            list(side_by_side(fail, range(9)))
 
 
 def test_an_error_in_a_thread_is_raised(monkeypatch):

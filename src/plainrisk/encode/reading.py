@@ -74,7 +74,9 @@ def _source(frame: Frame, wanted: Wanted) -> tuple[npt.NDArray[Any], Floats] | N
         return None
     if isinstance(wanted.levels, Bins):
         column = frame.prepared({wanted.name: None}).column(wanted.name)
-        return column if _is_plain(column) else numbers_of(wanted.name, column, frame.first), rule
+        if not _is_plain(column):
+            column = np.require(numbers_of(wanted.name, column, frame.first), requirements="A")
+        return column, rule
     column = frame.column(wanted.name)
     return (column, rule) if _is_plain(column) else None
 

@@ -6,21 +6,24 @@ outcome in the lowest bits of the sorted key; what the folds have in common, whe
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.encode.bins import split_edges
+from plainrisk.encode.bins import row_edges, split_edges
 from plainrisk.encode.histogram import Histogram
 from plainrisk.encode.learn import Criterion
 from plainrisk.encode.quantiles import quantile_edges
 from plainrisk.encode.tree import GAP
 from plainrisk.estimators.fold_trees import grow_folds
+from plainrisk.kernels import COMPILED
 
 __all__ = ["fold_edges"]
 
+Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Counts = npt.NDArray[np.int64]
@@ -57,6 +60,8 @@ def fold_edges(
     """
 
     single = x.astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
+    if COMPILED and criterion != "quantile":
+        return _edges_one_by_one(single, target.astype(np.bool_), fold, n_folds, (max_bins, criterion, min_rows))
     label = fold.astype(np.uint32) + target.astype(np.uint32) * np.uint32(n_folds)
     # Bins of several rows, and equal shares, may end anywhere, so that every value is needed.
     anywhere = criterion == "quantile" or min_rows != 1
@@ -75,6 +80,20 @@ def fold_edges(
     if criterion == "quantile":
         return [quantile_edges(h, max_bins, min_rows) for h in histograms]
     return [split_edges(h, max_bins, criterion, min_rows) for h in histograms]
+
+
+def _edges_one_by_one(
+    x: Singles, bad: Bools, fold: npt.NDArray[Any], n_folds: int, settings: tuple[int, Any, int]
+) -> list[Floats]:
+    """Return the folds' edges by one compiled tree after the other, which is faster than what they share in numpy."""
+    order = np.argsort(fold, kind="stable")
+    x, bad = x[order], bad[order]
+    ends = np.cumsum(np.bincount(fold, minlength=n_folds)).tolist()
+    found = []
+    for start, end in itertools.pairwise([0, *ends]):
+        outside = [np.concatenate([rows[:start], rows[end:]]) for rows in (x, bad)]
+        found.append(row_edges(outside[0], outside[1], *settings))
+    return found
 
 
 def _histogram(values: Singles, good: Counts, bad: Counts) -> Histogram:

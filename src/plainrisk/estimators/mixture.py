@@ -96,7 +96,6 @@ class SubscaleMixture(RiskClassifier):
         self.schema_ = training.schema
         self.experts_ = fit_experts(estimator, training)
         self.clips_ = np.array([self._clip_of(e) for e in self.experts_.values()])
-        # Experts judged on the rows they were trained on flatter themselves.
         self.class_factors_ = np.ones(2) if training.factors is None else training.factors
         self.total_ = training.total
         known = self._known_losses(training)

@@ -54,11 +54,7 @@ def loss_clip(link: Link | None) -> float:
 def own_log_loss(expert: Expert, clip: float) -> float | None:
     """Return the mean log loss of an expert on its training rows, if its solver minimised that and none is clipped."""
     part = expert.part if expert.has_part else None
-    if (
-        not isinstance(expert.model, AdditiveRiskModel)
-        or not isinstance(part, Part)
-        or not isinstance(part.link, Logistic)
-    ):
+    if type(expert.model) is not AdditiveRiskModel or not isinstance(part, Part) or not isinstance(part.link, Logistic):
         return None
     tables = [shape for shape in part.shapes.values() if isinstance(shape, Table)]
     farthest = abs(part.intercept) + sum(float(np.abs(table.scores).max()) for table in tables)

@@ -46,7 +46,8 @@ def lay_out(
     """Find the levels of every feature, code the rows and lay them out."""
     if isinstance(rows, Training):
         encoded = encode_rows(rows, max_bins=max_bins, criterion=criterion, min_rows=min_rows)
-        return encoded, Design.of(encoded, rows, penalty)
+        design = Design.of(encoded, rows, penalty)
+        return replace(encoded, codes=()), design  # the rows are in packs now
     finders = learn_stream(rows)
     levels = [f.levels(max_bins=max_bins, criterion=criterion, min_rows=min_rows) for f in finders]
     return _encode_stream(rows, levels, penalty)

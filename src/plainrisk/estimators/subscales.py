@@ -59,15 +59,15 @@ class Expert:
             raise DataError(f"Subscale {self.name!r}: {type(self.model).__name__} is not a one-layer model.")
         return msgspec.structs.replace(self.form.parts[0], name=self.name)
 
-    def training_risk(self, frame: Frame) -> Floats:
-        """Return the same of the rows it was fitted on."""
-        return self.risk(frame) if self.training_risks is None else self.training_risks()
-
     def risk(self, frame: Frame) -> Floats:
         """Return the risk the expert sees, one per row."""
         if self.form is not None:
             return self.form.risk(frame)
         return np.asarray(self.model.predict_proba(native_rows(frame, self.features))[:, 1], dtype=np.float64)
+
+    def training_risk(self, frame: Frame) -> Floats:
+        """Return the risk it sees in the rows it was fitted on, which are those of the frame."""
+        return self.risk(frame) if self.training_risks is None else self.training_risks()
 
 
 def subscales_of(schema: Schema) -> dict[str, tuple[str, ...]]:

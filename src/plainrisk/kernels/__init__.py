@@ -1,9 +1,8 @@
 """Loops over rows, in C where a compiler was there at installation, else in numpy.
 
 Both give the same numbers to the last bit, since every sum adds its rows in the same order; only the logistic pass may
-differ by rounding. The compiled ones leave the
-interpreter to others while they run, so threads can work side by side. ``PLAINRISK_KERNELS=numpy`` in the environment
-turns them off.
+differ by rounding. The compiled ones leave the interpreter to others while they run, so threads can work side by side.
+``PLAINRISK_KERNELS=numpy`` in the environment turns them off.
 """
 
 from plainrisk.kernels.cells import add_places, cell_sums

@@ -49,7 +49,7 @@ def cell_sums(
         return total, np.bincount(key, outcome.astype(np.float64), minlength=grid).astype(np.float64)
     strides = np.cumprod([1, *sizes[:0:-1]], dtype=np.int64)[::-1].copy()
     total, hits = np.zeros(grid), np.zeros(grid)
-    mass = None if weight is None else np.ascontiguousarray(weight)
+    mass = None if weight is None else np.ascontiguousarray(weight, np.float64)
     packs = [np.ascontiguousarray(c) for c in codes]
     compiled.cell_sums(packs, strides, np.ascontiguousarray(outcome), mass, total, hits)
     return total, hits

@@ -35,7 +35,7 @@ static inline double exp_minus(double a) {
     memcpy(&whole, &shifted, sizeof whole);
     bits += (int64_t)((uint64_t)whole << 52);
     memcpy(&p, &bits, sizeof p);
-    return a < 707.0 ? p : 0.0;
+    return a < 707.0 ? p : a == a ? 0.0 : a;
 }
 
 /* log(1 + u) for 0 <= u <= 1, as 2 artanh(u / (2 + u)), to about one unit in the last place. */
@@ -172,7 +172,8 @@ static int fits(Pass *pass, Py_ssize_t rows) {
                (pass->positive.itemsize == 1 || pass->positive.itemsize == sizeof(double)) &&
                (pass->weight.obj == NULL || pass->weight.len == rows * (Py_ssize_t)sizeof(double)) &&
                pass->slopes.len == pass->slope_sums.len && pass->dense.len == rows * pass->slopes.len &&
-               (pass->dense.obj == NULL || pass->dense.ndim == 2);
+               (pass->dense.obj == NULL ||
+                (pass->dense.ndim == 2 && pass->dense.shape[0] == rows && pass->dense.shape[1] == n_slopes(pass)));
     if (!good) PyErr_SetString(PyExc_ValueError, "packs, tables, sums and weights do not fit each other");
     for (Py_ssize_t k = 0; good && k < pass->packs.count; k++) good = is_pack(&pass->packs.each[k], rows);
     return good;

@@ -74,8 +74,11 @@ def logistic_sums(
     outcome = positive if positive.dtype == np.uint8 else positive.astype(np.float64, copy=False)
     by_level = [np.zeros(len(table)) for table in tables]
     by_dense = None if slopes is None else np.zeros(len(slopes))
-    arrays = [None if a is None else np.ascontiguousarray(a) for a in (outcome, weight, slopes)]
-    loss, rest = compiled.logistic(intercept, packs, tables, *arrays[:2], by_level, dense, arrays[2], by_dense)
+    arrays = [None if a is None else np.ascontiguousarray(a, np.float64) for a in (weight, slopes)]
+    columns = None if dense is None else np.asarray(dense, np.float64)
+    loss, rest = compiled.logistic(
+        intercept, packs, tables, np.ascontiguousarray(outcome), arrays[0], by_level, columns, arrays[1], by_dense
+    )
     return LogisticSums(loss, rest, by_level, by_dense)
 
 

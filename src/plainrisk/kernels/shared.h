@@ -8,10 +8,15 @@
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
 
+#include <float.h>
 #include <stdint.h>
 
+#if FLT_EVAL_METHOD != 0
+#error "doubles must be computed as doubles; without this module numpy does the work"
+#endif
+
 /* Loops over rows are compiled for several generations of processors, and the best is picked when the module loads.
-   Results do not depend on it: no operation is reordered or contracted (see -ffp-contract in pyproject.toml). */
+   Results do not depend on it: no operation is reordered or contracted (see setup.py). */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__)
 #define FOR_EVERY_PROCESSOR __attribute__((target_clones("avx512f", "avx2", "default")))
 #else

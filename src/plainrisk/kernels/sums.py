@@ -42,7 +42,7 @@ def level_sums(values: Floats | None, packs: Sequence[Codes], sizes: Sequence[in
         sized = zip(packs, sizes, strict=True)
         return [np.bincount(pack, values, minlength=n).astype(np.float64, copy=False) for pack, n in sized]
     sums = [np.zeros(size) for size in sizes]
-    compiled.level_sums(None if values is None else np.ascontiguousarray(values), _contiguous(packs), sums)
+    compiled.level_sums(None if values is None else np.ascontiguousarray(values, np.float64), _contiguous(packs), sums)
     return sums
 
 
@@ -59,7 +59,7 @@ def pair_sums(
     """
     if compiled is not None:
         pack, packs = np.ascontiguousarray(pack), _contiguous(packs)
-        values = None if values is None else np.ascontiguousarray(values)
+        values = None if values is None else np.ascontiguousarray(values, np.float64)
         # Two tables at a time: half of the additions need not wait for the others, and the tables stay in the cache.
         for k in range(0, len(packs), 2):
             both = slice(k, k + 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy.typing as npt
 from plainrisk.kernels.choice import compiled
 
 __all__ = ["text_codes"]
+
+_export = threading.Lock()  # while pandas exports, it changes which warnings are shown, and that is not safe in threads
 
 
 def text_codes(column: Any, n_rows: int) -> tuple[npt.NDArray[np.int8], tuple[str, ...]] | None:
@@ -26,7 +29,12 @@ def text_codes(column: Any, n_rows: int) -> tuple[npt.NDArray[np.int8], tuple[st
     if compiled is None or export is None:
         return None
     codes = np.empty(n_rows, np.int8)
-    found = compiled.text_codes(export(), codes)
+    try:
+        with _export:
+            stream = export()
+    except Exception:  # pandas offers it without pyarrow too, which it then misses; and not all text can be exported
+        return None
+    found = compiled.text_codes(stream, codes)
     if found is None:
         return None
     order = sorted(range(len(found)), key=found.__getitem__)

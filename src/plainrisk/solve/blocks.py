@@ -33,6 +33,7 @@ _WIDE_CODES = 1 << 18
 _PIECE_ROWS = 15 << 10
 # Rows written out as a matrix at a time.
 _DENSE_ROWS = 1 << 12
+_DENSE_SHARES = 8
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Block:
 
     Attributes
     ----------
-    packs : arrays (n,) of small integers
+    packs : arrays (n,) of small integers, each below the size of its pack, which nothing checks again
     positive : (n,) weight of the positive outcome
     weight : (n,) total weight, or None where every row weighs 1
     dense : (n, q) numeric columns, or None
@@ -154,14 +155,20 @@ class Layout:
         """The same by matrix products: with dense columns, these are cheaper than sums over each column's levels."""
 
         def part(start: int) -> Floats:
-            rows = slice(start, start + _DENSE_ROWS)
-            piece = block.take(rows)
-            codes = zip(self.maps, piece.packs, strict=True)
-            X = np.hstack([*(matrix[pack] for matrix, pack in codes), *([] if piece.dense is None else [piece.dense])])
-            return np.asarray(X.T @ (X if values is None else values[rows, None] * X))
+            G = np.zeros((self.n_coefficients, self.n_coefficients))
+            for first in range(start, min(start + share, len(block)), _DENSE_ROWS):
+                rows = slice(first, min(first + _DENSE_ROWS, start + share))
+                piece = block.take(rows)
+                codes = zip(self.maps, piece.packs, strict=True)
+                dense = [] if piece.dense is None else [piece.dense]
+                X = np.hstack([*(matrix[pack] for matrix, pack in codes), *dense])
+                G += X.T @ (X if values is None else values[rows, None] * X)
+            return G
 
+        # A few large shares, since each has a matrix of its own.
+        share = max(_DENSE_ROWS, -(-len(block) // _DENSE_SHARES))
         G = np.zeros((self.n_coefficients, self.n_coefficients))
-        for more in side_by_side(part, range(0, len(block), _DENSE_ROWS), len(block)):
+        for more in side_by_side(part, range(0, len(block), share), len(block)):
             G += more
         return G
 

@@ -74,8 +74,9 @@ def minimise(
     It stops when one of these holds:
 
     1. The quadratic model promises less than ``tolerance * max(objective, 1e-3)`` and the step is below 1e-10
-       (or no longer shrinks): the optimum. The raw gradient alone would not do as a rule, since a level with
-       one row can move it by no more than 1/M. Without a ridge, if the steps stay long: no finite optimum.
+       (or no longer shrinks, with a fresh Hessian, or twelve did not do): the optimum. The raw gradient alone would
+       not do as a rule, since a level with one row can move it by no more than 1/M. Without a ridge, if the steps
+       stay long: no finite optimum. Without `polish` the promise alone decides.
     2. No step along the direction lowers the objective: the limit of rounding.
     3. `max_iterations`.
 
@@ -137,12 +138,14 @@ class _Newton:
             step = float(np.abs(d).max(initial=0.0))
             renew = False
             if promise <= self.tolerance * max(before.value, 1e-3):
+                if not self.polish:
+                    return self._settled(step, promise)
                 # Near enough for full steps; go on while they shrink, so that the coefficients settle too.
                 if step > 0 and promise > 0:
                     self.state = self._at(np.clip(before.point + d, self.lower, self.upper))
                 polished += 1
                 slow = step > _SLOW * last_step
-                if not self.polish or step <= 1e-10 or polished >= 12 or (polished > 2 and slow and fresh):
+                if step <= 1e-10 or polished >= 12 or (polished > 2 and slow and fresh):
                     return self._settled(step, promise)
                 renew = slow and not fresh
             elif not self._search(d, promise):

@@ -20,8 +20,8 @@ LOWER, FREE, UPPER = -1, 0, 1
 _JITTER = 1e-13
 # Free optima in a row that are not lower than the best before the active-set method gives up.
 _PATIENCE = 20
-# Factors of H that are kept: there are as many as sets of free variables.
-_MOST_FACTORS = 8
+# Factors of H that are kept: there are as many as sets of free variables, but the last ones come again.
+_MOST_FACTORS = 2
 # A pivot of less than this share of its diagonal entry is rounding.
 _FLAT = 1e-11
 # Damping tried in turn where the jitter is not enough, on a matrix of unit diagonal.
@@ -130,7 +130,7 @@ class BoxedQuadratic:
         key = free.tobytes()
         if key not in self._solvers:
             if len(self._solvers) == _MOST_FACTORS:
-                self._solvers.clear()
+                del self._solvers[next(iter(self._solvers))]
             at = np.flatnonzero(free)
             self._solvers[key] = _factored(self.H if len(at) == len(free) else self.H[np.ix_(at, at)])
         return self._solvers[key]

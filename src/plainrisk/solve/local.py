@@ -34,7 +34,9 @@ class LocalModel:
         self.secants: list[tuple[Floats, Floats]] = []
 
     def learn(self, step: Floats, change: Floats) -> None:
-        """Take in how the gradient changed over a step."""
+        """Take in how the gradient changed over a step, if it moved free variables only."""
+        if step[self.box.state != FREE].any():
+            return
         curvature, expected = float(step @ change), float(step @ (self.H @ step))
         if _PLAUSIBLE[0] * expected < curvature < _PLAUSIBLE[1] * expected:
             self.secants.append((step, change))

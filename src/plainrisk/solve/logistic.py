@@ -66,7 +66,7 @@ class LogisticLoss:
         return point
 
     def thinned(self, step: int) -> LogisticLoss:
-        """Return the same of every so many-th row."""
+        """Return the loss of one row in so many."""
         return LogisticLoss(self.layout, [_every(block, step) for block in self.blocks])
 
     def value_and_gradient(self, point: Floats) -> tuple[float, Floats]:
@@ -143,7 +143,7 @@ class LogisticLoss:
 
 
 def fit_rows(loss: LogisticLoss, **problem: Any) -> Solution:
-    """Minimise the loss as `minimise` does; where rows are many, from where a sixteenth of them has its minimum.
+    """Minimise the loss as `minimise` does; where rows are many, from where some of them have their minimum.
 
     The first steps are long and need no more rows than that; the last ones, and so the optimum, are of all rows.
     """
