@@ -1,7 +1,7 @@
-"""The bin edges of every training fold of one feature, from one sort of its values.
+"""The bin edges of every training fold of one feature.
 
-The histogram of a training fold is that of all rows less the fold's. Values are sorted once, each with its fold and
-outcome in the lowest bits of the sorted key; what the folds have in common, where a best cut can be, is found once.
+The compiled loops grow one tree per fold. In numpy values are sorted once for all folds: the histogram of a training
+fold is that of all rows less the fold's, and what the folds share, where a best cut can be, is found once.
 """
 
 from __future__ import annotations
