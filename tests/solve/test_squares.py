@@ -127,7 +127,7 @@ def test_duplicate_and_constant_columns_have_the_same_fit(rng):
 def test_an_unsolved_problem_does_not_call_itself_solved(monkeypatch):
     A = np.column_stack([np.ones(4), np.arange(4.0)])
     y = np.array([0.0, 1.0, 1.0, 0.0])
-    monkeypatch.setattr("plainrisk.solve.squares.minimise_quadratic", lambda H, g, lower, upper: 0 * g + 0.1)
+    monkeypatch.setattr("plainrisk.solve.squares.BoxedQuadratic.minimise", lambda _, g, lower, upper: 0 * g + 0.1)
     found = minimise_squares(A.T @ A, A.T @ y, 4.0)
     assert found.kkt > 0.01
     assert not found.converged

@@ -16,34 +16,36 @@ if TYPE_CHECKING:
 
 __all__ = ["reasons"]
 
+Most = Annotated[int, typer.Option("-k", "--most", min=1, help="At most so many reasons.")]
+Against = Annotated[
+    str, typer.Option("--against", metavar="NAME", help="What applicants are compared with: best, mean or neutral.")
+]
+Order = Annotated[
+    str, typer.Option("--order", metavar="subscale|feature", help="Tell reasons by subscale, or by their loss alone.")
+]
+Bar = Annotated[list[str] | None, typer.Option("--bar", metavar="FEATURE", help="Never name this feature. Repeatable.")]
+Inquiry = Annotated[
+    list[str] | None,
+    typer.Option("--inquiry", metavar="FEATURE", help="A further reason, if it counts and is not named. Repeatable."),
+]
+Threshold = Annotated[
+    float | None,
+    typer.Option("--threshold", metavar="RISK", help="Write refused rows only: those with a risk beyond this."),
+]
+
 
 def reasons(
     data: Data,
     model: ModelFile,
     output: Output = None,
     row: Row = 0,
-    k: Annotated[int, typer.Option("-k", "--most", min=1, help="At most so many reasons.")] = 4,
-    against: Annotated[
-        str, typer.Option("--against", metavar="NAME", help="What applicants are compared with: best, mean or neutral.")
-    ] = "best",
+    k: Most = 4,
+    against: Against = "best",
     adverse: Adverse = "positive",
-    order: Annotated[
-        str,
-        typer.Option("--order", metavar="subscale|feature", help="Tell reasons by subscale, or by their loss alone."),
-    ] = "subscale",
-    bar: Annotated[
-        list[str] | None, typer.Option("--bar", metavar="FEATURE", help="Never name this feature. Repeatable.")
-    ] = None,
-    inquiry: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--inquiry", metavar="FEATURE", help="A further reason, if it counts and is not named. Repeatable."
-        ),
-    ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option("--threshold", metavar="RISK", help="Write refused rows only: those with a risk beyond this."),
-    ] = None,
+    order: Order = "subscale",
+    bar: Bar = None,
+    inquiry: Inquiry = None,
+    threshold: Threshold = None,
     portfolio: Portfolio = None,
     min_rows: MinRows = 0.0,
     keep: Keep = None,

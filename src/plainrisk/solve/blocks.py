@@ -97,10 +97,6 @@ class Layout:
         """Where the dense columns' coefficients stand."""
         return slice(self.n_coefficients - self.n_dense, self.n_coefficients)
 
-    def scores(self, intercept: float, beta: Floats, block: Block) -> Floats:
-        """Return the score of every row of a block."""
-        return self.look_up(intercept, self.tables(beta), beta, block)
-
     def tables(self, beta: Floats) -> list[Floats]:
         """Return the score of every code of every pack."""
         return [matrix @ beta[columns] for matrix, columns in zip(self.maps, self.columns, strict=True)]
@@ -112,13 +108,14 @@ class Layout:
             score += block.dense @ beta[self.dense_columns]
         return score
 
-    def column_sums(self, values: Floats, block: Block) -> Floats:
-        """Return the sum of ``values[i] * column_j[i]`` over the rows, for every column j."""
-        by_dense = None if block.dense is None else values @ block.dense
-        return self.columns_from(level_sums(values, block.packs, self.sizes), by_dense)
-
     def columns_from(self, by_level: Sequence[Floats], by_dense: Floats | None) -> Floats:
-        """Return the same from the sums over the rows with each code of every pack, and those of the dense columns."""
+        """Return the sum of ``values[i] * column_j[i]`` over the rows, for every column j.
+
+        Parameters
+        ----------
+        by_level : per pack, the sums of the values over the rows with each of its codes
+        by_dense : those of the values times each dense column, or None where there are none
+        """
         out = np.empty(self.n_coefficients)
         for matrix, columns, sums in zip(self.maps, self.columns, by_level, strict=True):
             out[columns] = sums @ matrix

@@ -111,9 +111,9 @@ class LogisticLoss:
 
     @cached_property
     def _hessian_rows(self) -> list[tuple[Block, Floats | None]]:
-        n_packs = len(self.layout.maps) + self.layout.n_dense
+        n_columns = len(self.layout.maps) + self.layout.n_dense
         n_rows = sum(map(len, self.blocks))
-        wanted = _HESSIAN_BUDGET / max(1, n_packs * (n_packs + 1) // 2)
+        wanted = _HESSIAN_BUDGET / max(1, n_columns * (n_columns + 1) // 2)
         if self.layout.n_dense:
             wanted = max(wanted / 10, _DENSE_ROWS)  # products of numbers take longer than sums by level
         wanted = max(wanted, _ROWS_PER_COEFFICIENT * self.layout.n_coefficients)

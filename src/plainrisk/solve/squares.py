@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from plainrisk.kernels import level_sums, pair_sums
 from plainrisk.solve.blocks import Block
-from plainrisk.solve.box import minimise_quadratic
+from plainrisk.solve.box import BoxedQuadratic
 from plainrisk.solve.certificate import Solution, kkt_residual
 from plainrisk.solve.threads import one_thread
 from plainrisk.threads import side_by_side
@@ -141,12 +141,12 @@ def minimise_squares(
     H = 2.0 * (gram / total + np.diag(penalty))
     g0 = -2.0 * moment / total
     point = np.concatenate([[moment[0] / total], np.zeros(p)]) if start is None else np.clip(start, low, high)
-    step, iterations = np.inf, 0
+    quadratic, step, iterations = BoxedQuadratic(H), np.inf, 0
     with one_thread():
         # One solve is exact but for rounding and the box solver's jitter; a few more remove what they left.
         while iterations < 10:
             iterations += 1
-            d = minimise_quadratic(H, g0 + H @ point, low - point, high - point)
+            d = quadratic.minimise(g0 + H @ point, low - point, high - point)
             point = np.clip(point + d, low, high)
             last, step = step, float(np.abs(d).max(initial=0.0))
             if step <= 1e-13 or step > 0.5 * last:
