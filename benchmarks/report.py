@@ -25,6 +25,7 @@ turn, and the faster counts.
 Time-outs are at {timeout:.0f} s. Left out by rule: methods on shapes larger than one on which they were not done in
 time; indicator matrices of more than {dense:.0f} GB; ten folds where one fit takes over {cv:.0f} s; pyGAM beyond S1;
 on S5 all but plainrisk and boosted trees. All are listed below with their reasons. Read ratios, not seconds.
+Rows are kept as they are measured, so a table may join several runs on one machine.
 """
 
 
