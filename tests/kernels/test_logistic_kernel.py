@@ -44,6 +44,15 @@ def test_every_score_is_exact_to_rounding():
         assert found.residual == pytest.approx((1.0 if s >= 0 else small) / (1.0 + small), rel=1e-15, abs=1e-306)
 
 
+def test_the_loss_of_many_rows_is_exact_to_rounding():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=256) * 4
+    pack, target = rng.integers(0, 256, 5000).astype(np.uint8), rng.integers(0, 2, 5000).astype(np.uint8)
+    expected = math.fsum(math.log1p(math.exp(s if t == 0 else -s)) for s, t in zip(scores[pack], target, strict=True))
+    found = logistic.logistic_sums(0.0, [pack], [scores], target)
+    assert found.loss == pytest.approx(expected, rel=1e-14)
+
+
 @pytest.mark.parametrize("s", [-1e300, -1e4, 1e4, 1e300])
 def test_scores_beyond_reason_give_no_nonsense(s):
     found = logistic.logistic_sums(s, [], [], np.ones(1, np.uint8))

@@ -34,17 +34,6 @@ def test_level_sums(rows, weighted, in_numpy):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_pair_sums(rows, weighted, in_numpy):
-    packs, values = rows
-    for first in (0, 1, 4):
-        args = (values if weighted else None, packs[first], SIZES[first], packs, SIZES)
-        plain = in_numpy(sums, lambda *a: list(sums.pair_sums(*a)), *args)
-        for one, other in zip(sums.pair_sums(*args), plain, strict=True):
-            assert one.dtype == other.dtype == np.float64
-            np.testing.assert_array_equal(one, other)
-
-
 def test_rows_that_are_not_in_one_piece(in_numpy):
     rng = np.random.default_rng(0)
     packs = [np.asfortranarray(rng.integers(0, 9, (200, 3), dtype=np.uint8))[::2, k] for k in range(3)]
@@ -60,8 +49,6 @@ def test_rows_that_are_not_in_one_piece(in_numpy):
         (lambda c: c.look_up(np.zeros(3), [np.zeros(3, np.int64)], [np.zeros(1)]), "one small integer per row"),
         (lambda c: c.look_up(np.zeros(3), [np.zeros(3, np.uint8)], []), "as many tables as packs"),
         (lambda c: c.level_sums(np.zeros(3), [], [np.zeros(1)]), "as many sums as packs"),
-        (lambda c: c.pair_sums(np.zeros(2), np.zeros(3, np.uint8), 1, [], []), "one value per row"),
-        (lambda c: c.pair_sums(None, np.zeros(3, np.uint8), 0, [], []), "must have codes"),
     ],
 )
 def test_what_does_not_fit_is_refused(call, what, in_numpy):

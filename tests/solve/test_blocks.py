@@ -40,8 +40,9 @@ def test_scores_sums_and_gram_are_those_of_the_dense_matrix(rng, design):
     assert layout.n_coefficients == X.shape[1]
     np.testing.assert_allclose(scores(layout, 0.7, beta, block), 0.7 + X @ beta, atol=1e-12)
     np.testing.assert_allclose(column_sums(layout, values, block), values @ X, atol=1e-11)
-    np.testing.assert_allclose(layout.gram(values, block), (X.T * values) @ X, atol=1e-11)
-    np.testing.assert_allclose(layout.gram(None, block), X.T @ X, atol=1e-11)
+    X1 = np.column_stack([np.ones(N), X])
+    np.testing.assert_allclose(layout.gram(values, block), (X1.T * values) @ X1, atol=1e-11)
+    np.testing.assert_allclose(layout.gram(None, block), X1.T @ X1, atol=1e-11)
 
 
 def test_sums_over_pieces_are_the_sum(rng, design):

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import lsq_linear
 
 from plainrisk.encode import pack_codes
-from plainrisk.solve import Block, count_pairs, kkt_residual, minimise_squares
+from plainrisk.solve import Block, Layout, count_pairs, kkt_residual, minimise_squares
 
 N = 300
 SIZES = (4, 3, 6, 2)
@@ -31,16 +31,16 @@ def brute_force_pairs(codes, weight):
 
 def packed(codes, limit):
     packs = pack_codes(codes, [np.ones(size, dtype=bool) for size in SIZES], limit)
-    starts = np.cumsum([0, *SIZES])
-    return [p.codes for p in packs], [p.members + starts[list(p.features)] for p in packs]
+    layout = Layout(tuple(map(np.eye, SIZES)), members=tuple(p.members for p in packs))
+    return [p.codes for p in packs], layout
 
 
 @pytest.mark.parametrize("limit", [1, 12, 1000])
 def test_pair_counts_are_the_counts_as_integers(rng, limit):
     codes, target = rows(rng)
-    packs, members = packed(codes, limit)
+    packs, layout = packed(codes, limit)
     assert len(packs) == {1: 4, 12: 2, 1000: 1}[limit]
-    counts = count_pairs([Block(tuple(packs), target)], members, sum(SIZES))
+    counts = count_pairs([Block(tuple(packs), target)], layout)
     assert counts.pairs.dtype == np.int64
     np.testing.assert_array_equal(counts.pairs, brute_force_pairs(codes, np.ones(N, dtype=np.int64)))
     hits = brute_force_pairs(codes, target.astype(np.int64))
@@ -51,8 +51,8 @@ def test_pair_counts_are_the_counts_as_integers(rng, limit):
 def test_pair_counts_with_weights(rng):
     codes, target = rows(rng)
     weight = rng.random(N) * (rng.random(N) < 0.8)
-    packs, members = packed(codes, 12)
-    counts = count_pairs([Block(tuple(packs), weight * target, weight)], members, sum(SIZES))
+    packs, layout = packed(codes, 12)
+    counts = count_pairs([Block(tuple(packs), weight * target, weight)], layout)
     np.testing.assert_allclose(counts.pairs, brute_force_pairs(codes, weight), rtol=1e-12, atol=1e-13)
     hits = brute_force_pairs(codes, weight * target)
     np.testing.assert_allclose(counts.positives, np.diag(hits), rtol=1e-12, atol=1e-13)
@@ -60,13 +60,13 @@ def test_pair_counts_with_weights(rng):
 
 def test_pair_counts_add_up_over_blocks_and_folds_subtract(rng):
     codes, target = rows(rng)
-    packs, members = packed(codes, 12)
+    packs, layout = packed(codes, 12)
     whole = Block(tuple(packs), target)
     first, second = whole.take(slice(0, 100)), whole.take(slice(100, N))
-    together = count_pairs([first, second], members, sum(SIZES))
-    one, two = (count_pairs([block], members, sum(SIZES)) for block in (first, second))
+    together = count_pairs([first, second], layout)
+    one, two = (count_pairs([block], layout) for block in (first, second))
     for counts in (together, one + two):
-        np.testing.assert_array_equal(counts.pairs, count_pairs([whole], members, sum(SIZES)).pairs)
+        np.testing.assert_array_equal(counts.pairs, count_pairs([whole], layout).pairs)
     rest = together - one
     np.testing.assert_array_equal(rest.pairs, two.pairs)
     np.testing.assert_array_equal(rest.positives, two.positives)

@@ -105,12 +105,7 @@ class Design:
     @cached_property
     def layout(self) -> Layout:
         """How coefficients become row scores."""
-        return Layout(
-            tuple(
-                np.hstack([self.columns[j].matrix[level] for j, level in zip(p.features, p.members.T, strict=True)])
-                for p in self.packs
-            )
-        )
+        return Layout(tuple(c.matrix for c in self.columns), members=tuple(p.members for p in self.packs))
 
     @cached_property
     def lower(self) -> Floats:
@@ -135,9 +130,9 @@ class Design:
 
     def pair_counts(self, rows: Sequence[Block] | None = None) -> PairCounts:
         """Count the pairs of levels of all features, over all rows or some."""
-        members = [p.members + self.offsets[list(p.features)] for p in self.packs]
+        levels = Layout(tuple(np.eye(len(c.matrix)) for c in self.columns), members=self.layout.members)
         # Cells carry their counts as weights, which would make integers floats; packs are few, so rows do.
-        return count_pairs([self.rows] if rows is None else rows, members, int(self.offsets[-1]))
+        return count_pairs([self.rows] if rows is None else rows, levels)
 
     def level_scores(self, beta: Floats) -> list[Floats]:
         """Return the scores of every feature's levels."""

@@ -1,16 +1,18 @@
 """Loops over rows, in C where a compiler was there at installation, else in numpy.
 
-Both give the same numbers to the last bit, since every sum adds its rows in the same order; only the logistic pass may
-differ by rounding. The compiled ones leave the interpreter to others while they run, so threads can work side by side.
+Both give the same numbers to the last bit, since every sum adds its rows in the same order; only the logistic pass and
+sums by pairs may differ by rounding. The compiled ones leave the interpreter to others while they run, so threads can
+work side by side.
 ``PLAINRISK_KERNELS=numpy`` in the environment turns them off.
 """
 
 from plainrisk.kernels.cells import add_places, cell_sums
 from plainrisk.kernels.choice import COMPILED
 from plainrisk.kernels.logistic import LogisticSums, curvature, logistic_sums
+from plainrisk.kernels.pairs import add_pair_sums
 from plainrisk.kernels.reading import code_singles, count_codes, read_levels, rule_of
 from plainrisk.kernels.scores import Chain, Plan, Ramp, add_chains
-from plainrisk.kernels.sums import level_sums, look_up, pair_sums
+from plainrisk.kernels.sums import level_sums, look_up
 from plainrisk.kernels.text import text_codes
 from plainrisk.kernels.tree import tree_cuts
 
@@ -21,6 +23,7 @@ __all__ = [
     "Plan",
     "Ramp",
     "add_chains",
+    "add_pair_sums",
     "add_places",
     "cell_sums",
     "code_singles",
@@ -29,7 +32,6 @@ __all__ = [
     "level_sums",
     "logistic_sums",
     "look_up",
-    "pair_sums",
     "read_levels",
     "rule_of",
     "text_codes",

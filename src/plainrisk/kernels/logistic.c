@@ -62,8 +62,8 @@ static inline double log_one_plus(double u) {
 
 /* From scores to losses and residuals: loss = w log(1 + exp(s)) - t s, residual = w p - t. */
 FOR_EVERY_PROCESSOR
-static void losses(const double *score, const double *weight, const double *positive, double *loss, double *residual,
-                   Py_ssize_t rows) {
+static void weighted_losses(const double *score, const double *weight, const double *positive, double *loss,
+                            double *residual, Py_ssize_t rows) {
     for (Py_ssize_t i = 0; i < rows; i++) {
         double s = score[i];
         double u = exp_minus(fabs(s));
@@ -72,6 +72,34 @@ static void losses(const double *score, const double *weight, const double *posi
         loss[i] = weight[i] * softplus - positive[i] * s;
         residual[i] = weight[i] * p - positive[i];
     }
+}
+
+/* The same where every w is 1, in two pieces: the loss is loss + log(factor), factor between 1 and 2. */
+FOR_EVERY_PROCESSOR
+static void plain_losses(const double *score, const double *positive, double *loss, double *factor, double *residual,
+                         Py_ssize_t rows) {
+    for (Py_ssize_t i = 0; i < rows; i++) {
+        double s = score[i];
+        double u = exp_minus(fabs(s));
+        double v = 1.0 + u;
+        factor[i] = v;
+        loss[i] = (s > 0.0 ? s : 0.0) - positive[i] * s;
+        residual[i] = (s >= 0.0 ? 1.0 : u) / v - positive[i];
+    }
+}
+
+/* The sum of log(factor): logarithms of products, of at most TILE / LANES factors. What is left over is too little to
+   multiply, and its logarithm is taken from what the score says: of a few rows it is exact however small it is. */
+FOR_EVERY_PROCESSOR
+static double add_logs(const double *factor, const double *score, Py_ssize_t rows) {
+    double lane[LANES], total = 0.0;
+    Py_ssize_t i = 0;
+    for (int j = 0; j < LANES; j++) lane[j] = 1.0;
+    for (; i + LANES <= rows; i += LANES)
+        for (int j = 0; j < LANES; j++) lane[j] *= factor[i + j];
+    for (; i < rows; i++) total += log_one_plus(exp_minus(fabs(score[i])));
+    for (int j = 0; j < LANES; j++) total += log(lane[j]);
+    return total;
 }
 
 /* p (1 - p) in place of every score */
@@ -139,9 +167,17 @@ static void sum_dense(const Pass *pass, const double *column, const double *resi
     }
 }
 
+/* The outcomes of a tile as doubles: where they lie, or a copy. */
+static const double *outcomes(const Pass *pass, Py_ssize_t start, Py_ssize_t rows, double *copy) {
+    if (pass->positive.itemsize != 1) return (const double *)pass->positive.buf + start;
+    const uint8_t *given = (const uint8_t *)pass->positive.buf + start;
+    for (Py_ssize_t i = 0; i < rows; i++) copy[i] = given[i];
+    return copy;
+}
+
 static void run(Pass *pass, double *columns, Py_ssize_t rows) {
-    double score[TILE], loss[TILE], residual[TILE], weight[TILE], positive[TILE];
-    int weighted = pass->weight.obj != NULL;
+    double score[TILE], loss[TILE], residual[TILE], factor[TILE], copy[TILE];
+    const double *weight = pass->weight.obj == NULL ? NULL : pass->weight.buf;
     for (Py_ssize_t start = 0; start < rows; start += TILE) {
         Py_ssize_t n = rows - start < TILE ? rows - start : TILE;
         for (Py_ssize_t i = 0; i < n; i++) score[i] = pass->intercept;
@@ -150,17 +186,14 @@ static void run(Pass *pass, double *columns, Py_ssize_t rows) {
             copy_dense(pass, columns, start, n);
             add_dense(pass, columns, score, n);
         }
-        if (pass->positive.itemsize == 1) {
-            const uint8_t *given = (const uint8_t *)pass->positive.buf + start;
-            for (Py_ssize_t i = 0; i < n; i++) positive[i] = given[i];
-        } else
-            memcpy(positive, (const double *)pass->positive.buf + start, (size_t)n * sizeof(double));
-        if (weighted)
-            memcpy(weight, (const double *)pass->weight.buf + start, (size_t)n * sizeof(double));
-        else
-            for (Py_ssize_t i = 0; i < n; i++) weight[i] = 1.0;
-        losses(score, weight, positive, loss, residual, n);
-        pass->loss += add_up(loss, n);
+        const double *positive = outcomes(pass, start, n, copy);
+        if (weight == NULL) {
+            plain_losses(score, positive, loss, factor, residual, n);
+            pass->loss += add_up(loss, n) + add_logs(factor, score, n);
+        } else {
+            weighted_losses(score, weight + start, positive, loss, residual, n);
+            pass->loss += add_up(loss, n);
+        }
         pass->residual += add_up(residual, n);
         level_sums_tile(residual, pass->packs.each, pass->sums.each, pass->packs.count, start, n);
         if (pass->dense.obj != NULL) sum_dense(pass, columns, residual, n);

@@ -71,7 +71,7 @@ static PyMethodDef methods[] = {
     {"look_up", kernel_look_up, METH_VARARGS, "look_up(score, packs, tables): score += sum of tables[k][packs[k]]"},
     {"pack", kernel_pack, METH_VARARGS, "pack(codes, places, out): out = sum of places[k][codes[k]]"},
     {"pair_sums", kernel_pair_sums, METH_VARARGS,
-     "pair_sums(values or None, pack, size, packs, sums): sums[k][pack, packs[k]] += values"},
+     "pair_sums(values or None, packs, members, maps, first, out): out[columns of a pack, columns from it on] += values"},
     {"read_levels", kernel_read_levels, METH_VARARGS,
      "read_levels(columns, rules, outs, flags): levels, or floats with levels in the bits of NaN; what needs care"},
     {"text_codes", kernel_text_codes, METH_VARARGS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from plainrisk.kernels.choice import compiled
 
-__all__ = ["level_sums", "look_up", "pair_sums"]
+__all__ = ["contiguous", "level_sums", "look_up"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
@@ -24,7 +24,7 @@ def look_up(start: float, packs: Sequence[Codes], tables: Sequence[Floats], n_ro
     """
     score = np.full(n_rows, start)
     if compiled is not None:
-        compiled.look_up(score, _contiguous(packs), tables)
+        compiled.look_up(score, contiguous(packs), tables)
         return score
     for table, pack in zip(tables, packs, strict=True):
         # No code is beyond the table, and not having to look is quicker; but small integers would be copied first.
@@ -42,38 +42,10 @@ def level_sums(values: Floats | None, packs: Sequence[Codes], sizes: Sequence[in
         sized = zip(packs, sizes, strict=True)
         return [np.bincount(pack, values, minlength=n).astype(np.float64, copy=False) for pack, n in sized]
     sums = [np.zeros(size) for size in sizes]
-    compiled.level_sums(None if values is None else np.ascontiguousarray(values, np.float64), _contiguous(packs), sums)
+    compiled.level_sums(None if values is None else np.ascontiguousarray(values, np.float64), contiguous(packs), sums)
     return sums
 
 
-def pair_sums(
-    values: Floats | None, pack: Codes, size: int, packs: Sequence[Codes], sizes: Sequence[int]
-) -> Iterator[Floats]:
-    """Yield the sums of the values over the rows for every pair of a code of `pack` and one of each of `packs`.
-
-    Without values every row counts 1.
-
-    >>> next(pair_sums(None, np.array([0, 1, 1], np.uint8), 2, [np.array([2, 0, 0], np.uint8)], [3]))
-    array([[0., 0., 1.],
-           [2., 0., 0.]])
-    """
-    if compiled is not None:
-        pack, packs = np.ascontiguousarray(pack), _contiguous(packs)
-        values = None if values is None else np.ascontiguousarray(values, np.float64)
-        # Two tables at a time: half of the additions need not wait for the others, and the tables stay in the cache.
-        for k in range(0, len(packs), 2):
-            both = slice(k, k + 2)
-            sums = [np.zeros((size, other)) for other in sizes[both]]
-            compiled.pair_sums(values, pack, size, packs[both], sums)
-            yield from sums
-        return
-    wide = pack.astype(np.uint32)
-    for column, other in zip(packs, sizes, strict=True):
-        index = wide * np.uint32(other)
-        index += column
-        by_pair = np.bincount(index, values, minlength=size * other)
-        yield by_pair.reshape(size, other).astype(np.float64, copy=False)
-
-
-def _contiguous(packs: Sequence[Codes]) -> list[Codes]:
+def contiguous(packs: Sequence[Codes]) -> list[Codes]:
+    """Return packs in one piece each."""
     return [np.ascontiguousarray(pack) for pack in packs]

@@ -11,20 +11,23 @@ rows is a sum over them, so it is a sum over blocks of rows, wherever the blocks
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import block_diag
 
-from plainrisk.kernels import COMPILED, level_sums, look_up, pair_sums
+from plainrisk.kernels import COMPILED, add_pair_sums, level_sums, look_up
 from plainrisk.solve.threads import over_rows
 from plainrisk.threads import side_by_side
 
 __all__ = ["BLOCK_ROWS", "Block", "Layout", "piece_rows", "split_rows"]
 
 Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 # Columns of a block that fit the processor's second-level cache together.
 BLOCK_ROWS = 1 << 15
@@ -48,7 +51,7 @@ class Block:
     dense : (n, q) numeric columns, or None
     """
 
-    packs: tuple[npt.NDArray[np.unsignedinteger[Any]], ...]
+    packs: tuple[Codes, ...]
     positive: npt.NDArray[np.generic]
     weight: Floats | None = None
     dense: Floats | None = None
@@ -72,27 +75,40 @@ class Layout:
 
     Attributes
     ----------
-    maps : matrices (size of pack k, number of its columns)
+    features : matrices (levels, columns) of 0 and 1 from a feature's coefficients to the scores of its levels
     n_dense : number of dense columns; they come last
+    members : per pack, (size, features in it): the level of each feature that a code stands for. Packs hold
+        neighbouring features, in their order. By default every feature is a pack of its own
     """
 
-    maps: tuple[Floats, ...]
+    features: tuple[Floats, ...]
     n_dense: int = 0
-    columns: tuple[slice, ...] = field(init=False)
-    sizes: tuple[int, ...] = field(init=False)
+    members: tuple[npt.NDArray[np.intp], ...] | None = None
 
-    def __post_init__(self) -> None:
-        ends = np.cumsum([0, *(m.shape[1] for m in self.maps)])
-        slices = tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(ends))
-        object.__setattr__(self, "columns", slices)
-        object.__setattr__(self, "sizes", tuple(map(len, self.maps)))
+    @cached_property
+    def maps(self) -> tuple[Floats, ...]:
+        """Matrices (size of a pack, number of its columns) from coefficients to the scores of its codes."""
+        if self.members is None:
+            return self.features
+        left = iter(self.features)
+        return tuple(np.hstack([next(left)[level] for level in pack.T]) for pack in self.members)
 
-    @property
+    @cached_property
+    def columns(self) -> tuple[slice, ...]:
+        """Where the columns of every pack stand."""
+        return _slices(m.shape[1] for m in self.maps)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """How many codes every pack has."""
+        return tuple(map(len, self.features if self.members is None else self.members))
+
+    @cached_property
     def n_coefficients(self) -> int:
         """The number of coefficients, the intercept not counted."""
         return sum(int(m.shape[1]) for m in self.maps) + self.n_dense
 
-    @property
+    @cached_property
     def dense_columns(self) -> slice:
         """Where the dense columns' coefficients stand."""
         return slice(self.n_coefficients - self.n_dense, self.n_coefficients)
@@ -123,33 +139,51 @@ class Layout:
             out[self.dense_columns] = by_dense
         return out
 
-    def gram(self, values: Floats | None, block: Block, by_level: Sequence[Floats] | None = None) -> Floats:
-        """Return the sum of ``values[i] * column_j[i] * column_k[i]`` over the rows, for all j and k.
+    def gram(self, values: Floats | None, block: Block) -> Floats:
+        """Return the sum of ``values[i] * column_j[i] * column_k[i]`` over the rows, for all j and k; column 0 is 1.
 
-        `by_level` are the sums of the values over the rows with each code of every pack, if they are known.
+        Without values every row counts 1.
         """
-        if block.dense is not None and self.n_dense:
-            return self._dense_gram(values, block)
-        G = np.zeros((self.n_coefficients, self.n_coefficients))
-        own = level_sums(values, block.packs, self.sizes) if by_level is None else by_level
-
-        def fill(k: int) -> None:
-            """Pack k with itself and those after it. Every entry is written once."""
-            map_k, columns_k = self.maps[k], self.columns[k]
-            G[columns_k, columns_k] = map_k.T @ (own[k][:, None] * map_k)
-            later = slice(k + 1, None)
-            sums = pair_sums(values, block.packs[k], len(map_k), block.packs[later], self.sizes[later])
-            for map_l, columns_l, by_pair in zip(self.maps[later], self.columns[later], sums, strict=True):
-                cross = map_k.T @ by_pair @ map_l
-                G[columns_k, columns_l] = cross
-                G[columns_l, columns_k] = cross.T
-
-        for _ in over_rows(fill, range(len(self.maps)), len(block) * len(self.maps) // 8):
-            pass
+        p = self.n_coefficients
+        G = np.empty((1 + p, 1 + p))
+        G[0, 0] = len(block) if values is None else values.sum()
+        by_level = level_sums(values, block.packs, self.sizes)
+        by_dense = None
+        if block.dense is not None:
+            by_dense = block.dense.sum(axis=0) if values is None else values @ block.dense
+        G[0, 1:] = G[1:, 0] = self.columns_from(by_level, by_dense)
+        G[1:, 1:] = self._pair_sums(values, block) if by_dense is None else self._dense_gram(values, block)
         return G
 
+    def _pair_sums(self, values: Floats | None, block: Block) -> Floats:
+        """The sums of products of the packs' columns."""
+        out = np.zeros((self.n_coefficients, self.n_coefficients))
+        members, maps = self._pack_levels
+
+        def add(k: int) -> None:
+            """Pack k with itself and those after it. Every entry belongs to one k, so the order can not matter."""
+            add_pair_sums(values, block.packs, members, maps, k, out)
+
+        for _ in over_rows(add, range(len(maps)), len(block) * len(maps) // 8):
+            pass
+        return out
+
+    @cached_property
+    def _pack_levels(self) -> tuple[list[npt.NDArray[np.int32]], list[Floats]]:
+        """Per pack, which of its levels a code stands for, and what its levels add to its columns."""
+        if self.members is None:
+            alone = [np.arange(len(m), dtype=np.int32)[:, None] for m in self.features]
+            return alone, [np.ascontiguousarray(m) for m in self.features]
+        left = iter(self.features)
+        members, maps = [], []
+        for pack in self.members:
+            own = list(itertools.islice(left, pack.shape[1]))
+            members.append((pack + [s.start for s in _slices(map(len, own))]).astype(np.int32, order="C"))
+            maps.append(block_diag(*own))
+        return members, maps
+
     def _dense_gram(self, values: Floats | None, block: Block) -> Floats:
-        """The same by matrix products: with dense columns, these are cheaper than sums over each column's levels."""
+        """The sums of products by matrix products: with dense columns cheaper than sums over each column's levels."""
 
         def part(start: int) -> Floats:
             G = np.zeros((self.n_coefficients, self.n_coefficients))
@@ -168,6 +202,11 @@ class Layout:
         for more in side_by_side(part, range(0, len(block), share), len(block)):
             G += more
         return G
+
+
+def _slices(widths: Iterable[int]) -> tuple[slice, ...]:
+    """Stretches of such widths, one after the other."""
+    return tuple(slice(a, b) for a, b in itertools.pairwise(itertools.accumulate(widths, initial=0)))
 
 
 def piece_rows(block: Block) -> int:

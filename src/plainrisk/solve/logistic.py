@@ -102,11 +102,7 @@ class LogisticLoss:
                 bend *= block.weight
             if inverse_chance is not None:
                 bend *= inverse_chance
-            H[0, 0] += bend.sum()
-            by_level = level_sums(bend, block.packs, layout.sizes)
-            H[0, 1:] += layout.columns_from(by_level, None if block.dense is None else bend @ block.dense)
-            H[1:, 1:] += layout.gram(bend, block, by_level)
-        H[1:, 0] = H[0, 1:]
+            H += layout.gram(bend, block)
         return H / self.total
 
     @cached_property

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.kernels import level_sums, pair_sums
-from plainrisk.solve.blocks import Block
+from plainrisk.kernels import level_sums
+from plainrisk.solve.blocks import Block, Layout
 from plainrisk.solve.box import BoxedQuadratic
 from plainrisk.solve.certificate import Solution, kkt_residual
 from plainrisk.solve.threads import one_thread
-from plainrisk.threads import side_by_side
 
 __all__ = ["PairCounts", "count_pairs", "minimise_squares"]
 
@@ -30,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PairCounts:
-    """How often levels occur together.
+    """How often levels, or 0/1 columns made of them, occur together.
 
     Attributes
     ----------
@@ -61,58 +60,22 @@ class PairCounts:
         )
 
 
-def count_pairs(blocks: Sequence[Block], members: Sequence[npt.NDArray[np.intp]], n_levels: int) -> PairCounts:
-    """Count the pairs of levels in blocks of rows.
-
-    Parameters
-    ----------
-    blocks : rows as packs
-    members : per pack, (size, features in it): the level each pack code stands for, feature by feature
-    n_levels : L, over all features
-    """
-    pairs, positives = np.zeros((n_levels, n_levels)), np.zeros(n_levels)
-    total = positive_total = 0.0
-    spread = [_indicators(m, n_levels) for m in members]
+def count_pairs(blocks: Sequence[Block], layout: Layout) -> PairCounts:
+    """Count in blocks of rows how often two columns of a layout occur together: levels, or what is made of them."""
+    p = layout.n_coefficients
+    pairs, positives, total = np.zeros((p, p)), np.zeros(p), 0.0
+    positive_total = 0.0
     for block in blocks:
-        _count_block(block, spread, pairs, positives)
-        total += len(block) if block.weight is None else float(block.weight.sum())
+        gram = layout.gram(block.weight, block)
+        pairs += gram[1:, 1:]
+        total += float(gram[0, 0])
+        by_code = level_sums(block.positive.astype(np.float64), block.packs, layout.sizes)
+        positives += layout.columns_from(by_code, None)
         positive_total += float(block.positive.sum(dtype=np.float64))
-    pairs += np.triu(pairs, 1).T
     if all(b.weight is None for b in blocks):
         # Sums of ones below 2^53 are exact in float64.
         return PairCounts(pairs.astype(np.int64), positives.astype(np.int64), total, positive_total)
     return PairCounts(pairs, positives, total, positive_total)
-
-
-def _indicators(members: npt.NDArray[np.intp], n_levels: int) -> tuple[npt.NDArray[np.intp], Floats]:
-    """The levels a pack touches, and the 0/1 matrix from its codes to them."""
-    levels = np.unique(members)
-    matrix = np.zeros((len(members), len(levels)))
-    for column in members.T:
-        matrix[np.arange(len(members)), np.searchsorted(levels, column)] = 1.0
-    return levels, matrix
-
-
-def _count_block(
-    block: Block, spread: list[tuple[npt.NDArray[np.intp], Floats]], pairs: Floats, positives: Floats
-) -> None:
-    """Add a block's counts to the upper triangle of `pairs`."""
-    sizes = [len(matrix) for _, matrix in spread]
-    own = level_sums(block.weight, block.packs, sizes)
-    positive = level_sums(block.positive.astype(np.float64), block.packs, sizes)
-
-    def add(k: int) -> None:
-        """Pack k with itself and those after it. Every entry belongs to one k, so the order can not matter."""
-        levels_k, matrix_k = spread[k]
-        pairs[np.ix_(levels_k, levels_k)] += np.triu(matrix_k.T @ (own[k][:, None] * matrix_k))
-        positives[levels_k] += positive[k] @ matrix_k
-        later = slice(k + 1, None)
-        sums = pair_sums(block.weight, block.packs[k], len(matrix_k), block.packs[later], sizes[later])
-        for (levels_l, matrix_l), by_pair in zip(spread[later], sums, strict=True):
-            pairs[np.ix_(levels_k, levels_l)] += matrix_k.T @ by_pair @ matrix_l
-
-    for _ in side_by_side(add, range(len(spread)), len(block)):
-        pass
 
 
 def minimise_squares(
