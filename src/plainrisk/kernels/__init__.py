@@ -6,6 +6,7 @@ work side by side.
 ``PLAINRISK_KERNELS=numpy`` in the environment turns them off.
 """
 
+from plainrisk.kernels.box import BoxMinimum, minimise_in_box
 from plainrisk.kernels.cells import add_places, cell_sums
 from plainrisk.kernels.choice import COMPILED
 from plainrisk.kernels.logistic import LogisticSums, curvature, logistic_sums
@@ -18,6 +19,7 @@ from plainrisk.kernels.tree import tree_cuts
 
 __all__ = [
     "COMPILED",
+    "BoxMinimum",
     "Chain",
     "LogisticSums",
     "Plan",
@@ -32,6 +34,7 @@ __all__ = [
     "level_sums",
     "logistic_sums",
     "look_up",
+    "minimise_in_box",
     "read_levels",
     "rule_of",
     "text_codes",

@@ -40,6 +40,17 @@ def pair_sums(
     out: Floats,
     /,
 ) -> None: ...
+def minimise_in_box(
+    H: Floats,
+    g: Floats,
+    lower: Floats,
+    upper: Floats,
+    d: Floats,
+    state: npt.NDArray[np.int8],
+    factor: Floats,
+    flat: float,
+    /,
+) -> bool: ...
 def pack(codes: Sequence[Codes], places: Sequence[Codes], out: Codes, /) -> None: ...
 def text_codes(stream: Any, codes: npt.NDArray[np.int8], /) -> list[str] | None: ...
 def add_chains(

@@ -69,6 +69,8 @@ static PyMethodDef methods[] = {
      "logistic(intercept, packs, tables, positive, weight or None, sums, dense, slopes, slope_sums or None): loss and "
      "sum of residuals; sums += residuals by level, slope_sums += residual * dense"},
     {"look_up", kernel_look_up, METH_VARARGS, "look_up(score, packs, tables): score += sum of tables[k][packs[k]]"},
+    {"minimise_in_box", kernel_minimise_in_box, METH_VARARGS,
+     "minimise_in_box(H, g, lower, upper, d, state, factor, flat): whether d, state and factor hold the minimum"},
     {"pack", kernel_pack, METH_VARARGS, "pack(codes, places, out): out = sum of places[k][codes[k]]"},
     {"pair_sums", kernel_pair_sums, METH_VARARGS,
      "pair_sums(values or None, packs, members, maps, first, out): out[columns of a pack, columns from it on] += values"},

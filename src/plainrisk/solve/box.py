@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from plainrisk.kernels import minimise_in_box
+
 __all__ = ["BoxedQuadratic", "minimise_quadratic", "solve_symmetric"]
 
 Floats = npt.NDArray[np.float64]
@@ -62,6 +64,11 @@ class BoxedQuadratic:
 
     def minimise(self, g: Floats, lower: Floats, upper: Floats, max_pivots: int = 1000) -> Floats:
         """Return the d that minimises the quadratic subject to ``lower <= d <= upper``; bounds may be infinite."""
+        found = minimise_in_box(self.H, g, lower, upper, _FLAT)
+        if found is not None:
+            self.state = found.state
+            self._keep((found.state == FREE).tobytes(), _back_substitution(found.factor.T, lower=0))
+            return found.d
         n = len(g)
         tolerance = 1e-14 * max(1e-300, float(np.abs(g).max(initial=0.0)))
         # Where 0, the point a caller moves from, is on a bound and the gradient holds it there, the bound probably
@@ -129,11 +136,14 @@ class BoxedQuadratic:
         """Return what solves ``H d = right`` in some of the variables."""
         key = free.tobytes()
         if key not in self._solvers:
-            if len(self._solvers) == _MOST_FACTORS:
-                del self._solvers[next(iter(self._solvers))]
             at = np.flatnonzero(free)
-            self._solvers[key] = _factored(self.H if len(at) == len(free) else self.H[np.ix_(at, at)])
+            self._keep(key, _factored(self.H if len(at) == len(free) else self.H[np.ix_(at, at)]))
         return self._solvers[key]
+
+    def _keep(self, key: bytes, solve: Solve) -> None:
+        if len(self._solvers) == _MOST_FACTORS:
+            del self._solvers[next(iter(self._solvers))]
+        self._solvers[key] = solve
 
 
 def _factored(H: Floats) -> Solve:
@@ -143,7 +153,11 @@ def _factored(H: Floats) -> Solve:
     pivots = np.diag(factor)
     if failed or (pivots**2 < _FLAT * np.diag(H)).any():
         return lambda right: solve_symmetric(H, right)
-    return lambda right: np.asarray(dpotrs(factor, right, lower=1)[0])
+    return _back_substitution(factor, lower=1)
+
+
+def _back_substitution(factor: Floats, lower: int) -> Solve:
+    return lambda right: np.asarray(dpotrs(factor, right, lower=lower)[0])
 
 
 def solve_symmetric(H: Floats, right: Floats) -> Floats:
