@@ -7,9 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from plainrisk.kernels import logistic
+from plainrisk.kernels import LevelMap, logistic
 
 SIZES = [5, 125, 256, 3, 700, 2]
+
+
+NOTHING = LevelMap((), ())
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -18,30 +21,39 @@ SIZES = [5, 125, 256, 3, 700, 2]
 def test_both_ways_agree(n, n_dense, weighted, in_numpy):
     rng = np.random.default_rng(n)
     packs = [rng.integers(0, size, n).astype(np.min_scalar_type(size - 1)) for size in SIZES]
-    tables = [3 * rng.normal(size=size) for size in SIZES]
+    features = tuple(rng.normal(size=(size, 1 + size // 40)) for size in SIZES)
+    levels = LevelMap(features, tuple(np.arange(size)[:, None] for size in SIZES))
     target = rng.integers(0, 2, n).astype(np.uint8)
     weight = rng.random(n) if weighted else None
     positive = target * weight if weighted else target
-    columns = (rng.normal(size=(n, n_dense)), rng.normal(size=n_dense)) if n_dense else (None, None)
-    args = (-0.7, packs, tables, positive, weight, *columns)
+    dense = rng.normal(size=(n, n_dense)) if n_dense else None
+    point = rng.normal(size=1 + levels.n_columns + n_dense)
+    args = (point, packs, levels, positive, weight, dense)
     found, plain = logistic.logistic_sums(*args), in_numpy(logistic, logistic.logistic_sums, *args)
     assert found.loss == pytest.approx(plain.loss, rel=1e-13, abs=1e-12)
-    assert found.residual == pytest.approx(plain.residual, abs=1e-10)
-    for one, other in zip(found.by_level, plain.by_level, strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-11)
-    if n_dense:
-        np.testing.assert_allclose(found.by_dense, plain.by_dense, rtol=0, atol=1e-10)
-    else:
-        assert found.by_dense is plain.by_dense is None
+    np.testing.assert_allclose(found.gradient, plain.gradient, rtol=0, atol=1e-10)
+
+
+def test_packs_of_several_features(in_numpy):
+    rng = np.random.default_rng(0)
+    members = np.stack(np.meshgrid(range(3), range(4), indexing="ij"), axis=-1).reshape(-1, 2)
+    pack, target = rng.integers(0, 12, 500).astype(np.uint8), rng.integers(0, 2, 500).astype(np.uint8)
+    features = (rng.normal(size=(3, 2)), rng.normal(size=(4, 3)))
+    X = np.column_stack([np.ones(500), features[0][members[pack, 0]], features[1][members[pack, 1]]])
+    point = rng.normal(size=6)
+    args = (point, [pack], LevelMap(features, (members,)), target)
+    residual = 1 / (1 + np.exp(-X @ point)) - target
+    for found in (logistic.logistic_sums(*args), in_numpy(logistic, logistic.logistic_sums, *args)):
+        np.testing.assert_allclose(found.gradient, residual @ X, atol=1e-11)
 
 
 def test_every_score_is_exact_to_rounding():
     scores = np.concatenate([np.linspace(-700, 700, 1401), np.random.default_rng(0).normal(size=500) * 5])
     for s in map(float, scores):
-        found = logistic.logistic_sums(s, [], [], np.zeros(1, np.uint8))
+        found = logistic.logistic_sums(np.array([s]), [], NOTHING, np.zeros(1, np.uint8))
         small = math.exp(-abs(s))
         assert found.loss == pytest.approx(max(s, 0.0) + math.log1p(small), rel=1e-15, abs=1e-306)
-        assert found.residual == pytest.approx((1.0 if s >= 0 else small) / (1.0 + small), rel=1e-15, abs=1e-306)
+        assert found.gradient[0] == pytest.approx((1.0 if s >= 0 else small) / (1.0 + small), rel=1e-15, abs=1e-306)
 
 
 def test_the_loss_of_many_rows_is_exact_to_rounding():
@@ -49,31 +61,35 @@ def test_the_loss_of_many_rows_is_exact_to_rounding():
     scores = rng.normal(size=256) * 4
     pack, target = rng.integers(0, 256, 5000).astype(np.uint8), rng.integers(0, 2, 5000).astype(np.uint8)
     expected = math.fsum(math.log1p(math.exp(s if t == 0 else -s)) for s, t in zip(scores[pack], target, strict=True))
-    found = logistic.logistic_sums(0.0, [pack], [scores], target)
+    levels = LevelMap((scores[:, None],), (np.arange(256)[:, None],))
+    found = logistic.logistic_sums(np.array([0.0, 1.0]), [pack], levels, target)
     assert found.loss == pytest.approx(expected, rel=1e-14)
 
 
 @pytest.mark.parametrize("s", [-1e300, -1e4, 1e4, 1e300])
 def test_scores_beyond_reason_give_no_nonsense(s):
-    found = logistic.logistic_sums(s, [], [], np.ones(1, np.uint8))
+    found = logistic.logistic_sums(np.array([s]), [], NOTHING, np.ones(1, np.uint8))
     assert found.loss == pytest.approx(max(-s, 0.0), abs=1e-300)
-    assert found.residual == pytest.approx(-1.0 if s < 0 else 0.0, abs=1e-15)
+    assert found.gradient[0] == pytest.approx(-1.0 if s < 0 else 0.0, abs=1e-15)
 
 
 @pytest.mark.parametrize(
     ("changed", "what"),
     [
-        ({"tables": []}, "do not fit"),
         ({"weight": np.zeros(2)}, "do not fit"),
-        ({"dense": np.zeros((3, 2)), "slopes": np.zeros(2)}, "do not fit"),
-        ({"dense": np.zeros((2, 2)), "slopes": np.zeros(2), "slope_sums": np.zeros(2)}, "do not fit"),
+        ({"dense": np.zeros((2, 1))}, "do not fit"),
+        ({"dense": np.zeros((3, 1), np.float32)}, "do not fit"),
+        ({"gradient": np.zeros(1)}, "do not fit"),
+        ({"positive": np.zeros(3, np.int16)}, "do not fit"),
+        ({"dense": np.zeros((3, 3))}, "a coefficient for every column"),
+        ({"dense": np.zeros((3, 1))}, "a column is beyond"),
         ({"packs": [np.zeros(2, np.uint8)]}, "one small integer per row"),
     ],
 )
 def test_what_does_not_fit_is_refused(changed, what, in_numpy):
-    byte, one = np.zeros(3, np.uint8), [np.zeros(1)]
-    args = {"start": 0.0, "packs": [byte], "tables": one, "positive": byte, "weight": None, "sums": one}
-    args |= {"dense": None, "slopes": None, "slope_sums": None} | changed
+    byte, levels = np.zeros(3, np.uint8), LevelMap((np.ones((1, 1)),), (np.zeros((1, 1), int),))
+    args = {"point": np.zeros(2), "packs": [byte], "map": levels.compiled, "positive": byte, "weight": None}
+    args |= {"dense": None, "gradient": np.zeros(2)} | changed
     with pytest.raises(ValueError, match=what):
         logistic.compiled.logistic(*args.values())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plainrisk.kernels import pairs
+from plainrisk.kernels import LevelMap, pairs
 
 # Levels of the features of every pack; the fourth pack needs two bytes.
 FEATURES = [(3, 4), (6,), (2, 3, 5), (300,), (4, 2), (5,)]
@@ -13,25 +13,25 @@ FEATURES = [(3, 4), (6,), (2, 3, 5), (300,), (4, 2), (5,)]
 
 @pytest.fixture(params=[0, 1, 1023, 5000])
 def rows(request):
-    """Packs, their members, their maps, and the dense matrix that they stand for."""
+    """Packs, their levels, and the dense matrix that they stand for."""
     rng = np.random.default_rng(request.param)
-    packs, members, maps, columns = [], [], [], []
+    packs, members, features, columns = [], [], [], []
     for sizes in FEATURES:
         levels = [rng.integers(0, size, request.param) for size in sizes]
-        starts = np.cumsum([0, *sizes[:-1]])
         grid = np.stack(np.meshgrid(*map(np.arange, sizes), indexing="ij"), axis=-1).reshape(-1, len(sizes))
         code = np.ravel_multi_index(levels, sizes)
         packs.append(code.astype(np.uint8 if len(grid) <= 256 else np.uint16))
-        members.append((grid + starts).astype(np.int32))
-        maps.append(rng.integers(0, 3, (sum(sizes), 4)).astype(np.float64))
-        columns.append(sum(maps[-1][start + level] for start, level in zip(starts, levels, strict=True)))
-    return packs, members, maps, np.hstack(columns)
+        members.append(grid)
+        own = [rng.integers(0, 3, (size, 1 + size // 2)).astype(np.float64) for size in sizes]
+        columns += [matrix[level] for matrix, level in zip(own, levels, strict=True)]
+        features += own
+    return packs, LevelMap(tuple(features), tuple(members)), np.hstack(columns)
 
 
-def summed(values, packs, members, maps):
-    out = np.zeros((4 * len(FEATURES), 4 * len(FEATURES)))
+def summed(values, packs, levels):
+    out = np.zeros((levels.n_columns, levels.n_columns))
     for first in range(len(packs)):
-        pairs.add_pair_sums(values, packs, members, maps, first, out)
+        pairs.add_pair_sums(values, packs, levels, first, out)
     return out
 
 
@@ -54,18 +54,27 @@ def test_values(rows, in_numpy):
     [
         ({"values": np.zeros(2)}, "one value per row"),
         ({"packs": [np.zeros(3, np.int64)]}, "one small integer per row"),
-        ({"members": []}, "do not fit"),
-        ({"maps": []}, "do not fit"),
-        ({"first": 1}, "do not fit"),
-        ({"out": np.zeros((2, 3))}, "do not fit"),
-        ({"out": np.zeros((3, 3))}, "for every column"),
+        ({"first": 1}, "no such pack"),
+        ({"first": -1}, "no such pack"),
+        ({"out": np.zeros((2, 3))}, "a square of doubles"),
+        ({"out": np.zeros((1, 1))}, "a column is beyond"),
+        ({"members": []}, "as many members as packs"),
         ({"members": [np.zeros((2, 1))]}, "32-bit integers"),
-        ({"members": [np.full((2, 1), 2, np.int32)]}, "beyond the map"),
-        ({"members": [np.full((2, 1), -1, np.int32)]}, "beyond the map"),
+        ({"members": [np.full((2, 1), 2, np.int32)]}, "a level is beyond"),
+        ({"members": [np.full((2, 1), -1, np.int32)]}, "a level is beyond"),
+        ({"starts": np.zeros(0, np.int32)}, "do not fit"),
+        ({"starts": np.array([0, 2, 1, 2], np.int32)}, "must not go down"),
+        ({"starts": np.array([0, 1, 3], np.int32)}, "from 0 to the number of weights"),
+        ({"starts": np.arange(3)}, "32-bit integers"),
+        ({"columns": np.array([0, -1], np.int32)}, "a column is beyond"),
+        ({"weights": np.ones(3)}, "do not fit"),
     ],
 )
 def test_what_does_not_fit_is_refused(changed, what, in_numpy):
-    args = {"values": None, "packs": [np.zeros(3, np.uint8)], "members": [np.zeros((2, 1), np.int32)]}
-    args |= {"maps": [np.eye(2)], "first": 0, "out": np.zeros((2, 2))} | changed
+    map = {"members": [np.zeros((2, 1), np.int32)], "starts": np.arange(3, dtype=np.int32)}
+    map |= {"columns": np.arange(2, dtype=np.int32), "weights": np.ones(2)}
+    args = {"values": None, "packs": [np.zeros(3, np.uint8)], "map": None, "first": 0, "out": np.zeros((2, 2))}
+    args |= {key: value for key, value in changed.items() if key not in map}
+    args["map"] = tuple((map | {key: value for key, value in changed.items() if key in map}).values())
     with pytest.raises(ValueError, match=what):
         pairs.compiled.pair_sums(*args.values())

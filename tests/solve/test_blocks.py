@@ -26,12 +26,13 @@ def design(rng, request):
 
 
 def scores(layout, intercept, beta, block):
-    return layout.look_up(intercept, layout.tables(beta), beta, block)
+    return layout.look_up(np.concatenate([[intercept], beta]), layout.levels.tables(beta), block)
 
 
 def column_sums(layout, values, block):
-    by_dense = None if block.dense is None else values @ block.dense
-    return layout.columns_from(level_sums(values, block.packs, layout.sizes), by_dense)
+    by_dense = np.zeros(0) if block.dense is None else values @ block.dense
+    by_code = level_sums(values, block.packs, layout.levels.sizes)
+    return np.concatenate([layout.levels.by_column(by_code), by_dense])
 
 
 def test_scores_sums_and_gram_are_those_of_the_dense_matrix(rng, design):

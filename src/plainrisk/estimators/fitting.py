@@ -157,13 +157,13 @@ def fit_logistic(design: Design, ridge: float) -> Solution:
 def training_risks(design: Design, solution: Solution, link: Logistic | Linear) -> Floats:
     """Return the risk of every training row, from its codes."""
     layout, rows = design.layout, design.rows
-    tables = layout.tables(solution.coefficients)
+    point = np.concatenate([[solution.intercept], solution.coefficients])
+    tables = layout.levels.tables(solution.coefficients)
     risks = np.empty(len(rows))
 
     def fill(start: int) -> None:
         piece = rows.take(slice(start, start + BLOCK_ROWS))
-        score = layout.look_up(solution.intercept, tables, solution.coefficients, piece)
-        risks[start : start + BLOCK_ROWS] = link.value(score)
+        risks[start : start + BLOCK_ROWS] = link.value(layout.look_up(point, tables, piece))
 
     for _ in side_by_side(fill, range(0, len(rows), BLOCK_ROWS), len(rows)):
         pass

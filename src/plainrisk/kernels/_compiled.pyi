@@ -6,6 +6,8 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
+Integers = npt.NDArray[np.int32]
+Map = tuple[Sequence[Integers], Integers, Integers, Floats]
 
 def look_up(score: Floats, packs: Sequence[Codes], tables: Sequence[Floats], /) -> None: ...
 def cell_sums(
@@ -19,27 +21,17 @@ def cell_sums(
 ) -> None: ...
 def curvature(score: Floats, /) -> None: ...
 def logistic(
-    intercept: float,
+    point: Floats,
     packs: Sequence[Codes],
-    tables: Sequence[Floats],
+    map: Map,
     positive: npt.NDArray[np.generic],
     weight: Floats | None,
-    sums: Sequence[Floats],
     dense: Floats | None,
-    slopes: Floats | None,
-    slope_sums: Floats | None,
+    gradient: Floats,
     /,
-) -> tuple[float, float]: ...
+) -> float: ...
 def level_sums(values: Floats | None, packs: Sequence[Codes], sums: Sequence[Floats], /) -> None: ...
-def pair_sums(
-    values: Floats | None,
-    packs: Sequence[Codes],
-    members: Sequence[npt.NDArray[np.int32]],
-    maps: Sequence[Floats],
-    first: int,
-    out: Floats,
-    /,
-) -> None: ...
+def pair_sums(values: Floats | None, packs: Sequence[Codes], map: Map, first: int, out: Floats, /) -> None: ...
 def minimise_in_box(
     H: Floats,
     g: Floats,

@@ -1,4 +1,4 @@
-"""A quadratic of few variables in a box, where the quick way works; `plainrisk.solve.box` has the way that always ends."""
+"""A quadratic of few variables in a box, the quick way; `plainrisk.solve.box` has the one that always ends."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "shared.h"
+#include "levels.h"
 #include "sums.h"
 
 #define LANES 8 /* losses are added in this many sums side by side, on every processor in the same order */
@@ -134,35 +134,37 @@ static double add_up(const double *values, Py_ssize_t rows) {
 }
 
 typedef struct {
-    Arrays packs, tables, sums;
-    Py_buffer positive, weight;
-    Py_buffer dense, slopes, slope_sums; /* numeric columns; their coefficients; sums of residual * column */
-    double intercept, loss, residual;
+    LevelMap map;
+    Py_buffer point, gradient; /* the intercept and the coefficients, and their sums of residual * column */
+    Py_buffer positive, weight, dense;
+    Py_ssize_t n_dense;        /* numeric columns: the last ones */
+    Py_buffer *tables, *sums;  /* of the codes of every pack: scores, and sums of residuals */
+    double *memory, *columns;
+    double loss;
 } Pass;
 
-static Py_ssize_t n_slopes(const Pass *pass) { return pass->slopes.len / (Py_ssize_t)sizeof(double); }
+static const double *slopes(const Pass *pass) { return (const double *)pass->point.buf + 1 + pass->map.n_columns; }
 
 /* The numeric columns of a tile, one after the other. */
-static void copy_dense(const Pass *pass, double *column, Py_ssize_t start, Py_ssize_t rows) {
+static void copy_dense(const Pass *pass, Py_ssize_t start, Py_ssize_t rows) {
     const Py_ssize_t by_row = pass->dense.strides[0], by_column = pass->dense.strides[1];
-    for (Py_ssize_t j = 0; j < n_slopes(pass); j++) {
+    for (Py_ssize_t j = 0; j < pass->n_dense; j++) {
         const char *from = (const char *)pass->dense.buf + start * by_row + j * by_column;
-        for (Py_ssize_t i = 0; i < rows; i++) memcpy(&column[j * TILE + i], from + i * by_row, sizeof(double));
+        for (Py_ssize_t i = 0; i < rows; i++) memcpy(&pass->columns[j * TILE + i], from + i * by_row, sizeof(double));
     }
 }
 
 FOR_EVERY_PROCESSOR
-static void add_dense(const Pass *pass, const double *column, double *score, Py_ssize_t rows) {
-    const double *slope = pass->slopes.buf;
-    for (Py_ssize_t j = 0; j < n_slopes(pass); j++)
-        for (Py_ssize_t i = 0; i < rows; i++) score[i] += column[j * TILE + i] * slope[j];
+static void add_dense(const Pass *pass, double *score, Py_ssize_t rows) {
+    for (Py_ssize_t j = 0; j < pass->n_dense; j++)
+        for (Py_ssize_t i = 0; i < rows; i++) score[i] += pass->columns[j * TILE + i] * slopes(pass)[j];
 }
 
 FOR_EVERY_PROCESSOR
-static void sum_dense(const Pass *pass, const double *column, const double *residual, Py_ssize_t rows) {
-    double *sum = pass->slope_sums.buf, product[TILE];
-    for (Py_ssize_t j = 0; j < n_slopes(pass); j++) {
-        for (Py_ssize_t i = 0; i < rows; i++) product[i] = column[j * TILE + i] * residual[i];
+static void sum_dense(const Pass *pass, const double *residual, Py_ssize_t rows) {
+    double *sum = (double *)pass->gradient.buf + 1 + pass->map.n_columns, product[TILE];
+    for (Py_ssize_t j = 0; j < pass->n_dense; j++) {
+        for (Py_ssize_t i = 0; i < rows; i++) product[i] = pass->columns[j * TILE + i] * residual[i];
         sum[j] += add_up(product, rows);
     }
 }
@@ -175,16 +177,17 @@ static const double *outcomes(const Pass *pass, Py_ssize_t start, Py_ssize_t row
     return copy;
 }
 
-static void run(Pass *pass, double *columns, Py_ssize_t rows) {
+static void add_rows(Pass *pass) {
     double score[TILE], loss[TILE], residual[TILE], factor[TILE], copy[TILE];
-    const double *weight = pass->weight.obj == NULL ? NULL : pass->weight.buf;
-    for (Py_ssize_t start = 0; start < rows; start += TILE) {
-        Py_ssize_t n = rows - start < TILE ? rows - start : TILE;
-        for (Py_ssize_t i = 0; i < n; i++) score[i] = pass->intercept;
-        look_up_tile(score, pass->packs.each, pass->tables.each, pass->packs.count, start, n);
-        if (pass->dense.obj != NULL) {
-            copy_dense(pass, columns, start, n);
-            add_dense(pass, columns, score, n);
+    const LevelMap *map = &pass->map;
+    const double intercept = *(const double *)pass->point.buf, *weight = pass->weight.buf;
+    for (Py_ssize_t start = 0; start < map->rows; start += TILE) {
+        Py_ssize_t n = map->rows - start < TILE ? map->rows - start : TILE;
+        for (Py_ssize_t i = 0; i < n; i++) score[i] = intercept;
+        look_up_tile(score, map->packs.each, pass->tables, map->packs.count, start, n);
+        if (pass->n_dense) {
+            copy_dense(pass, start, n);
+            add_dense(pass, score, n);
         }
         const double *positive = outcomes(pass, start, n, copy);
         if (weight == NULL) {
@@ -194,60 +197,101 @@ static void run(Pass *pass, double *columns, Py_ssize_t rows) {
             weighted_losses(score, weight + start, positive, loss, residual, n);
             pass->loss += add_up(loss, n);
         }
-        pass->residual += add_up(residual, n);
-        level_sums_tile(residual, pass->packs.each, pass->sums.each, pass->packs.count, start, n);
-        if (pass->dense.obj != NULL) sum_dense(pass, columns, residual, n);
+        *(double *)pass->gradient.buf += add_up(residual, n);
+        level_sums_tile(residual, map->packs.each, pass->sums, map->packs.count, start, n);
+        if (pass->n_dense) sum_dense(pass, residual, n);
     }
 }
 
-static int fits(Pass *pass, Py_ssize_t rows) {
-    int good = pass->packs.count == pass->tables.count && pass->packs.count == pass->sums.count &&
-               (pass->positive.itemsize == 1 || pass->positive.itemsize == sizeof(double)) &&
-               (pass->weight.obj == NULL || pass->weight.len == rows * (Py_ssize_t)sizeof(double)) &&
-               pass->slopes.len == pass->slope_sums.len && pass->dense.len == rows * pass->slopes.len &&
-               (pass->dense.obj == NULL ||
-                (pass->dense.ndim == 2 && pass->dense.shape[0] == rows && pass->dense.shape[1] == n_slopes(pass)));
-    if (!good) PyErr_SetString(PyExc_ValueError, "packs, tables, sums and weights do not fit each other");
-    for (Py_ssize_t k = 0; good && k < pass->packs.count; k++) good = is_pack(&pass->packs.each[k], rows);
-    return good;
+/* Coefficients to levels to codes, the pass, and the same way back. */
+static void run(Pass *pass) {
+    const LevelMap *map = &pass->map;
+    double *levels = pass->memory;
+    score_levels(map, (const double *)pass->point.buf + 1, levels);
+    for (Py_ssize_t k = 0; k < map->packs.count; k++) {
+        const Pack *pack = &map->each[k];
+        const int32_t *member = pack->members;
+        double *table = pass->tables[k].buf;
+        for (Py_ssize_t code = 0; code < pack->size; code++)
+            for (Py_ssize_t f = 0; f < pack->features; f++) table[code] += levels[*member++];
+    }
+    add_rows(pass);
+    memset(levels, 0, (size_t)map->n_levels * sizeof(double));
+    for (Py_ssize_t k = 0; k < map->packs.count; k++) {
+        const Pack *pack = &map->each[k];
+        const int32_t *member = pack->members;
+        const double *sum = pass->sums[k].buf;
+        for (Py_ssize_t code = 0; code < pack->size; code++)
+            for (Py_ssize_t f = 0; f < pack->features; f++) levels[*member++] += sum[code];
+    }
+    add_columns(map, levels, (double *)pass->gradient.buf + 1);
 }
 
-static void close_pass(Pass *pass) {
-    Py_buffer *each[] = {&pass->positive, &pass->weight, &pass->dense, &pass->slopes, &pass->slope_sums};
-    for (size_t k = 0; k < sizeof each / sizeof *each; k++)
-        if (each[k]->obj != NULL) PyBuffer_Release(each[k]);
-    close_arrays(&pass->packs);
-    close_arrays(&pass->tables);
-    close_arrays(&pass->sums);
+/* ---- reading the arguments */
+
+static int make_room(Pass *pass) {
+    const LevelMap *map = &pass->map;
+    size_t codes = 0, packs = (size_t)map->packs.count;
+    for (size_t k = 0; k < packs; k++) codes += (size_t)map->each[k].size;
+    pass->memory = PyMem_Calloc((size_t)map->n_levels + 2 * codes + 1, sizeof(double));
+    pass->columns = PyMem_Malloc((size_t)(pass->n_dense + 1) * TILE * sizeof(double));
+    pass->tables = PyMem_Calloc(2 * packs + 1, sizeof(Py_buffer));
+    if (pass->memory == NULL || pass->columns == NULL || pass->tables == NULL) return no_memory();
+    pass->sums = pass->tables + packs;
+    double *next = pass->memory + map->n_levels;
+    for (size_t k = 0; k < packs; k++) {
+        pass->tables[k].buf = next;
+        pass->sums[k].buf = next + codes;
+        next += map->each[k].size;
+    }
+    return 1;
 }
 
 /* Open an array unless it is None; whether that went well. */
 static int open_one(PyObject *array, int flags, Py_buffer *out) {
-    return array == Py_None || PyObject_GetBuffer(array, out, PyBUF_C_CONTIGUOUS | flags) == 0;
+    return array == Py_None || PyObject_GetBuffer(array, out, flags) == 0;
+}
+
+static int open_pass(PyObject *args, Pass *pass) {
+    PyObject *point, *packs, *map, *positive, *weight, *dense, *gradient;
+    if (!PyArg_ParseTuple(args, "OOOOOOO", &point, &packs, &map, &positive, &weight, &dense, &gradient)) return 0;
+    if (!open_one(point, PyBUF_C_CONTIGUOUS, &pass->point) || !open_one(positive, PyBUF_C_CONTIGUOUS, &pass->positive) ||
+        !open_one(weight, PyBUF_C_CONTIGUOUS, &pass->weight) || !open_one(dense, PyBUF_STRIDED_RO, &pass->dense) ||
+        !open_one(gradient, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE, &pass->gradient))
+        return 0;
+    const Py_ssize_t number = sizeof(double), item = pass->positive.itemsize;
+    int good = pass->point.len >= number && pass->gradient.len == pass->point.len && (item == 1 || item == number);
+    const Py_ssize_t rows = good ? pass->positive.len / item : 0;
+    good = good && (pass->weight.obj == NULL || pass->weight.len == rows * number) &&
+           (pass->dense.obj == NULL ||
+            (pass->dense.ndim == 2 && pass->dense.itemsize == number && pass->dense.shape[0] == rows));
+    if (!good) return refuse("outcomes, weights and columns do not fit each other");
+    pass->n_dense = pass->dense.obj == NULL ? 0 : pass->dense.shape[1];
+    const Py_ssize_t n_columns = pass->point.len / number - 1 - pass->n_dense;
+    if (n_columns < 0) return refuse("a coefficient for every column is needed");
+    return open_level_map(packs, map, rows, n_columns, &pass->map) && make_room(pass);
+}
+
+static void close_pass(Pass *pass) {
+    Py_buffer *each[] = {&pass->point, &pass->positive, &pass->weight, &pass->dense, &pass->gradient};
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++)
+        if (each[k]->obj != NULL) PyBuffer_Release(each[k]);
+    PyMem_Free(pass->memory);
+    PyMem_Free(pass->columns);
+    PyMem_Free(pass->tables);
+    close_level_map(&pass->map);
 }
 
 PyObject *kernel_logistic(PyObject *module, PyObject *args) {
-    PyObject *packs, *tables, *sums, *positive, *weight, *dense, *slopes, *slope_sums;
     Pass pass;
     memset(&pass, 0, sizeof pass);
     (void)module;
-    if (!PyArg_ParseTuple(args, "dOOOOOOOO", &pass.intercept, &packs, &tables, &positive, &weight, &sums, &dense, &slopes,
-                          &slope_sums))
-        return NULL;
-    int good = open_arrays(packs, 0, &pass.packs) == 0 && open_arrays(tables, 0, &pass.tables) == 0 &&
-               open_arrays(sums, 1, &pass.sums) == 0 && PyObject_GetBuffer(positive, &pass.positive, PyBUF_C_CONTIGUOUS) == 0 &&
-               open_one(weight, 0, &pass.weight) && (dense == Py_None || PyObject_GetBuffer(dense, &pass.dense, PyBUF_STRIDED_RO) == 0) && open_one(slopes, 0, &pass.slopes) &&
-               open_one(slope_sums, PyBUF_WRITABLE, &pass.slope_sums);
-    Py_ssize_t rows = good ? pass.positive.len / pass.positive.itemsize : 0;
-    good = good && fits(&pass, rows);
-    double *columns = good ? PyMem_Malloc((size_t)(n_slopes(&pass) + 1) * TILE * sizeof(double)) : NULL;
-    if (good && columns == NULL) good = no_memory();
+    int good = open_pass(args, &pass);
     if (good) {
         Py_BEGIN_ALLOW_THREADS;
-        run(&pass, columns, rows);
+        run(&pass);
         Py_END_ALLOW_THREADS;
     }
-    PyMem_Free(columns);
     close_pass(&pass);
-    return good ? Py_BuildValue("dd", pass.loss, pass.residual) : NULL;
+    return good ? PyFloat_FromDouble(pass.loss) : NULL;
 }

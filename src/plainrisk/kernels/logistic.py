@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.kernels.choice import compiled
-from plainrisk.kernels.sums import level_sums, look_up
+from plainrisk.kernels.levels import LevelMap
+from plainrisk.kernels.sums import contiguous, level_sums, look_up
 
 __all__ = ["LogisticSums", "curvature", "logistic_sums"]
 
@@ -34,71 +35,69 @@ class LogisticSums:
 
     Attributes
     ----------
-    loss, residual : over all rows
-    by_level : per pack, the residuals by its codes
-    by_dense : (q,) of residual times each dense column, or None where there are none
+    loss : float
+    gradient : (1 + columns,), of the residual times 1 and every column
     """
 
     loss: float
-    residual: float
-    by_level: list[Floats]
-    by_dense: Floats | None = None
+    gradient: Floats
+
+    def __add__(self, other: LogisticSums) -> LogisticSums:
+        return LogisticSums(self.loss + other.loss, self.gradient + other.gradient)
 
 
 def logistic_sums(
-    intercept: float,
+    point: Floats,
     packs: Sequence[Codes],
-    tables: Sequence[Floats],
+    levels: LevelMap,
     positive: npt.NDArray[np.generic],
     weight: Floats | None = None,
     dense: Floats | None = None,
-    slopes: Floats | None = None,
 ) -> LogisticSums:
-    """Return the sums of losses and residuals over rows.
+    """Return the sums of losses and their gradient over rows.
 
     Parameters
     ----------
-    packs, tables : the score of a row is ``intercept + tables[0][packs[0]] + ...``
+    point : (1 + columns,), the intercept and a coefficient for every column of the packs, then of `dense`
+    packs, levels : rows, and what their codes stand for
     positive, weight : (n,) weight of the positive outcome, and total weight (default 1 each)
-    dense, slopes : (n, q) and (q,): numeric columns, whose ``dense @ slopes`` is in the score too
+    dense : (n, q), numeric columns
 
     Examples
     --------
-    >>> sums = logistic_sums(0.0, [np.array([0, 1], np.uint8)], [np.zeros(2)], np.array([1, 0], np.uint8))
-    >>> sums.residual, sums.by_level
-    (0.0, [array([-0.5,  0.5])])
+    >>> levels = LevelMap((np.eye(2),), (np.array([[0], [1]]),))
+    >>> logistic_sums(np.zeros(3), [np.array([0, 1], np.uint8)], levels, np.array([1, 0], np.uint8)).gradient
+    array([ 0. , -0.5,  0.5])
     """
-    few = slopes is None or len(slopes) <= _FEW_SLOPES
-    if compiled is None or not few or not all(pack.flags.c_contiguous for pack in packs):
-        return _sums_in_numpy(intercept, packs, tables, positive, weight, dense, slopes)
-    outcome = positive if positive.dtype == np.uint8 else positive.astype(np.float64, copy=False)
-    by_level = [np.zeros(len(table)) for table in tables]
-    by_dense = None if slopes is None else np.zeros(len(slopes))
-    arrays = [None if a is None else np.ascontiguousarray(a, np.float64) for a in (weight, slopes)]
+    few = dense is None or dense.shape[1] <= _FEW_SLOPES
+    if compiled is None or not few:
+        return _sums_in_numpy(point, packs, levels, positive, weight, dense)
+    outcome = np.ascontiguousarray(positive, None if positive.dtype == np.uint8 else np.float64)
+    weights = None if weight is None else np.ascontiguousarray(weight, np.float64)
     columns = None if dense is None else np.asarray(dense, np.float64)
-    loss, rest = compiled.logistic(
-        intercept, packs, tables, np.ascontiguousarray(outcome), arrays[0], by_level, columns, arrays[1], by_dense
-    )
-    return LogisticSums(loss, rest, by_level, by_dense)
+    gradient = np.zeros(len(point))
+    at = np.ascontiguousarray(point, np.float64)
+    loss = compiled.logistic(at, contiguous(packs), levels.compiled, outcome, weights, columns, gradient)
+    return LogisticSums(loss, gradient)
 
 
 def _sums_in_numpy(
-    intercept: float,
+    point: Floats,
     packs: Sequence[Codes],
-    tables: Sequence[Floats],
+    levels: LevelMap,
     positive: npt.NDArray[np.generic],
     weight: Floats | None,
     dense: Floats | None,
-    slopes: Floats | None,
 ) -> LogisticSums:
     # Look-ups and sums both want wide integers.
     wide: Any = packs if compiled is not None else [pack.astype(np.intp) for pack in packs]
-    score = look_up(intercept, wide, tables, len(positive))
-    if dense is not None and slopes is not None:
-        score += dense @ slopes
+    score = look_up(float(point[0]), wide, levels.tables(point[1:]), len(positive))
+    if dense is not None:
+        score += dense @ point[1 + levels.n_columns :]
     loss, residual = _loss_and_residual(score, positive, weight)
-    by_level = level_sums(residual, wide, [len(table) for table in tables])
-    return LogisticSums(loss, float(residual.sum()), by_level, None if dense is None else residual @ dense)
+    by_column = levels.by_column(level_sums(residual, wide, levels.sizes))
+    by_dense = np.zeros(0) if dense is None else residual @ dense
+    return LogisticSums(loss, np.concatenate([[residual.sum()], by_column, by_dense]))
 
 
 def _loss_and_residual(score: Floats, positive: npt.NDArray[np.generic], weight: Floats | None) -> tuple[float, Floats]:

@@ -9,7 +9,9 @@ With score s_i, total weight w_i and positive weight t_i of row i, and W the sum
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -71,33 +73,29 @@ class LogisticLoss:
 
     def value_and_gradient(self, point: Floats) -> tuple[float, Floats]:
         """Return the mean loss and its gradient."""
-        loss = 0.0
-        gradient = np.zeros(len(point))
-        tables = self.layout.tables(point[1:])
-
-        slopes = point[1:][self.layout.dense_columns] if self.layout.n_dense else None
 
         def sums(piece: Block) -> LogisticSums:
-            return logistic_sums(point[0], piece.packs, tables, piece.positive, piece.weight, piece.dense, slopes)
+            return logistic_sums(point, piece.packs, levels, piece.positive, piece.weight, piece.dense)
 
+        levels = self.layout.levels
+        found = LogisticSums(0.0, np.zeros(len(point)))
         for block in self.blocks:
-            for found in over_rows(sums, split_rows(block, piece_rows(block)), len(block)):
-                loss += found.loss
-                gradient[0] += found.residual
-                gradient[1:] += self.layout.columns_from(found.by_level, found.by_dense)
-        return loss / self.total, gradient / self.total
+            found = functools.reduce(
+                operator.add, over_rows(sums, split_rows(block, piece_rows(block)), len(block)), found
+            )
+        return found.loss / self.total, found.gradient / self.total
 
     def hessian(self, point: Floats) -> Floats:
         """Return the Hessian, or an estimate of it from a sample where the exact one would cost much."""
         H = np.zeros((len(point), len(point)))
-        layout, tables = self.layout, self.layout.tables(point[1:])
+        layout, tables = self.layout, self.layout.levels.tables(point[1:])
 
         def bends(piece: Block) -> Floats:
-            return curvature(layout.look_up(point[0], tables, point[1:], piece))
+            return curvature(layout.look_up(point, tables, piece))
 
         for block, inverse_chance in self._hessian_rows:
             pieces = split_rows(block, piece_rows(block))
-            bend = np.concatenate(list(over_rows(bends, pieces, len(block))) or [np.zeros(0)])
+            bend = np.concatenate(list(over_rows(bends, pieces, len(block))))
             if block.weight is not None:
                 bend *= block.weight
             if inverse_chance is not None:
@@ -107,7 +105,7 @@ class LogisticLoss:
 
     @cached_property
     def _hessian_rows(self) -> list[tuple[Block, Floats | None]]:
-        n_columns = len(self.layout.maps) + self.layout.n_dense
+        n_columns = len(self.layout.levels.members) + self.layout.n_dense
         n_rows = sum(map(len, self.blocks))
         wanted = _HESSIAN_BUDGET / max(1, n_columns * (n_columns + 1) // 2)
         if self.layout.n_dense:
@@ -122,13 +120,13 @@ class LogisticLoss:
 
     def _chances_by_level(self, share: float) -> list[Floats]:
         """The chance a row must at least have to be in the sample, by the level it has in each pack."""
-        counts = [np.zeros(size) for size in self.layout.sizes]
+        counts = [np.zeros(size) for size in self.layout.levels.sizes]
         for block in self.blocks:
-            for count, more in zip(counts, level_sums(None, block.packs, self.layout.sizes), strict=True):
+            for count, more in zip(counts, level_sums(None, block.packs, self.layout.levels.sizes), strict=True):
                 count += more
         # What is rare is a column (a level of one feature), not a pack code (a combination of levels).
         chances = []
-        for count, matrix in zip(counts, self.layout.maps, strict=True):
+        for count, matrix in zip(counts, self.layout.levels.matrices, strict=True):
             inside = matrix != 0
             rows = count @ inside
             # The smaller side of a column is what a sample could lose.

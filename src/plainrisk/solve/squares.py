@@ -69,8 +69,8 @@ def count_pairs(blocks: Sequence[Block], layout: Layout) -> PairCounts:
         gram = layout.gram(block.weight, block)
         pairs += gram[1:, 1:]
         total += float(gram[0, 0])
-        by_code = level_sums(block.positive.astype(np.float64), block.packs, layout.sizes)
-        positives += layout.columns_from(by_code, None)
+        by_code = level_sums(block.positive.astype(np.float64), block.packs, layout.levels.sizes)
+        positives += layout.levels.by_column(by_code)
         positive_total += float(block.positive.sum(dtype=np.float64))
     if all(b.weight is None for b in blocks):
         # Sums of ones below 2^53 are exact in float64.

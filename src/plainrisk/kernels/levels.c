@@ -1,0 +1,97 @@
+/* How the codes of packs stand for levels, and how levels become columns. */
+
+#include "levels.h"
+
+#include <string.h>
+
+#include "sums.h"
+
+static const int32_t *starts_of(const LevelMap *map) { return map->starts.buf; }
+static const int32_t *columns_of(const LevelMap *map) { return map->columns.buf; }
+static const double *weights_of(const LevelMap *map) { return map->weights.buf; }
+
+void score_levels(const LevelMap *map, const double *coefficients, double *scores) {
+    for (Py_ssize_t i = 0; i < map->n_levels; i++) {
+        scores[i] = 0.0;
+        for (int32_t j = starts_of(map)[i]; j < starts_of(map)[i + 1]; j++)
+            scores[i] += weights_of(map)[j] * coefficients[columns_of(map)[j]];
+    }
+}
+
+void add_columns(const LevelMap *map, const double *by_level, double *sums) {
+    for (Py_ssize_t i = 0; i < map->n_levels; i++)
+        for (int32_t j = starts_of(map)[i]; j < starts_of(map)[i + 1]; j++)
+            sums[columns_of(map)[j]] += weights_of(map)[j] * by_level[i];
+}
+
+/* ---- reading the arguments */
+
+static int read_columns_of_levels(const LevelMap *map) {
+    const Py_ssize_t entries = map->columns.len / (Py_ssize_t)sizeof(int32_t);
+    const int32_t *starts = starts_of(map);
+    if (map->starts.len < (Py_ssize_t)sizeof(int32_t) || map->weights.len != entries * (Py_ssize_t)sizeof(double))
+        return refuse("starts, columns and weights of levels do not fit each other");
+    if (starts[0] != 0 || starts[map->n_levels] != entries) return refuse("starts must go from 0 to the number of weights");
+    for (Py_ssize_t i = 0; i < map->n_levels; i++)
+        if (starts[i + 1] < starts[i]) return refuse("starts must not go down");
+    for (Py_ssize_t j = 0; j < entries; j++)
+        if (columns_of(map)[j] < 0 || columns_of(map)[j] >= map->n_columns) return refuse("a column is beyond the last");
+    return 1;
+}
+
+/* The stretch of levels that a pack's codes stand for, and that of their columns. */
+static int read_pack(const LevelMap *map, Py_ssize_t k) {
+    const Py_buffer *members = &map->members.each[k];
+    if (members->ndim != 2 || members->itemsize != sizeof(int32_t)) return refuse("members must be a table of 32-bit integers");
+    Pack *pack = &map->each[k];
+    *pack = (Pack){members->shape[0], members->shape[1], map->n_levels, 0, map->n_columns, 0, members->buf};
+    Py_ssize_t last = pack->first - 1, last_column = pack->place - 1;
+    for (Py_ssize_t i = 0; i < pack->size * pack->features; i++) {
+        int32_t level = pack->members[i];
+        if (level < 0 || level >= map->n_levels) return refuse("a level is beyond the last");
+        if (level < pack->first) pack->first = level;
+        if (level > last || i == 0) last = level;
+    }
+    pack->levels = last + 1 - pack->first;
+    for (int32_t j = starts_of(map)[pack->first]; j < starts_of(map)[pack->first + pack->levels]; j++) {
+        int32_t column = columns_of(map)[j];
+        if (column < pack->place) pack->place = column;
+        if (column > last_column || pack->columns == 0) last_column = column;
+        pack->columns = last_column + 1 - pack->place;
+    }
+    if (pack->columns == 0) pack->place = 0;
+    return 1;
+}
+
+int open_level_map(PyObject *packs, PyObject *map, Py_ssize_t rows, Py_ssize_t n_columns, LevelMap *out) {
+    PyObject *members, *starts, *columns, *weights;
+    if (!PyArg_ParseTuple(map, "OOOO", &members, &starts, &columns, &weights)) return 0;
+    if (open_arrays(packs, 0, &out->packs) || open_arrays(members, 0, &out->members) ||
+        PyObject_GetBuffer(starts, &out->starts, PyBUF_C_CONTIGUOUS) ||
+        PyObject_GetBuffer(columns, &out->columns, PyBUF_C_CONTIGUOUS) ||
+        PyObject_GetBuffer(weights, &out->weights, PyBUF_C_CONTIGUOUS))
+        return 0;
+    if (out->packs.count != out->members.count) return refuse("as many members as packs are needed");
+    for (Py_ssize_t k = 0; k < out->packs.count; k++)
+        if (!is_pack(&out->packs.each[k], rows)) return 0;
+    if (out->starts.itemsize != sizeof(int32_t) || out->columns.itemsize != sizeof(int32_t))
+        return refuse("starts and columns must be 32-bit integers");
+    out->rows = rows;
+    out->n_levels = out->starts.len / (Py_ssize_t)sizeof(int32_t) - 1;
+    out->n_columns = n_columns;
+    if (!read_columns_of_levels(out)) return 0;
+    out->each = PyMem_Calloc((size_t)out->packs.count + 1, sizeof(Pack));
+    if (out->each == NULL) return no_memory();
+    for (Py_ssize_t k = 0; k < out->packs.count; k++)
+        if (!read_pack(out, k)) return 0;
+    return 1;
+}
+
+void close_level_map(LevelMap *map) {
+    Py_buffer *each[] = {&map->starts, &map->columns, &map->weights};
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++)
+        if (each[k]->obj != NULL) PyBuffer_Release(each[k]);
+    close_arrays(&map->packs);
+    close_arrays(&map->members);
+    PyMem_Free(map->each);
+}

@@ -1,0 +1,91 @@
+"""How the codes of packs stand for levels, and how levels become columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["LevelMap"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class LevelMap:
+    """How the codes of packs stand for the levels of features, and how levels become columns.
+
+    Attributes
+    ----------
+    features : matrices (levels, columns), a row for what each level adds to the feature's columns
+    members : per pack, (size, features in it): the level of each feature that a code stands for. Packs hold
+        neighbouring features, in their order
+
+    Examples
+    --------
+    >>> map = LevelMap((np.eye(2), np.array([[0.0], [1.0]])), (np.array([[0, 0], [0, 1], [1, 0], [1, 1]]),))
+    >>> map.matrices[0]
+    array([[1., 0., 0.],
+           [1., 0., 1.],
+           [0., 1., 0.],
+           [0., 1., 1.]])
+    """
+
+    features: tuple[Floats, ...]
+    members: tuple[npt.NDArray[np.integer[Any]], ...]
+
+    @cached_property
+    def n_columns(self) -> int:
+        """The number of columns."""
+        return sum(int(m.shape[1]) for m in self.features)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """How many codes every pack has."""
+        return tuple(map(len, self.members))
+
+    @cached_property
+    def matrices(self) -> tuple[Floats, ...]:
+        """Matrices (size of a pack, number of its columns)."""
+        left = iter(self.features)
+        return tuple(np.hstack([next(left)[level] for level in pack.T]) for pack in self.members)
+
+    @cached_property
+    def columns(self) -> tuple[slice, ...]:
+        """Where the columns of every pack are."""
+        ends = np.cumsum([0, *(m.shape[1] for m in self.matrices)]).tolist()
+        return tuple(map(slice, ends[:-1], ends[1:]))
+
+    def tables(self, coefficients: Floats) -> list[Floats]:
+        """Return the score of every code of every pack, given the columns' coefficients."""
+        return [m @ coefficients[columns] for m, columns in zip(self.matrices, self.columns, strict=True)]
+
+    def by_column(self, by_code: Sequence[Floats]) -> Floats:
+        """Return sums for every column, given the sums of every code of every pack."""
+        return np.concatenate([np.zeros(0), *(s @ m for s, m in zip(by_code, self.matrices, strict=True))])
+
+    @cached_property
+    def compiled(self) -> tuple[Sequence[Integers], Integers, Integers, Floats]:
+        """What the compiled loops read: the members as places among all levels, and the matrices' entries by level."""
+        ends = np.cumsum([0, *map(len, self.features)])
+        left = iter(ends.tolist())
+        members = [
+            np.ascontiguousarray(pack + [next(left) for _ in range(pack.shape[1])], np.int32) for pack in self.members
+        ]
+        first = 0
+        levels, columns, weights = [], [], []
+        for start, matrix in zip(ends.tolist(), self.features, strict=False):
+            level, column = matrix.nonzero()
+            levels.append(level + start)
+            columns.append(column + first)
+            weights.append(matrix[level, column])
+            first += matrix.shape[1]
+        counts = np.bincount(np.concatenate([np.zeros(0, np.intp), *levels]), minlength=int(ends[-1]))
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        flat = np.concatenate([np.zeros(0, np.intp), *columns]).astype(np.int32)
+        return members, starts, flat, np.concatenate([np.zeros(0), *weights])
