@@ -61,7 +61,7 @@ def test_equals_brute_force_over_active_sets(problem):
     assert g @ d + 0.5 * d @ H @ d == pytest.approx(best, rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("n", [30, 120])
+@pytest.mark.parametrize("n", [30, 120, 250])
 def test_large_problems_meet_the_optimality_conditions(rng, n):
     A = rng.normal(size=(n // 2, n))  # singular
     H, g = A.T @ A + 0.01 * np.eye(n), rng.normal(size=n)
@@ -74,6 +74,21 @@ def test_large_problems_meet_the_optimality_conditions(rng, n):
     assert np.abs(gradient[free]).max() < 1e-9
     assert gradient[d == lower].min() > -1e-9
     assert gradient[d == upper].max(initial=-1.0) < 1e-9
+
+
+@pytest.mark.parametrize(("came", "left"), [(3, 0), (0, 4), (5, 6)])
+def test_a_factor_serves_for_nearly_the_same_variables(rng, monkeypatch, came, left):
+    A = rng.normal(size=(400, 240))
+    quadratic = box.BoxedQuadratic(A.T @ A)
+    free = rng.random(240) < 0.5
+    quadratic.solver(free)
+    monkeypatch.setattr(box, "_factored", None)  # no further factor is made
+    near = free.copy()
+    near[np.flatnonzero(~free)[:came]] = True
+    near[np.flatnonzero(free)[:left]] = False
+    right = rng.normal(size=int(near.sum()))
+    expected = np.linalg.solve((A.T @ A)[np.ix_(near, near)], right)
+    np.testing.assert_allclose(quadratic.solver(near)(right), expected, rtol=0, atol=1e-12)
 
 
 def test_without_bounds_it_is_a_linear_system(rng):

@@ -30,8 +30,10 @@ BOX = 20.0
 
 # The Hessian is taken anew where a step promises more than this share of what the last one did or, near the optimum, is
 # longer than this share of the last: often enough to converge fast, seldom enough not to pay for one that is no better.
-_STALE = 0.15
+_STALE = 0.2
 _SLOW = 0.5
+# How far from the optimum the coefficients may stay.
+_SETTLED = 2e-10
 
 
 class Loss(Protocol):
@@ -73,8 +75,9 @@ def minimise(
 
     It stops when one of these holds:
 
-    1. The quadratic model promises less than ``tolerance * max(objective, 1e-3)`` and the step is below 1e-10
-       (or no longer shrinks, with a fresh Hessian, or twelve did not do): the optimum. The raw gradient alone would
+    1. The quadratic model promises less than ``tolerance * max(objective, 1e-3)`` and the next step would be below
+       2e-10, if steps go on shrinking as they did (or they no longer shrink, with a fresh Hessian, or twelve did not
+       do): the optimum. The raw gradient alone would
        not do as a rule, since a level with one row can move it by no more than 1/M. Without a ridge, if the steps
        stay long: no finite optimum. Without `polish` the promise alone decides.
     2. No step along the direction lowers the objective: the limit of rounding.
@@ -118,45 +121,51 @@ class _Newton:
         self.in_box = (self.lower[1:] > wanted_lower, self.upper[1:] < wanted_upper)
         self.tolerance, self.polish, self.max_iterations = tolerance, polish, max_iterations
         self.history: list[tuple[float, float]] = []
-        self.state = self._at(np.clip(first, self.lower, self.upper))
+        self.state = self._at(self._inside(first))
 
     def _at(self, point: Floats) -> _State:
         value, gradient = self.loss.value_and_gradient(point)
-        return _State(point, value + float(self.ridge @ point**2), gradient + 2.0 * self.ridge * point)
+        pull = self.ridge * point
+        return _State(point, value + float(pull @ point), gradient + 2.0 * pull)
+
+    def _inside(self, point: Floats) -> Floats:
+        return np.minimum(np.maximum(point, self.lower), self.upper)
 
     def run(self) -> Solution:
         model: LocalModel | None = None
-        fresh = False
-        last_promise, last_step, polished = np.inf, np.inf, 0
+        last_promise, last_step, last_shrink, polished = np.inf, np.inf, 1.0, 0
         for _ in range(self.max_iterations):
             before = self.state
+            fresh = model is None
             if model is None:
                 model = LocalModel(self.loss.hessian(before.point) + 2.0 * np.diag(self.ridge))
-                fresh = True
             d, promise = model.direction(before.gradient, self.lower - before.point, self.upper - before.point)
             self.history.append((before.value, promise))
             step = float(np.abs(d).max(initial=0.0))
-            renew = False
+            shrink = min(1.0, step / last_step) if last_step > 0 else 1.0
             if promise <= self.tolerance * max(before.value, 1e-3):
                 if not self.polish:
                     return self._settled(step, promise)
                 # Near enough for full steps; go on while they shrink, so that the coefficients settle too.
                 if step > 0 and promise > 0:
-                    self.state = self._at(np.clip(before.point + d, self.lower, self.upper))
+                    self.state = self._at(self._inside(before.point + d))
                 polished += 1
-                slow = step > _SLOW * last_step
-                if step <= 1e-10 or polished >= 12 or (polished > 2 and slow and fresh):
+                slow = shrink > _SLOW
+                next_step = step * max(shrink, last_shrink)
+                if next_step <= _SETTLED or polished >= 12 or (polished > 2 and slow and fresh):
                     return self._settled(step, promise)
                 renew = slow and not fresh
-            elif not self._search(d, promise):
-                if fresh:
-                    return self._solution(False, "rounding: no step lowers the objective further")
-                renew = True
+            elif self._search(d):
+                # Two models' promises do not compare: a fresh one is given a chance.
+                renew = promise > _STALE * last_promise and not fresh
+            elif fresh:
+                return self._solution(False, "rounding: no step lowers the objective further")
             else:
-                renew = promise > _STALE * last_promise
-            model.learn(self.state.point - before.point, self.state.gradient - before.gradient)
+                renew = True
+            if not renew:
+                model.learn(self.state.point - before.point, self.state.gradient - before.gradient)
             model = None if renew else model
-            last_promise, last_step, fresh = promise, step, False
+            last_promise, last_step, last_shrink = promise, step, shrink
         return self._solution(False, f"the limit of {self.max_iterations} iterations")
 
     def _settled(self, step: float, promise: float) -> Solution:
@@ -167,12 +176,12 @@ class _Newton:
             return self._solution(False, "no finite optimum without a ridge: the coefficients keep growing")
         return self._solution(True, "optimum: the predicted decrease is below the tolerance")
 
-    def _search(self, d: Floats, promise: float) -> bool:
+    def _search(self, d: Floats) -> bool:
         """Halve the step until the objective falls enough (Armijo); say whether it did."""
         slope = float(self.state.gradient @ d)
         size = 1.0
         for _ in range(40):
-            trial = self._at(np.clip(self.state.point + size * d, self.lower, self.upper))
+            trial = self._at(self._inside(self.state.point + size * d))
             if trial.value <= self.state.value + 1e-4 * size * slope:
                 self.state = trial
                 return True

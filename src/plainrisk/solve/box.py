@@ -24,6 +24,8 @@ _JITTER = 1e-13
 _PATIENCE = 20
 # Factors of H that are kept: there are as many as sets of free variables, but the last ones come again.
 _MOST_FACTORS = 2
+# From so many variables on, a factor also serves where one in so many of them are others.
+_MANY_VARIABLES, _SMALL_CHANGE = 200, 12
 # A pivot of less than this share of its diagonal entry is rounding.
 _FLAT = 1e-11
 # Damping tried in turn where the jitter is not enough, on a matrix of unit diagonal.
@@ -61,6 +63,7 @@ class BoxedQuadratic:
         self.H = H + np.diag(jitter)
         self.state: npt.NDArray[np.int8] = np.zeros(len(H), np.int8)
         self._solvers: dict[bytes, Solve] = {}
+        self._base: tuple[npt.NDArray[np.intp], Solve] | None = None
 
     def minimise(self, g: Floats, lower: Floats, upper: Floats, max_pivots: int = 1000) -> Floats:
         """Return the d that minimises the quadratic subject to ``lower <= d <= upper``; bounds may be infinite."""
@@ -115,7 +118,7 @@ class BoxedQuadratic:
             # Twice the value. It falls from one free optimum to the next, but for moves of length 0 where bounds
             # coincide, and where H is so flat that rounding decides.
             value = float((gradient + g) @ d)
-            if value < best - 1e-14 * abs(best):
+            if value < best - 1e-14 * abs(value):
                 best, patience = value, _PATIENCE
             elif (patience := patience - 1) == 0:
                 break
@@ -137,13 +140,58 @@ class BoxedQuadratic:
         key = free.tobytes()
         if key not in self._solvers:
             at = np.flatnonzero(free)
-            self._keep(key, _factored(self.H if len(at) == len(free) else self.H[np.ix_(at, at)]))
+            self._keep(key, self._near_solver(free) or self._factored(at))
         return self._solvers[key]
 
     def _keep(self, key: bytes, solve: Solve) -> None:
         if len(self._solvers) == _MOST_FACTORS:
             del self._solvers[next(iter(self._solvers))]
         self._solvers[key] = solve
+
+    def _factored(self, at: npt.NDArray[np.intp]) -> Solve:
+        solve = _factored(self.H if len(at) == len(self.H) else self.H[np.ix_(at, at)])
+        self._base = (at, solve)
+        return solve
+
+    def _near_solver(self, free: npt.NDArray[np.bool_]) -> Solve | None:
+        """Return what solves it by the factor of nearly the same variables, if there is one.
+
+        Variables that left the base are held at 0 by multipliers, those that came are further unknowns: a small system
+        besides the one that is factored already.
+        """
+        if self._base is None or len(free) < _MANY_VARIABLES:
+            return None
+        base, solve = self._base
+        was = np.zeros(len(free), bool)
+        was[base] = True
+        came, left = np.flatnonzero(free & ~was), np.flatnonzero((was & ~free)[base])
+        if len(came) + len(left) > len(free) // _SMALL_CHANGE:
+            return None
+        border = np.zeros((len(base), len(came) + len(left)))
+        border[:, : len(came)] = self.H[np.ix_(base, came)]
+        border[left, len(came) + np.arange(len(left))] = 1.0
+        inner = solve(border)
+        rest = -border.T @ inner
+        rest[: len(came), : len(came)] += self.H[np.ix_(came, came)]
+
+        def solve_once(right: Floats) -> Floats:
+            given = np.zeros(len(free))
+            given[free] = right
+            first = solve(given[base])
+            target = np.concatenate([given[came], np.zeros(len(left))]) - border.T @ first
+            more = np.linalg.solve(rest, target)
+            found = np.zeros(len(free))
+            found[base] = first - inner @ more
+            found[came] = more[: len(came)]
+            found[~free] = 0.0
+            return found
+
+        def solve_near(right: Floats) -> Floats:
+            # The second system may be worse conditioned than the first: once more for what is left over.
+            found = solve_once(right)
+            return (found + solve_once(right - (self.H @ found)[free]))[free]
+
+        return solve_near
 
 
 def _factored(H: Floats) -> Solve:
