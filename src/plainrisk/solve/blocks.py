@@ -128,7 +128,7 @@ class Layout:
             add_pair_sums(values, block.packs, self.levels, k, out)
 
         n_packs = len(block.packs)
-        for _ in over_rows(add, range(n_packs), len(block) * n_packs // 8):
+        for _ in over_rows(add, range(n_packs), len(block) * n_packs**2 // 16):
             pass
         return out
 
@@ -157,9 +157,9 @@ class Layout:
 def piece_rows(block: Block) -> int:
     """Return how many rows of a block to work on at a time."""
     if COMPILED:  # the loops have tiles of their own: a few pieces for every thread
-        return int(np.clip(len(block) // _PIECES, _PIECE_ROWS, _MOST_ROWS))
+        return min(max(len(block) // _PIECES, _PIECE_ROWS), _MOST_ROWS)
     # numpy needs room for the packs as wide integers.
-    return int(np.clip(_WIDE_CODES // max(1, len(block.packs)), 1 << 12, _PIECE_ROWS))
+    return min(max(_WIDE_CODES // max(1, len(block.packs)), 1 << 12), _PIECE_ROWS)
 
 
 def split_rows(block: Block, size: int = BLOCK_ROWS) -> Sequence[Block]:

@@ -49,6 +49,10 @@ class Loss(Protocol):
     def hessian(self, point: Floats) -> Floats:
         """Return the Hessian, or a good estimate of it."""
 
+    @property
+    def cheap(self) -> bool:
+        """Whether a Hessian takes hardly longer than a gradient: then there is one for every step."""
+
 
 @dataclass
 class _State:
@@ -128,8 +132,13 @@ class _Newton:
         pull = self.ridge * point
         return _State(point, value + float(pull @ point), gradient + 2.0 * pull)
 
+    def _hessian(self, point: Floats) -> Floats:
+        H = self.loss.hessian(point)
+        H.flat[:: len(H) + 1] += 2.0 * self.ridge
+        return H
+
     def _inside(self, point: Floats) -> Floats:
-        return np.minimum(np.maximum(point, self.lower), self.upper)
+        return np.asarray(np.minimum(np.maximum(point, self.lower), self.upper))
 
     def run(self) -> Solution:
         model: LocalModel | None = None
@@ -138,7 +147,7 @@ class _Newton:
             before = self.state
             fresh = model is None
             if model is None:
-                model = LocalModel(self.loss.hessian(before.point) + 2.0 * np.diag(self.ridge))
+                model = LocalModel(self._hessian(before.point))
             d, promise = model.direction(before.gradient, self.lower - before.point, self.upper - before.point)
             self.history.append((before.value, promise))
             step = float(np.abs(d).max(initial=0.0))
@@ -162,6 +171,7 @@ class _Newton:
                 return self._solution(False, "rounding: no step lowers the objective further")
             else:
                 renew = True
+            renew = renew or self.loss.cheap
             if not renew:
                 model.learn(self.state.point - before.point, self.state.gradient - before.gradient)
             model = None if renew else model

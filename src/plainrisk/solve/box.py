@@ -58,9 +58,12 @@ class BoxedQuadratic:
     """
 
     def __init__(self, H: Floats) -> None:
-        curvature = np.diag(H)
-        jitter = _JITTER * np.where(curvature > 0, curvature, curvature[curvature > 0].min(initial=1.0))
-        self.H = H + np.diag(jitter)
+        curvature = H.diagonal()
+        least = curvature.min(initial=1.0)
+        if least <= 0:
+            curvature = np.where(curvature > 0, curvature, curvature[curvature > 0].min(initial=1.0))
+        self.H = H.copy()
+        self.H.flat[:: len(H) + 1] += _JITTER * curvature
         self.state: npt.NDArray[np.int8] = np.zeros(len(H), np.int8)
         self._solvers: dict[bytes, Solve] = {}
         self._base: tuple[npt.NDArray[np.intp], Solve] | None = None

@@ -33,6 +33,8 @@ Floats = npt.NDArray[np.float64]
 # Row-pair visits a Hessian may cost before it is taken from a sample of the rows.
 _HESSIAN_BUDGET = 2.5e7
 _DENSE_ROWS = 1 << 17
+# Rows times pairs of packs below which a Hessian takes no time to speak of.
+_CHEAP = 1 << 15
 # A sample of fewer rows than this per coefficient is too far from the Hessian: steps then gain little each.
 _ROWS_PER_COEFFICIENT = 100
 # A search begins on one row of so many, if that leaves enough rows for each coefficient, and enough are left out.
@@ -102,6 +104,11 @@ class LogisticLoss:
                 bend *= inverse_chance
             H += layout.gram(bend, block)
         return H / self.total
+
+    @cached_property
+    def cheap(self) -> bool:
+        """Whether a Hessian takes hardly longer than a gradient, since rows and packs are few."""
+        return sum(map(len, self.blocks)) * (len(self.layout.levels.members) + self.layout.n_dense) ** 2 <= _CHEAP
 
     @cached_property
     def _hessian_rows(self) -> list[tuple[Block, Floats | None]]:
