@@ -306,6 +306,7 @@ def test_a_search_does_not_begin_on_rows_of_one_outcome(monkeypatch):
 def test_a_step_onto_a_bound_teaches_nothing():
     class Bowl:
         start = np.zeros(2)
+        cheap = False
 
         def value_and_gradient(self, point):
             return 0.5 * point[0] ** 2 + 0.5 * (point[1] - 1) ** 2, point - np.array([0.0, 1.0])

@@ -82,7 +82,7 @@ def test_a_factor_serves_for_nearly_the_same_variables(rng, monkeypatch, came, l
     quadratic = box.BoxedQuadratic(A.T @ A)
     free = rng.random(240) < 0.5
     quadratic.solver(free)
-    monkeypatch.setattr(box, "_factored", None)  # no further factor is made
+    monkeypatch.setattr(box.BoxedQuadratic, "_own_solver", None)  # no further factor is made
     near = free.copy()
     near[np.flatnonzero(~free)[:came]] = True
     near[np.flatnonzero(free)[:left]] = False

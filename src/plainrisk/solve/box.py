@@ -142,8 +142,7 @@ class BoxedQuadratic:
         """Return what solves ``H d = right`` in some of the variables."""
         key = free.tobytes()
         if key not in self._solvers:
-            at = np.flatnonzero(free)
-            self._keep(key, self._near_solver(free) or self._factored(at))
+            self._keep(key, self._near_solver(free) or self._own_solver(np.flatnonzero(free)))
         return self._solvers[key]
 
     def _keep(self, key: bytes, solve: Solve) -> None:
@@ -151,60 +150,67 @@ class BoxedQuadratic:
             del self._solvers[next(iter(self._solvers))]
         self._solvers[key] = solve
 
-    def _factored(self, at: npt.NDArray[np.intp]) -> Solve:
-        solve = _factored(self.H if len(at) == len(self.H) else self.H[np.ix_(at, at)])
+    def _own_solver(self, at: npt.NDArray[np.intp]) -> Solve:
+        """Return what solves it by a factor of its own, if H allows that."""
+        H = self.H if len(at) == len(self.H) else self.H[np.ix_(at, at)]
+        factor = _cholesky(H, H.diagonal())
+        if factor is None:
+            return lambda right: solve_symmetric(H, right)
+        solve = _back_substitution(factor, lower=1)
         self._base = (at, solve)
         return solve
 
     def _near_solver(self, free: npt.NDArray[np.bool_]) -> Solve | None:
-        """Return what solves it by the factor of nearly the same variables, if there is one.
-
-        Variables that left the base are held at 0 by multipliers, those that came are further unknowns: a small system
-        besides the one that is factored already.
-        """
+        """Return what solves it by the factor of nearly the same variables, if there is one."""
         if self._base is None or len(free) < _MANY_VARIABLES:
             return None
-        base, solve = self._base
-        was = np.zeros(len(free), bool)
-        was[base] = True
-        came, left = np.flatnonzero(free & ~was), np.flatnonzero((was & ~free)[base])
-        if len(came) + len(left) > len(free) // _SMALL_CHANGE:
-            return None
-        border = np.zeros((len(base), len(came) + len(left)))
-        border[:, : len(came)] = self.H[np.ix_(base, came)]
-        border[left, len(came) + np.arange(len(left))] = 1.0
-        inner = solve(border)
-        rest = -border.T @ inner
-        rest[: len(came), : len(came)] += self.H[np.ix_(came, came)]
-
-        def solve_once(right: Floats) -> Floats:
-            given = np.zeros(len(free))
-            given[free] = right
-            first = solve(given[base])
-            target = np.concatenate([given[came], np.zeros(len(left))]) - border.T @ first
-            more = np.linalg.solve(rest, target)
-            found = np.zeros(len(free))
-            found[base] = first - inner @ more
-            found[came] = more[: len(came)]
-            found[~free] = 0.0
-            return found
-
-        def solve_near(right: Floats) -> Floats:
-            # The second system may be worse conditioned than the first: once more for what is left over.
-            found = solve_once(right)
-            return (found + solve_once(right - (self.H @ found)[free]))[free]
-
-        return solve_near
+        return _bordered(self.H, *self._base, free)
 
 
-def _factored(H: Floats) -> Solve:
-    """Return what solves ``H d = right``, by Cholesky if H allows it."""
+def _bordered(H: Floats, base: npt.NDArray[np.intp], solve: Solve, free: npt.NDArray[np.bool_]) -> Solve | None:
+    """Return what solves ``H d = right`` in the free variables, given what does in those of `base`, if most are the same.
+
+    Variables that left the base are held at 0 by multipliers, those that came are further unknowns: a small system
+    besides the one that is factored already.
+    """
+    was = np.zeros(len(free), bool)
+    was[base] = True
+    came, left = np.flatnonzero(free & ~was), np.flatnonzero((was & ~free)[base])
+    if len(came) + len(left) > len(free) // _SMALL_CHANGE:
+        return None
+    border = np.zeros((len(base), len(came) + len(left)))
+    border[:, : len(came)] = H[np.ix_(base, came)]
+    border[left, len(came) + np.arange(len(left))] = 1.0
+    inner = solve(border)
+    rest = -border.T @ inner
+    rest[: len(came), : len(came)] += H[np.ix_(came, came)]
+    if _cholesky(rest[: len(came), : len(came)], H.diagonal()[came]) is None:
+        return None
+
+    def solve_once(right: Floats) -> Floats:
+        given = np.zeros(len(free))
+        given[free] = right
+        first = solve(given[base])
+        target = np.concatenate([given[came], np.zeros(len(left))]) - border.T @ first
+        more = np.linalg.solve(rest, target)
+        found = np.zeros(len(free))
+        found[base] = first - inner @ more
+        found[came] = more[: len(came)]
+        found[~free] = 0.0
+        return found
+
+    def solve_near(right: Floats) -> Floats:
+        # The second system may be worse conditioned than the first: once more for what is left over.
+        found = solve_once(right)
+        return (found + solve_once(right - (H @ found)[free]))[free]
+
+    return solve_near
+
+
+def _cholesky(H: Floats, diagonal: Floats) -> Floats | None:
+    """Return the lower Cholesky factor, or None where a pivot is rounding: that is left to the careful way."""
     factor, failed = dpotrf(H, lower=1, clean=0)
-    # Where H is nearly singular, the last pivots are rounding: leave that to the careful way.
-    pivots = np.diag(factor)
-    if failed or (pivots**2 < _FLAT * np.diag(H)).any():
-        return lambda right: solve_symmetric(H, right)
-    return _back_substitution(factor, lower=1)
+    return None if failed or (factor.diagonal() ** 2 < _FLAT * diagonal).any() else factor
 
 
 def _back_substitution(factor: Floats, lower: int) -> Solve:
