@@ -168,7 +168,7 @@ class BoxedQuadratic:
 
 
 def _bordered(H: Floats, base: npt.NDArray[np.intp], solve: Solve, free: npt.NDArray[np.bool_]) -> Solve | None:
-    """Return what solves ``H d = right`` in the free variables, given what does in those of `base`, if most are the same.
+    """Return what solves ``H d = right`` in the free variables, given what does in nearly the same, those of `base`.
 
     Variables that left the base are held at 0 by multipliers, those that came are further unknowns: a small system
     besides the one that is factored already.
