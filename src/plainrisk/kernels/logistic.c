@@ -139,34 +139,33 @@ typedef struct {
     Py_buffer positive, weight, dense;
     Py_ssize_t n_dense;        /* numeric columns: the last ones */
     Py_buffer *tables, *sums;  /* of the codes of every pack: scores, and sums of residuals */
-    double *memory, *columns;
+    double *memory;
     double loss;
 } Pass;
 
-static const double *slopes(const Pass *pass) { return (const double *)pass->point.buf + 1 + pass->map.n_columns; }
-
-/* The numeric columns of a tile, one after the other. */
-static void copy_dense(const Pass *pass, Py_ssize_t start, Py_ssize_t rows) {
-    const Py_ssize_t by_row = pass->dense.strides[0], by_column = pass->dense.strides[1];
-    for (Py_ssize_t j = 0; j < pass->n_dense; j++) {
-        const char *from = (const char *)pass->dense.buf + start * by_row + j * by_column;
-        for (Py_ssize_t i = 0; i < rows; i++) memcpy(&pass->columns[j * TILE + i], from + i * by_row, sizeof(double));
-    }
+/* A numeric column of a tile: where it lies, or a copy in one piece. */
+static const double *dense_column(const Pass *pass, Py_ssize_t j, Py_ssize_t start, Py_ssize_t rows, double *copy) {
+    const Py_ssize_t by_row = pass->dense.strides[0];
+    const char *from = (const char *)pass->dense.buf + start * by_row + j * pass->dense.strides[1];
+    if (by_row == sizeof(double)) return (const double *)(const void *)from;
+    for (Py_ssize_t i = 0; i < rows; i++) memcpy(&copy[i], from + i * by_row, sizeof(double));
+    return copy;
 }
 
 FOR_EVERY_PROCESSOR
-static void add_dense(const Pass *pass, double *score, Py_ssize_t rows) {
-    for (Py_ssize_t j = 0; j < pass->n_dense; j++)
-        for (Py_ssize_t i = 0; i < rows; i++) score[i] += pass->columns[j * TILE + i] * slopes(pass)[j];
+static void add_scaled(double *restrict to, const double *restrict from, double factor, Py_ssize_t rows) {
+    for (Py_ssize_t i = 0; i < rows; i++) to[i] += from[i] * factor;
 }
 
 FOR_EVERY_PROCESSOR
-static void sum_dense(const Pass *pass, const double *residual, Py_ssize_t rows) {
-    double *sum = (double *)pass->gradient.buf + 1 + pass->map.n_columns, product[TILE];
-    for (Py_ssize_t j = 0; j < pass->n_dense; j++) {
-        for (Py_ssize_t i = 0; i < rows; i++) product[i] = pass->columns[j * TILE + i] * residual[i];
-        sum[j] += add_up(product, rows);
-    }
+static double sum_of_products(const double *a, const double *b, Py_ssize_t rows) {
+    double lane[LANES] = {0.0}, total = 0.0;
+    Py_ssize_t i = 0;
+    for (; i + LANES <= rows; i += LANES)
+        for (int j = 0; j < LANES; j++) lane[j] += a[i + j] * b[i + j];
+    for (; i < rows; i++) total += a[i] * b[i];
+    for (int j = 0; j < LANES; j++) total += lane[j];
+    return total;
 }
 
 /* The outcomes of a tile as doubles: where they lie, or a copy. */
@@ -181,14 +180,14 @@ static void add_rows(Pass *pass) {
     double score[TILE], loss[TILE], residual[TILE], factor[TILE], copy[TILE];
     const LevelMap *map = &pass->map;
     const double intercept = *(const double *)pass->point.buf, *weight = pass->weight.buf;
+    const double *slope = (const double *)pass->point.buf + 1 + map->n_columns;
+    double *by_dense = (double *)pass->gradient.buf + 1 + map->n_columns;
     for (Py_ssize_t start = 0; start < map->rows; start += TILE) {
         Py_ssize_t n = map->rows - start < TILE ? map->rows - start : TILE;
         for (Py_ssize_t i = 0; i < n; i++) score[i] = intercept;
         look_up_tile(score, map->packs.each, pass->tables, map->packs.count, start, n);
-        if (pass->n_dense) {
-            copy_dense(pass, start, n);
-            add_dense(pass, score, n);
-        }
+        for (Py_ssize_t j = 0; j < pass->n_dense; j++)
+            add_scaled(score, dense_column(pass, j, start, n, copy), slope[j], n);
         const double *positive = outcomes(pass, start, n, copy);
         if (weight == NULL) {
             plain_losses(score, positive, loss, factor, residual, n);
@@ -199,7 +198,8 @@ static void add_rows(Pass *pass) {
         }
         *(double *)pass->gradient.buf += add_up(residual, n);
         level_sums_tile(residual, map->packs.each, pass->sums, map->packs.count, start, n);
-        if (pass->n_dense) sum_dense(pass, residual, n);
+        for (Py_ssize_t j = 0; j < pass->n_dense; j++)
+            by_dense[j] += sum_of_products(residual, dense_column(pass, j, start, n, copy), n);
     }
 }
 
@@ -234,9 +234,8 @@ static int make_room(Pass *pass) {
     size_t codes = 0, packs = (size_t)map->packs.count;
     for (size_t k = 0; k < packs; k++) codes += (size_t)map->each[k].size;
     pass->memory = PyMem_Calloc((size_t)map->n_levels + 2 * codes + 1, sizeof(double));
-    pass->columns = PyMem_Malloc((size_t)(pass->n_dense + 1) * TILE * sizeof(double));
     pass->tables = PyMem_Calloc(2 * packs + 1, sizeof(Py_buffer));
-    if (pass->memory == NULL || pass->columns == NULL || pass->tables == NULL) return no_memory();
+    if (pass->memory == NULL || pass->tables == NULL) return no_memory();
     pass->sums = pass->tables + packs;
     double *next = pass->memory + map->n_levels;
     for (size_t k = 0; k < packs; k++) {
@@ -277,7 +276,6 @@ static void close_pass(Pass *pass) {
     for (size_t k = 0; k < sizeof each / sizeof *each; k++)
         if (each[k]->obj != NULL) PyBuffer_Release(each[k]);
     PyMem_Free(pass->memory);
-    PyMem_Free(pass->columns);
     PyMem_Free(pass->tables);
     close_level_map(&pass->map);
 }

@@ -33,6 +33,7 @@ Floats = npt.NDArray[np.float64]
 # Row-pair visits a Hessian may cost before it is taken from a sample of the rows.
 _HESSIAN_BUDGET = 2.5e7
 _DENSE_ROWS = 1 << 17
+_FEW_ROWS = 1 << 15
 # Rows times pairs of packs below which a Hessian takes no time to speak of.
 _CHEAP = 1 << 15
 # A sample of fewer rows than this per coefficient is too far from the Hessian: steps then gain little each.
@@ -100,8 +101,7 @@ class LogisticLoss:
             bend = np.concatenate(list(over_rows(bends, pieces, len(block))))
             if block.weight is not None:
                 bend *= block.weight
-            if inverse_chance is not None:
-                bend *= inverse_chance
+            bend *= inverse_chance
             H += layout.gram(bend, block)
         return H / self.total
 
@@ -111,15 +111,19 @@ class LogisticLoss:
         return sum(map(len, self.blocks)) * (len(self.layout.levels.members) + self.layout.n_dense) ** 2 <= _CHEAP
 
     @cached_property
-    def _hessian_rows(self) -> list[tuple[Block, Floats | None]]:
+    def _hessian_rows(self) -> list[tuple[Block, Floats | float]]:
+        """The rows a Hessian is taken of, and how many each of them stands for."""
         n_columns = len(self.layout.levels.members) + self.layout.n_dense
         n_rows = sum(map(len, self.blocks))
         wanted = _HESSIAN_BUDGET / max(1, n_columns * (n_columns + 1) // 2)
         if self.layout.n_dense:
             wanted = max(wanted / 10, _DENSE_ROWS)  # products of numbers take longer than sums by level
         wanted = max(wanted, _ROWS_PER_COEFFICIENT * self.layout.n_coefficients)
+        if not self.layout.features:  # no level could be lost: any rows will do
+            step = int(n_rows / min(wanted, max(_FEW_ROWS, _ROWS_TO_BEGIN * n_columns)))
+            return [(_every(block, max(1, step)), float(max(1, step))) for block in self.blocks]
         if n_rows <= wanted:
-            return [(block, None) for block in self.blocks]
+            return [(block, 1.0) for block in self.blocks]
         rng = np.random.default_rng(0)  # the sample shapes the path to the optimum, not the optimum
         share = wanted / n_rows
         floors = self._chances_by_level(share)
@@ -167,7 +171,7 @@ def _every(block: Block, step: int) -> Block:
     return Block(packs, positive, weight, dense)  # type: ignore[arg-type]
 
 
-def _sample(block: Block, share: float, floors: list[Floats], rng: np.random.Generator) -> tuple[Block, Floats | None]:
+def _sample(block: Block, share: float, floors: list[Floats], rng: np.random.Generator) -> tuple[Block, Floats | float]:
     chance = np.full(len(block), share)
     for floor, pack in zip(floors, block.packs, strict=True):
         if floor.max(initial=0.0) > share:
