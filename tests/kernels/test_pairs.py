@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plainrisk.kernels import LevelMap, pairs
+from plainrisk.kernels import LevelMap, level_sums, pairs
 
 # Levels of the features of every pack; the fourth pack needs two bytes.
 FEATURES = [(3, 4), (6,), (2, 3, 5), (300,), (4, 2), (5,)]
@@ -30,8 +30,8 @@ def rows(request):
 
 def summed(values, packs, levels):
     out = np.zeros((levels.n_columns, levels.n_columns))
-    for first in range(len(packs)):
-        pairs.add_pair_sums(values, packs, levels, first, out)
+    for first, own in enumerate(level_sums(values, packs, levels.sizes)):
+        pairs.add_pair_sums(values, packs, levels, first, own, out)
     return out
 
 
@@ -56,6 +56,7 @@ def test_values(rows, in_numpy):
         ({"packs": [np.zeros(3, np.int64)]}, "one small integer per row"),
         ({"first": 1}, "no such pack"),
         ({"first": -1}, "no such pack"),
+        ({"own": np.zeros(3)}, "one sum per code"),
         ({"out": np.zeros((2, 3))}, "a square of doubles"),
         ({"out": np.zeros((1, 1))}, "a column is beyond"),
         ({"members": []}, "as many members as packs"),
@@ -73,7 +74,8 @@ def test_values(rows, in_numpy):
 def test_what_does_not_fit_is_refused(changed, what, in_numpy):
     map = {"members": [np.zeros((2, 1), np.int32)], "starts": np.arange(3, dtype=np.int32)}
     map |= {"columns": np.arange(2, dtype=np.int32), "weights": np.ones(2)}
-    args = {"values": None, "packs": [np.zeros(3, np.uint8)], "map": None, "first": 0, "out": np.zeros((2, 2))}
+    args = {"values": None, "packs": [np.zeros(3, np.uint8)], "map": None, "first": 0}
+    args |= {"own": np.zeros(2), "out": np.zeros((2, 2))}
     args |= {key: value for key, value in changed.items() if key not in map}
     args["map"] = tuple((map | {key: value for key, value in changed.items() if key in map}).values())
     with pytest.raises(ValueError, match=what):

@@ -72,7 +72,7 @@ static PyMethodDef methods[] = {
      "minimise_in_box(H, g, lower, upper, d, state, factor, flat): whether d, state and factor hold the minimum"},
     {"pack", kernel_pack, METH_VARARGS, "pack(codes, places, out): out = sum of places[k][codes[k]]"},
     {"pair_sums", kernel_pair_sums, METH_VARARGS,
-     "pair_sums(values or None, packs, map, first, out): out[columns of a pack, columns from it on] += values"},
+     "pair_sums(values or None, packs, map, first, own, out): out[columns of a pack, columns from it on] += values"},
     {"read_levels", kernel_read_levels, METH_VARARGS,
      "read_levels(columns, rules, outs, flags): levels, or floats with levels in the bits of NaN; what needs care"},
     {"text_codes", kernel_text_codes, METH_VARARGS,

@@ -10,7 +10,7 @@
 #include "sums.h"
 
 typedef struct {
-    Py_buffer values, out;
+    Py_buffer values, own, out;
     LevelMap map;
     size_t room; /* for one table */
     double *table, *by_code, *by_level, *half;
@@ -122,19 +122,13 @@ static void add_others(const Pairs *pairs, Py_ssize_t k) {
 /* The levels of one pack with each other: a code says all of them at once. */
 static void add_own(const Pairs *pairs, Py_ssize_t k) {
     const Pack *pack = &pairs->map.each[k];
-    const Py_buffer sums = {.buf = pairs->table};
-    memset(pairs->table, 0, (size_t)pack->size * sizeof(double));
-    for (Py_ssize_t start = 0; start < pairs->map.rows; start += TILE) {
-        Py_ssize_t n = pairs->map.rows - start < TILE ? pairs->map.rows - start : TILE;
-        const double *tile = pairs->values.obj == NULL ? NULL : (const double *)pairs->values.buf + start;
-        level_sums_tile(tile, &pairs->map.packs.each[k], &sums, 1, start, n);
-    }
+    const double *own = pairs->own.buf;
     memset(pairs->by_level, 0, (size_t)(pack->levels * pack->levels) * sizeof(double));
     for (Py_ssize_t code = 0; code < pack->size; code++) {
         const int32_t *level = pack->members + code * pack->features;
         for (Py_ssize_t f = 0; f < pack->features; f++)
             for (Py_ssize_t g = 0; g < pack->features; g++)
-                pairs->by_level[(level[f] - pack->first) * pack->levels + level[g] - pack->first] += pairs->table[code];
+                pairs->by_level[(level[f] - pack->first) * pack->levels + level[g] - pack->first] += own[code];
     }
     add_levels(pairs, pack, pack);
 }
@@ -166,15 +160,18 @@ static Py_ssize_t rows_of(PyObject *packs, Py_ssize_t first) {
     PyObject *pack = first < 0 ? NULL : PySequence_GetItem(packs, first);
     if (pack == NULL) {
         PyErr_Clear();
-        return refuse("there is no such pack") - 1;
+        refuse("there is no such pack");
+        return -1;
     }
     Py_ssize_t rows = PyObject_Size(pack);
     Py_DECREF(pack);
     return rows;
 }
 
-static int open_pairs(PyObject *values, PyObject *packs, PyObject *map, PyObject *out, Py_ssize_t first, Pairs *pairs) {
+static int open_pairs(PyObject *values, PyObject *packs, PyObject *map, Py_ssize_t first, PyObject *own, PyObject *out,
+                      Pairs *pairs) {
     if ((values != Py_None && PyObject_GetBuffer(values, &pairs->values, PyBUF_C_CONTIGUOUS)) ||
+        PyObject_GetBuffer(own, &pairs->own, PyBUF_C_CONTIGUOUS) ||
         PyObject_GetBuffer(out, &pairs->out, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE))
         return 0;
     const Py_buffer *table = &pairs->out;
@@ -184,6 +181,8 @@ static int open_pairs(PyObject *values, PyObject *packs, PyObject *map, PyObject
     if (rows < 0 || !open_level_map(packs, map, rows, table->shape[0], &pairs->map)) return 0;
     if (values != Py_None && pairs->values.len != rows * (Py_ssize_t)sizeof(double))
         return refuse("one value per row is needed");
+    if (pairs->own.len != pairs->map.each[first].size * (Py_ssize_t)sizeof(double))
+        return refuse("one sum per code of the pack is needed");
     return make_room(pairs, first);
 }
 
@@ -191,18 +190,19 @@ static void close_pairs(Pairs *pairs) {
     void *memory[] = {pairs->table, pairs->by_code, pairs->by_level, pairs->half};
     for (size_t k = 0; k < sizeof memory / sizeof *memory; k++) PyMem_Free(memory[k]);
     if (pairs->values.obj != NULL) PyBuffer_Release(&pairs->values);
+    if (pairs->own.obj != NULL) PyBuffer_Release(&pairs->own);
     if (pairs->out.obj != NULL) PyBuffer_Release(&pairs->out);
     close_level_map(&pairs->map);
 }
 
 PyObject *kernel_pair_sums(PyObject *module, PyObject *args) {
-    PyObject *values, *packs, *map, *out;
+    PyObject *values, *packs, *map, *own, *out;
     Py_ssize_t first;
     Pairs pairs;
     memset(&pairs, 0, sizeof pairs);
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOOnO", &values, &packs, &map, &first, &out)) return NULL;
-    int good = open_pairs(values, packs, map, out, first, &pairs);
+    if (!PyArg_ParseTuple(args, "OOOnOO", &values, &packs, &map, &first, &own, &out)) return NULL;
+    int good = open_pairs(values, packs, map, first, own, out, &pairs);
     if (good) {
         Py_BEGIN_ALLOW_THREADS;
         add_own(&pairs, first);

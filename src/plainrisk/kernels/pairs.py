@@ -22,7 +22,9 @@ Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 
-def add_pair_sums(values: Floats | None, packs: Sequence[Codes], levels: LevelMap, first: int, out: Floats) -> None:
+def add_pair_sums(
+    values: Floats | None, packs: Sequence[Codes], levels: LevelMap, first: int, own: Floats, out: Floats
+) -> None:
     """Add ``value * column * column`` over the rows, for the columns of one pack with those of it and all later packs.
 
     Parameters
@@ -31,6 +33,7 @@ def add_pair_sums(values: Floats | None, packs: Sequence[Codes], levels: LevelMa
     packs : (n,) each
     levels : what their codes stand for
     first : which pack
+    own : (size,), the sums of the values by its codes
     out : (columns, columns) of all packs, in one piece; entries across the diagonal are added to as well
 
     Examples
@@ -38,7 +41,7 @@ def add_pair_sums(values: Floats | None, packs: Sequence[Codes], levels: LevelMa
     >>> levels = LevelMap((np.eye(2), np.eye(2)), (np.array([[0], [1]]), np.array([[0], [1]])))
     >>> packs = [np.array([0, 1, 1], np.uint8), np.array([0, 0, 1], np.uint8)]
     >>> out = np.zeros((4, 4))
-    >>> add_pair_sums(None, packs, levels, 0, out)
+    >>> add_pair_sums(None, packs, levels, 0, np.array([1.0, 2.0]), out)
     >>> out
     array([[1., 0., 1., 0.],
            [0., 2., 1., 1.],
@@ -47,16 +50,15 @@ def add_pair_sums(values: Floats | None, packs: Sequence[Codes], levels: LevelMa
     """
     if compiled is not None:
         values = None if values is None else np.ascontiguousarray(values, np.float64)
-        compiled.pair_sums(values, contiguous(packs), levels.compiled, first, out)
+        compiled.pair_sums(values, contiguous(packs), levels.compiled, first, own, out)
         return
-    own, rows = levels.matrices[first], levels.columns[first]
-    sums = np.bincount(packs[first], values, minlength=len(own))
-    out[rows, rows] += own.T @ (sums[:, None] * own)
+    matrix, rows = levels.matrices[first], levels.columns[first]
+    out[rows, rows] += matrix.T @ (own[:, None] * matrix)
     wide = packs[first].astype(np.intp)
     for k in range(first + 1, len(packs)):
         other, columns = levels.matrices[k], levels.columns[k]
         key = wide * len(other) + packs[k]
-        table = np.bincount(key, values, minlength=len(own) * len(other)).reshape(-1, len(other))
-        both = own.T @ table @ other
+        table = np.bincount(key, values, minlength=len(matrix) * len(other)).reshape(-1, len(other))
+        both = matrix.T @ table @ other
         out[rows, columns] += both
         out[columns, rows] += both.T

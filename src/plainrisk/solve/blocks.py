@@ -109,9 +109,10 @@ class Layout:
         """
         G = np.empty((1 + self.n_coefficients, 1 + self.n_coefficients))
         G[0, 0] = len(block) if values is None else values.sum()
-        first = self.levels.by_column(level_sums(values, block.packs, self.levels.sizes))
+        by_code = level_sums(values, block.packs, self.levels.sizes)
+        first = self.levels.by_column(by_code)
         if block.dense is None:
-            G[1:, 1:] = self._pair_sums(values, block)
+            G[1:, 1:] = self._pair_sums(values, block, by_code)
         else:
             by_dense = block.dense.sum(axis=0) if values is None else values @ block.dense
             first = np.concatenate([first, by_dense])
@@ -119,13 +120,13 @@ class Layout:
         G[0, 1:] = G[1:, 0] = first
         return G
 
-    def _pair_sums(self, values: Floats | None, block: Block) -> Floats:
+    def _pair_sums(self, values: Floats | None, block: Block, by_code: Sequence[Floats]) -> Floats:
         """The sums of products of the packs' columns."""
         out = np.zeros((self.n_coefficients, self.n_coefficients))
 
         def add(k: int) -> None:
             """Pack k with itself and those after it. Every entry belongs to one k, so the order can not matter."""
-            add_pair_sums(values, block.packs, self.levels, k, out)
+            add_pair_sums(values, block.packs, self.levels, k, by_code[k], out)
 
         n_packs = len(block.packs)
         for _ in over_rows(add, range(n_packs), len(block) * n_packs**2 // 16):
