@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -141,8 +142,11 @@ class Design:
 
     def level_scores(self, beta: Floats) -> list[Floats]:
         """Return the scores of every feature's levels."""
-        parts = np.split(beta, np.cumsum([c.matrix.shape[1] for c in self.columns])[:-1])
-        return [add_columns(c.matrix, part) for c, part in zip(self.columns, parts, strict=True)]
+        ends = itertools.accumulate(c.matrix.shape[1] for c in self.columns)
+        return [
+            add_columns(c.matrix, beta[end - c.matrix.shape[1] : end])
+            for c, end in zip(self.columns, ends, strict=True)
+        ]
 
 
 def design_columns(encoded: Encoded, schema: Schema, penalty: Penalty) -> tuple[Columns, ...]:
