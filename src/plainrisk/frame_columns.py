@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.errors import DataError
-from plainrisk.kernels import text_codes
+from plainrisk.kernels import recode, text_codes
 from plainrisk.schema import label_of
 
 __all__ = [
@@ -207,7 +207,7 @@ def places_of_text(text: nw.Series[Any], known: tuple[str, ...]) -> npt.NDArray[
     if read is not None:
         codes, labels = read
         order = {label: place for place, label in enumerate(known)}
-        return np.array([*(order.get(label, len(known) + 1) for label in labels), len(known)], np.uint16)[codes]
+        return recode(codes, np.array([*(order.get(label, len(known) + 1) for label in labels), len(known)], np.uint16))
     missing = text.is_null().to_numpy().astype(bool) if text.null_count() else None
     filled = text if missing is None else text.fill_null(known[0])
     if len(known) <= _FEW_LABELS and _compares_quickly(text):

@@ -26,6 +26,18 @@ def test_places_are_added(codes, dtype, in_numpy):
     np.testing.assert_array_equal(found, in_numpy(cells, cells.add_places, codes, places))
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.intp])
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.uint16])
+def test_codes_become_others_and_minus_one_the_last(dtype, kind, in_numpy):
+    rng = np.random.default_rng(2)
+    codes = rng.integers(-1, 128, 3001).astype(dtype)
+    table = rng.integers(0, 120, 129).astype(kind)
+    found = cells.recode(codes[::2], table)
+    assert found.dtype == kind
+    assert found.tolist() == [int(table[code]) for code in codes[::2].tolist()]
+    np.testing.assert_array_equal(found, in_numpy(cells, cells.recode, codes[::2], table))
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_cells(codes, weighted, in_numpy):
     rng = np.random.default_rng(1)

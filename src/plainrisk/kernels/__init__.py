@@ -5,7 +5,7 @@ differ by rounding. The compiled ones leave the interpreter to others while they
 ``PLAINRISK_KERNELS=numpy`` in the environment turns them off.
 """
 
-from plainrisk.kernels.cells import add_places, cell_sums
+from plainrisk.kernels.cells import add_places, cell_sums, recode
 from plainrisk.kernels.choice import COMPILED
 from plainrisk.kernels.logistic import LogisticSums, curvature, logistic_sums
 from plainrisk.kernels.reading import code_singles, count_codes, read_levels, rule_of
@@ -31,6 +31,7 @@ __all__ = [
     "look_up",
     "pair_sums",
     "read_levels",
+    "recode",
     "rule_of",
     "text_codes",
     "tree_cuts",

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from plainrisk.kernels.choice import compiled
 
-__all__ = ["add_places", "cell_sums"]
+__all__ = ["add_places", "cell_sums", "recode"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
+Number = TypeVar("Number", bound=np.integer[Any])
 
 
 def add_places(codes: Sequence[Codes], places: Sequence[Codes]) -> Codes:
@@ -28,6 +29,21 @@ def add_places(codes: Sequence[Codes], places: Sequence[Codes]) -> Codes:
         return out
     for code, place in zip(codes, places, strict=True):
         out += place[code]
+    return out
+
+
+def recode(codes: npt.NDArray[np.signedinteger[Any]], table: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """Return ``table[codes]``, where code -1 stands for the last entry and no other is negative.
+
+    >>> recode(np.array([1, -1, 0], np.int8), np.array([7, 8, 9], np.uint8))
+    array([8, 9, 7], dtype=uint8)
+    """
+    out: npt.NDArray[Number] = np.empty(len(codes), table.dtype)
+    if compiled is None or codes.itemsize > 1:
+        return table.take(codes, out=out, mode="wrap")
+    entries = np.full(256, table[-1])  # a byte of -1 is 255
+    entries[: len(table) - 1] = table[:-1]
+    compiled.pack([np.ascontiguousarray(codes).view(np.uint8)], [entries], out)
     return out
 
 
