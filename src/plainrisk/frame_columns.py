@@ -41,7 +41,7 @@ _SHOWN_ROWS = 1 << 11
 class Labels:
     """A column as small integers: ``labels[codes[i]]`` is the text of row i, -1 is missing."""
 
-    codes: npt.NDArray[np.int8 | np.int16 | np.intp]
+    codes: npt.NDArray[np.int8 | np.int16 | np.int32 | np.intp]
     labels: tuple[str, ...]
 
 
@@ -235,22 +235,26 @@ def _few_whole_numbers(array: npt.NDArray[Any]) -> Labels | None:
     """Return the labels of whole numbers that lie close together, without sorting them; else None."""
     if array.dtype.kind not in "iuf" or not array.size:
         return None
-    real = array.dtype.kind == "f"
-    missing = np.isnan(array) if real else None
-    known = array[~missing] if missing is not None and missing.any() else array
-    if not known.size:
-        return None
-    low, high = known.min(), known.max()
+    values = np.ascontiguousarray(array)  # a column of a matrix is far slower to read
+    low, high = values.min(), values.max()
+    missing = np.isnan(values) if low != low else None
+    if missing is not None:
+        known = values[~missing]
+        if not known.size:
+            return None
+        low, high = known.min(), known.max()
+        values = np.where(missing, low, values)
     if not (low > -_NEAR_ZERO and high < _NEAR_ZERO):
         return None
-    whole = known.astype(np.int64)
-    if real and not (whole == known).all():
+    whole = values.astype(np.int32)
+    if values.dtype.kind == "f" and not (whole == values).all():
         return None
-    whole -= int(low)
+    whole -= np.int32(low)
     seen = np.zeros(int(high) - int(low) + 1, np.bool_)
     seen[whole] = True
-    codes = np.full(len(array), -1, np.intp)
-    codes[slice(None) if known is array else ~missing] = (np.cumsum(seen) - 1)[whole]  # type: ignore[operator]
+    codes = whole if seen.all() else (np.cumsum(seen, dtype=np.int32) - np.int32(1))[whole]
+    if missing is not None:
+        codes[missing] = -1
     return Labels(codes, tuple(label_of(int(v)) for v in np.flatnonzero(seen) + int(low)))
 
 

@@ -130,10 +130,11 @@ class Frame:
         """Return the wanted columns as arrays, which are quick to cut: numbers, and places among known labels."""
         if self.matrix is not None:
             return self
-        columns = {name: self._array(name, known) for name, known in wanted.items()}
+        columns = {name: self.array(name, known) for name, known in wanted.items()}
         return Frame(tuple(columns), columns, self.n_rows, self.named, first=self.first)
 
-    def _array(self, name: str, known: tuple[str, ...] | None) -> Any:
+    def array(self, name: str, known: tuple[str, ...] | None = None) -> Any:
+        """Return one column as an array where it holds numbers; else as it is, or as places among known labels."""
         column = self.column(name)
         if isinstance(column, nw.Series) and column.dtype.is_numeric():
             return filled(column)
@@ -147,6 +148,10 @@ class Frame:
             found = labels_of_array(column) if isinstance(column, np.ndarray) else labels_of_series(column)
             self._labels[name] = Labels(narrow(found.codes, len(found.labels)), found.labels)
         return self._labels[name]
+
+    def has_labels(self, name: str) -> bool:
+        """Whether a column was read as labels."""
+        return name in self._labels
 
     def take(self, start: int, stop: int) -> Frame:
         """Return the rows from `start` up to `stop`."""

@@ -211,7 +211,8 @@ class Categories(
     def add_codes(self, codes: Codes, frame: Frame, name: str, room: Floats | None = None) -> None:
         """Add the level of every row to `codes`; a column that must be copied first is copied to `room`."""
         column = frame.column(name)
-        if isinstance(column, np.ndarray) and column.dtype.kind in "iuf" and len(self.categories) <= _FEW_EDGES:
+        is_numeric = isinstance(column, np.ndarray) and column.dtype.kind in "iuf"
+        if is_numeric and len(self.categories) <= _FEW_EDGES and not frame.has_labels(name):
             self._add(codes, column, room)
         else:
             codes += frame.places(name, self.categories)

@@ -61,7 +61,8 @@ static PyMethodDef methods[] = {
     {"cell_sums", kernel_cell_sums, METH_VARARGS,
      "cell_sums(packs, strides, positive, weight or None, total, hits): total[cell] += weight, hits[cell] += positive"},
     {"code_singles", kernel_code_singles, METH_VARARGS,
-     "code_singles(singles, edges, outcome, codes, counts): the level of every row, and rows by level and outcome"},
+     "code_singles(singles, edges, outcome, codes, counts): of every column the levels of its rows, and rows by level and "
+     "outcome"},
     {"count_codes", kernel_count_codes, METH_VARARGS, "count_codes(codes, outcome, counts): rows by level and outcome"},
     {"curvature", kernel_curvature, METH_VARARGS, "curvature(score): p (1 - p) in place of every score"},
     {"level_sums", kernel_level_sums, METH_VARARGS, "level_sums(values, packs, sums): sums[k][packs[k]] += values"},
@@ -77,7 +78,8 @@ static PyMethodDef methods[] = {
     {"text_codes", kernel_text_codes, METH_VARARGS,
      "text_codes(stream, codes): the labels of a column of text, or None; codes are filled"},
     {"tree_cuts", kernel_tree_cuts, METH_VARARGS,
-     "tree_cuts(x, bad, lower, upper, min_rows, entropy, many, few): the number of cuts, and the values beside each"},
+     "tree_cuts(columns, bad, lower, upper, splits, min_rows, entropy, many, few): of every column the values beside "
+     "each cut, then infinity; splits, at most so many, becomes their number"},
     {NULL, NULL, 0, NULL},
 };
 
