@@ -141,7 +141,7 @@ def line_levels(frame: Frame, name: str, feature: Feature) -> Levels:
 
 
 def _bins(feature: Feature, edges: tuple[float, ...]) -> Bins:
-    special = tuple(float(v) for v in feature.special_values)
+    special = tuple(map(float, feature.special_values))
     return Bins(edges=edges, special_values=special, lower_bound=feature.lower_bound)
 
 

@@ -34,9 +34,8 @@ Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 _Coded = tuple[Levels, Codes, Floats, Floats]
 
-# Features encoded in one go: a few, as long as their values are few; of a matrix stored by rows those of a few columns.
-_TOGETHER, _VALUES, _NEAR = 6, 1 << 17, 4
-_LIGHT = 2  # values that take as long as a row does elsewhere
+_VALUES = 1 << 17  # encoded in one go, or those of one feature: more would need more memory, and threads share fewer
+_NEAR = 4  # columns of a matrix stored by rows that are always read in one go
 
 
 @dataclass(frozen=True)
@@ -123,11 +122,11 @@ def encode_with(training: Training, names: Sequence[str], levels: Sequence[Level
 
 
 def _encode(training: Training, names: tuple[str, ...], source: _Known | _Learned) -> Encoded:
-    """Read, code and count a few features after the other; of many rows, several threads do so at a time."""
-    n_rows = len(training.target)
-    together = max(1 if training.frame.matrix is None else _NEAR, min(_TOGETHER, _VALUES // max(1, n_rows)))
+    """Read, code and count a few features after the other; of many values, several threads do so at a time."""
+    n_groups = 1 + len(training.target) * len(names) // _VALUES
+    together = max(-(-len(names) // n_groups), 1 if training.frame.matrix is None else _NEAR)
     groups = [names[start : start + together] for start in range(0, len(names), together)]
-    done = side_by_side(lambda group: _encode_group(training, group, source), groups, n_rows * len(names) // _LIGHT)
+    done = side_by_side(lambda group: _encode_group(training, group, source), groups)
     levels, codes, weights, positives = zip(*(one for group in done for one in group), strict=True)
     return Encoded(names, levels, codes, weights, positives)
 
