@@ -250,8 +250,7 @@ def _few_whole_numbers(array: npt.NDArray[Any]) -> Labels | None:
     if values.dtype.kind == "f" and not (whole == values).all():
         return None
     whole -= np.int32(low)
-    seen = np.zeros(int(high) - int(low) + 1, np.bool_)
-    seen[whole] = True
+    seen = np.bincount(whole) > 0
     codes = whole if seen.all() else (np.cumsum(seen, dtype=np.int32) - np.int32(1))[whole]
     if missing is not None:
         codes[missing] = -1

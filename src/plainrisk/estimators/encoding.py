@@ -48,6 +48,13 @@ class Encoded:
     weights: tuple[Floats, ...]
     positives: tuple[Floats, ...]
 
+    def select(self, names: Sequence[str]) -> Encoded:
+        """Return some of the features."""
+        at = [self.names.index(name) for name in names]
+        each = (self.levels, self.codes, self.weights, self.positives)
+        levels, codes, weights, positives = (tuple(values[k] for k in at) for values in each)
+        return Encoded(tuple(names), levels, codes, weights, positives)  # type: ignore[arg-type]
+
 
 @dataclass(frozen=True)
 class _Known:
