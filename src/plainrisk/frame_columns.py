@@ -33,6 +33,8 @@ Floats = npt.NDArray[np.float64]
 _FEW_LABELS = 8
 # Whole numbers this near to 0 are counted one by one.
 _NEAR_ZERO = 1 << 15
+# Rows from which a column without missing numbers is made in the library it comes from.
+_MANY_ROWS = 1 << 15
 # Rows that are looked at for a column's labels before all of them are.
 _SHOWN_ROWS = 1 << 11
 
@@ -119,8 +121,9 @@ def filled(column: nw.Series[Any]) -> npt.NDArray[Any]:
     """Return a column of numbers as an array of the type it is stored in, or as floats if some are missing."""
     # An array of the library's has nothing but NaN for missing, so there is no need to look.
     is_array = isinstance(getattr(column.to_native(), "dtype", None), np.dtype)
-    # polars makes NaN of missing integers and floats itself, in an array of floats.
-    is_quick = column.implementation.is_polars() and (column.dtype.is_integer() or column.dtype.is_float())
+    # polars makes NaN of missing integers and floats itself, in an array of floats: quickly if they are not many.
+    is_number = column.dtype.is_integer() or column.dtype.is_float()
+    is_quick = is_number and len(column) < _MANY_ROWS and column.implementation.is_polars()
     if not is_array and not is_quick and column.null_count():
         column = column.cast(nw.Float64).fill_null(float("nan"))
     return np.asarray(column.to_numpy())
