@@ -115,8 +115,8 @@ class AdditiveRiskModel(RiskClassifier):
         """Find the levels of every feature as a fit does, and code the rows."""
         return encode_rows(training, max_bins=self.max_bins, criterion=self.criterion, min_rows=self.min_bin_rows)
 
-    def fit_rows(self, training: AnyRows, encoded: Encoded | None = None) -> Callable[[], Floats]:
-        """Fit the model to rows that were read already; return what gives the risks of these rows, from their codes.
+    def fit_rows(self, training: AnyRows, encoded: Encoded | None = None) -> Callable[[Floats], None]:
+        """Fit the model to rows that were read already; return what fills in the risks of these rows, from their codes.
 
         Parameters
         ----------

@@ -26,7 +26,6 @@ from plainrisk.estimators.training import Training
 from plainrisk.form import Linear, Logistic, Part, Shape, Table
 from plainrisk.schema import Schema
 from plainrisk.solve import (
-    BLOCK_ROWS,
     Block,
     Layout,
     LogisticLoss,
@@ -40,6 +39,7 @@ from plainrisk.solve import (
     minimise_squares,
     stratified_folds,
 )
+from plainrisk.solve.blocks import piece_rows
 from plainrisk.threads import side_by_side
 
 __all__ = [
@@ -163,20 +163,19 @@ def fit_logistic(design: Design, ridge: float) -> Solution:
     return fit_rows(LogisticLoss(design.layout, design.blocks), ridge=ridge, lower=design.lower)
 
 
-def training_risks(design: Design, solution: Solution, link: Logistic | Linear) -> Floats:
-    """Return the risk of every training row, from its codes."""
+def training_risks(design: Design, solution: Solution, link: Logistic | Linear, risks: Floats) -> None:
+    """Fill in the risk of every training row, from its codes."""
     layout, rows = design.layout, design.rows
     tables = layout.tables(solution.coefficients)
-    risks = np.empty(len(rows))
+    size = piece_rows(rows)
 
     def fill(start: int) -> None:
-        piece = rows.take(slice(start, start + BLOCK_ROWS))
+        piece = rows.take(slice(start, start + size))
         score = layout.look_up(solution.intercept, tables, solution.coefficients, piece)
-        risks[start : start + BLOCK_ROWS] = link.value(score)
+        risks[start : start + size] = link.value(score)
 
-    for _ in side_by_side(fill, range(0, len(rows), BLOCK_ROWS), len(rows)):
+    for _ in side_by_side(fill, range(0, len(rows), size), len(rows)):
         pass
-    return risks
 
 
 def fit_line(design: Design, counts: PairCounts, ridge: float) -> Solution:

@@ -40,14 +40,14 @@ class Expert:
     name, features : the subscale
     model : the fitted estimator
     form : its risk form, or None where it has none
-    training_risks : gives the risks of the rows it was fitted on, if that is quicker than reading them again
+    training_risks : fills in the risks of the rows it was fitted on, if that is quicker than reading them again
     """
 
     name: str
     features: tuple[str, ...]
     model: Any
     form: RiskForm | None
-    training_risks: Callable[[], Floats] | None = None
+    training_risks: Callable[[Floats], None] | None = None
 
     @property
     def has_part(self) -> bool:
@@ -67,9 +67,12 @@ class Expert:
             return self.form.risk(frame)
         return np.asarray(self.model.predict_proba(native_rows(frame, self.features))[:, 1], dtype=np.float64)
 
-    def training_risk(self, frame: Frame) -> Floats:
-        """Return the risk it sees in the rows it was fitted on, which are those of the frame."""
-        return self.risk(frame) if self.training_risks is None else self.training_risks()
+    def fill_risks(self, risks: Floats, frame: Frame) -> None:
+        """Fill in the risk it sees in the rows it was fitted on, which are those of the frame."""
+        if self.training_risks is None:
+            risks[:] = self.risk(frame)
+        else:
+            self.training_risks(risks)
 
 
 def subscales_of(schema: Schema) -> dict[str, tuple[str, ...]]:
