@@ -112,7 +112,7 @@ def read_training(
     target, classes = _read_target(y, known.positive, frame.n_rows)
     weight = read_weight(sample_weight, frame.n_rows)
     _check_classes(target, weight, classes)
-    base_rate = np.count_nonzero(target) / len(target) if weight is None else float(np.average(target, weights=weight))
+    base_rate = float(np.count_nonzero(target) / len(target) if weight is None else np.average(target, weights=weight))
     factors = None
     if class_weight is not None:
         factors = class_factors_of(np.bincount(target, weight, minlength=2), class_weight, classes)
