@@ -6,7 +6,7 @@ import copy
 import inspect
 import itertools
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -134,18 +134,13 @@ def _fit_additive(
     """Fit experts that read their rows alike: the features of all are encoded at once."""
     blank = clone(estimator)
     used = dict.fromkeys(itertools.chain.from_iterable(subscales.values()))
-    encoded = blank.encode(training.under(_schema_of(used, training)))
+    encoded = blank.encode(training.under(training.schema.part(used)))
     for name, features in subscales.items():
         model = copy.copy(blank)
-        model.schema = _schema_of(features, training)
+        model.schema = training.schema.part(features)
         rows = model._read(training, None, None)
         risks = model.fit_rows(rows, encoded.select(features))
         yield Expert(name, features, model, model.form_, risks)
-
-
-def _schema_of(features: Iterable[str], training: Training | Stream) -> Schema:
-    """Return what is known of an expert's features."""
-    return Schema(features={name: training.schema.features[name] for name in features})
 
 
 def _check_names(estimators: Mapping[str, Any], subscales: Mapping[str, Any]) -> None:
@@ -155,7 +150,7 @@ def _check_names(estimators: Mapping[str, Any], subscales: Mapping[str, Any]) ->
 
 
 def _fit_expert(estimator: Any, name: str, features: tuple[str, ...], training: Training | Stream) -> Expert:
-    schema = _schema_of(features, training)
+    schema = training.schema.part(features)
     if _is_ours(estimator) and takes_schema(estimator):
         rows = training.under(schema)  # which was read already
         model = with_schema(estimator, schema)
