@@ -122,8 +122,8 @@ def filled(column: nw.Series[Any]) -> npt.NDArray[Any]:
     # An array of the library's has nothing but NaN for missing, so there is no need to look.
     is_array = isinstance(getattr(column.to_native(), "dtype", None), np.dtype)
     # polars makes NaN of missing integers and floats itself, in an array of floats: quickly if they are not many.
-    is_number = column.dtype.is_integer() or column.dtype.is_float()
-    is_quick = is_number and len(column) < _MANY_ROWS and column.implementation.is_polars()
+    dtype, few = column.dtype, len(column) < _MANY_ROWS
+    is_quick = few and (dtype.is_integer() or dtype.is_float()) and column.implementation.is_polars()
     if not is_array and not is_quick and column.null_count():
         column = column.cast(nw.Float64).fill_null(float("nan"))
     return np.asarray(column.to_numpy())

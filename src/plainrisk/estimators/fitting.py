@@ -166,13 +166,16 @@ def fit_logistic(design: Design, ridge: float) -> Solution:
 def training_risks(design: Design, solution: Solution, link: Logistic | Linear, risks: Floats) -> None:
     """Fill in the risk of every training row, from its codes."""
     layout, rows = design.layout, design.rows
-    tables = layout.tables(solution.coefficients)
+    tables, intercept = layout.tables(solution.coefficients), solution.intercept
+    by_code = len(tables) == 1  # then codes are few, and so are risks
+    if by_code:
+        tables, intercept = [link.value(intercept + tables[0])], 0.0
     size = piece_rows(rows)
 
     def fill(start: int) -> None:
         piece = rows.take(slice(start, start + size))
-        score = layout.look_up(solution.intercept, tables, solution.coefficients, piece)
-        risks[start : start + size] = link.value(score)
+        found = layout.look_up(intercept, tables, solution.coefficients, piece)
+        risks[start : start + size] = found if by_code else link.value(found)
 
     for _ in side_by_side(fill, range(0, len(rows), size), len(rows)):
         pass
