@@ -54,6 +54,15 @@ def test_cells(codes, weighted, in_numpy):
     np.testing.assert_array_equal((total, hits), plain)
 
 
+def test_cells_by_outcome(codes, in_numpy):
+    target = np.random.default_rng(3).integers(0, 2, len(codes[0])).astype(np.uint8)
+    found = cells.cell_counts(codes, SIZES, target)
+    total, hits = cells.cell_sums(codes, SIZES, target)
+    np.testing.assert_array_equal(found.sum(axis=1), total)
+    np.testing.assert_array_equal(found[:, 1], hits)
+    np.testing.assert_array_equal(found, in_numpy(cells, cells.cell_counts, codes, SIZES, target))
+
+
 def test_what_does_not_fit_is_refused(in_numpy):
     byte, wide = np.zeros(3, np.uint8), np.zeros(2, np.uint16)
     with pytest.raises(ValueError, match="as many places"):
@@ -62,3 +71,8 @@ def test_what_does_not_fit_is_refused(in_numpy):
         cells.compiled.pack([byte], [wide], byte.copy())
     with pytest.raises(ValueError, match="do not fit"):
         cells.compiled.cell_sums([byte], np.zeros(2, np.int64), byte, None, np.zeros(1), np.zeros(1))
+    counts = np.zeros((1, 2), np.uint32)
+    with pytest.raises(ValueError, match="outcomes and counts do not fit"):
+        cells.compiled.cell_counts([byte], np.zeros(2, np.int64), byte, counts)
+    with pytest.raises(ValueError, match="outcomes and counts do not fit"):
+        cells.compiled.cell_counts([byte], np.zeros(1, np.int64), byte, np.zeros((1, 2)))

@@ -5,7 +5,7 @@ differ by rounding. The compiled ones leave the interpreter to others while they
 ``PLAINRISK_KERNELS=numpy`` in the environment turns them off.
 """
 
-from plainrisk.kernels.cells import add_places, cell_sums, recode
+from plainrisk.kernels.cells import add_places, cell_counts, cell_sums, recode
 from plainrisk.kernels.choice import COMPILED
 from plainrisk.kernels.logistic import LogisticSums, curvature, logistic_sums
 from plainrisk.kernels.reading import code_singles, count_codes, read_levels, rule_of
@@ -22,6 +22,7 @@ __all__ = [
     "Ramp",
     "add_chains",
     "add_places",
+    "cell_counts",
     "cell_sums",
     "code_singles",
     "count_codes",

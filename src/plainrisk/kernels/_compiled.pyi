@@ -8,6 +8,13 @@ Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 def look_up(score: Floats, packs: Sequence[Codes], tables: Sequence[Floats], /) -> None: ...
+def cell_counts(
+    packs: Sequence[Codes],
+    strides: npt.NDArray[np.int64],
+    outcome: npt.NDArray[np.uint8],
+    counts: npt.NDArray[np.uint32],
+    /,
+) -> None: ...
 def cell_sums(
     packs: Sequence[Codes],
     strides: npt.NDArray[np.int64],

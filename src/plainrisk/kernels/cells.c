@@ -47,6 +47,65 @@ PyObject *kernel_pack(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+/* ---- the cells of rows */
+
+FOR_EVERY_PROCESSOR
+static void add_bytes(const uint8_t *code, Py_ssize_t n, uint32_t stride, uint32_t *cell) {
+    for (Py_ssize_t i = 0; i < n; i++) cell[i] += code[i] * stride;
+}
+
+static void find_cells(const Arrays *packs, const int64_t *strides, Py_ssize_t start, Py_ssize_t n, uint32_t *cell) {
+    memset(cell, 0, (size_t)n * sizeof *cell);
+    for (Py_ssize_t k = 0; k < packs->count; k++) {
+        const Py_buffer *pack = &packs->each[k];
+        uint32_t stride = (uint32_t)strides[k];
+        if (pack->itemsize == 1) add_bytes((const uint8_t *)pack->buf + start, n, stride, cell);
+        else
+            BY_ITEM_SIZE(pack->itemsize, {
+                const Code *code = (const Code *)pack->buf + start;
+                for (Py_ssize_t i = 0; i < n; i++) cell[i] += (uint32_t)code[i] * stride;
+            });
+    }
+}
+
+/* ---- counts[cell, outcome] += 1 */
+
+static int counts_fit(const Arrays *packs, const Py_buffer *strides, const Py_buffer *outcome, const Py_buffer *counts) {
+    int good = strides->len == packs->count * (Py_ssize_t)sizeof(int64_t) && outcome->itemsize == 1 &&
+               counts->itemsize == sizeof(uint32_t) && counts->len % (Py_ssize_t)(2 * sizeof(uint32_t)) == 0 &&
+               outcome->len < INT32_MAX;
+    if (!good) return refuse("packs, strides, outcomes and counts do not fit each other");
+    for (Py_ssize_t k = 0; good && k < packs->count; k++) good = is_pack(&packs->each[k], outcome->len);
+    return good;
+}
+
+PyObject *kernel_cell_counts(PyObject *module, PyObject *args) {
+    PyObject *pack_list;
+    Py_buffer strides, outcome, counts;
+    Arrays packs = {0, NULL};
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Oy*y*w*", &pack_list, &strides, &outcome, &counts)) return NULL;
+    int good = open_arrays(pack_list, 0, &packs) == 0 && counts_fit(&packs, &strides, &outcome, &counts);
+    if (good) {
+        uint32_t(*count)[2] = counts.buf;
+        const uint8_t *positive = outcome.buf;
+        Py_BEGIN_ALLOW_THREADS;
+        for (Py_ssize_t start = 0; start < outcome.len; start += TILE) {
+            uint32_t cell[TILE];
+            Py_ssize_t n = outcome.len - start < TILE ? outcome.len - start : TILE;
+            find_cells(&packs, strides.buf, start, n, cell);
+            for (Py_ssize_t i = 0; i < n; i++) count[cell[i]][positive[start + i] & 1]++;
+        }
+        Py_END_ALLOW_THREADS;
+    }
+    close_arrays(&packs);
+    PyBuffer_Release(&strides);
+    PyBuffer_Release(&outcome);
+    PyBuffer_Release(&counts);
+    if (!good) return NULL;
+    Py_RETURN_NONE;
+}
+
 /* ---- total[cell] += weight, hits[cell] += positive */
 
 typedef struct {
@@ -72,19 +131,13 @@ static int cells_fit(const Cells *cells, Py_ssize_t rows) {
 }
 
 static void add_cells(const Cells *cells, Py_ssize_t rows) {
-    int64_t cell[TILE];
-    const int64_t *stride = cells->strides.buf;
+    uint32_t cell[TILE];
     double *total = cells->total.buf, *hits = cells->hits.buf;
     const double *weight = cells->weight.obj == NULL ? NULL : cells->weight.buf;
     int bytes = cells->positive.itemsize == 1;
     for (Py_ssize_t start = 0; start < rows; start += TILE) {
         Py_ssize_t n = rows - start < TILE ? rows - start : TILE;
-        memset(cell, 0, sizeof cell);
-        for (Py_ssize_t k = 0; k < cells->packs.count; k++)
-            BY_ITEM_SIZE(cells->packs.each[k].itemsize, {
-                const Code *code = (const Code *)cells->packs.each[k].buf + start;
-                for (Py_ssize_t i = 0; i < n; i++) cell[i] += code[i] * stride[k];
-            });
+        find_cells(&cells->packs, cells->strides.buf, start, n, cell);
         for (Py_ssize_t i = 0; i < n; i++) {
             total[cell[i]] += weight == NULL ? 1.0 : weight[start + i];
             hits[cell[i]] += bytes ? ((const uint8_t *)cells->positive.buf)[start + i]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from plainrisk.kernels.choice import compiled
 
-__all__ = ["add_places", "cell_sums", "recode"]
+__all__ = ["add_places", "cell_counts", "cell_sums", "recode"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
@@ -47,6 +48,25 @@ def recode(codes: npt.NDArray[np.signedinteger[Any]], table: npt.NDArray[Number]
     return out
 
 
+def cell_counts(codes: Sequence[Codes], sizes: Sequence[int], outcome: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint32]:
+    """Return how many rows of each outcome, 0 or 1, are in every possible cell: (cells, 2).
+
+    Cells are numbered as ``np.ravel_multi_index`` does.
+
+    >>> cell_counts([np.array([0, 1, 1], np.uint8)], [2], np.array([1, 0, 1], np.uint8))
+    array([[0, 1],
+           [1, 1]], dtype=uint32)
+    """
+    grid = math.prod(sizes)
+    if compiled is None:
+        key = 2 * _keys(codes, sizes) + outcome
+        return np.bincount(key, minlength=2 * grid).astype(np.uint32).reshape(grid, 2)
+    counts = np.zeros((grid, 2), np.uint32)
+    packs = [np.ascontiguousarray(c) for c in codes]
+    compiled.cell_counts(packs, _strides(sizes), np.ascontiguousarray(outcome), counts)
+    return counts
+
+
 def cell_sums(
     codes: Sequence[Codes], sizes: Sequence[int], positive: npt.NDArray[Any], weight: Floats | None = None
 ) -> tuple[Floats, Floats]:
@@ -63,12 +83,16 @@ def cell_sums(
         key = _keys(codes, sizes)
         total = np.bincount(key, weight, minlength=grid).astype(np.float64)
         return total, np.bincount(key, outcome.astype(np.float64), minlength=grid).astype(np.float64)
-    strides = np.cumprod([1, *sizes[:0:-1]], dtype=np.int64)[::-1].copy()
     total, hits = np.zeros(grid), np.zeros(grid)
     mass = None if weight is None else np.ascontiguousarray(weight, np.float64)
     packs = [np.ascontiguousarray(c) for c in codes]
-    compiled.cell_sums(packs, strides, np.ascontiguousarray(outcome), mass, total, hits)
+    compiled.cell_sums(packs, _strides(sizes), np.ascontiguousarray(outcome), mass, total, hits)
     return total, hits
+
+
+def _strides(sizes: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Return how far apart the cells of neighbouring codes are, for every pack."""
+    return np.cumprod([1, *sizes[:0:-1]], dtype=np.int64)[::-1].copy()
 
 
 def _keys(codes: Sequence[Codes], sizes: Sequence[int]) -> npt.NDArray[np.uint32]:
