@@ -106,12 +106,12 @@ class Design:
     @cached_property
     def layout(self) -> Layout:
         """How coefficients become row scores."""
-        return Layout(
-            tuple(
-                np.hstack([self.columns[j].matrix[level] for j, level in zip(p.features, p.members.T, strict=True)])
-                for p in self.packs
-            )
-        )
+        return Layout(tuple(map(self._map_of, self.packs)))
+
+    def _map_of(self, pack: Pack) -> Floats:
+        """Return the columns of a pack's features, for each of its codes."""
+        each = zip(pack.features, pack.members.T, strict=True)
+        return np.concatenate([self.columns[j].matrix[level] for j, level in each], axis=1)
 
     @cached_property
     def lower(self) -> Floats:
@@ -303,8 +303,8 @@ def center(scores: Floats, weights: Floats, n_ordered: int) -> tuple[Floats, flo
     """
     mean = float(weights @ scores / weights.sum())
     centred = scores - mean
-    unseen = weights == 0
-    if not unseen[:n_ordered].all():
-        unseen[:n_ordered] = False
-    centred[unseen] = 0.0
+    seen = [weight != 0 for weight in weights.tolist()]
+    for level in range(n_ordered if any(seen[:n_ordered]) else 0, len(seen)):
+        if not seen[level]:
+            centred[level] = 0.0
     return centred, mean
