@@ -76,3 +76,8 @@ def test_what_does_not_fit_is_refused(in_numpy):
         cells.compiled.cell_counts([byte], np.zeros(2, np.int64), byte, counts)
     with pytest.raises(ValueError, match="outcomes and counts do not fit"):
         cells.compiled.cell_counts([byte], np.zeros(1, np.int64), byte, np.zeros((1, 2)))
+    beyond = np.array([0, 1, 2], np.uint8)
+    with pytest.raises(ValueError, match="beyond the size of its pack"):
+        cells.compiled.cell_counts([beyond], np.ones(1, np.int64), byte, np.zeros((2, 2), np.uint32))
+    with pytest.raises(ValueError, match="beyond the size of its pack"):
+        cells.compiled.cell_sums([beyond], np.ones(1, np.int64), byte, None, np.zeros(2), np.zeros(2))

@@ -63,8 +63,8 @@ static PyMethodDef methods[] = {
     {"cell_sums", kernel_cell_sums, METH_VARARGS,
      "cell_sums(packs, strides, positive, weight or None, total, hits): total[cell] += weight, hits[cell] += positive"},
     {"code_singles", kernel_code_singles, METH_VARARGS,
-     "code_singles(singles, edges, outcome, codes, counts): of every column the levels of its rows, and rows by level and "
-     "outcome"},
+     "code_singles(singles, edges, outcome, codes, counts): the levels of all rows, and rows by level and outcome, of "
+     "every column"},
     {"count_codes", kernel_count_codes, METH_VARARGS, "count_codes(codes, outcome, counts): rows by level and outcome"},
     {"curvature", kernel_curvature, METH_VARARGS, "curvature(score): p (1 - p) in place of every score"},
     {"level_sums", kernel_level_sums, METH_VARARGS, "level_sums(values, packs, sums): sums[k][packs[k]] += values"},
