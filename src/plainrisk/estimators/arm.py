@@ -115,16 +115,9 @@ class AdditiveRiskModel(RiskClassifier):
         """Find the levels of every feature as a fit does, and code the rows."""
         return encode_rows(training, max_bins=self.max_bins, criterion=self.criterion, min_rows=self.min_bin_rows)
 
-    def fit_rows(self, training: AnyRows, encoded: Encoded | None = None) -> Callable[[Floats], None]:
-        """Fit the model to rows that were read already; return what fills in the risks of these rows, from their codes.
-
-        Parameters
-        ----------
-        training : the rows
-        encoded : what `encode` returns for them, if it is known
-        """
-        check_link(self.link)
-        encoded, design = lay_out(
+    def lay_out(self, training: AnyRows, encoded: Encoded | None = None) -> tuple[Encoded, Design]:
+        """Lay out rows for the solver; `encoded` is what `encode` returns for them, if it is known."""
+        return lay_out(
             training,
             max_bins=self.max_bins,
             criterion=self.criterion,
@@ -132,6 +125,17 @@ class AdditiveRiskModel(RiskClassifier):
             penalty=self.penalty,
             encoded=encoded,
         )
+
+    def fit_rows(self, training: AnyRows, laid_out: tuple[Encoded, Design] | None = None) -> Callable[[Floats], None]:
+        """Fit the model to rows that were read already; return what fills in the risks of these rows, from their codes.
+
+        Parameters
+        ----------
+        training : the rows
+        laid_out : what `lay_out` returns for them, if it is known
+        """
+        check_link(self.link)
+        encoded, design = self.lay_out(training) if laid_out is None else laid_out
         self.solution_ = self._solve(design, training)
         link = Logistic() if self.link == "logistic" else Linear()
         part = table_part("all", encoded, design, self.solution_, link, training.schema)

@@ -135,11 +135,17 @@ def _fit_additive(
     blank = clone(estimator)
     used = dict.fromkeys(itertools.chain.from_iterable(subscales.values()))
     encoded = blank.encode(training.under(training.schema.part(used)))
+    ready = []
     for name, features in subscales.items():
         model = copy.copy(blank)
         model.schema = training.schema.part(features)
         rows = model._read(training, None, None)
-        risks = model.fit_rows(rows, encoded.select(features))
+        ready.append((name, features, model, rows, model.lay_out(rows, encoded.select(features))))
+    del encoded  # the codes are in packs now, which go one after the other
+    while ready:
+        name, features, model, rows, laid_out = ready.pop(0)
+        risks = model.fit_rows(rows, laid_out)
+        del laid_out
         yield Expert(name, features, model, model.form_, risks)
 
 
