@@ -215,6 +215,42 @@ def test_infinity_is_named_with_its_row(make, sign):
         as_frame(make({"x": [np.inf, -np.inf]})).numbers("x")
 
 
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+def test_numbers_can_be_required_without_being_read(make):
+    good = {"f": [0.5, None, 2.0], "i": [1, 2, None], "none": [None, np.nan, 1.0], "large": [1e308, 1e308, 1e308]}
+    frame = as_frame(make(good))
+    for name in good:
+        frame.require_numbers(name)
+    bad = as_frame(make({"x": [0.0, None, np.inf], "y": [np.inf, -np.inf, None], "z": ["1", "old", None]}))
+    for name, message in {
+        "x": r"'x' holds infinity \(row 2\)",
+        "y": r"infinity \(row 0\)",
+        "z": "'old' in row 1",
+    }.items():
+        with pytest.raises(DataError, match=message):
+            bad.require_numbers(name)
+
+
+@pytest.mark.parametrize("dtype", [pl.Float64, pl.Float32, pl.Int32, pl.Int64])
+def test_missing_numbers_of_many_rows_are_missing_too(dtype):
+    values = [None if k % 7 == 0 else k % 1000 for k in range(40_000)]
+    expected = [np.nan if v is None else float(v) for v in values]
+    frame = as_frame(pl.DataFrame({"x": pl.Series(values, dtype=dtype)}))
+    np.testing.assert_array_equal(frame.numbers("x"), expected)
+    np.testing.assert_array_equal(frame.array("x"), expected)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from([-3.0, 0.0, -0.0, 1.0, 2.5, 7.0, 40_000.0, -32_767.0, 32_767.0, np.nan]), min_size=1))
+def test_numbers_that_are_labels(values):
+    text = [None if v != v else str(int(v)) if v.is_integer() else str(v) for v in values]
+    matrix = np.column_stack([values, values])
+    read = as_frame(matrix).labels("x0")
+    assert [None if code < 0 else read.labels[code] for code in read.codes] == text
+    assert list(read.labels) == sorted({t for t in text if t is not None}, key=float)
+    np.testing.assert_array_equal(matrix[:, 0], values)  # and the data are as they were
+
+
 def test_a_sum_that_overflows_is_not_infinity():
     np.testing.assert_array_equal(as_frame({"x": [1e308, 1e308]}).numbers("x"), [1e308, 1e308])
 

@@ -367,3 +367,14 @@ def test_select_keeps_order_target_and_what_is_left_of_subscales():
 def test_select_of_an_unknown_feature():
     with pytest.raises(SchemaError, match=r"there is no feature 'incme'\. Did you mean 'income'\?"):
         Schema(features={"income": {}}).select(["incme"])
+
+
+def test_a_part_knows_its_features_and_nothing_else():
+    features = {"a": Feature(direction="increasing"), "b": Feature(special_values=(-9,)), "c": Feature()}
+    schema = Schema(target="y", positive=1, features=features, subscales={"s": ("a", "b"), "t": ("c",)})
+    assert schema.part(["b", "a"]) == Schema(features={"b": features["b"], "a": features["a"]})
+    assert list(schema.part(["b", "a"]).features) == ["b", "a"]
+    assert schema.target == "y"
+    assert schema.select(["c"]) == Schema(
+        target="y", positive=1, features={"c": features["c"]}, subscales={"t": ("c",)}
+    )

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.errors import DataError
-from plainrisk.kernels import text_codes
+from plainrisk.kernels import recode, text_codes
 from plainrisk.schema import label_of
 
 __all__ = [
@@ -33,6 +33,8 @@ Floats = npt.NDArray[np.float64]
 _FEW_LABELS = 8
 # Whole numbers this near to 0 are counted one by one.
 _NEAR_ZERO = 1 << 15
+# Rows from which a column without missing numbers is made in the library it comes from.
+_MANY_ROWS = 1 << 15
 # Rows that are looked at for a column's labels before all of them are.
 _SHOWN_ROWS = 1 << 11
 
@@ -41,7 +43,7 @@ _SHOWN_ROWS = 1 << 11
 class Labels:
     """A column as small integers: ``labels[codes[i]]`` is the text of row i, -1 is missing."""
 
-    codes: npt.NDArray[np.int8 | np.int16 | np.intp]
+    codes: npt.NDArray[np.int8 | np.int16 | np.int32 | np.intp]
     labels: tuple[str, ...]
 
 
@@ -119,8 +121,9 @@ def filled(column: nw.Series[Any]) -> npt.NDArray[Any]:
     """Return a column of numbers as an array of the type it is stored in, or as floats if some are missing."""
     # An array of the library's has nothing but NaN for missing, so there is no need to look.
     is_array = isinstance(getattr(column.to_native(), "dtype", None), np.dtype)
-    # polars makes NaN of missing integers and floats itself, in an array of floats.
-    is_quick = column.implementation.is_polars() and (column.dtype.is_integer() or column.dtype.is_float())
+    # polars makes NaN of missing integers and floats itself, in an array of floats: quickly if they are not many.
+    dtype, few = column.dtype, len(column) < _MANY_ROWS
+    is_quick = few and (dtype.is_integer() or dtype.is_float()) and column.implementation.is_polars()
     if not is_array and not is_quick and column.null_count():
         column = column.cast(nw.Float64).fill_null(float("nan"))
     return np.asarray(column.to_numpy())
@@ -207,7 +210,7 @@ def places_of_text(text: nw.Series[Any], known: tuple[str, ...]) -> npt.NDArray[
     if read is not None:
         codes, labels = read
         order = {label: place for place, label in enumerate(known)}
-        return np.array([*(order.get(label, len(known) + 1) for label in labels), len(known)], np.uint16)[codes]
+        return recode(codes, np.array([*(order.get(label, len(known) + 1) for label in labels), len(known)], np.uint16))
     missing = text.is_null().to_numpy().astype(bool) if text.null_count() else None
     filled = text if missing is None else text.fill_null(known[0])
     if len(known) <= _FEW_LABELS and _compares_quickly(text):
@@ -235,22 +238,25 @@ def _few_whole_numbers(array: npt.NDArray[Any]) -> Labels | None:
     """Return the labels of whole numbers that lie close together, without sorting them; else None."""
     if array.dtype.kind not in "iuf" or not array.size:
         return None
-    real = array.dtype.kind == "f"
-    missing = np.isnan(array) if real else None
-    known = array[~missing] if missing is not None and missing.any() else array
-    if not known.size:
-        return None
-    low, high = known.min(), known.max()
+    values = np.ascontiguousarray(array)  # a column of a matrix is far slower to read
+    low, high = values.min(), values.max()
+    missing = np.isnan(values) if low != low else None
+    if missing is not None:
+        known = values[~missing]
+        if not known.size:
+            return None
+        low, high = known.min(), known.max()
+        values = np.where(missing, low, values)
     if not (low > -_NEAR_ZERO and high < _NEAR_ZERO):
         return None
-    whole = known.astype(np.int64)
-    if real and not (whole == known).all():
+    whole = values.astype(np.int32)
+    if values.dtype.kind == "f" and not (whole == values).all():
         return None
-    whole -= int(low)
-    seen = np.zeros(int(high) - int(low) + 1, np.bool_)
-    seen[whole] = True
-    codes = np.full(len(array), -1, np.intp)
-    codes[slice(None) if known is array else ~missing] = (np.cumsum(seen) - 1)[whole]  # type: ignore[operator]
+    whole -= np.int32(low)
+    seen = np.bincount(whole) > 0
+    codes = whole if seen.all() else (np.cumsum(seen, dtype=np.int32) - np.int32(1))[whole]
+    if missing is not None:
+        codes[missing] = -1
     return Labels(codes, tuple(label_of(int(v)) for v in np.flatnonzero(seen) + int(low)))
 
 

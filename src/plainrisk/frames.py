@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,7 @@ from plainrisk.frame_columns import (
     places_of_text,
     refuse_infinity,
 )
+from plainrisk.kernels import recode
 
 __all__ = ["Frame", "Labels", "Places", "as_frame", "column_of", "frame_like"]
 
@@ -96,6 +98,17 @@ class Frame:
         values = numbers_of(name, column, self.first, room)
         return values, refuse_infinity(name, values, self.first)
 
+    def require_numbers(self, name: str) -> None:
+        """Raise as `measures` does; most columns of data frames need not become arrays for it."""
+        column = self.column(name)
+        if isinstance(column, nw.Series):
+            dtype = column.dtype
+            # A sum passes over missing values, and is finite unless some value is not. pandas is slow at it.
+            quick = dtype.is_float() and not column.implementation.is_pandas_like()
+            if dtype.is_integer() or (quick and math.isfinite(column.sum())):
+                return
+        self.measures(name)
+
     def places(self, name: str, known: tuple[str, ...]) -> npt.NDArray[np.unsignedinteger[Any]]:
         """Return the place of each row's text among known labels; missing and unknown text come after the last."""
         column = self.column(name)
@@ -111,16 +124,17 @@ class Frame:
         # One entry per distinct label of the data, and one more at the end, which code -1 (missing) reaches.
         reached = [order.get(label, len(known) + 1) for label in read.labels]
         table: npt.NDArray[np.unsignedinteger[Any]] = np.array([*reached, len(known)], dtype=dtype)
-        return table[read.codes]
+        return recode(read.codes, table)
 
     def prepared(self, wanted: Mapping[str, tuple[str, ...] | None]) -> Frame:
         """Return the wanted columns as arrays, which are quick to cut: numbers, and places among known labels."""
         if self.matrix is not None:
             return self
-        columns = {name: self._array(name, known) for name, known in wanted.items()}
+        columns = {name: self.array(name, known) for name, known in wanted.items()}
         return Frame(tuple(columns), columns, self.n_rows, self.named, first=self.first)
 
-    def _array(self, name: str, known: tuple[str, ...] | None) -> Any:
+    def array(self, name: str, known: tuple[str, ...] | None = None) -> Any:
+        """Return one column as an array where it holds numbers; else as it is, or as places among known labels."""
         column = self.column(name)
         if isinstance(column, nw.Series) and column.dtype.is_numeric():
             return filled(column)
@@ -134,6 +148,10 @@ class Frame:
             found = labels_of_array(column) if isinstance(column, np.ndarray) else labels_of_series(column)
             self._labels[name] = Labels(narrow(found.codes, len(found.labels)), found.labels)
         return self._labels[name]
+
+    def has_labels(self, name: str) -> bool:
+        """Whether a column was read as labels."""
+        return name in self._labels
 
     def take(self, start: int, stop: int) -> Frame:
         """Return the rows from `start` up to `stop`."""
@@ -163,6 +181,8 @@ def as_frame(X: Any) -> Frame:
     """
     if isinstance(X, Frame):
         return X
+    if isinstance(X, np.ndarray):
+        return _frame_from_array(X)
     if isinstance(X, Mapping) and not hasattr(X, "toarray"):  # a sparse matrix may be a mapping too
         return _frame_from_mapping(X)
     try:
@@ -215,7 +235,7 @@ def _repeated_name(names: Sequence[str]) -> DataError:
 
 def _plain(series: nw.Series[Any]) -> Any:
     """Put away two kinds of storage that the libraries cannot compute with."""
-    if series.dtype == nw.Object:
+    if isinstance(series.dtype, nw.Object):
         return series.to_numpy()
     if series.implementation.is_pyarrow() and str(series.to_native().type) == "string_view":
         # What polars exports; arrow has no kernels for it yet.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -233,11 +234,22 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             if name not in self.features:
                 raise SchemaError(f"Schema: there is no feature {name!r}.{did_you_mean(name, self.features)}")
         subscales = {s: tuple(f for f in members if f in keep) for s, members in self.subscales.items()}
-        return msgspec.structs.replace(
-            self,
+        return self._with(
             features={name: self.features[name] for name in keep},
             subscales={s: members for s, members in subscales.items() if members},
         )
+
+    def part(self, names: Iterable[str]) -> Schema:
+        """Return what is known of these features, and nothing else: neither target nor subscales."""
+        features = {name: self.features[name] for name in names}
+        return self._with(target=None, positive=None, features=features, subscales={})
+
+    def _with(self, **fields: Any) -> Schema:
+        """Return the schema with other fields that are parts of its own, which need no check again."""
+        schema = copy.copy(self)
+        for name, value in fields.items():
+            msgspec.structs.force_setattr(schema, name, value)
+        return schema
 
 
 def _require_tables(features: Any, subscales: Any) -> None:

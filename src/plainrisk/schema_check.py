@@ -14,6 +14,7 @@ from plainrisk.frames import Frame, as_frame
 from plainrisk.schema import Feature, Schema, label_of
 from plainrisk.schema_codes import suspicious_codes
 from plainrisk.schema_rules import listing, quoted
+from plainrisk.threads import side_by_side
 
 __all__ = ["MOST_CATEGORIES", "Problem", "check_schema", "require_valid", "target_problems"]
 
@@ -94,13 +95,19 @@ def _problems(schema: Schema, frame: Frame, *, target: bool, notes: bool) -> Ite
     if target and schema.target is not None:
         for message in target_problems(frame, schema.target, schema.positive, schema.features):
             yield Problem("error", None, message)
-    for name, feature in schema.features.items():
+
+    def look(name: str) -> list[Problem]:
+        feature = schema.features[name]
         if name not in frame.columns:
             hint = _nearest(name, frame, schema.features)
-            yield Problem("error", name, f"feature {name!r} is not in the data.{hint}")
-        elif frame.n_rows:
-            look = _look_at_categories if feature.kind == "categorical" else _look_at_numbers
-            yield from look(name, feature, frame, notes)
+            return [Problem("error", name, f"feature {name!r} is not in the data.{hint}")]
+        if not frame.n_rows:
+            return []
+        look_at = _look_at_categories if feature.kind == "categorical" else _look_at_numbers
+        return list(look_at(name, feature, frame, notes))
+
+    for found in side_by_side(look, schema.features, frame.n_rows):
+        yield from found
     if notes:
         for message in _remarks(schema, frame, target):
             yield Problem("note", None, message)
@@ -118,7 +125,7 @@ def _nearest(name: str, frame: Frame, features: Iterable[str]) -> str:
 def _look_at_numbers(name: str, feature: Feature, frame: Frame, notes: bool) -> Iterator[Problem]:
     try:
         if not notes:
-            frame.measures(name)
+            frame.require_numbers(name)
             return
         values = frame.numbers(name)
     except DataError as error:

@@ -87,12 +87,13 @@ def test_rows_read_together_are_rows_read_by_feature(rng, table, weighted, crite
     check(again, zip(encoded.levels, encoded.codes, encoded.weights, encoded.positives, strict=True))
 
 
-@pytest.mark.parametrize("together", [1, 2, 100])
-def test_what_is_read_together_and_by_how_many_threads_changes_nothing(rng, monkeypatch, together):
+@pytest.mark.parametrize("values", [1, 1200, 1 << 20])
+def test_what_is_read_together_and_by_how_many_threads_changes_nothing(rng, monkeypatch, values):
     x, y = matrix_of(rng, 500)
     training = read_training(x, y, Schema(features=FEATURES), None, None)
     expected = list(by_feature(training, max_bins=5))
-    monkeypatch.setattr(encoding, "_TOGETHER", together)
+    monkeypatch.setattr(encoding, "_VALUES", values)
+    monkeypatch.setattr(encoding, "_NEAR", 1)
     for threads in ("1", "3"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
         monkeypatch.setattr("plainrisk.threads.MANY_ROWS", 1)

@@ -93,6 +93,16 @@ def test_the_type_of_a_column_does_not_change_its_categories():
         assert levels.codes(as_frame(pd.DataFrame({"u": column})), "u").tolist() == [0, 1, 2]
 
 
+def test_codes_do_not_depend_on_whether_labels_were_read_before():
+    x = np.array([[1.0], [2.0], [-3.0], [np.nan], [7.0], [-0.0], [2.5]])
+    categories = Categories(("-3", "0", "1", "2.5", "word"), 3)
+    expected = [2, 6, 0, 5, 6, 1, 3]
+    frame = as_frame(x)
+    assert categories.codes(frame, "x0").tolist() == expected
+    frame.labels("x0")
+    assert categories.codes(frame, "x0").tolist() == expected
+
+
 def test_categories_called_missing_and_unseen_are_categories():
     levels = Categories(("missing", "unseen"), 2)
     codes = levels.codes(as_frame({"u": ["missing", "unseen", None, "other"]}), "u")

@@ -26,6 +26,18 @@ def test_places_are_added(codes, dtype, in_numpy):
     np.testing.assert_array_equal(found, in_numpy(cells, cells.add_places, codes, places))
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.intp])
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.uint16])
+def test_codes_become_others_and_minus_one_the_last(dtype, kind, in_numpy):
+    rng = np.random.default_rng(2)
+    codes = rng.integers(-1, 128, 3001).astype(dtype)
+    table = rng.integers(0, 120, 129).astype(kind)
+    found = cells.recode(codes[::2], table)
+    assert found.dtype == kind
+    assert found.tolist() == [int(table[code]) for code in codes[::2].tolist()]
+    np.testing.assert_array_equal(found, in_numpy(cells, cells.recode, codes[::2], table))
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_cells(codes, weighted, in_numpy):
     rng = np.random.default_rng(1)
@@ -42,6 +54,15 @@ def test_cells(codes, weighted, in_numpy):
     np.testing.assert_array_equal((total, hits), plain)
 
 
+def test_cells_by_outcome(codes, in_numpy):
+    target = np.random.default_rng(3).integers(0, 2, len(codes[0])).astype(np.uint8)
+    found = cells.cell_counts(codes, SIZES, target)
+    total, hits = cells.cell_sums(codes, SIZES, target)
+    np.testing.assert_array_equal(found.sum(axis=1), total)
+    np.testing.assert_array_equal(found[:, 1], hits)
+    np.testing.assert_array_equal(found, in_numpy(cells, cells.cell_counts, codes, SIZES, target))
+
+
 def test_what_does_not_fit_is_refused(in_numpy):
     byte, wide = np.zeros(3, np.uint8), np.zeros(2, np.uint16)
     with pytest.raises(ValueError, match="as many places"):
@@ -50,3 +71,13 @@ def test_what_does_not_fit_is_refused(in_numpy):
         cells.compiled.pack([byte], [wide], byte.copy())
     with pytest.raises(ValueError, match="do not fit"):
         cells.compiled.cell_sums([byte], np.zeros(2, np.int64), byte, None, np.zeros(1), np.zeros(1))
+    counts = np.zeros((1, 2), np.uint32)
+    with pytest.raises(ValueError, match="outcomes and counts do not fit"):
+        cells.compiled.cell_counts([byte], np.zeros(2, np.int64), byte, counts)
+    with pytest.raises(ValueError, match="outcomes and counts do not fit"):
+        cells.compiled.cell_counts([byte], np.zeros(1, np.int64), byte, np.zeros((1, 2)))
+    beyond = np.array([0, 1, 2], np.uint8)
+    with pytest.raises(ValueError, match="beyond the size of its pack"):
+        cells.compiled.cell_counts([beyond], np.ones(1, np.int64), byte, np.zeros((2, 2), np.uint32))
+    with pytest.raises(ValueError, match="beyond the size of its pack"):
+        cells.compiled.cell_sums([beyond], np.ones(1, np.int64), byte, None, np.zeros(2), np.zeros(2))

@@ -67,7 +67,7 @@ def test_codes_are_those_of_the_levels(values):
         found = read(x, Bins((), FULL.special_values, FULL.lower_bound).rule, np.float32)[1]
         np.testing.assert_array_equal(found, singles)
         codes = np.empty(len(x), np.uint8)
-        reading.code_singles(found, np.array(FULL.edges), len(FULL), np.zeros(len(x), np.uint8), codes)
+        reading.code_singles([found], [FULL.edges], [len(FULL)], np.zeros(len(x), np.uint8), [codes])
         expected = np.where(code == 0, np.searchsorted(FULL.edges, singles), code + 3)
         np.testing.assert_array_equal(codes, expected)
 
@@ -104,8 +104,11 @@ def test_coding_in_c_is_coding_in_numpy(n, n_edges, in_numpy):
     target = rng.integers(0, 2, n).astype(np.uint8)
 
     def code():
-        codes = np.empty(n, np.uint8 if n_edges < 250 else np.uint16)
-        return codes, reading.code_singles(singles, edges, n_edges + 4, target, codes)
+        codes, other = np.empty(n, np.uint8 if n_edges < 250 else np.uint16), np.empty(n, np.uint8)
+        sizes = [5, n_edges + 4]
+        counts = reading.code_singles([singles[::-1].copy(), singles], [[0.5], edges], sizes, target, [other, codes])
+        np.testing.assert_array_equal(counts[:5], reading.count_codes(other, 5, target))
+        return codes, counts[5:]
 
     codes, counts = code()
     plain = in_numpy(reading, code)
@@ -141,11 +144,13 @@ EDGE, RULE = np.zeros(1, np.float32), np.zeros((1, 3))
         (lambda c: c.read_levels([np.zeros(3)], [RULE], [np.zeros(3)], BYTES[:1]), "array for the result"),
         (lambda c: c.read_levels([np.zeros(3)], [RULE], [BYTES], BYTES[:0]), "a flag"),
         (lambda c: c.read_levels([np.zeros(3)], [], [BYTES], BYTES[:1]), "a rule"),
-        (lambda c: c.code_singles(ROWS, EDGE, BYTES[:2], BYTES, COUNTS), "an outcome per row"),
-        (lambda c: c.code_singles(ROWS, EDGE, BYTES, BYTES[:2], COUNTS), "small code"),
-        (lambda c: c.code_singles(ROWS, EDGE, BYTES, np.zeros(3, np.int64), COUNTS), "small code"),
-        (lambda c: c.code_singles(ROWS, EDGE, BYTES, BYTES, COUNTS[:1]), "more levels than edges"),
-        (lambda c: c.code_singles(ROWS, EDGE, BYTES, BYTES, np.zeros((300, 2), np.int64)), "can hold them"),
+        (lambda c: c.code_singles([ROWS], [EDGE], BYTES[:2], [BYTES], [COUNTS]), "an outcome per row"),
+        (lambda c: c.code_singles([ROWS], [EDGE], BYTES, [BYTES[:2]], [COUNTS]), "small code"),
+        (lambda c: c.code_singles([ROWS], [EDGE], BYTES, [np.zeros(3, np.int64)], [COUNTS]), "small code"),
+        (lambda c: c.code_singles([ROWS], [EDGE], BYTES, [BYTES], [COUNTS[:1]]), "more levels than edges"),
+        (lambda c: c.code_singles([ROWS], [EDGE], BYTES, [BYTES], [np.zeros((300, 2), np.int64)]), "can hold them"),
+        (lambda c: c.code_singles([ROWS], [], BYTES, [BYTES], [COUNTS]), "for every column"),
+        (lambda c: c.code_singles([ROWS], [np.zeros(1)], BYTES, [BYTES], [COUNTS]), "floats are needed"),
         (lambda c: c.count_codes(BYTES, BYTES[:2], COUNTS), "an outcome per row"),
         (lambda c: c.count_codes(BYTES, BYTES, COUNTS[:0]), "two counts per level"),
     ],
@@ -162,5 +167,5 @@ def test_codes_without_a_level_do_no_harm(in_numpy):
     assert counts.tolist() == [[1, 0], [0, 2]]
     counts, odd = np.zeros((2, 2), np.int64), np.array([1.0, np.nan], np.float32)
     odd.view(np.uint32)[1] = 0x7FFFFFFF
-    reading.compiled.code_singles(odd, EDGE, np.zeros(2, np.uint8), codes[:2], counts)
+    reading.compiled.code_singles([odd], [EDGE], np.zeros(2, np.uint8), [codes[:2]], [counts])
     assert counts.tolist() == [[0, 0], [2, 0]]

@@ -33,6 +33,13 @@ SHAPES = {
 }
 
 
+def cuts_of(x, bad, max_bins, criterion, min_rows):
+    """The values below and above the cuts of one column, which has another one beside it."""
+    lower, upper, found = tree.tree_cuts([np.sort(x), x], bad, [max_bins + 3, max_bins], criterion, min_rows)
+    assert np.isinf(lower[1, found[1] :]).all()
+    return lower[1, : found[1]], upper[1, : found[1]]
+
+
 def same_cuts(monkeypatch, x, bad, max_bins, criterion, min_rows):
     """Whether every way gives the edges of the tree in numpy."""
     expected = split_edges(sorted_histogram(x, bad), max_bins, criterion, min_rows)
@@ -40,7 +47,7 @@ def same_cuts(monkeypatch, x, bad, max_bins, criterion, min_rows):
         with monkeypatch.context() as patch:
             patch.setattr(tree, "MANY_ROWS", many)
             patch.setattr(tree, "SEGMENT_ROWS", few)
-            found = midway(*tree.tree_cuts(x, bad, max_bins, criterion, min_rows))
+            found = midway(*cuts_of(x, bad, max_bins, criterion, min_rows))
         if not np.array_equal(found.view(np.int64), expected.view(np.int64)):
             return False
     return True
@@ -91,15 +98,15 @@ def test_what_is_not_a_number_is_left_out(monkeypatch, many, unit):
     x = (rng.integers(0, 100, 801) * unit).astype(np.float32)
     bad = rng.random(801) < x / x.max()
     missing = rng.random(801) < 0.3
-    expected = tree.tree_cuts(x[~missing], bad[~missing], 6, "gini", 1)
+    expected = cuts_of(x[~missing], bad[~missing], 6, "gini", 1)
     x[missing], bad[missing] = np.nan, True
-    np.testing.assert_array_equal(tree.tree_cuts(x, bad, 6, "gini", 1), expected)
+    np.testing.assert_array_equal(cuts_of(x, bad, 6, "gini", 1), expected)
     assert expected[0].size == 5
 
 
 @pytest.mark.parametrize("x", [[], [np.nan], [np.nan, np.nan], [1.0], [np.nan, 2.0]])
 def test_no_cut_without_two_values(x):
-    lower, upper = tree.tree_cuts(np.array(x, np.float32), np.ones(len(x), np.bool_), 5, "gini", 1)
+    lower, upper = cuts_of(np.array(x, np.float32), np.ones(len(x), np.bool_), 5, "gini", 1)
     assert lower.size == upper.size == 0
 
 
@@ -110,22 +117,29 @@ def test_many_rows_in_segments_of_the_usual_size():
         x = rng.standard_normal(n).astype(np.float32)
         bad = rng.random(n) < 1 / (1 + np.exp(1 - x))
         expected = split_edges(sorted_histogram(x, bad), 8)
-        np.testing.assert_array_equal(midway(*tree.tree_cuts(x, bad, 8, "gini", 1)), expected)
+        np.testing.assert_array_equal(midway(*cuts_of(x, bad, 8, "gini", 1)), expected)
 
 
 @pytest.mark.parametrize(
-    ("x", "bad", "upper", "min_rows"),
+    ("changed", "what"),
     [
-        (np.zeros(3, np.float64), np.zeros(3, np.uint8), np.zeros(2, np.float32), 1),
-        (np.zeros(3, np.float32), np.zeros(2, np.uint8), np.zeros(2, np.float32), 1),
-        (np.zeros(3, np.float32), np.zeros(3, np.int64), np.zeros(2, np.float32), 1),
-        (np.zeros(3, np.float32), np.zeros(3, np.uint8), np.zeros(1, np.float32), 1),
-        (np.zeros(3, np.float32), np.zeros(3, np.uint8), np.zeros(2, np.float32), 0),
+        ({"x": np.zeros(3, np.float64)}, "one float and one outcome per row"),
+        ({"bad": np.zeros(2, np.uint8)}, "one float and one outcome per row"),
+        ({"bad": np.zeros(3, np.int64)}, "one float and one outcome per row"),
+        ({"upper": np.zeros(1, np.float32)}, "room for the cuts"),
+        ({"splits": np.array([3])}, "room for the cuts"),
+        ({"splits": np.array([-1])}, "room for the cuts"),
+        ({"splits": np.array([1, 1])}, "room for the cuts"),
+        ({"splits": np.array([2.0], np.float32)}, "room for the cuts"),
+        ({"min_rows": 0}, "at least one row"),
     ],
 )
-def test_what_does_not_fit_is_refused(x, bad, upper, min_rows):
-    with pytest.raises(ValueError, match="one float and one outcome per row"):
-        tree.compiled.tree_cuts(x, bad, np.zeros(2, np.float32), upper, min_rows, False, 1, 1)
+def test_what_does_not_fit_is_refused(changed, what):
+    room = np.zeros(2, np.float32)
+    good = {"x": np.zeros(3, np.float32), "bad": np.zeros(3, np.uint8), "lower": room.copy(), "upper": room}
+    x, *rest = ({**good, "splits": np.array([2]), "min_rows": 1} | changed).values()
+    with pytest.raises(ValueError, match=what):
+        tree.compiled.tree_cuts([x], *rest, False, 1, 1)
 
 
 def test_strange_outcomes_and_numbers_do_no_harm():
@@ -135,5 +149,7 @@ def test_strange_outcomes_and_numbers_do_no_harm():
     bad = rng.integers(0, 255, x.size, dtype=np.uint8)
     for many in (1, 1 << 30):
         lower, upper = np.zeros(4, np.float32), np.zeros(4, np.float32)
-        assert tree.compiled.tree_cuts(x, bad, lower, upper, 1, False, many, 1) == 4
+        splits = np.array([4])
+        tree.compiled.tree_cuts([x], bad, lower, upper, splits, 1, False, many, 1)
+        assert splits[0] == 4
         assert (lower < upper).all()

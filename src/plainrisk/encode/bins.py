@@ -13,6 +13,7 @@ before they are added, as in scikit-learn's builds for Linux on x86-64; elsewher
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -24,7 +25,7 @@ from plainrisk.encode.tree import GAP, IMPURITY, Splitter, grow, midway
 from plainrisk.errors import SchemaError, did_you_mean
 from plainrisk.kernels import tree_cuts
 
-__all__ = ["Criterion", "row_edges", "split_edges", "supervised_edges"]
+__all__ = ["Criterion", "column_edges", "row_edges", "split_edges", "supervised_edges"]
 
 Criterion = Literal["gini", "entropy"]
 Bools = npt.NDArray[np.bool_]
@@ -112,10 +113,31 @@ def row_edges(x: Singles, bad: Bools, max_bins: int, criterion: Criterion = "gin
     >>> row_edges(np.array([20, 30, np.nan, 50], np.float32), np.array([True, True, True, False]), max_bins=5)
     array([40.])
     """
-    _check_settings(max_bins, criterion, min_rows)
-    cuts = tree_cuts(x, bad, max_bins, criterion, min_rows)
-    if cuts is not None:
-        return midway(*cuts)
+    return np.array(column_edges([x], bad, [max_bins], criterion, min_rows)[0])
+
+
+def column_edges(
+    columns: Sequence[Singles], bad: Bools, max_bins: Sequence[int], criterion: Criterion = "gini", min_rows: int = 1
+) -> list[list[float]]:
+    """Return the same for several columns of the same rows.
+
+    Examples
+    --------
+    >>> columns = [np.array([20, 30, np.nan, 50], np.float32), np.array([1, 2, 2, 2], np.float32)]
+    >>> column_edges(columns, np.array([True, True, True, False]), max_bins=[5, 5])
+    [[40.0], [1.5]]
+    """
+    for most in max_bins:
+        _check_settings(most, criterion, min_rows)
+    cuts = tree_cuts(columns, bad, max_bins, criterion, min_rows)
+    if cuts is None:
+        each = zip(columns, max_bins, strict=True)
+        return [_edges_in_numpy(x, bad, most, criterion, min_rows).tolist() for x, most in each]
+    lower, upper, found = cuts
+    return [edges[:n] for edges, n in zip(midway(lower, upper).tolist(), found, strict=True)]
+
+
+def _edges_in_numpy(x: Singles, bad: Bools, max_bins: int, criterion: Criterion, min_rows: int) -> Floats:
     measured = x == x
     if not measured.all():
         x, bad = x[measured], bad[measured]

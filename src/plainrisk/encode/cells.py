@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.kernels import cell_sums
+from plainrisk.kernels import cell_counts, cell_sums
 
 __all__ = ["Cells", "cells_of", "collapse"]
 
@@ -45,13 +46,15 @@ def collapse(
     ----------
     codes : per column, (n,)
     sizes : how many codes each column can have
-    positive, weight : (n,) weight of the positive outcome, and total weight (default 1 each)
+    positive, weight : (n,) weight of the positive outcome, as bytes 0 or 1, and total weight (default 1 each)
     """
     n = len(positive)
-    grid = float(np.prod(np.asarray(sizes, dtype=np.float64)))
-    if grid > max(4096, 2 * n):
+    if math.prod(sizes) > max(4096, 2 * n):
         return None
-    cells = cells_of(*cell_sums(codes, sizes, positive, weight), sizes)
+    if weight is None and positive.dtype == np.uint8:
+        cells = _counted(cell_counts(codes, sizes, positive), sizes)
+    else:
+        cells = cells_of(*cell_sums(codes, sizes, positive, weight), sizes)
     return cells if 2 * len(cells.weight) <= n or n <= 4096 else None
 
 
@@ -59,6 +62,14 @@ def cells_of(total: Floats, hits: Floats, sizes: Sequence[int]) -> Cells:
     """Return the cells in which there are rows."""
     used = np.flatnonzero(total > 0)
     return Cells(_codes_of(used, sizes), total[used], hits[used])
+
+
+def _counted(counts: npt.NDArray[np.uint32], sizes: Sequence[int]) -> Cells:
+    """Return the same of rows that were counted by outcome."""
+    both = counts.view(np.uint64).ravel()
+    used = np.flatnonzero(both != 0)
+    good, bad = both[used].view(np.uint32).reshape(-1, 2).T.astype(np.float64)
+    return Cells(_codes_of(used, sizes), good + bad, bad)
 
 
 def _codes_of(keys: npt.NDArray[np.intp], sizes: Sequence[int]) -> tuple[Codes, ...]:

@@ -48,28 +48,27 @@ def feature_columns(weights: Floats, n_ordered: int, sign: int, *, steps: bool =
            [1., 1.],
            [0., 0.]])
     """
-    n = len(weights)
-    seen = np.flatnonzero(weights > 0)
+    seen = [level for level, weight in enumerate(weights.tolist()) if weight > 0]
+    inside = [level for level in seen if level < n_ordered]
     if sign == 0 and not steps:
-        return Columns(np.eye(n)[:, seen], np.full(len(seen), -np.inf))
-    outside = seen[seen >= n_ordered]
-    blocks = [_steps(weights[:n_ordered], sign, n)]
-    n_steps = blocks[0].shape[1]
-    if len(outside) and len(outside) < len(seen):
-        blocks.append((np.arange(n) < n_ordered).astype(np.float64)[:, None])
-    blocks.append(np.eye(n)[:, outside])
-    matrix = np.hstack(blocks)
-    lower = np.full(matrix.shape[1], -np.inf)
-    lower[:n_steps] = 0.0 if sign else -np.inf
+        ranges = [(level, level + 1) for level in seen]
+        return _columns(ranges, len(weights), n_free=len(ranges))
+    # One indicator per half interval that training rows lie on both sides of.
+    cuts = range(inside[0] + 1, inside[-1] + 1) if inside else ()
+    ranges = [(0, cut) if sign < 0 else (cut, n_ordered) for cut in cuts]
+    n_steps = len(ranges) if sign else 0
+    outside = seen[len(inside) :]
+    if inside and outside:
+        ranges.append((0, n_ordered))
+    ranges += [(level, level + 1) for level in outside]
+    return _columns(ranges, len(weights), n_free=len(ranges) - n_steps)
+
+
+def _columns(ranges: list[tuple[int, int]], n_levels: int, n_free: int) -> Columns:
+    """Return indicators of neighbouring levels, from and up to; all but the last few are steps in a direction."""
+    matrix = np.zeros((n_levels, len(ranges)))
+    for column, (start, stop) in enumerate(ranges):
+        matrix[start:stop, column] = 1.0
+    lower = np.zeros(len(ranges))
+    lower[len(ranges) - n_free :] = -np.inf
     return Columns(matrix, lower)
-
-
-def _steps(ordered: Floats, sign: int, n: int) -> Floats:
-    """One indicator per half interval that training rows lie on both sides of."""
-    seen = np.flatnonzero(ordered > 0)
-    cuts = np.arange(seen[0] + 1, seen[-1] + 1) if len(seen) else seen
-    level = np.arange(n)
-    inside = level < len(ordered)
-    high = inside[:, None] & (level[:, None] >= cuts)
-    low = inside[:, None] & (level[:, None] < cuts)
-    return (low if sign < 0 else high).astype(np.float64)

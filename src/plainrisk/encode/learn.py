@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.encode.bins import row_edges, split_edges, supervised_edges
+from plainrisk.encode.bins import column_edges, split_edges, supervised_edges
 from plainrisk.encode.histogram import Histogram, histogram
 from plainrisk.encode.quantiles import quantile_edges
 from plainrisk.errors import DataError, SchemaError, did_you_mean
@@ -80,17 +80,18 @@ def learn_levels(
 
 
 def learn_bins(
-    singles: npt.NDArray[np.float32],
-    feature: Feature,
+    singles: Sequence[npt.NDArray[np.float32]],
+    features: Sequence[Feature],
     target: npt.NDArray[np.bool_],
     *,
     max_bins: int,
     criterion: Literal["gini", "entropy"] = "gini",
     min_rows: int = 1,
-) -> Bins:
-    """Return the levels of a continuous feature from its measurements; see `learn_levels`."""
-    edges = row_edges(singles, target, feature.max_bins or max_bins, criterion, min_rows)
-    return _bins(feature, tuple(edges.tolist()))
+) -> list[Bins]:
+    """Return the levels of continuous features from their measurements; see `learn_levels`."""
+    most = [feature.max_bins or max_bins for feature in features]
+    edges = column_edges(singles, target, most, criterion, min_rows)
+    return [_bins(feature, tuple(e)) for feature, e in zip(features, edges, strict=True)]
 
 
 def count_values(
@@ -140,7 +141,7 @@ def line_levels(frame: Frame, name: str, feature: Feature) -> Levels:
 
 
 def _bins(feature: Feature, edges: tuple[float, ...]) -> Bins:
-    special = tuple(float(v) for v in feature.special_values)
+    special = tuple(map(float, feature.special_values))
     return Bins(edges=edges, special_values=special, lower_bound=feature.lower_bound)
 
 

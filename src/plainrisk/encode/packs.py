@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.kernels import add_places
+from plainrisk.threads import side_by_side
 
 __all__ = ["Pack", "pack_codes", "pack_limit"]
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
+Levels = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -45,30 +48,39 @@ def pack_codes(codes: Sequence[Codes], seen: Sequence[npt.NDArray[np.bool_]], li
     codes : per feature, (n,)
     seen : per feature, (levels,): which levels occur; the others take no room
     """
-    packs: list[Pack] = []
-    group: list[int] = []
-    size = 1
-    for j, levels in enumerate(seen):
-        n_seen = max(1, int(levels.sum()))
-        if group and size * n_seen > limit:
-            packs.append(_pack(group, codes, seen))
-            group, size = [], 1
-        group.append(j)
-        size *= n_seen
-    return [*packs, _pack(group, codes, seen)] if group else packs
+    observed = [np.flatnonzero(levels) for levels in seen]
+    groups = _groups([max(1, len(levels)) for levels in observed], limit)
+    n_rows = len(codes[0]) if groups else 0
+    return list(side_by_side(lambda group: _pack(group, codes, seen, observed), groups, n_rows))
 
 
-def _pack(group: list[int], codes: Sequence[Codes], seen: Sequence[npt.NDArray[np.bool_]]) -> Pack:
-    levels = [np.flatnonzero(seen[j]) if seen[j].any() else np.zeros(1, np.intp) for j in group]
-    size = int(np.prod([len(v) for v in levels]))
+def _groups(sizes: Sequence[int], limit: int) -> list[range]:
+    """Return neighbours the product of whose sizes is at most `limit`."""
+    groups: list[range] = []
+    start, product = 0, 1
+    for j, size in enumerate(sizes):
+        if j > start and product * size > limit:
+            groups.append(range(start, j))
+            start, product = j, 1
+        product *= size
+    return [*groups, range(start, len(sizes))] if sizes else groups
+
+
+def _pack(
+    group: range, codes: Sequence[Codes], seen: Sequence[npt.NDArray[np.bool_]], observed: Sequence[Levels]
+) -> Pack:
+    size = math.prod(max(1, len(observed[j])) for j in group)
     dtype = np.uint8 if size <= 256 else np.uint16 if size <= 65536 else np.uint32
+    members = np.zeros((size, len(group)), np.intp)
     places: list[Codes] = []
     stride = size
-    for j, observed in zip(group, levels, strict=True):
-        stride //= len(observed)
+    for column, j in enumerate(group):
+        levels = observed[j]
         place: Codes = np.zeros(len(seen[j]), dtype)
-        place[observed] = np.arange(len(observed)) * stride
+        if len(levels):
+            stride //= len(levels)
+            place[levels] = np.arange(0, stride * len(levels), stride)
+            members[:, column].reshape(-1, len(levels), stride)[:] = levels[:, None]
         places.append(place)
     packed = add_places([codes[j] for j in group], places)
-    members = np.stack(np.meshgrid(*levels, indexing="ij"), axis=-1).reshape(size, len(group))
     return Pack(tuple(group), packed, members)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -69,36 +70,44 @@ def read_wanted(frame: Frame, wanted: Sequence[Wanted]) -> list[Column | None]:
 
 def _source(frame: Frame, wanted: Wanted) -> tuple[npt.NDArray[Any], Floats] | None:
     """Return the numbers of a column and the rule that codes them."""
-    rule = wanted.levels.rule
-    if rule is None:
-        return None
-    if isinstance(wanted.levels, Bins):
-        column = frame.prepared({wanted.name: None}).column(wanted.name)
-        if not _is_plain(column):
-            column = np.require(numbers_of(wanted.name, column, frame.first), requirements="A")
-        return column, rule
     column = frame.column(wanted.name)
-    return (column, rule) if _is_plain(column) else None
+    if isinstance(wanted.levels, Bins):
+        column = frame.array(wanted.name)
+        if not _is_plain(column, "fiu"):
+            column = np.require(numbers_of(wanted.name, column, frame.first), requirements="A")
+    elif not _is_plain(column, "f"):
+        return None
+    rule = wanted.levels.rule
+    return None if rule is None else (column, rule)
 
 
-def _is_plain(column: Any) -> bool:
-    is_float = isinstance(column, np.ndarray) and column.dtype in (np.float64, np.float32)
-    return is_float and column.dtype.isnative and column.flags.aligned
+def _is_plain(column: Any, kinds: str) -> bool:
+    """Whether a column is an array of numbers of some kinds as the compiled loops read them."""
+    if not isinstance(column, np.ndarray) or column.dtype.kind not in kinds:
+        return False
+    is_common = column.itemsize in (4, 8) or column.dtype.kind != "f"
+    return is_common and column.dtype.isnative and column.flags.aligned
 
 
 def _type(wanted: Wanted) -> Any:
     return np.float32 if wanted.measured else code_type(len(wanted.levels))
 
 
-def code_bins(singles: Singles, bins: Bins, target: npt.NDArray[np.uint8]) -> tuple[Codes, Floats, Floats]:
-    """Return the level of every row, and as `level_counts` does how often each level occurs.
+def code_bins(
+    singles: Sequence[Singles], bins: Sequence[Bins], target: npt.NDArray[np.uint8]
+) -> list[tuple[Codes, Floats, Floats]]:
+    """Return the level of every row, and as `level_counts` does how often each level occurs, for every column.
 
     Parameters
     ----------
-    singles : (n,) as they were read
+    singles : (n,) each, as they were read
     bins : whose edges lie midway between measurements
     target : (n,) 0/1
     """
-    codes: Codes = np.empty(len(singles), code_type(len(bins)))
-    counts = code_singles(singles, np.array(bins.edges, np.float64), len(bins), target, codes).astype(np.float64)
-    return codes, counts.sum(axis=1), counts[:, 1].copy()
+    sizes = [len(levels) for levels in bins]
+    codes: list[Codes] = [np.empty(len(target), code_type(size)) for size in sizes]
+    counts = code_singles(singles, [levels.edges for levels in bins], sizes, target, codes).astype(np.float64)
+    total, positive = counts.sum(axis=1), counts[:, 1].copy()
+    ends = itertools.accumulate(sizes)
+    places = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+    return [(code, total[place], positive[place]) for code, place in zip(codes, places, strict=True)]

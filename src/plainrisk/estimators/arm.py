@@ -14,7 +14,9 @@ from plainrisk.errors import DataError, did_you_mean
 from plainrisk.estimators.base import CV_FOLDS, LINE_CV_FOLDS, RiskClassifier, resolve_ridge
 from plainrisk.estimators.fitting import (
     Design,
+    Encoded,
     Penalty,
+    encode_rows,
     fit_line,
     fit_logistic,
     line_path,
@@ -23,6 +25,7 @@ from plainrisk.estimators.fitting import (
     training_risks,
 )
 from plainrisk.estimators.stream_fit import AnyRows, lay_out
+from plainrisk.estimators.training import Training
 from plainrisk.form import Alone, Linear, Logistic
 from plainrisk.schema import Schema
 from plainrisk.solve import Solution
@@ -108,16 +111,31 @@ class AdditiveRiskModel(RiskClassifier):
         self.fit_rows(self._read(X, y, sample_weight, self.class_weight))
         return self
 
-    def fit_rows(self, training: AnyRows) -> Callable[[], Floats]:
-        """Fit the model to rows that were read already; return what gives the risks of these rows, from their codes."""
-        check_link(self.link)
-        encoded, design = lay_out(
+    def encode(self, training: Training) -> Encoded:
+        """Find the levels of every feature as a fit does, and code the rows."""
+        return encode_rows(training, max_bins=self.max_bins, criterion=self.criterion, min_rows=self.min_bin_rows)
+
+    def lay_out(self, training: AnyRows, encoded: Encoded | None = None) -> tuple[Encoded, Design]:
+        """Lay out rows for the solver; `encoded` is what `encode` returns for them, if it is known."""
+        return lay_out(
             training,
             max_bins=self.max_bins,
             criterion=self.criterion,
             min_rows=self.min_bin_rows,
             penalty=self.penalty,
+            encoded=encoded,
         )
+
+    def fit_rows(self, training: AnyRows, laid_out: tuple[Encoded, Design] | None = None) -> Callable[[Floats], None]:
+        """Fit the model to rows that were read already; return what fills in the risks of these rows, from their codes.
+
+        Parameters
+        ----------
+        training : the rows
+        laid_out : what `lay_out` returns for them, if it is known
+        """
+        check_link(self.link)
+        encoded, design = self.lay_out(training) if laid_out is None else laid_out
         self.solution_ = self._solve(design, training)
         link = Logistic() if self.link == "logistic" else Linear()
         part = table_part("all", encoded, design, self.solution_, link, training.schema)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Real
@@ -36,6 +37,13 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
     """A scikit-learn classifier whose fitted state is a risk form."""
 
     schema: Schema | None
+
+    @classmethod
+    @functools.cache
+    def _get_param_names(cls) -> list[str]:
+        # Every fit asks for them several times, and a signature takes a while to read.
+        names: list[str] = super()._get_param_names()
+        return names
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

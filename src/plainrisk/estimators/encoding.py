@@ -32,7 +32,10 @@ Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 
-_TOGETHER = 4  # columns of a matrix stored by rows that are read in one pass; more would need more memory
+_Coded = tuple[Levels, Codes, Floats, Floats]
+
+_VALUES = 1 << 17  # encoded in one go, or those of one feature: more would need more memory, and threads share fewer
+_NEAR = 4  # columns of a matrix stored by rows that are always read in one go
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,13 @@ class Encoded:
     weights: tuple[Floats, ...]
     positives: tuple[Floats, ...]
 
+    def select(self, names: Sequence[str]) -> Encoded:
+        """Return some of the features."""
+        at = [self.names.index(name) for name in names]
+        each = (self.levels, self.codes, self.weights, self.positives)
+        levels, codes, weights, positives = (tuple(values[k] for k in at) for values in each)
+        return Encoded(tuple(names), levels, codes, weights, positives)  # type: ignore[arg-type]
+
 
 @dataclass(frozen=True)
 class _Known:
@@ -56,9 +66,13 @@ class _Known:
         """Return what a column shall be read as."""
         return Wanted(name, self.levels[name])
 
-    def find(self, name: str, rows: Frame | Singles) -> Levels:
+    def find(self, name: str, frame: Frame) -> Levels:
         """Return the levels of a feature."""
         return self.levels[name]
+
+    def bin(self, names: Sequence[str], singles: Sequence[Singles]) -> list[Bins]:
+        """Return the levels of features that were measured: none is."""
+        return []
 
 
 @dataclass(frozen=True)
@@ -81,17 +95,27 @@ class _Learned:
             return None
         return Wanted(name, line_levels(self.training.frame, name, feature), measured=True)
 
-    def find(self, name: str, rows: Frame | Singles) -> Levels:
-        """Return the levels of a feature, found in the rows or in its measurements alone."""
-        feature, target = self.training.schema.features[name], self.training.target.view(np.bool_)
-        most, least = self.max_bins, self.min_rows
-        if isinstance(rows, Frame) or self.criterion == "quantile":
-            frame = rows if isinstance(rows, Frame) else self.training.frame
-            weight = self.training.weight
-            return learn_levels(
-                frame, name, feature, target, weight, max_bins=most, criterion=self.criterion, min_rows=least
-            )
-        return learn_bins(rows, feature, target, max_bins=most, criterion=self.criterion, min_rows=least)
+    def find(self, name: str, frame: Frame) -> Levels:
+        """Return the levels of a feature, found in the rows."""
+        return learn_levels(
+            frame,
+            name,
+            self.training.schema.features[name],
+            self.training.target.view(np.bool_),
+            self.training.weight,
+            max_bins=self.max_bins,
+            criterion=self.criterion,
+            min_rows=self.min_rows,
+        )
+
+    def bin(self, names: Sequence[str], singles: Sequence[Singles]) -> list[Bins]:
+        """Return the levels of features that were measured, found in their measurements."""
+        features = [self.training.schema.features[name] for name in names]
+        target = self.training.target.view(np.bool_)
+        criterion: Any = self.criterion  # of a tree: else nothing is measured
+        return learn_bins(
+            singles, features, target, max_bins=self.max_bins, criterion=criterion, min_rows=self.min_rows
+        )
 
 
 def encode_rows(training: Training, *, max_bins: int, criterion: Criterion = "gini", min_rows: int = 1) -> Encoded:
@@ -105,33 +129,38 @@ def encode_with(training: Training, names: Sequence[str], levels: Sequence[Level
 
 
 def _encode(training: Training, names: tuple[str, ...], source: _Known | _Learned) -> Encoded:
-    """Read, code and count a few features after the other; of many rows, several threads do so at a time."""
-    together = 1 if training.frame.matrix is None else _TOGETHER
-
-    def encode(start: int) -> list[tuple[Levels, Codes, Floats, Floats]]:
-        group = names[start : start + together]
-        wanted = [w for w in map(source.wanted, group) if w is not None]
-        columns = dict(zip((w.name for w in wanted), read_wanted(training.frame, wanted), strict=True))
-        return [_encode_one(training, name, columns.pop(name, None), source) for name in group]
-
-    done = side_by_side(encode, range(0, len(names), together), rows=len(training.target))
+    """Read, code and count a few features after the other; of many values, several threads do so at a time."""
+    n_groups = 1 + len(training.target) * len(names) // _VALUES
+    together = max(-(-len(names) // n_groups), 1 if training.frame.matrix is None else _NEAR)
+    groups = [names[start : start + together] for start in range(0, len(names), together)]
+    done = side_by_side(lambda group: _encode_group(training, group, source), groups)
     levels, codes, weights, positives = zip(*(one for group in done for one in group), strict=True)
     return Encoded(names, levels, codes, weights, positives)
 
 
+def _encode_group(training: Training, names: Sequence[str], source: _Known | _Learned) -> list[_Coded]:
+    wanted = [w for w in map(source.wanted, names) if w is not None]
+    columns = dict(zip((w.name for w in wanted), read_wanted(training.frame, wanted), strict=True))
+    singles = {name: c.singles for name, c in columns.items() if c is not None and c.singles is not None}
+    bins = dict(zip(singles, source.bin(list(singles), list(singles.values())), strict=True))
+    exact = [name for name in singles if not columns[name].rounded]  # type: ignore[union-attr]
+    coded = code_bins([singles[name] for name in exact], [bins[name] for name in exact], training.target)
+    done = dict(zip(exact, coded, strict=True))
+    return [
+        (bins[name], *done[name]) if name in done else _encode_one(training, name, columns.get(name), source, bins)
+        for name in names
+    ]
+
+
 def _encode_one(
-    training: Training, name: str, column: Column | None, source: _Known | _Learned
-) -> tuple[Levels, Codes, Floats, Floats]:
-    if column is not None and column.singles is not None:
-        levels = source.find(name, column.singles)
-        if isinstance(levels, Bins) and not column.rounded:
-            return levels, *code_bins(column.singles, levels, training.target)
-        codes = levels.codes(_rows_of(training, name), name)
-    elif column is not None and column.codes is not None:
+    training: Training, name: str, column: Column | None, source: _Known | _Learned, bins: Mapping[str, Bins]
+) -> _Coded:
+    levels: Levels
+    if column is not None and column.codes is not None:
         levels, codes = column.levels, column.codes
     else:
         frame = _rows_of(training, name)
-        levels = source.find(name, frame)
+        levels = bins[name] if name in bins else source.find(name, frame)
         codes = levels.codes(frame, name)
     return levels, codes, *level_counts(codes, len(levels), training.target, training.weight)
 

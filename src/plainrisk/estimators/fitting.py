@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,6 @@ from plainrisk.estimators.training import Training
 from plainrisk.form import Linear, Logistic, Part, Shape, Table
 from plainrisk.schema import Schema
 from plainrisk.solve import (
-    BLOCK_ROWS,
     Block,
     Layout,
     LogisticLoss,
@@ -39,6 +39,7 @@ from plainrisk.solve import (
     minimise_squares,
     stratified_folds,
 )
+from plainrisk.solve.blocks import piece_rows
 from plainrisk.threads import side_by_side
 
 __all__ = [
@@ -136,8 +137,11 @@ class Design:
 
     def level_scores(self, beta: Floats) -> list[Floats]:
         """Return the scores of every feature's levels."""
-        parts = np.split(beta, np.cumsum([c.matrix.shape[1] for c in self.columns])[:-1])
-        return [add_columns(c.matrix, part) for c, part in zip(self.columns, parts, strict=True)]
+        ends = itertools.accumulate(c.matrix.shape[1] for c in self.columns)
+        return [
+            add_columns(c.matrix, beta[end - c.matrix.shape[1] : end])
+            for c, end in zip(self.columns, ends, strict=True)
+        ]
 
 
 def design_columns(encoded: Encoded, schema: Schema, penalty: Penalty) -> tuple[Columns, ...]:
@@ -154,20 +158,23 @@ def fit_logistic(design: Design, ridge: float) -> Solution:
     return fit_rows(LogisticLoss(design.layout, design.blocks), ridge=ridge, lower=design.lower)
 
 
-def training_risks(design: Design, solution: Solution, link: Logistic | Linear) -> Floats:
-    """Return the risk of every training row, from its codes."""
+def training_risks(design: Design, solution: Solution, link: Logistic | Linear, risks: Floats) -> None:
+    """Fill in the risk of every training row, from its codes."""
     layout, rows = design.layout, design.rows
-    point = np.concatenate([[solution.intercept], solution.coefficients])
-    tables = layout.levels.tables(solution.coefficients)
-    risks = np.empty(len(rows))
+    levels, point = layout.levels, np.concatenate([[solution.intercept], solution.coefficients])
+    tables = levels.tables(solution.coefficients)
+    by_code = len(tables) == 1  # then codes are few, and so are risks
+    if by_code:
+        tables, point = [link.value(point[0] + tables[0])], np.zeros(1)
+    size = piece_rows(rows)
 
     def fill(start: int) -> None:
-        piece = rows.take(slice(start, start + BLOCK_ROWS))
-        risks[start : start + BLOCK_ROWS] = link.value(layout.look_up(point, tables, piece))
+        piece = rows.take(slice(start, start + size))
+        found = layout.look_up(point, tables, piece)
+        risks[start : start + size] = found if by_code else link.value(found)
 
-    for _ in side_by_side(fill, range(0, len(rows), BLOCK_ROWS), len(rows)):
+    for _ in side_by_side(fill, range(0, len(rows), size), len(rows)):
         pass
-    return risks
 
 
 def fit_line(design: Design, counts: PairCounts, ridge: float) -> Solution:
@@ -292,8 +299,8 @@ def center(scores: Floats, weights: Floats, n_ordered: int) -> tuple[Floats, flo
     """
     mean = float(weights @ scores / weights.sum())
     centred = scores - mean
-    unseen = weights == 0
-    if not unseen[:n_ordered].all():
-        unseen[:n_ordered] = False
-    centred[unseen] = 0.0
+    seen = [weight != 0 for weight in weights.tolist()]
+    for level in range(n_ordered if any(seen[:n_ordered]) else 0, len(seen)):
+        if not seen[level]:
+            centred[level] = 0.0
     return centred, mean

@@ -42,10 +42,12 @@ def lay_out(
     criterion: Criterion = "gini",
     min_rows: int = 1,
     penalty: Penalty = "levels",
+    encoded: Encoded | None = None,
 ) -> tuple[Encoded, Design]:
-    """Find the levels of every feature, code the rows and lay them out."""
+    """Find the levels of every feature, code the rows unless they are `encoded` already, and lay them out."""
     if isinstance(rows, Training):
-        encoded = encode_rows(rows, max_bins=max_bins, criterion=criterion, min_rows=min_rows)
+        if encoded is None:
+            encoded = encode_rows(rows, max_bins=max_bins, criterion=criterion, min_rows=min_rows)
         design = Design.of(encoded, rows, penalty)
         return replace(encoded, codes=()), design  # the rows are in packs now
     finders = learn_stream(rows)

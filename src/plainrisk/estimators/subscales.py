@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import itertools
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,14 +40,14 @@ class Expert:
     name, features : the subscale
     model : the fitted estimator
     form : its risk form, or None where it has none
-    training_risks : gives the risks of the rows it was fitted on, if that is quicker than reading them again
+    training_risks : fills in the risks of the rows it was fitted on, if that is quicker than reading them again
     """
 
     name: str
     features: tuple[str, ...]
     model: Any
     form: RiskForm | None
-    training_risks: Callable[[], Floats] | None = None
+    training_risks: Callable[[Floats], None] | None = None
 
     @property
     def has_part(self) -> bool:
@@ -65,9 +67,12 @@ class Expert:
             return self.form.risk(frame)
         return np.asarray(self.model.predict_proba(native_rows(frame, self.features))[:, 1], dtype=np.float64)
 
-    def training_risk(self, frame: Frame) -> Floats:
-        """Return the risk it sees in the rows it was fitted on, which are those of the frame."""
-        return self.risk(frame) if self.training_risks is None else self.training_risks()
+    def fill_risks(self, risks: Floats, frame: Frame) -> None:
+        """Fill in the risk it sees in the rows it was fitted on, which are those of the frame."""
+        if self.training_risks is None:
+            risks[:] = self.risk(frame)
+        else:
+            self.training_risks(risks)
 
 
 def subscales_of(schema: Schema) -> dict[str, tuple[str, ...]]:
@@ -87,12 +92,12 @@ def takes_missing(estimator: Any) -> bool:
 
 def with_schema(estimator: Any, schema: Schema) -> Any:
     """Return a clone of an estimator with the schema set, its own or that of the one it wraps."""
-    copy = clone(estimator)
-    names = [n for n in copy.get_params() if n == "schema" or n.endswith("__schema")]
+    model = clone(estimator)
+    names = [n for n in model.get_params() if n == "schema" or n.endswith("__schema")]
     if names == ["schema"]:
-        copy.schema = schema
-        return copy
-    return copy.set_params(**dict.fromkeys(names, schema))
+        model.schema = schema
+        return model
+    return model.set_params(**dict.fromkeys(names, schema))
 
 
 def fit_experts(estimator: Any, training: Training | Stream, *, keep_rows: bool = False) -> dict[str, Expert]:
@@ -104,14 +109,44 @@ def fit_experts(estimator: Any, training: Training | Stream, *, keep_rows: bool 
     if isinstance(estimator, Mapping):
         _check_names(estimator, subscales)
     experts = {}
+    with warnings.catch_warnings():
+        # What the user should know is said once, by the whole model.
+        warnings.simplefilter("ignore", PlainriskWarning)
+        for expert in _fit_each(estimator, subscales, training):
+            experts[expert.name] = expert if keep_rows else replace(expert, training_risks=None)
+    return experts
+
+
+def _fit_each(
+    estimator: Any, subscales: Mapping[str, tuple[str, ...]], training: Training | Stream
+) -> Iterator[Expert]:
+    if type(estimator) is AdditiveRiskModel and isinstance(training, Training):
+        yield from _fit_additive(estimator, subscales, training)
+        return
     for name, features in subscales.items():
         one = estimator[name] if isinstance(estimator, Mapping) else estimator
-        with warnings.catch_warnings():
-            # What the user should know is said once, by the whole model.
-            warnings.simplefilter("ignore", PlainriskWarning)
-            expert = _fit_expert(one, name, features, training)
-            experts[name] = expert if keep_rows else replace(expert, training_risks=None)
-    return experts
+        yield _fit_expert(one, name, features, training)
+
+
+def _fit_additive(
+    estimator: AdditiveRiskModel, subscales: Mapping[str, tuple[str, ...]], training: Training
+) -> Iterator[Expert]:
+    """Fit experts that read their rows alike: the features of all are encoded at once."""
+    blank = clone(estimator)
+    used = dict.fromkeys(itertools.chain.from_iterable(subscales.values()))
+    encoded = blank.encode(training.under(training.schema.part(used)))
+    ready = []
+    for name, features in subscales.items():
+        model = copy.copy(blank)
+        model.schema = training.schema.part(features)
+        rows = model._read(training, None, None)
+        ready.append((name, features, model, rows, model.lay_out(rows, encoded.select(features))))
+    del encoded  # the codes are in packs now, which go one after the other
+    while ready:
+        name, features, model, rows, laid_out = ready.pop(0)
+        risks = model.fit_rows(rows, laid_out)
+        del laid_out
+        yield Expert(name, features, model, model.form_, risks)
 
 
 def _check_names(estimators: Mapping[str, Any], subscales: Mapping[str, Any]) -> None:
@@ -121,7 +156,7 @@ def _check_names(estimators: Mapping[str, Any], subscales: Mapping[str, Any]) ->
 
 
 def _fit_expert(estimator: Any, name: str, features: tuple[str, ...], training: Training | Stream) -> Expert:
-    schema = msgspec.structs.replace(training.schema.select(features), target=None, positive=None, subscales={})
+    schema = training.schema.part(features)
     if _is_ours(estimator) and takes_schema(estimator):
         rows = training.under(schema)  # which was read already
         model = with_schema(estimator, schema)

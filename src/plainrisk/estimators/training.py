@@ -74,7 +74,7 @@ class Training:
     @property
     def positive_total(self) -> float:
         """The sum of the weights of the positive outcome."""
-        return float(self.positive.sum(dtype=np.float64))
+        return float(np.count_nonzero(self.target) if self.weight is None else self.positive.sum(dtype=np.float64))
 
     @property
     def in_memory(self) -> Training:
@@ -112,7 +112,7 @@ def read_training(
     target, classes = _read_target(y, known.positive, frame.n_rows)
     weight = read_weight(sample_weight, frame.n_rows)
     _check_classes(target, weight, classes)
-    base_rate = float(np.average(target, weights=weight))
+    base_rate = float(np.count_nonzero(target) / len(target) if weight is None else np.average(target, weights=weight))
     factors = None
     if class_weight is not None:
         factors = class_factors_of(np.bincount(target, weight, minlength=2), class_weight, classes)
@@ -180,7 +180,9 @@ def _read_target(y: Any, positive: Any, n_rows: int) -> tuple[npt.NDArray[np.uin
     from sklearn.utils import assert_all_finite, column_or_1d
     from sklearn.utils.multiclass import check_classification_targets
 
-    labels = column_or_1d(np.asarray(y), warn=True)
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        labels = column_or_1d(labels, warn=True)
     if len(labels) != n_rows:
         raise DataError(
             f"Data: Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y {len(labels)}."
@@ -260,8 +262,8 @@ def read_weight(sample_weight: Any, n_rows: int) -> Floats | None:
 
 
 def _check_classes(target: npt.NDArray[np.uint8], weight: Floats | None, classes: npt.NDArray[Any]) -> None:
-    seen = np.unique(target if weight is None else target[weight > 0])
-    if len(seen) < 2:
+    seen = target if weight is None else target[weight > 0]
+    if not len(seen) or seen.min() == seen.max():
         kept = "" if weight is None else " among the rows with a weight"
         only = label_of(classes[seen[0]]) if len(seen) else "none"
         raise DataError(f"Data: the target must have two classes; there is only one class{kept}: {only}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -13,8 +13,9 @@ from plainrisk.estimators.arm import AdditiveRiskModel, check_link
 from plainrisk.estimators.base import CV_FOLDS, RiskClassifier, resolve_ridge
 from plainrisk.estimators.fitting import Penalty, logistic_path, squared_error
 from plainrisk.estimators.stream_fit import AnyRows, Chosen, dense_blocks
-from plainrisk.estimators.subscales import fit_experts
+from plainrisk.estimators.subscales import Expert, fit_experts
 from plainrisk.form import Layer, Linear, Logistic
+from plainrisk.frames import Frame
 from plainrisk.schema import Schema
 from plainrisk.solve import (
     Block,
@@ -90,7 +91,7 @@ class TwoLayerRiskModel(RiskClassifier):
         experts = fit_experts(self._one_layer(), training, keep_rows=True)
         self.estimators_ = {name: expert.model for name, expert in experts.items()}
         parts = [expert.part for expert in experts.values()]
-        risks = dense_blocks(training, lambda rows: np.stack([e.training_risk(rows.frame) for e in experts.values()]).T)
+        risks = dense_blocks(training, lambda rows: _risks_of(experts.values(), rows.frame))
         if self.ridge == "cv":
             self.ridge_path_ = second_layer_path(risks, training, self.link)
         self.ridge_ = self.ridge_path_.best if self.ridge == "cv" else resolve_ridge(self.ridge, training.total)
@@ -116,6 +117,14 @@ class TwoLayerRiskModel(RiskClassifier):
             criterion=self.criterion,
             min_bin_rows=self.min_bin_rows,
         )
+
+
+def _risks_of(experts: Collection[Expert], frame: Frame) -> Floats:
+    """Return the risks the experts see in the rows they were fitted on, rows by experts, one column after the other."""
+    risks = np.empty((len(experts), frame.n_rows))
+    for expert, column in zip(experts, risks, strict=True):
+        expert.fill_risks(column, frame)
+    return risks.T
 
 
 def fit_second_layer(risks: Sequence[Block], n_experts: int, link: str, ridge: float) -> Solution:

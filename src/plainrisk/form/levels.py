@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -60,13 +61,13 @@ class Bins(msgspec.Struct, frozen=True, dict=True, tag="bins", tag_field="kind",
         bound = () if self.lower_bound is None else (self.lower_bound,)
         if not all(map(math.isfinite, (*self.edges, *self.special_values, *bound))):
             raise ModelFileError("Model: bin edges, special values and bounds must be finite.")
-        if any(b <= a for a, b in zip(self.edges, self.edges[1:], strict=False)):
+        if any(map(operator.ge, self.edges, self.edges[1:])):
             raise ModelFileError(f"Model: bin edges must be strictly increasing, not {self.edges}.")
         if len(self) > 2**16:
             raise ModelFileError(f"Model: a feature may have 65,536 levels, not {len(self):,}.")
 
     def __len__(self) -> int:
-        return self.n_ordered + len(self.special_values) + (self.lower_bound is not None) + 1
+        return len(self.edges) + 1 + len(self.special_values) + (self.lower_bound is not None) + 1
 
     @property
     def n_ordered(self) -> int:
@@ -211,7 +212,8 @@ class Categories(
     def add_codes(self, codes: Codes, frame: Frame, name: str, room: Floats | None = None) -> None:
         """Add the level of every row to `codes`; a column that must be copied first is copied to `room`."""
         column = frame.column(name)
-        if isinstance(column, np.ndarray) and column.dtype.kind in "iuf" and len(self.categories) <= _FEW_EDGES:
+        is_numeric = isinstance(column, np.ndarray) and column.dtype.kind in "iuf"
+        if is_numeric and len(self.categories) <= _FEW_EDGES and not frame.has_labels(name):
             self._add(codes, column, room)
         else:
             codes += frame.places(name, self.categories)

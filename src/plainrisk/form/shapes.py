@@ -155,7 +155,8 @@ def _check_levels(shape: Table | Line | Curve) -> None:
         numbers = getattr(shape, field)
         if len(numbers) != n:
             raise ModelFileError(f"Model: a shape with {n} levels has {len(numbers)} {field}.")
-        if not all(abs(number) <= LARGEST for number in numbers):
+        # The sum is within it too, unless some number is not (or many are large, which is looked into).
+        if not sum(map(abs, numbers)) <= LARGEST and not all(abs(number) <= LARGEST for number in numbers):
             raise ModelFileError(f"Model: the {field} of a shape must be within {LARGEST:g}.")
 
 

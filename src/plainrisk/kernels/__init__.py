@@ -7,7 +7,7 @@ work side by side.
 """
 
 from plainrisk.kernels.box import BoxMinimum, minimise_in_box
-from plainrisk.kernels.cells import add_places, cell_sums
+from plainrisk.kernels.cells import add_places, cell_counts, cell_sums, recode
 from plainrisk.kernels.choice import COMPILED
 from plainrisk.kernels.levels import LevelMap
 from plainrisk.kernels.logistic import LogisticSums, curvature, logistic_sums
@@ -29,6 +29,7 @@ __all__ = [
     "add_chains",
     "add_pair_sums",
     "add_places",
+    "cell_counts",
     "cell_sums",
     "code_singles",
     "count_codes",
@@ -38,6 +39,7 @@ __all__ = [
     "look_up",
     "minimise_in_box",
     "read_levels",
+    "recode",
     "rule_of",
     "text_codes",
     "tree_cuts",

@@ -10,6 +10,13 @@ Integers = npt.NDArray[np.int32]
 Map = tuple[Sequence[Integers], Integers, Integers, Floats]
 
 def look_up(score: Floats, packs: Sequence[Codes], tables: Sequence[Floats], /) -> None: ...
+def cell_counts(
+    packs: Sequence[Codes],
+    strides: npt.NDArray[np.int64],
+    outcome: npt.NDArray[np.uint8],
+    counts: npt.NDArray[np.uint32],
+    /,
+) -> None: ...
 def cell_sums(
     packs: Sequence[Codes],
     strides: npt.NDArray[np.int64],
@@ -56,29 +63,30 @@ def add_chains(
     /,
 ) -> bool: ...
 def tree_cuts(
-    x: npt.NDArray[np.float32],
+    columns: Sequence[npt.NDArray[np.float32]],
     bad: npt.NDArray[np.bool_] | npt.NDArray[np.uint8],
     lower: npt.NDArray[np.float32],
     upper: npt.NDArray[np.float32],
+    splits: npt.NDArray[np.int64],
     min_rows: int,
     entropy: bool,
     many: int,
     few: int,
     /,
-) -> int: ...
+) -> None: ...
 def read_levels(
-    columns: Sequence[npt.NDArray[np.floating[Any]]],
+    columns: Sequence[npt.NDArray[Any]],
     rules: Sequence[Floats],
     outs: Sequence[npt.NDArray[Any]],
     flags: npt.NDArray[np.uint8],
     /,
 ) -> None: ...
 def code_singles(
-    singles: npt.NDArray[np.float32],
-    edges: npt.NDArray[np.float32],
+    singles: Sequence[npt.NDArray[np.float32]],
+    edges: Sequence[npt.NDArray[np.float32]],
     outcome: npt.NDArray[np.uint8],
-    codes: Codes,
-    counts: npt.NDArray[np.int64],
+    codes: Sequence[Codes],
+    counts: Sequence[npt.NDArray[np.int64]],
     /,
 ) -> None: ...
 def count_codes(codes: Codes, outcome: npt.NDArray[np.uint8], counts: npt.NDArray[np.int64], /) -> None: ...

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from plainrisk.kernels.choice import compiled
 
-__all__ = ["add_places", "cell_sums"]
+__all__ = ["add_places", "cell_counts", "cell_sums", "recode"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
+Number = TypeVar("Number", bound=np.integer[Any])
 
 
 def add_places(codes: Sequence[Codes], places: Sequence[Codes]) -> Codes:
@@ -29,6 +31,40 @@ def add_places(codes: Sequence[Codes], places: Sequence[Codes]) -> Codes:
     for code, place in zip(codes, places, strict=True):
         out += place[code]
     return out
+
+
+def recode(codes: npt.NDArray[np.signedinteger[Any]], table: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """Return ``table[codes]``, where code -1 stands for the last entry and no other is negative.
+
+    >>> recode(np.array([1, -1, 0], np.int8), np.array([7, 8, 9], np.uint8))
+    array([8, 9, 7], dtype=uint8)
+    """
+    out: npt.NDArray[Number] = np.empty(len(codes), table.dtype)
+    if compiled is None or codes.itemsize > 1:
+        return table.take(codes, out=out, mode="wrap")
+    entries = np.full(256, table[-1])  # a byte of -1 is 255
+    entries[: len(table) - 1] = table[:-1]
+    compiled.pack([np.ascontiguousarray(codes).view(np.uint8)], [entries], out)
+    return out
+
+
+def cell_counts(codes: Sequence[Codes], sizes: Sequence[int], outcome: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint32]:
+    """Return how many rows of each outcome, 0 or 1, are in every possible cell: (cells, 2).
+
+    Cells are numbered as ``np.ravel_multi_index`` does.
+
+    >>> cell_counts([np.array([0, 1, 1], np.uint8)], [2], np.array([1, 0, 1], np.uint8))
+    array([[0, 1],
+           [1, 1]], dtype=uint32)
+    """
+    grid = math.prod(sizes)
+    if compiled is None:
+        key = 2 * _keys(codes, sizes) + outcome
+        return np.bincount(key, minlength=2 * grid).astype(np.uint32).reshape(grid, 2)
+    counts = np.zeros((grid, 2), np.uint32)
+    packs = [np.ascontiguousarray(c) for c in codes]
+    compiled.cell_counts(packs, _strides(sizes), np.ascontiguousarray(outcome), counts)
+    return counts
 
 
 def cell_sums(
@@ -47,12 +83,16 @@ def cell_sums(
         key = _keys(codes, sizes)
         total = np.bincount(key, weight, minlength=grid).astype(np.float64)
         return total, np.bincount(key, outcome.astype(np.float64), minlength=grid).astype(np.float64)
-    strides = np.cumprod([1, *sizes[:0:-1]], dtype=np.int64)[::-1].copy()
     total, hits = np.zeros(grid), np.zeros(grid)
     mass = None if weight is None else np.ascontiguousarray(weight, np.float64)
     packs = [np.ascontiguousarray(c) for c in codes]
-    compiled.cell_sums(packs, strides, np.ascontiguousarray(outcome), mass, total, hits)
+    compiled.cell_sums(packs, _strides(sizes), np.ascontiguousarray(outcome), mass, total, hits)
     return total, hits
+
+
+def _strides(sizes: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Return how far apart the cells of neighbouring codes are, for every pack."""
+    return np.cumprod([1, *sizes[:0:-1]], dtype=np.int64)[::-1].copy()
 
 
 def _keys(codes: Sequence[Codes], sizes: Sequence[int]) -> npt.NDArray[np.uint32]:

@@ -88,39 +88,57 @@ static int fits(const Py_buffer *codes, const Py_buffer *outcome, const Py_buffe
     return good;
 }
 
-PyObject *kernel_code_singles(PyObject *module, PyObject *args) {
-    Py_buffer x, edge, outcome, codes, counts;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*y*w*w*", &x, &edge, &outcome, &codes, &counts)) return NULL;
-    Py_ssize_t rows = x.len / (Py_ssize_t)sizeof(float), edges = edge.len / (Py_ssize_t)sizeof(float);
-    Py_ssize_t levels = counts.len / (Py_ssize_t)(2 * sizeof(int64_t));
-    int good = fits(&codes, &outcome, &counts, rows);
-    if (good && (levels <= edges || levels > (codes.itemsize == 1 ? 256 : 65536))) {
-        PyErr_SetString(PyExc_ValueError, "more levels than edges are needed, and codes that can hold them");
-        good = 0;
+static void code_column(const Py_buffer *x, const Py_buffer *edge, const uint8_t *outcome, Py_buffer *codes,
+                        Py_buffer *counts) {
+    uint32_t table[4][512] = {{0}};
+    Py_ssize_t rows = x->len / (Py_ssize_t)sizeof(float), edges = edge->len / (Py_ssize_t)sizeof(float);
+    Py_ssize_t levels = counts->len / (Py_ssize_t)(2 * sizeof(int64_t));
+    for (Py_ssize_t start = 0; start < rows; start += TILE) {
+        Py_ssize_t n = rows - start < TILE ? rows - start : TILE;
+        int32_t code[TILE];
+        char *out = (char *)codes->buf + start * codes->itemsize;
+        code_tile((const float *)x->buf + start, n, edge->buf, edges, (int32_t)levels - 1, code);
+        if (codes->itemsize == 1)
+            for (Py_ssize_t i = 0; i < n; i++) ((uint8_t *)out)[i] = (uint8_t)code[i];
+        else
+            for (Py_ssize_t i = 0; i < n; i++) ((uint16_t *)out)[i] = (uint16_t)code[i];
+        count_tile(out, codes->itemsize, outcome + start, n, table, counts->buf, levels);
     }
+    add_tables((const uint32_t(*)[512])table, counts->buf, levels);
+}
+
+static int column_fits(const Py_buffer *x, const Py_buffer *edge, const Py_buffer *outcome, const Py_buffer *codes,
+                       const Py_buffer *counts) {
+    Py_ssize_t edges = edge->len / (Py_ssize_t)sizeof(float);
+    Py_ssize_t levels = counts->len / (Py_ssize_t)(2 * sizeof(int64_t));
+    if (x->itemsize != sizeof(float) || edge->itemsize != sizeof(float)) return refuse("floats are needed");
+    if (!fits(codes, outcome, counts, x->len / (Py_ssize_t)sizeof(float))) return 0;
+    if (levels <= edges || levels > (codes->itemsize == 1 ? 256 : 65536))
+        return refuse("more levels than edges are needed, and codes that can hold them");
+    return 1;
+}
+
+PyObject *kernel_code_singles(PyObject *module, PyObject *args) {
+    PyObject *list[4];
+    Py_buffer outcome;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OOy*OO", &list[0], &list[1], &outcome, &list[2], &list[3])) return NULL;
+    Arrays arrays[4] = {{0, NULL}, {0, NULL}, {0, NULL}, {0, NULL}};
+    Arrays *x = &arrays[0], *edges = &arrays[1], *codes = &arrays[2], *counts = &arrays[3];
+    int good = 1;
+    for (int k = 0; good && k < 4; k++) good = open_arrays(list[k], k > 1, &arrays[k]) == 0;
+    if (good && (edges->count != x->count || codes->count != x->count || counts->count != x->count))
+        good = refuse("edges, codes and counts are needed for every column");
+    for (Py_ssize_t k = 0; good && k < x->count; k++)
+        good = column_fits(&x->each[k], &edges->each[k], &outcome, &codes->each[k], &counts->each[k]);
     if (good) {
         Py_BEGIN_ALLOW_THREADS;
-        uint32_t table[4][512] = {{0}};
-        for (Py_ssize_t start = 0; start < rows; start += TILE) {
-            Py_ssize_t n = rows - start < TILE ? rows - start : TILE;
-            int32_t code[TILE];
-            char *out = (char *)codes.buf + start * codes.itemsize;
-            code_tile((const float *)x.buf + start, n, edge.buf, edges, (int32_t)levels - 1, code);
-            if (codes.itemsize == 1)
-                for (Py_ssize_t i = 0; i < n; i++) ((uint8_t *)out)[i] = (uint8_t)code[i];
-            else
-                for (Py_ssize_t i = 0; i < n; i++) ((uint16_t *)out)[i] = (uint16_t)code[i];
-            count_tile(out, codes.itemsize, (const uint8_t *)outcome.buf + start, n, table, counts.buf, levels);
-        }
-        add_tables((const uint32_t(*)[512])table, counts.buf, levels);
+        for (Py_ssize_t k = 0; k < x->count; k++)
+            code_column(&x->each[k], &edges->each[k], outcome.buf, &codes->each[k], &counts->each[k]);
         Py_END_ALLOW_THREADS;
     }
-    PyBuffer_Release(&x);
-    PyBuffer_Release(&edge);
+    for (int k = 0; k < 4; k++) close_arrays(&arrays[k]);
     PyBuffer_Release(&outcome);
-    PyBuffer_Release(&codes);
-    PyBuffer_Release(&counts);
     if (!good) return NULL;
     Py_RETURN_NONE;
 }

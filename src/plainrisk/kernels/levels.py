@@ -53,7 +53,7 @@ class LevelMap:
     def matrices(self) -> tuple[Floats, ...]:
         """Matrices (size of a pack, number of its columns)."""
         left = iter(self.features)
-        return tuple(np.hstack([next(left)[level] for level in pack.T]) for pack in self.members)
+        return tuple(np.concatenate([next(left)[level] for level in pack.T], axis=1) for pack in self.members)
 
     @cached_property
     def columns(self) -> tuple[slice, ...]:

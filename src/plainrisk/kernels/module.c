@@ -58,10 +58,13 @@ int no_memory(void) {
 static PyMethodDef methods[] = {
     {"add_chains", kernel_add_chains, METH_VARARGS,
      "add_chains(scores, columns, rows, plan, numbers): add what the plan says; whether every score is a number"},
+    {"cell_counts", kernel_cell_counts, METH_VARARGS,
+     "cell_counts(packs, strides, outcome, counts): counts[cell, outcome] += 1"},
     {"cell_sums", kernel_cell_sums, METH_VARARGS,
      "cell_sums(packs, strides, positive, weight or None, total, hits): total[cell] += weight, hits[cell] += positive"},
     {"code_singles", kernel_code_singles, METH_VARARGS,
-     "code_singles(singles, edges, outcome, codes, counts): the level of every row, and rows by level and outcome"},
+     "code_singles(singles, edges, outcome, codes, counts): the levels of all rows, and rows by level and outcome, of "
+     "every column"},
     {"count_codes", kernel_count_codes, METH_VARARGS, "count_codes(codes, outcome, counts): rows by level and outcome"},
     {"curvature", kernel_curvature, METH_VARARGS, "curvature(score): p (1 - p) in place of every score"},
     {"level_sums", kernel_level_sums, METH_VARARGS, "level_sums(values, packs, sums): sums[k][packs[k]] += values"},
@@ -78,7 +81,8 @@ static PyMethodDef methods[] = {
     {"text_codes", kernel_text_codes, METH_VARARGS,
      "text_codes(stream, codes): the labels of a column of text, or None; codes are filled"},
     {"tree_cuts", kernel_tree_cuts, METH_VARARGS,
-     "tree_cuts(x, bad, lower, upper, min_rows, entropy, many, few): the number of cuts, and the values beside each"},
+     "tree_cuts(columns, bad, lower, upper, splits, min_rows, entropy, many, few): of every column the values beside "
+     "each cut, then infinity; splits, at most so many, becomes their number"},
     {NULL, NULL, 0, NULL},
 };
 

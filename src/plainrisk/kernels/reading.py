@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def rule_of(steps: Sequence[tuple[np.ufunc | None, float, int]]) -> Floats:
 
 
 def read_levels(
-    columns: Sequence[npt.NDArray[np.floating[Any]]], rules: Sequence[Floats], outs: Sequence[npt.NDArray[Any]]
+    columns: Sequence[npt.NDArray[Any]], rules: Sequence[Floats], outs: Sequence[npt.NDArray[Any]]
 ) -> list[int]:
     """Write the code of every number into `outs`, one array per column, and return flags of what needs care.
 
@@ -46,7 +47,7 @@ def read_levels(
 
     Parameters
     ----------
-    columns : float64 or float32, (n,) each, with any stride
+    columns : numbers, (n,) each, with any stride
     rules : as from `rule_of`
     outs : uint8, uint16 or float32, (n,) each
 
@@ -94,44 +95,71 @@ def _read(x: Floats, rule: Floats, out: npt.NDArray[Any]) -> int:
     return flags | HAS_INFINITY * int(np.isinf(x).any()) | TOO_LARGE * int(large.any())
 
 
-def code_singles(singles: Singles, edges: Floats, n_levels: int, outcome: Outcome, codes: Codes) -> Counts:
-    """Write the level of every row into `codes`, and return how many rows have each level and outcome.
+def code_singles(
+    singles: Sequence[Singles],
+    edges: Sequence[Sequence[float]],
+    n_levels: Sequence[int],
+    outcome: Outcome,
+    codes: Sequence[Codes],
+) -> Counts:
+    """Write the levels of all rows of every column into `codes`, and return how many rows have each level and outcome.
 
     A number is in bin ``count(edges < x)``. NaN has a level after the bins, as `read_levels` wrote it.
 
     Parameters
     ----------
-    singles : (n,)
-    edges : ascending
+    singles : per column, (n,)
+    edges : per column, ascending
+    n_levels : per column
     outcome : (n,) 0/1
-    codes : (n,) uint8 or uint16
+    codes : per column, (n,) uint8 or uint16
+
+    Returns
+    -------
+    counts : (levels of all columns, 2), one column after the other
 
     Examples
     --------
     >>> codes = np.empty(3, np.uint8)
-    >>> code_singles(np.array([1, 2, 3], np.float32), np.array([2.5]), 2, np.array([0, 1, 1], np.uint8), codes)
+    >>> code_singles([np.array([1, 2, 3], np.float32)], [[2.5]], [2], np.array([0, 1, 1], np.uint8), [codes])
     array([[1, 1],
            [0, 1]])
     >>> codes
     array([0, 0, 1], dtype=uint8)
     """
-    # A float32 is above an edge exactly if it is above the largest float32 up to that edge.
-    below = edges.astype(np.float32)
-    below = np.where(below > edges, np.nextafter(below, np.float32(-np.inf)), below)
-    if compiled is not None and len(singles) < _MANY_ROWS:
-        counts = np.zeros((n_levels, 2), np.int64)
-        compiled.code_singles(singles, below, np.ascontiguousarray(outcome), codes, counts)
+    counts = np.zeros((sum(n_levels), 2), np.int64)
+    below = _cut(_single_edges(np.concatenate([np.zeros(0), *edges])), map(len, edges))
+    if compiled is not None and len(outcome) < _MANY_ROWS:
+        compiled.code_singles(singles, below, np.ascontiguousarray(outcome), codes, _cut(counts, n_levels))
         return counts
+    for x, edge, code, count in zip(singles, below, codes, _cut(counts, n_levels), strict=True):
+        _code(x, edge, len(count), code)
+        count[:] = count_codes(code, len(count), outcome)
+    return counts
+
+
+def _single_edges(edges: Floats) -> Singles:
+    """Return the largest float32 up to each edge: a float32 is above the one exactly if it is above the other."""
+    near = edges.astype(np.float32)
+    return np.where(near > edges, np.nextafter(near, np.float32(-np.inf)), near)
+
+
+def _cut(array: npt.NDArray[Any], lengths: Iterable[int]) -> list[npt.NDArray[Any]]:
+    """Return neighbouring pieces of an array."""
+    ends = itertools.accumulate(lengths, initial=0)
+    return [array[start:end] for start, end in itertools.pairwise(ends)]
+
+
+def _code(x: Singles, edges: Singles, n_levels: int, codes: Codes) -> None:
     if len(edges) <= _FEW_EDGES:
         codes[:] = 0
-        for edge in below:
-            codes += singles > edge
+        for edge in edges:
+            codes += x > edge
     else:
-        codes[:] = np.searchsorted(below, singles)
-    outside = np.flatnonzero(np.isnan(singles))
-    level = (singles.view(np.uint32)[outside] & _PAYLOAD).astype(np.int64) + len(edges)
+        codes[:] = np.searchsorted(edges, x)
+    outside = np.flatnonzero(np.isnan(x))
+    level = (x.view(np.uint32)[outside] & _PAYLOAD).astype(np.int64) + len(edges)
     codes[outside] = np.minimum(level, n_levels - 1)
-    return count_codes(codes, n_levels, outcome)
 
 
 def count_codes(codes: Codes, n_levels: int, outcome: Outcome) -> Counts:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.kernels.cells import recode
 from plainrisk.kernels.choice import compiled
 
 __all__ = ["text_codes"]
@@ -42,4 +43,4 @@ def text_codes(column: Any, n_rows: int) -> tuple[npt.NDArray[np.int8], tuple[st
     place[order] = np.arange(len(found))
     place[-1] = -1  # which code -1 reaches
     labels = tuple(found[k] for k in order)
-    return codes if order == list(range(len(found))) else place[codes], labels
+    return codes if order == list(range(len(found))) else recode(codes, place), labels

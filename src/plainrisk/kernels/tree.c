@@ -2,6 +2,7 @@
    precision and the order of encode/tree.py, which says why. */
 
 #include <float.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "cuts.h"
@@ -98,37 +99,68 @@ static void foresee(Splitter splitter, Py_ssize_t splits, Node *heap, float *low
     for (Py_ssize_t k = 0; k < p->segments; k++) p->state[k] &= ~WANTED;
 }
 
+/* The cuts of one feature, at most so many; -1 without memory. */
+static Py_ssize_t cut(const Py_buffer *x, const uint8_t *bad, Splitter splitter, Py_ssize_t splits, float *lower,
+                      float *upper, Py_ssize_t many, Py_ssize_t few) {
+    Places places;
+    Py_ssize_t cuts = -1;
+    Node *heap = malloc(((size_t)splits * 2 + 2) * sizeof(Node));
+    splitter.places = &places;
+    if (make_places(&places, x->buf, bad, x->len / (Py_ssize_t)sizeof(float), many, few) == 0 && heap != NULL) {
+        foresee(splitter, splits, heap, lower, upper);
+        cuts = grow(&splitter, splits, heap, lower, upper);
+    }
+    free_places(&places);
+    free(heap);
+    return cuts;
+}
+
+/* Whether there are floats and outcomes for every row, and room for the cuts of every column. */
+static int cuts_fit(const Arrays *columns, const Py_buffer *bad, const Py_buffer *lower, const Py_buffer *upper,
+                    const Py_buffer *splits, Py_ssize_t most) {
+    int good = bad->itemsize == 1 && bad->len < INT32_MAX && lower->len == upper->len;
+    good = good && splits->itemsize == sizeof(int64_t);
+    good = good && splits->len == columns->count * (Py_ssize_t)sizeof(int64_t);
+    good = good && lower->len == columns->count * most * (Py_ssize_t)sizeof(float);
+    for (Py_ssize_t k = 0; good && k < columns->count; k++) {
+        const Py_buffer *x = &columns->each[k];
+        int64_t wanted = ((const int64_t *)splits->buf)[k];
+        good = x->itemsize == sizeof(float) && x->len == bad->len * (Py_ssize_t)sizeof(float);
+        good = good && wanted >= 0 && wanted <= most;
+    }
+    return good || refuse("one float and one outcome per row, and room for the cuts of every column are needed");
+}
+
 PyObject *kernel_tree_cuts(PyObject *module, PyObject *args) {
-    Py_buffer x, bad, lower, upper;
-    Py_ssize_t min_rows, many, few, cuts = -1;
-    int entropy_wanted;
+    PyObject *column_list;
+    Py_buffer bad, lower, upper, splits;
+    Py_ssize_t min_rows, many, few;
+    int entropy_wanted, enough = 1;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*w*w*npnn", &x, &bad, &lower, &upper, &min_rows, &entropy_wanted, &many, &few))
+    if (!PyArg_ParseTuple(args, "Oy*w*w*w*npnn", &column_list, &bad, &lower, &upper, &splits, &min_rows,
+                          &entropy_wanted, &many, &few))
         return NULL;
-    Py_ssize_t rows = x.len / (Py_ssize_t)sizeof(float), splits = lower.len / (Py_ssize_t)sizeof(float);
-    int good = x.itemsize == sizeof(float) && bad.itemsize == 1 && bad.len == rows && lower.len == upper.len;
-    good = good && rows < INT32_MAX && min_rows > 0;
+    Arrays columns = {0, NULL};
+    int good = open_arrays(column_list, 0, &columns) == 0;
+    Py_ssize_t most = columns.count ? lower.len / (columns.count * (Py_ssize_t)sizeof(float)) : 0;
+    good = good && cuts_fit(&columns, &bad, &lower, &upper, &splits, most);
+    if (good && min_rows < 1) good = refuse("at least one row is needed on both sides of a cut");
     if (good) {
-        Places places;
-        Splitter splitter = {&places, entropy_wanted, min_rows, 0, 0};
+        Splitter splitter = {NULL, entropy_wanted, min_rows, 0, 0};
+        int64_t *wanted = splits.buf;
         Py_BEGIN_ALLOW_THREADS;
-        Node *heap = malloc(((size_t)splits * 2 + 2) * sizeof(Node));
-        if (make_places(&places, x.buf, bad.buf, rows, many, few) == 0 && heap != NULL) {
-            foresee(splitter, splits, heap, lower.buf, upper.buf);
-            cuts = grow(&splitter, splits, heap, lower.buf, upper.buf);
+        for (Py_ssize_t k = 0; enough && k < columns.count; k++) {
+            float *below = (float *)lower.buf + k * most, *above = (float *)upper.buf + k * most;
+            wanted[k] = cut(&columns.each[k], bad.buf, splitter, (Py_ssize_t)wanted[k], below, above, many, few);
+            enough = wanted[k] >= 0;
+            for (Py_ssize_t i = enough ? (Py_ssize_t)wanted[k] : most; i < most; i++) below[i] = above[i] = INFINITY;
         }
-        free_places(&places);
-        free(heap);
         Py_END_ALLOW_THREADS;
+        good = enough || no_memory();
     }
-    PyBuffer_Release(&x);
-    PyBuffer_Release(&bad);
-    PyBuffer_Release(&lower);
-    PyBuffer_Release(&upper);
-    if (!good) {
-        PyErr_SetString(PyExc_ValueError,
-                        "one float and one outcome per row, and as many lower as upper values are needed");
-        return NULL;
-    }
-    return cuts < 0 ? PyErr_NoMemory() : PyLong_FromSsize_t(cuts);
+    close_arrays(&columns);
+    Py_buffer *each[] = {&bad, &lower, &upper, &splits};
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++) PyBuffer_Release(each[k]);
+    if (!good) return NULL;
+    Py_RETURN_NONE;
 }
