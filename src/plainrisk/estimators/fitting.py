@@ -130,10 +130,15 @@ class Design:
         return np.cumsum([0, *(len(c.matrix) for c in self.columns)])
 
     def pair_counts(self, rows: Sequence[Block] | None = None) -> PairCounts:
-        """Count the pairs of levels of all features, over all rows or some."""
-        levels = Layout(tuple(np.eye(len(c.matrix)) for c in self.columns), members=self.layout.members)
+        """Count the pairs of columns, over all rows or some."""
         # Cells carry their counts as weights, which would make integers floats; packs are few, so rows do.
-        return count_pairs([self.rows] if rows is None else rows, levels)
+        return count_pairs([self.rows] if rows is None else rows, self.layout)
+
+    def pair_counts_of(self, levels: PairCounts) -> PairCounts:
+        """Return the counts of pairs of columns, given those of pairs of levels of all features."""
+        pairs = self.map.T @ levels.pairs.astype(np.float64) @ self.map
+        positives = levels.positives.astype(np.float64) @ self.map
+        return PairCounts(pairs, positives, levels.total, levels.positive_total)
 
     def level_scores(self, beta: Floats) -> list[Floats]:
         """Return the scores of every feature's levels."""
@@ -178,19 +183,19 @@ def training_risks(design: Design, solution: Solution, link: Logistic | Linear, 
 
 
 def fit_line(design: Design, counts: PairCounts, ridge: float) -> Solution:
-    """Minimise mean squared error + ridge ||beta||^2 under the sign bounds, from pair counts."""
-    gram, moment = _moments(design, counts)
+    """Minimise mean squared error + ridge ||beta||^2 under the sign bounds, from counts of pairs of columns."""
+    gram, moment = _moments(counts)
     return minimise_squares(gram, moment, counts.total, ridge=ridge, lower=design.lower)
 
 
-def _moments(design: Design, counts: PairCounts) -> tuple[Floats, Floats]:
+def _moments(counts: PairCounts) -> tuple[Floats, Floats]:
     """Return the sums of products of the columns, the constant first, and of the columns with the outcome."""
-    T = design.map
-    pairs = counts.pairs.astype(np.float64)
-    first = np.diag(pairs) @ T
-    gram = np.block([[np.full((1, 1), counts.total), first[None, :]], [first[:, None], T.T @ pairs @ T]])
-    moment = np.concatenate([[counts.positive_total], counts.positives.astype(np.float64) @ T])
-    return gram, moment
+    p = len(counts.pairs)
+    gram = np.empty((1 + p, 1 + p))
+    gram[0, 0] = counts.total
+    gram[1:, 1:] = counts.pairs
+    gram[0, 1:] = gram[1:, 0] = gram.diagonal()[1:]  # columns are 0 or 1, and so their own squares
+    return gram, np.concatenate([[counts.positive_total], counts.positives])
 
 
 def squared_error(found: Solution, gram: Floats, moment: Floats) -> float:
@@ -210,8 +215,8 @@ def line_path(design: Design, target: npt.NDArray[Any], n_folds: int) -> tuple[R
     total = functools.reduce(operator.add, tables)
 
     def judge(table: PairCounts) -> Callable[[float], float]:
-        gram, moment = _moments(design, total - table)
-        held_gram, held_moment = _moments(design, table)
+        gram, moment = _moments(total - table)
+        held_gram, held_moment = _moments(table)
         weight = total.total - table.total
         point: Floats | None = None
 

@@ -85,7 +85,11 @@ class FoldPart:
         ridge = resolve_ridge(self.model.ridge, self.folds.rows(k)[0])
         logistic = self.model.link == "logistic"
         design = self._design(columns, encoded, k) if logistic else Design(columns, [], Block((), np.zeros(0)))
-        solution = self._fit_logistic(design, ridge, k) if logistic else fit_line(design, self._pair_counts(k), ridge)
+        solution = (
+            self._fit_logistic(design, ridge, k)
+            if logistic
+            else fit_line(design, design.pair_counts_of(self._pair_counts(k)), ridge)
+        )
         link = Logistic() if logistic else Linear()
         part = table_part(self.name, encoded, design, solution, link, self.folds.training.schema)
         self.last, self.last_fold = FittedPart(part, solution), k

@@ -174,7 +174,7 @@ class StreamedDesign(Design):
         return self._collapsed(self.rows_where(mask), int(mask.sum()))
 
     def pair_counts(self, rows: Sequence[Block] | None = None) -> PairCounts:
-        """Count the pairs of levels of all features, over all rows or some."""
+        """Count the pairs of columns, over all rows or some."""
         return super().pair_counts(self.stored if rows is None else rows)
 
     def _collapsed(self, blocks: Sequence[Block], n_rows: int) -> Sequence[Block]:
