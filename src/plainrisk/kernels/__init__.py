@@ -16,7 +16,7 @@ from plainrisk.kernels.reading import code_singles, count_codes, read_levels, ru
 from plainrisk.kernels.scores import Chain, Plan, Ramp, add_chains
 from plainrisk.kernels.sums import level_sums, look_up
 from plainrisk.kernels.text import text_codes
-from plainrisk.kernels.tree import tree_cuts
+from plainrisk.kernels.tree import fold_cuts, tree_cuts
 
 __all__ = [
     "COMPILED",
@@ -33,6 +33,7 @@ __all__ = [
     "code_singles",
     "count_codes",
     "curvature",
+    "fold_cuts",
     "level_sums",
     "logistic_sums",
     "look_up",

@@ -64,6 +64,19 @@ def tree_cuts(
     few: int,
     /,
 ) -> int: ...
+def fold_cuts(
+    x: npt.NDArray[np.float32],
+    bad: npt.NDArray[np.bool_] | npt.NDArray[np.uint8],
+    fold: npt.NDArray[np.uint8 | np.uint16],
+    lower: npt.NDArray[np.float32],
+    upper: npt.NDArray[np.float32],
+    found: npt.NDArray[np.int64],
+    min_rows: int,
+    entropy: bool,
+    many: int,
+    few: int,
+    /,
+) -> None: ...
 def read_levels(
     columns: Sequence[npt.NDArray[np.floating[Any]]],
     rules: Sequence[Floats],

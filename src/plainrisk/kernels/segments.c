@@ -110,8 +110,20 @@ int cut_into_segments(Places *places, Facts facts, Py_ssize_t few) {
     return failed || places->room == NULL ? -1 : 0;
 }
 
+/* A view wants what it wants of all rows. */
+static void gather_for(Places *view) {
+    for (Py_ssize_t k = 0; k < view->segments; k++)
+        if (view->state[k] == WANTED && !(view->all->state[view->source[k]] & GATHERED))
+            view->all->state[view->source[k]] = WANTED;
+    gather_wanted(view->all);
+}
+
 /* Put the rows of all segments that are wanted into their places, in one pass. */
 void gather_wanted(Places *places) {
+    if (places->all != NULL) {
+        gather_for(places);
+        return;
+    }
     uint8_t *wanted = (uint8_t *)(places->segment + places->buckets);
     int32_t *next = places->next;
     int any = 0;
@@ -133,7 +145,7 @@ void gather_wanted(Places *places) {
         }
         for (Py_ssize_t j = 0; j < found; j++) {
             Py_ssize_t i = hit[j];
-            places->rows[next[places->segment[places->bucket[i]]]++] = row_of(places->x[i], places->outcome[i]);
+            places->rows[next[places->segment[places->bucket[i]]]++] = row_of(places, i);
         }
     }
     for (Py_ssize_t k = 0; k < places->segments; k++)

@@ -4,18 +4,9 @@
 #include <float.h>
 #include <stdlib.h>
 
-#include "cuts.h"
+#include "tree.h"
 
 #define PURE DBL_EPSILON /* a node of at most this impurity is a leaf */
-
-/* Some rows, and their best cut; without one they are a leaf. */
-typedef struct {
-    Range range;
-    Sums cut;
-    int has_cut;
-    double gain, left_impurity, right_impurity;
-    float lower, upper; /* the values on both sides of the cut */
-} Node;
 
 static Node make_node(const Splitter *s, Sums start, Sums end, double impurity) {
     const Places *p = s->places;
@@ -66,8 +57,7 @@ static Node pop(Node *heap, Py_ssize_t *size) {
     return top;
 }
 
-/* Split the best node again and again; write the values on both sides of every cut, in the order of the cuts made. */
-static Py_ssize_t grow(const Splitter *s, Py_ssize_t splits, Node *heap, float *lower, float *upper) {
+Py_ssize_t grow_tree(const Splitter *s, Py_ssize_t splits, Node *heap, float *lower, float *upper) {
     const Places *p = s->places;
     Py_ssize_t cuts = 0, size = 1;
     Sums none = {0.0, 0.0}, all = at_segment(p, p->segments);
@@ -87,15 +77,11 @@ static Py_ssize_t grow(const Splitter *s, Py_ssize_t splits, Node *heap, float *
     return cuts;
 }
 
-/* Gather in one pass over the rows what will be opened, nearly all of it. */
-static void foresee(Splitter splitter, Py_ssize_t splits, Node *heap, float *lower, float *upper) {
-    Places *p = splitter.places;
-    if (p->segments == 1) return;
+void foresee_tree(Splitter splitter, Py_ssize_t splits, Node *heap, float *lower, float *upper) {
+    if (splitter.places->segments == 1) return;
     splitter.foresee = 1;
     splitter.margin = 2;
-    grow(&splitter, splits, heap, lower, upper);
-    gather_wanted(p);
-    for (Py_ssize_t k = 0; k < p->segments; k++) p->state[k] &= ~WANTED;
+    grow_tree(&splitter, splits, heap, lower, upper);
 }
 
 PyObject *kernel_tree_cuts(PyObject *module, PyObject *args) {
@@ -114,8 +100,11 @@ PyObject *kernel_tree_cuts(PyObject *module, PyObject *args) {
         Py_BEGIN_ALLOW_THREADS;
         Node *heap = malloc(((size_t)splits * 2 + 2) * sizeof(Node));
         if (make_places(&places, x.buf, bad.buf, rows, many, few) == 0 && heap != NULL) {
-            foresee(splitter, splits, heap, lower.buf, upper.buf);
-            cuts = grow(&splitter, splits, heap, lower.buf, upper.buf);
+            /* Gather in one pass over the rows what will be opened, nearly all of it. */
+            foresee_tree(splitter, splits, heap, lower.buf, upper.buf);
+            gather_wanted(&places);
+            for (Py_ssize_t k = 0; k < places.segments; k++) places.state[k] &= ~WANTED;
+            cuts = grow_tree(&splitter, splits, heap, lower.buf, upper.buf);
         }
         free_places(&places);
         free(heap);
