@@ -6,27 +6,59 @@
 #include "tree.h"
 
 #define MOST_COUNTS 2097152 /* segments times folds */
-#define WIDEST_TABLE 65536
+#define WIDEST_TABLE 16777216
 #define NARROW 0.015625f /* in such a range hardly two values are far enough apart to be separated */
 
 typedef struct {
     Places all;
     Facts facts;
-    Py_ssize_t folds, width; /* width of the table of whole numbers, 0 if there is none */
-    int32_t *inside;         /* (folds, segments or width, class): rows of every fold */
-    int32_t *total;          /* (width, class) */
+    Py_ssize_t folds, values; /* distinct whole numbers, 0 if they are not known */
+    float *value;             /* (values) ascending */
+    int32_t *inside;          /* (folds, segments or values, class): rows of every fold */
+    int32_t *total;           /* (values, class) */
 } Dealt;
 
-static void count_values(Dealt *d) {
+/* Number the values that occur; without memory, return -1. */
+static int number_values(Dealt *d, int32_t *place, Py_ssize_t width) {
+    const Places *all = &d->all;
+    Py_ssize_t values = 0;
+    for (Py_ssize_t i = 0; i < all->n; i++)
+        if (all->x[i] == all->x[i]) place[(int32_t)(all->x[i] - d->facts.low)] = 1;
+    for (Py_ssize_t v = 0; v < width; v++) values += place[v];
+    if (values * d->folds > MOST_COUNTS) return 0;
+    d->value = malloc((size_t)values * sizeof(float));
+    d->inside = calloc((size_t)(d->folds * values), 2 * sizeof(int32_t));
+    d->total = calloc((size_t)values, 2 * sizeof(int32_t));
+    if (d->value == NULL || d->inside == NULL || d->total == NULL) return -1;
+    for (Py_ssize_t v = 0; v < width; v++) {
+        if (!place[v]) continue;
+        d->value[d->values] = (float)((double)d->facts.low + (double)v);
+        place[v] = (int32_t)d->values++;
+    }
+    return 0;
+}
+
+static void count_values(Dealt *d, const int32_t *place) {
     const Places *all = &d->all;
     for (Py_ssize_t i = 0; i < all->n; i++) {
-        float x = all->x[i];
-        if (x != x) continue;
-        Py_ssize_t at = (Py_ssize_t)fold_of(all, i) * d->width + (int32_t)(x - d->facts.low);
+        if (all->x[i] != all->x[i]) continue;
+        Py_ssize_t at = (Py_ssize_t)fold_of(all, i) * d->values + place[(int32_t)(all->x[i] - d->facts.low)];
         d->inside[2 * at + (all->outcome[i] & 1)]++;
     }
     for (Py_ssize_t k = 0; k < d->folds; k++)
-        for (Py_ssize_t v = 0; v < 2 * d->width; v++) d->total[v] += d->inside[2 * k * d->width + v];
+        for (Py_ssize_t v = 0; v < 2 * d->values; v++) d->total[v] += d->inside[2 * k * d->values + v];
+}
+
+/* Count whole numbers of a narrow range, if they are few. */
+static int tabulate(Dealt *d) {
+    Py_ssize_t widest = d->facts.rows < WIDEST_TABLE / 8 ? 8 * d->facts.rows : WIDEST_TABLE;
+    if (!is_table(d->all.x, d->all.n, d->facts, (float)widest)) return 0;
+    Py_ssize_t width = (Py_ssize_t)(d->facts.high - d->facts.low) + 1;
+    int32_t *place = calloc((size_t)width, sizeof(int32_t));
+    int failed = place == NULL || number_values(d, place, width);
+    if (!failed && d->values > 0) count_values(d, place);
+    free(place);
+    return failed;
 }
 
 static void count_segments(Dealt *d) {
@@ -42,14 +74,8 @@ static int deal(Dealt *d, Py_ssize_t many, Py_ssize_t few) {
     Places *all = &d->all;
     Py_ssize_t rows = d->facts.rows, least = rows / (MOST_COUNTS / d->folds + 1) + 1;
     float width = d->facts.high - d->facts.low;
-    if (is_table(all->x, all->n, d->facts, (float)WIDEST_TABLE) && ((Py_ssize_t)width + 1) * d->folds <= MOST_COUNTS) {
-        d->width = (Py_ssize_t)width + 1;
-        d->inside = calloc((size_t)(d->folds * d->width), 2 * sizeof(int32_t));
-        d->total = calloc((size_t)d->width, 2 * sizeof(int32_t));
-        if (d->inside == NULL || d->total == NULL) return -1;
-        count_values(d);
-        return 0;
-    }
+    if (tabulate(d)) return -1;
+    if (d->values > 0) return 0;
     /* A segment of all rows is sorted as a whole. */
     few = rows < many || width <= NARROW ? rows : few > least ? few : least;
     if (cut_into_segments(all, d->facts, few)) return -1;
@@ -63,13 +89,12 @@ static int deal(Dealt *d, Py_ssize_t many, Py_ssize_t few) {
 
 static void leave_out_values(const Dealt *d, const int32_t *inside, Places *view) {
     int32_t good = 0, bad = 0;
-    for (Py_ssize_t v = 0; v < d->width; v++) {
+    for (Py_ssize_t v = 0; v < d->values; v++) {
         int32_t g = d->total[2 * v] - inside[2 * v], b = d->total[2 * v + 1] - inside[2 * v + 1];
         if (g + b == 0) continue;
-        float value = (float)((double)d->facts.low + (double)v);
         good += g;
         bad += b;
-        add_group(&view->open, value, value, good, bad);
+        add_group(&view->open, d->value[v], d->value[v], good, bad);
     }
     view->segments = 1;
     view->good[1] = good;
@@ -100,7 +125,7 @@ static void leave_out_rows(const Dealt *d, const int32_t *inside, Places *view) 
 static void leave_out(Dealt *d, Py_ssize_t fold, Places *view) {
     view->without = fold;
     view->open.count = 0;
-    if (d->width > 0) leave_out_values(d, d->inside + 2 * fold * d->width, view);
+    if (d->values > 0) leave_out_values(d, d->inside + 2 * fold * d->values, view);
     else leave_out_rows(d, d->inside + 2 * fold * d->all.segments, view);
 }
 
@@ -114,7 +139,7 @@ static void want_foreseen(Places *view) {
 static void grow_trees(Dealt *d, Splitter splitter, Py_ssize_t splits, Node *heap, float *lower, float *upper,
                        int64_t *found) {
     Places *view = splitter.places;
-    if (d->width == 0) {
+    if (d->values == 0) {
         for (Py_ssize_t k = 0; k < d->folds; k++) {
             leave_out(d, k, view);
             foresee_tree(splitter, splits, heap, lower, upper);
@@ -133,7 +158,7 @@ static int cut_folds(Dealt *d, Splitter splitter, Py_ssize_t splits, Py_ssize_t 
     Places view = {.without = -1, .all = &d->all};
     Node *heap = malloc(((size_t)splits * 2 + 2) * sizeof(Node));
     int failed = heap == NULL || deal(d, many, few);
-    Py_ssize_t segments = d->width > 0 ? 1 : d->all.segments, groups = d->width > 0 ? d->width : d->facts.rows;
+    Py_ssize_t segments = d->values > 0 ? 1 : d->all.segments, groups = d->values > 0 ? d->values : d->facts.rows;
     failed = failed || make_room(&view, segments, groups);
     if (!failed) failed = (view.source = malloc((size_t)segments * sizeof(int32_t))) == NULL;
     if (!failed) {
@@ -145,6 +170,7 @@ static int cut_folds(Dealt *d, Splitter splitter, Py_ssize_t splits, Py_ssize_t 
     free_places(&d->all);
     free(d->inside);
     free(d->total);
+    free(d->value);
     free(heap);
     return failed;
 }

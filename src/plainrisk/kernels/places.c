@@ -165,7 +165,7 @@ static int all_whole(const float *x, Py_ssize_t n, float low) {
 int is_table(const float *x, Py_ssize_t n, Facts facts, float widest) {
     float width = facts.high - facts.low;
     Py_ssize_t start = 0;
-    if (!(width < widest && width < (float)facts.rows && facts.low >= -1e9f && facts.high <= 1e9f)) return 0;
+    if (!(width < widest && facts.low >= -1e9f && facts.high <= 1e9f)) return 0;
     while (start < n && all_whole(x + start, n - start < TILE ? n - start : TILE, facts.low)) start += TILE;
     return start >= n;
 }
@@ -243,7 +243,7 @@ int make_places(Places *places, const float *x, const uint8_t *outcome, Py_ssize
     *places = (Places){.x = x, .outcome = outcome, .n = n, .without = -1};
     if (facts.rows == 0) return make_room(places, 1, 1);
     float width = facts.high - facts.low;
-    if (is_table(x, n, facts, (float)WIDEST_TABLE)) return tabulate(places, facts);
+    if (is_table(x, n, facts, (float)(facts.rows < WIDEST_TABLE ? facts.rows : WIDEST_TABLE))) return tabulate(places, facts);
     if (facts.rows < many || width <= WIDE) return sort_all(places, facts);
     return cut_into_segments(places, facts, few);
 }

@@ -22,6 +22,8 @@ typedef struct {
     float low, high;
 } Facts;
 
+#define MOST_SEGMENTS 16384
+
 enum { WANTED = 1, GATHERED = 2, OPEN = 4, SORTED = 8 };
 
 #define TAG_BITS 17 /* of a row to be sorted, below its key: its fold, and its outcome last */

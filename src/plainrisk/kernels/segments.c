@@ -8,7 +8,6 @@
 #include "places.h"
 
 #define SAMPLE 4096 /* rows that tell whether the values are skewed */
-#define MOST_SEGMENTS 16384
 
 /* Which bucket a number is in: never a lower one for a higher number. Buckets are equally wide in the numbers
    themselves, or where these are skewed in their bits, which is nearly their logarithm. No number is in the last. */
