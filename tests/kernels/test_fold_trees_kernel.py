@@ -92,7 +92,9 @@ def test_many_rows_in_segments_of_the_usual_size(n):
 
 @pytest.mark.parametrize("x", [[], [np.nan, np.nan], [1.0], [np.nan, 2.0]])
 def test_no_cut_without_two_values(x):
-    found = tree.fold_cuts(np.array(x, np.float32), np.ones(len(x), np.bool_), np.zeros(len(x), np.uint8), 2, 5, "gini", 1)
+    found = tree.fold_cuts(
+        np.array(x, np.float32), np.ones(len(x), np.bool_), np.zeros(len(x), np.uint8), 2, 5, "gini", 1
+    )
     assert [cuts[0].size for cuts in found] == [0, 0]
 
 

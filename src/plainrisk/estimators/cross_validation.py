@@ -22,6 +22,7 @@ from plainrisk.estimators.training import Training, read_training
 from plainrisk.frames import as_frame, frame_like
 from plainrisk.model import RiskModel
 from plainrisk.solve.threads import one_thread
+from plainrisk.threads import side_by_side
 
 __all__ = ["CrossValidation", "cross_validate", "deal_folds"]
 
@@ -110,11 +111,13 @@ def cross_validate(
     rows = _Rows.of(estimator, X, y, sample_weight)
     fold_of = _fold_of(rows.target, folds, seed)
     n_folds = int(fold_of.max()) + 1
+    order = np.argsort(fold_of, kind="stable")
+    inside = np.split(order, np.cumsum(np.bincount(fold_of, minlength=n_folds))[:-1])
     fit = _refit(estimator, rows, fold_of)
     refitted = list(range(n_folds))
     small = n_folds * len(fold_of) <= _MOST
     if rows.training is not None and sample_weight is None and small and subtractable(estimator, rows.training):
-        fit, refitted = _subtract(estimator, Folds(rows.training, fold_of, n_folds), fit), []
+        fit, refitted = _subtract(estimator, Folds(rows.training, fold_of, n_folds, order), fit), []
     risk = np.empty(len(rows.target))
     models = []
     with warnings.catch_warnings():
@@ -122,10 +125,10 @@ def cross_validate(
         for k in range(n_folds):
             model, held_out = fit(k, refitted)
             models.append(model)
-            risk[fold_of == k] = held_out
+            risk[inside[k]] = held_out
     _warn_once(estimator, models)
     with one_thread():
-        scores = _score(rows, risk, fold_of, n_folds)
+        scores = _score(rows, risk, inside)
     how = "refits" if len(refitted) == n_folds else "subtraction"
     seconds = time.perf_counter() - began
     return CrossValidation(risk, fold_of, tuple(models), scores, how, tuple(refitted), seconds)
@@ -244,15 +247,14 @@ def _take(X: Any, index: npt.NDArray[np.intp]) -> Any:
     return X[index] if isinstance(X, np.ndarray) else as_frame(X).rows(index)
 
 
-def _score(rows: _Rows, risk: Floats, fold_of: FoldOf, n_folds: int) -> dict[str, Floats]:
+def _score(rows: _Rows, risk: Floats, inside: list[npt.NDArray[np.intp]]) -> dict[str, Floats]:
     from plainrisk.metrics import summary
 
-    figures = []
-    for k in range(n_folds):
-        inside = np.flatnonzero(fold_of == k)
-        weight = None if rows.weight is None else rows.weight[inside]
-        figures.append(summary(rows.target[inside], risk[inside], weight))
-    return {name: np.array([f[name] for f in figures]) for name in METRICS}
+    def figures(at: npt.NDArray[np.intp]) -> dict[str, float]:
+        return summary(rows.target[at], risk[at], None if rows.weight is None else rows.weight[at])
+
+    found = list(side_by_side(figures, inside, len(risk)))
+    return {name: np.array([f[name] for f in found]) for name in METRICS}
 
 
 def _warn_once(estimator: Any, models: list[Any]) -> None:

@@ -12,7 +12,7 @@ from plainrisk.kernels.choice import COMPILED
 from plainrisk.kernels.levels import LevelMap
 from plainrisk.kernels.logistic import LogisticSums, curvature, logistic_sums
 from plainrisk.kernels.pairs import add_pair_sums
-from plainrisk.kernels.reading import code_singles, count_codes, read_levels, rule_of
+from plainrisk.kernels.reading import code_singles, count_codes, fold_counts, read_levels, rule_of
 from plainrisk.kernels.scores import Chain, Plan, Ramp, add_chains
 from plainrisk.kernels.sums import level_sums, look_up
 from plainrisk.kernels.text import text_codes
@@ -33,6 +33,7 @@ __all__ = [
     "code_singles",
     "count_codes",
     "curvature",
+    "fold_counts",
     "fold_cuts",
     "level_sums",
     "logistic_sums",

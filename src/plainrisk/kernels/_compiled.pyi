@@ -64,6 +64,13 @@ def tree_cuts(
     few: int,
     /,
 ) -> int: ...
+def fold_counts(
+    codes: Codes,
+    outcome: npt.NDArray[np.uint8],
+    ends: npt.NDArray[np.int64],
+    counts: npt.NDArray[np.int64],
+    /,
+) -> None: ...
 def fold_cuts(
     x: npt.NDArray[np.float32],
     bad: npt.NDArray[np.bool_] | npt.NDArray[np.uint8],

@@ -145,3 +145,57 @@ PyObject *kernel_count_codes(PyObject *module, PyObject *args) {
     if (!good) return NULL;
     Py_RETURN_NONE;
 }
+
+/* ---- the same for the rows of every fold, which stand together */
+
+static void count_fold(const void *codes, Py_ssize_t item, const uint8_t *outcome, Py_ssize_t n, int64_t *counts,
+                       Py_ssize_t levels) {
+    uint32_t table[4][512] = {{0}};
+    if (item == sizeof(uint32_t)) {
+        for (Py_ssize_t i = 0; i < n; i++) {
+            Py_ssize_t level = ((const uint32_t *)codes)[i];
+            counts[2 * (level < levels ? level : levels - 1) + (outcome[i] & 1)]++;
+        }
+        return;
+    }
+    count_tile(codes, item, outcome, n, table, counts, levels);
+    if (item == 1) add_tables((const uint32_t(*)[512])table, counts, levels);
+}
+
+/* Whether the folds end one after the other, the last with the rows. */
+static int ends_fit(const int64_t *end, Py_ssize_t folds, Py_ssize_t rows) {
+    int64_t last = 0;
+    for (Py_ssize_t k = 0; k < folds; k++) {
+        if (end[k] < last) return 0;
+        last = end[k];
+    }
+    return last == rows;
+}
+
+PyObject *kernel_fold_counts(PyObject *module, PyObject *args) {
+    Py_buffer codes, outcome, ends, counts;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*y*w*", &codes, &outcome, &ends, &counts)) return NULL;
+    Py_ssize_t rows = outcome.len, folds = ends.len / (Py_ssize_t)sizeof(int64_t), item = codes.itemsize;
+    Py_ssize_t room = counts.len / (Py_ssize_t)(2 * sizeof(int64_t)), levels = folds > 0 ? room / folds : 0;
+    int good = (item == 1 || item == 2 || item == 4) && codes.len == rows * item && rows < INT32_MAX && levels > 0;
+    good = good && ends.itemsize == sizeof(int64_t) && counts.itemsize == sizeof(int64_t);
+    good = good && counts.len == folds * levels * (Py_ssize_t)(2 * sizeof(int64_t)) && ends_fit(ends.buf, folds, rows);
+    if (good) {
+        const int64_t *end = ends.buf;
+        Py_BEGIN_ALLOW_THREADS;
+        for (Py_ssize_t k = 0; k < folds; k++) {
+            Py_ssize_t start = k > 0 ? (Py_ssize_t)end[k - 1] : 0;
+            count_fold((const char *)codes.buf + start * item, item, (const uint8_t *)outcome.buf + start,
+                       (Py_ssize_t)end[k] - start, (int64_t *)counts.buf + 2 * k * levels, levels);
+        }
+        Py_END_ALLOW_THREADS;
+    }
+    PyBuffer_Release(&codes);
+    PyBuffer_Release(&outcome);
+    PyBuffer_Release(&ends);
+    PyBuffer_Release(&counts);
+    if (!good) refuse("a small code and an outcome per row, and two counts per fold and level are needed");
+    if (!good) return NULL;
+    Py_RETURN_NONE;
+}

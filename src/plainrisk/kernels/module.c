@@ -64,6 +64,8 @@ static PyMethodDef methods[] = {
      "code_singles(singles, edges, outcome, codes, counts): the level of every row, and rows by level and outcome"},
     {"count_codes", kernel_count_codes, METH_VARARGS, "count_codes(codes, outcome, counts): rows by level and outcome"},
     {"curvature", kernel_curvature, METH_VARARGS, "curvature(score): p (1 - p) in place of every score"},
+    {"fold_counts", kernel_fold_counts, METH_VARARGS,
+     "fold_counts(codes, outcome, ends, counts): rows by fold, level and outcome, where each fold's stand together"},
     {"fold_cuts", kernel_fold_cuts, METH_VARARGS,
      "fold_cuts(x, bad, fold, lower, upper, found, min_rows, entropy, many, few): tree_cuts without each fold in turn"},
     {"level_sums", kernel_level_sums, METH_VARARGS, "level_sums(values, packs, sums): sums[k][packs[k]] += values"},
