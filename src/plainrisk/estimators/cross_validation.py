@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,13 @@ from plainrisk.threads import side_by_side
 __all__ = ["CrossValidation", "cross_validate", "deal_folds"]
 
 Floats = npt.NDArray[np.float64]
+Index = npt.NDArray[np.intp]
 FoldOf = npt.NDArray[np.uint8 | np.uint16]
 
 # Folds times rows, up to which the tables of a feature with all values distinct take 1 GB at worst.
 _MOST = 1 << 27
+# Up to so many folds, looking for each is quicker than sorting.
+_FEW = 20
 METRICS = ("auc", "log_loss", "brier", "ece")
 
 
@@ -43,7 +47,9 @@ class CrossValidation:
     risk : (n,) the held-out risk of every row
     fold_of : (n,) the fold of every row, from 0
     models : per fold, the model fitted to the rows outside it; a `RiskModel`, or a fitted estimator that has no form
-    scores : auc, log_loss, brier and ece, each (folds,), on the held-out rows
+    target : (n,) the outcome of every row, 0/1
+    weight : (n,) what every row weighs, or None
+    scores : auc, log_loss, brier and ece, each (folds,), on the held-out rows; found when they are asked for
     how : "subtraction" if the folds were fitted from tables of all rows, "refits" if each on its rows
     refitted : the folds that were fitted on their rows
     seconds : what it took
@@ -52,10 +58,24 @@ class CrossValidation:
     risk: Floats
     fold_of: FoldOf
     models: tuple[Any, ...]
-    scores: Mapping[str, Floats]
+    target: npt.NDArray[Any]
+    weight: Floats | None
     how: str
     refitted: tuple[int, ...]
     seconds: float
+
+    @cached_property
+    def scores(self) -> Mapping[str, Floats]:
+        """Every score on the held-out rows of each fold."""
+        from plainrisk.metrics.overview import main_scores
+
+        def score(inside: Index) -> dict[str, float]:
+            weight = None if self.weight is None else self.weight[inside]
+            return main_scores(self.target[inside], self.risk[inside], weight)
+
+        with one_thread():
+            each = list(side_by_side(score, _inside(self.fold_of, len(self.models)), len(self.risk)))
+        return {name: np.array([one[name] for one in each]) for name in METRICS}
 
     @property
     def mean(self) -> dict[str, float]:
@@ -111,13 +131,12 @@ def cross_validate(
     rows = _Rows.of(estimator, X, y, sample_weight)
     fold_of = _fold_of(rows.target, folds, seed)
     n_folds = int(fold_of.max()) + 1
-    order = np.argsort(fold_of, kind="stable")
-    inside = np.split(order, np.cumsum(np.bincount(fold_of, minlength=n_folds))[:-1])
+    inside = _inside(fold_of, n_folds)
     fit = _refit(estimator, rows, fold_of)
     refitted = list(range(n_folds))
     small = n_folds * len(fold_of) <= _MOST
     if rows.training is not None and sample_weight is None and small and subtractable(estimator, rows.training):
-        fit, refitted = _subtract(estimator, Folds(rows.training, fold_of, n_folds, order), fit), []
+        fit, refitted = _subtract(estimator, Folds(rows.training, fold_of, n_folds, np.concatenate(inside)), fit), []
     risk = np.empty(len(rows.target))
     models = []
     with warnings.catch_warnings():
@@ -127,11 +146,9 @@ def cross_validate(
             models.append(model)
             risk[inside[k]] = held_out
     _warn_once(estimator, models)
-    with one_thread():
-        scores = _score(rows, risk, inside)
     how = "refits" if len(refitted) == n_folds else "subtraction"
     seconds = time.perf_counter() - began
-    return CrossValidation(risk, fold_of, tuple(models), scores, how, tuple(refitted), seconds)
+    return CrossValidation(risk, fold_of, tuple(models), rows.target, rows.weight, how, tuple(refitted), seconds)
 
 
 def deal_folds(target: npt.NDArray[Any], n_folds: int, seed: int = 0) -> FoldOf:
@@ -154,7 +171,9 @@ def deal_folds(target: npt.NDArray[Any], n_folds: int, seed: int = 0) -> FoldOf:
     rng = np.random.RandomState(seed)
     dealt = 0
     for outcome in (first, 1 - first):
-        cards = np.bincount((dealt + np.arange(sizes[outcome])) % n_folds, minlength=n_folds)
+        # Every fold gets the same, and those next in turn one card more.
+        cards = np.full(n_folds, sizes[outcome] // n_folds)
+        cards[(dealt + np.arange(sizes[outcome] % n_folds)) % n_folds] += 1
         dealt += int(sizes[outcome])
         hand = np.repeat(np.arange(n_folds), cards)
         rng.shuffle(hand)
@@ -167,10 +186,15 @@ class _Rows:
     """What came in; `training` where the estimator is one of ours."""
 
     X: Any
-    labels: npt.NDArray[Any]
+    classes: npt.NDArray[Any]
     target: npt.NDArray[Any]
     weight: Floats | None
     training: Training | None
+
+    @cached_property
+    def labels(self) -> npt.NDArray[Any]:
+        """The outcomes as they came."""
+        return np.asarray(self.classes[self.target])
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> _Rows:
@@ -178,14 +202,14 @@ class _Rows:
         if isinstance(estimator, RiskClassifier):
             frame = as_frame(X)
             training = read_training(frame, y, estimator.schema, None, None)
-            return cls(X, training.classes[training.target], training.target, weight, training)
+            return cls(X, training.classes, training.target, weight, training)
         if y is None:
             raise DataError(f"cross_validate: {type(estimator).__name__} has no schema that names the target. Pass y.")
         labels = np.asarray(y).ravel()
         classes, target = np.unique(labels, return_inverse=True)
         if len(classes) != 2:
             raise DataError(f"cross_validate: the target must have two classes, not {len(classes)}.")
-        return cls(X, labels, target, weight, None)
+        return cls(X, classes, target, weight, None)
 
 
 def _fold_of(target: npt.NDArray[Any], folds: Any, seed: int) -> FoldOf:
@@ -247,14 +271,12 @@ def _take(X: Any, index: npt.NDArray[np.intp]) -> Any:
     return X[index] if isinstance(X, np.ndarray) else as_frame(X).rows(index)
 
 
-def _score(rows: _Rows, risk: Floats, inside: list[npt.NDArray[np.intp]]) -> dict[str, Floats]:
-    from plainrisk.metrics import summary
-
-    def figures(at: npt.NDArray[np.intp]) -> dict[str, float]:
-        return summary(rows.target[at], risk[at], None if rows.weight is None else rows.weight[at])
-
-    found = list(side_by_side(figures, inside, len(risk)))
-    return {name: np.array([f[name] for f in found]) for name in METRICS}
+def _inside(fold_of: FoldOf, n_folds: int) -> list[Index]:
+    """Return the rows of every fold."""
+    if n_folds <= _FEW:
+        return [np.flatnonzero(fold_of == k) for k in range(n_folds)]
+    ends = np.cumsum(np.bincount(fold_of, minlength=n_folds))
+    return np.split(np.argsort(fold_of, kind="stable"), ends[:-1])
 
 
 def _warn_once(estimator: Any, models: list[Any]) -> None:

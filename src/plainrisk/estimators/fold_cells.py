@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.estimators.fold_tables import FoldFeature, Folds
-from plainrisk.kernels import add_places, cell_sums, fold_counts, pair_sums
+from plainrisk.kernels import add_places, fold_counts, pair_sums
 from plainrisk.threads import side_by_side
 
 __all__ = ["FoldCells", "fold_cells", "fold_pairs"]
@@ -84,13 +84,12 @@ class FoldCells:
         return score
 
 
-def fold_cells(features: Sequence[FoldFeature], folds: Folds) -> list[FoldCells]:
+def fold_cells(features: Sequence[FoldFeature], n_rows: int) -> list[FoldCells]:
     """Return the part's cells as one where they are far fewer than the rows, else features in several groups."""
-    n_rows = len(folds.of)
     grid = math.prod(f.size for f in features)
     whole = tuple(range(len(features)))
     if grid <= max(4096, 16 * n_rows) and grid < 2**32:
-        found = _occupied(features, whole, folds)
+        found = _occupied(features, whole)
         if len(found) <= max(4096, n_rows // 4):
             return [found]
     groups: list[list[int]] = []
@@ -111,7 +110,7 @@ def _all_cells(features: Sequence[FoldFeature], group: tuple[int, ...]) -> FoldC
     return FoldCells(group, _keys(features, group, sizes), _members(np.arange(grid), sizes))
 
 
-def _occupied(features: Sequence[FoldFeature], group: tuple[int, ...], folds: Folds) -> FoldCells:
+def _occupied(features: Sequence[FoldFeature], group: tuple[int, ...]) -> FoldCells:
     """Return the cells in which there are rows, but for a few more."""
     sizes = [features[j].size for j in group]
     grid = math.prod(sizes)
@@ -119,7 +118,9 @@ def _occupied(features: Sequence[FoldFeature], group: tuple[int, ...], folds: Fo
         return _all_cells(features, group)
     key = _keys(features, group, sizes)
     if grid <= _GRID:
-        used = np.flatnonzero(cell_sums([key], [grid], folds.target)[0])
+        occupied = np.zeros(grid, np.bool_)
+        occupied[key] = True
+        used = np.flatnonzero(occupied)
         number = np.zeros(grid, _code_type(len(used)))
         number[used] = np.arange(len(used))
         return FoldCells(group, add_places([key], [number]), _members(used, sizes))

@@ -14,7 +14,7 @@ from plainrisk.encode import Columns, Pack, pack_limit
 from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.base import resolve_ridge
 from plainrisk.estimators.fitting import Encoded, fit_line, table_part
-from plainrisk.estimators.fold_cells import FoldCells, fold_cells, fold_pairs
+from plainrisk.estimators.fold_cells import FoldCells, fold_pairs
 from plainrisk.estimators.fold_plans import Plan, Plans
 from plainrisk.estimators.fold_tables import FoldFeature, Folds
 from plainrisk.form import Linear, Logistic, Part, Table
@@ -44,11 +44,19 @@ class FoldPart:
     name : of the part
     model : its settings
     features : coded
+    groups : the part's cells; all features in one group where cells are few
     folds : the rows
     """
 
-    def __init__(self, name: str, model: AdditiveRiskModel, features: Sequence[FoldFeature], folds: Folds) -> None:
-        self.name, self.model, self.features, self.folds = name, model, features, folds
+    def __init__(
+        self,
+        name: str,
+        model: AdditiveRiskModel,
+        features: Sequence[FoldFeature],
+        groups: Sequence[FoldCells],
+        folds: Folds,
+    ) -> None:
+        self.name, self.model, self.features, self.groups, self.folds = name, model, features, groups, folds
         self.names = tuple(f.name for f in features)
         self.plans = Plans(features, steps=model.penalty == "steps")
         self.last: FittedPart | None = None
@@ -56,11 +64,6 @@ class FoldPart:
         self.last_plan: Plan | None = None
         self._packed: dict[int, tuple[list[Codes], Codes]] = {}  # places and codes of every pack
         self._scored: tuple[int, Part, list[Floats]] | None = None
-
-    @cached_property
-    def groups(self) -> list[FoldCells]:
-        """The part's cells: all features in one group where cells are few."""
-        return fold_cells(self.features, self.folds)
 
     @cached_property
     def _counts(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

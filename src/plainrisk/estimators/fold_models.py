@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.base import _describe, _plain, resolve_ridge
+from plainrisk.estimators.fold_cells import fold_cells
 from plainrisk.estimators.fold_fits import FittedPart, FoldPart
 from plainrisk.estimators.fold_tables import Binning, Folds, code_features
 from plainrisk.estimators.linearised import Linearised, straighten
@@ -109,8 +110,12 @@ class FoldModels:
             for feature in features[name]
         ]
         coded = iter(code_features(folds, wanted))
+        by_part = [[next(coded) for _ in features[name]] for name in models]
+        n_rows = len(folds.of)
+        groups = side_by_side(lambda some: fold_cells(some, n_rows), by_part, n_rows)
         self.parts = [
-            FoldPart(name, model, [next(coded) for _ in features[name]], folds) for name, model in models.items()
+            FoldPart(name, model, some, cells, folds)
+            for (name, model), some, cells in zip(models.items(), by_part, groups, strict=True)
         ]
         self.second: Solution | None = None
         self.parameters = {n: _describe(v) for n, v in self.base.get_params(deep=False).items() if n != "schema"}
