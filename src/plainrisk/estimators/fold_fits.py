@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.encode import Columns, Pack, pack_limit
+from plainrisk.encode import Columns, Pack, cells_of, pack_limit
 from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.base import resolve_ridge
 from plainrisk.estimators.fitting import Encoded, fit_line, table_part
@@ -18,7 +18,7 @@ from plainrisk.estimators.fold_cells import FoldCells, fold_pairs
 from plainrisk.estimators.fold_plans import Plan, Plans
 from plainrisk.estimators.fold_tables import FoldFeature, Folds
 from plainrisk.form import Linear, Logistic, Part, Table
-from plainrisk.kernels import add_places, look_up
+from plainrisk.kernels import add_places, cell_sums, look_up
 from plainrisk.solve import Block, LogisticLoss, PairCounts, Solution, fit_rows, minimise
 from plainrisk.threads import side_by_side
 
@@ -136,7 +136,7 @@ class FoldPart:
             return [self._cells(plan, k)]
         packs = self._packs(plan, k)
         pieces = [rows for rows in self.folds.outside(k) if rows.start < rows.stop]
-        return [Block(tuple(p[rows] for p in packs), self.folds.target[rows]) for rows in pieces]
+        return _collapsed([Block(tuple(p[rows] for p in packs), self.folds.target[rows]) for rows in pieces], plan)
 
     def _cells(self, plan: Plan, k: int) -> Block:
         members = self.groups[0].members
@@ -191,6 +191,17 @@ class FoldPart:
         if start is None:
             return fit_rows(loss, ridge=ridge, lower=plan.design.lower)
         return minimise(loss, ridge=ridge, lower=plan.design.lower, start=start)
+
+
+def _collapsed(blocks: list[Block], plan: Plan) -> list[Block]:
+    """Return rows as weighted cells where these are far fewer, as `collapse` does."""
+    n = sum(map(len, blocks))
+    if plan.grid > max(4096, 2 * n):
+        return blocks
+    sums = list(side_by_side(lambda rows: cell_sums(rows.packs, plan.sizes, rows.positive), blocks, n))
+    total, hits = (np.sum(each, axis=0) for each in zip(*sums, strict=True))
+    cells = cells_of(total, hits, plan.sizes)
+    return [Block(cells.codes, cells.positive, cells.weight)] if 2 * len(cells.weight) <= n or n <= 4096 else blocks
 
 
 def fine_scores(part: Part, features: Sequence[FoldFeature], k: int) -> list[Floats]:
