@@ -61,7 +61,8 @@ def fold_edges(
     split_edges(_NOTHING, *settings)  # checks the settings
     single = x.astype(np.float32, copy=False)
     narrow: npt.NDArray[Any] = fold.astype(np.uint8 if n_folds <= 256 else np.uint16, copy=False)
-    if criterion != "quantile" and (cuts := fold_cuts(single, target.astype(np.bool_), narrow, n_folds, *settings)):
+    bad = target.view(np.bool_) if target.dtype == np.uint8 else target.astype(np.bool_)
+    if criterion != "quantile" and (cuts := fold_cuts(single, bad, narrow, n_folds, *settings)):
         return [midway(*both) for both in cuts]
     measured = single == single
     single, target, fold = single[measured] + np.float32(0), target[measured], fold[measured]  # -0.0 becomes 0.0

@@ -66,11 +66,6 @@ class Folds:
         return self.training.target[self.order]
 
     @cached_property
-    def dealt(self) -> npt.NDArray[np.uint8 | np.uint16]:
-        """The fold of every row."""
-        return self.of[self.order]
-
-    @cached_property
     def sizes(self) -> Counts:
         """How many rows of each outcome every fold has: (folds, outcome)."""
         return fold_counts(np.zeros(len(self.of), np.uint8), 1, self.target, self.ends)[:, 0]
@@ -164,7 +159,7 @@ def _code_numbers(folds: Folds, name: str, feature: Feature, binning: Binning) -
         refuse_infinity(name, x, frame.first)
         edges = [feature.edges] * folds.n
     else:
-        rows = _measured(x, name, bins(()), frame.first)[folds.order], folds.target, folds.dealt, folds.n
+        rows = _measured(x, name, bins(()), frame.first), folds.training.target, folds.of, folds.n
         most = feature.max_bins or binning.max_bins
         found = fold_edges(*rows, max_bins=most, criterion=binning.criterion, min_rows=binning.min_rows)
         edges = [tuple(e.tolist()) for e in found]

@@ -7,66 +7,111 @@
 
 #define MOST_COUNTS 2097152 /* segments times folds */
 #define WIDEST_TABLE 16777216
+#define NARROW_TABLE 2048 /* whole numbers of which it does not matter whether they occur */
 #define NARROW 0.015625f /* in such a range hardly two values are far enough apart to be separated */
 
 typedef struct {
     Places all;
     Facts facts;
-    Py_ssize_t folds, values; /* distinct whole numbers, 0 if they are not known */
+    Py_ssize_t folds, values; /* whole numbers that may occur, 0 if they are not known */
     float *value;             /* (values) ascending */
-    int32_t *inside;          /* (folds, segments or values, class): rows of every fold */
-    int32_t *total;           /* (values, class) */
+    int32_t *inside;          /* (folds, stride, class): rows of every fold by segment or value */
+    int32_t *total;           /* (stride, class): by value */
+    Py_ssize_t stride;        /* segments or values, and one more for rows without a number */
 } Dealt;
 
-/* Number the values that occur; without memory, return -1. */
-static int number_values(Dealt *d, int32_t *place, Py_ssize_t width) {
-    const Places *all = &d->all;
-    Py_ssize_t values = 0;
-    for (Py_ssize_t i = 0; i < all->n; i++)
-        if (all->x[i] == all->x[i]) place[(int32_t)(all->x[i] - d->facts.low)] = 1;
-    for (Py_ssize_t v = 0; v < width; v++) values += place[v];
-    if (values * d->folds > MOST_COUNTS) return 0;
-    d->value = malloc((size_t)values * sizeof(float));
-    d->inside = calloc((size_t)(d->folds * values), 2 * sizeof(int32_t));
-    d->total = calloc((size_t)values, 2 * sizeof(int32_t));
-    if (d->value == NULL || d->inside == NULL || d->total == NULL) return -1;
-    for (Py_ssize_t v = 0; v < width; v++) {
-        if (!place[v]) continue;
-        d->value[d->values] = (float)((double)d->facts.low + (double)v);
-        place[v] = (int32_t)d->values++;
+/* How far above the lowest every whole number is; `width` if there is none. */
+FOR_EVERY_PROCESSOR
+static void place_tile(const float *x, Py_ssize_t n, float low, int32_t width, int32_t *place) {
+    for (Py_ssize_t i = 0; i < n; i++) {
+        float v = x[i] == x[i] ? x[i] : low;
+        int32_t above = (int32_t)(v - low);
+        place[i] = x[i] == x[i] ? above : width;
     }
+}
+
+static void count_tile(const Dealt *d, Py_ssize_t start, Py_ssize_t n, const int32_t *place, int32_t *inside) {
+    const Places *all = &d->all;
+    const uint8_t *outcome = all->outcome + start;
+    if (all->wide)
+        for (Py_ssize_t i = 0; i < n; i++) {
+            Py_ssize_t fold = ((const uint16_t *)all->fold)[start + i];
+            inside[2 * (fold * d->stride + place[i]) + (outcome[i] & 1)]++;
+        }
+    else
+        for (Py_ssize_t i = 0; i < n; i++) {
+            Py_ssize_t fold = ((const uint8_t *)all->fold)[start + i];
+            inside[2 * (fold * d->stride + place[i]) + (outcome[i] & 1)]++;
+        }
+}
+
+/* Number the values that occur, by how far they are above the lowest. */
+static Py_ssize_t number_values(const Dealt *d, int32_t *number, int32_t width) {
+    int32_t place[TILE], values = 0;
+    for (Py_ssize_t start = 0; start < d->all.n; start += TILE) {
+        Py_ssize_t n = d->all.n - start < TILE ? d->all.n - start : TILE;
+        place_tile(d->all.x + start, n, d->facts.low, width, place);
+        for (Py_ssize_t i = 0; i < n; i++) number[place[i]] = 1;
+    }
+    for (int32_t v = 0; v < width; v++) number[v] = number[v] ? values++ : -1;
+    number[width] = values;
+    return values;
+}
+
+static int make_table(Dealt *d, const int32_t *number, int32_t width) {
+    d->stride = d->values + 1;
+    d->value = malloc((size_t)d->stride * sizeof(float));
+    d->inside = calloc((size_t)(d->folds * d->stride), 2 * sizeof(int32_t));
+    d->total = calloc((size_t)d->stride, 2 * sizeof(int32_t));
+    if (d->value == NULL || d->inside == NULL || d->total == NULL) return -1;
+    for (int32_t v = 0; v < width; v++)
+        if (number == NULL || number[v] >= 0)
+            d->value[number == NULL ? v : number[v]] = (float)((double)d->facts.low + (double)v);
     return 0;
 }
 
-static void count_values(Dealt *d, const int32_t *place) {
-    const Places *all = &d->all;
-    for (Py_ssize_t i = 0; i < all->n; i++) {
-        if (all->x[i] != all->x[i]) continue;
-        Py_ssize_t at = (Py_ssize_t)fold_of(all, i) * d->values + place[(int32_t)(all->x[i] - d->facts.low)];
-        d->inside[2 * at + (all->outcome[i] & 1)]++;
+static void count_values(Dealt *d, const int32_t *number, int32_t width) {
+    int32_t place[TILE];
+    for (Py_ssize_t start = 0; start < d->all.n; start += TILE) {
+        Py_ssize_t n = d->all.n - start < TILE ? d->all.n - start : TILE;
+        place_tile(d->all.x + start, n, d->facts.low, width, place);
+        if (number != NULL)
+            for (Py_ssize_t i = 0; i < n; i++) place[i] = number[place[i]];
+        count_tile(d, start, n, place, d->inside);
     }
     for (Py_ssize_t k = 0; k < d->folds; k++)
-        for (Py_ssize_t v = 0; v < 2 * d->values; v++) d->total[v] += d->inside[2 * k * d->values + v];
+        for (Py_ssize_t v = 0; v < 2 * d->stride; v++) d->total[v] += d->inside[2 * k * d->stride + v];
 }
 
-/* Count whole numbers of a narrow range, if they are few. */
+/* Count whole numbers of a narrow range, if they are few; without memory, return -1. */
 static int tabulate(Dealt *d) {
     Py_ssize_t widest = d->facts.rows < WIDEST_TABLE / 8 ? 8 * d->facts.rows : WIDEST_TABLE;
     if (!is_table(d->all.x, d->all.n, d->facts, (float)widest)) return 0;
-    Py_ssize_t width = (Py_ssize_t)(d->facts.high - d->facts.low) + 1;
-    int32_t *place = calloc((size_t)width, sizeof(int32_t));
-    int failed = place == NULL || number_values(d, place, width);
-    if (!failed && d->values > 0) count_values(d, place);
-    free(place);
+    int32_t width = (int32_t)(d->facts.high - d->facts.low) + 1, *number = NULL;
+    int failed = 0;
+    if (width <= NARROW_TABLE) d->values = width;
+    else {
+        number = calloc((size_t)width + 1, sizeof(int32_t));
+        if (number == NULL) return -1;
+        d->values = number_values(d, number, width);
+        if (d->values * d->folds > MOST_COUNTS) d->values = 0;
+    }
+    if (d->values > 0 && !(failed = make_table(d, number, width))) count_values(d, number, width);
+    free(number);
     return failed;
 }
 
 static void count_segments(Dealt *d) {
     const Places *all = &d->all;
-    for (Py_ssize_t i = 0; i < all->n; i++) {
-        if (all->bucket[i] == all->buckets) continue; /* no number */
-        Py_ssize_t at = (Py_ssize_t)fold_of(all, i) * all->segments + all->segment[all->bucket[i]];
-        d->inside[2 * at + (all->outcome[i] & 1)]++;
+    int32_t place[TILE];
+    for (Py_ssize_t start = 0; start < all->n; start += TILE) {
+        Py_ssize_t n = all->n - start < TILE ? all->n - start : TILE;
+        for (Py_ssize_t i = 0; i < n; i++) {
+            int bucket = all->bucket[start + i], none = bucket == all->buckets;
+            int32_t segment = all->segment[none ? 0 : bucket];
+            place[i] = none ? (int32_t)all->segments : segment;
+        }
+        count_tile(d, start, n, place, d->inside);
     }
 }
 
@@ -79,7 +124,8 @@ static int deal(Dealt *d, Py_ssize_t many, Py_ssize_t few) {
     /* A segment of all rows is sorted as a whole. */
     few = rows < many || width <= NARROW ? rows : few > least ? few : least;
     if (cut_into_segments(all, d->facts, few)) return -1;
-    d->inside = calloc((size_t)(d->folds * all->segments), 2 * sizeof(int32_t));
+    d->stride = all->segments + 1;
+    d->inside = calloc((size_t)(d->folds * d->stride), 2 * sizeof(int32_t));
     if (d->inside == NULL) return -1;
     count_segments(d);
     return 0;
@@ -125,8 +171,9 @@ static void leave_out_rows(const Dealt *d, const int32_t *inside, Places *view) 
 static void leave_out(Dealt *d, Py_ssize_t fold, Places *view) {
     view->without = fold;
     view->open.count = 0;
-    if (d->values > 0) leave_out_values(d, d->inside + 2 * fold * d->values, view);
-    else leave_out_rows(d, d->inside + 2 * fold * d->all.segments, view);
+    const int32_t *inside = d->inside + 2 * fold * d->stride;
+    if (d->values > 0) leave_out_values(d, inside, view);
+    else leave_out_rows(d, inside, view);
 }
 
 /* ---- one tree after the other */
@@ -186,10 +233,17 @@ static int folds_fit(const Py_buffer *b, Py_ssize_t rows, Py_ssize_t folds) {
     return good && b[LOWER].itemsize == sizeof(float) && b[LOWER].len % (folds * (Py_ssize_t)sizeof(float)) == 0;
 }
 
-static int folds_are_below(const Places *places, Py_ssize_t folds) {
-    uint32_t most = 0;
-    for (Py_ssize_t i = 0; i < places->n; i++) most = fold_of(places, i) > most ? fold_of(places, i) : most;
-    return most < folds;
+FOR_EVERY_PROCESSOR
+static int folds_are_below(const Py_buffer *fold, Py_ssize_t rows, Py_ssize_t folds) {
+    const uint8_t *byte = fold->buf;
+    const uint16_t *two = fold->buf;
+    uint8_t most_byte = 0;
+    uint16_t most_two = 0;
+    if (fold->itemsize == 1)
+        for (Py_ssize_t i = 0; i < rows; i++) most_byte = byte[i] > most_byte ? byte[i] : most_byte;
+    else
+        for (Py_ssize_t i = 0; i < rows; i++) most_two = two[i] > most_two ? two[i] : most_two;
+    return most_byte < folds && most_two < folds;
 }
 
 PyObject *kernel_fold_cuts(PyObject *module, PyObject *args) {
@@ -209,7 +263,7 @@ PyObject *kernel_fold_cuts(PyObject *module, PyObject *args) {
         dealt.all.wide = b[FOLD].itemsize == 2;
         Py_BEGIN_ALLOW_THREADS;
         dealt.facts = facts_of(b[X].buf, rows);
-        good = folds_are_below(&dealt.all, folds);
+        good = folds_are_below(&b[FOLD], rows, folds);
         memset(b[FOUND].buf, 0, (size_t)b[FOUND].len);
         if (good && dealt.facts.rows > 0)
             failed = cut_folds(&dealt, splitter, b[LOWER].len / (folds * (Py_ssize_t)sizeof(float)), many, few,
