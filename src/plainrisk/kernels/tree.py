@@ -15,7 +15,7 @@ MANY_ROWS = 1 << 15  # from here on cutting rows into segments is faster than so
 SEGMENT_ROWS = 1 << 5  # rows of a segment, unless there would be too many segments
 # The same for trees without each fold in turn, which share what they sort.
 MANY_DEALT_ROWS = 1 << 12
-DEALT_SEGMENT_ROWS = 1 << 6
+DEALT_SEGMENT_ROWS = 1 << 5
 
 
 def tree_cuts(
