@@ -21,6 +21,7 @@ from plainrisk.estimators.fold_models import FoldModels, subtractable
 from plainrisk.estimators.fold_tables import Folds
 from plainrisk.estimators.training import Training, read_training
 from plainrisk.frames import as_frame, frame_like
+from plainrisk.kernels import fold_order
 from plainrisk.model import RiskModel
 from plainrisk.solve.threads import one_thread
 from plainrisk.threads import side_by_side
@@ -33,8 +34,6 @@ FoldOf = npt.NDArray[np.uint8 | np.uint16]
 
 # Folds times rows, up to which the tables of a feature with all values distinct take 1 GB at worst.
 _MOST = 1 << 27
-# Up to so many folds, looking for each is quicker than sorting.
-_FEW = 20
 METRICS = ("auc", "log_loss", "brier", "ece")
 
 
@@ -73,8 +72,9 @@ class CrossValidation:
             weight = None if self.weight is None else self.weight[inside]
             return main_scores(self.target[inside], self.risk[inside], weight)
 
+        order, ends = fold_order(self.fold_of, len(self.models))
         with one_thread():
-            each = list(side_by_side(score, _inside(self.fold_of, len(self.models)), len(self.risk)))
+            each = list(side_by_side(score, np.split(order, ends[:-1]), len(self.risk)))
         return {name: np.array([one[name] for one in each]) for name in METRICS}
 
     @property
@@ -131,12 +131,12 @@ def cross_validate(
     rows = _Rows.of(estimator, X, y, sample_weight)
     fold_of = _fold_of(rows.target, folds, seed)
     n_folds = int(fold_of.max()) + 1
-    inside = _inside(fold_of, n_folds)
+    order, ends = fold_order(fold_of, n_folds)
     fit = _refit(estimator, rows, fold_of)
     refitted = list(range(n_folds))
     small = n_folds * len(fold_of) <= _MOST
     if rows.training is not None and sample_weight is None and small and subtractable(estimator, rows.training):
-        fit, refitted = _subtract(estimator, Folds(rows.training, fold_of, n_folds, np.concatenate(inside)), fit), []
+        fit, refitted = _subtract(estimator, Folds(rows.training, fold_of, n_folds, order, ends), fit), []
     risk = np.empty(len(rows.target))
     models = []
     with warnings.catch_warnings():
@@ -144,7 +144,7 @@ def cross_validate(
         for k in range(n_folds):
             model, held_out = fit(k, refitted)
             models.append(model)
-            risk[inside[k]] = held_out
+            risk[order[ends[k - 1] if k else 0 : ends[k]]] = held_out
     _warn_once(estimator, models)
     how = "refits" if len(refitted) == n_folds else "subtraction"
     seconds = time.perf_counter() - began
@@ -269,14 +269,6 @@ def _take(X: Any, index: npt.NDArray[np.intp]) -> Any:
     if isinstance(native, nw.DataFrame):
         return native[index].to_native()
     return X[index] if isinstance(X, np.ndarray) else as_frame(X).rows(index)
-
-
-def _inside(fold_of: FoldOf, n_folds: int) -> list[Index]:
-    """Return the rows of every fold."""
-    if n_folds <= _FEW:
-        return [np.flatnonzero(fold_of == k) for k in range(n_folds)]
-    ends = np.cumsum(np.bincount(fold_of, minlength=n_folds))
-    return np.split(np.argsort(fold_of, kind="stable"), ends[:-1])
 
 
 def _warn_once(estimator: Any, models: list[Any]) -> None:

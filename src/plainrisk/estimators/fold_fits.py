@@ -113,6 +113,13 @@ class FoldPart:
         cells = [g.cell[rows] for g in self.groups]
         return look_up(0.0, cells, self.tables(part, k), len(cells[0]))
 
+    def risks(self, part: Part, k: int, rows: slice) -> Floats:
+        """Return the part's risk of some rows."""
+        if len(self.groups) == 1 and len(self.groups[0]) < rows.stop - rows.start:
+            cell = self.groups[0].cell[rows]
+            return look_up(0.0, [cell], [part.link.value(self.tables(part, k)[0])], len(cell))
+        return part.link.value(self.scores(part, k, rows))
+
     def range(self, part: Part, k: int) -> tuple[float, float]:
         """Return bounds of the score."""
         tables = self.tables(part, k)

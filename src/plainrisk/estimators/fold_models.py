@@ -191,16 +191,13 @@ class FoldModels:
             return float(summed_losses(risks, target, weight, mixture.loss, np.array([clip]))[0])
 
         def charged(rows: slice) -> float:
-            risks = part.link.value(fold_part.scores(part, k, rows))[:, None]
+            risks = fold_part.risks(part, k, rows)[:, None]
             return float(summed_losses(risks, self.folds.target[rows], None, mixture.loss, np.array([clip]))[0])
 
         return sum(self._over_outside(charged, k))
 
     def _second_layer(self, model: TwoLayerRiskModel, parts: Sequence[Part], k: int) -> Solution:
-        def risks_of(rows: slice) -> Floats:
-            return np.column_stack([p.link.value(f.scores(p, k, rows)) for f, p in zip(self.parts, parts, strict=True)])
-
-        risks = np.concatenate(list(self._over_outside(risks_of, k)))
+        risks = np.concatenate(list(self._over_outside(lambda rows: self._risks(parts, k, rows), k)))
         target = np.concatenate([self.folds.target[rows] for rows in self.folds.outside(k)])
         lower = np.zeros(len(parts))
         total = self.folds.rows(k)[0]
@@ -216,6 +213,10 @@ class FoldModels:
         loss = LogisticLoss(Layout((), len(parts)), [Block((), target, None, risks)])
         self.second = minimise(loss, ridge=ridge, lower=lower, box=np.inf, start=start)
         return self.second
+
+    def _risks(self, parts: Sequence[Part], k: int, rows: slice) -> Floats:
+        """Return the risk that every part sees in some rows: (rows, parts)."""
+        return np.column_stack([f.risks(p, k, rows) for f, p in zip(self.parts, parts, strict=True)])
 
     def _over_outside(self, function: Callable[[slice], T], k: int) -> Iterator[T]:
         """Return the function's results of the rows outside a fold, a block of rows after the other."""
@@ -234,10 +235,9 @@ class FoldModels:
         link = form.last_link
 
         def score_of(rows: slice) -> Floats:
-            scores = [f.scores(p, k, rows) for f, p in zip(self.parts, parts, strict=True)]
             if isinstance(form.pool, Alone):
-                return scores[0]
-            return pool_score(form.pool, np.column_stack([p.link.value(s) for p, s in zip(parts, scores, strict=True)]))
+                return self.parts[0].scores(parts[0], k, rows)
+            return pool_score(form.pool, self._risks(parts, k, rows))
 
         score = score_of(self.folds.inside(k))
         risk = score if link is None else link.value(score)

@@ -48,17 +48,14 @@ class Folds:
     of : (n,) the fold of every row of `training`
     n : how many folds
     order : (n,) which row of `training` each is
+    ends : (folds,) where the rows of each fold end
     """
 
     training: Training
     of: npt.NDArray[np.uint8 | np.uint16]
     n: int
     order: Index
-
-    @cached_property
-    def ends(self) -> Counts:
-        """Where the rows of each fold end."""
-        return np.cumsum(np.bincount(self.of, minlength=self.n))
+    ends: Counts
 
     @cached_property
     def target(self) -> npt.NDArray[np.uint8]:

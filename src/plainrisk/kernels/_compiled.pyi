@@ -84,6 +84,9 @@ def fold_cuts(
     few: int,
     /,
 ) -> None: ...
+def fold_order(
+    fold: npt.NDArray[np.uint8 | np.uint16], order: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], /
+) -> None: ...
 def read_levels(
     columns: Sequence[npt.NDArray[np.floating[Any]]],
     rules: Sequence[Floats],

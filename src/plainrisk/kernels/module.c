@@ -68,6 +68,8 @@ static PyMethodDef methods[] = {
      "fold_counts(codes, outcome, ends, counts): rows by fold, level and outcome, where each fold's stand together"},
     {"fold_cuts", kernel_fold_cuts, METH_VARARGS,
      "fold_cuts(x, bad, fold, lower, upper, found, min_rows, entropy, many, few): tree_cuts without each fold in turn"},
+    {"fold_order", kernel_fold_order, METH_VARARGS,
+     "fold_order(fold, order, ends): the rows of every fold, one fold after the other, and where each ends"},
     {"level_sums", kernel_level_sums, METH_VARARGS, "level_sums(values, packs, sums): sums[k][packs[k]] += values"},
     {"logistic", kernel_logistic, METH_VARARGS,
      "logistic(point, packs, map, positive, weight or None, dense or None, gradient): loss; gradient += residual * column"},

@@ -1,0 +1,32 @@
+"""Rows in the order of their folds."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from plainrisk.kernels.choice import compiled
+
+__all__ = ["fold_order"]
+
+Places = npt.NDArray[np.int64]
+
+
+def fold_order(fold: npt.NDArray[np.uint8 | np.uint16], n_folds: int) -> tuple[Places, Places]:
+    """Return the rows of fold 0 in their order, then those of fold 1, and so on; and where those of each fold end.
+
+    Parameters
+    ----------
+    fold : (n,) from 0 to n_folds - 1
+
+    Examples
+    --------
+    >>> fold_order(np.array([1, 0, 1], np.uint8), 2)
+    (array([1, 0, 2]), array([1, 3]))
+    """
+    if compiled is None:
+        ends = np.cumsum(np.bincount(fold, minlength=n_folds))
+        return np.argsort(fold, kind="stable").astype(np.int64, copy=False), ends.astype(np.int64, copy=False)
+    order, ends = np.empty(len(fold), np.int64), np.empty(n_folds, np.int64)
+    compiled.fold_order(np.ascontiguousarray(fold), order, ends)
+    return order, ends
