@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.estimators.fold_tables import FoldFeature, Folds
-from plainrisk.kernels import add_places, fold_counts, pair_sums
+from plainrisk.kernels import LevelMap, add_pair_sums, add_places, fold_counts
 from plainrisk.threads import side_by_side
 
 __all__ = ["FoldCells", "fold_cells", "fold_pairs"]
@@ -32,21 +31,18 @@ _PACK = 1 << 12
 
 def fold_pairs(features: Sequence[FoldFeature], folds: Folds) -> Floats:
     """Return how often two fine levels occur together inside each fold: (folds, levels, levels), symmetric."""
-    ends = np.cumsum([0, *(f.size for f in features)])
-    places = [slice(int(a), int(b)) for a, b in itertools.pairwise(ends)]
-    sizes = [f.size for f in features]
-    out = np.zeros((folds.n, ends[-1], ends[-1]))
+    # A table of pairs should not outgrow the rows it counts.
+    limit = int(np.clip((len(folds.of) / folds.n / 4) ** 0.5, 1, 256))
+    groups = [_all_cells(features, tuple(group)) for group in _neighbours(features, limit)]
+    members = tuple(np.column_stack(group.members) for group in groups)
+    levels = LevelMap(tuple(np.eye(f.size) for f in features), members)
+    n_levels = levels.n_columns
+    out = np.zeros((folds.n, n_levels, n_levels))
 
     def count(k: int) -> None:
-        rows, table = folds.inside(k), out[k]
-        codes = [f.codes[rows] for f in features]
-        for i, (f, own) in enumerate(zip(features, places, strict=True)):
-            np.fill_diagonal(table[own, own], f.counts[k].sum(axis=1))
-            for other, both in zip(
-                places[i + 1 :], pair_sums(None, codes[i], f.size, codes[i + 1 :], sizes[i + 1 :]), strict=True
-            ):
-                table[own, other] = both
-                table[other, own] = both.T
+        packs = [group.cell[folds.inside(k)] for group in groups]
+        for first in range(len(packs)):
+            add_pair_sums(None, packs, levels, first, out[k])
 
     # Every fold fills a table that is its own.
     for _ in side_by_side(count, range(folds.n), len(folds.of)):
@@ -92,15 +88,21 @@ def fold_cells(features: Sequence[FoldFeature], n_rows: int) -> list[FoldCells]:
         found = _occupied(features, whole)
         if len(found) <= max(4096, n_rows // 4):
             return [found]
+    groups = _neighbours(features, _PACK)
+    return list(side_by_side(lambda group: _all_cells(features, tuple(group)), groups, n_rows))
+
+
+def _neighbours(features: Sequence[FoldFeature], limit: int) -> list[list[int]]:
+    """Return groups of neighbouring features with so many cells each, or one feature each."""
     groups: list[list[int]] = []
-    size = _PACK + 1
+    size = limit + 1
     for j, f in enumerate(features):
-        if size * f.size > _PACK:
+        if size * f.size > limit:
             groups.append([])
             size = 1
         groups[-1].append(j)
         size *= f.size
-    return list(side_by_side(lambda group: _all_cells(features, tuple(group)), groups, n_rows))
+    return groups
 
 
 def _all_cells(features: Sequence[FoldFeature], group: tuple[int, ...]) -> FoldCells:

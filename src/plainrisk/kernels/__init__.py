@@ -9,8 +9,8 @@ work side by side.
 from plainrisk.kernels.box import BoxMinimum, minimise_in_box
 from plainrisk.kernels.cells import add_places, cell_sums
 from plainrisk.kernels.choice import COMPILED
-from plainrisk.kernels.levels import LevelMap
 from plainrisk.kernels.dealing import fold_order
+from plainrisk.kernels.levels import LevelMap
 from plainrisk.kernels.logistic import LogisticSums, curvature, logistic_sums
 from plainrisk.kernels.pairs import add_pair_sums
 from plainrisk.kernels.reading import code_singles, count_codes, fold_counts, read_levels, rule_of
