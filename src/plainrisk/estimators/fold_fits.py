@@ -66,9 +66,9 @@ class FoldPart:
         self._scored: tuple[int, Part, list[Floats]] | None = None
 
     @cached_property
-    def _counts(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Rows by (fold, cell, outcome) of the first group, and by (cell, outcome)."""
-        counts = self.groups[0].counts(self.folds)
+    def _counts(self) -> tuple[Floats, Floats]:
+        """Rows by (fold, outcome, cell) of the first group, and by (outcome, cell)."""
+        counts = self.groups[0].counts(self.folds).transpose(0, 2, 1).astype(np.float64, order="C")
         return counts, counts.sum(axis=0)
 
     @cached_property
@@ -79,7 +79,7 @@ class FoldPart:
     def training_cells(self, k: int) -> Floats:
         """Return the rows outside a fold by (outcome, cell), where all features are one group."""
         counts, total = self._counts
-        return np.asarray((total - counts[k]).T, np.float64)
+        return np.asarray(total - counts[k])
 
     def fit(self, k: int) -> FittedPart:
         """Fit the part to the rows outside fold k."""

@@ -78,8 +78,12 @@ class Folds:
 
     def rows(self, k: int) -> tuple[float, float]:
         """Return how many rows are outside a fold, and how many of them are positive."""
-        outside = self.sizes.sum(axis=0) - self.sizes[k]
-        return float(outside.sum()), float(outside[1])
+        return self._rows[k]
+
+    @cached_property
+    def _rows(self) -> list[tuple[float, float]]:
+        outside = (self.sizes.sum(axis=0) - self.sizes).astype(np.float64)
+        return list(zip(outside.sum(axis=1).tolist(), outside[:, 1].tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -120,10 +124,21 @@ class FoldFeature:
 
     def training(self, k: int) -> tuple[Floats, Floats]:
         """Return how many rows outside a fold have each of the fold's levels, and how many of them are positive."""
-        fine = self.total - self.counts[k]
+        rows, positives = self._training
         n = len(self.levels[k])
-        rows = np.bincount(self.lookup[k], fine.sum(axis=1), minlength=n)
-        return rows.astype(np.float64), np.bincount(self.lookup[k], fine[:, 1], minlength=n).astype(np.float64)
+        return rows[k, :n], positives[k, :n]
+
+    @cached_property
+    def _training(self) -> tuple[Floats, Floats]:
+        """Rows outside each fold by the fold's levels, and positive ones: (folds, most levels) each."""
+        n_folds, widest = len(self.levels), max(map(len, self.levels))
+        key = (np.stack(self.lookup) + widest * np.arange(n_folds)[:, None]).ravel()
+        fine = self.total - self.counts
+        found = [
+            np.bincount(key, rows.ravel(), minlength=n_folds * widest).astype(np.float64, copy=False)
+            for rows in (fine.sum(axis=2), fine[:, :, 1])
+        ]
+        return found[0].reshape(n_folds, widest), found[1].reshape(n_folds, widest)
 
     def unseen(self, k: int) -> bool:
         """Whether a row inside a fold has a level that no row outside has."""
