@@ -23,8 +23,8 @@ Index = npt.NDArray[np.intp]
 
 # Cells looked for in a table of the whole grid; beyond, by sorting.
 _GRID = 1 << 21
-# Grids up to here are not searched for cells that are empty.
-_SMALL_GRID = 1 << 10
+# Grids of so many cells, or a cell in so many rows, are not searched for cells that are empty.
+_SMALL_GRID, _EMPTY_SHARE = 1 << 10, 32
 # Codes that share one score table when rows are scored.
 _PACK = 1 << 12
 
@@ -116,7 +116,7 @@ def _occupied(features: Sequence[FoldFeature], group: tuple[int, ...]) -> FoldCe
     """Return the cells in which there are rows, but for a few more."""
     sizes = [features[j].size for j in group]
     grid = math.prod(sizes)
-    if grid <= _SMALL_GRID:
+    if grid <= max(_SMALL_GRID, len(features[0].codes) // _EMPTY_SHARE):
         return _all_cells(features, group)
     key = _keys(features, group, sizes)
     if grid <= _GRID:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.encode import Columns, Pack, cells_of, pack_limit
+from plainrisk.encode import Columns, Pack, pack_limit
 from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.base import resolve_ridge
 from plainrisk.estimators.fitting import Encoded, fit_line, table_part
@@ -18,7 +18,8 @@ from plainrisk.estimators.fold_cells import FoldCells, fold_pairs
 from plainrisk.estimators.fold_plans import Plan, Plans
 from plainrisk.estimators.fold_tables import FoldFeature, Folds
 from plainrisk.form import Linear, Logistic, Part, Table
-from plainrisk.kernels import add_places, cell_sums, look_up
+from plainrisk.form.levels import code_type
+from plainrisk.kernels import add_cell_counts, add_places, look_up
 from plainrisk.solve import Block, LogisticLoss, PairCounts, Solution, fit_rows, minimise
 from plainrisk.threads import side_by_side
 
@@ -205,10 +206,16 @@ def _collapsed(blocks: list[Block], plan: Plan) -> list[Block]:
     n = sum(map(len, blocks))
     if plan.grid > max(4096, 2 * n):
         return blocks
-    sums = list(side_by_side(lambda rows: cell_sums(rows.packs, plan.sizes, rows.positive), blocks, n))
-    total, hits = (np.sum(each, axis=0) for each in zip(*sums, strict=True))
-    cells = cells_of(total, hits, plan.sizes)
-    return [Block(cells.codes, cells.positive, cells.weight)] if 2 * len(cells.weight) <= n or n <= 4096 else blocks
+    counts = np.zeros((plan.grid, 2), np.int32)
+    for rows in blocks:
+        add_cell_counts(rows.packs, plan.sizes, rows.positive, counts)
+    used = np.flatnonzero(counts.view(np.int64))
+    if 2 * len(used) > n > 4096:
+        return blocks
+    positive, weight = counts[used, 1].astype(np.float64), counts[used].sum(axis=1, dtype=np.float64)
+    codes = np.unravel_index(used, plan.sizes)
+    packs = tuple(c.astype(code_type(size)) for c, size in zip(codes, plan.sizes, strict=True))
+    return [Block(packs, positive, weight)]
 
 
 def fine_scores(part: Part, features: Sequence[FoldFeature], k: int) -> list[Floats]:

@@ -7,7 +7,7 @@ work side by side.
 """
 
 from plainrisk.kernels.box import BoxMinimum, minimise_in_box
-from plainrisk.kernels.cells import add_places, cell_sums
+from plainrisk.kernels.cells import add_cell_counts, add_places, cell_sums
 from plainrisk.kernels.choice import COMPILED
 from plainrisk.kernels.dealing import fold_order
 from plainrisk.kernels.levels import LevelMap
@@ -27,6 +27,7 @@ __all__ = [
     "LogisticSums",
     "Plan",
     "Ramp",
+    "add_cell_counts",
     "add_chains",
     "add_pair_sums",
     "add_places",

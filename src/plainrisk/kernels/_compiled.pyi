@@ -10,6 +10,13 @@ Integers = npt.NDArray[np.int32]
 Map = tuple[Sequence[Integers], Integers, Integers, Floats]
 
 def look_up(score: Floats, packs: Sequence[Codes], tables: Sequence[Floats], /) -> None: ...
+def cell_counts(
+    packs: Sequence[Codes],
+    strides: npt.NDArray[np.int64],
+    outcome: npt.NDArray[np.uint8],
+    counts: npt.NDArray[np.int32],
+    /,
+) -> None: ...
 def cell_sums(
     packs: Sequence[Codes],
     strides: npt.NDArray[np.int64],

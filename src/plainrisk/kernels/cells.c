@@ -116,3 +116,50 @@ PyObject *kernel_cell_sums(PyObject *module, PyObject *args) {
     if (!good) return NULL;
     Py_RETURN_NONE;
 }
+
+/* ---- counts[cell][outcome] += 1, where every row weighs the same */
+
+static void count_rows(const Arrays *packs, const int64_t *stride, const uint8_t *outcome, Py_ssize_t rows,
+                       int32_t *counts, int64_t grid) {
+    int64_t cell[TILE];
+    for (Py_ssize_t start = 0; start < rows; start += TILE) {
+        Py_ssize_t n = rows - start < TILE ? rows - start : TILE;
+        memset(cell, 0, sizeof cell);
+        for (Py_ssize_t k = 0; k < packs->count; k++)
+            BY_ITEM_SIZE(packs->each[k].itemsize, {
+                const Code *code = (const Code *)packs->each[k].buf + start;
+                for (Py_ssize_t i = 0; i < n; i++) cell[i] += code[i] * stride[k];
+            });
+        /* A cell beyond the grid is counted with the last. */
+        for (Py_ssize_t i = 0; i < n; i++) {
+            uint64_t at = (uint64_t)cell[i] < (uint64_t)grid ? (uint64_t)cell[i] : (uint64_t)grid - 1;
+            counts[2 * at + (outcome[start + i] & 1)]++;
+        }
+    }
+}
+
+PyObject *kernel_cell_counts(PyObject *module, PyObject *args) {
+    PyObject *pack_list;
+    Py_buffer strides, outcome, counts;
+    Arrays packs = {0, NULL};
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Oy*y*w*", &pack_list, &strides, &outcome, &counts)) return NULL;
+    Py_ssize_t rows = outcome.len, grid = counts.len / (Py_ssize_t)(2 * sizeof(int32_t));
+    int good = open_arrays(pack_list, 0, &packs) == 0;
+    for (Py_ssize_t k = 0; good && k < packs.count; k++) good = is_pack(&packs.each[k], rows);
+    if (good)
+        good = (strides.len == packs.count * (Py_ssize_t)sizeof(int64_t) && counts.itemsize == sizeof(int32_t) &&
+                grid > 0 && outcome.itemsize == 1 && rows < INT32_MAX) ||
+               refuse("packs, strides, outcomes and counts do not fit each other");
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS;
+        count_rows(&packs, strides.buf, outcome.buf, rows, counts.buf, grid);
+        Py_END_ALLOW_THREADS;
+    }
+    close_arrays(&packs);
+    PyBuffer_Release(&strides);
+    PyBuffer_Release(&outcome);
+    PyBuffer_Release(&counts);
+    if (!good) return NULL;
+    Py_RETURN_NONE;
+}
