@@ -33,3 +33,25 @@ def test_rows_of_a_fold_stand_together_in_their_order(in_numpy, n_rows, n_folds,
 def test_what_does_not_fit_is_refused(fold, order):
     with pytest.raises(ValueError, match="a fold and a place in the order per row"):
         dealing.compiled.fold_order(fold, order, np.zeros(2, np.int64))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 64, 65, 1000, 5000])
+def test_cards_are_shuffled_as_by_numpy(n, dtype):
+    ours, theirs = np.arange(n).astype(dtype), np.arange(n).astype(dtype)
+    rng, plain = np.random.RandomState(n), np.random.RandomState(n)
+    for _ in range(2):  # the second time from what the first has left
+        dealing.shuffle(ours, rng)
+        plain.shuffle(theirs)
+        np.testing.assert_array_equal(ours, theirs)
+    assert rng.randint(1 << 30) == plain.randint(1 << 30)
+
+
+@pytest.mark.skipif(not kernels.COMPILED, reason="there was no C compiler, or PLAINRISK_KERNELS=numpy")
+@pytest.mark.parametrize(
+    ("cards", "words", "used"),
+    [(np.zeros(3), 624, 0), (np.zeros(3, np.uint8), 623, 0), (np.zeros(3, np.uint8), 624, 625)],
+)
+def test_what_is_no_twister_is_refused(cards, words, used):
+    with pytest.raises(ValueError, match="state of a Mersenne twister"):
+        dealing.compiled.shuffle(cards, np.zeros(words, np.uint32), used)

@@ -21,7 +21,7 @@ from plainrisk.estimators.fold_models import FoldModels, subtractable
 from plainrisk.estimators.fold_tables import Folds
 from plainrisk.estimators.training import Training, read_training
 from plainrisk.frames import as_frame, frame_like
-from plainrisk.kernels import fold_order
+from plainrisk.kernels import fold_order, shuffle
 from plainrisk.model import RiskModel
 from plainrisk.solve.threads import one_thread
 from plainrisk.threads import side_by_side
@@ -175,8 +175,8 @@ def deal_folds(target: npt.NDArray[Any], n_folds: int, seed: int = 0) -> FoldOf:
         cards = np.full(n_folds, sizes[outcome] // n_folds)
         cards[(dealt + np.arange(sizes[outcome] % n_folds)) % n_folds] += 1
         dealt += int(sizes[outcome])
-        hand = np.repeat(np.arange(n_folds), cards)
-        rng.shuffle(hand)
+        hand = np.repeat(np.arange(n_folds, dtype=fold_of.dtype), cards)
+        shuffle(hand, rng)
         fold_of[target == outcome] = hand
     return fold_of
 

@@ -9,7 +9,7 @@ work side by side.
 from plainrisk.kernels.box import BoxMinimum, minimise_in_box
 from plainrisk.kernels.cells import add_cell_counts, add_places, cell_sums
 from plainrisk.kernels.choice import COMPILED
-from plainrisk.kernels.dealing import fold_order
+from plainrisk.kernels.dealing import fold_order, shuffle
 from plainrisk.kernels.levels import LevelMap
 from plainrisk.kernels.logistic import LogisticSums, curvature, logistic_sums
 from plainrisk.kernels.pairs import add_pair_sums
@@ -44,6 +44,7 @@ __all__ = [
     "minimise_in_box",
     "read_levels",
     "rule_of",
+    "shuffle",
     "text_codes",
     "tree_cuts",
 ]

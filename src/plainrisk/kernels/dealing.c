@@ -1,4 +1,4 @@
-/* Rows in the order of their folds. */
+/* Cards are shuffled, and rows put in the order of their folds. */
 
 #include <string.h>
 
@@ -50,4 +50,69 @@ PyObject *kernel_fold_order(PyObject *module, PyObject *args) {
     if (!good) refuse("a fold and a place in the order per row are needed, and an end per fold");
     if (!good) return NULL;
     Py_RETURN_NONE;
+}
+
+/* ---- shuffling, as numpy does it with its Mersenne twister */
+
+#define WORDS 624
+#define MIDDLE 397
+
+static uint32_t mixed(uint32_t high, uint32_t low, uint32_t far) {
+    uint32_t y = (high & 0x80000000u) | (low & 0x7fffffffu);
+    return far ^ (y >> 1) ^ ((y & 1) ? 0x9908b0dfu : 0);
+}
+
+static void turn(uint32_t *key) {
+    for (int k = 0; k < WORDS - MIDDLE; k++) key[k] = mixed(key[k], key[k + 1], key[k + MIDDLE]);
+    for (int k = WORDS - MIDDLE; k < WORDS - 1; k++) key[k] = mixed(key[k], key[k + 1], key[k + MIDDLE - WORDS]);
+    key[WORDS - 1] = mixed(key[WORDS - 1], key[0], key[MIDDLE - 1]);
+}
+
+static inline uint32_t tempered(uint32_t y) {
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    return y ^ (y >> 18);
+}
+
+/* Swap every card, from the last on, with one that is not behind it; return how many words of the key are used. */
+static int shuffle_cards(void *cards, Py_ssize_t item, Py_ssize_t n, uint32_t *key, int used) {
+    uint32_t mask = 1;
+    while (mask < (uint64_t)(n > 0 ? n - 1 : 0)) mask = mask << 1 | 1;
+    for (Py_ssize_t i = n - 1; i > 0; i--) {
+        uint32_t j;
+        while (mask >> 1 >= (uint64_t)i) mask >>= 1;
+        do {
+            if (used == WORDS) turn(key), used = 0;
+            j = tempered(key[used++]) & mask;
+        } while (j > (uint64_t)i);
+        if (item == 1) {
+            uint8_t *card = cards, other = card[i];
+            card[i] = card[j];
+            card[j] = other;
+        } else {
+            uint16_t *card = cards, other = card[i];
+            card[i] = card[j];
+            card[j] = other;
+        }
+    }
+    return used;
+}
+
+PyObject *kernel_shuffle(PyObject *module, PyObject *args) {
+    Py_buffer cards, key;
+    int used;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "w*w*i", &cards, &key, &used)) return NULL;
+    int good = (cards.itemsize == 1 || cards.itemsize == 2) && key.itemsize == sizeof(uint32_t) && used >= 0;
+    good = good && key.len == WORDS * (Py_ssize_t)sizeof(uint32_t) && used <= WORDS && cards.len < UINT32_MAX;
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS;
+        used = shuffle_cards(cards.buf, cards.itemsize, cards.len / cards.itemsize, key.buf, used);
+        Py_END_ALLOW_THREADS;
+    }
+    PyBuffer_Release(&cards);
+    PyBuffer_Release(&key);
+    if (!good) refuse("cards of one or two bytes, and the state of a Mersenne twister are needed");
+    return good ? PyLong_FromLong(used) : NULL;
 }

@@ -1,4 +1,4 @@
-"""Rows in the order of their folds."""
+"""Cards are shuffled, and rows put in the order of their folds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from plainrisk.kernels.choice import compiled
 
-__all__ = ["fold_order"]
+__all__ = ["fold_order", "shuffle"]
 
 Places = npt.NDArray[np.int64]
 
@@ -30,3 +30,20 @@ def fold_order(fold: npt.NDArray[np.uint8 | np.uint16], n_folds: int) -> tuple[P
     order, ends = np.empty(len(fold), np.int64), np.empty(n_folds, np.int64)
     compiled.fold_order(np.ascontiguousarray(fold), order, ends)
     return order, ends
+
+
+def shuffle(cards: npt.NDArray[np.uint8 | np.uint16], rng: np.random.RandomState) -> None:
+    """Shuffle cards as ``rng.shuffle(cards)`` does.
+
+    >>> cards = np.arange(5, dtype=np.uint8)
+    >>> shuffle(cards, np.random.RandomState(0))
+    >>> cards
+    array([2, 0, 1, 3, 4], dtype=uint8)
+    """
+    if compiled is None:
+        rng.shuffle(cards)
+        return
+    state = dict(rng.get_state(legacy=False))
+    twister = state["state"]
+    state["state"] = {"key": twister["key"], "pos": compiled.shuffle(cards, twister["key"], twister["pos"])}
+    rng.set_state(state)

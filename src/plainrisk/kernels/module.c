@@ -83,6 +83,8 @@ static PyMethodDef methods[] = {
      "pair_sums(values or None, packs, map, first, out): out[columns of a pack, columns from it on] += values"},
     {"read_levels", kernel_read_levels, METH_VARARGS,
      "read_levels(columns, rules, outs, flags): levels, or floats with levels in the bits of NaN; what needs care"},
+    {"shuffle", kernel_shuffle, METH_VARARGS,
+     "shuffle(cards, key, used): the words of a Mersenne twister's key that are used then"},
     {"text_codes", kernel_text_codes, METH_VARARGS,
      "text_codes(stream, codes): the labels of a column of text, or None; codes are filled"},
     {"tree_cuts", kernel_tree_cuts, METH_VARARGS,

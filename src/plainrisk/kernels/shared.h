@@ -78,6 +78,7 @@ PyObject *kernel_minimise_in_box(PyObject *module, PyObject *args);
 PyObject *kernel_pack(PyObject *module, PyObject *args);
 PyObject *kernel_pair_sums(PyObject *module, PyObject *args);
 PyObject *kernel_read_levels(PyObject *module, PyObject *args);
+PyObject *kernel_shuffle(PyObject *module, PyObject *args);
 PyObject *kernel_text_codes(PyObject *module, PyObject *args);
 PyObject *kernel_tree_cuts(PyObject *module, PyObject *args);
 
