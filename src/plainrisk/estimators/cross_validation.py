@@ -158,7 +158,9 @@ def deal_folds(target: npt.NDArray[Any], n_folds: int, seed: int = 0) -> FoldOf:
     >>> sorted(folds[[0, 2, 4]].tolist()), sorted(folds[[1, 3, 5]].tolist())
     ([0, 1, 2], [0, 1, 2])
     """
-    rarer = int(min(target.sum(), len(target) - target.sum()))
+    n_bad = int(np.count_nonzero(target))
+    sizes = len(target) - n_bad, n_bad
+    rarer = min(sizes)
     if not 2 <= n_folds <= rarer:
         raise DataError(
             f"cross_validate: folds must be from 2 to {rarer:,}, the rows of the rarer outcome, not {n_folds!r}."
@@ -166,7 +168,6 @@ def deal_folds(target: npt.NDArray[Any], n_folds: int, seed: int = 0) -> FoldOf:
     # The folds of scikit-learn's StratifiedKFold, which takes several times as long: sorted by outcome, the one of
     # the first row first, rows are dealt round; then the cards of each outcome are shuffled.
     first = int(target[0])
-    sizes = np.bincount(target, minlength=2)
     fold_of: FoldOf = np.empty(len(target), dtype=np.uint8 if n_folds <= 256 else np.uint16)
     rng = np.random.RandomState(seed)
     dealt = 0
@@ -174,10 +175,10 @@ def deal_folds(target: npt.NDArray[Any], n_folds: int, seed: int = 0) -> FoldOf:
         # Every fold gets the same, and those next in turn one card more.
         cards = np.full(n_folds, sizes[outcome] // n_folds)
         cards[(dealt + np.arange(sizes[outcome] % n_folds)) % n_folds] += 1
-        dealt += int(sizes[outcome])
+        dealt += sizes[outcome]
         hand = np.repeat(np.arange(n_folds, dtype=fold_of.dtype), cards)
         shuffle(hand, rng)
-        fold_of[target == outcome] = hand
+        fold_of[np.flatnonzero(target == outcome)] = hand
     return fold_of
 
 

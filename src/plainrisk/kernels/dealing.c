@@ -75,27 +75,26 @@ static inline uint32_t tempered(uint32_t y) {
     return y ^ (y >> 18);
 }
 
-/* Swap every card, from the last on, with one that is not behind it; return how many words of the key are used. */
-static int shuffle_cards(void *cards, Py_ssize_t item, Py_ssize_t n, uint32_t *key, int used) {
-    uint32_t mask = 1;
-    while (mask < (uint64_t)(n > 0 ? n - 1 : 0)) mask = mask << 1 | 1;
-    for (Py_ssize_t i = n - 1; i > 0; i--) {
-        uint32_t j;
-        while (mask >> 1 >= (uint64_t)i) mask >>= 1;
-        do {
-            if (used == WORDS) turn(key), used = 0;
-            j = tempered(key[used++]) & mask;
-        } while (j > (uint64_t)i);
-        if (item == 1) {
-            uint8_t *card = cards, other = card[i];
-            card[i] = card[j];
-            card[j] = other;
-        } else {
-            uint16_t *card = cards, other = card[i];
-            card[i] = card[j];
-            card[j] = other;
-        }
+/* Swap every card, from the last on, with one that is not behind it. A number that is too large is drawn again; then a
+   card is swapped with itself, which is quicker than a branch that nobody can foresee. */
+#define SHUFFLE(TYPE)                                                                                                  \
+    while (i > 0) {                                                                                                    \
+        while (mask >> 1 >= (uint64_t)i) mask >>= 1;                                                                   \
+        if (used == WORDS) turn(key), used = 0;                                                                        \
+        Py_ssize_t j = tempered(key[used++]) & mask;                                                                   \
+        Py_ssize_t good = j <= i, with = good ? j : i;                                                                 \
+        TYPE *card = cards, last = card[i], other = card[with];                                                        \
+        card[i] = other;                                                                                               \
+        card[with] = last;                                                                                             \
+        i -= good;                                                                                                     \
     }
+
+/* Return how many words of the key are used. */
+static int shuffle_cards(void *cards, Py_ssize_t item, Py_ssize_t n, uint32_t *key, int used) {
+    uint32_t mask = UINT32_MAX;
+    Py_ssize_t i = n - 1;
+    if (item == 1) SHUFFLE(uint8_t)
+    else SHUFFLE(uint16_t)
     return used;
 }
 
