@@ -209,13 +209,14 @@ def _collapsed(blocks: list[Block], plan: Plan) -> list[Block]:
     counts = np.zeros((plan.grid, 2), np.int32)
     for rows in blocks:
         add_cell_counts(rows.packs, plan.sizes, rows.positive, counts)
-    used = np.flatnonzero(counts.view(np.int64))
+    both = counts.view(np.int64).ravel()
+    used = np.flatnonzero(both != 0)
     if 2 * len(used) > n > 4096:
         return blocks
-    positive, weight = counts[used, 1].astype(np.float64), counts[used].sum(axis=1, dtype=np.float64)
+    good, positive = both[used].view(np.int32).reshape(-1, 2).T.astype(np.float64)
     codes = np.unravel_index(used, plan.sizes)
     packs = tuple(c.astype(code_type(size)) for c, size in zip(codes, plan.sizes, strict=True))
-    return [Block(packs, positive, weight)]
+    return [Block(packs, positive, good + positive)]
 
 
 def fine_scores(part: Part, features: Sequence[FoldFeature], k: int) -> list[Floats]:
