@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plainrisk import kernels
 from plainrisk.kernels import cells
 
 SIZES = [7, 300, 4]
@@ -51,42 +50,3 @@ def test_what_does_not_fit_is_refused(in_numpy):
         cells.compiled.pack([byte], [wide], byte.copy())
     with pytest.raises(ValueError, match="do not fit"):
         cells.compiled.cell_sums([byte], np.zeros(2, np.int64), byte, None, np.zeros(1), np.zeros(1))
-
-
-def test_rows_are_counted_by_cell_and_outcome(in_numpy):
-    rng = np.random.default_rng(0)
-    sizes = [7, 300, 3]
-    codes = [
-        rng.integers(0, size, 5000).astype(t) for size, t in zip(sizes, (np.uint8, np.uint16, np.uint32), strict=True)
-    ]
-    outcome = rng.integers(0, 2, 5000).astype(np.uint8)
-    expected = np.zeros((*sizes, 2), np.int32)
-    np.add.at(expected, (*codes, outcome), 1)
-    counts, plain = np.zeros((6300, 2), np.int32), np.zeros((6300, 2), np.int32)
-    for rows in (slice(0, 2000), slice(2000, None)):  # rows are added to what is there
-        some = [c[rows] for c in codes]
-        cells.add_cell_counts(some, sizes, outcome[rows], counts)
-        in_numpy(cells, cells.add_cell_counts, some, sizes, outcome[rows], plain)
-    np.testing.assert_array_equal(counts, expected.reshape(-1, 2))
-    np.testing.assert_array_equal(plain, counts)
-
-
-@pytest.mark.skipif(not kernels.COMPILED, reason="there was no C compiler, or PLAINRISK_KERNELS=numpy")
-def test_counts_of_cells_stay_inside_their_table():
-    counts = np.zeros((2, 2), np.int32)
-    cells.compiled.cell_counts([np.array([0, 1, 250], np.uint8)], np.array([1]), np.zeros(3, np.uint8), counts)
-    assert counts.tolist() == [[1, 0], [2, 0]]
-
-
-@pytest.mark.skipif(not kernels.COMPILED, reason="there was no C compiler, or PLAINRISK_KERNELS=numpy")
-@pytest.mark.parametrize(
-    ("strides", "rows", "counts"),
-    [
-        (np.ones(2, np.int64), 3, np.zeros((2, 2), np.int32)),
-        (np.ones(1, np.int64), 3, np.zeros((2, 2), np.int64)),
-        (np.ones(1, np.int64), 3, np.zeros((0, 2), np.int32)),
-    ],
-)
-def test_counts_of_cells_refuse_what_does_not_fit(strides, rows, counts):
-    with pytest.raises(ValueError, match="do not fit each other"):
-        cells.compiled.cell_counts([np.zeros(3, np.uint8)], strides, np.zeros(rows, np.uint8), counts)

@@ -11,7 +11,7 @@ from plainrisk import kernels
 from plainrisk.encode.bins import split_edges
 from plainrisk.encode.histogram import sorted_histogram
 from plainrisk.encode.tree import midway
-from plainrisk.kernels import tree
+from plainrisk.kernels import fold_trees, tree
 
 pytestmark = pytest.mark.skipif(not kernels.COMPILED, reason="there was no C compiler, or PLAINRISK_KERNELS=numpy")
 
@@ -35,9 +35,9 @@ def same_cuts(patch, x, bad, fold, n_folds, max_bins, criterion="gini", min_rows
     outside = [(fold != k) & (x == x) for k in range(n_folds)]
     expected = [split_edges(sorted_histogram(x[o], bad[o]), max_bins, criterion, min_rows) for o in outside]
     for many, few in WAYS:
-        patch.setattr(tree, "MANY_DEALT_ROWS", many)
-        patch.setattr(tree, "DEALT_SEGMENT_ROWS", few)
-        found = tree.fold_cuts(x, bad, fold, n_folds, max_bins, criterion, min_rows)
+        patch.setattr(fold_trees, "MANY_ROWS", many)
+        patch.setattr(fold_trees, "SEGMENT_ROWS", few)
+        found = fold_trees.fold_cuts(x, bad, fold, n_folds, max_bins, criterion, min_rows)
         for cuts, edges in zip(found, expected, strict=True):
             if not np.array_equal(midway(*cuts).view(np.int64), edges.view(np.int64)):
                 return False
@@ -86,13 +86,13 @@ def test_many_rows_in_segments_of_the_usual_size(n):
     rng = np.random.default_rng(n)
     x, fold = rng.standard_normal(n).astype(np.float32), rng.integers(0, 4, n).astype(np.uint8)
     bad = rng.random(n) < 1 / (1 + np.exp(1 - x))
-    for k, cuts in enumerate(tree.fold_cuts(x, bad, fold, 4, 8, "gini", 1)):
+    for k, cuts in enumerate(fold_trees.fold_cuts(x, bad, fold, 4, 8, "gini", 1)):
         np.testing.assert_array_equal(cuts, tree.tree_cuts(x[fold != k], bad[fold != k], 8, "gini", 1))
 
 
 @pytest.mark.parametrize("x", [[], [np.nan, np.nan], [1.0], [np.nan, 2.0]])
 def test_no_cut_without_two_values(x):
-    found = tree.fold_cuts(
+    found = fold_trees.fold_cuts(
         np.array(x, np.float32), np.ones(len(x), np.bool_), np.zeros(len(x), np.uint8), 2, 5, "gini", 1
     )
     assert [cuts[0].size for cuts in found] == [0, 0]
@@ -112,4 +112,4 @@ def test_no_cut_without_two_values(x):
 def test_what_does_not_fit_is_refused(x, bad, fold, upper, min_rows):
     lower, found = np.zeros((2, 2), np.float32), np.zeros(2, np.int64)
     with pytest.raises(ValueError, match="a float, an outcome and a fold per row"):
-        tree.compiled.fold_cuts(x, bad, fold, lower, upper, found, min_rows, False, 1, 1)
+        fold_trees.compiled.fold_cuts(x, bad, fold, lower, upper, found, min_rows, False, 1, 1)

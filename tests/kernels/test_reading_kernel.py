@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plainrisk import kernels
 from plainrisk.form import Bins, Categories
 from plainrisk.kernels import reading
 
@@ -165,45 +164,3 @@ def test_codes_without_a_level_do_no_harm(in_numpy):
     odd.view(np.uint32)[1] = 0x7FFFFFFF
     reading.compiled.code_singles(odd, EDGE, np.zeros(2, np.uint8), codes[:2], counts)
     assert counts.tolist() == [[0, 0], [2, 0]]
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
-def test_counts_by_fold_are_those_of_every_fold(in_numpy, dtype):
-    rng = np.random.default_rng(0)
-    n_levels = 200 if dtype == np.uint8 else 900
-    codes = rng.integers(0, n_levels, 3000).astype(dtype)
-    outcome = rng.integers(0, 2, 3000).astype(np.uint8)
-    ends = np.array([0, 1, 1400, 1400, 3000])
-    found = reading.fold_counts(codes, n_levels, outcome, ends)
-    assert found.shape == (5, n_levels, 2)
-    for k, start in enumerate([0, 0, 1, 1400, 1400]):
-        for bad in (0, 1):
-            inside = codes[start : ends[k]][outcome[start : ends[k]] == bad]
-            np.testing.assert_array_equal(found[k, :, bad], np.bincount(inside, minlength=n_levels))
-    np.testing.assert_array_equal(in_numpy(reading, reading.fold_counts, codes, n_levels, outcome, ends), found)
-
-
-@pytest.mark.skipif(not kernels.COMPILED, reason="there was no C compiler, or PLAINRISK_KERNELS=numpy")
-@pytest.mark.parametrize(
-    ("codes", "outcome", "ends", "levels"),
-    [
-        (np.zeros(3, np.uint64), 3, [3], 2),
-        (np.zeros(3, np.uint8), 2, [3], 2),
-        (np.zeros(3, np.uint8), 3, [2], 2),
-        (np.zeros(3, np.uint8), 3, [4, 3], 2),
-        (np.zeros(3, np.uint8), 3, [3], 0),
-        (np.zeros(0, np.uint8), 0, [], 2),
-    ],
-)
-def test_counts_by_fold_refuse_what_does_not_fit(codes, outcome, ends, levels):
-    counts = np.zeros((len(ends), levels, 2), np.int64)
-    with pytest.raises(ValueError, match="two counts per fold and level"):
-        reading.compiled.fold_counts(codes, np.zeros(outcome, np.uint8), np.array(ends, np.int64), counts)
-
-
-@pytest.mark.skipif(not kernels.COMPILED, reason="there was no C compiler, or PLAINRISK_KERNELS=numpy")
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
-def test_codes_beyond_the_last_level_are_counted_with_it(dtype):
-    counts = np.zeros((1, 2, 2), np.int64)
-    reading.compiled.fold_counts(np.array([0, 7, 200], dtype), np.zeros(3, np.uint8), np.array([3]), counts)
-    assert counts[0, :, 0].tolist() == [1, 2]

@@ -7,17 +7,18 @@ work side by side.
 """
 
 from plainrisk.kernels.box import BoxMinimum, minimise_in_box
-from plainrisk.kernels.cells import add_cell_counts, add_places, cell_sums
+from plainrisk.kernels.cells import add_places, cell_sums
 from plainrisk.kernels.choice import COMPILED
-from plainrisk.kernels.dealing import fold_order, shuffle
+from plainrisk.kernels.dealing import add_cell_counts, fold_counts, fold_order, shuffle
+from plainrisk.kernels.fold_trees import fold_cuts
 from plainrisk.kernels.levels import LevelMap
 from plainrisk.kernels.logistic import LogisticSums, curvature, logistic_sums
 from plainrisk.kernels.pairs import add_pair_sums
-from plainrisk.kernels.reading import code_singles, count_codes, fold_counts, read_levels, rule_of
+from plainrisk.kernels.reading import code_singles, count_codes, read_levels, rule_of
 from plainrisk.kernels.scores import Chain, Plan, Ramp, add_chains
 from plainrisk.kernels.sums import level_sums, look_up
 from plainrisk.kernels.text import text_codes
-from plainrisk.kernels.tree import fold_cuts, tree_cuts
+from plainrisk.kernels.tree import tree_cuts
 
 __all__ = [
     "COMPILED",

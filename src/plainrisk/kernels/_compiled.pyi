@@ -10,7 +10,7 @@ Integers = npt.NDArray[np.int32]
 Map = tuple[Sequence[Integers], Integers, Integers, Floats]
 
 def look_up(score: Floats, packs: Sequence[Codes], tables: Sequence[Floats], /) -> None: ...
-def cell_counts(
+def add_cells(
     packs: Sequence[Codes],
     strides: npt.NDArray[np.int64],
     outcome: npt.NDArray[np.uint8],

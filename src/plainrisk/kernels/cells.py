@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from plainrisk.kernels.choice import compiled
 
-__all__ = ["add_cell_counts", "add_places", "cell_sums"]
+__all__ = ["add_places", "cell_sums"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
@@ -47,35 +47,12 @@ def cell_sums(
         key = _keys(codes, sizes)
         total = np.bincount(key, weight, minlength=grid).astype(np.float64)
         return total, np.bincount(key, outcome.astype(np.float64), minlength=grid).astype(np.float64)
-    strides = _strides(sizes)
+    strides = np.cumprod([1, *sizes[:0:-1]], dtype=np.int64)[::-1].copy()
     total, hits = np.zeros(grid), np.zeros(grid)
     mass = None if weight is None else np.ascontiguousarray(weight, np.float64)
     packs = [np.ascontiguousarray(c) for c in codes]
     compiled.cell_sums(packs, strides, np.ascontiguousarray(outcome), mass, total, hits)
     return total, hits
-
-
-def add_cell_counts(
-    codes: Sequence[Codes], sizes: Sequence[int], outcome: npt.NDArray[Any], counts: npt.NDArray[np.int32]
-) -> None:
-    """Add rows to the counts of every possible cell, by outcome: (cells, 2); cells as in `cell_sums`.
-
-    >>> counts = np.zeros((2, 2), np.int32)
-    >>> add_cell_counts([np.array([0, 1, 1], np.uint8)], [2], np.array([1, 0, 1], np.uint8), counts)
-    >>> counts.tolist()
-    [[0, 1], [1, 1]]
-    """
-    if compiled is not None:
-        packs = [np.ascontiguousarray(c) for c in codes]
-        compiled.cell_counts(packs, _strides(sizes), np.ascontiguousarray(outcome), counts)
-        return
-    key = _keys(codes, sizes)
-    for bad in (0, 1):
-        counts[:, bad] += np.bincount(key[outcome == bad], minlength=len(counts)).astype(np.int32)
-
-
-def _strides(sizes: Sequence[int]) -> npt.NDArray[np.int64]:
-    return np.cumprod([1, *sizes[:0:-1]], dtype=np.int64)[::-1].copy()
 
 
 def _keys(codes: Sequence[Codes], sizes: Sequence[int]) -> npt.NDArray[np.uint32]:

@@ -56,10 +56,10 @@ int no_memory(void) {
 }
 
 static PyMethodDef methods[] = {
+    {"add_cells", kernel_add_cells, METH_VARARGS,
+     "add_cells(packs, strides, outcome, counts): counts[cell, outcome] += 1"},
     {"add_chains", kernel_add_chains, METH_VARARGS,
      "add_chains(scores, columns, rows, plan, numbers): add what the plan says; whether every score is a number"},
-    {"cell_counts", kernel_cell_counts, METH_VARARGS,
-     "cell_counts(packs, strides, outcome, counts): counts[cell, outcome] += 1"},
     {"cell_sums", kernel_cell_sums, METH_VARARGS,
      "cell_sums(packs, strides, positive, weight or None, total, hits): total[cell] += weight, hits[cell] += positive"},
     {"code_singles", kernel_code_singles, METH_VARARGS,

@@ -10,16 +10,7 @@ import numpy.typing as npt
 
 from plainrisk.kernels.choice import compiled
 
-__all__ = [
-    "HALFWAY",
-    "HAS_INFINITY",
-    "TOO_LARGE",
-    "code_singles",
-    "count_codes",
-    "fold_counts",
-    "read_levels",
-    "rule_of",
-]
+__all__ = ["HALFWAY", "HAS_INFINITY", "TOO_LARGE", "code_singles", "count_codes", "read_levels", "rule_of"]
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Counts = npt.NDArray[np.int64]
@@ -161,26 +152,4 @@ def count_codes(codes: Codes, n_levels: int, outcome: Outcome) -> Counts:
         key *= 2
         key += outcome[rows]
         counts += np.bincount(key, minlength=2 * n_levels).reshape(n_levels, 2)
-    return counts
-
-
-def fold_counts(codes: Codes, n_levels: int, outcome: Outcome, ends: npt.NDArray[np.int64]) -> Counts:
-    """Return how many rows of every fold have each level and outcome: (folds, levels, outcome).
-
-    Parameters
-    ----------
-    codes : (n,) uint8, uint16 or uint32
-    ends : (folds,) where the rows of each fold end, which stand together
-
-    Examples
-    --------
-    >>> fold_counts(np.array([0, 1, 1], np.uint8), 2, np.array([1, 0, 1], np.uint8), np.array([1, 3])).tolist()
-    [[[0, 1], [0, 0]], [[0, 0], [1, 1]]]
-    """
-    counts = np.zeros((len(ends), n_levels, 2), np.int64)
-    if compiled is not None and len(codes) < _MANY_ROWS:
-        compiled.fold_counts(np.ascontiguousarray(codes), np.ascontiguousarray(outcome), ends, counts)
-        return counts
-    for k, start in enumerate([0, *ends[:-1]]):
-        counts[k] = count_codes(codes[start : ends[k]], n_levels, outcome[start : ends[k]])
     return counts

@@ -57,7 +57,8 @@ static Node pop(Node *heap, Py_ssize_t *size) {
     return top;
 }
 
-Py_ssize_t grow_tree(const Splitter *s, Py_ssize_t splits, Node *heap, float *lower, float *upper) {
+/* Split the best node again and again; write the values on both sides of every cut, in the order of the cuts made. */
+static Py_ssize_t grow(const Splitter *s, Py_ssize_t splits, Node *heap, float *lower, float *upper) {
     const Places *p = s->places;
     Py_ssize_t cuts = 0, size = 1;
     Sums none = {0.0, 0.0}, all = at_segment(p, p->segments);
@@ -77,11 +78,26 @@ Py_ssize_t grow_tree(const Splitter *s, Py_ssize_t splits, Node *heap, float *lo
     return cuts;
 }
 
+Py_ssize_t grow_tree(const Splitter *s, Py_ssize_t splits, Node *heap, float *lower, float *upper) {
+    return grow(s, splits, heap, lower, upper);
+}
+
 void foresee_tree(Splitter splitter, Py_ssize_t splits, Node *heap, float *lower, float *upper) {
     if (splitter.places->segments == 1) return;
     splitter.foresee = 1;
     splitter.margin = 2;
-    grow_tree(&splitter, splits, heap, lower, upper);
+    grow(&splitter, splits, heap, lower, upper);
+}
+
+/* Gather in one pass over the rows what will be opened, nearly all of it. */
+static void foresee(Splitter splitter, Py_ssize_t splits, Node *heap, float *lower, float *upper) {
+    Places *p = splitter.places;
+    if (p->segments == 1) return;
+    splitter.foresee = 1;
+    splitter.margin = 2;
+    grow(&splitter, splits, heap, lower, upper);
+    gather_wanted(p);
+    for (Py_ssize_t k = 0; k < p->segments; k++) p->state[k] &= ~WANTED;
 }
 
 PyObject *kernel_tree_cuts(PyObject *module, PyObject *args) {
@@ -100,11 +116,8 @@ PyObject *kernel_tree_cuts(PyObject *module, PyObject *args) {
         Py_BEGIN_ALLOW_THREADS;
         Node *heap = malloc(((size_t)splits * 2 + 2) * sizeof(Node));
         if (make_places(&places, x.buf, bad.buf, rows, many, few) == 0 && heap != NULL) {
-            /* Gather in one pass over the rows what will be opened, nearly all of it. */
-            foresee_tree(splitter, splits, heap, lower.buf, upper.buf);
-            gather_wanted(&places);
-            for (Py_ssize_t k = 0; k < places.segments; k++) places.state[k] &= ~WANTED;
-            cuts = grow_tree(&splitter, splits, heap, lower.buf, upper.buf);
+            foresee(splitter, splits, heap, lower.buf, upper.buf);
+            cuts = grow(&splitter, splits, heap, lower.buf, upper.buf);
         }
         free_places(&places);
         free(heap);
