@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.estimators.fold_tables import FoldFeature, Folds
-from plainrisk.kernels import LevelMap, add_pair_sums, add_places, fold_counts
+from plainrisk.kernels import LevelMap, add_pair_sums, add_places, fold_counts, look_up
 from plainrisk.threads import side_by_side
 
 __all__ = ["FoldCells", "fold_cells", "fold_pairs"]
@@ -74,10 +74,7 @@ class FoldCells:
 
     def scores(self, by_feature: Sequence[Floats], start: float = 0.0) -> Floats:
         """Add up per cell, one feature after the other, what its fine levels add to the score."""
-        score = np.full(len(self), start)
-        for j, column in zip(self.features, self.members, strict=True):
-            score += by_feature[j][column]
-        return score
+        return look_up(start, self.members, [by_feature[j] for j in self.features], len(self))
 
 
 def fold_cells(features: Sequence[FoldFeature], n_rows: int) -> list[FoldCells]:
