@@ -73,6 +73,44 @@ def test_equals_refits(credit, name):
     assert_equals_refits(estimator, credit.frame, credit.target, found)
 
 
+@pytest.mark.parametrize("name", ["ARM1", "DirectARM1", "MixARM1", "MixDirectARM1", "DirectARM2"])
+@pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
+def test_equals_refits_on_many_rows(name):
+    """So many that threads share the work, and that neither cells nor pairs of features are few."""
+    rows = pr.datasets.make_credit(66_000, seed=5, n_features=14)
+    estimator = pr.make_classifier(name, rows.schema)
+    found = cross_validate(estimator, rows.frame, rows.target, folds=2)
+    assert (found.how, found.refitted) == ("subtraction", ())
+    assert_equals_refits(estimator, rows.frame, rows.target, found)
+
+
+def test_a_number_inside_a_fold_may_be_next_to_its_edge():
+    """Rounded to float32 it would be the edge itself, and so on the other side of it."""
+    step = 2.0**-22
+    x = np.tile([1.0, 1.0, 1.0 + step, 1.0 + step], 30)
+    y, fold = np.tile([0, 0, 1, 1], 30), np.arange(120) % 3
+    y[::7] = 1 - y[::7]
+    x[np.flatnonzero(fold == 0)[0]] = 1.0 + step / 2 + 1e-12
+    frame = pl.DataFrame({"x": x})
+    estimator = pr.AdditiveRiskModel(pr.Schema(features={"x": {}}))
+    found = cross_validate(estimator, frame, y, folds=fold)
+    assert found.how == "subtraction"
+    assert_equals_refits(estimator, frame, y, found)
+    assert found.models[0].form_.parts[0].shapes["x"].levels.edges == (1.0 + step / 2,)
+
+
+@pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
+def test_more_folds_than_a_byte_can_count(credit):
+    estimator = pr.make_classifier("MixDirectARM1", credit.schema)
+    fold = np.arange(len(credit.target)) % 300
+    found = cross_validate(estimator, credit.frame, credit.target, folds=fold)
+    assert (found.how, found.fold_of.dtype, found.fold_of.tolist()) == ("subtraction", np.uint16, fold.tolist())
+    for k in (0, 255, 256, 299):
+        plain = clone(estimator).fit(credit.frame[np.flatnonzero(fold != k)], credit.target[fold != k])
+        expected = plain.predict_proba(credit.frame[np.flatnonzero(fold == k)])[:, 1]
+        np.testing.assert_allclose(found.risk[fold == k], expected, rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("name", ["ARM1", "DirectARM1", "MixARM1", "ARM2"])
 @pytest.mark.parametrize("data", ["german", "heloc", "taiwan"])
 @pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")

@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,15 @@ from plainrisk.estimators.fold_models import FoldModels, subtractable
 from plainrisk.estimators.fold_tables import Folds
 from plainrisk.estimators.training import Training, read_training
 from plainrisk.frames import as_frame, frame_like
+from plainrisk.kernels import fold_order, shuffle
 from plainrisk.model import RiskModel
 from plainrisk.solve.threads import one_thread
+from plainrisk.threads import side_by_side
 
 __all__ = ["CrossValidation", "cross_validate", "deal_folds"]
 
 Floats = npt.NDArray[np.float64]
+Index = npt.NDArray[np.intp]
 FoldOf = npt.NDArray[np.uint8 | np.uint16]
 
 # Folds times rows, up to which the tables of a feature with all values distinct take 1 GB at worst.
@@ -42,7 +46,9 @@ class CrossValidation:
     risk : (n,) the held-out risk of every row
     fold_of : (n,) the fold of every row, from 0
     models : per fold, the model fitted to the rows outside it; a `RiskModel`, or a fitted estimator that has no form
-    scores : auc, log_loss, brier and ece, each (folds,), on the held-out rows
+    target : (n,) the outcome of every row, 0/1
+    weight : (n,) what every row weighs, or None
+    scores : auc, log_loss, brier and ece, each (folds,), on the held-out rows; found when they are asked for
     how : "subtraction" if the folds were fitted from tables of all rows, "refits" if each on its rows
     refitted : the folds that were fitted on their rows
     seconds : what it took
@@ -51,10 +57,25 @@ class CrossValidation:
     risk: Floats
     fold_of: FoldOf
     models: tuple[Any, ...]
-    scores: Mapping[str, Floats]
+    target: npt.NDArray[Any]
+    weight: Floats | None
     how: str
     refitted: tuple[int, ...]
     seconds: float
+
+    @cached_property
+    def scores(self) -> Mapping[str, Floats]:
+        """Every score on the held-out rows of each fold."""
+        from plainrisk.metrics.overview import main_scores
+
+        def score(inside: Index) -> dict[str, float]:
+            weight = None if self.weight is None else self.weight[inside]
+            return main_scores(self.target[inside], self.risk[inside], weight)
+
+        order, ends = fold_order(self.fold_of, len(self.models))
+        with one_thread():
+            each = list(side_by_side(score, np.split(order, ends[:-1]), len(self.risk)))
+        return {name: np.array([one[name] for one in each]) for name in METRICS}
 
     @property
     def mean(self) -> dict[str, float]:
@@ -110,11 +131,12 @@ def cross_validate(
     rows = _Rows.of(estimator, X, y, sample_weight)
     fold_of = _fold_of(rows.target, folds, seed)
     n_folds = int(fold_of.max()) + 1
+    order, ends = fold_order(fold_of, n_folds)
     fit = _refit(estimator, rows, fold_of)
     refitted = list(range(n_folds))
     small = n_folds * len(fold_of) <= _MOST
     if rows.training is not None and sample_weight is None and small and subtractable(estimator, rows.training):
-        fit, refitted = _subtract(estimator, Folds(rows.training, fold_of, n_folds), fit), []
+        fit, refitted = _subtract(estimator, Folds(rows.training, fold_of, n_folds, order, ends), fit), []
     risk = np.empty(len(rows.target))
     models = []
     with warnings.catch_warnings():
@@ -122,13 +144,11 @@ def cross_validate(
         for k in range(n_folds):
             model, held_out = fit(k, refitted)
             models.append(model)
-            risk[fold_of == k] = held_out
+            risk[order[ends[k - 1] if k else 0 : ends[k]]] = held_out
     _warn_once(estimator, models)
-    with one_thread():
-        scores = _score(rows, risk, fold_of, n_folds)
     how = "refits" if len(refitted) == n_folds else "subtraction"
     seconds = time.perf_counter() - began
-    return CrossValidation(risk, fold_of, tuple(models), scores, how, tuple(refitted), seconds)
+    return CrossValidation(risk, fold_of, tuple(models), rows.target, rows.weight, how, tuple(refitted), seconds)
 
 
 def deal_folds(target: npt.NDArray[Any], n_folds: int, seed: int = 0) -> FoldOf:
@@ -138,7 +158,9 @@ def deal_folds(target: npt.NDArray[Any], n_folds: int, seed: int = 0) -> FoldOf:
     >>> sorted(folds[[0, 2, 4]].tolist()), sorted(folds[[1, 3, 5]].tolist())
     ([0, 1, 2], [0, 1, 2])
     """
-    rarer = int(min(target.sum(), len(target) - target.sum()))
+    n_bad = int(np.count_nonzero(target))
+    sizes = len(target) - n_bad, n_bad
+    rarer = min(sizes)
     if not 2 <= n_folds <= rarer:
         raise DataError(
             f"cross_validate: folds must be from 2 to {rarer:,}, the rows of the rarer outcome, not {n_folds!r}."
@@ -146,16 +168,17 @@ def deal_folds(target: npt.NDArray[Any], n_folds: int, seed: int = 0) -> FoldOf:
     # The folds of scikit-learn's StratifiedKFold, which takes several times as long: sorted by outcome, the one of
     # the first row first, rows are dealt round; then the cards of each outcome are shuffled.
     first = int(target[0])
-    sizes = np.bincount(target, minlength=2)
     fold_of: FoldOf = np.empty(len(target), dtype=np.uint8 if n_folds <= 256 else np.uint16)
     rng = np.random.RandomState(seed)
     dealt = 0
     for outcome in (first, 1 - first):
-        cards = np.bincount((dealt + np.arange(sizes[outcome])) % n_folds, minlength=n_folds)
-        dealt += int(sizes[outcome])
-        hand = np.repeat(np.arange(n_folds), cards)
-        rng.shuffle(hand)
-        fold_of[target == outcome] = hand
+        # Every fold gets the same, and those next in turn one card more.
+        cards = np.full(n_folds, sizes[outcome] // n_folds)
+        cards[(dealt + np.arange(sizes[outcome] % n_folds)) % n_folds] += 1
+        dealt += sizes[outcome]
+        hand = np.repeat(np.arange(n_folds, dtype=fold_of.dtype), cards)
+        shuffle(hand, rng)
+        fold_of[np.flatnonzero(target == outcome)] = hand
     return fold_of
 
 
@@ -164,10 +187,15 @@ class _Rows:
     """What came in; `training` where the estimator is one of ours."""
 
     X: Any
-    labels: npt.NDArray[Any]
+    classes: npt.NDArray[Any]
     target: npt.NDArray[Any]
     weight: Floats | None
     training: Training | None
+
+    @cached_property
+    def labels(self) -> npt.NDArray[Any]:
+        """The outcomes as they came."""
+        return np.asarray(self.classes[self.target])
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> _Rows:
@@ -175,14 +203,14 @@ class _Rows:
         if isinstance(estimator, RiskClassifier):
             frame = as_frame(X)
             training = read_training(frame, y, estimator.schema, None, None)
-            return cls(X, training.classes[training.target], training.target, weight, training)
+            return cls(X, training.classes, training.target, weight, training)
         if y is None:
             raise DataError(f"cross_validate: {type(estimator).__name__} has no schema that names the target. Pass y.")
         labels = np.asarray(y).ravel()
         classes, target = np.unique(labels, return_inverse=True)
         if len(classes) != 2:
             raise DataError(f"cross_validate: the target must have two classes, not {len(classes)}.")
-        return cls(X, labels, target, weight, None)
+        return cls(X, classes, target, weight, None)
 
 
 def _fold_of(target: npt.NDArray[Any], folds: Any, seed: int) -> FoldOf:
@@ -242,17 +270,6 @@ def _take(X: Any, index: npt.NDArray[np.intp]) -> Any:
     if isinstance(native, nw.DataFrame):
         return native[index].to_native()
     return X[index] if isinstance(X, np.ndarray) else as_frame(X).rows(index)
-
-
-def _score(rows: _Rows, risk: Floats, fold_of: FoldOf, n_folds: int) -> dict[str, Floats]:
-    from plainrisk.metrics import summary
-
-    figures = []
-    for k in range(n_folds):
-        inside = np.flatnonzero(fold_of == k)
-        weight = None if rows.weight is None else rows.weight[inside]
-        figures.append(summary(rows.target[inside], risk[inside], weight))
-    return {name: np.array([f[name] for f in figures]) for name in METRICS}
 
 
 def _warn_once(estimator: Any, models: list[Any]) -> None:

@@ -1,29 +1,27 @@
 """The bin edges of every training fold of one feature.
 
-The compiled loops grow one tree per fold. In numpy values are sorted once for all folds: the histogram of a training
-fold is that of all rows less the fold's, and what the folds share, where a best cut can be, is found once.
+Values are sorted once for all folds: the histogram of a training fold is that of all rows less the fold's, and what
+the folds share, where a best cut can be, is found once. The compiled loops do the same, but sort few of the rows.
 """
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.encode.bins import row_edges, split_edges
+from plainrisk.encode.bins import split_edges
 from plainrisk.encode.histogram import Histogram
 from plainrisk.encode.learn import Criterion
 from plainrisk.encode.quantiles import quantile_edges
-from plainrisk.encode.tree import GAP
+from plainrisk.encode.tree import GAP, midway
 from plainrisk.estimators.fold_trees import grow_folds
-from plainrisk.kernels import COMPILED
+from plainrisk.kernels import fold_cuts
 
 __all__ = ["fold_edges"]
 
-Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Counts = npt.NDArray[np.int64]
@@ -35,7 +33,7 @@ _NOTHING = Histogram(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0)
 
 
 def fold_edges(
-    x: Floats,
+    x: Floats | Singles,
     target: npt.NDArray[Any],
     fold: npt.NDArray[Any],
     n_folds: int,
@@ -48,7 +46,7 @@ def fold_edges(
 
     Parameters
     ----------
-    x : (n,) finite values within the range of float32
+    x : (n,) within the range of float32; what is not a number is left out
     target : (n,) 0/1
     fold : (n,) from 0 to n_folds - 1
 
@@ -59,13 +57,18 @@ def fold_edges(
     [[3.0], [2.0]]
     """
 
-    single = x.astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
-    if COMPILED and criterion != "quantile":
-        return _edges_one_by_one(single, target.astype(np.bool_), fold, n_folds, (max_bins, criterion, min_rows))
+    settings = max_bins, "gini" if criterion == "quantile" else criterion, min_rows
+    split_edges(_NOTHING, *settings)  # checks the settings
+    single = x.astype(np.float32, copy=False)
+    narrow: npt.NDArray[Any] = fold.astype(np.uint8 if n_folds <= 256 else np.uint16, copy=False)
+    bad = target.view(np.bool_) if target.dtype == np.uint8 else target.astype(np.bool_)
+    if criterion != "quantile" and (cuts := fold_cuts(single, bad, narrow, n_folds, *settings)):
+        return [midway(*both) for both in cuts]
+    measured = single == single
+    single, target, fold = single[measured] + np.float32(0), target[measured], fold[measured]  # -0.0 becomes 0.0
     label = fold.astype(np.uint32) + target.astype(np.uint32) * np.uint32(n_folds)
     # Bins of several rows, and equal shares, may end anywhere, so that every value is needed.
     anywhere = criterion == "quantile" or min_rows != 1
-    split_edges(_NOTHING, max_bins, "gini" if criterion == "quantile" else criterion, min_rows)  # checks the settings
     found = _tabulated(single, label, n_folds)
     if found is None:
         rows = _SortedRows.of(single, label)
@@ -80,20 +83,6 @@ def fold_edges(
     if criterion == "quantile":
         return [quantile_edges(h, max_bins, min_rows) for h in histograms]
     return [split_edges(h, max_bins, criterion, min_rows) for h in histograms]
-
-
-def _edges_one_by_one(
-    x: Singles, bad: Bools, fold: npt.NDArray[Any], n_folds: int, settings: tuple[int, Any, int]
-) -> list[Floats]:
-    """Return the folds' edges by one compiled tree after the other, which is faster than what they share in numpy."""
-    order = np.argsort(fold, kind="stable")
-    x, bad = x[order], bad[order]
-    ends = np.cumsum(np.bincount(fold, minlength=n_folds)).tolist()
-    found = []
-    for start, end in itertools.pairwise([0, *ends]):
-        outside = [np.concatenate([rows[:start], rows[end:]]) for rows in (x, bad)]
-        found.append(row_edges(outside[0], outside[1], *settings))
-    return found
 
 
 def _histogram(values: Singles, good: Counts, bad: Counts) -> Histogram:
@@ -122,12 +111,8 @@ def _edges_of_values(values: Singles, counts: Counts, max_bins: int, criterion: 
     for k, cuts in enumerate(grow_folds(good, bad, max_bins, criterion)):
         below = good[k] + bad[k]
         lower, upper = np.searchsorted(below, cuts) - 1, np.searchsorted(below, cuts, side="right") - 1
-        out.append(_midway(values[lower], values[upper]))
+        out.append(midway(values[lower], values[upper]))
     return out
-
-
-def _midway(lower: Singles, upper: Singles) -> Floats:
-    return np.asarray(lower.astype(np.float64) / 2.0 + upper.astype(np.float64) / 2.0)
 
 
 def _tabulated(x: Singles, label: npt.NDArray[np.uint32], n_folds: int) -> tuple[Singles, Counts] | None:
@@ -204,7 +189,7 @@ def _edges_of_rows(rows: _SortedRows, n_folds: int, max_bins: int, criterion: st
     for k, cuts in enumerate(grow_folds(good, bad, max_bins, criterion)):
         # The last of the places with so many rows below: those joined to it before are no cuts.
         at = places[np.searchsorted(good[k] + bad[k], cuts, side="right") - 2]
-        out.append(_midway(folds[k].last_value(at), folds[k].first_value(at)))
+        out.append(midway(folds[k].last_value(at), folds[k].first_value(at)))
     return out
 
 

@@ -11,40 +11,41 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.estimators.fold_tables import FoldFeature, Folds
+from plainrisk.kernels import LevelMap, add_pair_sums, add_places, fold_counts, level_sums, look_up
 from plainrisk.threads import side_by_side
 
 __all__ = ["FoldCells", "fold_cells", "fold_pairs"]
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.unsignedinteger[Any]]
 Index = npt.NDArray[np.intp]
 
 # Cells looked for in a table of the whole grid; beyond, by sorting.
 _GRID = 1 << 21
+# Grids of so many cells, or a cell in so many rows, are not searched for cells that are empty.
+_SMALL_GRID, _EMPTY_SHARE = 1 << 10, 32
 # Codes that share one score table when rows are scored.
-_PACK = 1 << 13
+_PACK = 1 << 12
 
 
 def fold_pairs(features: Sequence[FoldFeature], folds: Folds) -> Floats:
     """Return how often two fine levels occur together inside each fold: (folds, levels, levels), symmetric."""
-    ends = np.cumsum([0, *(f.size for f in features)])
-    out = np.zeros((folds.n, ends[-1], ends[-1]))
+    # A table of pairs should not outgrow the rows it counts.
+    limit = int(np.clip((len(folds.of) / folds.n / 4) ** 0.5, 1, 256))
+    groups = [_all_cells(features, tuple(group)) for group in _neighbours(features, limit)]
+    members = tuple(np.column_stack(group.members) for group in groups)
+    levels = LevelMap(tuple(np.eye(f.size) for f in features), members)
+    n_levels = levels.n_columns
+    out = np.zeros((folds.n, n_levels, n_levels))
 
-    def count(i: int) -> None:
-        a = features[i]
-        own = np.arange(ends[i], ends[i + 1])
-        out[:, own, own] = a.counts.sum(axis=2)
-        wide = folds.of * np.intp(a.size) + a.codes
-        key = np.empty_like(wide)
-        for j, b in enumerate(features[i + 1 :], start=i + 1):
-            np.multiply(wide, b.size, out=key)
-            key += b.codes
-            both = np.bincount(key, minlength=folds.n * a.size * b.size).reshape(folds.n, a.size, b.size)
-            out[:, ends[i] : ends[i + 1], ends[j] : ends[j + 1]] = both
-            out[:, ends[j] : ends[j + 1], ends[i] : ends[i + 1]] = both.transpose(0, 2, 1)
+    def count(k: int) -> None:
+        packs = [group.cell[folds.inside(k)] for group in groups]
+        for first, own in enumerate(level_sums(None, packs, levels.sizes)):
+            add_pair_sums(None, packs, levels, first, own, out[k])
 
-    # Every feature fills a part of the table that is its own.
-    for _ in side_by_side(count, range(len(features)), len(folds.of)):
+    # Every fold fills a table that is its own.
+    for _ in side_by_side(count, range(folds.n), len(folds.of)):
         pass
     return out
 
@@ -57,61 +58,89 @@ class FoldCells:
     ----------
     features : positions of the features
     cell : (n,) the cell of every row
-    members : (cells, features) the fine level of each feature
+    members : per feature, (cells,) its fine level
     """
 
     features: tuple[int, ...]
-    cell: npt.NDArray[Any]
-    members: npt.NDArray[Any]
+    cell: Codes
+    members: tuple[Codes, ...]
+
+    def __len__(self) -> int:
+        return len(self.members[0])
 
     def counts(self, folds: Folds) -> Counts:
-        """Return the rows inside each fold: (outcome, fold, cell)."""
-        n = len(self.members)
-        key = folds.label * np.intp(n)
-        key += self.cell
-        return np.bincount(key, minlength=2 * folds.n * n).reshape(2, folds.n, n)
+        """Return the rows inside each fold: (fold, cell, outcome)."""
+        return fold_counts(self.cell, len(self), folds.target, folds.ends)
 
     def scores(self, by_feature: Sequence[Floats], start: float = 0.0) -> Floats:
         """Add up per cell, one feature after the other, what its fine levels add to the score."""
-        score = np.full(len(self.members), start)
-        for j, column in zip(self.features, self.members.T, strict=True):
-            score += by_feature[j][column]
-        return score
+        return look_up(start, self.members, [by_feature[j] for j in self.features], len(self))
 
 
 def fold_cells(features: Sequence[FoldFeature], n_rows: int) -> list[FoldCells]:
     """Return the part's cells as one where they are far fewer than the rows, else features in several groups."""
     grid = math.prod(f.size for f in features)
     whole = tuple(range(len(features)))
-    if grid <= max(4096, 16 * n_rows) and grid < 2**40:
+    if grid <= max(4096, 16 * n_rows) and grid < 2**32:
         found = _occupied(features, whole)
-        if len(found.members) <= max(4096, n_rows // 4):
+        if len(found) <= max(4096, n_rows // 4):
             return [found]
+    groups = _neighbours(features, _PACK)
+    return list(side_by_side(lambda group: _all_cells(features, tuple(group)), groups, n_rows))
+
+
+def _neighbours(features: Sequence[FoldFeature], limit: int) -> list[list[int]]:
+    """Return groups of neighbouring features with so many cells each, or one feature each."""
     groups: list[list[int]] = []
-    size = _PACK + 1
+    size = limit + 1
     for j, f in enumerate(features):
-        if size * f.size > _PACK:
+        if size * f.size > limit:
             groups.append([])
             size = 1
         groups[-1].append(j)
         size *= f.size
-    return [_occupied(features, tuple(group)) for group in groups]
+    return groups
+
+
+def _all_cells(features: Sequence[FoldFeature], group: tuple[int, ...]) -> FoldCells:
+    """Return every cell there can be."""
+    sizes = [features[j].size for j in group]
+    grid = math.prod(sizes)
+    return FoldCells(group, _keys(features, group, sizes), _members(np.arange(grid), sizes))
 
 
 def _occupied(features: Sequence[FoldFeature], group: tuple[int, ...]) -> FoldCells:
+    """Return the cells in which there are rows, but for a few more."""
     sizes = [features[j].size for j in group]
-    key = features[group[0]].codes.astype(np.intp)
-    for j in group[1:]:
-        key *= features[j].size
-        key += features[j].codes
-    if (grid := math.prod(sizes)) <= _GRID:
-        used = np.flatnonzero(np.bincount(key, minlength=grid))
-        number = np.zeros(grid, np.int32)
+    grid = math.prod(sizes)
+    if grid <= max(_SMALL_GRID, len(features[0].codes) // _EMPTY_SHARE):
+        return _all_cells(features, group)
+    key = _keys(features, group, sizes)
+    if grid <= _GRID:
+        occupied = np.zeros(grid, np.bool_)
+        occupied[key] = True
+        used = np.flatnonzero(occupied)
+        number = np.zeros(grid, _code_type(len(used)))
         number[used] = np.arange(len(used))
-        return FoldCells(group, number[key], _members(used, sizes))
+        return FoldCells(group, add_places([key], [number]), _members(used, sizes))
     used, cell = np.unique(key, return_inverse=True)
-    return FoldCells(group, cell, _members(used, sizes))
+    return FoldCells(group, cell.astype(np.uint32), _members(used.astype(np.intp), sizes))
 
 
-def _members(keys: Index, sizes: Sequence[int]) -> npt.NDArray[np.int32]:
-    return np.stack([column.astype(np.int32) for column in np.unravel_index(keys, tuple(sizes))]).T
+def _keys(features: Sequence[FoldFeature], group: tuple[int, ...], sizes: Sequence[int]) -> Codes:
+    """Return the place of every row in the grid, numbered as ``np.ravel_multi_index`` does."""
+    grid = stride = math.prod(sizes)
+    places: list[Codes] = []
+    for size in sizes:
+        stride //= size
+        places.append((np.arange(size) * stride).astype(_code_type(grid)))
+    return add_places([features[j].codes for j in group], places)
+
+
+def _code_type(size: int) -> Any:
+    return np.uint8 if size <= 2**8 else np.uint16 if size <= 2**16 else np.uint32
+
+
+def _members(keys: Index, sizes: Sequence[int]) -> tuple[Codes, ...]:
+    columns = np.unravel_index(keys, tuple(sizes))
+    return tuple(column.astype(_code_type(size)) for column, size in zip(columns, sizes, strict=True))

@@ -10,18 +10,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.encode import Columns, feature_columns, pack_codes, pack_limit
+from plainrisk.encode import Columns, Pack, pack_limit
 from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.base import resolve_ridge
-from plainrisk.estimators.fitting import Design, Encoded, fit_line, table_part
-from plainrisk.estimators.fold_cells import FoldCells, fold_cells, fold_pairs
+from plainrisk.estimators.fitting import Encoded, fit_line, table_part
+from plainrisk.estimators.fold_cells import FoldCells, fold_pairs
+from plainrisk.estimators.fold_plans import Plan, Plans
 from plainrisk.estimators.fold_tables import FoldFeature, Folds
 from plainrisk.form import Linear, Logistic, Part, Table
-from plainrisk.solve import Block, LogisticLoss, PairCounts, Solution, minimise
+from plainrisk.form.levels import code_type
+from plainrisk.kernels import add_cell_counts, add_places, look_up
+from plainrisk.solve import Block, LogisticLoss, PairCounts, Solution, fit_rows, minimise
+from plainrisk.threads import side_by_side
 
 __all__ = ["FittedPart", "FoldPart"]
 
 Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 
 @dataclass(frozen=True)
@@ -40,76 +45,94 @@ class FoldPart:
     name : of the part
     model : its settings
     features : coded
+    groups : the part's cells; all features in one group where cells are few
     folds : the rows
     """
 
-    def __init__(self, name: str, model: AdditiveRiskModel, features: Sequence[FoldFeature], folds: Folds) -> None:
-        self.name, self.model, self.features, self.folds = name, model, features, folds
+    def __init__(
+        self,
+        name: str,
+        model: AdditiveRiskModel,
+        features: Sequence[FoldFeature],
+        groups: Sequence[FoldCells],
+        folds: Folds,
+    ) -> None:
+        self.name, self.model, self.features, self.groups, self.folds = name, model, features, groups, folds
+        self.names = tuple(f.name for f in features)
+        self.plans = Plans(features, steps=model.penalty == "steps")
         self.last: FittedPart | None = None
         self.last_fold = -1
-        self.last_columns: tuple[Columns, ...] = ()
+        self.last_plan: Plan | None = None
+        self._packed: dict[int, tuple[list[Codes], Codes]] = {}  # places and codes of every pack
+        self._scored: tuple[int, Part, list[Floats]] | None = None
 
     @cached_property
-    def groups(self) -> list[FoldCells]:
-        """The part's cells: all features in one group where cells are few."""
-        return fold_cells(self.features, len(self.folds.of))
-
-    @cached_property
-    def counts(self) -> npt.NDArray[np.int64]:
-        """Rows by (outcome, fold, cell) of the first group."""
-        return self.groups[0].counts(self.folds)
-
-    @cached_property
-    def _cell_total(self) -> npt.NDArray[np.int64]:
-        return np.asarray(self.counts.sum(axis=1))
+    def _counts(self) -> tuple[Floats, Floats]:
+        """Rows by (fold, outcome, cell) of the first group, and by (outcome, cell)."""
+        counts = self.groups[0].counts(self.folds).transpose(0, 2, 1).astype(np.float64, order="C")
+        return counts, counts.sum(axis=0)
 
     @cached_property
     def _pairs(self) -> tuple[Floats, Floats]:
         by_fold = fold_pairs(self.features, self.folds)
         return by_fold, by_fold.sum(axis=0)
 
-    def training_cells(self, k: int) -> npt.NDArray[np.int64]:
+    def training_cells(self, k: int) -> Floats:
         """Return the rows outside a fold by (outcome, cell), where all features are one group."""
-        return np.asarray(self._cell_total - self.counts[:, k])
+        counts, total = self._counts
+        return np.asarray(total - counts[k])
 
     def fit(self, k: int) -> FittedPart:
         """Fit the part to the rows outside fold k."""
         tables = [f.training(k) for f in self.features]
         levels = tuple(f.levels[k] for f in self.features)
-        names = tuple(f.name for f in self.features)
-        encoded = Encoded(names, levels, (), tuple(t[0] for t in tables), tuple(t[1] for t in tables))
-        columns = tuple(
-            feature_columns(w, lv.n_ordered, f.feature.sign, steps=self._steps(f))
-            for w, lv, f in zip(encoded.weights, levels, self.features, strict=True)
-        )
-        ridge = resolve_ridge(self.model.ridge, self.folds.rows(k)[0])
+        encoded = Encoded(self.names, levels, (), tuple(t[0] for t in tables), tuple(t[1] for t in tables))
+        total = self.folds.rows(k)[0]
+        plan = self.plans.plan(k, encoded.weights, pack_limit(int(total)))
+        ridge = resolve_ridge(self.model.ridge, total)
         logistic = self.model.link == "logistic"
-        design = self._design(columns, encoded, k) if logistic else Design(columns, [], Block((), np.zeros(0)))
+        counts = None if logistic else self._pair_counts(k, encoded)
         solution = (
-            self._fit_logistic(design, ridge, k)
-            if logistic
-            else fit_line(design, design.pair_counts_of(self._pair_counts(k)), ridge)
+            self._fit_logistic(plan, ridge, k)
+            if counts is None
+            else fit_line(plan.design, plan.design.pair_counts_of(counts), ridge)
         )
         link = Logistic() if logistic else Linear()
-        part = table_part(self.name, encoded, design, solution, link, self.folds.training.schema)
-        self.last, self.last_fold = FittedPart(part, solution), k
+        part = table_part(self.name, encoded, plan.design, solution, link, self.folds.training.schema)
+        self.last, self.last_fold, self.last_plan = FittedPart(part, solution), k, plan
         return self.last
 
-    def scores(self, part: Part, k: int, rows: slice | npt.NDArray[np.intp]) -> Floats:
+    # ---- scores
+
+    def tables(self, part: Part, k: int) -> list[Floats]:
+        """Return what every cell of each group adds to the score without fold k, the intercept included."""
+        if self._scored is None or self._scored[0] != k or self._scored[1] is not part:
+            fine = fine_scores(part, self.features, k)
+            starts = [part.intercept, *[0.0] * (len(self.groups) - 1)]
+            tables = [g.scores(fine, start) for g, start in zip(self.groups, starts, strict=True)]
+            self._scored = k, part, tables
+        return self._scored[2]
+
+    def scores(self, part: Part, k: int, rows: slice) -> Floats:
         """Return the score of some rows by a part that was fitted without fold k."""
-        if len(self.groups) == 1:
-            return np.asarray(self.cell_scores(part, k)[self.groups[0].cell[rows]])
-        fine = fine_scores(part, self.features, k)
-        return np.asarray(part.intercept + sum(g.scores(fine)[g.cell[rows]] for g in self.groups))
+        cells = [g.cell[rows] for g in self.groups]
+        return look_up(0.0, cells, self.tables(part, k), len(cells[0]))
 
-    def cell_scores(self, part: Part, k: int) -> Floats:
-        """Return the part's score in every cell, where all features are one group."""
-        return self.groups[0].scores(fine_scores(part, self.features, k), part.intercept)
+    def risks(self, part: Part, k: int, rows: slice) -> Floats:
+        """Return the part's risk of some rows."""
+        if len(self.groups) == 1 and len(self.groups[0]) < rows.stop - rows.start:
+            cell = self.groups[0].cell[rows]
+            return look_up(0.0, [cell], [part.link.value(self.tables(part, k)[0])], len(cell))
+        return part.link.value(self.scores(part, k, rows))
 
-    def _steps(self, f: FoldFeature) -> bool:
-        return self.model.penalty == "steps" and f.feature.kind == "continuous"
+    def range(self, part: Part, k: int) -> tuple[float, float]:
+        """Return bounds of the score."""
+        tables = self.tables(part, k)
+        return sum(float(t.min()) for t in tables), sum(float(t.max()) for t in tables)
 
-    def _pair_counts(self, k: int) -> PairCounts:
+    # ---- what the solvers see
+
+    def _pair_counts(self, k: int, encoded: Encoded) -> PairCounts:
         by_fold, total = self._pairs
         fine = total - by_fold[k]
         sizes = [f.size for f in self.features]
@@ -117,43 +140,87 @@ class FoldPart:
         union = np.zeros((sum(sizes), sum(widths)))
         starts = np.repeat(np.cumsum([0, *widths[:-1]]), sizes)
         union[np.arange(sum(sizes)), starts + np.concatenate([f.lookup[k] for f in self.features])] = 1.0
-        positives = np.concatenate([f.training(k)[1] for f in self.features])
-        return PairCounts(union.T @ fine @ union, positives, *self.folds.rows(k))
+        return PairCounts(union.T @ fine @ union, np.concatenate(encoded.positives), *self.folds.rows(k))
 
-    def _design(self, columns: tuple[Columns, ...], encoded: Encoded, k: int) -> Design:
-        seen = [w > 0 for w in encoded.weights]
+    def _blocks(self, plan: Plan, k: int) -> list[Block]:
+        """Return the rows outside a fold: as weighted cells, or in two pieces, before and after the fold."""
         if len(self.groups) == 1:
-            good, bad = self.training_cells(k)
-            used = np.flatnonzero(good + bad)
-            fine: list[npt.NDArray[Any]] = list(self.groups[0].members[used].T)
-            positive: npt.NDArray[Any] = bad[used].astype(np.float64)
-            weight = (good + bad)[used].astype(np.float64)
-        else:
-            used = np.flatnonzero(self.folds.of != k)
-            fine = [f.codes[used] for f in self.features]
-            positive, weight = self.folds.training.target[used], None
-        codes = [
-            f.lookup[k].astype(np.uint8 if len(f.levels[k]) <= 256 else np.uint16)[c]
-            for f, c in zip(self.features, fine, strict=True)
-        ]
-        packs = pack_codes(codes, seen, pack_limit(int(self.folds.rows(k)[0])))
-        return Design(columns, packs, Block(tuple(p.codes for p in packs), positive, weight))
+            return [self._cells(plan, k)]
+        packs = self._packs(plan, k)
+        pieces = [rows for rows in self.folds.outside(k) if rows.start < rows.stop]
+        return _collapsed([Block(tuple(p[rows] for p in packs), self.folds.target[rows]) for rows in pieces], plan)
 
-    def _start(self, columns: tuple[Columns, ...], k: int) -> Floats | None:
+    def _cells(self, plan: Plan, k: int) -> Block:
+        members = self.groups[0].members
+        good, bad = self.training_cells(k)
+        weight = good + bad
+        if plan.grid > max(4096, 2 * len(weight)):
+            used = np.flatnonzero(weight)
+            codes = [m[used] for m in members]
+            packs = tuple(add_places([codes[j] for j in p.features], self._places(plan, p, k)) for p in plan.packs)
+            return Block(packs, bad[used], weight[used])
+        # Fine cells that are one to the fold are added up.
+        places = [place[f.lookup[k]] for place, f in zip(plan.grid_places, self.features, strict=True)]
+        key = add_places(members, places)
+        weight, bad = (
+            np.bincount(key, rows, minlength=plan.grid).astype(np.float64, copy=False) for rows in (weight, bad)
+        )
+        used = np.flatnonzero(weight)
+        return Block(tuple(codes[used] for codes in plan.cell_codes), bad[used], weight[used])
+
+    def _places(self, plan: Plan, pack: Pack, k: int) -> list[Codes]:
+        """Return what fine levels add to the code of a pack."""
+        return [plan.places[j][self.features[j].lookup[k]] for j in pack.features]
+
+    def _packs(self, plan: Plan, k: int) -> list[Codes]:
+        """Return the packs of all rows, those of the last fold where nothing has changed."""
+
+        def pack(p: int) -> Codes:
+            places = self._places(plan, plan.packs[p], k)
+            last, codes = self._packed.get(p, ([], None))
+            alike = plan is self.last_plan and all(map(np.array_equal, last, places))
+            if codes is None or not alike:
+                codes = add_places([self.features[j].codes for j in plan.packs[p].features], places)
+                self._packed[p] = places, codes
+            return codes
+
+        return list(side_by_side(pack, range(len(plan.packs)), len(self.folds.of)))
+
+    def _start(self, plan: Plan, k: int) -> Floats | None:
         """Return where the solver starts: near what was found without another fold."""
         if self.last is None:
             return None
         found, part = self.last.solution, self.last.part
-        if all(np.array_equal(c.matrix, d.matrix) for c, d in zip(columns, self.last_columns, strict=True)):
+        if plan is self.last_plan:
             return np.concatenate([[found.intercept], found.coefficients])
-        return near_point(part.intercept, fine_scores(part, self.features, self.last_fold), self.features, columns, k)
+        fine = fine_scores(part, self.features, self.last_fold)
+        return near_point(part.intercept, fine, self.features, plan.columns, k)
 
-    def _fit_logistic(self, design: Design, ridge: float, k: int) -> Solution:
+    def _fit_logistic(self, plan: Plan, ridge: float, k: int) -> Solution:
         # Without a ridge the optimum may not be unique, and then depends on the start.
-        start = None if ridge == 0 else self._start(design.columns, k)
-        self.last_columns = design.columns
-        loss = LogisticLoss(design.layout, [design.block])
-        return minimise(loss, ridge=ridge, lower=design.lower, start=start)
+        start = None if ridge == 0 else self._start(plan, k)
+        loss = LogisticLoss(plan.design.layout, self._blocks(plan, k))
+        if start is None:
+            return fit_rows(loss, ridge=ridge, lower=plan.design.lower)
+        return minimise(loss, ridge=ridge, lower=plan.design.lower, start=start)
+
+
+def _collapsed(blocks: list[Block], plan: Plan) -> list[Block]:
+    """Return rows as weighted cells where these are far fewer, as `collapse` does."""
+    n = sum(map(len, blocks))
+    if plan.grid > max(4096, 2 * n):
+        return blocks
+    counts = np.zeros((plan.grid, 2), np.int32)
+    for rows in blocks:
+        add_cell_counts(rows.packs, plan.sizes, rows.positive, counts)
+    both = counts.view(np.int64).ravel()
+    used = np.flatnonzero(both != 0)
+    if 2 * len(used) > n > 4096:
+        return blocks
+    good, positive = both[used].view(np.int32).reshape(-1, 2).T.astype(np.float64)
+    codes = np.unravel_index(used, plan.sizes)
+    packs = tuple(c.astype(code_type(size)) for c, size in zip(codes, plan.sizes, strict=True))
+    return [Block(packs, positive, good + positive)]
 
 
 def fine_scores(part: Part, features: Sequence[FoldFeature], k: int) -> list[Floats]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.base import _describe, _plain, resolve_ridge
+from plainrisk.estimators.fold_cells import fold_cells
 from plainrisk.estimators.fold_fits import FittedPart, FoldPart
 from plainrisk.estimators.fold_tables import Binning, Folds, code_features
 from plainrisk.estimators.linearised import Linearised, straighten
@@ -23,12 +24,14 @@ from plainrisk.form import Alone, FitRecord, Layer, Linear, Logistic, Mixture, P
 from plainrisk.form.form import pool_score
 from plainrisk.model import RiskModel
 from plainrisk.schema import Schema
-from plainrisk.solve import Block, Layout, LogisticLoss, Solution, minimise, minimise_squares
+from plainrisk.solve import BLOCK_ROWS, Block, Layout, LogisticLoss, Solution, minimise, minimise_squares
 from plainrisk.solve.hedge import hedge_weights, learning_rate, summed_losses
+from plainrisk.threads import side_by_side
 
 __all__ = ["FoldModel", "FoldModels", "subtractable"]
 
 Floats = npt.NDArray[np.float64]
+T = TypeVar("T")
 
 
 def subtractable(estimator: Any, training: Training) -> bool:
@@ -107,8 +110,12 @@ class FoldModels:
             for feature in features[name]
         ]
         coded = iter(code_features(folds, wanted))
+        by_part = [[next(coded) for _ in features[name]] for name in models]
+        n_rows = len(folds.of)
+        groups = side_by_side(lambda some: fold_cells(some, n_rows), by_part, n_rows)
         self.parts = [
-            FoldPart(name, model, [next(coded) for _ in features[name]], folds) for name, model in models.items()
+            FoldPart(name, model, some, cells, folds)
+            for (name, model), some, cells in zip(models.items(), by_part, groups, strict=True)
         ]
         self.second: Solution | None = None
         self.parameters = {n: _describe(v) for n, v in self.base.get_params(deep=False).items() if n != "schema"}
@@ -154,7 +161,7 @@ class FoldModels:
     def _pool(self, parts: Sequence[Part], fitted: Sequence[FittedPart], k: int) -> tuple[Pool, list[Solution]]:
         solutions = [one.solution for one in fitted]
         if isinstance(self.base, SubscaleMixture):
-            return Mixture(tuple(self._mixture_weights(self.base, parts, k).tolist())), solutions
+            return Mixture(tuple(self._mixture_weights(self.base, parts, fitted, k).tolist())), solutions
         if isinstance(self.base, TwoLayerRiskModel):
             found = self._second_layer(self.base, parts, k)
             link = Logistic() if self.base.link == "logistic" else Linear()
@@ -162,28 +169,36 @@ class FoldModels:
             return pool, [*solutions, found]
         return Alone(), solutions
 
-    def _mixture_weights(self, mixture: SubscaleMixture, parts: Sequence[Part], k: int) -> Floats:
-        losses = [self._summed_loss(mixture, p, part, k) for p, part in zip(self.parts, parts, strict=True)]
-        return hedge_weights(np.array(losses), learning_rate(mixture.learning_rate, len(parts), self.folds.rows(k)[0]))
+    def _mixture_weights(
+        self, mixture: SubscaleMixture, parts: Sequence[Part], fitted: Sequence[FittedPart], k: int
+    ) -> Floats:
+        experts = zip(self.parts, parts, fitted, strict=True)
+        losses = np.array([self._summed_loss(mixture, p, part, one, k) for p, part, one in experts])
+        return hedge_weights(losses, learning_rate(mixture.learning_rate, len(parts), self.folds.rows(k)[0]))
 
-    def _summed_loss(self, mixture: SubscaleMixture, fold_part: FoldPart, part: Part, k: int) -> float:
+    def _summed_loss(self, mixture: SubscaleMixture, fold_part: FoldPart, part: Part, one: FittedPart, k: int) -> float:
         """Return what Hedge charges an expert on the rows outside the fold."""
         clip = loss_clip(part.link) if mixture.clip == "auto" else float(mixture.clip)
+        if mixture.loss == "log" and part is one.part and isinstance(part.link, Logistic):
+            # Where nothing is clipped the solver has found the loss already.
+            low, high = fold_part.range(part, k)
+            if max(high, -low) < np.log((1.0 - clip) / clip):
+                return one.solution.loss * self.folds.rows(k)[0]
         if len(fold_part.groups) == 1:
-            risk = part.link.value(fold_part.cell_scores(part, k))
-            counts = fold_part.training_cells(k)
-            risks, weight = np.tile(risk, 2)[:, None], counts.ravel().astype(np.float64)
+            risk = part.link.value(fold_part.tables(part, k)[0])
+            risks, weight = np.tile(risk, 2)[:, None], fold_part.training_cells(k).ravel()
             target = np.repeat([0, 1], len(risk))
             return float(summed_losses(risks, target, weight, mixture.loss, np.array([clip]))[0])
-        outside = np.flatnonzero(self.folds.of != k)
-        risks = part.link.value(fold_part.scores(part, k, outside))[:, None]
-        target = self.folds.training.target[outside]
-        return float(summed_losses(risks, target, None, mixture.loss, np.array([clip]))[0])
+
+        def charged(rows: slice) -> float:
+            risks = fold_part.risks(part, k, rows)[:, None]
+            return float(summed_losses(risks, self.folds.target[rows], None, mixture.loss, np.array([clip]))[0])
+
+        return sum(self._over_outside(charged, k))
 
     def _second_layer(self, model: TwoLayerRiskModel, parts: Sequence[Part], k: int) -> Solution:
-        outside = np.flatnonzero(self.folds.of != k)
-        risks = np.column_stack([p.link.value(f.scores(p, k, outside)) for f, p in zip(self.parts, parts, strict=True)])
-        target = self.folds.training.target[outside]
+        risks = np.concatenate(list(self._over_outside(lambda rows: self._risks(parts, k, rows), k)))
+        target = np.concatenate([self.folds.target[rows] for rows in self.folds.outside(k)])
         lower = np.zeros(len(parts))
         total = self.folds.rows(k)[0]
         ridge = resolve_ridge(model.ridge, total)
@@ -199,27 +214,37 @@ class FoldModels:
         self.second = minimise(loss, ridge=ridge, lower=lower, box=np.inf, start=start)
         return self.second
 
+    def _risks(self, parts: Sequence[Part], k: int, rows: slice) -> Floats:
+        """Return the risk that every part sees in some rows: (rows, parts)."""
+        return np.column_stack([f.risks(p, k, rows) for f, p in zip(self.parts, parts, strict=True)])
+
+    def _over_outside(self, function: Callable[[slice], T], k: int) -> Iterator[T]:
+        """Return the function's results of the rows outside a fold, a block of rows after the other."""
+        blocks = [
+            slice(start, min(start + BLOCK_ROWS, rows.stop))
+            for rows in self.folds.outside(k)
+            for start in range(rows.start, rows.stop, BLOCK_ROWS)
+        ]
+        return side_by_side(function, blocks, len(self.folds.of))
+
     # ---- what the form says
 
     def _evaluate(self, form: RiskForm, k: int) -> tuple[Floats, float]:
         """Return the risk of the rows inside the fold, and the share of the rows outside that are clipped."""
-        inside = self.folds.inside[k]
         parts = [p for p in form.parts if isinstance(p, Part)]
-        whole = self._never_clipped(form.pool, parts, k)
-        needed = inside if whole else slice(None)
-        scores = [f.scores(p, k, needed) for f, p in zip(self.parts, parts, strict=True)]
-        if isinstance(form.pool, Alone):
-            score = scores[0]
-        else:
-            risks = [p.link.value(s) for p, s in zip(parts, scores, strict=True)]
-            score = pool_score(form.pool, np.column_stack(risks))
         link = form.last_link
+
+        def score_of(rows: slice) -> Floats:
+            if isinstance(form.pool, Alone):
+                return self.parts[0].scores(parts[0], k, rows)
+            return pool_score(form.pool, self._risks(parts, k, rows))
+
+        score = score_of(self.folds.inside(k))
         risk = score if link is None else link.value(score)
-        if whole:
+        if self._never_clipped(form.pool, parts, k):
             return risk, 0.0
-        clipped = _clipped(link, score)
-        outside = np.count_nonzero(clipped) - np.count_nonzero(clipped[inside])
-        return risk[inside], float(outside / self.folds.rows(k)[0])
+        clipped = self._over_outside(lambda rows: np.count_nonzero(_clipped(link, score_of(rows))), k)
+        return risk, float(sum(clipped) / self.folds.rows(k)[0])
 
     def _never_clipped(self, pool: Pool, parts: Sequence[Part], k: int) -> bool:
         """Whether no row can be clipped, as far as can be told without looking at the rows."""
@@ -227,12 +252,13 @@ class FoldModels:
             return isinstance(pool.link, Logistic)
         if all(isinstance(p.link, Logistic) for p in parts):
             return True
-        if isinstance(pool, Alone) or any(len(f.groups) > 1 for f in self.parts):
-            return False
+        ranges = [np.array(f.range(p, k)) for f, p in zip(self.parts, parts, strict=True)]
+        if isinstance(pool, Alone):
+            return not _clipped(parts[0].link, ranges[0]).any()
         # A pool is clipped where all its experts are, at the same end; those without weight do not count.
-        risks = [p.link.value(f.cell_scores(p, k)) for f, p in zip(self.parts, parts, strict=True)]
-        heavy = [r for r, weight in zip(risks, pool.weights, strict=True) if weight > 1e-6]
-        return any(r.min() > 1e-9 for r in heavy) and any(r.max() < 1 - 1e-9 for r in heavy)
+        experts = zip(parts, ranges, pool.weights, strict=True)
+        heavy = [p.link.value(ends) for p, ends, weight in experts if weight > 1e-6]
+        return any(low > 1e-9 for low, _ in heavy) and any(high < 1 - 1e-9 for _, high in heavy)
 
     def _record(self, solutions: Sequence[Solution], clipped: float, k: int) -> FitRecord:
         total, positive = self.folds.rows(k)

@@ -19,6 +19,10 @@ from plainrisk.errors import DataError
 from plainrisk.estimators.fold_bins import fold_edges
 from plainrisk.estimators.training import Training
 from plainrisk.form import Bins, Categories, Levels
+from plainrisk.form.levels import code_type
+from plainrisk.frame_columns import numbers_of, refuse_infinity
+from plainrisk.kernels import fold_counts, read_levels, rule_of
+from plainrisk.kernels.reading import HAS_INFINITY, TOO_LARGE
 from plainrisk.schema import Feature
 from plainrisk.threads import side_by_side
 
@@ -27,6 +31,7 @@ __all__ = ["Binning", "FoldFeature", "Folds", "code_features"]
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 Index = npt.NDArray[np.intp]
+Singles = npt.NDArray[np.float32]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 # Up to so many levels, adding up comparisons beats a binary search per value.
@@ -35,39 +40,50 @@ _COMPARED = 100
 
 @dataclass(frozen=True)
 class Folds:
-    """Training rows, dealt.
+    """Training rows, dealt. Everything made from them has the rows of fold 0 first, then those of fold 1, and so on.
 
     Attributes
     ----------
     training : all rows, without weights
-    of : (n,) the fold of every row
+    of : (n,) the fold of every row of `training`
     n : how many folds
+    order : (n,) which row of `training` each is
+    ends : (folds,) where the rows of each fold end
     """
 
     training: Training
     of: npt.NDArray[np.uint8 | np.uint16]
     n: int
+    order: Index
+    ends: Counts
 
     @cached_property
-    def label(self) -> Index:
-        """Fold and outcome of every row in one number: outcome * folds + fold."""
-        return self.of + self.training.target * np.intp(self.n)
+    def target(self) -> npt.NDArray[np.uint8]:
+        """The outcome of every row."""
+        return self.training.target[self.order]
 
     @cached_property
     def sizes(self) -> Counts:
         """How many rows of each outcome every fold has: (folds, outcome)."""
-        return np.bincount(self.label, minlength=2 * self.n).reshape(2, self.n).T
+        return fold_counts(np.zeros(len(self.of), np.uint8), 1, self.target, self.ends)[:, 0]
 
-    @cached_property
-    def inside(self) -> list[Index]:
-        """The rows of every fold."""
-        ends = np.cumsum(self.sizes.sum(axis=1))
-        return np.split(np.argsort(self.of, kind="stable"), ends[:-1])
+    def inside(self, k: int) -> slice:
+        """Return where the rows of a fold are."""
+        return slice(int(self.ends[k - 1]) if k else 0, int(self.ends[k]))
+
+    def outside(self, k: int) -> tuple[slice, slice]:
+        """Return where the rows before and after those of a fold are."""
+        inside = self.inside(k)
+        return slice(0, inside.start), slice(inside.stop, len(self.of))
 
     def rows(self, k: int) -> tuple[float, float]:
         """Return how many rows are outside a fold, and how many of them are positive."""
-        outside = self.sizes.sum(axis=0) - self.sizes[k]
-        return float(outside.sum()), float(outside[1])
+        return self._rows[k]
+
+    @cached_property
+    def _rows(self) -> list[tuple[float, float]]:
+        outside = (self.sizes.sum(axis=0) - self.sizes).astype(np.float64)
+        return list(zip(outside.sum(axis=1).tolist(), outside[:, 1].tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -108,10 +124,21 @@ class FoldFeature:
 
     def training(self, k: int) -> tuple[Floats, Floats]:
         """Return how many rows outside a fold have each of the fold's levels, and how many of them are positive."""
-        fine = self.total - self.counts[k]
+        rows, positives = self._training
         n = len(self.levels[k])
-        rows = np.bincount(self.lookup[k], fine.sum(axis=1), minlength=n)
-        return rows.astype(np.float64), np.bincount(self.lookup[k], fine[:, 1], minlength=n).astype(np.float64)
+        return rows[k, :n], positives[k, :n]
+
+    @cached_property
+    def _training(self) -> tuple[Floats, Floats]:
+        """Rows outside each fold by the fold's levels, and positive ones: (folds, most levels) each."""
+        n_folds, widest = len(self.levels), max(map(len, self.levels))
+        key = (np.stack(self.lookup) + widest * np.arange(n_folds)[:, None]).ravel()
+        fine = self.total - self.counts
+        found = [
+            np.bincount(key, rows.ravel(), minlength=n_folds * widest).astype(np.float64, copy=False)
+            for rows in (fine.sum(axis=2), fine[:, :, 1])
+        ]
+        return found[0].reshape(n_folds, widest), found[1].reshape(n_folds, widest)
 
     def unseen(self, k: int) -> bool:
         """Whether a row inside a fold has a level that no row outside has."""
@@ -127,10 +154,7 @@ def _code_feature(folds: Folds, name: str, binning: Binning) -> FoldFeature:
     feature = folds.training.schema.features[name]
     code = _code_labels if feature.kind == "categorical" else _code_numbers
     size, codes, levels, lookup = code(folds, name, feature, binning)
-    key = folds.label * np.intp(size)
-    key += codes
-    counts = np.bincount(key, minlength=2 * folds.n * size).reshape(2, folds.n, size)
-    return FoldFeature(name, feature, size, codes, levels, lookup, np.ascontiguousarray(np.moveaxis(counts, 0, 2)))
+    return FoldFeature(name, feature, size, codes, levels, lookup, fold_counts(codes, size, folds.target, folds.ends))
 
 
 _Coded = tuple[int, Codes, tuple[Levels, ...], tuple[Index, ...]]
@@ -138,50 +162,50 @@ _Coded = tuple[int, Codes, tuple[Levels, ...], tuple[Index, ...]]
 
 def _code_numbers(folds: Folds, name: str, feature: Feature, binning: Binning) -> _Coded:
     def bins(edges: tuple[float, ...]) -> Bins:
-        special = tuple(float(v) for v in feature.special_values)
         return Bins(edges=edges, special_values=special, lower_bound=feature.lower_bound)
 
-    x = folds.training.frame.numbers(name)
-    outside = bins(()).code_numbers(x)
+    special = tuple(float(v) for v in feature.special_values)
+    frame = folds.training.frame
+    x = np.require(numbers_of(name, frame.column(name), frame.first), requirements="A")
     if feature.edges is not None:
+        refuse_infinity(name, x, frame.first)
         edges = [feature.edges] * folds.n
     else:
-        inside = outside == 0
-        measured, target, fold = (x, folds.training.target, folds.of) if inside.all() else _where(inside, x, folds)
-        _check_range(name, measured)
+        rows = _measured(x, name, bins(()), frame.first), folds.training.target, folds.of, folds.n
         most = feature.max_bins or binning.max_bins
-        found = fold_edges(
-            measured, target, fold, folds.n, max_bins=most, criterion=binning.criterion, min_rows=binning.min_rows
-        )
-        edges = [tuple(map(float, e)) for e in found]
+        found = fold_edges(*rows, max_bins=most, criterion=binning.criterion, min_rows=binning.min_rows)
+        edges = [tuple(e.tolist()) for e in found]
     fine = bins(tuple(sorted({e for some in edges for e in some})))
     levels = tuple(bins(tuple(e)) for e in edges)
-    return len(fine), _fine_codes(fine, x, outside), levels, tuple(_coarser(fine, lv) for lv in levels)
+    return len(fine), _fine_codes(fine, x)[folds.order], levels, tuple(_coarser(fine, lv) for lv in levels)
 
 
-def _fine_codes(fine: Bins, x: Floats, outside: Codes) -> Codes:
-    """Return the fine level of every number, given its level where there is one bin only."""
-    if len(fine) > _COMPARED:
-        return fine.code_numbers(x)
-    codes = np.zeros(len(x), np.uint8)
-    for edge in fine.edges:
-        codes += x > edge
-    at = np.flatnonzero(outside)
-    codes[at] = outside[at] + len(fine.edges)
-    return codes
-
-
-def _where(inside: npt.NDArray[np.bool_], x: Floats, folds: Folds) -> tuple[Floats, npt.NDArray[Any], npt.NDArray[Any]]:
-    return x[inside], folds.training.target[inside], folds.of[inside]
-
-
-def _check_range(name: str, x: Floats) -> None:
-    largest = float(np.finfo(np.float32).max)
-    if x.size and max(float(x.max()), -float(x.min())) > largest:
+def _measured(x: Floats, name: str, line: Bins, first: int) -> Singles:
+    """Return measurements as float32, and NaN for all others."""
+    singles = np.empty(len(x), np.float32)
+    flags = read_levels([x], [rule_of(line._steps)], [singles])[0]
+    if flags & HAS_INFINITY:
+        refuse_infinity(name, x, first)
+    if flags & TOO_LARGE:
+        largest = float(np.finfo(np.float32).max)
         raise DataError(
             f"Data: feature {name!r}: a value is too large for float32 (at most {largest:g}). "
             "Rescale the feature or declare it a special value."
         )
+    return singles
+
+
+def _fine_codes(fine: Bins, x: Floats) -> Codes:
+    """Return the fine level of every number.
+
+    The numbers themselves are compared, not those rounded to float32: a fold's edge may lie next to what is in the
+    fold alone.
+    """
+    if len(fine.edges) > _COMPARED:
+        return fine.code_numbers(x)
+    codes = np.empty(len(x), code_type(len(fine)))
+    read_levels([x], [rule_of(fine._steps)], [codes])
+    return codes
 
 
 def _coarser(fine: Bins, levels: Bins) -> Index:
@@ -197,10 +221,10 @@ def _code_labels(folds: Folds, name: str, feature: Feature, _: Binning) -> _Code
     column = folds.training.frame.labels(name)
     n_labels = len(column.labels)
     # One place per distinct label of all rows, and the last for missing.
-    codes = np.where(column.codes < 0, n_labels, column.codes)
-    codes = codes.astype(np.uint8 if n_labels < 256 else np.uint16 if n_labels < 65536 else np.uint32)
-    inside = np.bincount(folds.of * np.intp(n_labels + 1) + codes, minlength=folds.n * (n_labels + 1))
-    inside = inside.reshape(folds.n, n_labels + 1)
+    known = column.codes[folds.order]
+    dtype = np.uint8 if n_labels < 256 else np.uint16 if n_labels < 65536 else np.uint32
+    codes: Codes = np.where(known < 0, n_labels, known).astype(dtype)
+    inside = fold_counts(codes, n_labels + 1, folds.target, folds.ends).sum(axis=2)
     outside = inside.sum(axis=0) - inside
     levels = tuple(
         categories_of(name, feature, [column.labels[j] for j in np.flatnonzero(rows[:-1])]) for rows in outside

@@ -9,6 +9,8 @@ work side by side.
 from plainrisk.kernels.box import BoxMinimum, minimise_in_box
 from plainrisk.kernels.cells import add_places, cell_counts, cell_sums, recode
 from plainrisk.kernels.choice import COMPILED
+from plainrisk.kernels.dealing import add_cell_counts, fold_counts, fold_order, shuffle
+from plainrisk.kernels.fold_trees import fold_cuts
 from plainrisk.kernels.levels import LevelMap
 from plainrisk.kernels.logistic import LogisticSums, curvature, logistic_sums
 from plainrisk.kernels.pairs import add_pair_sums
@@ -26,6 +28,7 @@ __all__ = [
     "LogisticSums",
     "Plan",
     "Ramp",
+    "add_cell_counts",
     "add_chains",
     "add_pair_sums",
     "add_places",
@@ -34,6 +37,9 @@ __all__ = [
     "code_singles",
     "count_codes",
     "curvature",
+    "fold_counts",
+    "fold_cuts",
+    "fold_order",
     "level_sums",
     "logistic_sums",
     "look_up",
@@ -41,6 +47,7 @@ __all__ = [
     "read_levels",
     "recode",
     "rule_of",
+    "shuffle",
     "text_codes",
     "tree_cuts",
 ]

@@ -17,6 +17,13 @@ def cell_counts(
     counts: npt.NDArray[np.uint32],
     /,
 ) -> None: ...
+def add_cells(
+    packs: Sequence[Codes],
+    strides: npt.NDArray[np.int64],
+    outcome: npt.NDArray[np.uint8],
+    counts: npt.NDArray[np.int32],
+    /,
+) -> None: ...
 def cell_sums(
     packs: Sequence[Codes],
     strides: npt.NDArray[np.int64],
@@ -53,6 +60,7 @@ def minimise_in_box(
     /,
 ) -> bool: ...
 def pack(codes: Sequence[Codes], places: Sequence[Codes], out: Codes, /) -> None: ...
+def shuffle(cards: npt.NDArray[np.uint8 | np.uint16], key: npt.NDArray[np.uint32], used: int, /) -> int: ...
 def text_codes(stream: Any, codes: npt.NDArray[np.int8], /) -> list[str] | None: ...
 def add_chains(
     scores: Sequence[Floats],
@@ -73,6 +81,29 @@ def tree_cuts(
     many: int,
     few: int,
     /,
+) -> None: ...
+def fold_counts(
+    codes: Codes,
+    outcome: npt.NDArray[np.uint8],
+    ends: npt.NDArray[np.int64],
+    counts: npt.NDArray[np.int64],
+    /,
+) -> None: ...
+def fold_cuts(
+    x: npt.NDArray[np.float32],
+    bad: npt.NDArray[np.bool_] | npt.NDArray[np.uint8],
+    fold: npt.NDArray[np.uint8 | np.uint16],
+    lower: npt.NDArray[np.float32],
+    upper: npt.NDArray[np.float32],
+    found: npt.NDArray[np.int64],
+    min_rows: int,
+    entropy: bool,
+    many: int,
+    few: int,
+    /,
+) -> None: ...
+def fold_order(
+    fold: npt.NDArray[np.uint8 | np.uint16], order: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], /
 ) -> None: ...
 def read_levels(
     columns: Sequence[npt.NDArray[Any]],

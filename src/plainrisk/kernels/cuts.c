@@ -8,6 +8,9 @@
 
 #define SLACK 1e-11 /* far above the rounding of a gain, per unit of weight */
 #define BLOCK 512   /* cuts evaluated at once */
+#define STRIDE 16   /* segments that are ruled out together */
+#define FEW_STRIDES 4
+#define MOST_STRIDES (MOST_SEGMENTS / STRIDE + 1)
 
 static Sums at_group(const Places *p, Py_ssize_t g) { return (Sums){p->open.good[g], p->open.bad[g]}; }
 
@@ -122,10 +125,9 @@ static void try_segment(const Splitter *s, const Range *range, Py_ssize_t k, Bes
 
 /* ---- opening what may hold the best cut */
 
-/* The best of the cuts between segments, as if each were possible, which is nearly true. */
-static Best best_end(const Splitter *s, const Range *range, Py_ssize_t first, Py_ssize_t last) {
+/* The best of the cuts between segments, as if each were possible, which is nearly true; and the best so far. */
+static Best best_end(const Splitter *s, const Range *range, Py_ssize_t first, Py_ssize_t last, Best best) {
     const Places *p = s->places;
-    Best best = {.gain = -INFINITY};
     double least = (double)s->min_rows;
     Py_ssize_t from = first_with(p->good, p->bad, first + 1, last + 1, rows_below(range->start) + least);
     Py_ssize_t to = first_with(p->good, p->bad, from, last + 1, rows_below(range->end) - least + 1.0);
@@ -134,26 +136,90 @@ static Best best_end(const Splitter *s, const Range *range, Py_ssize_t first, Py
     return best;
 }
 
+/* The gain is convex in the class counts below a cut, which inside a segment lie in a rectangle: the best of its four
+   corners bounds every cut of the segment. A corner without rows is no number, and loses. */
+static void find_bounds(const Splitter *s, const Range *range, const int32_t *good, const int32_t *bad, Py_ssize_t n,
+                        double *bound) {
+    double gain[BLOCK];
+    for (Py_ssize_t i = 0; i < n; i++) bound[i] = -INFINITY;
+    for (int corner = 0; corner < 4; corner++) {
+        find_gains(s, good + (corner & 1), bad + (corner >> 1), n, range, gain);
+        for (Py_ssize_t i = 0; i < n; i++) bound[i] = gain[i] > bound[i] ? gain[i] : bound[i];
+    }
+}
+
+static int reaches(double bound, double least) { return !(bound > -INFINITY && bound < least); }
+
 static void want(Places *p, Py_ssize_t from, Py_ssize_t to) {
     for (Py_ssize_t k = from < 0 ? 0 : from; k <= to && k < p->segments; k++)
         if (p->state[k] != OPEN) p->state[k] |= WANTED;
 }
 
-/* The gain is convex in the class counts below a cut, which inside a segment lie in a rectangle: the best of its four
-   corners bounds every cut of the segment. Want those closed ones whose bound reaches a gain. */
+/* Want those closed segments whose bound reaches a gain. */
 static void want_promising(const Splitter *s, const Range *range, Py_ssize_t first, Py_ssize_t last, double least) {
     Places *p = s->places;
-    double bound[BLOCK], gain[BLOCK];
+    double bound[BLOCK];
     for (Py_ssize_t start = first; start <= last; start += BLOCK) {
         Py_ssize_t n = last + 1 - start < BLOCK ? last + 1 - start : BLOCK;
-        for (Py_ssize_t i = 0; i < n; i++) bound[i] = -INFINITY;
-        for (int corner = 0; corner < 4; corner++) {
-            find_gains(s, p->good + start + (corner & 1), p->bad + start + (corner >> 1), n, range, gain);
-            /* A corner without rows is no number, and loses. */
-            for (Py_ssize_t i = 0; i < n; i++) bound[i] = gain[i] > bound[i] ? gain[i] : bound[i];
-        }
+        find_bounds(s, range, p->good + start, p->bad + start, n, bound);
         for (Py_ssize_t i = 0; i < n; i++)
-            if (!(bound[i] > -INFINITY && bound[i] < least)) want(p, start + i - s->margin, start + i + s->margin);
+            if (reaches(bound[i], least)) want(p, start + i - s->margin, start + i + s->margin);
+    }
+}
+
+/* ---- runs of segments that may hold the best cut, found among strides of several segments */
+
+/* Where runs start and stop, and how many there are. */
+typedef struct {
+    Py_ssize_t count;
+    Py_ssize_t first[MOST_STRIDES], last[MOST_STRIDES];
+} Runs;
+
+static void add_run(Runs *runs, Py_ssize_t first, Py_ssize_t last) {
+    if (runs->count > 0 && runs->last[runs->count - 1] + 1 == first) runs->count--;
+    else runs->first[runs->count] = first;
+    runs->last[runs->count++] = last;
+}
+
+/* The best gain of a cut between strides. */
+static double best_stride(const Splitter *s, const Range *range, const int32_t *good, const int32_t *bad,
+                          Py_ssize_t n) {
+    double gain[BLOCK], best = -INFINITY;
+    for (Py_ssize_t start = 1; start < n; start += BLOCK) {
+        Py_ssize_t size = n - start < BLOCK ? n - start : BLOCK;
+        find_gains(s, good + start, bad + start, size, range, gain);
+        for (Py_ssize_t i = 0; i < size; i++)
+            if (gain[i] > best && is_allowed(s, range, (Sums){good[start + i], bad[start + i]})) best = gain[i];
+    }
+    return best;
+}
+
+/* The strides at both ends may reach beyond the range, where there are no bounds: they stay. */
+static void find_runs(const Splitter *s, const Range *range, Py_ssize_t first, Py_ssize_t last, double slack,
+                      Runs *runs) {
+    const Places *p = s->places;
+    int32_t good[MOST_STRIDES + 1], bad[MOST_STRIDES + 1];
+    double bound[BLOCK];
+    Py_ssize_t from = first / STRIDE, n = last / STRIDE + 1 - from;
+    runs->count = 0;
+    if (n <= FEW_STRIDES) {
+        add_run(runs, first, last);
+        return;
+    }
+    for (Py_ssize_t i = 0; i <= n; i++) {
+        Py_ssize_t at = (from + i) * STRIDE < p->segments ? (from + i) * STRIDE : p->segments;
+        good[i] = p->good[at];
+        bad[i] = p->bad[at];
+    }
+    double least = best_stride(s, range, good, bad, n) - slack;
+    for (Py_ssize_t start = 0; start < n; start += BLOCK) {
+        Py_ssize_t size = n - start < BLOCK ? n - start : BLOCK;
+        find_bounds(s, range, good + start, bad + start, size, bound);
+        for (Py_ssize_t i = start; i < start + size; i++) {
+            Py_ssize_t low = (from + i) * STRIDE, high = low + STRIDE - 1;
+            if (i == 0 || i == n - 1 || reaches(bound[i - start], least))
+                add_run(runs, low > first ? low : first, high < last ? high : last);
+        }
     }
 }
 
@@ -162,21 +228,31 @@ static Py_ssize_t segment_of(const Places *p, double row) {
     return first_with(p->good, p->bad, 0, p->segments, row + 1.0) - 1;
 }
 
+/* Open the segments between two that are wanted. */
+static void open_wanted(Places *p, Py_ssize_t first, Py_ssize_t last) {
+    for (Py_ssize_t k = first; k <= last; k++)
+        if (p->state[k] & WANTED) open_segment(p, k);
+}
+
 Best best_cut(const Splitter *s, const Range *range) {
     Places *p = s->places;
     Py_ssize_t first = segment_of(p, rows_below(range->start)), last = segment_of(p, rows_below(range->end) - 1.0);
     double slack = SLACK * (rows_below(range->end) - rows_below(range->start));
-    Best hope = best_end(s, range, first, last);
+    Best hope = {.gain = -INFINITY};
+    Runs runs;
+    find_runs(s, range, first, last, slack, &runs);
+    for (Py_ssize_t r = 0; r < runs.count; r++) hope = best_end(s, range, runs.first[r], runs.last[r], hope);
     while (1) {
         Best best = {.gain = -INFINITY};
-        want_promising(s, range, first, last, hope.gain - slack);
+        for (Py_ssize_t r = 0; r < runs.count; r++)
+            want_promising(s, range, runs.first[r], runs.last[r], hope.gain - slack);
         if (s->foresee) return hope;
         gather_wanted(p);
-        for (Py_ssize_t k = first; k <= last; k++)
-            if (p->state[k] & WANTED) open_segment(p, k);
+        open_wanted(p, first, last);
         for (Py_ssize_t k = first; k <= last; k++)
             if (p->state[k] == OPEN) try_segment(s, range, k, &best);
         if (best.gain >= hope.gain) return best;
-        hope = best; /* some cut between segments was not possible */
+        hope = best; /* some cut between segments was not possible: look everywhere */
+        runs = (Runs){1, {first}, {last}};
     }
 }

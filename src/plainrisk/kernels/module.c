@@ -56,6 +56,8 @@ int no_memory(void) {
 }
 
 static PyMethodDef methods[] = {
+    {"add_cells", kernel_add_cells, METH_VARARGS,
+     "add_cells(packs, strides, outcome, counts): counts[cell, outcome] += 1"},
     {"add_chains", kernel_add_chains, METH_VARARGS,
      "add_chains(scores, columns, rows, plan, numbers): add what the plan says; whether every score is a number"},
     {"cell_counts", kernel_cell_counts, METH_VARARGS,
@@ -67,6 +69,12 @@ static PyMethodDef methods[] = {
      "every column"},
     {"count_codes", kernel_count_codes, METH_VARARGS, "count_codes(codes, outcome, counts): rows by level and outcome"},
     {"curvature", kernel_curvature, METH_VARARGS, "curvature(score): p (1 - p) in place of every score"},
+    {"fold_counts", kernel_fold_counts, METH_VARARGS,
+     "fold_counts(codes, outcome, ends, counts): rows by fold, level and outcome, where each fold's stand together"},
+    {"fold_cuts", kernel_fold_cuts, METH_VARARGS,
+     "fold_cuts(x, bad, fold, lower, upper, found, min_rows, entropy, many, few): tree_cuts without each fold in turn"},
+    {"fold_order", kernel_fold_order, METH_VARARGS,
+     "fold_order(fold, order, ends): the rows of every fold, one fold after the other, and where each ends"},
     {"level_sums", kernel_level_sums, METH_VARARGS, "level_sums(values, packs, sums): sums[k][packs[k]] += values"},
     {"logistic", kernel_logistic, METH_VARARGS,
      "logistic(point, packs, map, positive, weight or None, dense or None, gradient): loss; gradient += residual * column"},
@@ -78,6 +86,8 @@ static PyMethodDef methods[] = {
      "pair_sums(values or None, packs, map, first, own, out): out[columns of a pack, columns from it on] += values"},
     {"read_levels", kernel_read_levels, METH_VARARGS,
      "read_levels(columns, rules, outs, flags): levels, or floats with levels in the bits of NaN; what needs care"},
+    {"shuffle", kernel_shuffle, METH_VARARGS,
+     "shuffle(cards, key, used): the words of a Mersenne twister's key that are used then"},
     {"text_codes", kernel_text_codes, METH_VARARGS,
      "text_codes(stream, codes): the labels of a column of text, or None; codes are filled"},
     {"tree_cuts", kernel_tree_cuts, METH_VARARGS,

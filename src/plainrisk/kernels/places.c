@@ -11,7 +11,7 @@
 #define WIDE 0.015625f /* in a narrower range hardly two values are far enough apart to be separated */
 
 static float value_of(uint64_t row) {
-    uint32_t key = (uint32_t)(row >> 1);
+    uint32_t key = (uint32_t)(row >> TAG_BITS);
     uint32_t bits = key ^ ((uint32_t)((int32_t)~key >> 31) | 0x80000000u);
     float x;
     memcpy(&x, &bits, sizeof x);
@@ -44,7 +44,7 @@ static void sort_digit(const uint64_t *from, uint64_t *to, Py_ssize_t n, int shi
 /* Sort rows by their keys; the result is in one of the two arrays. */
 static uint64_t *sort_rows(uint64_t *rows, uint64_t *room, Py_ssize_t n) {
     uint64_t differ = 0;
-    int low = 1, high = 1; /* bit 0 is the class, whose order does not matter */
+    int low = TAG_BITS, high = TAG_BITS; /* the order of tags does not matter */
     if (n <= 24) {
         sort_few(rows, n);
         return rows;
@@ -52,7 +52,7 @@ static uint64_t *sort_rows(uint64_t *rows, uint64_t *room, Py_ssize_t n) {
     for (Py_ssize_t i = 1; i < n; i++) differ |= rows[i] ^ rows[0];
     while (differ >> high > 1) high++;
     while (low < high && !(differ >> low & 1)) low++;
-    if (differ >> 1 == 0) return rows;
+    if (differ >> TAG_BITS == 0) return rows;
     int bits = high - low + 1, widest = n < 1024 ? 7 : n < 8192 ? 9 : 11;
     int passes = (bits + widest - 1) / widest, width = (bits + passes - 1) / passes;
     for (int p = 0; p < passes; p++) {
@@ -66,7 +66,7 @@ static uint64_t *sort_rows(uint64_t *rows, uint64_t *room, Py_ssize_t n) {
 
 /* ---- groups */
 
-static void add_group(Groups *open, float first, float last, int32_t good, int32_t bad) {
+void add_group(Groups *open, float first, float last, int32_t good, int32_t bad) {
     Py_ssize_t k = open->count++;
     open->first[k] = first;
     open->last[k] = last;
@@ -74,22 +74,45 @@ static void add_group(Groups *open, float first, float last, int32_t good, int32
     open->bad[k] = bad;
 }
 
+/* The rows of a segment in their order, which for a view is found once. */
+static const uint64_t *sorted_rows(Places *places, Py_ssize_t k, Py_ssize_t *n) {
+    Places *from = places->all == NULL ? places : places->all;
+    if (places->all != NULL) k = places->source[k];
+    Py_ssize_t start = (Py_ssize_t)from->good[k] + from->bad[k];
+    uint64_t *rows = from->rows + start;
+    *n = (Py_ssize_t)from->good[k + 1] + from->bad[k + 1] - start;
+    if (places->all == NULL) return sort_rows(rows, from->room, *n);
+    if (!(from->state[k] & SORTED)) {
+        const uint64_t *sorted = sort_rows(rows, from->room, *n);
+        if (sorted != rows) memcpy(rows, sorted, (size_t)*n * sizeof *rows);
+        from->state[k] |= SORTED;
+    }
+    return rows;
+}
+
+static inline int is_left_out(const Places *places, uint64_t row) {
+    return (int64_t)(row >> 1 & ((1u << (TAG_BITS - 1)) - 1)) == places->without;
+}
+
+/* Some of the segment's rows are in it. */
 void open_segment(Places *places, Py_ssize_t k) {
     int32_t good = places->good[k], bad = places->bad[k];
-    Py_ssize_t start = (Py_ssize_t)good + bad, n = places->good[k + 1] + places->bad[k + 1] - start;
-    const uint64_t *rows = sort_rows(places->rows + start, places->room, n);
-    float first = value_of(rows[0]), last = first;
-    uint64_t key = rows[0] >> 1;
+    Py_ssize_t n, i = 0;
+    const uint64_t *rows = sorted_rows(places, k, &n);
+    while (i < n - 1 && is_left_out(places, rows[i])) i++;
+    float first = value_of(rows[i]), last = first;
+    uint64_t key = rows[i] >> TAG_BITS;
     places->group[k] = (int32_t)places->open.count;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        if (rows[i] >> 1 != key) {
+    for (; i < n; i++) {
+        if (is_left_out(places, rows[i])) continue;
+        if (rows[i] >> TAG_BITS != key) {
             float value = value_of(rows[i]);
             if (value > last + GAP) {
                 add_group(&places->open, first, last, good, bad);
                 first = value;
             }
             last = value;
-            key = rows[i] >> 1;
+            key = rows[i] >> TAG_BITS;
         }
         bad += rows[i] & 1;
         good += !(rows[i] & 1);
@@ -102,7 +125,7 @@ void open_segment(Places *places, Py_ssize_t k) {
 /* ---- what there is to know before */
 
 FOR_EVERY_PROCESSOR
-static Facts facts_of(const float *x, Py_ssize_t n) {
+Facts facts_of(const float *x, Py_ssize_t n) {
     Facts facts = {0, FLT_MAX, -FLT_MAX};
     float low[LANES], high[LANES];
     int32_t rows[LANES] = {0};
@@ -137,6 +160,14 @@ static int all_whole(const float *x, Py_ssize_t n, float low) {
         odd |= (float)(int32_t)v != v;
     }
     return !odd;
+}
+
+int is_table(const float *x, Py_ssize_t n, Facts facts, float widest) {
+    float width = facts.high - facts.low;
+    Py_ssize_t start = 0;
+    if (!(width < widest && facts.low >= -1e9f && facts.high <= 1e9f)) return 0;
+    while (start < n && all_whole(x + start, n - start < TILE ? n - start : TILE, facts.low)) start += TILE;
+    return start >= n;
 }
 
 /* ---- one segment, open from the start */
@@ -197,7 +228,7 @@ static int sort_all(Places *places, Facts facts) {
     Py_ssize_t at = 0;
     for (Py_ssize_t i = 0; i < places->n; i++) {
         if (places->x[i] != places->x[i]) continue;
-        places->rows[at++] = row_of(places->x[i], places->outcome[i]);
+        places->rows[at++] = row_of(places, i);
         places->bad[1] += places->outcome[i] & 1;
     }
     places->good[1] = (int32_t)at - places->bad[1];
@@ -209,14 +240,10 @@ static int sort_all(Places *places, Facts facts) {
    of no less than `few`. */
 int make_places(Places *places, const float *x, const uint8_t *outcome, Py_ssize_t n, Py_ssize_t many, Py_ssize_t few) {
     Facts facts = facts_of(x, n);
-    *places = (Places){.x = x, .outcome = outcome, .n = n};
+    *places = (Places){.x = x, .outcome = outcome, .n = n, .without = -1};
     if (facts.rows == 0) return make_room(places, 1, 1);
     float width = facts.high - facts.low;
-    if (width < (float)WIDEST_TABLE && width < (float)facts.rows && facts.low >= -1e9f && facts.high <= 1e9f) {
-        Py_ssize_t start = 0;
-        while (start < n && all_whole(x + start, n - start < TILE ? n - start : TILE, facts.low)) start += TILE;
-        if (start >= n) return tabulate(places, facts);
-    }
+    if (is_table(x, n, facts, (float)(facts.rows < WIDEST_TABLE ? facts.rows : WIDEST_TABLE))) return tabulate(places, facts);
     if (facts.rows < many || width <= WIDE) return sort_all(places, facts);
     return cut_into_segments(places, facts, few);
 }

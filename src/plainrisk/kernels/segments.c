@@ -8,7 +8,6 @@
 #include "places.h"
 
 #define SAMPLE 4096 /* rows that tell whether the values are skewed */
-#define MOST_SEGMENTS 16384
 
 /* Which bucket a number is in: never a lower one for a higher number. Buckets are equally wide in the numbers
    themselves, or where these are skewed in their bits, which is nearly their logarithm. No number is in the last. */
@@ -110,8 +109,20 @@ int cut_into_segments(Places *places, Facts facts, Py_ssize_t few) {
     return failed || places->room == NULL ? -1 : 0;
 }
 
+/* A view wants what it wants of all rows. */
+static void gather_for(Places *view) {
+    for (Py_ssize_t k = 0; k < view->segments; k++)
+        if (view->state[k] == WANTED && !(view->all->state[view->source[k]] & GATHERED))
+            view->all->state[view->source[k]] = WANTED;
+    gather_wanted(view->all);
+}
+
 /* Put the rows of all segments that are wanted into their places, in one pass. */
 void gather_wanted(Places *places) {
+    if (places->all != NULL) {
+        gather_for(places);
+        return;
+    }
     uint8_t *wanted = (uint8_t *)(places->segment + places->buckets);
     int32_t *next = places->next;
     int any = 0;
@@ -133,7 +144,7 @@ void gather_wanted(Places *places) {
         }
         for (Py_ssize_t j = 0; j < found; j++) {
             Py_ssize_t i = hit[j];
-            places->rows[next[places->segment[places->bucket[i]]]++] = row_of(places->x[i], places->outcome[i]);
+            places->rows[next[places->segment[places->bucket[i]]]++] = row_of(places, i);
         }
     }
     for (Py_ssize_t k = 0; k < places->segments; k++)

@@ -62,12 +62,16 @@ const double *tile_of(const Columns *columns, Py_ssize_t k, Py_ssize_t start, Py
 int refuse(const char *why); /* sets an exception and returns 0 */
 int no_memory(void);         /* the same */
 
+PyObject *kernel_add_cells(PyObject *module, PyObject *args);
 PyObject *kernel_add_chains(PyObject *module, PyObject *args);
 PyObject *kernel_cell_counts(PyObject *module, PyObject *args);
 PyObject *kernel_cell_sums(PyObject *module, PyObject *args);
 PyObject *kernel_code_singles(PyObject *module, PyObject *args);
 PyObject *kernel_count_codes(PyObject *module, PyObject *args);
 PyObject *kernel_curvature(PyObject *module, PyObject *args);
+PyObject *kernel_fold_counts(PyObject *module, PyObject *args);
+PyObject *kernel_fold_cuts(PyObject *module, PyObject *args);
+PyObject *kernel_fold_order(PyObject *module, PyObject *args);
 PyObject *kernel_level_sums(PyObject *module, PyObject *args);
 PyObject *kernel_logistic(PyObject *module, PyObject *args);
 PyObject *kernel_look_up(PyObject *module, PyObject *args);
@@ -75,6 +79,7 @@ PyObject *kernel_minimise_in_box(PyObject *module, PyObject *args);
 PyObject *kernel_pack(PyObject *module, PyObject *args);
 PyObject *kernel_pair_sums(PyObject *module, PyObject *args);
 PyObject *kernel_read_levels(PyObject *module, PyObject *args);
+PyObject *kernel_shuffle(PyObject *module, PyObject *args);
 PyObject *kernel_text_codes(PyObject *module, PyObject *args);
 PyObject *kernel_tree_cuts(PyObject *module, PyObject *args);
 

@@ -5,18 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "cuts.h"
+#include "tree.h"
 
 #define PURE DBL_EPSILON /* a node of at most this impurity is a leaf */
-
-/* Some rows, and their best cut; without one they are a leaf. */
-typedef struct {
-    Range range;
-    Sums cut;
-    int has_cut;
-    double gain, left_impurity, right_impurity;
-    float lower, upper; /* the values on both sides of the cut */
-} Node;
 
 static Node make_node(const Splitter *s, Sums start, Sums end, double impurity) {
     const Places *p = s->places;
@@ -86,6 +77,17 @@ static Py_ssize_t grow(const Splitter *s, Py_ssize_t splits, Node *heap, float *
         rise(heap, size++, right);
     }
     return cuts;
+}
+
+Py_ssize_t grow_tree(const Splitter *s, Py_ssize_t splits, Node *heap, float *lower, float *upper) {
+    return grow(s, splits, heap, lower, upper);
+}
+
+void foresee_tree(Splitter splitter, Py_ssize_t splits, Node *heap, float *lower, float *upper) {
+    if (splitter.places->segments == 1) return;
+    splitter.foresee = 1;
+    splitter.margin = 2;
+    grow(&splitter, splits, heap, lower, upper);
 }
 
 /* Gather in one pass over the rows what will be opened, nearly all of it. */

@@ -10,7 +10,7 @@ from plainrisk.metrics.calibration import equal_width
 from plainrisk.metrics.losses import brier_of, log_loss_of
 from plainrisk.metrics.ranking import auc_and_ks
 
-__all__ = ["summary"]
+__all__ = ["main_scores", "summary"]
 
 
 def summary(
@@ -47,4 +47,23 @@ def summary(
         "log_loss": log_loss_of(scored),
         "certainty": scored.mean(certain),
         "ks": ks,
+    }
+
+
+def main_scores(
+    y_true: npt.ArrayLike, y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+) -> dict[str, float]:
+    """Return auc, log_loss, brier and ece, as `summary` does.
+
+    Examples
+    --------
+    >>> {name: round(value, 4) for name, value in main_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).items()}
+    {'auc': 0.75, 'log_loss': 0.4723, 'brier': 0.1581, 'ece': 0.3375}
+    """
+    scored = check_scored(y_true, y_prob, sample_weight)
+    return {
+        "auc": auc_and_ks(scored)[0],
+        "log_loss": log_loss_of(scored),
+        "brier": brier_of(scored),
+        "ece": equal_width(scored, 15).expected_error,
     }

@@ -1,0 +1,103 @@
+"""Folds: cards are shuffled, rows put in the order of their folds, and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plainrisk.kernels.choice import compiled
+
+__all__ = ["add_cell_counts", "fold_counts", "fold_order", "shuffle"]
+
+Codes = npt.NDArray[np.unsignedinteger[Any]]
+Counts = npt.NDArray[np.int64]
+Outcome = npt.NDArray[np.uint8]
+Places = npt.NDArray[np.int64]
+
+_MANY_ROWS = 2**31 - 1  # more cannot be counted in the compiled loops
+
+
+def fold_order(fold: npt.NDArray[np.uint8 | np.uint16], n_folds: int) -> tuple[Places, Places]:
+    """Return the rows of fold 0 in their order, then those of fold 1, and so on; and where those of each fold end.
+
+    Parameters
+    ----------
+    fold : (n,) from 0 to n_folds - 1
+
+    Examples
+    --------
+    >>> fold_order(np.array([1, 0, 1], np.uint8), 2)
+    (array([1, 0, 2]), array([1, 3]))
+    """
+    if compiled is None:
+        ends = np.cumsum(np.bincount(fold, minlength=n_folds))
+        return np.argsort(fold, kind="stable").astype(np.int64, copy=False), ends.astype(np.int64, copy=False)
+    order, ends = np.empty(len(fold), np.int64), np.empty(n_folds, np.int64)
+    compiled.fold_order(np.ascontiguousarray(fold), order, ends)
+    return order, ends
+
+
+def shuffle(cards: npt.NDArray[np.uint8 | np.uint16], rng: np.random.RandomState) -> None:
+    """Shuffle cards as ``rng.shuffle(cards)`` does.
+
+    >>> cards = np.arange(5, dtype=np.uint8)
+    >>> shuffle(cards, np.random.RandomState(0))
+    >>> cards
+    array([2, 0, 1, 3, 4], dtype=uint8)
+    """
+    if compiled is None:
+        rng.shuffle(cards)
+        return
+    state = dict(rng.get_state(legacy=False))
+    twister = state["state"]
+    state["state"] = {"key": twister["key"], "pos": compiled.shuffle(cards, twister["key"], twister["pos"])}
+    rng.set_state(state)
+
+
+def fold_counts(codes: Codes, n_levels: int, outcome: Outcome, ends: npt.NDArray[np.int64]) -> Counts:
+    """Return how many rows of every fold have each level and outcome: (folds, levels, outcome).
+
+    Parameters
+    ----------
+    codes : (n,) uint8, uint16 or uint32
+    ends : (folds,) where the rows of each fold end, which stand together
+
+    Examples
+    --------
+    >>> fold_counts(np.array([0, 1, 1], np.uint8), 2, np.array([1, 0, 1], np.uint8), np.array([1, 3])).tolist()
+    [[[0, 1], [0, 0]], [[0, 0], [1, 1]]]
+    """
+    counts = np.zeros((len(ends), n_levels, 2), np.int64)
+    if compiled is not None and len(codes) < _MANY_ROWS:
+        compiled.fold_counts(np.ascontiguousarray(codes), np.ascontiguousarray(outcome), ends, counts)
+        return counts
+    for k, start in enumerate([0, *ends[:-1]]):
+        key = codes[start : ends[k]].astype(np.intp)
+        key *= 2
+        key += outcome[start : ends[k]]
+        counts[k] = np.bincount(key, minlength=2 * n_levels).reshape(n_levels, 2)
+    return counts
+
+
+def add_cell_counts(
+    codes: Sequence[Codes], sizes: Sequence[int], outcome: npt.NDArray[Any], counts: npt.NDArray[np.int32]
+) -> None:
+    """Add rows to the counts of every possible cell, by outcome: (cells, 2); cells are numbered as in `cell_sums`.
+
+    >>> counts = np.zeros((2, 2), np.int32)
+    >>> add_cell_counts([np.array([0, 1, 1], np.uint8)], [2], np.array([1, 0, 1], np.uint8), counts)
+    >>> counts.tolist()
+    [[0, 1], [1, 1]]
+    """
+    strides = np.cumprod([1, *sizes[:0:-1]], dtype=np.int64)[::-1].copy()
+    if compiled is not None:
+        compiled.add_cells([np.ascontiguousarray(c) for c in codes], strides, np.ascontiguousarray(outcome), counts)
+        return
+    key = np.zeros(len(outcome), np.intp)
+    for code, stride in zip(codes, strides.tolist(), strict=True):
+        key += code.astype(np.intp) * stride
+    for bad in (0, 1):
+        counts[:, bad] += np.bincount(key[outcome == bad], minlength=len(counts)).astype(np.int32)
