@@ -94,7 +94,41 @@ def test_what_does_not_fit_is_refused(changed, what, in_numpy):
         logistic.compiled.logistic(*args.values())
 
 
-def test_curvature(in_numpy):
-    score = np.concatenate([np.linspace(-800, 800, 1601), np.random.default_rng(0).normal(size=500)])
-    expected = in_numpy(logistic, logistic.curvature, score.copy())
-    np.testing.assert_allclose(logistic.curvature(score.copy()), expected, rtol=1e-15, atol=1e-306)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [1, 1023, 3000])
+def test_curvatures(n, weighted, in_numpy):
+    rng = np.random.default_rng(n)
+    packs = [rng.integers(0, size, n).astype(np.min_scalar_type(size - 1)) for size in SIZES]
+    levels = LevelMap(tuple(4 * rng.normal(size=(s, 2)) for s in SIZES), tuple(np.arange(s)[:, None] for s in SIZES))
+    point, dense = rng.normal(size=1 + 2 * len(SIZES) + 3), 100 * rng.normal(size=(n, 3))
+    weight = rng.random(n) if weighted else None
+    found, expected = np.empty(n), np.empty(n)
+    sums = logistic.curvatures(point, packs, levels, found, weight, dense)
+    plain = in_numpy(logistic, logistic.curvatures, point, packs, levels, expected, weight, dense)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-300)
+    for one, other in zip(sums, plain, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("s", [0.0, 1.0, -3.0, 30.0, -700.0, 800.0])
+def test_a_curvature_is_exact_to_rounding(s, in_numpy):
+    bend = np.empty(1)
+    logistic.curvatures(np.array([s]), [], NOTHING, bend)
+    small = math.exp(-abs(s))
+    assert bend[0] == pytest.approx(small / (1 + small) ** 2, rel=1e-15, abs=1e-306)
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"codes": np.zeros(2)}, "one sum for every code"),
+        ({"weight": np.zeros(2)}, "do not fit"),
+        ({"packs": [np.zeros(2, np.uint8)]}, "one small integer per row"),
+    ],
+)
+def test_curvatures_that_do_not_fit_are_refused(changed, what, in_numpy):
+    levels = LevelMap((np.ones((1, 1)),), (np.zeros((1, 1), int),))
+    args = {"point": np.zeros(2), "packs": [np.zeros(3, np.uint8)], "map": levels.compiled, "weight": None}
+    args |= {"dense": None, "bend": np.zeros(3), "codes": np.zeros(1)} | changed
+    with pytest.raises(ValueError, match=what):
+        logistic.compiled.curvatures(*args.values())

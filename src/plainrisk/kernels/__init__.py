@@ -12,9 +12,10 @@ from plainrisk.kernels.choice import COMPILED
 from plainrisk.kernels.dealing import add_cell_counts, fold_counts, fold_order, shuffle
 from plainrisk.kernels.fold_trees import fold_cuts
 from plainrisk.kernels.levels import LevelMap
-from plainrisk.kernels.logistic import LogisticSums, curvature, logistic_sums
+from plainrisk.kernels.logistic import LogisticSums, curvatures, logistic_sums
 from plainrisk.kernels.pairs import add_pair_sums
 from plainrisk.kernels.reading import code_singles, count_codes, read_levels, rule_of
+from plainrisk.kernels.sampling import sample_rows
 from plainrisk.kernels.scores import Chain, Plan, Ramp, add_chains
 from plainrisk.kernels.sums import level_sums, look_up
 from plainrisk.kernels.text import text_codes
@@ -36,7 +37,7 @@ __all__ = [
     "cell_sums",
     "code_singles",
     "count_codes",
-    "curvature",
+    "curvatures",
     "fold_counts",
     "fold_cuts",
     "fold_order",
@@ -47,6 +48,7 @@ __all__ = [
     "read_levels",
     "recode",
     "rule_of",
+    "sample_rows",
     "shuffle",
     "text_codes",
     "tree_cuts",

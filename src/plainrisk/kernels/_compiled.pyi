@@ -33,7 +33,16 @@ def cell_sums(
     hits: Floats,
     /,
 ) -> None: ...
-def curvature(score: Floats, /) -> None: ...
+def curvatures(
+    point: Floats,
+    packs: Sequence[Codes],
+    map: Map,
+    weight: Floats | None,
+    dense: Floats | None,
+    bend: Floats,
+    codes: Floats,
+    /,
+) -> None: ...
 def logistic(
     point: Floats,
     packs: Sequence[Codes],
@@ -61,6 +70,15 @@ def minimise_in_box(
 ) -> bool: ...
 def pack(codes: Sequence[Codes], places: Sequence[Codes], out: Codes, /) -> None: ...
 def shuffle(cards: npt.NDArray[np.uint8 | np.uint16], key: npt.NDArray[np.uint32], used: int, /) -> int: ...
+def sample(
+    packs: Sequence[Codes],
+    floors: Sequence[Floats],
+    share: float,
+    first: int,
+    rows: npt.NDArray[np.int64],
+    weights: Floats,
+    /,
+) -> int: ...
 def text_codes(stream: Any, codes: npt.NDArray[np.int8], /) -> list[str] | None: ...
 def add_chains(
     scores: Sequence[Floats],

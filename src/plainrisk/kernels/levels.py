@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,6 +69,11 @@ class LevelMap:
     def by_column(self, by_code: Sequence[Floats]) -> Floats:
         """Return sums for every column, given the sums of every code of every pack."""
         return np.concatenate([np.zeros(0), *(s @ m for s, m in zip(by_code, self.matrices, strict=True))])
+
+    def split(self, by_code: Floats) -> list[Floats]:
+        """Return what is there for the codes of all packs, pack by pack."""
+        ends = list(itertools.accumulate(self.sizes, initial=0))
+        return [by_code[a:b] for a, b in itertools.pairwise(ends)]
 
     @cached_property
     def compiled(self) -> tuple[Sequence[Integers], Integers, Integers, Floats]:

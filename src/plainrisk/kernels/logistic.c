@@ -102,25 +102,14 @@ static double add_logs(const double *factor, const double *score, Py_ssize_t row
     return total;
 }
 
-/* p (1 - p) in place of every score */
+/* From scores to curvatures p (1 - p) */
 FOR_EVERY_PROCESSOR
-static void curvatures(double *score, Py_ssize_t rows) {
+static void bends(const double *score, double *bend, Py_ssize_t rows) {
     for (Py_ssize_t i = 0; i < rows; i++) {
         double u = exp_minus(fabs(score[i]));
         double v = 1.0 + u;
-        score[i] = u / (v * v);
+        bend[i] = u / (v * v);
     }
-}
-
-PyObject *kernel_curvature(PyObject *module, PyObject *args) {
-    Py_buffer score;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "w*", &score)) return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    curvatures(score.buf, score.len / (Py_ssize_t)sizeof(double));
-    Py_END_ALLOW_THREADS;
-    PyBuffer_Release(&score);
-    Py_RETURN_NONE;
 }
 
 static double add_up(const double *values, Py_ssize_t rows) {
@@ -137,6 +126,7 @@ typedef struct {
     LevelMap map;
     Py_buffer point, gradient; /* the intercept and the coefficients, and their sums of residual * column */
     Py_buffer positive, weight, dense;
+    Py_buffer bend, codes;     /* curvatures of the rows, and their sums by the codes of all packs */
     Py_ssize_t n_dense;        /* numeric columns: the last ones */
     Py_buffer *tables, *sums;  /* of the codes of every pack: scores, and sums of residuals */
     double *memory;
@@ -176,18 +166,24 @@ static const double *outcomes(const Pass *pass, Py_ssize_t start, Py_ssize_t row
     return copy;
 }
 
+static void score_rows(const Pass *pass, Py_ssize_t start, Py_ssize_t n, double *score, double *copy) {
+    const LevelMap *map = &pass->map;
+    const double intercept = *(const double *)pass->point.buf;
+    const double *slope = (const double *)pass->point.buf + 1 + map->n_columns;
+    for (Py_ssize_t i = 0; i < n; i++) score[i] = intercept;
+    look_up_tile(score, map->packs.each, pass->tables, map->packs.count, start, n);
+    for (Py_ssize_t j = 0; j < pass->n_dense; j++)
+        add_scaled(score, dense_column(pass, j, start, n, copy), slope[j], n);
+}
+
 static void add_rows(Pass *pass) {
     double score[TILE], loss[TILE], residual[TILE], factor[TILE], copy[TILE];
     const LevelMap *map = &pass->map;
-    const double intercept = *(const double *)pass->point.buf, *weight = pass->weight.buf;
-    const double *slope = (const double *)pass->point.buf + 1 + map->n_columns;
+    const double *weight = pass->weight.buf;
     double *by_dense = (double *)pass->gradient.buf + 1 + map->n_columns;
     for (Py_ssize_t start = 0; start < map->rows; start += TILE) {
         Py_ssize_t n = map->rows - start < TILE ? map->rows - start : TILE;
-        for (Py_ssize_t i = 0; i < n; i++) score[i] = intercept;
-        look_up_tile(score, map->packs.each, pass->tables, map->packs.count, start, n);
-        for (Py_ssize_t j = 0; j < pass->n_dense; j++)
-            add_scaled(score, dense_column(pass, j, start, n, copy), slope[j], n);
+        score_rows(pass, start, n, score, copy);
         const double *positive = outcomes(pass, start, n, copy);
         if (weight == NULL) {
             plain_losses(score, positive, loss, factor, residual, n);
@@ -203,8 +199,22 @@ static void add_rows(Pass *pass) {
     }
 }
 
-/* Coefficients to levels to codes, the pass, and the same way back. */
-static void run(Pass *pass) {
+static void bend_rows(Pass *pass) {
+    double score[TILE], copy[TILE];
+    const LevelMap *map = &pass->map;
+    const double *weight = pass->weight.buf;
+    for (Py_ssize_t start = 0; start < map->rows; start += TILE) {
+        Py_ssize_t n = map->rows - start < TILE ? map->rows - start : TILE;
+        double *bend = (double *)pass->bend.buf + start;
+        score_rows(pass, start, n, score, copy);
+        bends(score, bend, n);
+        for (Py_ssize_t i = 0; weight != NULL && i < n; i++) bend[i] *= weight[start + i];
+        level_sums_tile(bend, map->packs.each, pass->sums, map->packs.count, start, n);
+    }
+}
+
+/* Coefficients to levels to codes */
+static void score_codes(Pass *pass) {
     const LevelMap *map = &pass->map;
     double *levels = pass->memory;
     score_levels(map, (const double *)pass->point.buf + 1, levels);
@@ -215,7 +225,12 @@ static void run(Pass *pass) {
         for (Py_ssize_t code = 0; code < pack->size; code++)
             for (Py_ssize_t f = 0; f < pack->features; f++) table[code] += levels[*member++];
     }
-    add_rows(pass);
+}
+
+/* and the same way back */
+static void add_gradient(Pass *pass) {
+    const LevelMap *map = &pass->map;
+    double *levels = pass->memory;
     memset(levels, 0, (size_t)map->n_levels * sizeof(double));
     for (Py_ssize_t k = 0; k < map->packs.count; k++) {
         const Pack *pack = &map->each[k];
@@ -229,19 +244,27 @@ static void run(Pass *pass) {
 
 /* ---- reading the arguments */
 
-static int make_room(Pass *pass) {
+static Py_ssize_t n_codes(const LevelMap *map) {
+    Py_ssize_t codes = 0;
+    for (Py_ssize_t k = 0; k < map->packs.count; k++) codes += map->each[k].size;
+    return codes;
+}
+
+/* Tables of scores, and sums: in `sums` if that is given. */
+static int make_room(Pass *pass, double *sums) {
     const LevelMap *map = &pass->map;
-    size_t codes = 0, packs = (size_t)map->packs.count;
-    for (size_t k = 0; k < packs; k++) codes += (size_t)map->each[k].size;
+    const size_t codes = (size_t)n_codes(map), packs = (size_t)map->packs.count;
     pass->memory = PyMem_Calloc((size_t)map->n_levels + 2 * codes + 1, sizeof(double));
     pass->tables = PyMem_Calloc(2 * packs + 1, sizeof(Py_buffer));
     if (pass->memory == NULL || pass->tables == NULL) return no_memory();
     pass->sums = pass->tables + packs;
     double *next = pass->memory + map->n_levels;
+    if (sums == NULL) sums = next + codes;
     for (size_t k = 0; k < packs; k++) {
         pass->tables[k].buf = next;
-        pass->sums[k].buf = next + codes;
+        pass->sums[k].buf = sums;
         next += map->each[k].size;
+        sums += map->each[k].size;
     }
     return 1;
 }
@@ -251,28 +274,49 @@ static int open_one(PyObject *array, int flags, Py_buffer *out) {
     return array == Py_None || PyObject_GetBuffer(array, out, flags) == 0;
 }
 
-static int open_pass(PyObject *args, Pass *pass) {
-    PyObject *point, *packs, *map, *positive, *weight, *dense, *gradient;
-    if (!PyArg_ParseTuple(args, "OOOOOOO", &point, &packs, &map, &positive, &weight, &dense, &gradient)) return 0;
-    if (!open_one(point, PyBUF_C_CONTIGUOUS, &pass->point) || !open_one(positive, PyBUF_C_CONTIGUOUS, &pass->positive) ||
-        !open_one(weight, PyBUF_C_CONTIGUOUS, &pass->weight) || !open_one(dense, PyBUF_STRIDED_RO, &pass->dense) ||
-        !open_one(gradient, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE, &pass->gradient))
+/* What both kernels read: the point, the rows, their weights and columns. */
+static int open_rows(PyObject *point, PyObject *packs, PyObject *map, PyObject *weight, PyObject *dense, Py_ssize_t rows,
+                     Pass *pass) {
+    if (!open_one(point, PyBUF_C_CONTIGUOUS, &pass->point) || !open_one(weight, PyBUF_C_CONTIGUOUS, &pass->weight) ||
+        !open_one(dense, PyBUF_STRIDED_RO, &pass->dense))
         return 0;
-    const Py_ssize_t number = sizeof(double), item = pass->positive.itemsize;
-    int good = pass->point.len >= number && pass->gradient.len == pass->point.len && (item == 1 || item == number);
-    const Py_ssize_t rows = good ? pass->positive.len / item : 0;
-    good = good && (pass->weight.obj == NULL || pass->weight.len == rows * number) &&
-           (pass->dense.obj == NULL ||
-            (pass->dense.ndim == 2 && pass->dense.itemsize == number && pass->dense.shape[0] == rows));
+    const Py_ssize_t number = sizeof(double);
+    int good = pass->point.len >= number && (pass->weight.obj == NULL || pass->weight.len == rows * number) &&
+               (pass->dense.obj == NULL ||
+                (pass->dense.ndim == 2 && pass->dense.itemsize == number && pass->dense.shape[0] == rows));
     if (!good) return refuse("outcomes, weights and columns do not fit each other");
     pass->n_dense = pass->dense.obj == NULL ? 0 : pass->dense.shape[1];
     const Py_ssize_t n_columns = pass->point.len / number - 1 - pass->n_dense;
     if (n_columns < 0) return refuse("a coefficient for every column is needed");
-    return open_level_map(packs, map, rows, n_columns, &pass->map) && make_room(pass);
+    return open_level_map(packs, map, rows, n_columns, &pass->map);
+}
+
+static int open_pass(PyObject *args, Pass *pass) {
+    PyObject *point, *packs, *map, *positive, *weight, *dense, *gradient;
+    const int out = PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE;
+    if (!PyArg_ParseTuple(args, "OOOOOOO", &point, &packs, &map, &positive, &weight, &dense, &gradient)) return 0;
+    if (!open_one(positive, PyBUF_C_CONTIGUOUS, &pass->positive) || !open_one(gradient, out, &pass->gradient)) return 0;
+    const Py_ssize_t item = pass->positive.itemsize;
+    if (item != 1 && item != sizeof(double)) return refuse("outcomes must be bytes or doubles: others do not fit");
+    if (!open_rows(point, packs, map, weight, dense, pass->positive.len / item, pass)) return 0;
+    if (pass->gradient.len != pass->point.len) return refuse("the point and the gradient do not fit each other");
+    return make_room(pass, NULL);
+}
+
+static int open_bends(PyObject *args, Pass *pass) {
+    PyObject *point, *packs, *map, *weight, *dense, *bend, *codes;
+    const int out = PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE;
+    const Py_ssize_t number = sizeof(double);
+    if (!PyArg_ParseTuple(args, "OOOOOOO", &point, &packs, &map, &weight, &dense, &bend, &codes)) return 0;
+    if (!open_one(bend, out, &pass->bend) || !open_one(codes, out, &pass->codes)) return 0;
+    if (!open_rows(point, packs, map, weight, dense, pass->bend.len / number, pass)) return 0;
+    if (pass->codes.len != n_codes(&pass->map) * number) return refuse("one sum for every code is needed");
+    return make_room(pass, pass->codes.buf);
 }
 
 static void close_pass(Pass *pass) {
-    Py_buffer *each[] = {&pass->point, &pass->positive, &pass->weight, &pass->dense, &pass->gradient};
+    Py_buffer *each[] = {&pass->point, &pass->positive, &pass->weight, &pass->dense,
+                         &pass->gradient, &pass->bend,  &pass->codes};
     for (size_t k = 0; k < sizeof each / sizeof *each; k++)
         if (each[k]->obj != NULL) PyBuffer_Release(each[k]);
     PyMem_Free(pass->memory);
@@ -287,9 +331,27 @@ PyObject *kernel_logistic(PyObject *module, PyObject *args) {
     int good = open_pass(args, &pass);
     if (good) {
         Py_BEGIN_ALLOW_THREADS;
-        run(&pass);
+        score_codes(&pass);
+        add_rows(&pass);
+        add_gradient(&pass);
         Py_END_ALLOW_THREADS;
     }
     close_pass(&pass);
     return good ? PyFloat_FromDouble(pass.loss) : NULL;
+}
+
+PyObject *kernel_curvatures(PyObject *module, PyObject *args) {
+    Pass pass;
+    memset(&pass, 0, sizeof pass);
+    (void)module;
+    int good = open_bends(args, &pass);
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS;
+        score_codes(&pass);
+        bend_rows(&pass);
+        Py_END_ALLOW_THREADS;
+    }
+    close_pass(&pass);
+    if (!good) return NULL;
+    Py_RETURN_NONE;
 }

@@ -20,7 +20,7 @@ from plainrisk.kernels.choice import compiled
 from plainrisk.kernels.levels import LevelMap
 from plainrisk.kernels.sums import contiguous, level_sums, look_up
 
-__all__ = ["LogisticSums", "curvature", "logistic_sums"]
+__all__ = ["LogisticSums", "curvatures", "logistic_sums"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
@@ -111,14 +111,35 @@ def _loss_and_residual(score: Floats, positive: npt.NDArray[np.generic], weight:
     return float(weight @ softplus - outcome @ score), weight * p - outcome
 
 
-def curvature(score: Floats) -> Floats:
-    """Return ``p (1 - p)`` for every score, in the array of the scores.
+def curvatures(
+    point: Floats,
+    packs: Sequence[Codes],
+    levels: LevelMap,
+    bend: Floats,
+    weight: Floats | None = None,
+    dense: Floats | None = None,
+) -> list[Floats]:
+    """Fill `bend` with ``weight * p (1 - p)`` of every row, and return its sums by the codes of every pack.
 
-    >>> curvature(np.array([0.0, np.log(3.0)])).round(4)
-    array([0.25  , 0.1875])
+    Parameters are those of `logistic_sums`; `bend` is (n,), in one piece.
+
+    >>> bend = np.empty(2)
+    >>> levels = LevelMap((np.eye(2),), (np.array([[0], [1]]),))
+    >>> curvatures(np.array([0.0, np.log(3.0), 0.0]), [np.array([0, 1], np.uint8)], levels, bend)[0].round(4)
+    array([0.1875, 0.25  ])
     """
-    if compiled is not None and score.flags.c_contiguous:
-        compiled.curvature(score)
-        return score
-    small = np.exp(-np.abs(score, out=score))
-    return np.divide(small, (1.0 + small) ** 2, out=score)
+    if compiled is None:
+        score = look_up(float(point[0]), packs, levels.tables(point[1:]), len(bend))
+        if dense is not None:
+            score += dense @ point[1 + levels.n_columns :]
+        small = np.exp(-np.abs(score, out=score))
+        np.divide(small, (1.0 + small) ** 2, out=bend)
+        if weight is not None:
+            bend *= weight
+        return level_sums(bend, packs, levels.sizes)
+    by_code = np.zeros(sum(levels.sizes))
+    weights = None if weight is None else np.ascontiguousarray(weight, np.float64)
+    columns = None if dense is None else np.asarray(dense, np.float64)
+    at = np.ascontiguousarray(point, np.float64)
+    compiled.curvatures(at, contiguous(packs), levels.compiled, weights, columns, bend, by_code)
+    return levels.split(by_code)

@@ -68,7 +68,8 @@ static PyMethodDef methods[] = {
      "code_singles(singles, edges, outcome, codes, counts): the levels of all rows, and rows by level and outcome, of "
      "every column"},
     {"count_codes", kernel_count_codes, METH_VARARGS, "count_codes(codes, outcome, counts): rows by level and outcome"},
-    {"curvature", kernel_curvature, METH_VARARGS, "curvature(score): p (1 - p) in place of every score"},
+    {"curvatures", kernel_curvatures, METH_VARARGS,
+     "curvatures(point, packs, map, weight or None, dense or None, bend, codes): bend = weight * p (1 - p), codes += bend"},
     {"fold_counts", kernel_fold_counts, METH_VARARGS,
      "fold_counts(codes, outcome, ends, counts): rows by fold, level and outcome, where each fold's stand together"},
     {"fold_cuts", kernel_fold_cuts, METH_VARARGS,
@@ -88,6 +89,8 @@ static PyMethodDef methods[] = {
      "read_levels(columns, rules, outs, flags): levels, or floats with levels in the bits of NaN; what needs care"},
     {"shuffle", kernel_shuffle, METH_VARARGS,
      "shuffle(cards, key, used): the words of a Mersenne twister's key that are used then"},
+    {"sample", kernel_sample, METH_VARARGS,
+     "sample(packs, floors, share, first, rows, weights): how many rows were taken; rows and weights are filled"},
     {"text_codes", kernel_text_codes, METH_VARARGS,
      "text_codes(stream, codes): the labels of a column of text, or None; codes are filled"},
     {"tree_cuts", kernel_tree_cuts, METH_VARARGS,

@@ -68,7 +68,7 @@ PyObject *kernel_cell_counts(PyObject *module, PyObject *args);
 PyObject *kernel_cell_sums(PyObject *module, PyObject *args);
 PyObject *kernel_code_singles(PyObject *module, PyObject *args);
 PyObject *kernel_count_codes(PyObject *module, PyObject *args);
-PyObject *kernel_curvature(PyObject *module, PyObject *args);
+PyObject *kernel_curvatures(PyObject *module, PyObject *args);
 PyObject *kernel_fold_counts(PyObject *module, PyObject *args);
 PyObject *kernel_fold_cuts(PyObject *module, PyObject *args);
 PyObject *kernel_fold_order(PyObject *module, PyObject *args);
@@ -80,6 +80,7 @@ PyObject *kernel_pack(PyObject *module, PyObject *args);
 PyObject *kernel_pair_sums(PyObject *module, PyObject *args);
 PyObject *kernel_read_levels(PyObject *module, PyObject *args);
 PyObject *kernel_shuffle(PyObject *module, PyObject *args);
+PyObject *kernel_sample(PyObject *module, PyObject *args);
 PyObject *kernel_text_codes(PyObject *module, PyObject *args);
 PyObject *kernel_tree_cuts(PyObject *module, PyObject *args);
 

@@ -10,6 +10,7 @@ rows is a sum over them, so it is a sum over blocks of rows, wherever the blocks
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,7 +33,9 @@ BLOCK_ROWS = 1 << 15
 _WIDE_CODES = 1 << 18
 # Arrays of 128 KB and more may be fresh memory of the system each time, which takes longer than the sums.
 _PIECE_ROWS = 15 << 10
-_PIECES, _MOST_ROWS = 8, 1 << 16
+_PIECES, _MOST_ROWS = 4, 1 << 16
+# Packs below which there are few pairs, and rows from which halves are worth a task.
+_FEW_PACKS, _HALVED_ROWS = 8, 1 << 16
 # Rows written out as a matrix at a time.
 _DENSE_ROWS = 1 << 12
 _DENSE_SHARES = 8
@@ -102,14 +105,14 @@ class Layout:
             score += block.dense @ point[1 + self.levels.n_columns :]
         return score
 
-    def gram(self, values: Floats | None, block: Block) -> Floats:
+    def gram(self, values: Floats | None, block: Block, by_code: Sequence[Floats] | None = None) -> Floats:
         """Return the sum of ``values[i] * column_j[i] * column_k[i]`` over the rows, for all j and k; column 0 is 1.
 
-        Without values every row counts 1.
+        Without values every row counts 1. `by_code` are the sums of the values by the codes of every pack, if known.
         """
         G = np.empty((1 + self.n_coefficients, 1 + self.n_coefficients))
         G[0, 0] = len(block) if values is None else values.sum()
-        by_code = level_sums(values, block.packs, self.levels.sizes)
+        by_code = level_sums(values, block.packs, self.levels.sizes) if by_code is None else by_code
         first = self.levels.by_column(by_code)
         if block.dense is None:
             G[1:, 1:] = self._pair_sums(values, block, by_code)
@@ -122,16 +125,24 @@ class Layout:
 
     def _pair_sums(self, values: Floats | None, block: Block, by_code: Sequence[Floats]) -> Floats:
         """The sums of products of the packs' columns."""
-        out = np.zeros((self.n_coefficients, self.n_coefficients))
-
-        def add(k: int) -> None:
-            """Pack k with itself and those after it. Every entry belongs to one k, so the order can not matter."""
-            add_pair_sums(values, block.packs, self.levels, k, by_code[k], out)
-
         n_packs = len(block.packs)
-        for _ in over_rows(add, range(n_packs), len(block) * n_packs**2 // 16):
+        # A task is one pack with those after it. Few packs are few tasks, so then rows are halved, too.
+        parts = 2 if n_packs < _FEW_PACKS and len(block) >= _HALVED_ROWS else 1
+        size = -(-len(block) // parts)
+        out = np.zeros((parts, self.n_coefficients, self.n_coefficients))
+
+        def add(task: tuple[int, int]) -> None:
+            """Every entry of a part belongs to one pack, so the order can not matter."""
+            k, part = task
+            rows = slice(part * size, (part + 1) * size)
+            own = by_code[k] if part == 0 else np.zeros(len(by_code[k]))
+            packs = [pack[rows] for pack in block.packs]
+            add_pair_sums(None if values is None else values[rows], packs, self.levels, k, own, out[part])
+
+        tasks = itertools.product(range(n_packs), range(parts))
+        for _ in over_rows(add, tasks, len(block) * n_packs**2 // 16):
             pass
-        return out
+        return np.asarray(out.sum(axis=0)) if parts > 1 else out[0]
 
     def _dense_gram(self, values: Floats | None, block: Block) -> Floats:
         """The sums of products by matrix products: with dense columns cheaper than sums over each column's levels."""

@@ -152,7 +152,7 @@ class BoxedQuadratic:
 
     def _own_solver(self, at: npt.NDArray[np.intp]) -> Solve:
         """Return what solves it by a factor of its own, if H allows that."""
-        H = self.H if len(at) == len(self.H) else self.H[np.ix_(at, at)]
+        H = self.H if len(at) == len(self.H) else self.H.take(at, axis=0).take(at, axis=1)
         factor = _cholesky(H, H.diagonal())
         if factor is None:
             return lambda right: solve_symmetric(H, right)
@@ -200,9 +200,12 @@ def _bordered(H: Floats, base: npt.NDArray[np.intp], solve: Solve, free: npt.NDA
         return found
 
     def solve_near(right: Floats) -> Floats:
-        # The second system may be worse conditioned than the first: once more for what is left over.
+        # The second system may be worse conditioned than the first: once more if much is left over.
         found = solve_once(right)
-        return (found + solve_once(right - (H @ found)[free]))[free]
+        left_over = right - (H @ found)[free]
+        if np.abs(left_over).max(initial=0.0) > _FLAT * np.abs(right).max(initial=0.0):
+            found += solve_once(left_over)
+        return found[free]
 
     return solve_near
 

@@ -1,0 +1,91 @@
+"""Which rows a Hessian is taken of: all of them, or a sample where they are many.
+
+The sample shapes the path to the optimum, not the optimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from plainrisk.kernels import level_sums, sample_rows
+from plainrisk.solve.blocks import Block, Layout
+
+__all__ = ["every", "hessian_rows"]
+
+Floats = npt.NDArray[np.float64]
+
+# Row-pair visits a Hessian may cost before it is taken from a sample of the rows.
+_HESSIAN_BUDGET = 2.5e7
+_DENSE_ROWS = 1 << 17
+# A sample of fewer rows than this per coefficient is too far from the Hessian: steps then gain little each.
+_ROWS_PER_COEFFICIENT = 100
+# Where rows are numbers only, and columns few.
+_FEW_ROWS, _ROWS_PER_COLUMN = 1 << 15, 500
+# In the sample, a level with fewer rows than this keeps them all: losing a rare level loses its curvature.
+_RARE = 100
+# Rows by which rare levels are told.
+_COUNTED = 1 << 15
+
+
+def hessian_rows(layout: Layout, blocks: Sequence[Block]) -> Sequence[Block]:
+    """Return the rows a Hessian is taken of, with weights by which they stand for all."""
+    n_columns = len(layout.levels.members) + layout.n_dense
+    n_rows = sum(map(len, blocks))
+    wanted = _HESSIAN_BUDGET / max(1, n_columns * (n_columns + 1) // 2)
+    if layout.n_dense:
+        wanted = max(wanted / 10, _DENSE_ROWS)  # products of numbers take longer than sums by level
+    wanted = max(wanted, _ROWS_PER_COEFFICIENT * layout.n_coefficients)
+    if not layout.features:  # no level could be lost: any rows will do
+        step = int(n_rows / min(wanted, max(_FEW_ROWS, _ROWS_PER_COLUMN * n_columns)))
+        return [_standing_for(every(block, step), float(step)) for block in blocks] if step > 1 else blocks
+    return blocks if n_rows <= wanted else _sample(layout, blocks, wanted / n_rows)
+
+
+def every(block: Block, step: int) -> Block:
+    """Return one row in so many, in one piece."""
+    taken = block.take(slice(None, None, step))
+    columns = (taken.positive, taken.weight, taken.dense)
+    positive, weight, dense = (None if c is None else np.ascontiguousarray(c) for c in columns)
+    packs = tuple(np.ascontiguousarray(pack) for pack in taken.packs)
+    return Block(packs, positive, weight, dense)  # type: ignore[arg-type]
+
+
+def _sample(layout: Layout, blocks: Sequence[Block], share: float) -> list[Block]:
+    floors = _chances_by_level(layout, blocks, share)
+    binding = [k for k, floor in enumerate(floors) if floor.max(initial=0.0) > share]
+    sample, first = [], 0
+    for block in blocks:
+        packs = [block.packs[k] for k in binding]
+        rows, weights = sample_rows(packs, [floors[k] for k in binding], share, len(block), first)
+        sample.append(_standing_for(block.take(rows), weights))
+        first += len(block)
+    return sample
+
+
+def _standing_for(block: Block, weights: Floats | float) -> Block:
+    """Return rows each of which stands for several."""
+    weight = np.ones(len(block)) * weights if block.weight is None else block.weight * weights
+    return Block(block.packs, block.positive, weight, block.dense)
+
+
+def _chances_by_level(layout: Layout, blocks: Sequence[Block], share: float) -> list[Floats]:
+    """The chance a row must at least have to be in the sample, by the level it has in each pack."""
+    step = max(1, sum(map(len, blocks)) // _COUNTED)
+    counts = [np.zeros(size) for size in layout.levels.sizes]
+    for block in blocks:
+        packs = [np.ascontiguousarray(pack[::step]) for pack in block.packs]
+        for count, more in zip(counts, level_sums(None, packs, layout.levels.sizes), strict=True):
+            count += step * more
+    # What is rare is a column (a level of one feature), not a pack code (a combination of levels).
+    chances = []
+    for count, matrix in zip(counts, layout.levels.matrices, strict=True):
+        inside = matrix != 0
+        rows = count @ inside
+        # The smaller side of a column is what a sample could lose.
+        side = inside == (2 * rows <= count.sum())
+        rare = np.where(side, _RARE / np.maximum(np.minimum(rows, count.sum() - rows), 1.0), 0.0)
+        chances.append(np.clip(rare.max(axis=1, initial=0.0), share, 1.0))
+    return chances
