@@ -66,6 +66,12 @@ class FoldPart:
         self._packed: dict[int, tuple[list[Codes], Codes]] = {}  # places and codes of every pack
         self._scored: tuple[int, Part, list[Floats]] | None = None
 
+    def counted(self) -> FoldPart:
+        """Count the rows now, if counts will be asked for."""
+        if self.model.link == "logistic" and len(self.groups) == 1:
+            self._counts  # noqa: B018  it is kept
+        return self
+
     @cached_property
     def _counts(self) -> tuple[Floats, Floats]:
         """Rows by (fold, outcome, cell) of the first group, and by (outcome, cell)."""
@@ -186,20 +192,22 @@ class FoldPart:
 
         return list(side_by_side(pack, range(len(plan.packs)), len(self.folds.of)))
 
-    def _start(self, plan: Plan, k: int) -> Floats | None:
-        """Return where the solver starts: near what was found without another fold."""
+    def _start(self, plan: Plan, k: int, small: bool) -> Floats | None:
+        """Return where the solver starts: near what was found without another fold, if that is had for less."""
         if self.last is None:
             return None
         found, part = self.last.solution, self.last.part
         if plan is self.last_plan:
             return np.concatenate([[found.intercept], found.coefficients])
+        if small:
+            return None
         fine = fine_scores(part, self.features, self.last_fold)
         return near_point(part.intercept, fine, self.features, plan.columns, k)
 
     def _fit_logistic(self, plan: Plan, ridge: float, k: int) -> Solution:
-        # Without a ridge the optimum may not be unique, and then depends on the start.
-        start = None if ridge == 0 else self._start(plan, k)
         loss = LogisticLoss(plan.design.layout, self._blocks(plan, k))
+        # Without a ridge the optimum may not be unique, and then depends on the start.
+        start = None if ridge == 0 else self._start(plan, k, loss.small)
         if start is None:
             return fit_rows(loss, ridge=ridge, lower=plan.design.lower)
         return minimise(loss, ridge=ridge, lower=plan.design.lower, start=start)

@@ -13,7 +13,7 @@ from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.base import _describe, _plain, resolve_ridge
 from plainrisk.estimators.fold_cells import fold_cells
 from plainrisk.estimators.fold_fits import FittedPart, FoldPart
-from plainrisk.estimators.fold_tables import Binning, Folds, code_features
+from plainrisk.estimators.fold_tables import Binning, FoldFeature, Folds, code_features
 from plainrisk.estimators.linearised import Linearised, straighten
 from plainrisk.estimators.mixture import SubscaleMixture
 from plainrisk.estimators.mixture_weights import loss_clip
@@ -111,12 +111,12 @@ class FoldModels:
         ]
         coded = iter(code_features(folds, wanted))
         by_part = [[next(coded) for _ in features[name]] for name in models]
-        n_rows = len(folds.of)
-        groups = side_by_side(lambda some: fold_cells(some, n_rows), by_part, n_rows)
-        self.parts = [
-            FoldPart(name, model, some, cells, folds)
-            for (name, model), some, cells in zip(models.items(), by_part, groups, strict=True)
-        ]
+
+        def part(one: tuple[tuple[str, AdditiveRiskModel], list[FoldFeature]]) -> FoldPart:
+            (name, model), some = one
+            return FoldPart(name, model, some, fold_cells(some, len(folds.of)), folds).counted()
+
+        self.parts = list(side_by_side(part, zip(models.items(), by_part, strict=True), len(folds.of)))
         self.second: Solution | None = None
         self.parameters = {n: _describe(v) for n, v in self.base.get_params(deep=False).items() if n != "schema"}
 

@@ -13,6 +13,7 @@ from plainrisk.kernels.dealing import add_cell_counts, fold_counts, fold_order, 
 from plainrisk.kernels.fold_trees import fold_cuts
 from plainrisk.kernels.levels import LevelMap
 from plainrisk.kernels.logistic import LogisticSums, curvatures, logistic_sums
+from plainrisk.kernels.newton import Problem, Settled, minimise_logistic
 from plainrisk.kernels.pairs import add_pair_sums
 from plainrisk.kernels.reading import code_singles, count_codes, read_levels, rule_of
 from plainrisk.kernels.sampling import sample_rows
@@ -28,7 +29,9 @@ __all__ = [
     "LevelMap",
     "LogisticSums",
     "Plan",
+    "Problem",
     "Ramp",
+    "Settled",
     "add_cell_counts",
     "add_chains",
     "add_pair_sums",
@@ -45,6 +48,7 @@ __all__ = [
     "logistic_sums",
     "look_up",
     "minimise_in_box",
+    "minimise_logistic",
     "read_levels",
     "recode",
     "rule_of",

@@ -68,6 +68,23 @@ def minimise_in_box(
     flat: float,
     /,
 ) -> bool: ...
+def newton(
+    point: Floats,
+    packs: Sequence[Codes],
+    map: Map,
+    positive: npt.NDArray[np.generic],
+    weight: Floats | None,
+    ridge: Floats,
+    lower: Floats,
+    upper: Floats,
+    total: float,
+    tolerance: float,
+    settled: float,
+    gradient: Floats,
+    history: Floats,
+    flat: float,
+    /,
+) -> tuple[int, float]: ...
 def pack(codes: Sequence[Codes], places: Sequence[Codes], out: Codes, /) -> None: ...
 def shuffle(cards: npt.NDArray[np.uint8 | np.uint16], key: npt.NDArray[np.uint32], used: int, /) -> int: ...
 def sample(

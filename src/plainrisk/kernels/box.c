@@ -5,22 +5,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "shared.h"
+#include "box.h"
 
 enum { LOWER = -1, FREE = 0, UPPER = 1 };
 
 #define PATIENCE 3 /* rounds in a row without fewer variables on the wrong side */
-
-typedef struct {
-    Py_ssize_t n, m;          /* variables, and free ones */
-    const double *H, *g, *lower, *upper;
-    double *d, *gradient, *x; /* x: of the free variables */
-    double *factor;           /* (m, m), its lower triangle */
-    double *column;           /* of the factor, in one piece */
-    int8_t *state;
-    Py_ssize_t *at;           /* where the free variables are */
-    double tolerance, flat;
-} Box;
 
 /* gradient = H d + g */
 FOR_EVERY_PROCESSOR
@@ -102,13 +91,17 @@ static Py_ssize_t move(Box *box, int really) {
     return count;
 }
 
-static int minimise(Box *box) {
+int minimise_box(Box *box) {
     Py_ssize_t best = box->n + 1;
     int patience = PATIENCE;
-    for (Py_ssize_t i = 0; i < box->n; i++)
+    double largest = 1e-300;
+    for (Py_ssize_t i = 0; i < box->n; i++) {
+        largest = fabs(box->g[i]) > largest ? fabs(box->g[i]) : largest;
         box->state[i] = box->lower[i] == 0.0 && box->g[i] > 0.0   ? LOWER
                         : box->upper[i] == 0.0 && box->g[i] < 0.0 ? UPPER
                                                                   : FREE;
+    }
+    box->tolerance = 1e-14 * largest;
     while (solve_free(box)) {
         Py_ssize_t count = move(box, 0);
         if (count == 0) return 1;
@@ -122,35 +115,43 @@ static int minimise(Box *box) {
     return 0;
 }
 
+int make_box_room(Box *box) {
+    const size_t n = (size_t)box->n + 1;
+    box->gradient = PyMem_Malloc(3 * n * sizeof(double));
+    box->at = PyMem_Malloc(n * sizeof(Py_ssize_t));
+    if (box->gradient == NULL || box->at == NULL) return no_memory();
+    box->x = box->gradient + n;
+    box->column = box->gradient + 2 * n;
+    return 1;
+}
+
+void free_box_room(Box *box) {
+    PyMem_Free(box->gradient);
+    PyMem_Free(box->at);
+}
+
 /* ---- reading the arguments */
 
 PyObject *kernel_minimise_in_box(PyObject *module, PyObject *args) {
     Py_buffer H, g, lower, upper, d, state, factor;
-    double flat;
+    Box box = {0};
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*y*y*w*w*w*d", &H, &g, &lower, &upper, &d, &state, &factor, &flat)) return NULL;
-    Box box = {.n = state.len, .H = H.buf, .g = g.buf, .lower = lower.buf, .upper = upper.buf, .d = d.buf};
+    if (!PyArg_ParseTuple(args, "y*y*y*y*w*w*w*d", &H, &g, &lower, &upper, &d, &state, &factor, &box.flat)) return NULL;
+    box.n = state.len;
     const Py_ssize_t bytes = box.n * (Py_ssize_t)sizeof(double);
-    const size_t n = (size_t)box.n + 1;
     int good = g.len == bytes && lower.len == bytes && upper.len == bytes && d.len == bytes && H.len == bytes * box.n &&
                factor.len == H.len;
     if (!good) refuse("the matrix, the vectors and the bounds do not fit each other");
-    double *memory = good ? PyMem_Malloc(3 * n * sizeof(double)) : NULL;
-    box.at = good ? PyMem_Malloc(n * sizeof(Py_ssize_t)) : NULL;
-    if (good && (memory == NULL || box.at == NULL)) good = no_memory();
+    good = good && make_box_room(&box);
     int done = 0;
     if (good) {
-        double largest = 1e-300;
-        box.gradient = memory, box.x = memory + n, box.column = memory + 2 * n;
-        box.factor = factor.buf, box.state = state.buf, box.flat = flat;
-        for (Py_ssize_t i = 0; i < box.n; i++) largest = fabs(box.g[i]) > largest ? fabs(box.g[i]) : largest;
-        box.tolerance = 1e-14 * largest;
+        box.H = H.buf, box.g = g.buf, box.lower = lower.buf, box.upper = upper.buf;
+        box.d = d.buf, box.state = state.buf, box.factor = factor.buf;
         Py_BEGIN_ALLOW_THREADS;
-        done = minimise(&box);
+        done = minimise_box(&box);
         Py_END_ALLOW_THREADS;
     }
-    PyMem_Free(memory);
-    PyMem_Free(box.at);
+    free_box_room(&box);
     Py_buffer *each[] = {&H, &g, &lower, &upper, &d, &state, &factor};
     for (size_t k = 0; k < sizeof each / sizeof *each; k++) PyBuffer_Release(each[k]);
     return good ? PyBool_FromLong(done) : NULL;

@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from plainrisk.kernels.choice import compiled
 
-__all__ = ["BoxMinimum", "minimise_in_box"]
+__all__ = ["MOST_VARIABLES", "BoxMinimum", "minimise_in_box"]
 
 Floats = npt.NDArray[np.float64]
 
 # Of more variables than this, a library's factors are quicker.
-_MOST_VARIABLES = 192
+MOST_VARIABLES = 192
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def minimise_in_box(H: Floats, g: Floats, lower: Floats, upper: Floats, flat: fl
     flat : a pivot of less than this share of its diagonal entry is rounding
     """
     n = len(g)
-    if compiled is None or n > _MOST_VARIABLES:
+    if compiled is None or n > MOST_VARIABLES:
         return None
     d, state, factor = np.empty(n), np.empty(n, np.int8), np.empty(n * n)
     arrays = [np.ascontiguousarray(a, np.float64) for a in (H, g, lower, upper)]

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "levels.h"
+#include "logistic.h"
 #include "sums.h"
 
 #define LANES 8 /* losses are added in this many sums side by side, on every processor in the same order */
@@ -122,17 +122,6 @@ static double add_up(const double *values, Py_ssize_t rows) {
     return total;
 }
 
-typedef struct {
-    LevelMap map;
-    Py_buffer point, gradient; /* the intercept and the coefficients, and their sums of residual * column */
-    Py_buffer positive, weight, dense;
-    Py_buffer bend, codes;     /* curvatures of the rows, and their sums by the codes of all packs */
-    Py_ssize_t n_dense;        /* numeric columns: the last ones */
-    Py_buffer *tables, *sums;  /* of the codes of every pack: scores, and sums of residuals */
-    double *memory;
-    double loss;
-} Pass;
-
 /* A numeric column of a tile: where it lies, or a copy in one piece. */
 static const double *dense_column(const Pass *pass, Py_ssize_t j, Py_ssize_t start, Py_ssize_t rows, double *copy) {
     const Py_ssize_t by_row = pass->dense.strides[0];
@@ -176,7 +165,7 @@ static void score_rows(const Pass *pass, Py_ssize_t start, Py_ssize_t n, double 
         add_scaled(score, dense_column(pass, j, start, n, copy), slope[j], n);
 }
 
-static void add_rows(Pass *pass) {
+void add_rows(Pass *pass) {
     double score[TILE], loss[TILE], residual[TILE], factor[TILE], copy[TILE];
     const LevelMap *map = &pass->map;
     const double *weight = pass->weight.buf;
@@ -199,7 +188,7 @@ static void add_rows(Pass *pass) {
     }
 }
 
-static void bend_rows(Pass *pass) {
+void bend_rows(Pass *pass) {
     double score[TILE], copy[TILE];
     const LevelMap *map = &pass->map;
     const double *weight = pass->weight.buf;
@@ -213,10 +202,11 @@ static void bend_rows(Pass *pass) {
     }
 }
 
-/* Coefficients to levels to codes */
-static void score_codes(Pass *pass) {
+void score_codes(Pass *pass) {
     const LevelMap *map = &pass->map;
     double *levels = pass->memory;
+    memset(pass->memory, 0, pass->n_memory * sizeof(double));
+    pass->loss = 0.0;
     score_levels(map, (const double *)pass->point.buf + 1, levels);
     for (Py_ssize_t k = 0; k < map->packs.count; k++) {
         const Pack *pack = &map->each[k];
@@ -227,8 +217,7 @@ static void score_codes(Pass *pass) {
     }
 }
 
-/* and the same way back */
-static void add_gradient(Pass *pass) {
+void codes_to_columns(Pass *pass, double *out) {
     const LevelMap *map = &pass->map;
     double *levels = pass->memory;
     memset(levels, 0, (size_t)map->n_levels * sizeof(double));
@@ -239,7 +228,7 @@ static void add_gradient(Pass *pass) {
         for (Py_ssize_t code = 0; code < pack->size; code++)
             for (Py_ssize_t f = 0; f < pack->features; f++) levels[*member++] += sum[code];
     }
-    add_columns(map, levels, (double *)pass->gradient.buf + 1);
+    add_columns(map, levels, out);
 }
 
 /* ---- reading the arguments */
@@ -250,11 +239,11 @@ static Py_ssize_t n_codes(const LevelMap *map) {
     return codes;
 }
 
-/* Tables of scores, and sums: in `sums` if that is given. */
-static int make_room(Pass *pass, double *sums) {
+int make_pass_room(Pass *pass, double *sums) {
     const LevelMap *map = &pass->map;
     const size_t codes = (size_t)n_codes(map), packs = (size_t)map->packs.count;
-    pass->memory = PyMem_Calloc((size_t)map->n_levels + 2 * codes + 1, sizeof(double));
+    pass->n_memory = (size_t)map->n_levels + (sums == NULL ? 2 : 1) * codes + 1;
+    pass->memory = PyMem_Malloc(pass->n_memory * sizeof(double));
     pass->tables = PyMem_Calloc(2 * packs + 1, sizeof(Py_buffer));
     if (pass->memory == NULL || pass->tables == NULL) return no_memory();
     pass->sums = pass->tables + packs;
@@ -300,7 +289,7 @@ static int open_pass(PyObject *args, Pass *pass) {
     if (item != 1 && item != sizeof(double)) return refuse("outcomes must be bytes or doubles: others do not fit");
     if (!open_rows(point, packs, map, weight, dense, pass->positive.len / item, pass)) return 0;
     if (pass->gradient.len != pass->point.len) return refuse("the point and the gradient do not fit each other");
-    return make_room(pass, NULL);
+    return make_pass_room(pass, NULL);
 }
 
 static int open_bends(PyObject *args, Pass *pass) {
@@ -311,7 +300,7 @@ static int open_bends(PyObject *args, Pass *pass) {
     if (!open_one(bend, out, &pass->bend) || !open_one(codes, out, &pass->codes)) return 0;
     if (!open_rows(point, packs, map, weight, dense, pass->bend.len / number, pass)) return 0;
     if (pass->codes.len != n_codes(&pass->map) * number) return refuse("one sum for every code is needed");
-    return make_room(pass, pass->codes.buf);
+    return make_pass_room(pass, pass->codes.buf);
 }
 
 static void close_pass(Pass *pass) {
@@ -333,7 +322,7 @@ PyObject *kernel_logistic(PyObject *module, PyObject *args) {
         Py_BEGIN_ALLOW_THREADS;
         score_codes(&pass);
         add_rows(&pass);
-        add_gradient(&pass);
+        codes_to_columns(&pass, (double *)pass.gradient.buf + 1);
         Py_END_ALLOW_THREADS;
     }
     close_pass(&pass);

@@ -6,15 +6,8 @@
 
 #include <string.h>
 
-#include "levels.h"
+#include "pairs.h"
 #include "sums.h"
-
-typedef struct {
-    Py_buffer values, own, out;
-    LevelMap map;
-    size_t room; /* for one table */
-    double *table, *by_code, *by_level, *half;
-} Pairs;
 
 /* ---- rows by the codes of two packs */
 
@@ -91,8 +84,8 @@ static void add_levels(const Pairs *pairs, const Pack *a, const Pack *b) {
     for (Py_ssize_t i = 0; i < a->columns; i++)
         for (Py_ssize_t j = 0; j < b->columns; j++) {
             double sum = pairs->half[i * b->columns + j];
-            out[(a->place + i) * pairs->map.n_columns + b->place + j] += sum;
-            if (a != b) out[(b->place + j) * pairs->map.n_columns + a->place + i] += sum;
+            out[(a->place + i) * pairs->width + b->place + j] += sum;
+            if (a != b) out[(b->place + j) * pairs->width + a->place + i] += sum;
         }
 }
 
@@ -137,22 +130,32 @@ static void add_own(const Pairs *pairs, Py_ssize_t k) {
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Room for the tables of one pack with itself and any of those after it. */
-static int make_room(Pairs *pairs, Py_ssize_t first) {
-    const Pack *own = &pairs->map.each[first];
-    const size_t most = larger((size_t)own->levels, (size_t)own->columns);
-    size_t codes = 1, others = 1;
+int make_pair_room(Pairs *pairs, Py_ssize_t first, Py_ssize_t last) {
+    size_t size = 1, most = 1, sizes = 1, mosts = 1; /* codes, and levels or columns: of the packs to last, and of all */
     for (Py_ssize_t l = first; l < pairs->map.packs.count; l++) {
         const Pack *pack = &pairs->map.each[l];
-        codes = larger(codes, (size_t)pack->size);
-        others = larger(others, larger((size_t)pack->levels, (size_t)pack->columns));
+        const size_t codes = (size_t)pack->size, wide = larger((size_t)pack->levels, (size_t)pack->columns);
+        sizes = larger(sizes, codes);
+        mosts = larger(mosts, wide);
+        if (l <= last) size = larger(size, codes);
+        if (l <= last) most = larger(most, wide);
     }
-    pairs->room = larger((size_t)own->size, (size_t)own->levels) * codes;
+    pairs->room = larger(size, most) * sizes;
     pairs->table = PyMem_Malloc(2 * pairs->room * sizeof(double));
-    pairs->by_code = PyMem_Malloc((size_t)own->levels * codes * sizeof(double));
-    pairs->by_level = PyMem_Malloc(most * others * sizeof(double));
-    pairs->half = PyMem_Malloc(most * others * sizeof(double));
+    pairs->by_code = PyMem_Malloc(most * sizes * sizeof(double));
+    pairs->by_level = PyMem_Malloc(most * mosts * sizeof(double));
+    pairs->half = PyMem_Malloc(most * mosts * sizeof(double));
     return (pairs->table && pairs->by_code && pairs->by_level && pairs->half) || no_memory();
+}
+
+void free_pair_room(Pairs *pairs) {
+    void *memory[] = {pairs->table, pairs->by_code, pairs->by_level, pairs->half};
+    for (size_t k = 0; k < sizeof memory / sizeof *memory; k++) PyMem_Free(memory[k]);
+}
+
+void add_pairs(const Pairs *pairs, Py_ssize_t k) {
+    add_own(pairs, k);
+    add_others(pairs, k);
 }
 
 /* The rows of one pack; below 0 if an exception is set. */
@@ -183,12 +186,12 @@ static int open_pairs(PyObject *values, PyObject *packs, PyObject *map, Py_ssize
         return refuse("one value per row is needed");
     if (pairs->own.len != pairs->map.each[first].size * (Py_ssize_t)sizeof(double))
         return refuse("one sum per code of the pack is needed");
-    return make_room(pairs, first);
+    pairs->width = table->shape[0];
+    return make_pair_room(pairs, first, first);
 }
 
 static void close_pairs(Pairs *pairs) {
-    void *memory[] = {pairs->table, pairs->by_code, pairs->by_level, pairs->half};
-    for (size_t k = 0; k < sizeof memory / sizeof *memory; k++) PyMem_Free(memory[k]);
+    free_pair_room(pairs);
     if (pairs->values.obj != NULL) PyBuffer_Release(&pairs->values);
     if (pairs->own.obj != NULL) PyBuffer_Release(&pairs->own);
     if (pairs->out.obj != NULL) PyBuffer_Release(&pairs->out);
@@ -205,8 +208,7 @@ PyObject *kernel_pair_sums(PyObject *module, PyObject *args) {
     int good = open_pairs(values, packs, map, first, own, out, &pairs);
     if (good) {
         Py_BEGIN_ALLOW_THREADS;
-        add_own(&pairs, first);
-        add_others(&pairs, first);
+        add_pairs(&pairs, first);
         Py_END_ALLOW_THREADS;
     }
     close_pairs(&pairs);

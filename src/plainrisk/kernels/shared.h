@@ -76,6 +76,7 @@ PyObject *kernel_level_sums(PyObject *module, PyObject *args);
 PyObject *kernel_logistic(PyObject *module, PyObject *args);
 PyObject *kernel_look_up(PyObject *module, PyObject *args);
 PyObject *kernel_minimise_in_box(PyObject *module, PyObject *args);
+PyObject *kernel_newton(PyObject *module, PyObject *args);
 PyObject *kernel_pack(PyObject *module, PyObject *args);
 PyObject *kernel_pair_sums(PyObject *module, PyObject *args);
 PyObject *kernel_read_levels(PyObject *module, PyObject *args);

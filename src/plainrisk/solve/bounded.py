@@ -15,6 +15,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.kernels import Problem, Settled
+from plainrisk.solve.box import FLAT
 from plainrisk.solve.certificate import Solution, kkt_residual
 from plainrisk.solve.local import LocalModel
 from plainrisk.solve.threads import one_thread
@@ -22,6 +24,7 @@ from plainrisk.solve.threads import one_thread
 __all__ = ["BOX", "Loss", "minimise"]
 
 Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 # Without a ridge, a level with one outcome only has no finite best coefficient. Coefficients are kept within
 # this many units of log odds, where the loss is flat to nine digits.
@@ -52,6 +55,9 @@ class Loss(Protocol):
     @property
     def cheap(self) -> bool:
         """Whether a Hessian takes hardly longer than a gradient: then there is one for every step."""
+
+    def settle(self, start: Floats, problem: Problem) -> Settled | None:
+        """Return the minimum if there is a way to it at one go, else None."""
 
 
 @dataclass
@@ -114,18 +120,23 @@ class _Newton:
         max_iterations: int,
     ) -> None:
         first = loss.start if start is None else start
-        p = len(first) - 1
         self.loss = loss
-        self.ridge = np.concatenate([[0.0], np.broadcast_to(ridge, p)])
-        box = np.where(self.ridge[1:] == 0, box, np.inf)
-        wanted_lower = np.full(p, -np.inf) if lower is None else lower
-        wanted_upper = np.full(p, np.inf) if upper is None else upper
-        self.lower = np.concatenate([[-np.inf], np.maximum(wanted_lower, -box)])
-        self.upper = np.concatenate([[np.inf], np.minimum(wanted_upper, box)])
-        self.in_box = (self.lower[1:] > wanted_lower, self.upper[1:] < wanted_upper)
+        self.ridge = _with_intercept(0.0, ridge, len(first))
+        self.lower = _with_intercept(-np.inf, -np.inf if lower is None else lower, len(first))
+        self.upper = _with_intercept(np.inf, np.inf if upper is None else upper, len(first))
+        self.in_box = self._bound(box) if (self.ridge[1:] == 0).any() else None
         self.tolerance, self.polish, self.max_iterations = tolerance, polish, max_iterations
         self.history: list[tuple[float, float]] = []
-        self.state = self._at(self._inside(first))
+        self.first = self._inside(first)
+        self.state: _State
+
+    def _bound(self, box: float | Floats) -> tuple[Flags, Flags]:
+        """Keep coefficients without a ridge in the box; return which bounds are the box's."""
+        near = np.where(self.ridge[1:] == 0, box, np.inf)
+        low, high = self.lower[1:].copy(), self.upper[1:].copy()
+        np.maximum(low, -near, out=self.lower[1:])
+        np.minimum(high, near, out=self.upper[1:])
+        return self.lower[1:] > low, self.upper[1:] < high
 
     def _at(self, point: Floats) -> _State:
         value, gradient = self.loss.value_and_gradient(point)
@@ -141,6 +152,16 @@ class _Newton:
         return np.asarray(np.minimum(np.maximum(point, self.lower), self.upper))
 
     def run(self) -> Solution:
+        problem = Problem(self.ridge, self.lower, self.upper, self.tolerance, _SETTLED, FLAT, self.max_iterations)
+        found = self.loss.settle(self.first, problem) if self.polish else None
+        if found is None:
+            return self._step_by_step()
+        self.state = _State(found.point, found.value, found.gradient)
+        self.history = [(value, promise) for value, promise, _ in found.history.tolist()]
+        return self._settled(step=float(found.history[-1, 2]), promise=float(found.history[-1, 1]))
+
+    def _step_by_step(self) -> Solution:
+        self.state = self._at(self.first)
         model: LocalModel | None = None
         last_promise, last_step, last_shrink, polished = np.inf, np.inf, 1.0, 0
         for _ in range(self.max_iterations):
@@ -201,7 +222,9 @@ class _Newton:
     def _solution(self, converged: bool, reason: str) -> Solution:
         state = self.state
         beta = state.point[1:]
-        at_box = (self.in_box[0] & (beta <= self.lower[1:])) | (self.in_box[1] & (beta >= self.upper[1:]))
+        at_box = np.zeros(len(beta), bool)
+        if self.in_box is not None:
+            at_box = (self.in_box[0] & (beta <= self.lower[1:])) | (self.in_box[1] & (beta >= self.upper[1:]))
         if converged and at_box.any():
             reason += f"; {int(at_box.sum())} coefficients at the safety box: no finite optimum without a ridge"
         return Solution(
@@ -216,3 +239,10 @@ class _Newton:
             at_box=at_box,
             history=tuple(self.history),
         )
+
+
+def _with_intercept(intercept: float, others: float | Floats, n: int) -> Floats:
+    out = np.empty(n)
+    out[0] = intercept
+    out[1:] = others
+    return out

@@ -10,7 +10,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from plainrisk.kernels import minimise_in_box
 
-__all__ = ["BoxedQuadratic", "minimise_quadratic", "solve_symmetric"]
+__all__ = ["FLAT", "BoxedQuadratic", "minimise_quadratic", "solve_symmetric"]
 
 Floats = npt.NDArray[np.float64]
 Solve = Callable[[Floats], Floats]
@@ -27,7 +27,7 @@ _MOST_FACTORS = 2
 # From so many variables on, a factor also serves where one in so many of them are others.
 _MANY_VARIABLES, _SMALL_CHANGE = 200, 12
 # A pivot of less than this share of its diagonal entry is rounding.
-_FLAT = 1e-11
+FLAT = 1e-11
 # Damping tried in turn where the jitter is not enough, on a matrix of unit diagonal.
 _DAMPING = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0)
 
@@ -70,7 +70,7 @@ class BoxedQuadratic:
 
     def minimise(self, g: Floats, lower: Floats, upper: Floats, max_pivots: int = 1000) -> Floats:
         """Return the d that minimises the quadratic subject to ``lower <= d <= upper``; bounds may be infinite."""
-        found = minimise_in_box(self.H, g, lower, upper, _FLAT)
+        found = minimise_in_box(self.H, g, lower, upper, FLAT)
         if found is not None:
             self.state = found.state
             self._keep((found.state == FREE).tobytes(), _back_substitution(found.factor.T, lower=0))
@@ -203,7 +203,7 @@ def _bordered(H: Floats, base: npt.NDArray[np.intp], solve: Solve, free: npt.NDA
         # The second system may be worse conditioned than the first: once more if much is left over.
         found = solve_once(right)
         left_over = right - (H @ found)[free]
-        if np.abs(left_over).max(initial=0.0) > _FLAT * np.abs(right).max(initial=0.0):
+        if np.abs(left_over).max(initial=0.0) > FLAT * np.abs(right).max(initial=0.0):
             found += solve_once(left_over)
         return found[free]
 
@@ -213,7 +213,7 @@ def _bordered(H: Floats, base: npt.NDArray[np.intp], solve: Solve, free: npt.NDA
 def _cholesky(H: Floats, diagonal: Floats) -> Floats | None:
     """Return the lower Cholesky factor, or None where a pivot is rounding: that is left to the careful way."""
     factor, failed = dpotrf(H, lower=1, clean=0)
-    return None if failed or (factor.diagonal() ** 2 < _FLAT * diagonal).any() else factor
+    return None if failed or (factor.diagonal() ** 2 < FLAT * diagonal).any() else factor
 
 
 def _back_substitution(factor: Floats, lower: int) -> Solve:

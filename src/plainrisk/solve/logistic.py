@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.kernels import LogisticSums, curvatures, logistic_sums
+from plainrisk.kernels import COMPILED, LogisticSums, Problem, Settled, curvatures, logistic_sums, minimise_logistic
 from plainrisk.solve.blocks import Block, Layout, piece_rows, split_rows
 from plainrisk.solve.bounded import minimise
 from plainrisk.solve.certificate import Solution
@@ -31,8 +31,8 @@ __all__ = ["LogisticLoss", "fit_rows"]
 
 Floats = npt.NDArray[np.float64]
 
-# Rows times pairs of packs below which a Hessian takes no time to speak of.
-_CHEAP = 1 << 15
+# Rows times pairs of packs below which a Hessian takes no time to speak of, or compiled loops do all steps at one go.
+_CHEAP, _AT_ONE_GO = 1 << 15, 1 << 18
 # A search begins on one row of so many, if that leaves enough rows for each coefficient, and enough are left out.
 _THINNEST, _LEAST_STEP = 16, 8
 _ROWS_TO_BEGIN = 500
@@ -100,7 +100,23 @@ class LogisticLoss:
     @cached_property
     def cheap(self) -> bool:
         """Whether a Hessian takes hardly longer than a gradient, since rows and packs are few."""
-        return sum(map(len, self.blocks)) * (len(self.layout.levels.members) + self.layout.n_dense) ** 2 <= _CHEAP
+        return self._size <= _CHEAP
+
+    @cached_property
+    def _size(self) -> int:
+        return sum(map(len, self.blocks)) * (len(self.layout.levels.members) + self.layout.n_dense) ** 2
+
+    @cached_property
+    def small(self) -> bool:
+        """Whether compiled loops can do all steps at one go: rows are few, in memory, and have levels only."""
+        return COMPILED and self._size <= _AT_ONE_GO and not self.layout.n_dense and len(self.blocks) == 1
+
+    def settle(self, start: Floats, problem: Problem) -> Settled | None:
+        """Return the minimum if it can be had at one go."""
+        if not self.small:
+            return None
+        rows = self.blocks[0]
+        return minimise_logistic(start, rows.packs, self.layout.levels, rows.positive, rows.weight, self.total, problem)
 
     @cached_property
     def _hessian_rows(self) -> Sequence[Block]:

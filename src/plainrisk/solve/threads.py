@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -12,6 +13,7 @@ from plainrisk.threads import side_by_side
 
 __all__ = ["one_thread", "over_rows"]
 
+_this = threading.local()
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -27,8 +29,15 @@ def _controller() -> Any:
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
     """Limit linear algebra to one thread inside the block."""
-    with _controller().limit(limits=1, user_api="blas"):
+    if getattr(_this, "limited", False):  # by a block around this one
         yield
+        return
+    _this.limited = True
+    try:
+        with _controller().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _this.limited = False
 
 
 def over_rows(function: Callable[[T], R], items: Iterable[T], rows: int) -> Iterator[R]:

@@ -1,0 +1,28 @@
+/* A pass of the logistic loss over rows, for other kernels. */
+
+#ifndef PLAINRISK_LOGISTIC_H
+#define PLAINRISK_LOGISTIC_H
+
+#include "levels.h"
+
+typedef struct {
+    LevelMap map;
+    Py_buffer point, gradient; /* the intercept and the coefficients, and their sums of residual * column */
+    Py_buffer positive, weight, dense;
+    Py_buffer bend, codes;     /* curvatures of the rows, and their sums by the codes of all packs */
+    Py_ssize_t n_dense;        /* numeric columns: the last ones */
+    Py_buffer *tables, *sums;  /* of the codes of every pack: scores, and sums of residuals or curvatures */
+    double *memory;
+    size_t n_memory;
+    double loss;
+} Pass;
+
+/* Room for tables and sums, or for tables if `sums` is given; an exception is set if there is none. */
+int make_pass_room(Pass *pass, double *sums);
+
+void score_codes(Pass *pass);                   /* from coefficients to codes, and all sums to 0 */
+void add_rows(Pass *pass);                      /* losses, and residuals by codes */
+void bend_rows(Pass *pass);                     /* curvatures, and their sums by codes */
+void codes_to_columns(Pass *pass, double *out); /* out += what the sums by codes come to in every column */
+
+#endif

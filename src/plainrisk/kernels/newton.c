@@ -1,0 +1,219 @@
+/* The logistic loss of few rows in a box, by Newton steps with an exact Hessian each: `plainrisk.solve.bounded` in short.
+
+   What it can not do at once (a singular Hessian, a step that lowers nothing) is left to that, from the start. */
+
+#include <math.h>
+#include <string.h>
+
+#include "box.h"
+#include "logistic.h"
+#include "pairs.h"
+
+#define HALVINGS 40
+#define MOST_POLISHED 12
+#define SLOW 0.5      /* steps that shrink by less do not settle */
+#define ENOUGH 1e-4   /* of what the slope promises */
+#define JITTER 1e-13  /* added to the diagonal, relative to each entry */
+
+typedef struct {
+    Pass pass;
+    Pairs pairs;
+    Box box;
+    Py_buffer point, gradient, ridge, lower, upper, history;
+    Py_ssize_t n;      /* coefficients and the intercept */
+    double total;      /* weight of all rows */
+    double tolerance, settled;
+    double value;      /* of the objective, at the point */
+    double *memory, *H, *d, *low, *high, *trial, *trial_gradient, *bend;
+} Newton;
+
+static const double *numbers(const Py_buffer *buffer) { return buffer->buf; }
+
+/* The objective and its gradient. */
+static double objective(Newton *newton, const double *point, double *gradient) {
+    Pass *pass = &newton->pass;
+    const double *ridge = numbers(&newton->ridge);
+    memset(gradient, 0, (size_t)newton->n * sizeof(double));
+    pass->point.buf = (void *)(uintptr_t)point;
+    pass->gradient.buf = gradient;
+    score_codes(pass);
+    add_rows(pass);
+    codes_to_columns(pass, gradient + 1);
+    double value = pass->loss / newton->total;
+    for (Py_ssize_t i = 0; i < newton->n; i++) {
+        value += ridge[i] * point[i] * point[i];
+        gradient[i] = gradient[i] / newton->total + 2.0 * ridge[i] * point[i];
+    }
+    return value;
+}
+
+static void hessian(Newton *newton) {
+    Pass *pass = &newton->pass;
+    const Py_ssize_t n = newton->n;
+    double *H = newton->H;
+    memset(H, 0, (size_t)(n * n) * sizeof(double));
+    pass->point.buf = newton->point.buf;
+    score_codes(pass);
+    bend_rows(pass);
+    for (Py_ssize_t i = 0; i < pass->map.rows; i++) H[0] += newton->bend[i];
+    codes_to_columns(pass, H + 1);
+    for (Py_ssize_t k = 0; k < pass->map.packs.count; k++) {
+        newton->pairs.own.buf = pass->sums[k].buf;
+        add_pairs(&newton->pairs, k);
+    }
+    for (Py_ssize_t i = 1; i < n; i++) H[i * n] = H[i];
+    for (Py_ssize_t i = 0; i < n * n; i++) H[i] /= newton->total;
+    for (Py_ssize_t i = 0; i < n; i++) H[i * (n + 1)] = (H[i * (n + 1)] + 2.0 * numbers(&newton->ridge)[i]) * (1.0 + JITTER);
+}
+
+/* The step to the minimum of the quadratic model in the box, in d; what it promises, or below 0 if there is none. */
+static double direction(Newton *newton) {
+    const double *point = numbers(&newton->point);
+    for (Py_ssize_t i = 0; i < newton->n; i++) {
+        newton->low[i] = numbers(&newton->lower)[i] - point[i];
+        newton->high[i] = numbers(&newton->upper)[i] - point[i];
+    }
+    if (!minimise_box(&newton->box)) return -1.0;
+    double promise = 0.0; /* the box's gradient is H d + g */
+    for (Py_ssize_t i = 0; i < newton->n; i++)
+        promise -= 0.5 * newton->d[i] * (newton->box.g[i] + newton->box.gradient[i]);
+    return promise > 0.0 ? promise : 0.0;
+}
+
+static void move_to(Newton *newton, double size) {
+    const double *point = numbers(&newton->point), *lower = numbers(&newton->lower), *upper = numbers(&newton->upper);
+    for (Py_ssize_t i = 0; i < newton->n; i++) {
+        double to = point[i] + size * newton->d[i];
+        newton->trial[i] = to < lower[i] ? lower[i] : to > upper[i] ? upper[i] : to;
+    }
+}
+
+static void accept(Newton *newton, double value) {
+    newton->value = value;
+    memcpy(newton->point.buf, newton->trial, (size_t)newton->n * sizeof(double));
+    memcpy(newton->gradient.buf, newton->trial_gradient, (size_t)newton->n * sizeof(double));
+}
+
+/* Halve the step until the objective falls enough; whether it did. */
+static int search(Newton *newton) {
+    double slope = 0.0, size = 1.0;
+    for (Py_ssize_t i = 0; i < newton->n; i++) slope += newton->box.g[i] * newton->d[i];
+    for (int k = 0; k < HALVINGS; k++, size *= 0.5) {
+        move_to(newton, size);
+        double value = objective(newton, newton->trial, newton->trial_gradient);
+        if (value <= newton->value + ENOUGH * size * slope) {
+            accept(newton, value);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static double longest(const double *d, Py_ssize_t n) {
+    double step = 0.0;
+    for (Py_ssize_t i = 0; i < n; i++) step = fabs(d[i]) > step ? fabs(d[i]) : step;
+    return step;
+}
+
+/* How many steps it took; 0 if it did not end well. The last step's length comes after the history. */
+static Py_ssize_t run(Newton *newton) {
+    const Py_ssize_t most = newton->history.len / (Py_ssize_t)sizeof(double) / 3;
+    double *history = newton->history.buf, last_step = INFINITY, last_shrink = 1.0;
+    int polished = 0;
+    newton->value = objective(newton, newton->point.buf, newton->gradient.buf);
+    for (Py_ssize_t k = 0; k < most; k++, history += 3) {
+        hessian(newton);
+        double promise = direction(newton), step = longest(newton->d, newton->n);
+        if (promise < 0.0 || !(newton->value < INFINITY)) return 0;
+        double shrink = last_step > 0.0 && step < last_step ? step / last_step : 1.0;
+        history[0] = newton->value, history[1] = promise, history[2] = step;
+        if (promise <= newton->tolerance * (newton->value > 1e-3 ? newton->value : 1e-3)) {
+            if (step > 0.0 && promise > 0.0) {
+                move_to(newton, 1.0);
+                accept(newton, objective(newton, newton->trial, newton->trial_gradient));
+            }
+            double next = step * (shrink > last_shrink ? shrink : last_shrink);
+            if (next <= newton->settled || ++polished >= MOST_POLISHED || (polished > 2 && shrink > SLOW)) return k + 1;
+        } else if (!search(newton))
+            return 0;
+        last_step = step;
+        last_shrink = shrink;
+    }
+    return 0;
+}
+
+/* ---- reading the arguments */
+
+static int make_room(Newton *newton) {
+    const size_t n = (size_t)newton->n, rows = (size_t)newton->pass.map.rows;
+    newton->memory = PyMem_Malloc((2 * n * n + 5 * n + rows + 1) * sizeof(double));
+    newton->box.state = PyMem_Malloc(n);
+    if (newton->memory == NULL || newton->box.state == NULL) return no_memory();
+    newton->H = newton->memory;
+    newton->box.factor = newton->H + n * n;
+    newton->d = newton->box.factor + n * n;
+    newton->low = newton->d + n;
+    newton->high = newton->low + n;
+    newton->trial = newton->high + n;
+    newton->trial_gradient = newton->trial + n;
+    newton->bend = newton->trial_gradient + n;
+    newton->pass.bend.buf = newton->bend;
+    newton->box.n = newton->n;
+    newton->box.H = newton->H, newton->box.g = newton->gradient.buf, newton->box.d = newton->d;
+    newton->box.lower = newton->low, newton->box.upper = newton->high;
+    newton->pairs.map = newton->pass.map; /* which `pass` owns */
+    newton->pairs.values.buf = newton->bend;
+    newton->pairs.values.obj = NULL;
+    newton->pairs.out.buf = newton->H + n + 1; /* without the intercept */
+    newton->pairs.width = newton->n;
+    return make_pass_room(&newton->pass, NULL) && make_box_room(&newton->box) &&
+           make_pair_room(&newton->pairs, 0, newton->pass.map.packs.count - 1);
+}
+
+static int open_newton(PyObject *args, Newton *newton) {
+    PyObject *packs, *map, *weight;
+    Pass *pass = &newton->pass;
+    if (!PyArg_ParseTuple(args, "w*OOy*Oy*y*y*dddw*w*d", &newton->point, &packs, &map, &pass->positive, &weight,
+                          &newton->ridge, &newton->lower, &newton->upper, &newton->total, &newton->tolerance,
+                          &newton->settled, &newton->gradient, &newton->history, &newton->box.flat))
+        return 0;
+    if (weight != Py_None && PyObject_GetBuffer(weight, &pass->weight, PyBUF_C_CONTIGUOUS)) return 0;
+    const Py_ssize_t number = sizeof(double), item = pass->positive.itemsize, bytes = newton->point.len;
+    newton->n = bytes / number;
+    int good = newton->n > 0 && newton->gradient.len == bytes && newton->ridge.len == bytes && newton->lower.len == bytes &&
+               newton->upper.len == bytes && (item == 1 || item == number);
+    const Py_ssize_t rows = good ? pass->positive.len / item : 0;
+    if (!good || (weight != Py_None && pass->weight.len != rows * number))
+        return refuse("the point, its bounds, outcomes and weights do not fit each other");
+    return open_level_map(packs, map, rows, newton->n - 1, &pass->map) && make_room(newton);
+}
+
+static void close_newton(Newton *newton) {
+    Pass *pass = &newton->pass;
+    Py_buffer *each[] = {&newton->point, &newton->gradient, &newton->ridge,  &newton->lower,
+                         &newton->upper, &newton->history,  &pass->positive, &pass->weight};
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++)
+        if (each[k]->obj != NULL) PyBuffer_Release(each[k]);
+    free_pair_room(&newton->pairs);
+    free_box_room(&newton->box);
+    PyMem_Free(newton->memory);
+    PyMem_Free(newton->box.state);
+    PyMem_Free(pass->memory);
+    PyMem_Free(pass->tables);
+    close_level_map(&pass->map);
+}
+
+PyObject *kernel_newton(PyObject *module, PyObject *args) {
+    Newton newton;
+    Py_ssize_t steps = 0;
+    memset(&newton, 0, sizeof newton);
+    (void)module;
+    int good = open_newton(args, &newton);
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS;
+        steps = run(&newton);
+        Py_END_ALLOW_THREADS;
+    }
+    close_newton(&newton);
+    return good ? Py_BuildValue("nd", steps, newton.value) : NULL;
+}

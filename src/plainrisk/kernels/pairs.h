@@ -1,0 +1,24 @@
+/* Sums for every pair of columns, for other kernels. */
+
+#ifndef PLAINRISK_PAIRS_H
+#define PLAINRISK_PAIRS_H
+
+#include "levels.h"
+
+typedef struct {
+    Py_buffer values, own; /* of the rows, or of none; and their sums by the codes of one pack */
+    Py_buffer out;         /* a square of all columns */
+    Py_ssize_t width;      /* from a row of it to the next */
+    LevelMap map;
+    size_t room; /* for one table */
+    double *table, *by_code, *by_level, *half;
+} Pairs;
+
+/* Room for the packs from first to last with those after them; an exception is set if there is none. */
+int make_pair_room(Pairs *pairs, Py_ssize_t first, Py_ssize_t last);
+void free_pair_room(Pairs *pairs);
+
+/* Add pack k with itself and with those after it; `own` must be its own. */
+void add_pairs(const Pairs *pairs, Py_ssize_t k);
+
+#endif
