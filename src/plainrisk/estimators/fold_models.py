@@ -216,7 +216,7 @@ class FoldModels:
 
     def _risks(self, parts: Sequence[Part], k: int, rows: slice) -> Floats:
         """Return the risk that every part sees in some rows: (rows, parts)."""
-        return np.column_stack([f.risks(p, k, rows) for f, p in zip(self.parts, parts, strict=True)])
+        return np.stack([f.risks(p, k, rows) for f, p in zip(self.parts, parts, strict=True)]).T
 
     def _over_outside(self, function: Callable[[slice], T], k: int) -> Iterator[T]:
         """Return the function's results of the rows outside a fold, a block of rows after the other."""
