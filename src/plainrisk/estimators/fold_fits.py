@@ -19,7 +19,7 @@ from plainrisk.estimators.fold_plans import Plan, Plans
 from plainrisk.estimators.fold_tables import FoldFeature, Folds
 from plainrisk.form import Linear, Logistic, Part, Table
 from plainrisk.form.levels import code_type
-from plainrisk.kernels import add_cell_counts, add_places, look_up
+from plainrisk.kernels import add_cell_counts, add_places, level_sums, look_up
 from plainrisk.solve import Block, LogisticLoss, PairCounts, Solution, fit_rows, minimise
 from plainrisk.threads import side_by_side
 
@@ -168,9 +168,7 @@ class FoldPart:
         # Fine cells that are one to the fold are added up.
         places = [place[f.lookup[k]] for place, f in zip(plan.grid_places, self.features, strict=True)]
         key = add_places(members, places)
-        weight, bad = (
-            np.bincount(key, rows, minlength=plan.grid).astype(np.float64, copy=False) for rows in (weight, bad)
-        )
+        weight, bad = (level_sums(rows, [key], [plan.grid])[0] for rows in (weight, bad))
         used = np.flatnonzero(weight)
         return Block(tuple(codes[used] for codes in plan.cell_codes), bad[used], weight[used])
 

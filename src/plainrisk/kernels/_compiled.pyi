@@ -74,6 +74,7 @@ def newton(
     map: Map,
     positive: npt.NDArray[np.generic],
     weight: Floats | None,
+    dense: Floats | None,
     ridge: Floats,
     lower: Floats,
     upper: Floats,

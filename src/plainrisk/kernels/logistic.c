@@ -122,8 +122,7 @@ static double add_up(const double *values, Py_ssize_t rows) {
     return total;
 }
 
-/* A numeric column of a tile: where it lies, or a copy in one piece. */
-static const double *dense_column(const Pass *pass, Py_ssize_t j, Py_ssize_t start, Py_ssize_t rows, double *copy) {
+const double *dense_column(const Pass *pass, Py_ssize_t j, Py_ssize_t start, Py_ssize_t rows, double *copy) {
     const Py_ssize_t by_row = pass->dense.strides[0];
     const char *from = (const char *)pass->dense.buf + start * by_row + j * pass->dense.strides[1];
     if (by_row == sizeof(double)) return (const double *)(const void *)from;
@@ -137,7 +136,7 @@ static void add_scaled(double *restrict to, const double *restrict from, double 
 }
 
 FOR_EVERY_PROCESSOR
-static double sum_of_products(const double *a, const double *b, Py_ssize_t rows) {
+double sum_of_products(const double *a, const double *b, Py_ssize_t rows) {
     double lane[LANES] = {0.0}, total = 0.0;
     Py_ssize_t i = 0;
     for (; i + LANES <= rows; i += LANES)

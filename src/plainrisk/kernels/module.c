@@ -83,8 +83,8 @@ static PyMethodDef methods[] = {
     {"minimise_in_box", kernel_minimise_in_box, METH_VARARGS,
      "minimise_in_box(H, g, lower, upper, d, state, factor, flat): whether d, state and factor hold the minimum"},
     {"newton", kernel_newton, METH_VARARGS,
-     "newton(point, packs, map, positive, weight or None, ridge, lower, upper, total, tolerance, settled, gradient, "
-     "history, flat): the number of steps, 0 if it did not end well, and the objective; point and gradient are filled"},
+     "newton(point, packs, map, positive, weight or None, dense or None, ridge, lower, upper, total, tolerance, settled, "
+     "gradient, history, flat): the number of steps, 0 if it did not end well, and the objective; point and gradient are filled"},
     {"pack", kernel_pack, METH_VARARGS, "pack(codes, places, out): out = sum of places[k][codes[k]]"},
     {"pair_sums", kernel_pair_sums, METH_VARARGS,
      "pair_sums(values or None, packs, map, first, own, out): out[columns of a pack, columns from it on] += values"},

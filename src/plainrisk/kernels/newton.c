@@ -47,6 +47,27 @@ static double objective(Newton *newton, const double *point, double *gradient) {
     return value;
 }
 
+/* The sums of bend * column and of bend * column * column, of numeric columns: the last ones. */
+static void add_dense(Newton *newton) {
+    const Pass *pass = &newton->pass;
+    const Py_ssize_t n = newton->n, first = n - pass->n_dense;
+    double one[TILE], other[TILE], product[TILE], *H = newton->H;
+    for (Py_ssize_t start = 0; start < pass->map.rows; start += TILE) {
+        Py_ssize_t rows = pass->map.rows - start < TILE ? pass->map.rows - start : TILE;
+        const double *bend = newton->bend + start;
+        for (Py_ssize_t j = 0; j < pass->n_dense; j++) {
+            const double *column = dense_column(pass, j, start, rows, one);
+            for (Py_ssize_t i = 0; i < rows; i++) product[i] = bend[i] * column[i];
+            H[first + j] += sum_of_products(bend, column, rows);
+            for (Py_ssize_t k = 0; k <= j; k++) {
+                double sum = sum_of_products(product, dense_column(pass, k, start, rows, other), rows);
+                H[(first + j) * n + first + k] += sum;
+                if (k < j) H[(first + k) * n + first + j] += sum;
+            }
+        }
+    }
+}
+
 static void hessian(Newton *newton) {
     Pass *pass = &newton->pass;
     const Py_ssize_t n = newton->n;
@@ -61,6 +82,7 @@ static void hessian(Newton *newton) {
         newton->pairs.own.buf = pass->sums[k].buf;
         add_pairs(&newton->pairs, k);
     }
+    if (pass->n_dense) add_dense(newton);
     for (Py_ssize_t i = 1; i < n; i++) H[i * n] = H[i];
     for (Py_ssize_t i = 0; i < n * n; i++) H[i] /= newton->total;
     for (Py_ssize_t i = 0; i < n; i++) H[i * (n + 1)] = (H[i * (n + 1)] + 2.0 * numbers(&newton->ridge)[i]) * (1.0 + JITTER);
@@ -171,27 +193,35 @@ static int make_room(Newton *newton) {
 }
 
 static int open_newton(PyObject *args, Newton *newton) {
-    PyObject *packs, *map, *weight;
+    PyObject *packs, *map, *weight, *dense;
     Pass *pass = &newton->pass;
-    if (!PyArg_ParseTuple(args, "w*OOy*Oy*y*y*dddw*w*d", &newton->point, &packs, &map, &pass->positive, &weight,
+    if (!PyArg_ParseTuple(args, "w*OOy*OOy*y*y*dddw*w*d", &newton->point, &packs, &map, &pass->positive, &weight, &dense,
                           &newton->ridge, &newton->lower, &newton->upper, &newton->total, &newton->tolerance,
                           &newton->settled, &newton->gradient, &newton->history, &newton->box.flat))
         return 0;
-    if (weight != Py_None && PyObject_GetBuffer(weight, &pass->weight, PyBUF_C_CONTIGUOUS)) return 0;
+    if ((weight != Py_None && PyObject_GetBuffer(weight, &pass->weight, PyBUF_C_CONTIGUOUS)) ||
+        (dense != Py_None && PyObject_GetBuffer(dense, &pass->dense, PyBUF_STRIDED_RO)))
+        return 0;
     const Py_ssize_t number = sizeof(double), item = pass->positive.itemsize, bytes = newton->point.len;
     newton->n = bytes / number;
     int good = newton->n > 0 && newton->gradient.len == bytes && newton->ridge.len == bytes && newton->lower.len == bytes &&
                newton->upper.len == bytes && (item == 1 || item == number);
     const Py_ssize_t rows = good ? pass->positive.len / item : 0;
+    if (dense != Py_None)
+        good = good && pass->dense.ndim == 2 && pass->dense.itemsize == number && pass->dense.shape[0] == rows &&
+               pass->dense.shape[1] < newton->n;
     if (!good || (weight != Py_None && pass->weight.len != rows * number))
-        return refuse("the point, its bounds, outcomes and weights do not fit each other");
-    return open_level_map(packs, map, rows, newton->n - 1, &pass->map) && make_room(newton);
+        return refuse("the point, its bounds, outcomes, weights and columns do not fit each other");
+    pass->n_dense = dense == Py_None ? 0 : pass->dense.shape[1];
+    /* Products of levels with numbers are not taken here. */
+    if (pass->n_dense && PySequence_Size(packs) != 0) return refuse("rows must have packs or numeric columns, not both");
+    return open_level_map(packs, map, rows, newton->n - 1 - pass->n_dense, &pass->map) && make_room(newton);
 }
 
 static void close_newton(Newton *newton) {
     Pass *pass = &newton->pass;
-    Py_buffer *each[] = {&newton->point, &newton->gradient, &newton->ridge,  &newton->lower,
-                         &newton->upper, &newton->history,  &pass->positive, &pass->weight};
+    Py_buffer *each[] = {&newton->point,   &newton->gradient, &newton->ridge, &newton->lower, &newton->upper,
+                         &newton->history, &pass->positive,   &pass->weight,  &pass->dense};
     for (size_t k = 0; k < sizeof each / sizeof *each; k++)
         if (each[k]->obj != NULL) PyBuffer_Release(each[k]);
     free_pair_room(&newton->pairs);

@@ -65,6 +65,7 @@ def minimise_logistic(
     levels: LevelMap,
     positive: npt.NDArray[np.generic],
     weight: Floats | None,
+    dense: Floats | None,
     total: float,
     problem: Problem,
 ) -> Settled | None:
@@ -73,7 +74,7 @@ def minimise_logistic(
     Parameters
     ----------
     start : (1 + columns,), inside the box
-    packs, levels, positive, weight : as in `logistic_sums`
+    packs, levels, positive, weight, dense : as in `logistic_sums`; there are packs or numeric columns, not both
     total : the weight of all rows
     """
     if compiled is None or len(start) > MOST_VARIABLES:
@@ -87,6 +88,7 @@ def minimise_logistic(
         levels.compiled,
         outcome,
         weights,
+        None if dense is None else np.asarray(dense, np.float64),
         problem.ridge,
         problem.lower,
         problem.upper,

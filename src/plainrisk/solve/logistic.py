@@ -108,15 +108,17 @@ class LogisticLoss:
 
     @cached_property
     def small(self) -> bool:
-        """Whether compiled loops can do all steps at one go: rows are few, in memory, and have levels only."""
-        return COMPILED and self._size <= _AT_ONE_GO and not self.layout.n_dense and len(self.blocks) == 1
+        """Whether compiled loops can do all steps at one go: rows are few, in memory, all levels or all numbers."""
+        alike = not self.layout.n_dense or not self.layout.features
+        return COMPILED and self._size <= _AT_ONE_GO and alike and len(self.blocks) == 1
 
     def settle(self, start: Floats, problem: Problem) -> Settled | None:
         """Return the minimum if it can be had at one go."""
         if not self.small:
             return None
         rows = self.blocks[0]
-        return minimise_logistic(start, rows.packs, self.layout.levels, rows.positive, rows.weight, self.total, problem)
+        levels = self.layout.levels
+        return minimise_logistic(start, rows.packs, levels, rows.positive, rows.weight, rows.dense, self.total, problem)
 
     @cached_property
     def _hessian_rows(self) -> Sequence[Block]:

@@ -1,0 +1,81 @@
+"""Small logistic problems at one go: the minimum is that of the step-by-step way, or there is none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plainrisk.kernels import LevelMap, Problem, newton
+from plainrisk.solve import Block, Layout, LogisticLoss, minimise
+
+
+def problem_of(n, lower, ridge, steps=40):
+    free = np.full(n, np.inf)
+    return Problem(np.r_[0.0, np.full(n - 1, ridge)], lower, free, 1e-11, 2e-10, 1e-11, steps)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["packs", "dense"])
+def test_the_minimum_is_that_of_the_step_by_step_way(kind, weighted, rng, in_numpy):
+    n = 3000
+    levels = [rng.integers(0, size, n) for size in (3, 4, 5)]
+    dense = rng.normal(size=(n, 3))
+    target = (rng.random(n) < 1 / (1 + np.exp(1 - 0.5 * levels[0] + 0.3 * levels[1] - dense[:, 0]))).astype(np.uint8)
+    weight = rng.integers(1, 4, n).astype(np.float64) if weighted else None
+    positive = target * weight if weighted else target
+    if kind == "packs":
+        steps = tuple(np.tril(np.ones((size, size)))[:, 1:] for size in (3, 4, 5))
+        members = (np.stack(np.meshgrid(range(3), range(4), indexing="ij"), -1).reshape(-1, 2), np.arange(5)[:, None])
+        layout = Layout(steps, members=members)
+        packs = ((levels[0] * 4 + levels[1]).astype(np.uint8), levels[2].astype(np.uint8))
+        block = Block(packs, positive, weight)
+    else:
+        layout, block = Layout((), 3), Block((), positive, weight, dense)
+    loss = LogisticLoss(layout, [block])
+    p = layout.n_coefficients
+    wanted = problem_of(1 + p, np.r_[-np.inf, np.zeros(p)], 1e-4)
+    found = newton.minimise_logistic(
+        loss.start, block.packs, layout.levels, block.positive, weight, block.dense, loss.total, wanted
+    )
+    slow = in_numpy(newton, minimise, loss, ridge=1e-4, lower=np.zeros(p))
+    assert len(slow.history) == slow.iterations > 2
+    np.testing.assert_allclose(found.point, np.r_[slow.intercept, slow.coefficients], rtol=0, atol=1e-9)
+    assert found.value == pytest.approx(slow.objective, rel=1e-13)
+    assert (found.point[1:] == 0).any()
+    assert np.abs(found.gradient[found.point != 0]).max() < 1e-10
+    assert (found.gradient[1:][found.point[1:] == 0] >= 0).all()
+    assert (np.diff(found.history[:, 0]) <= 1e-15).all()
+
+
+def test_what_takes_more_care_is_left_to_the_other_way(in_numpy):
+    levels = LevelMap((np.eye(2),), (np.array([[0], [1]]),))
+    pack, target = np.array([0, 0, 1, 1], np.uint8), np.array([0, 1, 0, 1], np.uint8)
+    args = (np.array([5.0, 0.0, 0.0]), [pack], levels, target, None, None, 4.0)
+    free = np.full(3, -np.inf)
+    assert newton.minimise_logistic(*args, problem_of(3, free, 1e-3)) is not None
+    assert newton.minimise_logistic(*args, problem_of(3, free, 1e-3, steps=1)) is None  # not settled by then
+    assert newton.minimise_logistic(*args, problem_of(3, free, 0.0)) is None  # the levels add up to the intercept
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"ridge": np.zeros(2)}, "do not fit"),
+        ({"lower": np.zeros(2)}, "do not fit"),
+        ({"upper": np.zeros(2)}, "do not fit"),
+        ({"gradient": np.zeros(2)}, "do not fit"),
+        ({"weight": np.zeros(2)}, "do not fit"),
+        ({"positive": np.zeros(4, np.int16)}, "do not fit"),
+        ({"dense": np.zeros((3, 1))}, "do not fit"),
+        ({"dense": np.zeros((4, 1))}, "not both"),
+        ({"packs": [np.zeros(3, np.uint8)]}, "one small integer per row"),
+    ],
+)
+def test_what_does_not_fit_is_refused(changed, what, in_numpy):
+    levels = LevelMap((np.eye(2),), (np.array([[0], [1]]),))
+    args = {"point": np.zeros(3), "packs": [np.zeros(4, np.uint8)], "map": levels.compiled}
+    args |= {"positive": np.zeros(4, np.uint8), "weight": None, "dense": None, "ridge": np.zeros(3)}
+    args |= {"lower": np.zeros(3), "upper": np.ones(3), "total": 4.0, "tolerance": 1e-11, "settled": 1e-10}
+    args |= {"gradient": np.zeros(3), "history": np.zeros((5, 3)), "flat": 1e-11} | changed
+    with pytest.raises(ValueError, match=what):
+        newton.compiled.newton(*args.values())
