@@ -28,10 +28,11 @@ def rows(request):
     return packs, LevelMap(tuple(features), tuple(members)), np.hstack(columns)
 
 
-def summed(values, packs, levels):
+def summed(values, packs, levels, room=None):
     out = np.zeros((levels.n_columns, levels.n_columns))
+    room = pairs.table_room(levels) if room is None else room
     for first, own in enumerate(level_sums(values, packs, levels.sizes)):
-        pairs.add_pair_sums(values, packs, levels, first, own, out)
+        pairs.add_pair_sums(values, packs, levels, first, own, out, room)
     return out
 
 
@@ -39,6 +40,11 @@ def test_whole_numbers_are_exact_both_ways(rows, in_numpy):
     *args, X = rows
     np.testing.assert_array_equal(summed(None, *args), X.T @ X)
     np.testing.assert_array_equal(in_numpy(pairs, summed, None, *args), X.T @ X)
+
+
+def test_room_that_is_not_enough_is_no_error(rows, in_numpy):
+    *args, X = rows
+    np.testing.assert_array_equal(summed(None, *args, np.empty(3)), X.T @ X)
 
 
 def test_values(rows, in_numpy):
@@ -75,7 +81,7 @@ def test_what_does_not_fit_is_refused(changed, what, in_numpy):
     map = {"members": [np.zeros((2, 1), np.int32)], "starts": np.arange(3, dtype=np.int32)}
     map |= {"columns": np.arange(2, dtype=np.int32), "weights": np.ones(2)}
     args = {"values": None, "packs": [np.zeros(3, np.uint8)], "map": None, "first": 0}
-    args |= {"own": np.zeros(2), "out": np.zeros((2, 2))}
+    args |= {"own": np.zeros(2), "out": np.zeros((2, 2)), "room": np.zeros(9)}
     args |= {key: value for key, value in changed.items() if key not in map}
     args["map"] = tuple((map | {key: value for key, value in changed.items() if key in map}).values())
     with pytest.raises(ValueError, match=what):

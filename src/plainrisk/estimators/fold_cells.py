@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.estimators.fold_tables import FoldFeature, Folds
-from plainrisk.kernels import LevelMap, add_pair_sums, add_places, fold_counts, level_sums, look_up
+from plainrisk.kernels import LevelMap, add_pair_sums, add_places, fold_counts, level_sums, look_up, table_room
 from plainrisk.threads import side_by_side
 
 __all__ = ["FoldCells", "fold_cells", "fold_pairs"]
@@ -41,8 +41,9 @@ def fold_pairs(features: Sequence[FoldFeature], folds: Folds) -> Floats:
 
     def count(k: int) -> None:
         packs = [group.cell[folds.inside(k)] for group in groups]
+        room = table_room(levels)
         for first, own in enumerate(level_sums(None, packs, levels.sizes)):
-            add_pair_sums(None, packs, levels, first, own, out[k])
+            add_pair_sums(None, packs, levels, first, own, out[k], room)
 
     # Every fold fills a table that is its own.
     for _ in side_by_side(count, range(folds.n), len(folds.of)):

@@ -14,7 +14,7 @@ from plainrisk.kernels.fold_trees import fold_cuts
 from plainrisk.kernels.levels import LevelMap
 from plainrisk.kernels.logistic import LogisticSums, curvatures, logistic_sums
 from plainrisk.kernels.newton import Problem, Settled, minimise_logistic
-from plainrisk.kernels.pairs import add_pair_sums
+from plainrisk.kernels.pairs import add_pair_sums, table_room
 from plainrisk.kernels.reading import code_singles, count_codes, read_levels, rule_of
 from plainrisk.kernels.sampling import sample_rows
 from plainrisk.kernels.scores import Chain, Plan, Ramp, add_chains
@@ -54,6 +54,7 @@ __all__ = [
     "rule_of",
     "sample_rows",
     "shuffle",
+    "table_room",
     "text_codes",
     "tree_cuts",
 ]

@@ -87,7 +87,7 @@ static PyMethodDef methods[] = {
      "gradient, history, flat): the number of steps, 0 if it did not end well, and the objective; point and gradient are filled"},
     {"pack", kernel_pack, METH_VARARGS, "pack(codes, places, out): out = sum of places[k][codes[k]]"},
     {"pair_sums", kernel_pair_sums, METH_VARARGS,
-     "pair_sums(values or None, packs, map, first, own, out): out[columns of a pack, columns from it on] += values"},
+     "pair_sums(values or None, packs, map, first, own, out, room): out[columns of a pack, columns from it on] += values"},
     {"read_levels", kernel_read_levels, METH_VARARGS,
      "read_levels(columns, rules, outs, flags): levels, or floats with levels in the bits of NaN; what needs care"},
     {"shuffle", kernel_shuffle, METH_VARARGS,

@@ -141,17 +141,18 @@ int make_pair_room(Pairs *pairs, Py_ssize_t first, Py_ssize_t last) {
         if (l <= last) most = larger(most, wide);
     }
     pairs->room = larger(size, most) * sizes;
-    pairs->table = PyMem_Malloc(2 * pairs->room * sizeof(double));
-    pairs->by_code = PyMem_Malloc(most * sizes * sizeof(double));
-    pairs->by_level = PyMem_Malloc(most * mosts * sizeof(double));
-    pairs->half = PyMem_Malloc(most * mosts * sizeof(double));
-    return (pairs->table && pairs->by_code && pairs->by_level && pairs->half) || no_memory();
+    const size_t needed = 2 * pairs->room + most * sizes + 2 * most * mosts;
+    const int enough = pairs->given.obj != NULL && (size_t)pairs->given.len >= needed * sizeof(double);
+    pairs->own_memory = enough ? NULL : PyMem_Malloc(needed * sizeof(double));
+    pairs->table = enough ? pairs->given.buf : pairs->own_memory;
+    if (pairs->table == NULL) return no_memory();
+    pairs->by_code = pairs->table + 2 * pairs->room;
+    pairs->by_level = pairs->by_code + most * sizes;
+    pairs->half = pairs->by_level + most * mosts;
+    return 1;
 }
 
-void free_pair_room(Pairs *pairs) {
-    void *memory[] = {pairs->table, pairs->by_code, pairs->by_level, pairs->half};
-    for (size_t k = 0; k < sizeof memory / sizeof *memory; k++) PyMem_Free(memory[k]);
-}
+void free_pair_room(Pairs *pairs) { PyMem_Free(pairs->own_memory); }
 
 void add_pairs(const Pairs *pairs, Py_ssize_t k) {
     add_own(pairs, k);
@@ -172,21 +173,24 @@ static Py_ssize_t rows_of(PyObject *packs, Py_ssize_t first) {
 }
 
 static int open_pairs(PyObject *values, PyObject *packs, PyObject *map, Py_ssize_t first, PyObject *own, PyObject *out,
-                      Pairs *pairs) {
+                      PyObject *room, Pairs *pairs) {
     if ((values != Py_None && PyObject_GetBuffer(values, &pairs->values, PyBUF_C_CONTIGUOUS)) ||
         PyObject_GetBuffer(own, &pairs->own, PyBUF_C_CONTIGUOUS) ||
-        PyObject_GetBuffer(out, &pairs->out, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE))
+        PyObject_GetBuffer(room, &pairs->given, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) ||
+        PyObject_GetBuffer(out, &pairs->out, PyBUF_STRIDED))
         return 0;
-    const Py_buffer *table = &pairs->out;
-    if (table->ndim != 2 || table->shape[0] != table->shape[1] || table->itemsize != sizeof(double))
-        return refuse("the table of pairs must be a square of doubles");
+    const Py_buffer *table = &pairs->out; /* may be a part of a larger one */
+    const Py_ssize_t number = sizeof(double);
+    if (table->ndim != 2 || table->shape[0] != table->shape[1] || table->itemsize != number ||
+        table->strides[1] != number || table->strides[0] % number || table->strides[0] < table->shape[1] * number)
+        return refuse("the table of pairs must be a square of doubles, each row in one piece");
     Py_ssize_t rows = rows_of(packs, first);
     if (rows < 0 || !open_level_map(packs, map, rows, table->shape[0], &pairs->map)) return 0;
     if (values != Py_None && pairs->values.len != rows * (Py_ssize_t)sizeof(double))
         return refuse("one value per row is needed");
     if (pairs->own.len != pairs->map.each[first].size * (Py_ssize_t)sizeof(double))
         return refuse("one sum per code of the pack is needed");
-    pairs->width = table->shape[0];
+    pairs->width = table->strides[0] / number;
     return make_pair_room(pairs, first, first);
 }
 
@@ -194,18 +198,19 @@ static void close_pairs(Pairs *pairs) {
     free_pair_room(pairs);
     if (pairs->values.obj != NULL) PyBuffer_Release(&pairs->values);
     if (pairs->own.obj != NULL) PyBuffer_Release(&pairs->own);
+    if (pairs->given.obj != NULL) PyBuffer_Release(&pairs->given);
     if (pairs->out.obj != NULL) PyBuffer_Release(&pairs->out);
     close_level_map(&pairs->map);
 }
 
 PyObject *kernel_pair_sums(PyObject *module, PyObject *args) {
-    PyObject *values, *packs, *map, *own, *out;
+    PyObject *values, *packs, *map, *own, *out, *room;
     Py_ssize_t first;
     Pairs pairs;
     memset(&pairs, 0, sizeof pairs);
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOOnOO", &values, &packs, &map, &first, &own, &out)) return NULL;
-    int good = open_pairs(values, packs, map, first, own, out, &pairs);
+    if (!PyArg_ParseTuple(args, "OOOnOOO", &values, &packs, &map, &first, &own, &out, &room)) return NULL;
+    int good = open_pairs(values, packs, map, first, own, out, room, &pairs);
     if (good) {
         Py_BEGIN_ALLOW_THREADS;
         add_pairs(&pairs, first);

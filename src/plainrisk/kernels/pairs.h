@@ -10,8 +10,9 @@ typedef struct {
     Py_buffer out;         /* a square of all columns */
     Py_ssize_t width;      /* from a row of it to the next */
     LevelMap map;
-    size_t room; /* for one table */
-    double *table, *by_code, *by_level, *half;
+    Py_buffer given; /* room for what follows, or none */
+    size_t room;     /* for one table */
+    double *own_memory, *table, *by_code, *by_level, *half;
 } Pairs;
 
 /* Room for the packs from first to last with those after them; an exception is set if there is none. */

@@ -16,14 +16,33 @@ from plainrisk.kernels.choice import compiled
 from plainrisk.kernels.levels import LevelMap
 from plainrisk.kernels.sums import contiguous
 
-__all__ = ["add_pair_sums"]
+__all__ = ["add_pair_sums", "table_room"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 
+# Numbers for which room is kept: tables of packs of 256 codes fit. Where they need more, they get it for the time being.
+_MOST_ROOM = 3 << 16
+
+
+def table_room(levels: LevelMap) -> Floats:
+    """Return room for the tables of pairs of packs."""
+    size = max(levels.sizes, default=1)
+    left = iter(levels.features)
+    packs = [[next(left).shape for _ in range(pack.shape[1])] for pack in levels.members]
+    wide = max((max(map(sum, zip(*shapes, strict=True))) for shapes in packs), default=1)
+    return np.empty(min(2 * max(size, wide) * size + wide * size + 2 * wide**2, _MOST_ROOM))
+
+
 def add_pair_sums(
-    values: Floats | None, packs: Sequence[Codes], levels: LevelMap, first: int, own: Floats, out: Floats
+    values: Floats | None,
+    packs: Sequence[Codes],
+    levels: LevelMap,
+    first: int,
+    own: Floats,
+    out: Floats,
+    room: Floats,
 ) -> None:
     """Add ``value * column * column`` over the rows, for the columns of one pack with those of it and all later packs.
 
@@ -34,14 +53,15 @@ def add_pair_sums(
     levels : what their codes stand for
     first : which pack
     own : (size,), the sums of the values by its codes
-    out : (columns, columns) of all packs, in one piece; entries across the diagonal are added to as well
+    out : (columns, columns) of all packs, each row in one piece; entries across the diagonal are added to as well
+    room : for tables, from `table_room`; the same one may serve for all packs, since fresh memory costs time
 
     Examples
     --------
     >>> levels = LevelMap((np.eye(2), np.eye(2)), (np.array([[0], [1]]), np.array([[0], [1]])))
     >>> packs = [np.array([0, 1, 1], np.uint8), np.array([0, 0, 1], np.uint8)]
     >>> out = np.zeros((4, 4))
-    >>> add_pair_sums(None, packs, levels, 0, np.array([1.0, 2.0]), out)
+    >>> add_pair_sums(None, packs, levels, 0, np.array([1.0, 2.0]), out, table_room(levels))
     >>> out
     array([[1., 0., 1., 0.],
            [0., 2., 1., 1.],
@@ -50,7 +70,7 @@ def add_pair_sums(
     """
     if compiled is not None:
         values = None if values is None else np.ascontiguousarray(values, np.float64)
-        compiled.pair_sums(values, contiguous(packs), levels.compiled, first, own, out)
+        compiled.pair_sums(values, contiguous(packs), levels.compiled, first, own, out, room)
         return
     matrix, rows = levels.matrices[first], levels.columns[first]
     out[rows, rows] += matrix.T @ (own[:, None] * matrix)

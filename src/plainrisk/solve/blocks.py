@@ -10,8 +10,7 @@ rows is a sum over them, so it is a sum over blocks of rows, wherever the blocks
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,8 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.kernels import COMPILED, LevelMap, add_pair_sums, level_sums, look_up
-from plainrisk.solve.threads import over_rows
+from plainrisk.kernels import COMPILED, LevelMap, add_pair_sums, level_sums, look_up, table_room
+from plainrisk.solve.threads import spread_rows
 from plainrisk.threads import side_by_side
 
 __all__ = ["BLOCK_ROWS", "Block", "Layout", "piece_rows", "split_rows"]
@@ -110,12 +109,12 @@ class Layout:
 
         Without values every row counts 1. `by_code` are the sums of the values by the codes of every pack, if known.
         """
-        G = np.empty((1 + self.n_coefficients, 1 + self.n_coefficients))
+        G = np.zeros((1 + self.n_coefficients, 1 + self.n_coefficients))
         G[0, 0] = len(block) if values is None else values.sum()
         by_code = level_sums(values, block.packs, self.levels.sizes) if by_code is None else by_code
         first = self.levels.by_column(by_code)
         if block.dense is None:
-            G[1:, 1:] = self._pair_sums(values, block, by_code)
+            self._add_pair_sums(values, block, by_code, G[1:, 1:])
         else:
             by_dense = block.dense.sum(axis=0) if values is None else values @ block.dense
             first = np.concatenate([first, by_dense])
@@ -123,26 +122,27 @@ class Layout:
         G[0, 1:] = G[1:, 0] = first
         return G
 
-    def _pair_sums(self, values: Floats | None, block: Block, by_code: Sequence[Floats]) -> Floats:
-        """The sums of products of the packs' columns."""
+    def _add_pair_sums(self, values: Floats | None, block: Block, by_code: Sequence[Floats], out: Floats) -> None:
+        """Add the sums of products of the packs' columns."""
         n_packs = len(block.packs)
         # A task is one pack with those after it. Few packs are few tasks, so then rows are halved, too.
         parts = 2 if n_packs < _FEW_PACKS and len(block) >= _HALVED_ROWS else 1
         size = -(-len(block) // parts)
-        out = np.zeros((parts, self.n_coefficients, self.n_coefficients))
+        outs = [out, *(np.zeros_like(out) for _ in range(1, parts))]
 
-        def add(task: tuple[int, int]) -> None:
+        def add(tasks: Iterable[int]) -> None:
             """Every entry of a part belongs to one pack, so the order can not matter."""
-            k, part = task
-            rows = slice(part * size, (part + 1) * size)
-            own = by_code[k] if part == 0 else np.zeros(len(by_code[k]))
-            packs = [pack[rows] for pack in block.packs]
-            add_pair_sums(None if values is None else values[rows], packs, self.levels, k, own, out[part])
+            room = table_room(self.levels)
+            for task in tasks:
+                k, part = divmod(task, parts)
+                rows = slice(part * size, (part + 1) * size)
+                own = by_code[k] if part == 0 else np.zeros(len(by_code[k]))
+                packs = [pack[rows] for pack in block.packs]
+                add_pair_sums(None if values is None else values[rows], packs, self.levels, k, own, outs[part], room)
 
-        tasks = itertools.product(range(n_packs), range(parts))
-        for _ in over_rows(add, tasks, len(block) * n_packs**2 // 16):
-            pass
-        return np.asarray(out.sum(axis=0)) if parts > 1 else out[0]
+        spread_rows(add, range(n_packs * parts), len(block) * n_packs**2 // 16)
+        for more in outs[1:]:
+            out += more
 
     def _dense_gram(self, values: Floats | None, block: Block) -> Floats:
         """The sums of products by matrix products: with dense columns cheaper than sums over each column's levels."""

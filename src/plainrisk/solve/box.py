@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +39,7 @@ def minimise_quadratic(H: Floats, g: Floats, lower: Floats, upper: Floats, max_p
     >>> minimise_quadratic(np.eye(2), np.array([-2.0, 1.0]), np.zeros(2), np.full(2, np.inf))
     array([2., 0.])
     """
-    return BoxedQuadratic(H).minimise(g, lower, upper, max_pivots)
+    return BoxedQuadratic(H.copy()).minimise(g, lower, upper, max_pivots)
 
 
 class BoxedQuadratic:
@@ -50,7 +51,7 @@ class BoxedQuadratic:
 
     Parameters
     ----------
-    H : (n, n), symmetric positive semidefinite
+    H : (n, n), symmetric positive semidefinite; its diagonal is raised by a little
 
     Attributes
     ----------
@@ -62,7 +63,7 @@ class BoxedQuadratic:
         least = curvature.min(initial=1.0)
         if least <= 0:
             curvature = np.where(curvature > 0, curvature, curvature[curvature > 0].min(initial=1.0))
-        self.H = H.copy()
+        self.H = H
         self.H.flat[:: len(H) + 1] += _JITTER * curvature
         self.state: npt.NDArray[np.int8] = np.zeros(len(H), np.int8)
         self._solvers: dict[bytes, Solve] = {}
@@ -152,13 +153,18 @@ class BoxedQuadratic:
 
     def _own_solver(self, at: npt.NDArray[np.intp]) -> Solve:
         """Return what solves it by a factor of its own, if H allows that."""
-        H = self.H if len(at) == len(self.H) else self.H.take(at, axis=0).take(at, axis=1)
-        factor = _cholesky(H, H.diagonal())
+        rows = self.H.take(at, axis=0, out=self._room[: len(at)], mode="clip")
+        factor = _cholesky(rows.take(at, axis=1), self.H.diagonal()[at])
         if factor is None:
-            return lambda right: solve_symmetric(H, right)
+            return lambda right: solve_symmetric(self.H[np.ix_(at, at)], right)
         solve = _back_substitution(factor, lower=1)
         self._base = (at, solve)
         return solve
+
+    @cached_property
+    def _room(self) -> Floats:
+        """Room for some rows of H, used again and again: fresh memory costs time."""
+        return np.empty_like(self.H)
 
     def _near_solver(self, free: npt.NDArray[np.bool_]) -> Solve | None:
         """Return what solves it by the factor of nearly the same variables, if there is one."""
@@ -184,7 +190,7 @@ def _bordered(H: Floats, base: npt.NDArray[np.intp], solve: Solve, free: npt.NDA
     inner = solve(border)
     rest = -border.T @ inner
     rest[: len(came), : len(came)] += H[np.ix_(came, came)]
-    if _cholesky(rest[: len(came), : len(came)], H.diagonal()[came]) is None:
+    if _cholesky(rest[: len(came), : len(came)].copy(), H.diagonal()[came]) is None:
         return None
 
     def solve_once(right: Floats) -> Floats:
@@ -211,8 +217,11 @@ def _bordered(H: Floats, base: npt.NDArray[np.intp], solve: Solve, free: npt.NDA
 
 
 def _cholesky(H: Floats, diagonal: Floats) -> Floats | None:
-    """Return the lower Cholesky factor, or None where a pivot is rounding: that is left to the careful way."""
-    factor, failed = dpotrf(H, lower=1, clean=0)
+    """Return the lower Cholesky factor, or None where a pivot is rounding: that is left to the careful way.
+
+    H is used up. It is symmetric, so its transpose is the same in the order that the library wants.
+    """
+    factor, failed = dpotrf(H.T, lower=1, clean=0, overwrite_a=1)
     return None if failed or (factor.diagonal() ** 2 < FLAT * diagonal).any() else factor
 
 

@@ -25,7 +25,7 @@ class LocalModel:
 
     Parameters
     ----------
-    H : (n, n), the Hessian or an estimate of it
+    H : (n, n), the Hessian or an estimate of it; it is used up
     """
 
     def __init__(self, H: Floats) -> None:

@@ -83,7 +83,7 @@ class LogisticLoss:
 
     def hessian(self, point: Floats) -> Floats:
         """Return the Hessian, or an estimate of it from a sample where the exact one would cost much."""
-        H = np.zeros((len(point), len(point)))
+        H: Floats | None = None
         levels = self.layout.levels
         for block in self._hessian_rows:
             bend, size = np.empty(len(block)), piece_rows(block)
@@ -94,8 +94,9 @@ class LogisticLoss:
 
             found = over_rows(fill, range(0, max(1, len(block)), size), len(block))
             by_code = functools.reduce(_added, found)
-            H += self.layout.gram(bend, block, by_code)
-        return H / self.total
+            more = self.layout.gram(bend, block, by_code)
+            H = more if H is None else np.add(H, more, out=H)
+        return np.zeros((len(point), len(point))) if H is None else np.divide(H, self.total, out=H)
 
     @cached_property
     def cheap(self) -> bool:

@@ -104,7 +104,7 @@ def minimise_squares(
     H = 2.0 * (gram / total + np.diag(penalty))
     g0 = -2.0 * moment / total
     point = np.concatenate([[moment[0] / total], np.zeros(p)]) if start is None else np.clip(start, low, high)
-    quadratic, step, iterations = BoxedQuadratic(H), np.inf, 0
+    quadratic, step, iterations = BoxedQuadratic(H.copy()), np.inf, 0
     with one_thread():
         # One solve is exact but for rounding and the box solver's jitter; a few more remove what they left.
         while iterations < 10:

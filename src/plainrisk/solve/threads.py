@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from plainrisk.kernels import COMPILED
-from plainrisk.threads import side_by_side
+from plainrisk.threads import MANY_ROWS, side_by_side, spread
 
-__all__ = ["one_thread", "over_rows"]
+__all__ = ["one_thread", "over_rows", "spread_rows"]
 
 _this = threading.local()
 T = TypeVar("T")
@@ -46,3 +46,11 @@ def over_rows(function: Callable[[T], R], items: Iterable[T], rows: int) -> Iter
     Without the compiled loops, summing holds the interpreter, so threads would only wait for each other.
     """
     return side_by_side(function, items, rows) if COMPILED else map(function, items)
+
+
+def spread_rows(work: Callable[[Iterable[int]], None], tasks: Sequence[int], rows: int) -> None:
+    """Work through all tasks, several threads side by side where rows are many."""
+    if COMPILED and rows >= MANY_ROWS:
+        spread(work, tasks)
+    else:
+        work(tasks)
