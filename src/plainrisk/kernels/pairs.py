@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 
-# Numbers for which room is kept: tables of packs of 256 codes fit. Where they need more, they get it for the time being.
+# Numbers for which room is kept: enough for packs of 256 codes. Those that need more get it for the time being.
 _MOST_ROOM = 3 << 16
 
 
