@@ -1,7 +1,7 @@
 """From rows to small integers: bins, categories, columns, packs and cells."""
 
 from plainrisk.encode.accumulate import LevelFinder, find_levels
-from plainrisk.encode.cells import Cells, cells_of, collapse
+from plainrisk.encode.cells import Cells, cells_of, collapse, counted_cells
 from plainrisk.encode.columns import Columns, feature_columns
 from plainrisk.encode.counts import level_counts
 from plainrisk.encode.learn import Criterion, given_levels, learn_bins, learn_levels, line_levels
@@ -19,6 +19,7 @@ __all__ = [
     "cells_of",
     "code_bins",
     "collapse",
+    "counted_cells",
     "feature_columns",
     "find_levels",
     "given_levels",

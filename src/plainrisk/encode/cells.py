@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from plainrisk.kernels import cell_counts, cell_sums
 
-__all__ = ["Cells", "cells_of", "collapse"]
+__all__ = ["Cells", "cells_of", "collapse", "counted_cells"]
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Floats = npt.NDArray[np.float64]
@@ -52,7 +52,7 @@ def collapse(
     if math.prod(sizes) > max(4096, 2 * n):
         return None
     if weight is None and positive.dtype == np.uint8:
-        cells = _counted(cell_counts(codes, sizes, positive), sizes)
+        cells = counted_cells(cell_counts(codes, sizes, positive), sizes)
     else:
         cells = cells_of(*cell_sums(codes, sizes, positive, weight), sizes)
     return cells if 2 * len(cells.weight) <= n or n <= 4096 else None
@@ -64,8 +64,8 @@ def cells_of(total: Floats, hits: Floats, sizes: Sequence[int]) -> Cells:
     return Cells(_codes_of(used, sizes), total[used], hits[used])
 
 
-def _counted(counts: npt.NDArray[np.uint32], sizes: Sequence[int]) -> Cells:
-    """Return the same of rows that were counted by outcome."""
+def counted_cells(counts: npt.NDArray[np.uint32], sizes: Sequence[int]) -> Cells:
+    """Return the same of rows that were counted by outcome: (cells, 2)."""
     both = counts.view(np.uint64).ravel()
     used = np.flatnonzero(both != 0)
     good, bad = both[used].view(np.uint32).reshape(-1, 2).T.astype(np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.encode import Columns, Pack, pack_limit
+from plainrisk.encode import Columns, Pack, counted_cells, pack_limit
 from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.base import resolve_ridge
 from plainrisk.estimators.fitting import Encoded, fit_line, table_part
@@ -18,8 +19,7 @@ from plainrisk.estimators.fold_cells import FoldCells, fold_pairs
 from plainrisk.estimators.fold_plans import Plan, Plans
 from plainrisk.estimators.fold_tables import FoldFeature, Folds
 from plainrisk.form import Linear, Logistic, Part, Table
-from plainrisk.form.levels import code_type
-from plainrisk.kernels import add_cell_counts, add_places, level_sums, look_up
+from plainrisk.kernels import add_places, cell_counts, level_sums, look_up
 from plainrisk.solve import Block, LogisticLoss, PairCounts, Solution, fit_rows, minimise
 from plainrisk.threads import side_by_side
 
@@ -216,17 +216,11 @@ def _collapsed(blocks: list[Block], plan: Plan) -> list[Block]:
     n = sum(map(len, blocks))
     if plan.grid > max(4096, 2 * n):
         return blocks
-    counts = np.zeros((plan.grid, 2), np.int32)
-    for rows in blocks:
-        add_cell_counts(rows.packs, plan.sizes, rows.positive, counts)
-    both = counts.view(np.int64).ravel()
-    used = np.flatnonzero(both != 0)
-    if 2 * len(used) > n > 4096:
+    counts = [cell_counts(rows.packs, plan.sizes, rows.positive) for rows in blocks]
+    cells = counted_cells(functools.reduce(np.add, counts), plan.sizes)
+    if 2 * len(cells.weight) > n > 4096:
         return blocks
-    good, positive = both[used].view(np.int32).reshape(-1, 2).T.astype(np.float64)
-    codes = np.unravel_index(used, plan.sizes)
-    packs = tuple(c.astype(code_type(size)) for c, size in zip(codes, plan.sizes, strict=True))
-    return [Block(packs, positive, good + positive)]
+    return [Block(cells.codes, cells.positive, cells.weight)]
 
 
 def fine_scores(part: Part, features: Sequence[FoldFeature], k: int) -> list[Floats]:

@@ -9,7 +9,7 @@ work side by side.
 from plainrisk.kernels.box import BoxMinimum, minimise_in_box
 from plainrisk.kernels.cells import add_places, cell_counts, cell_sums, recode
 from plainrisk.kernels.choice import COMPILED
-from plainrisk.kernels.dealing import add_cell_counts, fold_counts, fold_order, shuffle
+from plainrisk.kernels.dealing import fold_counts, fold_order, shuffle
 from plainrisk.kernels.fold_trees import fold_cuts
 from plainrisk.kernels.levels import LevelMap
 from plainrisk.kernels.logistic import LogisticSums, curvatures, logistic_sums
@@ -32,7 +32,6 @@ __all__ = [
     "Problem",
     "Ramp",
     "Settled",
-    "add_cell_counts",
     "add_chains",
     "add_pair_sums",
     "add_places",

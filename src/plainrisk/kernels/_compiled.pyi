@@ -17,13 +17,6 @@ def cell_counts(
     counts: npt.NDArray[np.uint32],
     /,
 ) -> None: ...
-def add_cells(
-    packs: Sequence[Codes],
-    strides: npt.NDArray[np.int64],
-    outcome: npt.NDArray[np.uint8],
-    counts: npt.NDArray[np.int32],
-    /,
-) -> None: ...
 def cell_sums(
     packs: Sequence[Codes],
     strides: npt.NDArray[np.int64],

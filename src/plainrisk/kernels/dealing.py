@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy.typing as npt
 
 from plainrisk.kernels.choice import compiled
 
-__all__ = ["add_cell_counts", "fold_counts", "fold_order", "shuffle"]
+__all__ = ["fold_counts", "fold_order", "shuffle"]
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Counts = npt.NDArray[np.int64]
@@ -80,24 +79,3 @@ def fold_counts(codes: Codes, n_levels: int, outcome: Outcome, ends: npt.NDArray
         key += outcome[start : ends[k]]
         counts[k] = np.bincount(key, minlength=2 * n_levels).reshape(n_levels, 2)
     return counts
-
-
-def add_cell_counts(
-    codes: Sequence[Codes], sizes: Sequence[int], outcome: npt.NDArray[Any], counts: npt.NDArray[np.int32]
-) -> None:
-    """Add rows to the counts of every possible cell, by outcome: (cells, 2); cells are numbered as in `cell_sums`.
-
-    >>> counts = np.zeros((2, 2), np.int32)
-    >>> add_cell_counts([np.array([0, 1, 1], np.uint8)], [2], np.array([1, 0, 1], np.uint8), counts)
-    >>> counts.tolist()
-    [[0, 1], [1, 1]]
-    """
-    strides = np.cumprod([1, *sizes[:0:-1]], dtype=np.int64)[::-1].copy()
-    if compiled is not None:
-        compiled.add_cells([np.ascontiguousarray(c) for c in codes], strides, np.ascontiguousarray(outcome), counts)
-        return
-    key = np.zeros(len(outcome), np.intp)
-    for code, stride in zip(codes, strides.tolist(), strict=True):
-        key += code.astype(np.intp) * stride
-    for bad in (0, 1):
-        counts[:, bad] += np.bincount(key[outcome == bad], minlength=len(counts)).astype(np.int32)

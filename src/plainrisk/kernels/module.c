@@ -56,8 +56,6 @@ int no_memory(void) {
 }
 
 static PyMethodDef methods[] = {
-    {"add_cells", kernel_add_cells, METH_VARARGS,
-     "add_cells(packs, strides, outcome, counts): counts[cell, outcome] += 1"},
     {"add_chains", kernel_add_chains, METH_VARARGS,
      "add_chains(scores, columns, rows, plan, numbers): add what the plan says; whether every score is a number"},
     {"cell_counts", kernel_cell_counts, METH_VARARGS,

@@ -62,7 +62,6 @@ const double *tile_of(const Columns *columns, Py_ssize_t k, Py_ssize_t start, Py
 int refuse(const char *why); /* sets an exception and returns 0 */
 int no_memory(void);         /* the same */
 
-PyObject *kernel_add_cells(PyObject *module, PyObject *args);
 PyObject *kernel_add_chains(PyObject *module, PyObject *args);
 PyObject *kernel_cell_counts(PyObject *module, PyObject *args);
 PyObject *kernel_cell_sums(PyObject *module, PyObject *args);
