@@ -165,6 +165,30 @@ def test_a_sampled_hessian_reaches_the_same_optimum(kind, monkeypatch, rng):
     np.testing.assert_allclose(sampled.coefficients, exact.coefficients, atol=1e-7)
 
 
+@pytest.mark.parametrize("column", ["rare", "odd rows", "one outlier"])
+@pytest.mark.parametrize("ridge", [0.0, 1e-6])
+def test_a_column_that_a_sample_may_miss(column, ridge, rng):
+    n = 200_000
+    X = rng.normal(size=(n, 2))
+    if column == "rare":
+        X[:, 1] = 0.0
+        X[rng.choice(n, 8, replace=False), 1] = 1.0
+    elif column == "odd rows":
+        X[::2, 1] = 0.0
+    else:
+        X[:, 1] *= 1e-3
+        X[n // 2, 1] = 40.0
+    target = (X[:, 0] + rng.normal(size=n) > 1).astype(np.uint8)
+    if column == "rare":
+        target[X[:, 1] == 1.0] = [0, 1] * 4
+    loss = LogisticLoss(Layout((), 2), [Block((), target, None, X)])
+    assert loss.sampled
+    found = minimise(loss, ridge=ridge, box=np.inf)
+    assert found.converged
+    assert found.kkt < 1e-9
+    assert found.iterations < 60
+
+
 def test_the_sample_keeps_rare_levels(monkeypatch, rng):
     n = 50_000
     pack = np.zeros(n, dtype=np.uint8)
@@ -306,12 +330,12 @@ def test_a_search_does_not_begin_on_rows_of_one_outcome(monkeypatch):
 def test_a_step_onto_a_bound_teaches_nothing():
     class Bowl:
         start = np.zeros(2)
-        cheap = False
+        cheap = sampled = False
 
         def value_and_gradient(self, point):
             return 0.5 * point[0] ** 2 + 0.5 * (point[1] - 1) ** 2, point - np.array([0.0, 1.0])
 
-        def hessian(self, point):
+        def hessian(self, point, *, whole=False):
             return np.eye(2)
 
         def settle(self, start, problem):

@@ -76,7 +76,7 @@ def test_large_problems_meet_the_optimality_conditions(rng, n):
     assert gradient[d == upper].max(initial=-1.0) < 1e-9
 
 
-@pytest.mark.parametrize(("came", "left"), [(3, 0), (0, 4), (5, 6)])
+@pytest.mark.parametrize(("came", "left"), [(3, 0), (0, 4), (5, 6), (0, 0)])
 def test_a_factor_serves_for_nearly_the_same_variables(rng, monkeypatch, came, left):
     A = rng.normal(size=(400, 240))
     quadratic = box.BoxedQuadratic(A.T @ A)

@@ -34,6 +34,7 @@ FoldOf = npt.NDArray[np.uint8 | np.uint16]
 
 # Folds times rows, up to which the tables of a feature with all values distinct take 1 GB at worst.
 _MOST = 1 << 27
+_MOST_FOLDS = 1 << 16
 METRICS = ("auc", "log_loss", "brier", "ece")
 
 
@@ -161,10 +162,9 @@ def deal_folds(target: npt.NDArray[Any], n_folds: int, seed: int = 0) -> FoldOf:
     n_bad = int(np.count_nonzero(target))
     sizes = len(target) - n_bad, n_bad
     rarer = min(sizes)
-    if not 2 <= n_folds <= rarer:
-        raise DataError(
-            f"cross_validate: folds must be from 2 to {rarer:,}, the rows of the rarer outcome, not {n_folds!r}."
-        )
+    if not 2 <= n_folds <= min(rarer, _MOST_FOLDS):
+        why = "the rows of the rarer outcome" if rarer <= _MOST_FOLDS else "the most there can be"
+        raise DataError(f"cross_validate: folds must be from 2 to {min(rarer, _MOST_FOLDS):,}, {why}, not {n_folds!r}.")
     # The folds of scikit-learn's StratifiedKFold, which takes several times as long: sorted by outcome, the one of
     # the first row first, rows are dealt round; then the cards of each outcome are shuffled.
     first = int(target[0])

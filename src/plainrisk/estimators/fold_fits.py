@@ -216,7 +216,7 @@ def _collapsed(blocks: list[Block], plan: Plan) -> list[Block]:
     n = sum(map(len, blocks))
     if plan.grid > max(4096, 2 * n):
         return blocks
-    counts = [cell_counts(rows.packs, plan.sizes, rows.positive) for rows in blocks]
+    counts = [cell_counts(rows.packs, plan.sizes, rows.positive.view(np.uint8)) for rows in blocks]
     cells = counted_cells(functools.reduce(np.add, counts), plan.sizes)
     if 2 * len(cells.weight) > n > 4096:
         return blocks

@@ -1,7 +1,8 @@
 """Loops over rows, in C where a compiler was there at installation, else in numpy.
 
 Both give the same numbers to the last bit, since every sum adds its rows in the same order; only the logistic pass and
-sums by pairs may differ by rounding. The compiled ones leave the interpreter to others while they run, so threads can
+sums by pairs may differ by rounding, and so may minima: what `minimise_in_box` and `minimise_logistic` leave undone,
+`plainrisk.solve` does in its own way. The compiled loops leave the interpreter to others while they run, so threads can
 work side by side.
 ``PLAINRISK_KERNELS=numpy`` in the environment turns them off.
 """

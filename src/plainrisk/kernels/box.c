@@ -32,7 +32,7 @@ static int factorise(const Box *box) {
         for (Py_ssize_t j = 0; j <= i; j++) L[i * m + j] = box->H[box->at[i] * box->n + box->at[j]];
     for (Py_ssize_t k = 0; k < m; k++) {
         double diagonal = box->H[box->at[k] * (box->n + 1)], pivot = L[k * m + k];
-        if (!(pivot >= box->flat * diagonal) || !(pivot > 0.0)) return 0;
+        if (!(pivot >= box->flat * diagonal) || !(pivot > 0.0) || !(pivot < INFINITY)) return 0;
         double root = sqrt(pivot);
         L[k * m + k] = root;
         for (Py_ssize_t i = k + 1; i < m; i++) column[i] = L[i * m + k] /= root;

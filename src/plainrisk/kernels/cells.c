@@ -19,6 +19,8 @@ PyObject *kernel_pack(PyObject *module, PyObject *args) {
         PyErr_SetString(PyExc_ValueError, "as many places as codes are needed");
         good = 0;
     }
+    if (good && out.itemsize != 1 && out.itemsize != 2 && out.itemsize != 4)
+        good = refuse("packs must be of one, two or four bytes");
     for (Py_ssize_t k = 0; good && k < codes.count; k++) {
         good = is_pack(&codes.each[k], rows) && places.each[k].itemsize == out.itemsize;
         if (!good && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "places and packs must be of one type");

@@ -47,10 +47,10 @@ def shuffle(cards: npt.NDArray[np.uint8 | np.uint16], rng: np.random.RandomState
     >>> cards
     array([2, 0, 1, 3, 4], dtype=uint8)
     """
-    if compiled is None:
+    state = dict(rng.get_state(legacy=False))
+    if compiled is None or state["bit_generator"] != "MT19937":
         rng.shuffle(cards)
         return
-    state = dict(rng.get_state(legacy=False))
     twister = state["state"]
     state["state"] = {"key": twister["key"], "pos": compiled.shuffle(cards, twister["key"], twister["pos"])}
     rng.set_state(state)

@@ -94,8 +94,8 @@ static int tabulate(Dealt *d) {
         number = calloc((size_t)width + 1, sizeof(int32_t));
         if (number == NULL) return -1;
         d->values = number_values(d, number, width);
-        if (d->values * d->folds > MOST_COUNTS) d->values = 0;
     }
+    if (d->values * d->folds > MOST_COUNTS) d->values = 0;
     if (d->values > 0 && !(failed = make_table(d, number, width))) count_values(d, number, width);
     free(number);
     return failed;
@@ -228,7 +228,7 @@ enum { X, BAD, FOLD, LOWER, UPPER, FOUND, ARRAYS };
 
 static int folds_fit(const Py_buffer *b, Py_ssize_t rows, Py_ssize_t folds) {
     int good = b[X].itemsize == sizeof(float) && b[BAD].itemsize == 1 && b[BAD].len == rows && rows < INT32_MAX;
-    good = good && b[FOLD].itemsize <= 2 && b[FOLD].len == rows * b[FOLD].itemsize && b[LOWER].len == b[UPPER].len;
+    good = good && (b[FOLD].itemsize == 1 || b[FOLD].itemsize == 2) && b[FOLD].len == rows * b[FOLD].itemsize && b[LOWER].len == b[UPPER].len;
     good = good && folds > 0 && folds <= 65536 && b[FOUND].itemsize == sizeof(int64_t);
     return good && b[LOWER].itemsize == sizeof(float) && b[LOWER].len % (folds * (Py_ssize_t)sizeof(float)) == 0;
 }

@@ -42,7 +42,8 @@ static int read_columns_of_levels(const LevelMap *map) {
 /* The stretch of levels that a pack's codes stand for, and that of their columns. */
 static int read_pack(const LevelMap *map, Py_ssize_t k) {
     const Py_buffer *members = &map->members.each[k];
-    if (members->ndim != 2 || members->itemsize != sizeof(int32_t)) return refuse("members must be a table of 32-bit integers");
+    if (members->ndim != 2 || members->itemsize != sizeof(int32_t) || members->shape[1] < 1)
+        return refuse("members must be a table of 32-bit integers");
     Pack *pack = &map->each[k];
     *pack = (Pack){members->shape[0], members->shape[1], map->n_levels, 0, map->n_columns, 0, members->buf};
     Py_ssize_t last = pack->first - 1, last_column = pack->place - 1;

@@ -137,7 +137,7 @@ static double longest(const double *d, Py_ssize_t n) {
     return step;
 }
 
-/* How many steps it took; 0 if it did not end well. The last step's length comes after the history. */
+/* How many steps it took; 0 if it did not end well. */
 static Py_ssize_t run(Newton *newton) {
     const Py_ssize_t most = newton->history.len / (Py_ssize_t)sizeof(double) / 3;
     double *history = newton->history.buf, last_step = INFINITY, last_shrink = 1.0;
@@ -147,7 +147,7 @@ static Py_ssize_t run(Newton *newton) {
         hessian(newton);
         double promise = direction(newton), step = longest(newton->d, newton->n);
         if (promise < 0.0 || !(newton->value < INFINITY)) return 0;
-        double shrink = last_step > 0.0 && step < last_step ? step / last_step : 1.0;
+        double shrink = k > 0 && step < last_step ? step / last_step : 1.0; /* the first step shrinks nothing */
         history[0] = newton->value, history[1] = promise, history[2] = step;
         if (promise <= newton->tolerance * (newton->value > 1e-3 ? newton->value : 1e-3)) {
             if (step > 0.0 && promise > 0.0) {

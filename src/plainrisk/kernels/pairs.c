@@ -188,6 +188,7 @@ static int open_pairs(PyObject *values, PyObject *packs, PyObject *map, Py_ssize
     if (rows < 0 || !open_level_map(packs, map, rows, table->shape[0], &pairs->map)) return 0;
     if (values != Py_None && pairs->values.len != rows * (Py_ssize_t)sizeof(double))
         return refuse("one value per row is needed");
+    if (first >= pairs->map.packs.count) return refuse("there is no such pack");
     if (pairs->own.len != pairs->map.each[first].size * (Py_ssize_t)sizeof(double))
         return refuse("one sum per code of the pack is needed");
     pairs->width = table->strides[0] / number;

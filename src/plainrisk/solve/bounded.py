@@ -35,7 +35,9 @@ BOX = 20.0
 # longer than this share of the last: often enough to converge fast, seldom enough not to pay for one that is no better.
 _STALE = 0.2
 _SLOW = 0.5
-# How far from the optimum the coefficients may stay.
+# A step that must be halved more often than this comes of a bad Hessian; after so many halvings, no step helps.
+_MOST_HALVINGS, _NONE_HELPS = 4, 40
+# The step that would come next, where a solver stops.
 _SETTLED = 2e-10
 
 
@@ -49,8 +51,12 @@ class Loss(Protocol):
     def value_and_gradient(self, point: Floats) -> tuple[float, Floats]:
         """Return the mean loss and its gradient."""
 
-    def hessian(self, point: Floats) -> Floats:
-        """Return the Hessian, or a good estimate of it."""
+    def hessian(self, point: Floats, *, whole: bool = False) -> Floats:
+        """Return the Hessian, or a good estimate of it unless the whole of it is asked for."""
+
+    @property
+    def sampled(self) -> bool:
+        """Whether Hessians are estimates."""
 
     @property
     def cheap(self) -> bool:
@@ -85,11 +91,11 @@ def minimise(
 
     It stops when one of these holds:
 
-    1. The quadratic model promises less than ``tolerance * max(objective, 1e-3)`` and the next step would be below
-       2e-10, if steps go on shrinking as they did (or they no longer shrink, with a fresh Hessian, or twelve did not
-       do): the optimum. The raw gradient alone would
-       not do as a rule, since a level with one row can move it by no more than 1/M. Without a ridge, if the steps
-       stay long: no finite optimum. Without `polish` the promise alone decides.
+    1. The quadratic model promises less than ``tolerance * max(objective, 1e-3)``, and the next step would be below
+       2e-10 if steps go on shrinking as the last two did: the optimum. So it is if steps no longer shrink with a fresh
+       Hessian of all rows, or twelve did not do. The raw gradient alone would not do as a rule, since a level with one
+       row can move it by no more than 1/M. Without a ridge, if the steps stay long: no finite optimum. Without `polish`
+       the promise alone decides.
     2. No step along the direction lowers the objective: the limit of rounding.
     3. `max_iterations`.
 
@@ -143,8 +149,8 @@ class _Newton:
         pull = self.ridge * point
         return _State(point, value + float(pull @ point), gradient + 2.0 * pull)
 
-    def _hessian(self, point: Floats) -> Floats:
-        H = self.loss.hessian(point)
+    def _hessian(self, point: Floats, whole: bool) -> Floats:
+        H = self.loss.hessian(point, whole=whole)
         H.flat[:: len(H) + 1] += 2.0 * self.ridge
         return H
 
@@ -163,16 +169,17 @@ class _Newton:
     def _step_by_step(self) -> Solution:
         self.state = self._at(self.first)
         model: LocalModel | None = None
-        last_promise, last_step, last_shrink, polished = np.inf, np.inf, 1.0, 0
+        last_promise, last_step, last_shrink, polished, whole = np.inf, np.inf, 1.0, 0, False
         for _ in range(self.max_iterations):
             before = self.state
             fresh = model is None
             if model is None:
-                model = LocalModel(self._hessian(before.point))
+                model = LocalModel(self._hessian(before.point, whole))
+            doubtful = self.loss.sampled and not whole  # a model of other rows may help
             d, promise = model.direction(before.gradient, self.lower - before.point, self.upper - before.point)
             self.history.append((before.value, promise))
             step = float(np.abs(d).max(initial=0.0))
-            shrink = min(1.0, step / last_step) if last_step > 0 else 1.0
+            shrink = min(1.0, step / last_step) if 0 < last_step < np.inf else 1.0
             if promise <= self.tolerance * max(before.value, 1e-3):
                 if not self.polish:
                     return self._settled(step, promise)
@@ -180,18 +187,19 @@ class _Newton:
                 if step > 0 and promise > 0:
                     self.state = self._at(self._inside(before.point + d))
                 polished += 1
-                slow = shrink > _SLOW
+                stuck = shrink > _SLOW
                 next_step = step * max(shrink, last_shrink)
-                if next_step <= _SETTLED or polished >= 12 or (polished > 2 and slow and fresh):
+                if next_step <= _SETTLED or polished >= 12 or (polished > 2 and stuck and fresh and not doubtful):
                     return self._settled(step, promise)
-                renew = slow and not fresh
-            elif self._search(d):
-                # Two models' promises do not compare: a fresh one is given a chance.
-                renew = promise > _STALE * last_promise and not fresh
-            elif fresh:
-                return self._solution(False, "rounding: no step lowers the objective further")
+                renew = stuck and (not fresh or doubtful)
             else:
-                renew = True
+                halvings = self._search(d)
+                stuck = halvings > _MOST_HALVINGS
+                if halvings == _NONE_HELPS and fresh and not doubtful:
+                    return self._solution(False, "rounding: no step lowers the objective further")
+                # Two models' promises do not compare: a fresh one is given a chance.
+                renew = stuck or (promise > _STALE * last_promise and not fresh)
+            whole = whole or (stuck and fresh)
             renew = renew or self.loss.cheap
             if not renew:
                 model.learn(self.state.point - before.point, self.state.gradient - before.gradient)
@@ -207,17 +215,16 @@ class _Newton:
             return self._solution(False, "no finite optimum without a ridge: the coefficients keep growing")
         return self._solution(True, "optimum: the predicted decrease is below the tolerance")
 
-    def _search(self, d: Floats) -> bool:
-        """Halve the step until the objective falls enough (Armijo); say whether it did."""
+    def _search(self, d: Floats) -> int:
+        """Halve the step until the objective falls enough (Armijo), and take it; return how often, or _NONE_HELPS."""
         slope = float(self.state.gradient @ d)
-        size = 1.0
-        for _ in range(40):
+        for halvings in range(_NONE_HELPS):
+            size = 0.5**halvings
             trial = self._at(self._inside(self.state.point + size * d))
             if trial.value <= self.state.value + 1e-4 * size * slope:
                 self.state = trial
-                return True
-            size *= 0.5
-        return False
+                return halvings
+        return _NONE_HELPS
 
     def _solution(self, converged: bool, reason: str) -> Solution:
         state = self.state

@@ -182,6 +182,8 @@ def _bordered(H: Floats, base: npt.NDArray[np.intp], solve: Solve, free: npt.NDA
     was = np.zeros(len(free), bool)
     was[base] = True
     came, left = np.flatnonzero(free & ~was), np.flatnonzero((was & ~free)[base])
+    if not len(came) + len(left):
+        return solve
     if len(came) + len(left) > len(free) // _SMALL_CHANGE:
         return None
     border = np.zeros((len(base), len(came) + len(left)))

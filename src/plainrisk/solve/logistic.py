@@ -46,14 +46,19 @@ class LogisticLoss:
 
     layout: Layout
     blocks: Sequence[Block]
+    n_rows: int = field(init=False)
     total: float = field(init=False)
     total_positive: float = field(init=False)
 
     def __post_init__(self) -> None:
-        total = math.fsum(len(b) if b.weight is None else float(b.weight.sum()) for b in self.blocks)
-        positive = math.fsum(float(b.positive.sum(dtype=np.float64)) for b in self.blocks)
-        object.__setattr__(self, "total", total)
-        object.__setattr__(self, "total_positive", positive)
+        rows, weights, positives = 0, [], []
+        for block in self.blocks:  # which may be read from a disk
+            rows += len(block)
+            weights.append(len(block) if block.weight is None else float(block.weight.sum()))
+            positives.append(float(block.positive.sum(dtype=np.float64)))
+        object.__setattr__(self, "n_rows", rows)
+        object.__setattr__(self, "total", math.fsum(weights))
+        object.__setattr__(self, "total_positive", math.fsum(positives))
 
     @property
     def start(self) -> Floats:
@@ -81,11 +86,11 @@ class LogisticLoss:
             )
         return found.loss / self.total, found.gradient / self.total
 
-    def hessian(self, point: Floats) -> Floats:
-        """Return the Hessian, or an estimate of it from a sample where the exact one would cost much."""
+    def hessian(self, point: Floats, *, whole: bool = False) -> Floats:
+        """Return the Hessian of all rows, or an estimate of it from a sample where that would cost much."""
         H: Floats | None = None
         levels = self.layout.levels
-        for block in self._hessian_rows:
+        for block in self.blocks if whole else self._hessian_rows:
             bend, size = np.empty(len(block)), piece_rows(block)
 
             def fill(start: int, block: Block = block, bend: Floats = bend, size: int = size) -> list[Floats]:
@@ -105,7 +110,7 @@ class LogisticLoss:
 
     @cached_property
     def _size(self) -> int:
-        return sum(map(len, self.blocks)) * (len(self.layout.levels.members) + self.layout.n_dense) ** 2
+        return self.n_rows * (len(self.layout.levels.members) + self.layout.n_dense) ** 2
 
     @cached_property
     def small(self) -> bool:
@@ -123,7 +128,12 @@ class LogisticLoss:
 
     @cached_property
     def _hessian_rows(self) -> Sequence[Block]:
-        return hessian_rows(self.layout, self.blocks)
+        return hessian_rows(self.layout, self.blocks, self.n_rows)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether Hessians are of some of the rows."""
+        return self._hessian_rows is not self.blocks
 
 
 def _added(some: list[Floats], more: list[Floats]) -> list[Floats]:
@@ -135,7 +145,7 @@ def fit_rows(loss: LogisticLoss, **problem: Any) -> Solution:
 
     The first steps are long and need no more rows than that; the last ones, and so the optimum, are of all rows.
     """
-    n_rows, p = sum(map(len, loss.blocks)), loss.layout.n_coefficients
+    n_rows, p = loss.n_rows, loss.layout.n_coefficients
     step = min(_THINNEST, n_rows // (_ROWS_TO_BEGIN * (1 + p)))
     if step < _LEAST_STEP or n_rows < _MANY_ROWS:
         return minimise(loss, **problem)

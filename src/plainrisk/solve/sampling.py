@@ -30,18 +30,16 @@ _RARE = 100
 _COUNTED = 1 << 15
 
 
-def hessian_rows(layout: Layout, blocks: Sequence[Block]) -> Sequence[Block]:
-    """Return the rows a Hessian is taken of, with weights by which they stand for all."""
+def hessian_rows(layout: Layout, blocks: Sequence[Block], n_rows: int) -> Sequence[Block]:
+    """Return the rows a Hessian is taken of, with weights by which they stand for all: the blocks where that is all."""
     n_columns = len(layout.levels.members) + layout.n_dense
-    n_rows = sum(map(len, blocks))
     wanted = _HESSIAN_BUDGET / max(1, n_columns * (n_columns + 1) // 2)
     if layout.n_dense:
         wanted = max(wanted / 10, _DENSE_ROWS)  # products of numbers take longer than sums by level
     wanted = max(wanted, _ROWS_PER_COEFFICIENT * layout.n_coefficients)
-    if not layout.features:  # no level could be lost: any rows will do
-        step = int(n_rows / min(wanted, max(_FEW_ROWS, _ROWS_PER_COLUMN * n_columns)))
-        return [_standing_for(every(block, step), float(step)) for block in blocks] if step > 1 else blocks
-    return blocks if n_rows <= wanted else _sample(layout, blocks, wanted / n_rows)
+    if not layout.features:  # no level could be lost; a solver that does not get on asks for all rows
+        wanted = min(wanted, max(_FEW_ROWS, _ROWS_PER_COLUMN * n_columns))
+    return blocks if n_rows <= wanted else _sample(layout, blocks, n_rows, wanted / n_rows)
 
 
 def every(block: Block, step: int) -> Block:
@@ -53,8 +51,8 @@ def every(block: Block, step: int) -> Block:
     return Block(packs, positive, weight, dense)  # type: ignore[arg-type]
 
 
-def _sample(layout: Layout, blocks: Sequence[Block], share: float) -> list[Block]:
-    floors = _chances_by_level(layout, blocks, share)
+def _sample(layout: Layout, blocks: Sequence[Block], n_rows: int, share: float) -> list[Block]:
+    floors = _chances_by_level(layout, blocks, max(1, n_rows // _COUNTED), share) if layout.features else []
     binding = [k for k, floor in enumerate(floors) if floor.max(initial=0.0) > share]
     sample, first = [], 0
     for block in blocks:
@@ -71,9 +69,11 @@ def _standing_for(block: Block, weights: Floats | float) -> Block:
     return Block(block.packs, block.positive, weight, block.dense)
 
 
-def _chances_by_level(layout: Layout, blocks: Sequence[Block], share: float) -> list[Floats]:
-    """The chance a row must at least have to be in the sample, by the level it has in each pack."""
-    step = max(1, sum(map(len, blocks)) // _COUNTED)
+def _chances_by_level(layout: Layout, blocks: Sequence[Block], step: int, share: float) -> list[Floats]:
+    """The chance a row must at least have to be in the sample, by the level it has in each pack.
+
+    One row in so many tells which levels are rare.
+    """
     counts = [np.zeros(size) for size in layout.levels.sizes]
     for block in blocks:
         packs = [np.ascontiguousarray(pack[::step]) for pack in block.packs]
