@@ -341,6 +341,9 @@ def test_a_step_onto_a_bound_teaches_nothing():
         def settle(self, start, problem):
             return None
 
+        def in_blocks(self, ridge):
+            return None
+
     found = minimise(Bowl(), upper=np.array([0.5]))
     assert found.converged
     assert found.coefficients.tolist() == [0.5]

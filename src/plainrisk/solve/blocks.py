@@ -109,7 +109,8 @@ class Layout:
 
         Without values every row counts 1. `by_code` are the sums of the values by the codes of every pack, if known.
         """
-        G = np.zeros((1 + self.n_coefficients, 1 + self.n_coefficients))
+        G = np.empty((1 + self.n_coefficients, 1 + self.n_coefficients))
+        G.fill(0.0)  # here and now: threads that meet fresh memory side by side wait for each other
         G[0, 0] = len(block) if values is None else values.sum()
         by_code = level_sums(values, block.packs, self.levels.sizes) if by_code is None else by_code
         first = self.levels.by_column(by_code)

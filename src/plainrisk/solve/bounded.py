@@ -9,13 +9,13 @@ sample of rows, and corrected by the gradients seen since (`local`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from plainrisk.kernels import Problem, Settled
+from plainrisk.solve.approach import BlockHessian, State, approach
 from plainrisk.solve.box import FLAT
 from plainrisk.solve.certificate import Solution, kkt_residual
 from plainrisk.solve.local import LocalModel
@@ -65,14 +65,8 @@ class Loss(Protocol):
     def settle(self, start: Floats, problem: Problem) -> Settled | None:
         """Return the minimum if there is a way to it at one go, else None."""
 
-
-@dataclass
-class _State:
-    """Where the iteration stands."""
-
-    point: Floats
-    value: float
-    gradient: Floats
+    def in_blocks(self, ridge: Floats) -> BlockHessian | None:
+        """Return a Hessian in blocks, to get near the minimum with, if that saves a dear one; else None."""
 
 
 def minimise(
@@ -134,7 +128,7 @@ class _Newton:
         self.tolerance, self.polish, self.max_iterations = tolerance, polish, max_iterations
         self.history: list[tuple[float, float]] = []
         self.first = self._inside(first)
-        self.state: _State
+        self.state: State
 
     def _bound(self, box: float | Floats) -> tuple[Flags, Flags]:
         """Keep coefficients without a ridge in the box; return which bounds are the box's."""
@@ -144,10 +138,10 @@ class _Newton:
         np.minimum(high, near, out=self.upper[1:])
         return self.lower[1:] > low, self.upper[1:] < high
 
-    def _at(self, point: Floats) -> _State:
+    def _at(self, point: Floats) -> State:
         value, gradient = self.loss.value_and_gradient(point)
         pull = self.ridge * point
-        return _State(point, value + float(pull @ point), gradient + 2.0 * pull)
+        return State(point, value + float(pull @ point), gradient + 2.0 * pull)
 
     def _hessian(self, point: Floats, whole: bool) -> Floats:
         H = self.loss.hessian(point, whole=whole)
@@ -162,12 +156,15 @@ class _Newton:
         found = self.loss.settle(self.first, problem) if self.polish else None
         if found is None:
             return self._step_by_step()
-        self.state = _State(found.point, found.value, found.gradient)
+        self.state = State(found.point, found.value, found.gradient)
         self.history = [(value, promise) for value, promise, _ in found.history.tolist()]
         return self._settled(step=float(found.history[-1, 2]), promise=float(found.history[-1, 1]))
 
     def _step_by_step(self) -> Solution:
         self.state = self._at(self.first)
+        blocks = self.loss.in_blocks(self.ridge[1:])
+        if blocks is not None:
+            self.state, self.history = approach(self.state, self._at, blocks, self.lower, self.upper)
         model: LocalModel | None = None
         last_promise, last_step, last_shrink, polished, whole = np.inf, np.inf, 1.0, 0, False
         for _ in range(self.max_iterations):

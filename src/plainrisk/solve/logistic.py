@@ -20,7 +20,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.kernels import COMPILED, LogisticSums, Problem, Settled, curvatures, logistic_sums, minimise_logistic
+from plainrisk.kernels import (
+    COMPILED,
+    LogisticSums,
+    Problem,
+    Settled,
+    curvatures,
+    level_sums,
+    logistic_sums,
+    minimise_logistic,
+)
+from plainrisk.solve.approach import BlockHessian
 from plainrisk.solve.blocks import Block, Layout, piece_rows, split_rows
 from plainrisk.solve.bounded import minimise
 from plainrisk.solve.certificate import Solution
@@ -33,11 +43,15 @@ Floats = npt.NDArray[np.float64]
 
 # Rows times pairs of packs below which a Hessian takes no time to speak of, or compiled loops do all steps at one go.
 _CHEAP, _AT_ONE_GO = 1 << 15, 1 << 18
+# Packs of which as many rows are much work as of the rest of a pass.
+_FEW_PACKS = 8
 # A search begins on one row of so many, if that leaves enough rows for each coefficient, and enough are left out.
 _THINNEST, _LEAST_STEP = 16, 8
 _ROWS_TO_BEGIN = 500
 _MANY_ROWS = 1 << 16
 _ROUGHLY = 1e-4
+# Coefficients from which gradients come near the minimum sooner than a Hessian does, and of a pack at most.
+_MANY, _WIDE = 256, 64
 
 
 @dataclass(frozen=True)
@@ -97,7 +111,7 @@ class LogisticLoss:
                 piece = block.take(slice(start, start + size))
                 return curvatures(point, piece.packs, levels, bend[start : start + size], piece.weight, piece.dense)
 
-            found = over_rows(fill, range(0, max(1, len(block)), size), len(block))
+            found = over_rows(fill, range(0, max(1, len(block)), size), len(block) * len(block.packs) // _FEW_PACKS)
             by_code = functools.reduce(_added, found)
             more = self.layout.gram(bend, block, by_code)
             H = more if H is None else np.add(H, more, out=H)
@@ -125,6 +139,19 @@ class LogisticLoss:
         rows = self.blocks[0]
         levels = self.layout.levels
         return minimise_logistic(start, rows.packs, levels, rows.positive, rows.weight, rows.dense, self.total, problem)
+
+    def in_blocks(self, ridge: Floats) -> BlockHessian | None:
+        """Return a Hessian in blocks, one for each pack, if the whole one is dear."""
+        if self.layout.n_coefficients < _MANY or self.layout.n_dense or len(self.blocks) > 1:
+            return None
+        levels, rows = self.layout.levels, self.blocks[0]
+        if max(m.shape[1] for m in levels.matrices) > _WIDE:
+            return None
+        rate = self.total_positive / self.total
+        bend = rate * (1.0 - rate)
+        by_code = [bend / self.total * s for s in level_sums(rows.weight, rows.packs, levels.sizes)]
+        blocks = [m.T @ (s[:, None] * m) for m, s in zip(levels.matrices, by_code, strict=True)]
+        return BlockHessian(bend, levels.by_column(by_code), blocks, 2.0 * ridge)
 
     @cached_property
     def _hessian_rows(self) -> Sequence[Block]:
