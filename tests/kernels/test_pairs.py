@@ -55,6 +55,48 @@ def test_values(rows, in_numpy):
     np.testing.assert_allclose(in_numpy(pairs, summed, values, *args), expected, atol=1e-10)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_blocks_are_the_pairs_of_every_pack_with_itself(rows, in_numpy, weighted):
+    packs, levels, X = rows
+    values = np.random.default_rng(2).integers(0, 5, len(X)).astype(np.float64) if weighted else None
+    every = X.T @ (X if values is None else X * values[:, None])
+    for sums, blocks in (
+        pairs.block_sums(values, packs, levels),
+        in_numpy(pairs, pairs.block_sums, values, packs, levels),
+    ):
+        np.testing.assert_array_equal(sums, X.sum(axis=0) if values is None else values @ X)
+        for block, columns in zip(blocks, levels.columns, strict=True):
+            np.testing.assert_array_equal(block, every[columns, columns])
+
+
+def test_a_block_has_room_for_columns_that_no_code_reaches():
+    levels = LevelMap((np.eye(3), np.eye(2)), (np.array([[0], [1]]), np.array([[1]])))
+    sums, blocks = pairs.block_sums(None, [np.array([0, 1, 1], np.uint8), np.zeros(3, np.uint8)], levels)
+    assert sums.tolist() == [1, 2, 0, 0, 3]
+    assert [block.tolist() for block in blocks] == [[[1, 0, 0], [0, 2, 0], [0, 0, 0]], [[0, 0], [0, 3]]]
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"values": np.zeros(2)}, "one value per row"),
+        ({"packs": []}, "no such pack"),
+        ({"sums": np.zeros(1)}, "a column is beyond"),
+        ({"widths": np.zeros(2, np.int64)}, "one width per pack"),
+        ({"widths": np.array([-1])}, "beyond the columns"),
+        ({"widths": np.array([3])}, "beyond the columns"),
+        ({"widths": np.array([1])}, "beyond its width"),
+        ({"blocks": np.zeros(3)}, "a square for every pack"),
+    ],
+)
+def test_blocks_that_do_not_fit_are_refused(changed, what, in_numpy):
+    map = ([np.array([[0], [1]], np.int32)], np.arange(3, dtype=np.int32), np.arange(2, dtype=np.int32), np.ones(2))
+    args = {"values": None, "packs": [np.zeros(3, np.uint8)], "map": map}
+    args |= {"sums": np.zeros(2), "widths": np.array([2]), "blocks": np.zeros(4)}
+    with pytest.raises(ValueError, match=what):
+        pairs.compiled.block_sums(*(args | changed).values())
+
+
 @pytest.mark.parametrize(
     ("changed", "what"),
     [

@@ -1,9 +1,9 @@
 """Loops over rows, in C where a compiler was there at installation, else in numpy.
 
-Both give the same numbers to the last bit, since every sum adds its rows in the same order; only the logistic pass and
-sums by pairs may differ by rounding, and so may minima: what `minimise_in_box` and `minimise_logistic` leave undone,
-`plainrisk.solve` does in its own way. The compiled loops leave the interpreter to others while they run, so threads can
-work side by side.
+Both give the same numbers to the last bit, since every sum adds its rows in the same order; only the logistic pass,
+sums by pairs and steps may differ by rounding, and so may minima: what `minimise_in_box` and `minimise_logistic` leave
+undone, `plainrisk.solve` does in its own way. The compiled loops leave the interpreter to others while they run, so
+threads can work side by side.
 ``PLAINRISK_KERNELS=numpy`` in the environment turns them off.
 """
 
@@ -15,16 +15,19 @@ from plainrisk.kernels.fold_trees import fold_cuts
 from plainrisk.kernels.levels import LevelMap
 from plainrisk.kernels.logistic import LogisticSums, curvatures, logistic_sums
 from plainrisk.kernels.newton import Problem, Settled, minimise_logistic
-from plainrisk.kernels.pairs import add_pair_sums, table_room
+from plainrisk.kernels.pairs import Blocks, add_pair_sums, block_sums, table_room
 from plainrisk.kernels.reading import code_singles, count_codes, read_levels, rule_of
 from plainrisk.kernels.sampling import sample_rows
 from plainrisk.kernels.scores import Chain, Plan, Ramp, add_chains
+from plainrisk.kernels.steps import BlockHessian, block_step
 from plainrisk.kernels.sums import level_sums, look_up
 from plainrisk.kernels.text import text_codes
 from plainrisk.kernels.tree import tree_cuts
 
 __all__ = [
     "COMPILED",
+    "BlockHessian",
+    "Blocks",
     "BoxMinimum",
     "Chain",
     "LevelMap",
@@ -36,6 +39,8 @@ __all__ = [
     "add_chains",
     "add_pair_sums",
     "add_places",
+    "block_step",
+    "block_sums",
     "cell_counts",
     "cell_sums",
     "code_singles",

@@ -47,6 +47,31 @@ def logistic(
     /,
 ) -> float: ...
 def level_sums(values: Floats | None, packs: Sequence[Codes], sums: Sequence[Floats], /) -> None: ...
+def block_sums(
+    values: Floats | None,
+    packs: Sequence[Codes],
+    map: Map,
+    sums: Floats,
+    widths: npt.NDArray[np.int64],
+    blocks: Floats,
+    /,
+) -> None: ...
+def block_step(
+    point: Floats,
+    gradient: Floats,
+    lower: Floats,
+    upper: Floats,
+    corner: Floats,
+    border: Floats,
+    ridge: Floats,
+    widths: npt.NDArray[np.int64],
+    blocks: Floats,
+    steps: Floats,
+    changes: Floats,
+    d: Floats,
+    longest: float,
+    /,
+) -> None: ...
 def pair_sums(
     values: Floats | None, packs: Sequence[Codes], map: Map, first: int, own: Floats, out: Floats, room: Floats, /
 ) -> None: ...

@@ -51,6 +51,12 @@ class LevelMap:
         return tuple(map(len, self.members))
 
     @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """How many columns every pack has."""
+        left = iter(self.features)
+        return tuple(sum(int(next(left).shape[1]) for _ in range(pack.shape[1])) for pack in self.members)
+
+    @cached_property
     def matrices(self) -> tuple[Floats, ...]:
         """Matrices (size of a pack, number of its columns)."""
         left = iter(self.features)
@@ -59,7 +65,7 @@ class LevelMap:
     @cached_property
     def columns(self) -> tuple[slice, ...]:
         """Where the columns of every pack are."""
-        ends = np.cumsum([0, *(m.shape[1] for m in self.matrices)]).tolist()
+        ends = list(itertools.accumulate(self.widths, initial=0))
         return tuple(map(slice, ends[:-1], ends[1:]))
 
     def tables(self, coefficients: Floats) -> list[Floats]:

@@ -58,6 +58,10 @@ int no_memory(void) {
 static PyMethodDef methods[] = {
     {"add_chains", kernel_add_chains, METH_VARARGS,
      "add_chains(scores, columns, rows, plan, numbers): add what the plan says; whether every score is a number"},
+    {"block_step", kernel_block_step, METH_VARARGS,
+     "block_step(point, gradient, lower, upper, corner, border, ridge, widths, blocks, steps, changes, d, longest): d is filled"},
+    {"block_sums", kernel_block_sums, METH_VARARGS,
+     "block_sums(values or None, packs, map, sums, widths, blocks): sums += values * column, and squares by pack"},
     {"cell_counts", kernel_cell_counts, METH_VARARGS,
      "cell_counts(packs, strides, outcome, counts): counts[cell, outcome] += 1"},
     {"cell_sums", kernel_cell_sums, METH_VARARGS,

@@ -75,12 +75,16 @@ static void levels_to_columns(const LevelMap *map, const Pack *pack, const doubl
         }
 }
 
-/* Add the sums by the levels of b and a, in by_level, to the pairs of their columns; it and half are used up. */
-static void add_levels(const Pairs *pairs, const Pack *a, const Pack *b) {
-    double *out = pairs->out.buf;
+/* half = the sums by pairs of columns of a and b, given those by the levels of b and a, in by_level, which are used up */
+static void levels_to_pairs(const Pairs *pairs, const Pack *a, const Pack *b) {
     levels_to_columns(&pairs->map, b, pairs->by_level, pairs->half, a->levels);
     transpose(pairs->half, pairs->by_level, b->columns, a->levels);
     levels_to_columns(&pairs->map, a, pairs->by_level, pairs->half, b->columns);
+}
+
+static void add_levels(const Pairs *pairs, const Pack *a, const Pack *b) {
+    double *out = pairs->out.buf;
+    levels_to_pairs(pairs, a, b);
     for (Py_ssize_t i = 0; i < a->columns; i++)
         for (Py_ssize_t j = 0; j < b->columns; j++) {
             double sum = pairs->half[i * b->columns + j];
@@ -113,9 +117,7 @@ static void add_others(const Pairs *pairs, Py_ssize_t k) {
 }
 
 /* The levels of one pack with each other: a code says all of them at once. */
-static void add_own(const Pairs *pairs, Py_ssize_t k) {
-    const Pack *pack = &pairs->map.each[k];
-    const double *own = pairs->own.buf;
+static void sum_own(const Pairs *pairs, const Pack *pack, const double *own) {
     memset(pairs->by_level, 0, (size_t)(pack->levels * pack->levels) * sizeof(double));
     for (Py_ssize_t code = 0; code < pack->size; code++) {
         const int32_t *level = pack->members + code * pack->features;
@@ -123,6 +125,11 @@ static void add_own(const Pairs *pairs, Py_ssize_t k) {
             for (Py_ssize_t g = 0; g < pack->features; g++)
                 pairs->by_level[(level[f] - pack->first) * pack->levels + level[g] - pack->first] += own[code];
     }
+}
+
+static void add_own(const Pairs *pairs, Py_ssize_t k) {
+    const Pack *pack = &pairs->map.each[k];
+    sum_own(pairs, pack, pairs->own.buf);
     add_levels(pairs, pack, pack);
 }
 
@@ -218,6 +225,104 @@ PyObject *kernel_pair_sums(PyObject *module, PyObject *args) {
         Py_END_ALLOW_THREADS;
     }
     close_pairs(&pairs);
+    if (!good) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* ---- every pack with itself alone */
+
+typedef struct {
+    Pairs pairs;
+    Py_buffer sums, widths, blocks; /* of every pack's columns; a pack need not use them all */
+    Py_buffer *by_code;
+    double *memory;
+} Blocks;
+
+static void add_blocks(Blocks *blocks) {
+    const Pairs *pairs = &blocks->pairs;
+    const LevelMap *map = &pairs->map;
+    const double *values = pairs->values.buf;
+    const int64_t *widths = blocks->widths.buf;
+    double *block = blocks->blocks.buf, *sums = blocks->sums.buf;
+    for (Py_ssize_t first = 0; first < map->rows; first += TILE) {
+        Py_ssize_t rows = map->rows - first < TILE ? map->rows - first : TILE;
+        const double *tile = values == NULL ? NULL : values + first;
+        level_sums_tile(tile, map->packs.each, blocks->by_code, map->packs.count, first, rows);
+    }
+    Py_ssize_t start = 0;
+    for (Py_ssize_t k = 0; k < map->packs.count; k++) {
+        const Pack *pack = &map->each[k];
+        sum_own(pairs, pack, blocks->by_code[k].buf);
+        for (Py_ssize_t level = 0; level < pack->levels; level++) { /* what a level has with itself is all it has */
+            const int32_t *entry = (const int32_t *)map->starts.buf + pack->first + level;
+            for (int32_t j = entry[0]; j < entry[1]; j++)
+                sums[((const int32_t *)map->columns.buf)[j]] +=
+                    ((const double *)map->weights.buf)[j] * pairs->by_level[level * (pack->levels + 1)];
+        }
+        levels_to_pairs(pairs, pack, pack);
+        const Py_ssize_t width = (Py_ssize_t)widths[k], skip = pack->place - start;
+        for (Py_ssize_t i = 0; i < pack->columns; i++)
+            for (Py_ssize_t j = 0; j < pack->columns; j++)
+                block[(skip + i) * width + skip + j] += pairs->half[i * pack->columns + j];
+        start += width, block += width * width;
+    }
+}
+
+static int open_blocks(PyObject *args, Blocks *blocks) {
+    PyObject *values, *packs, *map;
+    Pairs *pairs = &blocks->pairs;
+    if (!PyArg_ParseTuple(args, "OOOw*y*w*", &values, &packs, &map, &blocks->sums, &blocks->widths, &blocks->blocks))
+        return 0;
+    if (values != Py_None && PyObject_GetBuffer(values, &pairs->values, PyBUF_C_CONTIGUOUS)) return 0;
+    const Py_ssize_t number = sizeof(double);
+    const int64_t *widths = blocks->widths.buf;
+    Py_ssize_t rows = rows_of(packs, 0), entries = 0, codes = 0, most = 0, start = 0;
+    if (rows < 0 || !open_level_map(packs, map, rows, blocks->sums.len / number, &pairs->map)) return 0;
+    if (values != Py_None && pairs->values.len != rows * number) return refuse("one value per row is needed");
+    if (blocks->widths.len != pairs->map.packs.count * (Py_ssize_t)sizeof(int64_t))
+        return refuse("one width per pack is needed");
+    for (Py_ssize_t k = 0; k < pairs->map.packs.count; k++) {
+        const Pack *pack = &pairs->map.each[k];
+        const Py_ssize_t wide = pack->levels > pack->columns ? pack->levels : pack->columns;
+        if (widths[k] < 0 || widths[k] > pairs->map.n_columns) return refuse("a width is beyond the columns");
+        const Py_ssize_t end = start + (Py_ssize_t)widths[k];
+        if (pack->columns && (pack->place < start || pack->place + pack->columns > end))
+            return refuse("the columns of a pack are beyond its width");
+        entries += (end - start) * (end - start);
+        start = end;
+        codes += pack->size;
+        most = wide > most ? wide : most;
+    }
+    if (blocks->blocks.len != entries * number) return refuse("a square for every pack is needed");
+    blocks->memory = PyMem_Calloc((size_t)(codes + 2 * most * most + 1), sizeof(double));
+    blocks->by_code = PyMem_Calloc((size_t)pairs->map.packs.count + 1, sizeof(Py_buffer));
+    if (blocks->memory == NULL || blocks->by_code == NULL) return no_memory();
+    pairs->by_level = blocks->memory + codes;
+    pairs->half = pairs->by_level + most * most;
+    double *next = blocks->memory;
+    for (Py_ssize_t k = 0; k < pairs->map.packs.count; k++) {
+        blocks->by_code[k].buf = next;
+        next += pairs->map.each[k].size;
+    }
+    return 1;
+}
+
+PyObject *kernel_block_sums(PyObject *module, PyObject *args) {
+    Blocks blocks;
+    memset(&blocks, 0, sizeof blocks);
+    (void)module;
+    int good = open_blocks(args, &blocks);
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS;
+        add_blocks(&blocks);
+        Py_END_ALLOW_THREADS;
+    }
+    PyMem_Free(blocks.memory);
+    PyMem_Free(blocks.by_code);
+    if (blocks.sums.obj != NULL) PyBuffer_Release(&blocks.sums);
+    if (blocks.widths.obj != NULL) PyBuffer_Release(&blocks.widths);
+    if (blocks.blocks.obj != NULL) PyBuffer_Release(&blocks.blocks);
+    close_pairs(&blocks.pairs);
     if (!good) return NULL;
     Py_RETURN_NONE;
 }

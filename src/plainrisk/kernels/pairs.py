@@ -6,7 +6,8 @@ become columns. Both ways agree to rounding, and exactly where values and maps a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,9 @@ import numpy.typing as npt
 
 from plainrisk.kernels.choice import compiled
 from plainrisk.kernels.levels import LevelMap
-from plainrisk.kernels.sums import contiguous
+from plainrisk.kernels.sums import contiguous, level_sums
 
-__all__ = ["add_pair_sums", "table_room"]
+__all__ = ["Blocks", "add_pair_sums", "block_sums", "table_room"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
@@ -82,3 +83,54 @@ def add_pair_sums(
         both = matrix.T @ table @ other
         out[rows, columns] += both
         out[columns, rows] += both.T
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Square matrices of neighbouring columns, one after the other.
+
+    Attributes
+    ----------
+    widths : (k,) the number of columns of each
+    entries : (sum of widths^2,)
+    """
+
+    widths: npt.NDArray[np.int64]
+    entries: Floats
+
+    @classmethod
+    def of(cls, widths: Sequence[int]) -> Blocks:
+        """Return matrices of zeros."""
+        return cls(np.array(widths, np.int64), np.zeros(sum(width**2 for width in widths)))
+
+    def __iter__(self) -> Iterator[Floats]:
+        ends = np.cumsum(self.widths**2).tolist()
+        for width, end in zip(self.widths.tolist(), ends, strict=True):
+            yield self.entries[end - width**2 : end].reshape(width, width)
+
+
+def block_sums(values: Floats | None, packs: Sequence[Codes], levels: LevelMap) -> tuple[Floats, Blocks]:
+    """Return the sums of ``value * column``, and of ``value * column * column`` for the columns of the same pack.
+
+    Parameters are those of `add_pair_sums`.
+
+    Examples
+    --------
+    >>> levels = LevelMap((np.eye(2), np.tri(2)), (np.array([[0], [1]]), np.array([[0], [1]])))
+    >>> packs = [np.array([0, 1, 1], np.uint8), np.array([0, 0, 1], np.uint8)]
+    >>> sums, blocks = block_sums(None, packs, levels)
+    >>> sums
+    array([1., 2., 3., 1.])
+    >>> [block.tolist() for block in blocks]
+    [[[1.0, 0.0], [0.0, 2.0]], [[3.0, 1.0], [1.0, 1.0]]]
+    """
+    blocks = Blocks.of(levels.widths)
+    if compiled is not None:
+        sums = np.zeros(levels.n_columns)
+        weights = None if values is None else np.ascontiguousarray(values, np.float64)
+        compiled.block_sums(weights, contiguous(packs), levels.compiled, sums, blocks.widths, blocks.entries)
+        return sums, blocks
+    by_code = level_sums(values, packs, levels.sizes)
+    for block, matrix, sums in zip(blocks, levels.matrices, by_code, strict=True):
+        block += matrix.T @ (sums[:, None] * matrix)
+    return levels.by_column(by_code), blocks

@@ -63,6 +63,8 @@ int refuse(const char *why); /* sets an exception and returns 0 */
 int no_memory(void);         /* the same */
 
 PyObject *kernel_add_chains(PyObject *module, PyObject *args);
+PyObject *kernel_block_step(PyObject *module, PyObject *args);
+PyObject *kernel_block_sums(PyObject *module, PyObject *args);
 PyObject *kernel_cell_counts(PyObject *module, PyObject *args);
 PyObject *kernel_cell_sums(PyObject *module, PyObject *args);
 PyObject *kernel_code_singles(PyObject *module, PyObject *args);

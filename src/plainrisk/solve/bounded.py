@@ -14,8 +14,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.kernels import Problem, Settled
-from plainrisk.solve.approach import BlockHessian, State, approach
+from plainrisk.kernels import BlockHessian, Problem, Settled
+from plainrisk.solve.approach import State, approach
 from plainrisk.solve.box import FLAT
 from plainrisk.solve.certificate import Solution, kkt_residual
 from plainrisk.solve.local import LocalModel
@@ -127,7 +127,7 @@ class _Newton:
         self.in_box = self._bound(box) if (self.ridge[1:] == 0).any() else None
         self.tolerance, self.polish, self.max_iterations = tolerance, polish, max_iterations
         self.history: list[tuple[float, float]] = []
-        self.first = self._inside(first)
+        self.first, self.is_far = self._inside(first), start is None
         self.state: State
 
     def _bound(self, box: float | Floats) -> tuple[Flags, Flags]:
@@ -162,7 +162,7 @@ class _Newton:
 
     def _step_by_step(self) -> Solution:
         self.state = self._at(self.first)
-        blocks = self.loss.in_blocks(self.ridge[1:])
+        blocks = self.loss.in_blocks(self.ridge[1:]) if self.is_far else None
         if blocks is not None:
             self.state, self.history = approach(self.state, self._at, blocks, self.lower, self.upper)
         model: LocalModel | None = None

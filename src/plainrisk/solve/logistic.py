@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,15 +21,15 @@ import numpy.typing as npt
 
 from plainrisk.kernels import (
     COMPILED,
+    BlockHessian,
     LogisticSums,
     Problem,
     Settled,
+    block_sums,
     curvatures,
-    level_sums,
     logistic_sums,
     minimise_logistic,
 )
-from plainrisk.solve.approach import BlockHessian
 from plainrisk.solve.blocks import Block, Layout, piece_rows, split_rows
 from plainrisk.solve.bounded import minimise
 from plainrisk.solve.certificate import Solution
@@ -50,8 +49,8 @@ _THINNEST, _LEAST_STEP = 16, 8
 _ROWS_TO_BEGIN = 500
 _MANY_ROWS = 1 << 16
 _ROUGHLY = 1e-4
-# Coefficients from which gradients come near the minimum sooner than a Hessian does, and of a pack at most.
-_MANY, _WIDE = 256, 64
+# Columns of a pack beyond which a block of them is as dear as a Hessian.
+_WIDE = 64
 
 
 @dataclass(frozen=True)
@@ -93,12 +92,11 @@ class LogisticLoss:
             return logistic_sums(point, piece.packs, levels, piece.positive, piece.weight, piece.dense)
 
         levels = self.layout.levels
-        found = LogisticSums(0.0, np.zeros(len(point)))
+        found: LogisticSums | None = None
         for block in self.blocks:
-            found = functools.reduce(
-                operator.add, over_rows(sums, split_rows(block, piece_rows(block)), len(block)), found
-            )
-        return found.loss / self.total, found.gradient / self.total
+            for more in over_rows(sums, split_rows(block, piece_rows(block)), len(block)):
+                found = more if found is None else found + more
+        return (0.0, np.zeros(len(point))) if found is None else (found.loss / self.total, found.gradient / self.total)
 
     def hessian(self, point: Floats, *, whole: bool = False) -> Floats:
         """Return the Hessian of all rows, or an estimate of it from a sample where that would cost much."""
@@ -141,17 +139,18 @@ class LogisticLoss:
         return minimise_logistic(start, rows.packs, levels, rows.positive, rows.weight, rows.dense, self.total, problem)
 
     def in_blocks(self, ridge: Floats) -> BlockHessian | None:
-        """Return a Hessian in blocks, one for each pack, if the whole one is dear."""
-        if self.layout.n_coefficients < _MANY or self.layout.n_dense or len(self.blocks) > 1:
+        """Return a Hessian in blocks, one for each pack, if the whole one is dear and the rows are at hand."""
+        levels = self.layout.levels
+        wide = self.layout.n_dense > 0 or max(levels.widths, default=_WIDE + 1) > _WIDE
+        if wide or self.cheap or len(self.blocks) > 1:
             return None
-        levels, rows = self.layout.levels, self.blocks[0]
-        if max(m.shape[1] for m in levels.matrices) > _WIDE:
-            return None
+        rows = self.blocks[0]
+        border, blocks = block_sums(rows.weight, rows.packs, levels)
         rate = self.total_positive / self.total
         bend = rate * (1.0 - rate)
-        by_code = [bend / self.total * s for s in level_sums(rows.weight, rows.packs, levels.sizes)]
-        blocks = [m.T @ (s[:, None] * m) for m, s in zip(levels.matrices, by_code, strict=True)]
-        return BlockHessian(bend, levels.by_column(by_code), blocks, 2.0 * ridge)
+        border *= bend / self.total
+        blocks.entries[:] *= bend / self.total
+        return BlockHessian(np.array([bend]), border, blocks, 2.0 * ridge)
 
     @cached_property
     def _hessian_rows(self) -> Sequence[Block]:
