@@ -132,3 +132,36 @@ def test_curvatures_that_do_not_fit_are_refused(changed, what, in_numpy):
     args |= {"dense": None, "bend": np.zeros(3), "codes": np.zeros(1)} | changed
     with pytest.raises(ValueError, match=what):
         logistic.compiled.curvatures(*args.values())
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [0, 1, 1023, 3000])
+def test_the_hessian_of_numbers(n, weighted, order, in_numpy):
+    rng = np.random.default_rng(n)
+    dense = np.asarray(rng.normal(size=(n, 3)), order=order)
+    weight = rng.random(n) if weighted else None
+    point = rng.normal(size=4)
+    found = logistic.dense_hessian(point, dense, weight)
+    X = np.column_stack([np.ones(n), dense])
+    p = 1 / (1 + np.exp(-X @ point))
+    wanted = (X.T * (p * (1 - p) * (1.0 if weight is None else weight))) @ X
+    np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(in_numpy(logistic, logistic.dense_hessian, point, dense, weight), wanted, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"point": np.zeros(2)},
+        {"weight": np.zeros(2)},
+        {"dense": np.zeros(3)},
+        {"dense": np.zeros((3, 2), np.float32)},
+        {"dense": None},
+        {"table": np.zeros((2, 2))},
+    ],
+)
+def test_a_hessian_of_numbers_that_do_not_fit_is_refused(changed, in_numpy):
+    args = {"point": np.zeros(3), "weight": None, "dense": np.zeros((3, 2)), "table": np.zeros((3, 3))} | changed
+    with pytest.raises(ValueError, match="do not fit"):
+        logistic.compiled.dense_hessian(*args.values())

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from plainrisk.encode import collapse, pack_codes
-from plainrisk.solve import BOX, Block, Layout, LogisticLoss, logistic, minimise, sampling
+from plainrisk.solve import BOX, Block, Layout, LogisticLoss, blocks, logistic, minimise, sampling
 from plainrisk.solve.reference import minimise_slsqp
 
 N = 600
@@ -154,6 +154,7 @@ def test_a_sampled_hessian_reaches_the_same_optimum(kind, monkeypatch, rng):
     n_columns = len(packs) + layout.n_dense
     monkeypatch.setattr(sampling, "_HESSIAN_BUDGET", 2000 * (n_columns * (n_columns + 1) // 2))
     monkeypatch.setattr(sampling, "_DENSE_ROWS", 2000)
+    monkeypatch.setattr(blocks, "_FEW_NUMBERS", 0)
     loss = LogisticLoss(layout, [block])
     (sample,) = loss._hessian_rows
     assert 1000 < len(sample) < 3500
@@ -167,7 +168,8 @@ def test_a_sampled_hessian_reaches_the_same_optimum(kind, monkeypatch, rng):
 
 @pytest.mark.parametrize("column", ["rare", "odd rows", "one outlier"])
 @pytest.mark.parametrize("ridge", [0.0, 1e-6])
-def test_a_column_that_a_sample_may_miss(column, ridge, rng):
+def test_a_column_that_a_sample_may_miss(column, ridge, monkeypatch, rng):
+    monkeypatch.setattr(blocks, "_FEW_NUMBERS", 0)
     n = 200_000
     X = rng.normal(size=(n, 2))
     if column == "rare":

@@ -25,10 +25,15 @@ from plainrisk.estimators.training import Training
 from plainrisk.form import Part, RiskForm, TreePart
 from plainrisk.frames import Frame, frame_like
 from plainrisk.schema import Schema
+from plainrisk.solve.threads import one_thread
+from plainrisk.threads import side_by_side
 
 __all__ = ["Expert", "fit_experts", "subscales_of", "takes_missing", "takes_schema", "with_schema"]
 
 Floats = npt.NDArray[np.float64]
+
+# Features of which as many rows are worth a thread as of one column elsewhere.
+_FEW_FEATURES = 3
 
 
 @dataclass(frozen=True)
@@ -135,18 +140,21 @@ def _fit_additive(
     blank = clone(estimator)
     used = dict.fromkeys(itertools.chain.from_iterable(subscales.values()))
     encoded = blank.encode(training.under(training.schema.part(used)))
-    ready = []
+    ready = {}
     for name, features in subscales.items():
         model = copy.copy(blank)
         model.schema = training.schema.part(features)
         rows = model._read(training, None, None)
-        ready.append((name, features, model, rows, model.lay_out(rows, encoded.select(features))))
+        ready[name] = model, rows, model.lay_out(rows, encoded.select(features))
     del encoded  # the codes are in packs now, which go one after the other
-    while ready:
-        name, features, model, rows, laid_out = ready.pop(0)
+
+    def fit(name: str) -> Expert:
+        model, rows, laid_out = ready.pop(name)
         risks = model.fit_rows(rows, laid_out)
-        del laid_out
-        yield Expert(name, features, model, model.form_, risks)
+        return Expert(name, subscales[name], model, model.form_, risks)
+
+    with one_thread():
+        yield from side_by_side(fit, subscales, training.n_rows * len(used) // _FEW_FEATURES)
 
 
 def _check_names(estimators: Mapping[str, Any], subscales: Mapping[str, Any]) -> None:

@@ -3,10 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "dense.h"
 #include "logistic.h"
 #include "sums.h"
-
-#define LANES 8 /* losses are added in this many sums side by side, on every processor in the same order */
 
 /* exp(-a) for a >= 0, to about one unit in the last place; below 1e-307 it is 0. */
 static inline double exp_minus(double a) {
@@ -88,17 +87,17 @@ static void plain_losses(const double *score, const double *positive, double *lo
     }
 }
 
-/* The sum of log(factor): logarithms of products, of at most TILE / LANES factors. What is left over is too little to
+/* The sum of log(factor): logarithms of products, of at most TILE / SUMS factors. What is left over is too little to
    multiply, and its logarithm is taken from what the score says: of a few rows it is exact however small it is. */
 FOR_EVERY_PROCESSOR
 static double add_logs(const double *factor, const double *score, Py_ssize_t rows) {
-    double lane[LANES], total = 0.0;
+    double lane[SUMS], total = 0.0;
     Py_ssize_t i = 0;
-    for (int j = 0; j < LANES; j++) lane[j] = 1.0;
-    for (; i + LANES <= rows; i += LANES)
-        for (int j = 0; j < LANES; j++) lane[j] *= factor[i + j];
+    for (int j = 0; j < SUMS; j++) lane[j] = 1.0;
+    for (; i + SUMS <= rows; i += SUMS)
+        for (int j = 0; j < SUMS; j++) lane[j] *= factor[i + j];
     for (; i < rows; i++) total += log_one_plus(exp_minus(fabs(score[i])));
-    for (int j = 0; j < LANES; j++) total += log(lane[j]);
+    for (int j = 0; j < SUMS; j++) total += log(lane[j]);
     return total;
 }
 
@@ -113,37 +112,18 @@ static void bends(const double *score, double *bend, Py_ssize_t rows) {
 }
 
 static double add_up(const double *values, Py_ssize_t rows) {
-    double lane[LANES] = {0.0}, total = 0.0;
+    double lane[SUMS] = {0.0}, total = 0.0;
     Py_ssize_t i = 0;
-    for (; i + LANES <= rows; i += LANES)
-        for (int j = 0; j < LANES; j++) lane[j] += values[i + j];
+    for (; i + SUMS <= rows; i += SUMS)
+        for (int j = 0; j < SUMS; j++) lane[j] += values[i + j];
     for (; i < rows; i++) total += values[i];
-    for (int j = 0; j < LANES; j++) total += lane[j];
+    for (int j = 0; j < SUMS; j++) total += lane[j];
     return total;
-}
-
-const double *dense_column(const Pass *pass, Py_ssize_t j, Py_ssize_t start, Py_ssize_t rows, double *copy) {
-    const Py_ssize_t by_row = pass->dense.strides[0];
-    const char *from = (const char *)pass->dense.buf + start * by_row + j * pass->dense.strides[1];
-    if (by_row == sizeof(double)) return (const double *)(const void *)from;
-    for (Py_ssize_t i = 0; i < rows; i++) memcpy(&copy[i], from + i * by_row, sizeof(double));
-    return copy;
 }
 
 FOR_EVERY_PROCESSOR
 static void add_scaled(double *restrict to, const double *restrict from, double factor, Py_ssize_t rows) {
     for (Py_ssize_t i = 0; i < rows; i++) to[i] += from[i] * factor;
-}
-
-FOR_EVERY_PROCESSOR
-double sum_of_products(const double *a, const double *b, Py_ssize_t rows) {
-    double lane[LANES] = {0.0}, total = 0.0;
-    Py_ssize_t i = 0;
-    for (; i + LANES <= rows; i += LANES)
-        for (int j = 0; j < LANES; j++) lane[j] += a[i + j] * b[i + j];
-    for (; i < rows; i++) total += a[i] * b[i];
-    for (int j = 0; j < LANES; j++) total += lane[j];
-    return total;
 }
 
 /* The outcomes of a tile as doubles: where they lie, or a copy. */
@@ -161,7 +141,7 @@ static void score_rows(const Pass *pass, Py_ssize_t start, Py_ssize_t n, double 
     for (Py_ssize_t i = 0; i < n; i++) score[i] = intercept;
     look_up_tile(score, map->packs.each, pass->tables, map->packs.count, start, n);
     for (Py_ssize_t j = 0; j < pass->n_dense; j++)
-        add_scaled(score, dense_column(pass, j, start, n, copy), slope[j], n);
+        add_scaled(score, dense_column(&pass->dense, j, start, n, copy), slope[j], n);
 }
 
 void add_rows(Pass *pass) {
@@ -183,7 +163,7 @@ void add_rows(Pass *pass) {
         *(double *)pass->gradient.buf += add_up(residual, n);
         level_sums_tile(residual, map->packs.each, pass->sums, map->packs.count, start, n);
         for (Py_ssize_t j = 0; j < pass->n_dense; j++)
-            by_dense[j] += sum_of_products(residual, dense_column(pass, j, start, n, copy), n);
+            by_dense[j] += sum_of_products(residual, dense_column(&pass->dense, j, start, n, copy), n);
     }
 }
 
@@ -199,6 +179,22 @@ void bend_rows(Pass *pass) {
         for (Py_ssize_t i = 0; weight != NULL && i < n; i++) bend[i] *= weight[start + i];
         level_sums_tile(bend, map->packs.each, pass->sums, map->packs.count, start, n);
     }
+}
+
+/* Curvatures times pairs of columns, where all columns are numbers. */
+static void bend_dense(Pass *pass, double *table) {
+    double score[TILE], bend[TILE], copy[TILE];
+    const double *weight = pass->weight.buf;
+    const Py_ssize_t all = pass->map.rows, n = 1 + pass->n_dense;
+    for (Py_ssize_t start = 0; start < all; start += TILE) {
+        Py_ssize_t rows = all - start < TILE ? all - start : TILE;
+        score_rows(pass, start, rows, score, copy);
+        bends(score, bend, rows);
+        for (Py_ssize_t i = 0; weight != NULL && i < rows; i++) bend[i] *= weight[start + i];
+        table[0] += add_up(bend, rows);
+        add_dense_pairs(bend, &pass->dense, start, rows, table, n);
+    }
+    for (Py_ssize_t j = 1; j < n; j++) table[j * n] = table[j];
 }
 
 void score_codes(Pass *pass) {
@@ -340,6 +336,32 @@ PyObject *kernel_curvatures(PyObject *module, PyObject *args) {
         Py_END_ALLOW_THREADS;
     }
     close_pass(&pass);
+    if (!good) return NULL;
+    Py_RETURN_NONE;
+}
+
+PyObject *kernel_dense_hessian(PyObject *module, PyObject *args) {
+    PyObject *weight, *dense;
+    Py_buffer table;
+    Pass pass;
+    memset(&pass, 0, sizeof pass);
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*OOw*", &pass.point, &weight, &dense, &table)) return NULL;
+    const Py_ssize_t number = sizeof(double), n = pass.point.len / number;
+    int good = open_one(weight, PyBUF_C_CONTIGUOUS, &pass.weight) && open_one(dense, PyBUF_STRIDED_RO, &pass.dense);
+    if (good && (pass.dense.obj == NULL || pass.dense.ndim != 2 || pass.dense.itemsize != number ||
+                 pass.dense.shape[1] != n - 1 || table.len != n * n * number ||
+                 (pass.weight.obj != NULL && pass.weight.len != pass.dense.shape[0] * number)))
+        good = refuse("the point, the rows and the table do not fit each other");
+    if (good) {
+        pass.map.rows = pass.dense.shape[0];
+        pass.n_dense = n - 1;
+        Py_BEGIN_ALLOW_THREADS;
+        bend_dense(&pass, table.buf);
+        Py_END_ALLOW_THREADS;
+    }
+    close_pass(&pass);
+    PyBuffer_Release(&table);
     if (!good) return NULL;
     Py_RETURN_NONE;
 }

@@ -20,11 +20,6 @@ typedef struct {
 /* Room for tables and sums, or for tables if `sums` is given; an exception is set if there is none. */
 int make_pass_room(Pass *pass, double *sums);
 
-/* A numeric column of at most TILE rows: where it lies, or a copy in one piece. */
-const double *dense_column(const Pass *pass, Py_ssize_t j, Py_ssize_t start, Py_ssize_t rows, double *copy);
-
-double sum_of_products(const double *a, const double *b, Py_ssize_t rows);
-
 void score_codes(Pass *pass);                   /* from coefficients to codes, and all sums to 0 */
 void add_rows(Pass *pass);                      /* losses, and residuals by codes */
 void bend_rows(Pass *pass);                     /* curvatures, and their sums by codes */

@@ -20,7 +20,7 @@ from plainrisk.kernels.choice import compiled
 from plainrisk.kernels.levels import LevelMap
 from plainrisk.kernels.sums import contiguous, level_sums, look_up
 
-__all__ = ["LogisticSums", "curvatures", "logistic_sums"]
+__all__ = ["LogisticSums", "curvatures", "dense_hessian", "logistic_sums"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
@@ -143,3 +143,21 @@ def curvatures(
     at = np.ascontiguousarray(point, np.float64)
     compiled.curvatures(at, contiguous(packs), levels.compiled, weights, columns, bend, by_code)
     return levels.split(by_code)
+
+
+def dense_hessian(point: Floats, dense: Floats, weight: Floats | None = None) -> Floats:
+    """Return the sums of ``weight * p (1 - p) * column * column`` over rows of numbers; column 0 is 1.
+
+    >>> dense_hessian(np.zeros(2), np.array([[2.0], [4.0]]))
+    array([[0.5, 1.5],
+           [1.5, 5. ]])
+    """
+    if compiled is not None:
+        table = np.zeros((len(point), len(point)))
+        weights = None if weight is None else np.ascontiguousarray(weight, np.float64)
+        compiled.dense_hessian(np.ascontiguousarray(point, np.float64), weights, np.asarray(dense, np.float64), table)
+        return table
+    X = np.column_stack([np.ones(len(dense)), dense])
+    small = np.exp(-np.abs(X @ point))
+    bend = small / (1.0 + small) ** 2
+    return np.asarray(X.T @ ((bend if weight is None else bend * weight)[:, None] * X))

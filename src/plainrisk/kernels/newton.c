@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "box.h"
+#include "dense.h"
 #include "logistic.h"
 #include "pairs.h"
 
@@ -47,27 +48,6 @@ static double objective(Newton *newton, const double *point, double *gradient) {
     return value;
 }
 
-/* The sums of bend * column and of bend * column * column, of numeric columns: the last ones. */
-static void add_dense(Newton *newton) {
-    const Pass *pass = &newton->pass;
-    const Py_ssize_t n = newton->n, first = n - pass->n_dense;
-    double one[TILE], other[TILE], product[TILE], *H = newton->H;
-    for (Py_ssize_t start = 0; start < pass->map.rows; start += TILE) {
-        Py_ssize_t rows = pass->map.rows - start < TILE ? pass->map.rows - start : TILE;
-        const double *bend = newton->bend + start;
-        for (Py_ssize_t j = 0; j < pass->n_dense; j++) {
-            const double *column = dense_column(pass, j, start, rows, one);
-            for (Py_ssize_t i = 0; i < rows; i++) product[i] = bend[i] * column[i];
-            H[first + j] += sum_of_products(bend, column, rows);
-            for (Py_ssize_t k = 0; k <= j; k++) {
-                double sum = sum_of_products(product, dense_column(pass, k, start, rows, other), rows);
-                H[(first + j) * n + first + k] += sum;
-                if (k < j) H[(first + k) * n + first + j] += sum;
-            }
-        }
-    }
-}
-
 static void hessian(Newton *newton) {
     Pass *pass = &newton->pass;
     const Py_ssize_t n = newton->n;
@@ -82,7 +62,10 @@ static void hessian(Newton *newton) {
         newton->pairs.own.buf = pass->sums[k].buf;
         add_pairs(&newton->pairs, k);
     }
-    if (pass->n_dense) add_dense(newton);
+    for (Py_ssize_t start = 0; pass->n_dense && start < pass->map.rows; start += TILE) {
+        Py_ssize_t rows = pass->map.rows - start < TILE ? pass->map.rows - start : TILE;
+        add_dense_pairs(newton->bend + start, &pass->dense, start, rows, H, n);
+    }
     for (Py_ssize_t i = 1; i < n; i++) H[i * n] = H[i];
     for (Py_ssize_t i = 0; i < n * n; i++) H[i] /= newton->total;
     for (Py_ssize_t i = 0; i < n; i++) H[i * (n + 1)] = (H[i * (n + 1)] + 2.0 * numbers(&newton->ridge)[i]) * (1.0 + JITTER);

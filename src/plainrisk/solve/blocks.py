@@ -37,6 +37,8 @@ _PIECES, _MOST_ROWS = 4, 1 << 16
 _FEW_PACKS, _HALVED_ROWS = 8, 1 << 16
 # Rows written out as a matrix at a time.
 _DENSE_ROWS = 1 << 12
+# Numeric columns up to which a Hessian of them is made tile by tile.
+_FEW_NUMBERS = 16
 _DENSE_SHARES = 8
 
 
@@ -144,6 +146,11 @@ class Layout:
         spread_rows(add, range(n_packs * parts), len(block) * n_packs**2 // 16)
         for more in outs[1:]:
             out += more
+
+    @property
+    def is_few_numbers(self) -> bool:
+        """Whether rows are a few numbers each, so that a Hessian takes no longer than two passes."""
+        return COMPILED and not self.features and 0 < self.n_dense <= _FEW_NUMBERS
 
     def _dense_gram(self, values: Floats | None, block: Block) -> Floats:
         """The sums of products by matrix products: with dense columns cheaper than sums over each column's levels."""

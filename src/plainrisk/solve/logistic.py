@@ -27,6 +27,7 @@ from plainrisk.kernels import (
     Settled,
     block_sums,
     curvatures,
+    dense_hessian,
     logistic_sums,
     minimise_logistic,
 )
@@ -101,19 +102,26 @@ class LogisticLoss:
     def hessian(self, point: Floats, *, whole: bool = False) -> Floats:
         """Return the Hessian of all rows, or an estimate of it from a sample where that would cost much."""
         H: Floats | None = None
-        levels = self.layout.levels
+        of_block = self._hessian_of_numbers if self.layout.is_few_numbers else self._hessian_of
         for block in self.blocks if whole else self._hessian_rows:
-            bend, size = np.empty(len(block)), piece_rows(block)
-
-            def fill(start: int, block: Block = block, bend: Floats = bend, size: int = size) -> list[Floats]:
-                piece = block.take(slice(start, start + size))
-                return curvatures(point, piece.packs, levels, bend[start : start + size], piece.weight, piece.dense)
-
-            found = over_rows(fill, range(0, max(1, len(block)), size), len(block) * len(block.packs) // _FEW_PACKS)
-            by_code = functools.reduce(_added, found)
-            more = self.layout.gram(bend, block, by_code)
+            more = of_block(point, block)
             H = more if H is None else np.add(H, more, out=H)
         return np.zeros((len(point), len(point))) if H is None else np.divide(H, self.total, out=H)
+
+    def _hessian_of(self, point: Floats, block: Block) -> Floats:
+        def fill(start: int) -> list[Floats]:
+            piece = block.take(slice(start, start + size))
+            return curvatures(point, piece.packs, levels, bend[start : start + size], piece.weight, piece.dense)
+
+        levels, bend, size = self.layout.levels, np.empty(len(block)), piece_rows(block)
+        found = over_rows(fill, range(0, max(1, len(block)), size), len(block) * len(block.packs) // _FEW_PACKS)
+        return self.layout.gram(bend, block, functools.reduce(_added, found))
+
+    def _hessian_of_numbers(self, point: Floats, block: Block) -> Floats:
+        def of_piece(piece: Block) -> Floats:
+            return dense_hessian(point, np.asarray(piece.dense), piece.weight)
+
+        return functools.reduce(np.add, over_rows(of_piece, split_rows(block, piece_rows(block)), len(block)))
 
     @cached_property
     def cheap(self) -> bool:
