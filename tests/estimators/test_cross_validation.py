@@ -84,6 +84,29 @@ def test_equals_refits_on_many_rows(name):
     assert_equals_refits(estimator, rows.frame, rows.target, found)
 
 
+@pytest.mark.parametrize("name", ["MixARM1", "MixDirectARM1", "ARM2"])
+@pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
+def test_threads_change_nothing(credit, monkeypatch, name):
+    """One fits what another coded, in whatever order they come."""
+    estimator = pr.make_classifier(name, credit.schema)
+    found = []
+    for threads, few in (("1", 1 << 16), ("2", 1), ("5", 1)):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        monkeypatch.setattr("plainrisk.threads.MANY_ROWS", few)
+        folds = cross_validate(estimator, credit.frame, credit.target, folds=4)
+        found.append((folds.risk.tobytes(), [m.form_ for m in folds.models]))
+        found[-1] += (clone(estimator).fit(credit.frame, credit.target).form_,)
+    assert found[0] == found[1] == found[2]
+
+
+def test_an_error_in_a_thread_ends_it(credit, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.setattr("plainrisk.threads.MANY_ROWS", 1)
+    frame = credit.frame.with_columns(income=pl.lit(1e39))
+    with pytest.raises(DataError, match="'income': a value is too large for float32"):
+        cross_validate(pr.make_classifier("MixARM1", credit.schema), frame, credit.target, folds=3)
+
+
 def test_a_number_inside_a_fold_may_be_next_to_its_edge():
     """Rounded to float32 it would be the edge itself, and so on the other side of it."""
     step = 2.0**-22

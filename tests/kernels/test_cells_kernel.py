@@ -63,6 +63,48 @@ def test_cells_by_outcome(codes, in_numpy):
     np.testing.assert_array_equal(found, in_numpy(cells, cells.cell_counts, codes, SIZES, target))
 
 
+@pytest.mark.parametrize("sizes", [SIZES, [64], [8, 8], [3, 1], [65536, 40]])
+@pytest.mark.parametrize("n", [0, 1, 1024, 3001])
+def test_occupied_cells(n, sizes, in_numpy):
+    rng = np.random.default_rng(n)
+    codes = [rng.integers(0, size, n).astype(np.min_scalar_type(size - 1)) for size in sizes]
+    for code, size in zip(codes, sizes, strict=True):
+        code[-1:] = size - 1  # the very last cell
+    key = np.ravel_multi_index([code.astype(np.intp) for code in codes], sizes)
+    used, cell = cells.occupied_cells(codes, sizes)
+    np.testing.assert_array_equal(used, np.unique(key))
+    np.testing.assert_array_equal(used[cell], key)
+    for one, other in zip((used, cell), in_numpy(cells, cells.occupied_cells, codes, sizes), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+def test_many_cells_are_numbered_in_two_bytes(in_numpy):
+    code = np.arange(300, dtype=np.uint16)
+    used, cell = cells.occupied_cells([code[::-1]], [1000])
+    assert cell.dtype == np.uint16
+    np.testing.assert_array_equal(cell, code[::-1])
+    np.testing.assert_array_equal(used, code)
+
+
+def test_cells_that_do_not_fit_are_refused(in_numpy):
+    byte, strides, bits = np.zeros(3, np.uint8), np.ones(1, np.int64), np.zeros(1, np.uint64)
+    mark, number = cells.compiled.mark_cells, cells.compiled.number_cells
+    with pytest.raises(ValueError, match="beyond the size"):
+        mark([np.array([64], np.uint8)], strides, bits)
+    for args in ([byte], np.ones(2, np.int64), bits), ([byte], strides, np.zeros(2, np.uint8)), ([], bits[:0], bits):
+        with pytest.raises(ValueError, match="do not fit"):
+            mark(*args)
+    with pytest.raises(ValueError, match="one small integer per row"):
+        mark([byte, byte[:2]], np.ones(2, np.int64), bits)
+    assert mark([byte], strides, bits) == 1
+    with pytest.raises(ValueError, match="beyond the size"):
+        number([np.full(3, 64, np.uint8)], strides, bits, np.zeros(2, np.int64), byte.copy())
+    for used, out in (np.zeros(1, np.int64), byte.copy()), (np.zeros(2, np.int64), np.zeros(2, np.uint8)):
+        with pytest.raises(ValueError, match="a number for every row"):
+            number([byte], strides, bits, used, out)
+
+
 def test_what_does_not_fit_is_refused(in_numpy):
     byte, wide = np.zeros(3, np.uint8), np.zeros(2, np.uint16)
     with pytest.raises(ValueError, match="as many places"):

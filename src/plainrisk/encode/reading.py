@@ -16,7 +16,7 @@ from plainrisk.frame_columns import numbers_of
 from plainrisk.frames import Frame
 from plainrisk.kernels.reading import HALFWAY, HAS_INFINITY, TOO_LARGE, code_singles, read_levels
 
-__all__ = ["Column", "Wanted", "code_bins", "read_wanted"]
+__all__ = ["Column", "Wanted", "code_bins", "plain_numbers", "read_wanted"]
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Floats = npt.NDArray[np.float64]
@@ -72,13 +72,17 @@ def _source(frame: Frame, wanted: Wanted) -> tuple[npt.NDArray[Any], Floats] | N
     """Return the numbers of a column and the rule that codes them."""
     column = frame.column(wanted.name)
     if isinstance(wanted.levels, Bins):
-        column = frame.array(wanted.name)
-        if not _is_plain(column, "fiu"):
-            column = np.require(numbers_of(wanted.name, column, frame.first), requirements="A")
+        column = plain_numbers(frame, wanted.name)
     elif not _is_plain(column, "f"):
         return None
     rule = wanted.levels.rule
     return None if rule is None else (column, rule)
+
+
+def plain_numbers(frame: Frame, name: str) -> npt.NDArray[Any]:
+    """Return a column as numbers that the compiled loops read, as they are stored if possible; text is an error."""
+    column = frame.array(name)
+    return column if _is_plain(column, "fiu") else np.require(numbers_of(name, column, frame.first), requirements="A")
 
 
 def _is_plain(column: Any, kinds: str) -> bool:

@@ -11,7 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.estimators.fold_tables import FoldFeature, Folds
-from plainrisk.kernels import LevelMap, add_pair_sums, add_places, fold_counts, level_sums, look_up, table_room
+from plainrisk.kernels import (
+    LevelMap,
+    add_pair_sums,
+    add_places,
+    fold_counts,
+    level_sums,
+    look_up,
+    occupied_cells,
+    small_codes,
+    table_room,
+)
 from plainrisk.threads import side_by_side
 
 __all__ = ["FoldCells", "fold_cells", "fold_pairs"]
@@ -21,12 +31,11 @@ Counts = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Index = npt.NDArray[np.intp]
 
-# Cells looked for in a table of the whole grid; beyond, by sorting.
-_GRID = 1 << 21
 # Grids of so many cells, or a cell in so many rows, are not searched for cells that are empty.
 _SMALL_GRID, _EMPTY_SHARE = 1 << 10, 32
 # Codes that share one score table when rows are scored.
 _PACK = 1 << 12
+_ALL = slice(None)
 
 
 def fold_pairs(features: Sequence[FoldFeature], folds: Folds) -> Floats:
@@ -69,9 +78,11 @@ class FoldCells:
     def __len__(self) -> int:
         return len(self.members[0])
 
-    def counts(self, folds: Folds) -> Counts:
-        """Return the rows inside each fold: (fold, cell, outcome)."""
-        return fold_counts(self.cell, len(self), folds.target, folds.ends)
+    def counts(self, folds: Folds, rows: slice = _ALL) -> Floats:
+        """Return how many of some rows there are by (outcome, cell)."""
+        cell, target = self.cell[rows], folds.target[rows]
+        found = fold_counts(cell, len(self), target, np.array([len(cell)]))[0]
+        return np.ascontiguousarray(found.T, np.float64)
 
     def scores(self, by_feature: Sequence[Floats], start: float = 0.0) -> Floats:
         """Add up per cell, one feature after the other, what its fine levels add to the score."""
@@ -116,16 +127,8 @@ def _occupied(features: Sequence[FoldFeature], group: tuple[int, ...]) -> FoldCe
     grid = math.prod(sizes)
     if grid <= max(_SMALL_GRID, len(features[0].codes) // _EMPTY_SHARE):
         return _all_cells(features, group)
-    key = _keys(features, group, sizes)
-    if grid <= _GRID:
-        occupied = np.zeros(grid, np.bool_)
-        occupied[key] = True
-        used = np.flatnonzero(occupied)
-        number = np.zeros(grid, _code_type(len(used)))
-        number[used] = np.arange(len(used))
-        return FoldCells(group, add_places([key], [number]), _members(used, sizes))
-    used, cell = np.unique(key, return_inverse=True)
-    return FoldCells(group, cell.astype(np.uint32), _members(used.astype(np.intp), sizes))
+    used, cell = occupied_cells([features[j].codes for j in group], sizes)
+    return FoldCells(group, cell, _members(used, sizes))
 
 
 def _keys(features: Sequence[FoldFeature], group: tuple[int, ...], sizes: Sequence[int]) -> Codes:
@@ -134,14 +137,10 @@ def _keys(features: Sequence[FoldFeature], group: tuple[int, ...], sizes: Sequen
     places: list[Codes] = []
     for size in sizes:
         stride //= size
-        places.append((np.arange(size) * stride).astype(_code_type(grid)))
+        places.append((np.arange(size) * stride).astype(small_codes(grid)))
     return add_places([features[j].codes for j in group], places)
-
-
-def _code_type(size: int) -> Any:
-    return np.uint8 if size <= 2**8 else np.uint16 if size <= 2**16 else np.uint32
 
 
 def _members(keys: Index, sizes: Sequence[int]) -> tuple[Codes, ...]:
     columns = np.unravel_index(keys, tuple(sizes))
-    return tuple(column.astype(_code_type(size)) for column, size in zip(columns, sizes, strict=True))
+    return tuple(column.astype(small_codes(size)) for column, size in zip(columns, sizes, strict=True))

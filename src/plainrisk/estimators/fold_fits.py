@@ -63,6 +63,7 @@ class FoldPart:
         self.last: FittedPart | None = None
         self.last_fold = -1
         self.last_plan: Plan | None = None
+        self._ahead: dict[int, FittedPart] = {}
         self._packed: dict[int, tuple[list[Codes], Codes]] = {}  # places and codes of every pack
         self._scored: tuple[int, Part, list[Floats]] | None = None
 
@@ -73,10 +74,9 @@ class FoldPart:
         return self
 
     @cached_property
-    def _counts(self) -> tuple[Floats, Floats]:
-        """Rows by (fold, outcome, cell) of the first group, and by (outcome, cell)."""
-        counts = self.groups[0].counts(self.folds).transpose(0, 2, 1).astype(np.float64, order="C")
-        return counts, counts.sum(axis=0)
+    def _counts(self) -> Floats:
+        """Rows by (outcome, cell) of the first group."""
+        return self.groups[0].counts(self.folds)
 
     @cached_property
     def _pairs(self) -> tuple[Floats, Floats]:
@@ -85,11 +85,19 @@ class FoldPart:
 
     def training_cells(self, k: int) -> Floats:
         """Return the rows outside a fold by (outcome, cell), where all features are one group."""
-        counts, total = self._counts
-        return np.asarray(total - counts[k])
+        return self._counts - self.groups[0].counts(self.folds, self.folds.inside(k))
+
+    def fitted_ahead(self) -> FoldPart:
+        """Fit all folds now if that takes no passes over rows, but small tables only."""
+        if len(self.groups) == 1 or self.model.link == "linear":
+            self._ahead = {k: self._fit(k) for k in range(self.folds.n)}
+        return self
 
     def fit(self, k: int) -> FittedPart:
-        """Fit the part to the rows outside fold k."""
+        """Return the part fitted to the rows outside fold k."""
+        return self._ahead.pop(k) if k in self._ahead else self._fit(k)
+
+    def _fit(self, k: int) -> FittedPart:
         tables = [f.training(k) for f in self.features]
         levels = tuple(f.levels[k] for f in self.features)
         encoded = Encoded(self.names, levels, (), tuple(t[0] for t in tables), tuple(t[1] for t in tables))

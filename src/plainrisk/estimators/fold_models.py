@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.base import _describe, _plain, resolve_ridge
-from plainrisk.estimators.fold_cells import fold_cells
 from plainrisk.estimators.fold_fits import FittedPart, FoldPart
-from plainrisk.estimators.fold_tables import Binning, FoldFeature, Folds, code_features
+from plainrisk.estimators.fold_parts import make_parts
+from plainrisk.estimators.fold_tables import Folds
 from plainrisk.estimators.linearised import Linearised, straighten
 from plainrisk.estimators.mixture import SubscaleMixture
 from plainrisk.estimators.mixture_weights import loss_clip
@@ -22,10 +22,12 @@ from plainrisk.estimators.training import Training
 from plainrisk.estimators.two_layer import TwoLayerRiskModel
 from plainrisk.form import Alone, FitRecord, Layer, Linear, Logistic, Mixture, Part, Pool, RiskForm
 from plainrisk.form.form import pool_score
+from plainrisk.kernels import look_up
 from plainrisk.model import RiskModel
 from plainrisk.schema import Schema
 from plainrisk.solve import BLOCK_ROWS, Block, Layout, LogisticLoss, Solution, minimise, minimise_squares
 from plainrisk.solve.hedge import hedge_weights, learning_rate, summed_losses
+from plainrisk.solve.threads import one_thread
 from plainrisk.threads import side_by_side
 
 __all__ = ["FoldModel", "FoldModels", "subtractable"]
@@ -104,19 +106,8 @@ class FoldModels:
         else:
             self.experts, features = _experts(self.base, schema), subscales_of(schema)
         models = {n: e.estimator if isinstance(e, Linearised) else e for n, e in self.experts.items()}
-        wanted = [
-            (feature, Binning(model.max_bins, model.criterion, model.min_bin_rows))
-            for name, model in models.items()
-            for feature in features[name]
-        ]
-        coded = iter(code_features(folds, wanted))
-        by_part = [[next(coded) for _ in features[name]] for name in models]
-
-        def part(one: tuple[tuple[str, AdditiveRiskModel], list[FoldFeature]]) -> FoldPart:
-            (name, model), some = one
-            return FoldPart(name, model, some, fold_cells(some, len(folds.of)), folds).counted()
-
-        self.parts = list(side_by_side(part, zip(models.items(), by_part, strict=True), len(folds.of)))
+        with one_thread():
+            self.parts = make_parts(folds, models, features)
         self.second: Solution | None = None
         self.parameters = {n: _describe(v) for n, v in self.base.get_params(deep=False).items() if n != "schema"}
 
@@ -218,6 +209,13 @@ class FoldModels:
         """Return the risk that every part sees in some rows: (rows, parts)."""
         return np.stack([f.risks(p, k, rows) for f, p in zip(self.parts, parts, strict=True)]).T
 
+    def _mixed(self, parts: Sequence[Part], weights: Sequence[float], k: int, rows: slice) -> Floats:
+        """Return the mean of the parts' risks in some rows, where each is a table of cells."""
+        experts = zip(self.parts, parts, weights, strict=True)
+        tables = [weight * part.link.value(p.tables(part, k)[0]) for p, part, weight in experts]
+        mean = look_up(0.0, [p.groups[0].cell[rows] for p in self.parts], tables, rows.stop - rows.start)
+        return np.minimum(mean, 1.0, out=mean)  # as in `pool_score`
+
     def _over_outside(self, function: Callable[[slice], T], k: int) -> Iterator[T]:
         """Return the function's results of the rows outside a fold, a block of rows after the other."""
         blocks = [
@@ -237,6 +235,8 @@ class FoldModels:
         def score_of(rows: slice) -> Floats:
             if isinstance(form.pool, Alone):
                 return self.parts[0].scores(parts[0], k, rows)
+            if isinstance(form.pool, Mixture) and all(len(p.groups) == 1 for p in self.parts):
+                return self._mixed(parts, form.pool.weights, k, rows)
             return pool_score(form.pool, self._risks(parts, k, rows))
 
         score = score_of(self.folds.inside(k))

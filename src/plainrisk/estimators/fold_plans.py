@@ -14,6 +14,7 @@ import numpy.typing as npt
 from plainrisk.encode import Columns, Pack, feature_columns, pack_codes
 from plainrisk.estimators.fitting import Design
 from plainrisk.estimators.fold_tables import FoldFeature
+from plainrisk.kernels import small_codes
 from plainrisk.solve import Block
 
 __all__ = ["Plan", "Plans"]
@@ -73,10 +74,10 @@ class Plan:
     def cell_codes(self) -> tuple[Codes, ...]:
         """Per pack, the code of every cell."""
         codes = np.unravel_index(np.arange(self.grid), self.sizes)
-        return tuple(c.astype(_code_type(size)) for c, size in zip(codes, self.sizes, strict=True))
+        return tuple(c.astype(small_codes(size)) for c, size in zip(codes, self.sizes, strict=True))
 
     def _places(self, features: Sequence[int], size: int) -> list[Codes]:
-        stride, dtype = size, _code_type(size)
+        stride, dtype = size, small_codes(size)
         out = []
         for j in features:
             stride //= max(1, int(self.seen[j].sum()))
@@ -110,7 +111,3 @@ class Plans:
             steps = self.steps and f.feature.kind == "continuous"
             self._columns[j, shape] = feature_columns(weights, f.levels[k].n_ordered, f.feature.sign, steps=steps)
         return self._columns[j, shape]
-
-
-def _code_type(size: int) -> Any:
-    return np.uint8 if size <= 2**8 else np.uint16 if size <= 2**16 else np.uint32

@@ -15,20 +15,21 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.encode.learn import Criterion, categories_of
+from plainrisk.encode.reading import plain_numbers
 from plainrisk.errors import DataError
 from plainrisk.estimators.fold_bins import fold_edges
 from plainrisk.estimators.training import Training
 from plainrisk.form import Bins, Categories, Levels
 from plainrisk.form.levels import code_type
-from plainrisk.frame_columns import numbers_of, refuse_infinity
+from plainrisk.frame_columns import refuse_infinity
 from plainrisk.kernels import fold_counts, read_levels, rule_of
 from plainrisk.kernels.reading import HAS_INFINITY, TOO_LARGE
 from plainrisk.schema import Feature
-from plainrisk.threads import side_by_side
 
-__all__ = ["Binning", "FoldFeature", "Folds", "code_features"]
+__all__ = ["Binning", "FoldFeature", "Folds", "code_feature"]
 
 Floats = npt.NDArray[np.float64]
+Numbers = npt.NDArray[Any]  # floats or integers
 Counts = npt.NDArray[np.int64]
 Index = npt.NDArray[np.intp]
 Singles = npt.NDArray[np.float32]
@@ -145,17 +146,8 @@ class FoldFeature:
         return bool((self.counts[k].sum(axis=1)[self.training(k)[0][self.lookup[k]] == 0]).any())
 
 
-def code_features(folds: Folds, wanted: Sequence[tuple[str, Binning]]) -> list[FoldFeature]:
-    """Find every fold's levels of some features and code the rows on fine levels."""
-    # Numbers take longer: they come first, so that no thread is left with one at the end.
-    features = folds.training.schema.features
-    order = sorted(range(len(wanted)), key=lambda j: features[wanted[j][0]].kind == "categorical")
-    found = side_by_side(lambda j: _code_feature(folds, *wanted[j]), order, len(folds.of))
-    coded = dict(zip(order, found, strict=True))
-    return [coded[j] for j in range(len(wanted))]
-
-
-def _code_feature(folds: Folds, name: str, binning: Binning) -> FoldFeature:
+def code_feature(folds: Folds, name: str, binning: Binning) -> FoldFeature:
+    """Find every fold's levels of a feature and code the rows on fine levels."""
     feature = folds.training.schema.features[name]
     code = _code_labels if feature.kind == "categorical" else _code_numbers
     size, codes, levels, lookup = code(folds, name, feature, binning)
@@ -171,9 +163,9 @@ def _code_numbers(folds: Folds, name: str, feature: Feature, binning: Binning) -
 
     special = tuple(float(v) for v in feature.special_values)
     frame = folds.training.frame
-    x = np.require(numbers_of(name, frame.column(name), frame.first), requirements="A")
+    x = plain_numbers(frame, name)
     if feature.edges is not None:
-        refuse_infinity(name, x, frame.first)
+        refuse_infinity(name, x.astype(np.float64, copy=False), frame.first)
         edges = [feature.edges] * folds.n
     else:
         rows = _measured(x, name, bins(()), frame.first), folds.training.target, folds.of, folds.n
@@ -185,12 +177,12 @@ def _code_numbers(folds: Folds, name: str, feature: Feature, binning: Binning) -
     return len(fine), _fine_codes(fine, x)[folds.order], levels, tuple(_coarser(fine, lv) for lv in levels)
 
 
-def _measured(x: Floats, name: str, line: Bins, first: int) -> Singles:
+def _measured(x: Numbers, name: str, line: Bins, first: int) -> Singles:
     """Return measurements as float32, and NaN for all others."""
     singles = np.empty(len(x), np.float32)
     flags = read_levels([x], [rule_of(line._steps)], [singles])[0]
     if flags & HAS_INFINITY:
-        refuse_infinity(name, x, first)
+        refuse_infinity(name, x.astype(np.float64, copy=False), first)
     if flags & TOO_LARGE:
         largest = float(np.finfo(np.float32).max)
         raise DataError(
@@ -200,14 +192,14 @@ def _measured(x: Floats, name: str, line: Bins, first: int) -> Singles:
     return singles
 
 
-def _fine_codes(fine: Bins, x: Floats) -> Codes:
+def _fine_codes(fine: Bins, x: Numbers) -> Codes:
     """Return the fine level of every number.
 
     The numbers themselves are compared, not those rounded to float32: a fold's edge may lie next to what is in the
     fold alone.
     """
     if len(fine.edges) > _COMPARED:
-        return fine.code_numbers(x)
+        return fine.code_numbers(x.astype(np.float64, copy=False))
     codes = np.empty(len(x), code_type(len(fine)))
     read_levels([x], [rule_of(fine._steps)], [codes])
     return codes

@@ -8,7 +8,7 @@ threads can work side by side.
 """
 
 from plainrisk.kernels.box import BoxMinimum, minimise_in_box
-from plainrisk.kernels.cells import add_places, cell_counts, cell_sums, recode
+from plainrisk.kernels.cells import add_places, cell_counts, cell_sums, occupied_cells, recode, small_codes
 from plainrisk.kernels.choice import COMPILED
 from plainrisk.kernels.dealing import fold_counts, fold_order, shuffle
 from plainrisk.kernels.fold_trees import fold_cuts
@@ -55,11 +55,13 @@ __all__ = [
     "look_up",
     "minimise_in_box",
     "minimise_logistic",
+    "occupied_cells",
     "read_levels",
     "recode",
     "rule_of",
     "sample_rows",
     "shuffle",
+    "small_codes",
     "table_room",
     "text_codes",
     "tree_cuts",

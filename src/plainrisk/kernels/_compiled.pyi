@@ -17,6 +17,15 @@ def cell_counts(
     counts: npt.NDArray[np.uint32],
     /,
 ) -> None: ...
+def mark_cells(packs: Sequence[Codes], strides: npt.NDArray[np.int64], bits: npt.NDArray[np.uint64], /) -> int: ...
+def number_cells(
+    packs: Sequence[Codes],
+    strides: npt.NDArray[np.int64],
+    bits: npt.NDArray[np.uint64],
+    used: npt.NDArray[np.int64],
+    out: Codes,
+    /,
+) -> None: ...
 def cell_sums(
     packs: Sequence[Codes],
     strides: npt.NDArray[np.int64],

@@ -122,6 +122,136 @@ PyObject *kernel_cell_counts(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+/* ---- the cells that have rows, numbered in their order: a bit for every cell, and how many are set before each word */
+
+#define WORD 64
+
+typedef struct {
+    Arrays packs;
+    Py_buffer strides, bits;
+    Py_ssize_t rows;
+} Marks;
+
+static int open_marks(PyObject *packs, Marks *marks) {
+    const Py_buffer *strides = &marks->strides, *bits = &marks->bits;
+    if (open_arrays(packs, 0, &marks->packs)) return 0;
+    if (strides->len != marks->packs.count * (Py_ssize_t)sizeof(int64_t) || bits->itemsize != sizeof(uint64_t) ||
+        bits->len / 8 > UINT32_MAX / WORD || !marks->packs.count)
+        return refuse("packs, strides and bits do not fit each other");
+    marks->rows = marks->packs.each[0].len / marks->packs.each[0].itemsize;
+    for (Py_ssize_t k = 0; k < marks->packs.count; k++)
+        if (!is_pack(&marks->packs.each[k], marks->rows)) return 0;
+    return 1;
+}
+
+static void close_marks(Marks *marks) {
+    close_arrays(&marks->packs);
+    PyBuffer_Release(&marks->strides);
+    PyBuffer_Release(&marks->bits);
+}
+
+/* The cells of a tile; whether all are among the bits. */
+static int next_cells(const Marks *marks, Py_ssize_t start, Py_ssize_t n, uint32_t *cell) {
+    return find_cells(&marks->packs, marks->strides.buf, start, n, marks->bits.len / 8 * WORD, cell);
+}
+
+static int count_bits(uint64_t word) {
+    word -= (word >> 1) & 0x5555555555555555u;
+    word = (word & 0x3333333333333333u) + ((word >> 2) & 0x3333333333333333u);
+    return (int)((((word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u) >> 56);
+}
+
+static int mark_rows(const Marks *marks) {
+    uint64_t *bits = marks->bits.buf;
+    uint32_t cell[TILE];
+    for (Py_ssize_t start = 0; start < marks->rows; start += TILE) {
+        Py_ssize_t n = marks->rows - start < TILE ? marks->rows - start : TILE;
+        if (!next_cells(marks, start, n, cell)) return 0;
+        for (Py_ssize_t i = 0; i < n; i++) bits[cell[i] / WORD] |= (uint64_t)1 << cell[i] % WORD;
+    }
+    return 1;
+}
+
+PyObject *kernel_mark_cells(PyObject *module, PyObject *args) {
+    PyObject *packs;
+    Marks marks;
+    memset(&marks, 0, sizeof marks);
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Oy*w*", &packs, &marks.strides, &marks.bits)) return NULL;
+    int good = open_marks(packs, &marks);
+    Py_ssize_t count = 0;
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS;
+        good = mark_rows(&marks);
+        for (Py_ssize_t w = 0; w < marks.bits.len / 8; w++) count += count_bits(((const uint64_t *)marks.bits.buf)[w]);
+        Py_END_ALLOW_THREADS;
+        if (!good) refuse(NO_CELL);
+    }
+    close_marks(&marks);
+    return good ? PyLong_FromSsize_t(count) : NULL;
+}
+
+static void list_cells(const Marks *marks, uint32_t *before, int64_t *used) {
+    const uint64_t *bits = marks->bits.buf;
+    uint32_t count = 0;
+    for (Py_ssize_t w = 0; w < marks->bits.len / 8; w++) {
+        before[w] = count;
+        for (int b = 0; bits[w] >> b; b++) {
+            used[count] = w * WORD + b;
+            count += (uint32_t)(bits[w] >> b & 1);
+            if (b == WORD - 1) break;
+        }
+    }
+}
+
+static int number_rows(const Marks *marks, const uint32_t *before, const Py_buffer *out) {
+    const uint64_t *bits = marks->bits.buf;
+    uint32_t cell[TILE];
+    for (Py_ssize_t start = 0; start < marks->rows; start += TILE) {
+        Py_ssize_t n = marks->rows - start < TILE ? marks->rows - start : TILE;
+        if (!next_cells(marks, start, n, cell)) return 0;
+        BY_ITEM_SIZE(out->itemsize, {
+            Code *number = (Code *)out->buf + start;
+            for (Py_ssize_t i = 0; i < n; i++) {
+                uint64_t below = bits[cell[i] / WORD] & (((uint64_t)1 << cell[i] % WORD) - 1);
+                number[i] = (Code)(before[cell[i] / WORD] + (uint32_t)count_bits(below));
+            }
+        });
+    }
+    return 1;
+}
+
+PyObject *kernel_number_cells(PyObject *module, PyObject *args) {
+    PyObject *packs;
+    Py_buffer used, out;
+    Marks marks;
+    memset(&marks, 0, sizeof marks);
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Oy*y*w*w*", &packs, &marks.strides, &marks.bits, &used, &out)) return NULL;
+    const Py_ssize_t words = marks.bits.len / 8;
+    int good = open_marks(packs, &marks);
+    uint32_t *before = good ? PyMem_Malloc((size_t)(words + 1) * sizeof(uint32_t)) : NULL;
+    if (good && before == NULL) good = no_memory();
+    Py_ssize_t count = 1; /* the list may write one beyond the last */
+    for (Py_ssize_t w = 0; good && w < words; w++) count += count_bits(((const uint64_t *)marks.bits.buf)[w]);
+    if (good && (out.len != marks.rows * out.itemsize || used.len != count * (Py_ssize_t)sizeof(int64_t) ||
+                 (out.itemsize != 1 && out.itemsize != 2 && out.itemsize != 4)))
+        good = refuse("a number for every row, and a cell for every bit and one more are needed");
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS;
+        list_cells(&marks, before, used.buf);
+        good = number_rows(&marks, before, &out);
+        Py_END_ALLOW_THREADS;
+        if (!good) refuse(NO_CELL);
+    }
+    PyMem_Free(before);
+    close_marks(&marks);
+    PyBuffer_Release(&used);
+    PyBuffer_Release(&out);
+    if (!good) return NULL;
+    Py_RETURN_NONE;
+}
+
 /* ---- total[cell] += weight, hits[cell] += positive */
 
 typedef struct {

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from plainrisk.kernels.choice import compiled
 
-__all__ = ["add_places", "cell_counts", "cell_sums", "recode"]
+__all__ = ["add_places", "cell_counts", "cell_sums", "occupied_cells", "recode", "small_codes"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
@@ -65,6 +65,30 @@ def cell_counts(codes: Sequence[Codes], sizes: Sequence[int], outcome: npt.NDArr
     packs = [np.ascontiguousarray(c) for c in codes]
     compiled.cell_counts(packs, _strides(sizes), np.ascontiguousarray(outcome), counts)
     return counts
+
+
+def small_codes(size: int) -> Any:
+    """Return the smallest type of codes from 0 to ``size - 1``."""
+    return np.uint8 if size <= 2**8 else np.uint16 if size <= 2**16 else np.uint32
+
+
+def occupied_cells(codes: Sequence[Codes], sizes: Sequence[int]) -> tuple[npt.NDArray[np.int64], Codes]:
+    """Return the cells that have rows, ascending, and of every row which of them is its own.
+
+    Cells are numbered as ``np.ravel_multi_index`` does; there must be fewer than 2^32.
+
+    >>> occupied_cells([np.array([0, 4, 0], np.uint8), np.array([1, 2, 1], np.uint8)], [5, 3])
+    (array([ 1, 14]), array([0, 1, 0], dtype=uint8))
+    """
+    if compiled is None:
+        found, cell = np.unique(_keys(codes, sizes), return_inverse=True)
+        return found.astype(np.int64), cell.astype(small_codes(len(found)))
+    packs, strides = [np.ascontiguousarray(c) for c in codes], _strides(sizes)
+    bits = np.zeros(-(-math.prod(sizes) // 64), np.uint64)
+    count = compiled.mark_cells(packs, strides, bits)
+    used, number = np.empty(count + 1, np.int64), np.empty(len(packs[0]), small_codes(count))
+    compiled.number_cells(packs, strides, bits, used, number)
+    return used[:count], number
 
 
 def cell_sums(
