@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plainrisk.kernels import level_sums
+from plainrisk.kernels import level_sums, look_up
 from plainrisk.solve.blocks import Block, Layout, split_rows
 
 N = 400
@@ -26,7 +26,8 @@ def design(rng, request):
 
 
 def scores(layout, intercept, beta, block):
-    return layout.look_up(np.concatenate([[intercept], beta]), layout.levels.tables(beta), block)
+    score = look_up(intercept, block.packs, layout.levels.tables(beta), len(block))
+    return score if block.dense is None else score + block.dense @ beta[layout.levels.n_columns :]
 
 
 def column_sums(layout, values, block):

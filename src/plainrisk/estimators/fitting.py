@@ -24,6 +24,7 @@ from plainrisk.encode import (
 from plainrisk.estimators.encoding import Encoded, encode_rows, encode_with
 from plainrisk.estimators.training import Training
 from plainrisk.form import Linear, Logistic, Part, Shape, Table
+from plainrisk.kernels import look_up, look_up_risks
 from plainrisk.schema import Schema
 from plainrisk.solve import (
     Block,
@@ -165,19 +166,20 @@ def fit_logistic(design: Design, ridge: float) -> Solution:
 
 def training_risks(design: Design, solution: Solution, link: Logistic | Linear, risks: Floats) -> None:
     """Fill in the risk of every training row, from its codes."""
-    layout, rows = design.layout, design.rows
-    levels, point = layout.levels, np.concatenate([[solution.intercept], solution.coefficients])
-    tables = levels.tables(solution.coefficients)
-    by_code = len(tables) == 1  # then codes are few, and so are risks
-    if by_code:
-        tables, point = [link.value(point[0] + tables[0])], np.zeros(1)
-    size = piece_rows(rows)
+    rows, tables = design.rows, design.layout.levels.tables(solution.coefficients)
+    start, size = solution.intercept, piece_rows(rows)
 
-    def fill(start: int) -> None:
-        piece = rows.take(slice(start, start + size))
-        found = layout.look_up(point, tables, piece)
-        risks[start : start + size] = found if by_code else link.value(found)
+    def fill(first: int) -> None:
+        piece = rows.take(slice(first, first + size))
+        out = risks[first : first + size]
+        if len(tables) == 1:  # then codes are few, and so are risks
+            look_up(0.0, piece.packs, by_code, len(piece), out)
+        elif isinstance(link, Logistic):
+            look_up_risks(start, piece.packs, tables, out)
+        else:
+            out[:] = link.value(look_up(start, piece.packs, tables, len(piece)))
 
+    by_code = [link.value(start + tables[0])] if len(tables) == 1 else []
     for _ in side_by_side(fill, range(0, len(rows), size), len(rows)):
         pass
 

@@ -28,12 +28,13 @@ from plainrisk.schema import Schema
 from plainrisk.solve.threads import one_thread
 from plainrisk.threads import side_by_side
 
-__all__ = ["Expert", "fit_experts", "subscales_of", "takes_missing", "takes_schema", "with_schema"]
+__all__ = ["MOST_ROWS", "Expert", "fit_experts", "subscales_of", "takes_missing", "takes_schema", "with_schema"]
 
 Floats = npt.NDArray[np.float64]
 
-# Features of which as many rows are worth a thread as of one column elsewhere.
-_FEW_FEATURES = 3
+# Features of which as many rows are worth a thread as of one column elsewhere. Beyond so many rows an expert has
+# enough for all threads.
+_FEW_FEATURES, MOST_ROWS = 3, 1 << 18
 
 
 @dataclass(frozen=True)
@@ -153,8 +154,9 @@ def _fit_additive(
         risks = model.fit_rows(rows, laid_out)
         return Expert(name, subscales[name], model, model.form_, risks)
 
+    rows = training.n_rows * len(used) // _FEW_FEATURES if training.n_rows <= MOST_ROWS else 0
     with one_thread():
-        yield from side_by_side(fit, subscales, training.n_rows * len(used) // _FEW_FEATURES)
+        yield from side_by_side(fit, subscales, rows)
 
 
 def _check_names(estimators: Mapping[str, Any], subscales: Mapping[str, Any]) -> None:

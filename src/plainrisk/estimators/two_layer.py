@@ -13,7 +13,7 @@ from plainrisk.estimators.arm import AdditiveRiskModel, check_link
 from plainrisk.estimators.base import CV_FOLDS, RiskClassifier, resolve_ridge
 from plainrisk.estimators.fitting import Penalty, logistic_path, squared_error
 from plainrisk.estimators.stream_fit import AnyRows, Chosen, dense_blocks
-from plainrisk.estimators.subscales import Expert, fit_experts
+from plainrisk.estimators.subscales import MOST_ROWS, Expert, fit_experts
 from plainrisk.form import Layer, Linear, Logistic
 from plainrisk.frames import Frame
 from plainrisk.schema import Schema
@@ -28,6 +28,7 @@ from plainrisk.solve import (
     minimise_squares,
     stratified_folds,
 )
+from plainrisk.threads import side_by_side
 
 __all__ = ["TwoLayerRiskModel"]
 
@@ -122,8 +123,17 @@ class TwoLayerRiskModel(RiskClassifier):
 def _risks_of(experts: Collection[Expert], frame: Frame) -> Floats:
     """Return the risks the experts see in the rows they were fitted on, rows by experts, one column after the other."""
     risks = np.empty((len(experts), frame.n_rows))
-    for expert, column in zip(experts, risks, strict=True):
+    if frame.n_rows > MOST_ROWS:
+        risks.fill(0.0)  # here and now: threads that meet much fresh memory side by side wait for each other
+
+    def fill(one: tuple[Expert, Floats]) -> None:
+        expert, column = one
         expert.fill_risks(column, frame)
+
+    # Other experts, and those of many rows, have threads of their own.
+    quick = frame.n_rows <= MOST_ROWS and all(expert.training_risks is not None for expert in experts)
+    for _ in side_by_side(fill, zip(experts, risks, strict=True), frame.n_rows if quick else 0):
+        pass
     return risks.T
 
 

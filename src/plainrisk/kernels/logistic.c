@@ -101,6 +101,16 @@ static double add_logs(const double *factor, const double *score, Py_ssize_t row
     return total;
 }
 
+/* From scores to p */
+FOR_EVERY_PROCESSOR
+static void probabilities(double *score, Py_ssize_t rows) {
+    for (Py_ssize_t i = 0; i < rows; i++) {
+        double s = score[i];
+        double u = exp_minus(fabs(s));
+        score[i] = (s >= 0.0 ? 1.0 : u) / (1.0 + u);
+    }
+}
+
 /* From scores to curvatures p (1 - p) */
 FOR_EVERY_PROCESSOR
 static void bends(const double *score, double *bend, Py_ssize_t rows) {
@@ -362,6 +372,36 @@ PyObject *kernel_dense_hessian(PyObject *module, PyObject *args) {
     }
     close_pass(&pass);
     PyBuffer_Release(&table);
+    if (!good) return NULL;
+    Py_RETURN_NONE;
+}
+
+PyObject *kernel_look_up_risks(PyObject *module, PyObject *args) {
+    PyObject *pack_list, *table_list;
+    Py_buffer out;
+    double start;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "dOOw*", &start, &pack_list, &table_list, &out)) return NULL;
+    Arrays packs = {0, NULL}, tables = {0, NULL};
+    const Py_ssize_t all = out.len / (Py_ssize_t)sizeof(double);
+    int good = open_arrays(pack_list, 0, &packs) == 0 && open_arrays(table_list, 0, &tables) == 0;
+    if (good && packs.count != tables.count) good = refuse("as many tables as packs are needed");
+    for (Py_ssize_t k = 0; good && k < packs.count; k++) good = is_pack(&packs.each[k], all);
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS;
+        double score[TILE]; /* memory that is fresh is written once */
+        for (Py_ssize_t first = 0; first < all; first += TILE) {
+            Py_ssize_t rows = all - first < TILE ? all - first : TILE;
+            for (Py_ssize_t i = 0; i < rows; i++) score[i] = start;
+            look_up_tile(score, packs.each, tables.each, packs.count, first, rows);
+            probabilities(score, rows);
+            memcpy((double *)out.buf + first, score, (size_t)rows * sizeof(double));
+        }
+        Py_END_ALLOW_THREADS;
+    }
+    close_arrays(&packs);
+    close_arrays(&tables);
+    PyBuffer_Release(&out);
     if (!good) return NULL;
     Py_RETURN_NONE;
 }

@@ -20,7 +20,7 @@ from plainrisk.kernels.choice import compiled
 from plainrisk.kernels.levels import LevelMap
 from plainrisk.kernels.sums import contiguous, level_sums, look_up
 
-__all__ = ["LogisticSums", "curvatures", "dense_hessian", "logistic_sums"]
+__all__ = ["LogisticSums", "curvatures", "dense_hessian", "logistic_sums", "look_up_risks"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
@@ -161,3 +161,19 @@ def dense_hessian(point: Floats, dense: Floats, weight: Floats | None = None) ->
     small = np.exp(-np.abs(X @ point))
     bend = small / (1.0 + small) ** 2
     return np.asarray(X.T @ ((bend if weight is None else bend * weight)[:, None] * X))
+
+
+def look_up_risks(start: float, packs: Sequence[Codes], tables: Sequence[Floats], out: Floats) -> None:
+    """Fill `out` with the probabilities of the scores ``start + tables[0][packs[0]] + tables[1][packs[1]] + ...``.
+
+    >>> risks = np.empty(2)
+    >>> look_up_risks(0.0, [np.array([1, 0], np.uint8)], [np.array([0.0, np.log(3.0)])], risks)
+    >>> risks.round(12)
+    array([0.75, 0.5 ])
+    """
+    if compiled is not None:
+        compiled.look_up_risks(start, contiguous(packs), tables, out)
+        return
+    score = look_up(start, packs, tables, len(out))
+    small = np.exp(-np.abs(score))
+    np.divide(np.where(score >= 0, 1.0, small), 1.0 + small, out=out)

@@ -84,6 +84,8 @@ static PyMethodDef methods[] = {
     {"logistic", kernel_logistic, METH_VARARGS,
      "logistic(point, packs, map, positive, weight or None, dense or None, gradient): loss; gradient += residual * column"},
     {"look_up", kernel_look_up, METH_VARARGS, "look_up(score, packs, tables): score += sum of tables[k][packs[k]]"},
+    {"look_up_risks", kernel_look_up_risks, METH_VARARGS,
+     "look_up_risks(start, packs, tables, out): out = 1 / (1 + exp(-score)), of start + sum of tables[k][packs[k]]"},
     {"mark_cells", kernel_mark_cells, METH_VARARGS,
      "mark_cells(packs, strides, bits): how many cells have rows; their bits are set"},
     {"minimise_in_box", kernel_minimise_in_box, METH_VARARGS,

@@ -77,6 +77,7 @@ PyObject *kernel_fold_order(PyObject *module, PyObject *args);
 PyObject *kernel_level_sums(PyObject *module, PyObject *args);
 PyObject *kernel_logistic(PyObject *module, PyObject *args);
 PyObject *kernel_look_up(PyObject *module, PyObject *args);
+PyObject *kernel_look_up_risks(PyObject *module, PyObject *args);
 PyObject *kernel_mark_cells(PyObject *module, PyObject *args);
 PyObject *kernel_minimise_in_box(PyObject *module, PyObject *args);
 PyObject *kernel_newton(PyObject *module, PyObject *args);

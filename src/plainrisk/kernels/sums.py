@@ -16,13 +16,16 @@ Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 
-def look_up(start: float, packs: Sequence[Codes], tables: Sequence[Floats], n_rows: int) -> Floats:
-    """Return ``start + tables[0][packs[0]] + tables[1][packs[1]] + ...``, added from left to right.
+def look_up(
+    start: float, packs: Sequence[Codes], tables: Sequence[Floats], n_rows: int, out: Floats | None = None
+) -> Floats:
+    """Return ``start + tables[0][packs[0]] + tables[1][packs[1]] + ...``, added from left to right; in `out`, if given.
 
     >>> look_up(1.0, [np.array([0, 1], np.uint8)], [np.array([2.0, 4.0])], n_rows=2)
     array([3., 5.])
     """
-    score = np.full(n_rows, start)
+    score = np.empty(n_rows) if out is None else out
+    score.fill(start)
     if compiled is not None:
         compiled.look_up(score, contiguous(packs), tables)
         return score

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.kernels import COMPILED, LevelMap, add_pair_sums, level_sums, look_up, table_room
+from plainrisk.kernels import COMPILED, LevelMap, add_pair_sums, level_sums, table_room
 from plainrisk.solve.threads import spread_rows
 from plainrisk.threads import side_by_side
 
@@ -32,7 +32,7 @@ BLOCK_ROWS = 1 << 15
 _WIDE_CODES = 1 << 18
 # Arrays of 128 KB and more may be fresh memory of the system each time, which takes longer than the sums.
 _PIECE_ROWS = 15 << 10
-_PIECES, _MOST_ROWS = 4, 1 << 16
+_PIECES, _MOST_ROWS, _MOST_NUMBERS = 4, 1 << 16, 1 << 18
 # Packs below which there are few pairs, and rows from which halves are worth a task.
 _FEW_PACKS, _HALVED_ROWS = 8, 1 << 16
 # Rows written out as a matrix at a time.
@@ -98,13 +98,6 @@ class Layout:
     def n_coefficients(self) -> int:
         """The number of coefficients, the intercept not counted."""
         return self.levels.n_columns + self.n_dense
-
-    def look_up(self, point: Floats, tables: Sequence[Floats], block: Block) -> Floats:
-        """Return the score of every row of a block, given the tables of the point's coefficients."""
-        score = look_up(float(point[0]), block.packs, tables, len(block))
-        if block.dense is not None:
-            score += block.dense @ point[1 + self.levels.n_columns :]
-        return score
 
     def gram(self, values: Floats | None, block: Block, by_code: Sequence[Floats] | None = None) -> Floats:
         """Return the sum of ``values[i] * column_j[i] * column_k[i]`` over the rows, for all j and k; column 0 is 1.
@@ -177,7 +170,7 @@ class Layout:
 def piece_rows(block: Block) -> int:
     """Return how many rows of a block to work on at a time."""
     if COMPILED:  # the loops have tiles of their own: a few pieces for every thread
-        return min(max(len(block) // _PIECES, _PIECE_ROWS), _MOST_ROWS)
+        return min(max(len(block) // _PIECES, _PIECE_ROWS), _MOST_ROWS if block.packs else _MOST_NUMBERS)
     # numpy needs room for the packs as wide integers.
     return min(max(_WIDE_CODES // max(1, len(block.packs)), 1 << 12), _PIECE_ROWS)
 

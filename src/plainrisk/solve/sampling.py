@@ -6,7 +6,7 @@ The sample shapes the path to the optimum, not the optimum.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +17,23 @@ from plainrisk.solve.blocks import Block, Layout
 __all__ = ["every", "hessian_rows"]
 
 Floats = npt.NDArray[np.float64]
+_Any = TypeVar("_Any", bound=np.generic)
 
 # Row-pair visits a Hessian may cost before it is taken from a sample of the rows.
 _HESSIAN_BUDGET = 1.5e7
 _DENSE_ROWS = 1 << 17
 # A sample of fewer rows than this per coefficient is too far from the Hessian: steps then gain little each.
 _ROWS_PER_COEFFICIENT = 60
+# More than this are no nearer to the Hessian of the optimum, since the point at hand is not.
+_ENOUGH_ROWS = 1 << 18
 # Where rows are numbers only, and columns few.
 _FEW_ROWS, _ROWS_PER_COLUMN = 1 << 15, 500
 # In the sample, a level with fewer rows than this keeps them all: losing a rare level loses its curvature.
 _RARE = 100
-# Rows by which rare levels are told, and how many of them are neighbours.
-_COUNTED, _RUN = 1 << 15, 1 << 10
+# Rows by which rare levels are told.
+_COUNTED = 1 << 15
+# Of one row in so many, how many are neighbours.
+_RUN = 1 << 8
 
 
 def hessian_rows(layout: Layout, blocks: Sequence[Block], n_rows: int) -> Sequence[Block]:
@@ -39,7 +44,7 @@ def hessian_rows(layout: Layout, blocks: Sequence[Block], n_rows: int) -> Sequen
     wanted = _HESSIAN_BUDGET / max(1, n_columns * (n_columns + 1) // 2)
     if layout.n_dense:
         wanted = max(wanted / 10, _DENSE_ROWS)  # products of numbers take longer than sums by level
-    wanted = max(wanted, _ROWS_PER_COEFFICIENT * layout.n_coefficients)
+    wanted = max(min(wanted, _ENOUGH_ROWS), _ROWS_PER_COEFFICIENT * layout.n_coefficients)
     if not layout.features:  # no level could be lost; a solver that does not get on asks for all rows
         wanted = min(wanted, max(_FEW_ROWS, _ROWS_PER_COLUMN * n_columns))
     return blocks if n_rows <= wanted else _sample(layout, blocks, n_rows, wanted / n_rows)
@@ -47,11 +52,10 @@ def hessian_rows(layout: Layout, blocks: Sequence[Block], n_rows: int) -> Sequen
 
 def every(block: Block, step: int) -> Block:
     """Return one row in so many, in one piece."""
-    taken = block.take(slice(None, None, step))
-    columns = (taken.positive, taken.weight, taken.dense)
-    positive, weight, dense = (None if c is None else np.ascontiguousarray(c) for c in columns)
-    packs = tuple(np.ascontiguousarray(pack) for pack in taken.packs)
-    return Block(packs, positive, weight, dense)  # type: ignore[arg-type]
+    positive, packs = _one_in(step, block.positive), tuple(_one_in(step, pack) for pack in block.packs)
+    weight = None if block.weight is None else _one_in(step, block.weight)
+    dense = None if block.dense is None else np.stack([_one_in(step, column) for column in block.dense.T]).T
+    return Block(packs, positive, weight, dense)
 
 
 def _sample(layout: Layout, blocks: Sequence[Block], n_rows: int, share: float) -> list[Block]:
@@ -94,8 +98,8 @@ def _chances_by_level(layout: Layout, blocks: Sequence[Block], step: int, share:
     return chances
 
 
-def _one_in(step: int, pack: npt.NDArray[np.unsignedinteger[Any]]) -> npt.NDArray[np.unsignedinteger[Any]]:
-    """Return one row in so many: runs of neighbours, which are quick to copy, and what is left at the end."""
-    whole = len(pack) // (step * _RUN) * (step * _RUN)
-    runs = pack[:whole].reshape(-1, step * _RUN)[:, :_RUN]
-    return np.concatenate([runs.ravel(), pack[whole::step]])
+def _one_in(step: int, values: npt.NDArray[_Any]) -> npt.NDArray[_Any]:
+    """Return one value in so many: runs of neighbours, which are quick to copy, and what is left at the end."""
+    whole = len(values) // (step * _RUN) * (step * _RUN)
+    runs = values[:whole].reshape(-1, step * _RUN)[:, :_RUN]
+    return np.concatenate([runs.ravel(), values[whole::step]])
