@@ -12,6 +12,7 @@ Levels that training never saw have no coefficient.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,8 @@ import numpy.typing as npt
 __all__ = ["Columns", "feature_columns"]
 
 Floats = npt.NDArray[np.float64]
+
+_FEW_LEVELS = 64  # of which the columns take little memory
 
 
 @dataclass(frozen=True)
@@ -48,11 +51,18 @@ def feature_columns(weights: Floats, n_ordered: int, sign: int, *, steps: bool =
            [1., 1.],
            [0., 0.]])
     """
-    seen = [level for level, weight in enumerate(weights.tolist()) if weight > 0]
+    seen = weights > 0
+    make = _few_columns if len(weights) <= _FEW_LEVELS else _make
+    return make(seen.tobytes(), n_ordered, sign, steps)
+
+
+def _make(flags: bytes, n_ordered: int, sign: int, steps: bool) -> Columns:
+    """Return the columns of a feature of whose levels these were seen."""
+    seen = [level for level, flag in enumerate(flags) if flag]
     inside = [level for level in seen if level < n_ordered]
     if sign == 0 and not steps:
         ranges = [(level, level + 1) for level in seen]
-        return _columns(ranges, len(weights), n_free=len(ranges))
+        return _columns(ranges, len(flags), n_free=len(ranges))
     # One indicator per half interval that training rows lie on both sides of.
     cuts = range(inside[0] + 1, inside[-1] + 1) if inside else ()
     ranges = [(0, cut) if sign < 0 else (cut, n_ordered) for cut in cuts]
@@ -61,7 +71,11 @@ def feature_columns(weights: Floats, n_ordered: int, sign: int, *, steps: bool =
     if inside and outside:
         ranges.append((0, n_ordered))
     ranges += [(level, level + 1) for level in outside]
-    return _columns(ranges, len(weights), n_free=len(ranges) - n_steps)
+    return _columns(ranges, len(flags), n_free=len(ranges) - n_steps)
+
+
+# Most features look like some other.
+_few_columns = functools.lru_cache(maxsize=256)(_make)
 
 
 def _columns(ranges: list[tuple[int, int]], n_levels: int, n_free: int) -> Columns:
@@ -71,4 +85,5 @@ def _columns(ranges: list[tuple[int, int]], n_levels: int, n_free: int) -> Colum
         matrix[start:stop, column] = 1.0
     lower = np.zeros(len(ranges))
     lower[len(ranges) - n_free :] = -np.inf
+    matrix.flags.writeable = lower.flags.writeable = False  # they may be kept
     return Columns(matrix, lower)

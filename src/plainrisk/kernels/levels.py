@@ -89,15 +89,15 @@ class LevelMap:
         members = [
             np.ascontiguousarray(pack + [next(left) for _ in range(pack.shape[1])], np.int32) for pack in self.members
         ]
-        first = 0
-        levels, columns, weights = [], [], []
-        for start, matrix in zip(ends.tolist(), self.features, strict=False):
-            level, column = matrix.nonzero()
-            levels.append(level + start)
-            columns.append(column + first)
-            weights.append(matrix[level, column])
-            first += matrix.shape[1]
-        counts = np.bincount(np.concatenate([np.zeros(0, np.intp), *levels]), minlength=int(ends[-1]))
+        # All matrices row by row: the level and the column of every entry, of which those that are not 0 are kept.
+        shapes = np.array([matrix.shape for matrix in self.features], np.intp).reshape(-1, 2)
+        entries = np.concatenate([np.zeros(0), *(matrix.ravel() for matrix in self.features)])
+        widths = np.repeat(shapes[:, 1], shapes[:, 0])  # of every level
+        level = np.repeat(np.arange(len(widths)), widths)
+        # From the place of an entry to its column: less what its level began with, and on to the feature's first one.
+        first = np.repeat(np.cumsum(shapes[:, 1]) - shapes[:, 1], shapes[:, 0])
+        column = np.arange(len(entries)) + np.repeat(first - (np.cumsum(widths) - widths), widths)
+        kept = np.flatnonzero(entries)
+        counts = np.bincount(level[kept], minlength=int(ends[-1]))
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-        flat = np.concatenate([np.zeros(0, np.intp), *columns]).astype(np.int32)
-        return members, starts, flat, np.concatenate([np.zeros(0), *weights])
+        return members, starts, column[kept].astype(np.int32), entries[kept]

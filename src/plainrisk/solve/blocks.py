@@ -108,12 +108,12 @@ class Layout:
         G.fill(0.0)  # here and now: threads that meet fresh memory side by side wait for each other
         G[0, 0] = len(block) if values is None else values.sum()
         by_code = level_sums(values, block.packs, self.levels.sizes) if by_code is None else by_code
-        first = self.levels.by_column(by_code)
         if block.dense is None:
             self._add_pair_sums(values, block, by_code, G[1:, 1:])
+            first = G.diagonal()[1:]  # columns are 0 or 1, and so their own squares
         else:
             by_dense = block.dense.sum(axis=0) if values is None else values @ block.dense
-            first = np.concatenate([first, by_dense])
+            first = np.concatenate([self.levels.by_column(by_code), by_dense])
             G[1:, 1:] = self._dense_gram(values, block)
         G[0, 1:] = G[1:, 0] = first
         return G
