@@ -137,31 +137,64 @@ def test_curvatures_that_do_not_fit_are_refused(changed, what, in_numpy):
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n", [0, 1, 1023, 3000])
-def test_the_hessian_of_numbers(n, weighted, order, in_numpy):
+def test_all_of_a_newton_step_in_one_pass(n, weighted, order, in_numpy):
     rng = np.random.default_rng(n)
     dense = np.asarray(rng.normal(size=(n, 3)), order=order)
-    weight = rng.random(n) if weighted else None
+    weight = rng.integers(0, 3, n) * 0.5 if weighted else None
+    target = rng.integers(0, 2, n).astype(np.uint8)
+    positive = target if weight is None else weight * target
     point = rng.normal(size=4)
-    found = logistic.dense_hessian(point, dense, weight)
+    sums, hessian = logistic.dense_newton(point, dense, positive, weight)
+    plain = logistic.logistic_sums(point, [], NOTHING, positive, weight, dense)
+    assert sums.loss == pytest.approx(plain.loss, rel=1e-13, abs=1e-13)
+    np.testing.assert_allclose(sums.gradient, plain.gradient, rtol=1e-12, atol=1e-12)
     X = np.column_stack([np.ones(n), dense])
     p = 1 / (1 + np.exp(-X @ point))
     wanted = (X.T * (p * (1 - p) * (1.0 if weight is None else weight))) @ X
-    np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(in_numpy(logistic, logistic.dense_hessian, point, dense, weight), wanted, atol=1e-10)
+    np.testing.assert_allclose(hessian, wanted, rtol=1e-11, atol=1e-11)
+    other, slow = in_numpy(logistic, logistic.dense_newton, point, dense, positive, weight)
+    assert sums.loss == pytest.approx(other.loss, rel=1e-12, abs=1e-12)
+    np.testing.assert_allclose(other.gradient, sums.gradient, atol=1e-10)
+    np.testing.assert_allclose(slow, wanted, atol=1e-10)
 
 
 @pytest.mark.parametrize(
     "changed",
     [
         {"point": np.zeros(2)},
+        {"positive": np.zeros(2)},
+        {"positive": np.zeros(3, np.int32)},
+        {"positive": None},
         {"weight": np.zeros(2)},
         {"dense": np.zeros(3)},
         {"dense": np.zeros((3, 2), np.float32)},
         {"dense": None},
+        {"gradient": np.zeros(2)},
         {"table": np.zeros((2, 2))},
     ],
 )
-def test_a_hessian_of_numbers_that_do_not_fit_is_refused(changed, in_numpy):
-    args = {"point": np.zeros(3), "weight": None, "dense": np.zeros((3, 2)), "table": np.zeros((3, 3))} | changed
+def test_numbers_that_do_not_fit_are_refused(changed, in_numpy):
+    args = {"point": np.zeros(3), "positive": np.zeros(3), "weight": None, "dense": np.zeros((3, 2))}
+    args |= {"gradient": np.zeros(3), "table": np.zeros((3, 3))} | changed
     with pytest.raises(ValueError, match="do not fit"):
-        logistic.compiled.dense_hessian(*args.values())
+        logistic.compiled.dense_newton(*args.values())
+
+
+@pytest.mark.parametrize("n", [0, 1, 1025])
+def test_risks_are_looked_up(n, in_numpy):
+    rng = np.random.default_rng(n)
+    packs = [rng.integers(0, size, n).astype(np.min_scalar_type(size - 1)) for size in (3, 300)]
+    tables = [4 * rng.normal(size=3), 4 * rng.normal(size=300)]
+    found, other = np.empty(n), np.empty(n)
+    logistic.look_up_risks(-1.0, packs, tables, found)
+    in_numpy(logistic, logistic.look_up_risks, -1.0, packs, tables, other)
+    wanted = 1 / (1 + np.exp(1.0 - tables[0][packs[0]] - tables[1][packs[1]]))
+    np.testing.assert_allclose(found, wanted, rtol=1e-14)
+    np.testing.assert_allclose(other, wanted, rtol=1e-14)
+
+
+def test_risks_that_do_not_fit_are_refused(in_numpy):
+    with pytest.raises(ValueError, match="as many tables as packs"):
+        logistic.compiled.look_up_risks(0.0, [np.zeros(3, np.uint8)], [], np.zeros(3))
+    with pytest.raises(ValueError, match="one small integer per row"):
+        logistic.compiled.look_up_risks(0.0, [np.zeros(3, np.uint8)], [np.zeros(1)], np.zeros(2))

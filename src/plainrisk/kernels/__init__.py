@@ -13,7 +13,7 @@ from plainrisk.kernels.choice import COMPILED
 from plainrisk.kernels.dealing import fold_counts, fold_order, shuffle
 from plainrisk.kernels.fold_trees import fold_cuts
 from plainrisk.kernels.levels import LevelMap
-from plainrisk.kernels.logistic import LogisticSums, curvatures, dense_hessian, logistic_sums, look_up_risks
+from plainrisk.kernels.logistic import LogisticSums, curvatures, dense_newton, logistic_sums, look_up_risks
 from plainrisk.kernels.newton import Problem, Settled, minimise_logistic
 from plainrisk.kernels.pairs import Blocks, add_pair_sums, block_sums, table_room
 from plainrisk.kernels.reading import code_singles, count_codes, read_levels, rule_of
@@ -46,7 +46,7 @@ __all__ = [
     "code_singles",
     "count_codes",
     "curvatures",
-    "dense_hessian",
+    "dense_newton",
     "fold_counts",
     "fold_cuts",
     "fold_order",

@@ -82,7 +82,15 @@ def block_step(
     longest: float,
     /,
 ) -> None: ...
-def dense_hessian(point: Floats, weight: Floats | None, dense: Floats, table: Floats, /) -> None: ...
+def dense_newton(
+    point: Floats,
+    positive: npt.NDArray[np.generic],
+    weight: Floats | None,
+    dense: Floats,
+    gradient: Floats,
+    table: Floats,
+    /,
+) -> float: ...
 def pair_sums(
     values: Floats | None, packs: Sequence[Codes], map: Map, first: int, own: Floats, out: Floats, room: Floats, /
 ) -> None: ...

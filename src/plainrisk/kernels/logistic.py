@@ -20,7 +20,7 @@ from plainrisk.kernels.choice import compiled
 from plainrisk.kernels.levels import LevelMap
 from plainrisk.kernels.sums import contiguous, level_sums, look_up
 
-__all__ = ["LogisticSums", "curvatures", "dense_hessian", "logistic_sums", "look_up_risks"]
+__all__ = ["LogisticSums", "curvatures", "dense_newton", "logistic_sums", "look_up_risks"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
@@ -145,22 +145,31 @@ def curvatures(
     return levels.split(by_code)
 
 
-def dense_hessian(point: Floats, dense: Floats, weight: Floats | None = None) -> Floats:
-    """Return the sums of ``weight * p (1 - p) * column * column`` over rows of numbers; column 0 is 1.
+def dense_newton(
+    point: Floats, dense: Floats, positive: npt.NDArray[np.generic], weight: Floats | None = None
+) -> tuple[LogisticSums, Floats]:
+    """Return the sums of losses and their gradient, and of ``weight * p (1 - p) * column * column``; column 0 is 1.
 
-    >>> dense_hessian(np.zeros(2), np.array([[2.0], [4.0]]))
+    >>> sums, hessian = dense_newton(np.zeros(2), np.array([[2.0], [4.0]]), np.array([0, 1], np.uint8))
+    >>> sums.gradient
+    array([ 0., -1.])
+    >>> hessian
     array([[0.5, 1.5],
            [1.5, 5. ]])
     """
+    weights = None if weight is None else np.ascontiguousarray(weight, np.float64)
     if compiled is not None:
-        table = np.zeros((len(point), len(point)))
-        weights = None if weight is None else np.ascontiguousarray(weight, np.float64)
-        compiled.dense_hessian(np.ascontiguousarray(point, np.float64), weights, np.asarray(dense, np.float64), table)
-        return table
+        outcome = np.ascontiguousarray(positive, None if positive.dtype == np.uint8 else np.float64)
+        gradient, table = np.zeros(len(point)), np.zeros((len(point), len(point)))
+        at, columns = np.ascontiguousarray(point, np.float64), np.asarray(dense, np.float64)
+        loss = compiled.dense_newton(at, outcome, weights, columns, gradient, table)
+        return LogisticSums(loss, gradient), table
     X = np.column_stack([np.ones(len(dense)), dense])
+    loss, residual = _loss_and_residual(X @ point, positive, weights)
     small = np.exp(-np.abs(X @ point))
     bend = small / (1.0 + small) ** 2
-    return np.asarray(X.T @ ((bend if weight is None else bend * weight)[:, None] * X))
+    hessian = X.T @ ((bend if weights is None else bend * weights)[:, None] * X)
+    return LogisticSums(loss, residual @ X), hessian
 
 
 def look_up_risks(start: float, packs: Sequence[Codes], tables: Sequence[Floats], out: Floats) -> None:

@@ -72,8 +72,9 @@ static PyMethodDef methods[] = {
     {"count_codes", kernel_count_codes, METH_VARARGS, "count_codes(codes, outcome, counts): rows by level and outcome"},
     {"curvatures", kernel_curvatures, METH_VARARGS,
      "curvatures(point, packs, map, weight or None, dense or None, bend, codes): bend = weight * p (1 - p), codes += bend"},
-    {"dense_hessian", kernel_dense_hessian, METH_VARARGS,
-     "dense_hessian(point, weight or None, dense, table): table += weight * p (1 - p) * column * column, of 1 and the columns"},
+    {"dense_newton", kernel_dense_newton, METH_VARARGS,
+     "dense_newton(point, positive, weight or None, dense, gradient, table): loss; gradient += residual * column, "
+     "table += weight * p (1 - p) * column * column, of 1 and the columns"},
     {"fold_counts", kernel_fold_counts, METH_VARARGS,
      "fold_counts(codes, outcome, ends, counts): rows by fold, level and outcome, where each fold's stand together"},
     {"fold_cuts", kernel_fold_cuts, METH_VARARGS,

@@ -13,6 +13,7 @@
 #define HALVINGS 40
 #define MOST_POLISHED 12
 #define SLOW 0.5      /* steps that shrink by less do not settle */
+#define ABOUT 10.0    /* steps shrink by squares: how far off a guess of the next one may be */
 #define ENOUGH 1e-4   /* of what the slope promises */
 #define JITTER 1e-13  /* added to the diagonal, relative to each entry */
 
@@ -123,7 +124,7 @@ static double longest(const double *d, Py_ssize_t n) {
 /* How many steps it took; 0 if it did not end well. */
 static Py_ssize_t run(Newton *newton) {
     const Py_ssize_t most = newton->history.len / (Py_ssize_t)sizeof(double) / 3;
-    double *history = newton->history.buf, last_step = INFINITY, last_shrink = 1.0;
+    double *history = newton->history.buf, last_step = INFINITY;
     int polished = 0;
     newton->value = objective(newton, newton->point.buf, newton->gradient.buf);
     for (Py_ssize_t k = 0; k < most; k++, history += 3) {
@@ -137,12 +138,11 @@ static Py_ssize_t run(Newton *newton) {
                 move_to(newton, 1.0);
                 accept(newton, objective(newton, newton->trial, newton->trial_gradient));
             }
-            double next = step * (shrink > last_shrink ? shrink : last_shrink);
+            double next = step * (ABOUT * shrink * shrink < 1.0 ? ABOUT * shrink * shrink : 1.0);
             if (next <= newton->settled || ++polished >= MOST_POLISHED || (polished > 2 && shrink > SLOW)) return k + 1;
         } else if (!search(newton))
             return 0;
         last_step = step;
-        last_shrink = shrink;
     }
     return 0;
 }

@@ -70,7 +70,7 @@ PyObject *kernel_cell_sums(PyObject *module, PyObject *args);
 PyObject *kernel_code_singles(PyObject *module, PyObject *args);
 PyObject *kernel_count_codes(PyObject *module, PyObject *args);
 PyObject *kernel_curvatures(PyObject *module, PyObject *args);
-PyObject *kernel_dense_hessian(PyObject *module, PyObject *args);
+PyObject *kernel_dense_newton(PyObject *module, PyObject *args);
 PyObject *kernel_fold_counts(PyObject *module, PyObject *args);
 PyObject *kernel_fold_cuts(PyObject *module, PyObject *args);
 PyObject *kernel_fold_order(PyObject *module, PyObject *args);

@@ -37,8 +37,8 @@ _STALE = 0.2
 _SLOW = 0.5
 # A step that must be halved more often than this comes of a bad Hessian; after so many halvings, no step helps.
 _MOST_HALVINGS, _NONE_HELPS = 4, 40
-# The step that would come next, where a solver stops.
-_SETTLED = 2e-10
+# The step that would come next, where a solver stops, and how far off that guess may be if steps shrink by squares.
+_SETTLED, _ABOUT = 2e-10, 10.0
 
 
 class Loss(Protocol):
@@ -86,10 +86,10 @@ def minimise(
     It stops when one of these holds:
 
     1. The quadratic model promises less than ``tolerance * max(objective, 1e-3)``, and the next step would be below
-       2e-10 if steps go on shrinking as the last two did: the optimum. So it is if steps no longer shrink with a fresh
-       Hessian of all rows, or twelve did not do. The raw gradient alone would not do as a rule, since a level with one
-       row can move it by no more than 1/M. Without a ridge, if the steps stay long: no finite optimum. Without `polish`
-       the promise alone decides.
+       2e-10 if steps go on shrinking as the last two did (by squares, with a Hessian for each): the optimum. So it is
+       if steps no longer shrink with a fresh Hessian of all rows, or twelve did not do. The raw gradient alone would
+       not do as a rule, since a level with one row can move it by no more than 1/M. Without a ridge, if the steps stay
+       long: no finite optimum. Without `polish` the promise alone decides.
     2. No step along the direction lowers the objective: the limit of rounding.
     3. `max_iterations`.
 
@@ -185,7 +185,8 @@ class _Newton:
                     self.state = self._at(self._inside(before.point + d))
                 polished += 1
                 stuck = shrink > _SLOW
-                next_step = step * max(shrink, last_shrink)
+                # With a Hessian for every step, each shrinks by the square of what the last one did, or about so.
+                next_step = step * (min(1.0, _ABOUT * shrink**2) if self.loss.cheap else max(shrink, last_shrink))
                 if next_step <= _SETTLED or polished >= 12 or (polished > 2 and stuck and fresh and not doubtful):
                     return self._settled(step, promise)
                 renew = stuck and (not fresh or doubtful)

@@ -27,7 +27,7 @@ from plainrisk.kernels import (
     Settled,
     block_sums,
     curvatures,
-    dense_hessian,
+    dense_newton,
     logistic_sums,
     minimise_logistic,
 )
@@ -63,6 +63,7 @@ class LogisticLoss:
     n_rows: int = field(init=False)
     total: float = field(init=False)
     total_positive: float = field(init=False)
+    _known: dict[str, tuple[Floats, tuple[float, Floats, Floats]]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         rows, weights, positives = 0, [], []
@@ -88,6 +89,8 @@ class LogisticLoss:
 
     def value_and_gradient(self, point: Floats) -> tuple[float, Floats]:
         """Return the mean loss and its gradient."""
+        if self.layout.is_few_numbers:
+            return self._of_numbers(point)[:2]
 
         def sums(piece: Block) -> LogisticSums:
             return logistic_sums(point, piece.packs, levels, piece.positive, piece.weight, piece.dense)
@@ -101,10 +104,11 @@ class LogisticLoss:
 
     def hessian(self, point: Floats, *, whole: bool = False) -> Floats:
         """Return the Hessian of all rows, or an estimate of it from a sample where that would cost much."""
+        if self.layout.is_few_numbers:
+            return self._of_numbers(point)[2].copy()
         H: Floats | None = None
-        of_block = self._hessian_of_numbers if self.layout.is_few_numbers else self._hessian_of
         for block in self.blocks if whole else self._hessian_rows:
-            more = of_block(point, block)
+            more = self._hessian_of(point, block)
             H = more if H is None else np.add(H, more, out=H)
         return np.zeros((len(point), len(point))) if H is None else np.divide(H, self.total, out=H)
 
@@ -117,16 +121,26 @@ class LogisticLoss:
         found = over_rows(fill, range(0, max(1, len(block)), size), len(block) * len(block.packs) // _FEW_PACKS)
         return self.layout.gram(bend, block, functools.reduce(_added, found))
 
-    def _hessian_of_numbers(self, point: Floats, block: Block) -> Floats:
-        def of_piece(piece: Block) -> Floats:
-            return dense_hessian(point, np.asarray(piece.dense), piece.weight)
+    def _of_numbers(self, point: Floats) -> tuple[float, Floats, Floats]:
+        """Return loss, gradient and Hessian, which is had with them; the last one is kept."""
 
-        return functools.reduce(np.add, over_rows(of_piece, split_rows(block, piece_rows(block)), len(block)))
+        def of_piece(piece: Block) -> tuple[LogisticSums, Floats]:
+            return dense_newton(point, np.asarray(piece.dense), piece.positive, piece.weight)
+
+        known = self._known.get("last")
+        if known is None or known[0] is not point:
+            found, H = LogisticSums(0.0, np.zeros(len(point))), np.zeros((len(point), len(point)))
+            for block in self.blocks:
+                for sums, more in over_rows(of_piece, split_rows(block, piece_rows(block)), len(block)):
+                    found, H = found + sums, H + more
+            known = point, (found.loss / self.total, found.gradient / self.total, H / self.total)
+            self._known["last"] = known
+        return known[1]
 
     @cached_property
     def cheap(self) -> bool:
-        """Whether a Hessian takes hardly longer than a gradient, since rows and packs are few."""
-        return self._size <= _CHEAP
+        """Whether a Hessian takes hardly longer than a gradient: since rows are few, or with it."""
+        return self._size <= _CHEAP or self.layout.is_few_numbers
 
     @cached_property
     def _size(self) -> int:

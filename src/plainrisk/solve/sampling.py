@@ -26,6 +26,8 @@ _DENSE_ROWS = 1 << 17
 _ROWS_PER_COEFFICIENT = 60
 # More than this are no nearer to the Hessian of the optimum, since the point at hand is not.
 _ENOUGH_ROWS = 1 << 18
+# A sample of nearly all rows takes longer than they do.
+_WORTH_IT = 1.5
 # Where rows are numbers only, and columns few.
 _FEW_ROWS, _ROWS_PER_COLUMN = 1 << 15, 500
 # In the sample, a level with fewer rows than this keeps them all: losing a rare level loses its curvature.
@@ -47,7 +49,7 @@ def hessian_rows(layout: Layout, blocks: Sequence[Block], n_rows: int) -> Sequen
     wanted = max(min(wanted, _ENOUGH_ROWS), _ROWS_PER_COEFFICIENT * layout.n_coefficients)
     if not layout.features:  # no level could be lost; a solver that does not get on asks for all rows
         wanted = min(wanted, max(_FEW_ROWS, _ROWS_PER_COLUMN * n_columns))
-    return blocks if n_rows <= wanted else _sample(layout, blocks, n_rows, wanted / n_rows)
+    return blocks if n_rows <= _WORTH_IT * wanted else _sample(layout, blocks, n_rows, wanted / n_rows)
 
 
 def every(block: Block, step: int) -> Block:
