@@ -48,7 +48,7 @@ def test_it_comes_near_the_minimum_of_a_quadratic(rng, bounded):
 class Quadratic:
     """A loss the solver minimises by its Hessian."""
 
-    sampled, cheap = False, True
+    sampled, moderate, cheap = False, False, True
 
     def __init__(self, H, g):
         self.H, self.g, self.start = H, g, np.zeros(len(g))

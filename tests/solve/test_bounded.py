@@ -155,6 +155,7 @@ def test_a_sampled_hessian_reaches_the_same_optimum(kind, monkeypatch, rng):
     monkeypatch.setattr(sampling, "_HESSIAN_BUDGET", 2000 * (n_columns * (n_columns + 1) // 2))
     monkeypatch.setattr(sampling, "_DENSE_ROWS", 2000)
     monkeypatch.setattr(blocks, "_FEW_NUMBERS", 0)
+    monkeypatch.setattr(blocks, "_FEW_PAIRED", 0)
     loss = LogisticLoss(layout, [block])
     (sample,) = loss._hessian_rows
     assert 1000 < len(sample) < 3500
@@ -170,6 +171,7 @@ def test_a_sampled_hessian_reaches_the_same_optimum(kind, monkeypatch, rng):
 @pytest.mark.parametrize("ridge", [0.0, 1e-6])
 def test_a_column_that_a_sample_may_miss(column, ridge, monkeypatch, rng):
     monkeypatch.setattr(blocks, "_FEW_NUMBERS", 0)
+    monkeypatch.setattr(blocks, "_FEW_PAIRED", 0)
     n = 200_000
     X = rng.normal(size=(n, 2))
     if column == "rare":
@@ -196,6 +198,7 @@ def test_the_sample_keeps_rare_levels(monkeypatch, rng):
     pack = np.zeros(n, dtype=np.uint8)
     pack[rng.permutation(n)[:40]] = 1
     monkeypatch.setattr(sampling, "_HESSIAN_BUDGET", 1000)
+    monkeypatch.setattr(blocks, "_FEW_PAIRED", 0)
     loss = LogisticLoss(Layout((np.eye(2),)), [Block((pack,), rng.integers(0, 2, n))])
     (sample,) = loss._hessian_rows
     assert np.count_nonzero(sample.packs[0] == 1) == 40
@@ -332,7 +335,7 @@ def test_a_search_does_not_begin_on_rows_of_one_outcome(monkeypatch):
 def test_a_step_onto_a_bound_teaches_nothing():
     class Bowl:
         start = np.zeros(2)
-        cheap = sampled = False
+        cheap = moderate = sampled = False
 
         def value_and_gradient(self, point):
             return 0.5 * point[0] ** 2 + 0.5 * (point[1] - 1) ** 2, point - np.array([0.0, 1.0])

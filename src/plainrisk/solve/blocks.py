@@ -37,6 +37,8 @@ _PIECES, _MOST_ROWS, _MOST_NUMBERS = 4, 1 << 16, 1 << 18
 _FEW_PACKS, _HALVED_ROWS = 8, 1 << 16
 # Rows written out as a matrix at a time.
 _DENSE_ROWS = 1 << 12
+# Packs of which all pairs are summed over in little time.
+_FEW_PAIRED = 4
 # Numeric columns up to which a Hessian of them is made tile by tile.
 _FEW_NUMBERS = 16
 _DENSE_SHARES = 8
@@ -139,6 +141,11 @@ class Layout:
         spread_rows(add, range(n_packs * parts), len(block) * n_packs**2 // 16)
         for more in outs[1:]:
             out += more
+
+    @property
+    def has_few_packs(self) -> bool:
+        """Whether pairs of packs are so few that summing by them takes no longer than two passes."""
+        return COMPILED and not self.n_dense and len(self.levels.members) <= _FEW_PAIRED
 
     @property
     def is_few_numbers(self) -> bool:

@@ -34,6 +34,8 @@ BOX = 20.0
 # The Hessian is taken anew where a step promises more than this share of what the last one did or, near the optimum, is
 # longer than this share of the last: often enough to converge fast, seldom enough not to pay for one that is no better.
 _STALE = 0.2
+# A Hessian is from afar where a step promises more than this share of the value.
+_AFAR = 1e-5
 _SLOW = 0.5
 # A step that must be halved more often than this comes of a bad Hessian; after so many halvings, no step helps.
 _MOST_HALVINGS, _NONE_HELPS = 4, 40
@@ -61,6 +63,10 @@ class Loss(Protocol):
     @property
     def cheap(self) -> bool:
         """Whether a Hessian takes hardly longer than a gradient: then there is one for every step."""
+
+    @property
+    def moderate(self) -> bool:
+        """Whether a Hessian takes about as long as two gradients: then one from afar is not kept."""
 
     def settle(self, start: Floats, problem: Problem) -> Settled | None:
         """Return the minimum if there is a way to it at one go, else None."""
@@ -198,7 +204,7 @@ class _Newton:
                 # Two models' promises do not compare: a fresh one is given a chance.
                 renew = stuck or (promise > _STALE * last_promise and not fresh)
             whole = whole or (stuck and fresh)
-            renew = renew or self.loss.cheap
+            renew = renew or self.loss.cheap or (self.loss.moderate and promise > _AFAR * max(before.value, 1e-3))
             if not renew:
                 model.learn(self.state.point - before.point, self.state.gradient - before.gradient)
             model = None if renew else model

@@ -143,6 +143,11 @@ class LogisticLoss:
         return self._size <= _CHEAP or self.layout.is_few_numbers
 
     @cached_property
+    def moderate(self) -> bool:
+        """Whether a Hessian takes about as long as two gradients, since packs are few."""
+        return self.layout.has_few_packs
+
+    @cached_property
     def _size(self) -> int:
         return self.n_rows * (len(self.layout.levels.members) + self.layout.n_dense) ** 2
 

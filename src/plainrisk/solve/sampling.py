@@ -40,7 +40,7 @@ _RUN = 1 << 8
 
 def hessian_rows(layout: Layout, blocks: Sequence[Block], n_rows: int) -> Sequence[Block]:
     """Return the rows a Hessian is taken of, with weights by which they stand for all: the blocks where that is all."""
-    if layout.is_few_numbers:
+    if layout.is_few_numbers or layout.has_few_packs:
         return blocks
     n_columns = len(layout.levels.members) + layout.n_dense
     wanted = _HESSIAN_BUDGET / max(1, n_columns * (n_columns + 1) // 2)
