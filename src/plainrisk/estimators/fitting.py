@@ -40,8 +40,6 @@ from plainrisk.solve import (
     minimise_squares,
     stratified_folds,
 )
-from plainrisk.solve.blocks import piece_rows
-from plainrisk.threads import side_by_side
 
 __all__ = [
     "Design",
@@ -164,24 +162,21 @@ def fit_logistic(design: Design, ridge: float) -> Solution:
     return fit_rows(LogisticLoss(design.layout, design.blocks), ridge=ridge, lower=design.lower)
 
 
-def training_risks(design: Design, solution: Solution, link: Logistic | Linear, risks: Floats) -> None:
-    """Fill in the risk of every training row, from its codes."""
-    rows, tables = design.rows, design.layout.levels.tables(solution.coefficients)
-    start, size = solution.intercept, piece_rows(rows)
+def training_risks(design: Design, solution: Solution, link: Logistic | Linear) -> Callable[[slice, Floats], None]:
+    """Return what fills in the risks of some training rows, from their codes."""
+    tables, start = design.layout.levels.tables(solution.coefficients), solution.intercept
+    by_code = [link.value(start + tables[0])] if len(tables) == 1 else []  # codes are few, and so are risks
 
-    def fill(first: int) -> None:
-        piece = rows.take(slice(first, first + size))
-        out = risks[first : first + size]
-        if len(tables) == 1:  # then codes are few, and so are risks
-            look_up(0.0, piece.packs, by_code, len(piece), out)
+    def fill(rows: slice, risks: Floats) -> None:
+        packs = [pack[rows] for pack in design.rows.packs]
+        if by_code:
+            look_up(0.0, packs, by_code, len(risks), risks)
         elif isinstance(link, Logistic):
-            look_up_risks(start, piece.packs, tables, out)
+            look_up_risks(start, packs, tables, risks)
         else:
-            out[:] = link.value(look_up(start, piece.packs, tables, len(piece)))
+            risks[:] = link.value(look_up(start, packs, tables, len(risks)))
 
-    by_code = [link.value(start + tables[0])] if len(tables) == 1 else []
-    for _ in side_by_side(fill, range(0, len(rows), size), len(rows)):
-        pass
+    return fill
 
 
 def fit_line(design: Design, counts: PairCounts, ridge: float) -> Solution:

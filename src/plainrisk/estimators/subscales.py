@@ -28,13 +28,13 @@ from plainrisk.schema import Schema
 from plainrisk.solve.threads import one_thread
 from plainrisk.threads import side_by_side
 
-__all__ = ["MOST_ROWS", "Expert", "fit_experts", "subscales_of", "takes_missing", "takes_schema", "with_schema"]
+__all__ = ["Expert", "fit_experts", "subscales_of", "takes_missing", "takes_schema", "with_schema"]
 
 Floats = npt.NDArray[np.float64]
 
 # Features of which as many rows are worth a thread as of one column elsewhere. Beyond so many rows an expert has
 # enough for all threads.
-_FEW_FEATURES, MOST_ROWS = 3, 1 << 18
+_FEW_FEATURES, _MOST_ROWS = 3, 1 << 18
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ class Expert:
     name, features : the subscale
     model : the fitted estimator
     form : its risk form, or None where it has none
-    training_risks : fills in the risks of the rows it was fitted on, if that is quicker than reading them again
+    training_risks : fills in risks of the rows it was fitted on, if that is quicker than reading them again
     """
 
     name: str
     features: tuple[str, ...]
     model: Any
     form: RiskForm | None
-    training_risks: Callable[[Floats], None] | None = None
+    training_risks: Callable[[slice, Floats], None] | None = None
 
     @property
     def has_part(self) -> bool:
@@ -72,13 +72,6 @@ class Expert:
         if self.form is not None:
             return self.form.risk(frame)
         return np.asarray(self.model.predict_proba(native_rows(frame, self.features))[:, 1], dtype=np.float64)
-
-    def fill_risks(self, risks: Floats, frame: Frame) -> None:
-        """Fill in the risk it sees in the rows it was fitted on, which are those of the frame."""
-        if self.training_risks is None:
-            risks[:] = self.risk(frame)
-        else:
-            self.training_risks(risks)
 
 
 def subscales_of(schema: Schema) -> dict[str, tuple[str, ...]]:
@@ -154,7 +147,7 @@ def _fit_additive(
         risks = model.fit_rows(rows, laid_out)
         return Expert(name, subscales[name], model, model.form_, risks)
 
-    rows = training.n_rows * len(used) // _FEW_FEATURES if training.n_rows <= MOST_ROWS else 0
+    rows = training.n_rows * len(used) // _FEW_FEATURES if training.n_rows <= _MOST_ROWS else 0
     with one_thread():
         yield from side_by_side(fit, subscales, rows)
 

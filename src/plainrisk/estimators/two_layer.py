@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -13,9 +13,9 @@ from plainrisk.estimators.arm import AdditiveRiskModel, check_link
 from plainrisk.estimators.base import CV_FOLDS, RiskClassifier, resolve_ridge
 from plainrisk.estimators.fitting import Penalty, logistic_path, squared_error
 from plainrisk.estimators.stream_fit import AnyRows, Chosen, dense_blocks
-from plainrisk.estimators.subscales import MOST_ROWS, Expert, fit_experts
+from plainrisk.estimators.subscales import Expert, fit_experts
+from plainrisk.estimators.training import Training
 from plainrisk.form import Layer, Linear, Logistic
-from plainrisk.frames import Frame
 from plainrisk.schema import Schema
 from plainrisk.solve import (
     Block,
@@ -33,6 +33,9 @@ from plainrisk.threads import side_by_side
 __all__ = ["TwoLayerRiskModel"]
 
 Floats = npt.NDArray[np.float64]
+
+# Rows of a block of risks: a few MB, so that memory is used again and need not be cleared first.
+_ROWS = 1 << 16
 
 
 class TwoLayerRiskModel(RiskClassifier):
@@ -92,7 +95,7 @@ class TwoLayerRiskModel(RiskClassifier):
         experts = fit_experts(self._one_layer(), training, keep_rows=True)
         self.estimators_ = {name: expert.model for name, expert in experts.items()}
         parts = [expert.part for expert in experts.values()]
-        risks = dense_blocks(training, lambda rows: _risks_of(experts.values(), rows.frame))
+        risks = _risk_blocks(training, list(experts.values()))
         if self.ridge == "cv":
             self.ridge_path_ = second_layer_path(risks, training, self.link)
         self.ridge_ = self.ridge_path_.best if self.ridge == "cv" else resolve_ridge(self.ridge, training.total)
@@ -120,21 +123,22 @@ class TwoLayerRiskModel(RiskClassifier):
         )
 
 
-def _risks_of(experts: Collection[Expert], frame: Frame) -> Floats:
-    """Return the risks the experts see in the rows they were fitted on, rows by experts, one column after the other."""
-    risks = np.empty((len(experts), frame.n_rows))
-    if frame.n_rows > MOST_ROWS:
-        risks.fill(0.0)  # here and now: threads that meet much fresh memory side by side wait for each other
+def _risk_blocks(rows: AnyRows, experts: Sequence[Expert]) -> Sequence[Block]:
+    """Return the risks the experts see in the rows they were fitted on, as dense columns."""
+    fills = [expert.training_risks for expert in experts]
+    if not isinstance(rows, Training) or None in fills:
+        return dense_blocks(rows, lambda some: np.stack([expert.risk(some.frame) for expert in experts]).T)
 
-    def fill(one: tuple[Expert, Floats]) -> None:
-        expert, column = one
-        expert.fill_risks(column, frame)
+    def fill(start: int) -> Block:
+        some = slice(start, min(start + _ROWS, rows.n_rows))
+        risks = np.empty((len(experts), some.stop - start))
+        for column, found in zip(risks, fills, strict=True):
+            if found is not None:
+                found(some, column)
+        return Block((), positive[some], None if weight is None else weight[some], risks.T)
 
-    # Other experts, and those of many rows, have threads of their own.
-    quick = frame.n_rows <= MOST_ROWS and all(expert.training_risks is not None for expert in experts)
-    for _ in side_by_side(fill, zip(experts, risks, strict=True), frame.n_rows if quick else 0):
-        pass
-    return risks.T
+    positive, weight = rows.positive, rows.weight
+    return list(side_by_side(fill, range(0, rows.n_rows, _ROWS), rows.n_rows))
 
 
 def fit_second_layer(risks: Sequence[Block], n_experts: int, link: str, ridge: float) -> Solution:

@@ -174,10 +174,11 @@ class Layout:
         return G
 
 
-def piece_rows(block: Block) -> int:
-    """Return how many rows of a block to work on at a time."""
+def piece_rows(block: Block, n_rows: int | None = None) -> int:
+    """Return how many rows of a block to work on at a time; it may be one of several, with so many rows in all."""
     if COMPILED:  # the loops have tiles of their own: a few pieces for every thread
-        return min(max(len(block) // _PIECES, _PIECE_ROWS), _MOST_ROWS if block.packs else _MOST_NUMBERS)
+        rows = len(block) if n_rows is None else n_rows
+        return min(max(rows // _PIECES, _PIECE_ROWS), _MOST_ROWS if block.packs else _MOST_NUMBERS)
     # numpy needs room for the packs as wide integers.
     return min(max(_WIDE_CODES // max(1, len(block.packs)), 1 << 12), _PIECE_ROWS)
 

@@ -45,6 +45,9 @@ Floats = npt.NDArray[np.float64]
 _CHEAP, _AT_ONE_GO = 1 << 15, 1 << 18
 # Packs of which as many rows are much work as of the rest of a pass.
 _FEW_PACKS = 8
+# Pieces of rows of which each has a Hessian, and the rows of one. Arrays of 4 MB and more would be memory that the
+# system has to clear first, time and again.
+_PIECES, _LEAST_PIECE, _MOST_PIECE = 4, 1 << 15, 1 << 18
 # A search begins on one row of so many, if that leaves enough rows for each coefficient, and enough are left out.
 _THINNEST, _LEAST_STEP = 16, 8
 _ROWS_TO_BEGIN = 500
@@ -107,8 +110,9 @@ class LogisticLoss:
         if self.layout.is_few_numbers:
             return self._of_numbers(point)[2].copy()
         H: Floats | None = None
+        of_block = self._hessian_of_pieces if self.layout.has_few_packs else self._hessian_of
         for block in self.blocks if whole else self._hessian_rows:
-            more = self._hessian_of(point, block)
+            more = of_block(point, block)
             H = more if H is None else np.add(H, more, out=H)
         return np.zeros((len(point), len(point))) if H is None else np.divide(H, self.total, out=H)
 
@@ -121,6 +125,17 @@ class LogisticLoss:
         found = over_rows(fill, range(0, max(1, len(block)), size), len(block) * len(block.packs) // _FEW_PACKS)
         return self.layout.gram(bend, block, functools.reduce(_added, found))
 
+    def _hessian_of_pieces(self, point: Floats, block: Block) -> Floats:
+        """The same where a Hessian is small: every piece of the rows has one of its own."""
+
+        def of_piece(piece: Block) -> Floats:
+            bend = np.empty(len(piece))
+            by_code = curvatures(point, piece.packs, self.layout.levels, bend, piece.weight)
+            return self.layout.gram(bend, piece, by_code)
+
+        pieces = split_rows(block, min(max(len(block) // _PIECES, _LEAST_PIECE), _MOST_PIECE))
+        return functools.reduce(np.add, over_rows(of_piece, pieces, len(block)))
+
     def _of_numbers(self, point: Floats) -> tuple[float, Floats, Floats]:
         """Return loss, gradient and Hessian, which is had with them; the last one is kept."""
 
@@ -130,8 +145,10 @@ class LogisticLoss:
         known = self._known.get("last")
         if known is None or known[0] is not point:
             found, H = LogisticSums(0.0, np.zeros(len(point))), np.zeros((len(point), len(point)))
-            for block in self.blocks:
-                for sums, more in over_rows(of_piece, split_rows(block, piece_rows(block)), len(block)):
+            for blocks in [self.blocks] if isinstance(self.blocks, list) else ([block] for block in self.blocks):
+                rows = sum(map(len, blocks))
+                pieces = (piece for block in blocks for piece in split_rows(block, piece_rows(block, rows)))
+                for sums, more in over_rows(of_piece, pieces, rows):
                     found, H = found + sums, H + more
             known = point, (found.loss / self.total, found.gradient / self.total, H / self.total)
             self._known["last"] = known
