@@ -83,6 +83,7 @@ def minimise(
     upper: Floats | None = None,
     box: float | Floats = BOX,
     start: Floats | None = None,
+    hessian: Floats | None = None,
     tolerance: float = 1e-11,
     polish: bool = True,
     max_iterations: int = 200,
@@ -106,10 +107,11 @@ def minimise(
     lower, upper : (p,), optional; default unbounded
     box : float or (p,); how far from 0 coefficients without ridge may go
     start : (1 + p,), optional; where to begin, e.g. the solution of a nearby problem
+    hessian : (1 + p, 1 + p), optional; the loss's at the start, or nearly so, if it is known
     polish : whether to go on until the coefficients settle; a point to begin from need not be so near
     """
     with one_thread():
-        return _Newton(loss, ridge, lower, upper, box, start, tolerance, polish, max_iterations).run()
+        return _Newton(loss, ridge, lower, upper, box, start, hessian, tolerance, polish, max_iterations).run()
 
 
 class _Newton:
@@ -121,6 +123,7 @@ class _Newton:
         upper: Floats | None,
         box: float | Floats,
         start: Floats | None,
+        hessian: Floats | None,
         tolerance: float,
         polish: bool,
         max_iterations: int,
@@ -133,7 +136,7 @@ class _Newton:
         self.in_box = self._bound(box) if (self.ridge[1:] == 0).any() else None
         self.tolerance, self.polish, self.max_iterations = tolerance, polish, max_iterations
         self.history: list[tuple[float, float]] = []
-        self.first, self.is_far = self._inside(first), start is None
+        self.first, self.is_far, self.hessian = self._inside(first), start is None, hessian
         self.state: State
 
     def _bound(self, box: float | Floats) -> tuple[Flags, Flags]:
@@ -150,7 +153,8 @@ class _Newton:
         return State(point, value + float(pull @ point), gradient + 2.0 * pull)
 
     def _hessian(self, point: Floats, whole: bool) -> Floats:
-        H = self.loss.hessian(point, whole=whole)
+        H = self.loss.hessian(point, whole=whole) if self.hessian is None else self.hessian.copy()
+        self.hessian = None
         H.flat[:: len(H) + 1] += 2.0 * self.ridge
         return H
 

@@ -114,7 +114,10 @@ class LogisticLoss:
         for block in self.blocks if whole else self._hessian_rows:
             more = of_block(point, block)
             H = more if H is None else np.add(H, more, out=H)
-        return np.zeros((len(point), len(point))) if H is None else np.divide(H, self.total, out=H)
+        H = np.zeros((len(point), len(point))) if H is None else np.divide(H, self.total, out=H)
+        if self.layout.has_few_packs:
+            self._known["hessian"] = point, (0.0, point, H.copy())
+        return H
 
     def _hessian_of(self, point: Floats, block: Block) -> Floats:
         def fill(start: int) -> list[Floats]:
@@ -182,6 +185,12 @@ class LogisticLoss:
         levels = self.layout.levels
         return minimise_logistic(start, rows.packs, levels, rows.positive, rows.weight, rows.dense, self.total, problem)
 
+    @property
+    def last_hessian(self) -> Floats | None:
+        """The last Hessian, if it is small, and so kept."""
+        known = self._known.get("hessian")
+        return None if known is None else known[1][2]
+
     def in_blocks(self, ridge: Floats) -> BlockHessian | None:
         """Return a Hessian in blocks, one for each pack, if the whole one is dear and the rows are at hand."""
         levels = self.layout.levels
@@ -223,4 +232,5 @@ def fit_rows(loss: LogisticLoss, **problem: Any) -> Solution:
     if not 0 < few.total_positive < few.total:
         return minimise(loss, **problem)
     near = minimise(few, **problem, tolerance=_ROUGHLY, polish=False)
-    return minimise(loss, **problem, start=np.concatenate([[near.intercept], near.coefficients]))
+    start = np.concatenate([[near.intercept], near.coefficients])
+    return minimise(loss, **problem, start=start, hessian=few.last_hessian)
