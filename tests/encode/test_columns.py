@@ -94,3 +94,20 @@ def test_rounding_of_weights_makes_no_columns():
     assert feature_columns(weights, n_ordered=11, sign=1).matrix.shape == (11, 9)
     # A weight too small to change a sum is still a weight.
     assert feature_columns(np.array([1.0, 1e-20]), n_ordered=2, sign=1).matrix.shape == (2, 1)
+
+
+def test_columns_that_look_alike_are_kept_and_can_not_be_changed():
+    weights = np.array([3.0, 2.0, 4.0, 0.0])
+    one, same = (feature_columns(w, n_ordered=3, sign=1) for w in (weights, 2 * weights))
+    assert one is same
+    for array in (one.matrix, one.lower):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 0.0
+    others = [
+        feature_columns(weights, n_ordered=3, sign=-1),
+        feature_columns(weights, n_ordered=2, sign=1),
+        feature_columns(weights, n_ordered=3, sign=0),
+        feature_columns(weights, n_ordered=3, sign=0, steps=True),
+        feature_columns(weights[::-1], n_ordered=3, sign=1),
+    ]
+    assert len({other.matrix.tobytes() + other.lower.tobytes() for other in [one, *others]}) == 6

@@ -107,6 +107,19 @@ def test_an_error_in_a_thread_ends_it(credit, monkeypatch):
         cross_validate(pr.make_classifier("MixARM1", credit.schema), frame, credit.target, folds=3)
 
 
+def test_an_error_in_a_fit_comes_after_those_in_the_data(credit, monkeypatch):
+    monkeypatch.setattr("plainrisk.threads.MANY_ROWS", 1)
+    experts = {name: pr.AdditiveRiskModel(ridge=-1.0) for name in credit.schema.subscales}
+    mixture = pr.SubscaleMixture(experts, credit.schema)
+    for threads in ("1", "3"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        with pytest.raises(DataError, match="ridge"):
+            cross_validate(mixture, credit.frame, credit.target, folds=3)
+        frame = credit.frame.with_columns(income=pl.lit(1e39))
+        with pytest.raises(DataError, match="'income': a value is too large"):
+            cross_validate(mixture, frame, credit.target, folds=3)
+
+
 def test_a_number_inside_a_fold_may_be_next_to_its_edge():
     """Rounded to float32 it would be the edge itself, and so on the other side of it."""
     step = 2.0**-22

@@ -148,3 +148,17 @@ def test_a_wrong_link_is_named(data):
     X, y, _ = data
     with pytest.raises(DataError, match="link must be 'logistic' or 'linear', not 'probit'"):
         pr.TwoLayerRiskModel(schema=SCHEMA, link="probit").fit(X, y)
+
+
+@pytest.mark.parametrize("link", ["logistic", "linear"])
+@pytest.mark.parametrize("ridge", ["auto", "cv"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_risks_in_several_blocks_give_the_same_model(data, monkeypatch, link, ridge, weighted):
+    X, y, weight = data
+    model = pr.TwoLayerRiskModel(schema=SCHEMA, link=link, ridge=ridge)
+    weight = weight if weighted else None
+    one = model.fit(X, y, sample_weight=weight).weights_, model.ridge_
+    monkeypatch.setattr("plainrisk.estimators.two_layer._ROWS", 70)
+    several = model.fit(X, y, sample_weight=weight).weights_, model.ridge_
+    assert several[1] == one[1]
+    np.testing.assert_allclose(list(several[0].values()), list(one[0].values()), atol=1e-8)

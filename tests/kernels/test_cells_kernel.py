@@ -99,8 +99,8 @@ def test_cells_that_do_not_fit_are_refused(in_numpy):
         mark([byte, byte[:2]], np.ones(2, np.int64), bits)
     assert mark([byte], strides, bits) == 1
     with pytest.raises(ValueError, match="beyond the size"):
-        number([np.full(3, 64, np.uint8)], strides, bits, np.zeros(2, np.int64), byte.copy())
-    for used, out in (np.zeros(1, np.int64), byte.copy()), (np.zeros(2, np.int64), np.zeros(2, np.uint8)):
+        number([np.full(3, 64, np.uint8)], strides, bits, np.zeros(1, np.int64), byte.copy())
+    for used, out in (np.zeros(2, np.int64), byte.copy()), (np.zeros(1, np.int64), np.zeros(2, np.uint8)):
         with pytest.raises(ValueError, match="a number for every row"):
             number([byte], strides, bits, used, out)
 

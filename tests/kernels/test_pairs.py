@@ -128,3 +128,26 @@ def test_what_does_not_fit_is_refused(changed, what, in_numpy):
     args["map"] = tuple((map | {key: value for key, value in changed.items() if key in map}).values())
     with pytest.raises(ValueError, match=what):
         pairs.compiled.pair_sums(*args.values())
+
+
+def test_the_map_is_the_same_for_many_entries(rows, monkeypatch):
+    _, levels, _ = rows
+    few = levels.compiled
+    monkeypatch.setattr("plainrisk.kernels.levels._MANY_ENTRIES", 0)
+    many = LevelMap(levels.features, levels.members).compiled
+    for one, other in zip(few[1:], many[1:], strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_feature_without_columns_has_no_place_in_the_map():
+    alone = np.arange(2)[:, None]
+    levels = LevelMap((np.eye(2), np.zeros((2, 0)), np.eye(2)), (alone, alone, alone))
+    _, starts, columns, weights = levels.compiled
+    assert (starts.tolist(), columns.tolist(), weights.tolist()) == ([0, 1, 2, 2, 2, 3, 4], [0, 1, 2, 3], [1.0] * 4)
+    packs = [np.array([0, 1, 1], np.uint8)] * 3
+    sums, blocks = pairs.block_sums(None, packs, levels)
+    assert sums.tolist() == [1, 2, 1, 2]
+    assert [block.shape for block in blocks] == [(2, 2), (0, 0), (2, 2)]
+    members, starts, columns, weights = LevelMap((), ()).compiled
+    assert (members, starts.tolist(), len(columns), len(weights)) == ([], [0], 0, 0)

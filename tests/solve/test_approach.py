@@ -122,6 +122,14 @@ def test_the_optimum_is_that_of_hessians_alone(rng, monkeypatch, weighted, ridge
     assert found.kkt < 1e-9
 
 
+def test_the_limit_of_iterations_holds(rng):
+    layout, blocks, lower = wide_rows(rng)
+    for most in (1, 3):
+        found = minimise(LogisticLoss(layout, blocks), ridge=1e-4, lower=lower, max_iterations=most)
+        assert not found.converged
+        assert found.iterations == most
+
+
 def test_a_very_wide_feature_is_left_to_the_hessian(rng):
     loss = LogisticLoss(
         Layout((np.eye(300),)), [Block((rng.integers(0, 300, 500).astype(np.uint16),), np.arange(500) % 2)]

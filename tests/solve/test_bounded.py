@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from plainrisk.encode import collapse, pack_codes
-from plainrisk.solve import BOX, Block, Layout, LogisticLoss, blocks, logistic, minimise, sampling
+from plainrisk.solve import BOX, Block, Layout, LogisticLoss, blocks, bounded, logistic, minimise, sampling
 from plainrisk.solve.reference import minimise_slsqp
 
 N = 600
@@ -352,3 +352,80 @@ def test_a_step_onto_a_bound_teaches_nothing():
     found = minimise(Bowl(), upper=np.array([0.5]))
     assert found.converged
     assert found.coefficients.tolist() == [0.5]
+
+
+@pytest.mark.parametrize("packs", [0, 2])
+def test_every_takes_one_row_in_so_many(rng, packs):
+    n = 10_000
+    block = Block(
+        tuple(rng.integers(0, 9, n).astype(np.uint8) for _ in range(packs)),
+        np.arange(n) % 256,
+        rng.random(n),
+        np.arange(2.0 * n).reshape(n, 2),
+    )
+    for step in (1, 3, 16, n - 1):
+        few = sampling.every(block, step)
+        assert len(few) == pytest.approx(n / step, abs=256)
+        at = few.dense[:, 0].astype(int) // 2  # which rows they are
+        assert (np.diff(at) > 0).all()
+        np.testing.assert_array_equal(few.positive, block.positive[at])
+        np.testing.assert_array_equal(few.weight, block.weight[at])
+        np.testing.assert_array_equal(few.dense, block.dense[at])
+        for some, pack in zip(few.packs, block.packs, strict=True):
+            np.testing.assert_array_equal(some, pack[at])
+    assert len(sampling.every(block.take(slice(0, 0)), 4)) == 0
+
+
+def test_rows_that_stand_together_are_in_the_start(rng):
+    """A level of 2,000 rows, one after the other, among 300,000: none of a few long runs of rows may be all of them."""
+    n = 300_000
+    year = np.zeros(n, np.uint8)
+    year[123_000:125_000] = 1
+    other = rng.integers(0, 5, n).astype(np.uint8)
+    target = (rng.random(n) < 0.2 + 0.3 * year + 0.05 * other).astype(np.uint8)
+    layout = Layout((np.eye(2), np.eye(5)))
+    loss = LogisticLoss(layout, [Block((year, other), target)])
+    assert sampling.every(loss.blocks[0], 16).packs[0].sum() == 125
+    passes = []
+    asked = LogisticLoss.value_and_gradient
+
+    class Counted(LogisticLoss):
+        def value_and_gradient(self, point):
+            passes.append(self.n_rows)
+            return asked(self, point)
+
+    found = logistic.fit_rows(Counted(layout, loss.blocks), ridge=1e-6)
+    wanted = minimise(loss, ridge=1e-6)
+    assert found.converged
+    np.testing.assert_allclose(found.coefficients, wanted.coefficients, atol=1e-8)
+    assert passes.count(n) <= 8
+
+
+def test_a_lent_hessian_without_a_level_is_given_up(rng):
+    n = 4000
+    codes = rng.integers(0, 3, n).astype(np.uint8)
+    target = (rng.random(n) < 0.1 + 0.2 * codes).astype(np.uint8)
+    loss = LogisticLoss(Layout((np.eye(3),)), [Block((codes,), target)])
+    lent = loss.hessian(loss.start)
+    lent[2, :] = lent[:, 2] = 0.0  # as if no row had been seen
+    found = bounded._Newton(loss, 1e-3, None, None, 20.0, loss.start, lent, 1e-11, True, 200)._step_by_step()
+    wanted = minimise(loss, ridge=1e-3)
+    assert found.converged
+    assert found.iterations <= wanted.iterations + 2
+    np.testing.assert_allclose(found.coefficients, wanted.coefficients, atol=1e-9)
+
+
+def test_numbers_in_several_blocks_are_those_of_one(rng):
+    X = rng.normal(size=(5000, 3))
+    target = (X[:, 0] + rng.normal(size=5000) > 0).astype(np.uint8)
+    one = LogisticLoss(Layout((), 3), [Block((), target, None, X)])
+    cuts = [slice(0, 100), slice(100, 3000), slice(3000, 5000)]
+    several = [Block((), target[rows], None, X[rows]) for rows in cuts]
+    point = rng.normal(size=4)
+    for rows in (several, tuple(several)):  # in a list they are at hand; others come one after the other
+        loss = LogisticLoss(Layout((), 3), rows)
+        assert loss.value_and_gradient(point)[0] == pytest.approx(one.value_and_gradient(point)[0], rel=1e-13)
+        np.testing.assert_allclose(loss.hessian(point), one.hessian(point), rtol=1e-12)
+    kept = one.hessian(point)
+    point += 1.0  # in place
+    assert not np.allclose(one.hessian(point), kept)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from plainrisk.solve import Block, Layout, LogisticLoss, count_pairs
+from plainrisk.solve.threads import one_thread
 from plainrisk.threads import MANY_ROWS, side_by_side
 
 
@@ -79,3 +80,18 @@ def test_a_copy_of_the_process_has_threads_of_its_own(monkeypatch):
     if child == 0:
         os._exit(0 if list(side_by_side(abs, [-3, -4])) == [3, 4] else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def blas_threads():
+    from threadpoolctl import threadpool_info
+
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_one_thread_is_a_limit_that_ends():
+    before = blas_threads()
+    with one_thread():
+        with pytest.raises(ZeroDivisionError, match="by zero"), one_thread():
+            1 / 0
+        assert blas_threads() == {1}
+    assert blas_threads() == before

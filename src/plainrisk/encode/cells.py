@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.kernels import cell_counts, cell_sums
+from plainrisk.kernels import cell_counts, cell_sums, small_codes
 
 __all__ = ["Cells", "cells_of", "collapse", "counted_cells"]
 
@@ -74,6 +74,6 @@ def counted_cells(counts: npt.NDArray[np.uint32], sizes: Sequence[int]) -> Cells
 
 def _codes_of(keys: npt.NDArray[np.intp], sizes: Sequence[int]) -> tuple[Codes, ...]:
     return tuple(
-        column.astype(np.uint8 if size <= 256 else np.uint16)
+        column.astype(small_codes(size))
         for column, size in zip(np.unravel_index(keys, tuple(sizes)), sizes, strict=True)
     )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.kernels import add_places
+from plainrisk.kernels import add_places, small_codes
 from plainrisk.threads import side_by_side
 
 __all__ = ["Pack", "pack_codes", "pack_limit"]
@@ -70,7 +70,7 @@ def _pack(
     group: range, codes: Sequence[Codes], seen: Sequence[npt.NDArray[np.bool_]], observed: Sequence[Levels]
 ) -> Pack:
     size = math.prod(max(1, len(observed[j])) for j in group)
-    dtype = np.uint8 if size <= 256 else np.uint16 if size <= 65536 else np.uint32
+    dtype = small_codes(size)
     members = np.zeros((size, len(group)), np.intp)
     places: list[Codes] = []
     stride = size

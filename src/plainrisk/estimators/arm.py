@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from plainrisk.estimators.base import CV_FOLDS, LINE_CV_FOLDS, RiskClassifier, r
 from plainrisk.estimators.fitting import (
     Design,
     Encoded,
+    FillRisks,
     Penalty,
     encode_rows,
     fit_line,
@@ -125,10 +127,8 @@ class AdditiveRiskModel(RiskClassifier):
             encoded=encoded,
         )
 
-    def fit_rows(
-        self, training: AnyRows, laid_out: tuple[Encoded, Design] | None = None
-    ) -> Callable[[slice, Floats], None]:
-        """Fit the model to rows that were read already; return what fills in risks of these rows, from their codes.
+    def fit_rows(self, training: AnyRows, laid_out: tuple[Encoded, Design] | None = None) -> Callable[[], FillRisks]:
+        """Fit the model to rows that were read already; return what makes what fills in their risks.
 
         Parameters
         ----------
@@ -141,7 +141,7 @@ class AdditiveRiskModel(RiskClassifier):
         link = Logistic() if self.link == "logistic" else Linear()
         part = table_part("all", encoded, design, self.solution_, link, training.schema)
         self._keep(training, [part], Alone(), [self.solution_])
-        return training_risks(design, self.solution_, link)
+        return partial(training_risks, design, self.solution_, link)
 
     def _solve(self, design: Design, training: AnyRows) -> Solution:
         """Choose the ridge if asked, then solve."""

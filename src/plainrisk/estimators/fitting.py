@@ -44,6 +44,7 @@ from plainrisk.solve import (
 __all__ = [
     "Design",
     "Encoded",
+    "FillRisks",
     "Penalty",
     "center",
     "design_columns",
@@ -61,6 +62,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Penalty = Literal["levels", "steps"]
+FillRisks = Callable[[slice, Floats], None]  # the risks of some rows
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ def fit_logistic(design: Design, ridge: float) -> Solution:
     return fit_rows(LogisticLoss(design.layout, design.blocks), ridge=ridge, lower=design.lower)
 
 
-def training_risks(design: Design, solution: Solution, link: Logistic | Linear) -> Callable[[slice, Floats], None]:
+def training_risks(design: Design, solution: Solution, link: Logistic | Linear) -> FillRisks:
     """Return what fills in the risks of some training rows, from their codes."""
     tables, start = design.layout.levels.tables(solution.coefficients), solution.intercept
     by_code = [link.value(start + tables[0])] if len(tables) == 1 else []  # codes are few, and so are risks

@@ -27,7 +27,6 @@ from plainrisk.threads import side_by_side
 __all__ = ["FoldCells", "fold_cells", "fold_pairs"]
 
 Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Index = npt.NDArray[np.intp]
 
@@ -93,7 +92,7 @@ def fold_cells(features: Sequence[FoldFeature], n_rows: int) -> list[FoldCells]:
     """Return the part's cells as one where they are far fewer than the rows, else features in several groups."""
     grid = math.prod(f.size for f in features)
     whole = tuple(range(len(features)))
-    if grid <= max(4096, 16 * n_rows) and grid < 2**32:
+    if grid <= max(4096, 16 * n_rows) and grid <= 2**32 - 64:
         found = _occupied(features, whole)
         if len(found) <= max(4096, n_rows // 4):
             return [found]

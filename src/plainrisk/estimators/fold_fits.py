@@ -88,7 +88,7 @@ class FoldPart:
         return self._counts - self.groups[0].counts(self.folds, self.folds.inside(k))
 
     def fitted_ahead(self) -> FoldPart:
-        """Fit all folds now if that takes no passes over rows, but small tables only."""
+        """Fit all folds now if that is done on small tables."""
         if len(self.groups) == 1 or self.model.link == "linear":
             self._ahead = {k: self._fit(k) for k in range(self.folds.n)}
         return self

@@ -6,7 +6,6 @@ one thread fits a part while another codes the features of the next.
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import threading
 from collections.abc import Mapping, Sequence
@@ -34,6 +33,7 @@ def make_parts(
     coded: dict[str, dict[str, FoldFeature]] = {name: {} for name in models}
     complete: queue.SimpleQueue[str] = queue.SimpleQueue()
     parts: dict[str, FoldPart] = {}
+    errors: dict[str, Exception] = {}
     counting, fitting = threading.Lock(), threading.Lock()
 
     def code(task: tuple[str, str]) -> None:
@@ -53,9 +53,14 @@ def make_parts(
                 fitting.release()
 
     def fit_one() -> None:
-        with contextlib.suppress(queue.Empty):
+        try:
             name = complete.get_nowait()
+        except queue.Empty:  # another thread was faster
+            return
+        try:
             parts[name] = make(name).fitted_ahead()
+        except Exception as error:
+            errors[name] = error  # what is wrong with a column goes before
 
     def make(name: str) -> FoldPart:
         some = [coded[name][feature] for feature in features[name]]
@@ -63,6 +68,9 @@ def make_parts(
 
     for _ in side_by_side(code, _tasks(folds, features), len(folds.of)):
         pass
+    for name in models:
+        if name in errors:
+            raise errors[name]
     return [parts[name] if name in parts else make(name) for name in models]
 
 

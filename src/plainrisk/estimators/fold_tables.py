@@ -22,7 +22,7 @@ from plainrisk.estimators.training import Training
 from plainrisk.form import Bins, Categories, Levels
 from plainrisk.form.levels import code_type
 from plainrisk.frame_columns import refuse_infinity
-from plainrisk.kernels import fold_counts, read_levels, rule_of
+from plainrisk.kernels import fold_counts, read_levels, rule_of, small_codes
 from plainrisk.kernels.reading import HAS_INFINITY, TOO_LARGE
 from plainrisk.schema import Feature
 
@@ -219,8 +219,7 @@ def _code_labels(folds: Folds, name: str, feature: Feature, _: Binning) -> _Code
     n_labels = len(column.labels)
     # One place per distinct label of all rows, and the last for missing.
     known = column.codes[folds.order]
-    dtype = np.uint8 if n_labels < 256 else np.uint16 if n_labels < 65536 else np.uint32
-    codes: Codes = np.where(known < 0, n_labels, known).astype(dtype)
+    codes: Codes = np.where(known < 0, n_labels, known).astype(small_codes(n_labels + 1))
     inside = fold_counts(codes, n_labels + 1, folds.target, folds.ends).sum(axis=2)
     outside = inside.sum(axis=0) - inside
     levels = tuple(

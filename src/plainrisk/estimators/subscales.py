@@ -20,6 +20,7 @@ from sklearn.utils import get_tags
 from plainrisk.errors import DataError, ExtractionError, PlainriskWarning, did_you_mean
 from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.extract import extract_form
+from plainrisk.estimators.fitting import FillRisks
 from plainrisk.estimators.streams import Stream
 from plainrisk.estimators.training import Training
 from plainrisk.form import Part, RiskForm, TreePart
@@ -32,8 +33,8 @@ __all__ = ["Expert", "fit_experts", "subscales_of", "takes_missing", "takes_sche
 
 Floats = npt.NDArray[np.float64]
 
-# Features of which as many rows are worth a thread as of one column elsewhere. Beyond so many rows an expert has
-# enough for all threads.
+# Experts are fitted side by side if a third of all values are as many as rows are elsewhere, and rows not so many that
+# each expert has work for all threads.
 _FEW_FEATURES, _MOST_ROWS = 3, 1 << 18
 
 
@@ -46,14 +47,14 @@ class Expert:
     name, features : the subscale
     model : the fitted estimator
     form : its risk form, or None where it has none
-    training_risks : fills in risks of the rows it was fitted on, if that is quicker than reading them again
+    training_risks : makes what fills in risks of the rows it was fitted on, if that is quicker than reading them again
     """
 
     name: str
     features: tuple[str, ...]
     model: Any
     form: RiskForm | None
-    training_risks: Callable[[slice, Floats], None] | None = None
+    training_risks: Callable[[], FillRisks] | None = None
 
     @property
     def has_part(self) -> bool:
@@ -140,16 +141,16 @@ def _fit_additive(
         model.schema = training.schema.part(features)
         rows = model._read(training, None, None)
         ready[name] = model, rows, model.lay_out(rows, encoded.select(features))
-    del encoded  # the codes are in packs now, which go one after the other
+    del encoded  # the codes are in packs now
 
     def fit(name: str) -> Expert:
         model, rows, laid_out = ready.pop(name)
         risks = model.fit_rows(rows, laid_out)
         return Expert(name, subscales[name], model, model.form_, risks)
 
-    rows = training.n_rows * len(used) // _FEW_FEATURES if training.n_rows <= _MOST_ROWS else 0
+    work = training.n_rows * len(used) // _FEW_FEATURES if training.n_rows <= _MOST_ROWS else 0
     with one_thread():
-        yield from side_by_side(fit, subscales, rows)
+        yield from side_by_side(fit, subscales, work)
 
 
 def _check_names(estimators: Mapping[str, Any], subscales: Mapping[str, Any]) -> None:

@@ -125,19 +125,18 @@ class TwoLayerRiskModel(RiskClassifier):
 
 def _risk_blocks(rows: AnyRows, experts: Sequence[Expert]) -> Sequence[Block]:
     """Return the risks the experts see in the rows they were fitted on, as dense columns."""
-    fills = [expert.training_risks for expert in experts]
-    if not isinstance(rows, Training) or None in fills:
+    makers = [expert.training_risks for expert in experts if expert.training_risks is not None]
+    if not isinstance(rows, Training) or len(makers) < len(experts):
         return dense_blocks(rows, lambda some: np.stack([expert.risk(some.frame) for expert in experts]).T)
 
     def fill(start: int) -> Block:
         some = slice(start, min(start + _ROWS, rows.n_rows))
         risks = np.empty((len(experts), some.stop - start))
-        for column, found in zip(risks, fills, strict=True):
-            if found is not None:
-                found(some, column)
+        for column, fill_risks in zip(risks, fills, strict=True):
+            fill_risks(some, column)
         return Block((), positive[some], None if weight is None else weight[some], risks.T)
 
-    positive, weight = rows.positive, rows.weight
+    positive, weight, fills = rows.positive, rows.weight, [make() for make in makers]
     return list(side_by_side(fill, range(0, rows.n_rows, _ROWS), rows.n_rows))
 
 
@@ -159,7 +158,7 @@ def second_layer_path(risks: Sequence[Block], training: AnyRows, link: str) -> R
         box = np.full(n_experts, np.inf)
         return logistic_path(
             Layout((), n_experts),
-            lambda mask: Chosen(risks, mask),
+            lambda mask: _chosen(risks, mask),
             target,
             training.total,
             CV_FOLDS,
@@ -169,8 +168,8 @@ def second_layer_path(risks: Sequence[Block], training: AnyRows, link: str) -> R
     folds = stratified_folds(target, CV_FOLDS)
 
     def judge(k: int) -> Callable[[float], float]:
-        gram, moment = _moments(Chosen(risks, folds != k))
-        held_gram, held_moment = _moments(Chosen(risks, folds == k))
+        gram, moment = _moments(_chosen(risks, folds != k))
+        held_gram, held_moment = _moments(_chosen(risks, folds == k))
 
         def held_out(ridge: float) -> float:
             found = minimise_squares(gram, moment, float(gram[0, 0]), ridge=ridge, lower=lower)
@@ -179,6 +178,12 @@ def second_layer_path(risks: Sequence[Block], training: AnyRows, link: str) -> R
         return held_out
 
     return choose_ridge([judge(int(k)) for k in np.unique(folds)], training.total)
+
+
+def _chosen(risks: Sequence[Block], mask: npt.NDArray[np.bool_]) -> Sequence[Block]:
+    """Return some of the rows; where they are in memory, cut out once and for all."""
+    some = Chosen(risks, mask)
+    return list(some) if isinstance(risks, list) else some
 
 
 def _moments(risks: Sequence[Block]) -> tuple[Floats, Floats]:

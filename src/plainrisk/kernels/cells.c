@@ -196,11 +196,9 @@ static void list_cells(const Marks *marks, uint32_t *before, int64_t *used) {
     uint32_t count = 0;
     for (Py_ssize_t w = 0; w < marks->bits.len / 8; w++) {
         before[w] = count;
-        for (int b = 0; bits[w] >> b; b++) {
-            used[count] = w * WORD + b;
-            count += (uint32_t)(bits[w] >> b & 1);
-            if (b == WORD - 1) break;
-        }
+        int64_t cell = w * WORD;
+        for (uint64_t left = bits[w]; left; left >>= 1, cell++)
+            if (left & 1) used[count++] = cell;
     }
 }
 
@@ -232,11 +230,11 @@ PyObject *kernel_number_cells(PyObject *module, PyObject *args) {
     int good = open_marks(packs, &marks);
     uint32_t *before = good ? PyMem_Malloc((size_t)(words + 1) * sizeof(uint32_t)) : NULL;
     if (good && before == NULL) good = no_memory();
-    Py_ssize_t count = 1; /* the list may write one beyond the last */
+    Py_ssize_t count = 0;
     for (Py_ssize_t w = 0; good && w < words; w++) count += count_bits(((const uint64_t *)marks.bits.buf)[w]);
     if (good && (out.len != marks.rows * out.itemsize || used.len != count * (Py_ssize_t)sizeof(int64_t) ||
                  (out.itemsize != 1 && out.itemsize != 2 && out.itemsize != 4)))
-        good = refuse("a number for every row, and a cell for every bit and one more are needed");
+        good = refuse("a number for every row, and a cell for every bit are needed");
     if (good) {
         Py_BEGIN_ALLOW_THREADS;
         list_cells(&marks, before, used.buf);

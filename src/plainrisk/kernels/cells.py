@@ -75,7 +75,7 @@ def small_codes(size: int) -> Any:
 def occupied_cells(codes: Sequence[Codes], sizes: Sequence[int]) -> tuple[npt.NDArray[np.int64], Codes]:
     """Return the cells that have rows, ascending, and of every row which of them is its own.
 
-    Cells are numbered as ``np.ravel_multi_index`` does; there must be fewer than 2^32.
+    Cells are numbered as ``np.ravel_multi_index`` does; there must be at most 2^32 - 64.
 
     >>> occupied_cells([np.array([0, 4, 0], np.uint8), np.array([1, 2, 1], np.uint8)], [5, 3])
     (array([ 1, 14]), array([0, 1, 0], dtype=uint8))
@@ -86,9 +86,9 @@ def occupied_cells(codes: Sequence[Codes], sizes: Sequence[int]) -> tuple[npt.ND
     packs, strides = [np.ascontiguousarray(c) for c in codes], _strides(sizes)
     bits = np.zeros(-(-math.prod(sizes) // 64), np.uint64)
     count = compiled.mark_cells(packs, strides, bits)
-    used, number = np.empty(count + 1, np.int64), np.empty(len(packs[0]), small_codes(count))
+    used, number = np.empty(count, np.int64), np.empty(len(packs[0]), small_codes(count))
     compiled.number_cells(packs, strides, bits, used, number)
-    return used[:count], number
+    return used, number
 
 
 def cell_sums(

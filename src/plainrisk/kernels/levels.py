@@ -16,6 +16,8 @@ __all__ = ["LevelMap"]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int32]
 
+_MANY_ENTRIES = 1 << 16  # of all matrices
+
 
 @dataclass(frozen=True)
 class LevelMap:
@@ -89,15 +91,27 @@ class LevelMap:
         members = [
             np.ascontiguousarray(pack + [next(left) for _ in range(pack.shape[1])], np.int32) for pack in self.members
         ]
-        # All matrices row by row: the level and the column of every entry, of which those that are not 0 are kept.
-        shapes = np.array([matrix.shape for matrix in self.features], np.intp).reshape(-1, 2)
-        entries = np.concatenate([np.zeros(0), *(matrix.ravel() for matrix in self.features)])
-        widths = np.repeat(shapes[:, 1], shapes[:, 0])  # of every level
-        level = np.repeat(np.arange(len(widths)), widths)
-        # From the place of an entry to its column: less what its level began with, and on to the feature's first one.
-        first = np.repeat(np.cumsum(shapes[:, 1]) - shapes[:, 1], shapes[:, 0])
-        column = np.arange(len(entries)) + np.repeat(first - (np.cumsum(widths) - widths), widths)
-        kept = np.flatnonzero(entries)
-        counts = np.bincount(level[kept], minlength=int(ends[-1]))
+        level, column, weights = _entries(self.features)
+        counts = np.bincount(level, minlength=int(ends[-1]))
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-        return members, starts, column[kept].astype(np.int32), entries[kept]
+        return members, starts, column.astype(np.int32), weights
+
+
+def _entries(features: Sequence[Floats]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Floats]:
+    """Return the level, the column and the value of every entry that is not 0, level by level."""
+    shapes = np.array([matrix.shape for matrix in features], np.intp).reshape(-1, 2)
+    last_level, last_column = np.cumsum(shapes, axis=0).T
+    first_level, first_column = last_level - shapes[:, 0], last_column - shapes[:, 1]
+    if sum(matrix.size for matrix in features) > _MANY_ENTRIES:  # most of them are 0, and would take memory
+        each = [matrix.nonzero() for matrix in features]
+        level = np.concatenate([at + first for (at, _), first in zip(each, first_level, strict=True)])
+        column = np.concatenate([at + first for (_, at), first in zip(each, first_column, strict=True)])
+        return level, column, np.concatenate([m[at] for m, at in zip(features, each, strict=True)])
+    entries = np.concatenate([np.zeros(0), *(matrix.ravel() for matrix in features)])
+    widths = np.repeat(shapes[:, 1], shapes[:, 0])  # of every level
+    level = np.repeat(np.arange(len(widths)), widths)
+    # From the place of an entry to its column: less what its level began with, and on to the feature's first one.
+    begin = np.repeat(first_column, shapes[:, 0]) - (np.cumsum(widths) - widths)
+    column = np.arange(len(entries)) + np.repeat(begin, widths)
+    kept = np.flatnonzero(entries)
+    return level[kept], column[kept], entries[kept]

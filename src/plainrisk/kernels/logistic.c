@@ -51,10 +51,10 @@ static inline double log_one_plus(double u) {
     return 2.0 * (z + z * (s * p));
 }
 
-/* From scores to losses and residuals: loss = w log(1 + exp(s)) - t s, residual = w p - t. */
-FOR_EVERY_PROCESSOR
-static void weighted_losses(const double *score, const double *weight, const double *positive, double *loss,
-                            double *residual, Py_ssize_t rows) {
+/* From scores to losses and residuals: loss = w log(1 + exp(s)) - t s, residual = w p - t; and if wanted to curvatures
+   bend = w p (1 - p). */
+static inline void weigh(const double *score, const double *weight, const double *positive, double *loss,
+                         double *residual, double *bend, int bent, Py_ssize_t rows) {
     for (Py_ssize_t i = 0; i < rows; i++) {
         double s = score[i];
         double u = exp_minus(fabs(s));
@@ -62,13 +62,13 @@ static void weighted_losses(const double *score, const double *weight, const dou
         double p = (s >= 0.0 ? 1.0 : u) / (1.0 + u);
         loss[i] = weight[i] * softplus - positive[i] * s;
         residual[i] = weight[i] * p - positive[i];
+        if (bent) bend[i] = weight[i] * (u / ((1.0 + u) * (1.0 + u)));
     }
 }
 
 /* The same where every w is 1, in two pieces: the loss is loss + log(factor), factor between 1 and 2. */
-FOR_EVERY_PROCESSOR
-static void plain_losses(const double *score, const double *positive, double *loss, double *factor, double *residual,
-                         Py_ssize_t rows) {
+static inline void count(const double *score, const double *positive, double *loss, double *factor, double *residual,
+                         double *bend, int bent, Py_ssize_t rows) {
     for (Py_ssize_t i = 0; i < rows; i++) {
         double s = score[i];
         double u = exp_minus(fabs(s));
@@ -76,7 +76,32 @@ static void plain_losses(const double *score, const double *positive, double *lo
         factor[i] = v;
         loss[i] = (s > 0.0 ? s : 0.0) - positive[i] * s;
         residual[i] = (s >= 0.0 ? 1.0 : u) / v - positive[i];
+        if (bent) bend[i] = u / (v * v);
     }
+}
+
+FOR_EVERY_PROCESSOR
+static void weighted_losses(const double *score, const double *weight, const double *positive, double *loss,
+                            double *residual, Py_ssize_t rows) {
+    weigh(score, weight, positive, loss, residual, NULL, 0, rows);
+}
+
+FOR_EVERY_PROCESSOR
+static void weighted_bends(const double *score, const double *weight, const double *positive, double *loss,
+                           double *residual, double *bend, Py_ssize_t rows) {
+    weigh(score, weight, positive, loss, residual, bend, 1, rows);
+}
+
+FOR_EVERY_PROCESSOR
+static void plain_losses(const double *score, const double *positive, double *loss, double *factor, double *residual,
+                         Py_ssize_t rows) {
+    count(score, positive, loss, factor, residual, NULL, 0, rows);
+}
+
+FOR_EVERY_PROCESSOR
+static void plain_bends(const double *score, const double *positive, double *loss, double *factor, double *residual,
+                        double *bend, Py_ssize_t rows) {
+    count(score, positive, loss, factor, residual, bend, 1, rows);
 }
 
 /* The sum of log(factor): logarithms of products, of at most TILE / SUMS factors. What is left over is too little to
@@ -146,16 +171,15 @@ static void score_rows(const Pass *pass, Py_ssize_t start, Py_ssize_t n, double 
         add_scaled(score, dense_column(&pass->dense, j, start, n, copy), slope[j], n);
 }
 
-/* The losses of a tile, summed; its residuals. */
+/* The losses of a tile, summed; its residuals, and unless `bend` is NULL its curvatures. */
 static double losses(const Pass *pass, const double *score, const double *positive, Py_ssize_t start, Py_ssize_t n,
-                     double *loss, double *factor, double *residual) {
-    const double *weight = pass->weight.buf;
-    if (weight == NULL) {
-        plain_losses(score, positive, loss, factor, residual, n);
-        return add_up(loss, n) + add_logs(factor, score, n);
-    }
-    weighted_losses(score, weight + start, positive, loss, residual, n);
-    return add_up(loss, n);
+                     double *loss, double *factor, double *residual, double *bend) {
+    const double *weight = pass->weight.buf == NULL ? NULL : (const double *)pass->weight.buf + start;
+    if (weight == NULL && bend == NULL) plain_losses(score, positive, loss, factor, residual, n);
+    if (weight == NULL && bend != NULL) plain_bends(score, positive, loss, factor, residual, bend, n);
+    if (weight != NULL && bend == NULL) weighted_losses(score, weight, positive, loss, residual, n);
+    if (weight != NULL && bend != NULL) weighted_bends(score, weight, positive, loss, residual, bend, n);
+    return add_up(loss, n) + (weight == NULL ? add_logs(factor, score, n) : 0.0);
 }
 
 void add_rows(Pass *pass) {
@@ -166,7 +190,7 @@ void add_rows(Pass *pass) {
         Py_ssize_t n = map->rows - start < TILE ? map->rows - start : TILE;
         score_rows(pass, start, n, score, copy);
         const double *positive = outcomes(pass, start, n, copy);
-        pass->loss += losses(pass, score, positive, start, n, loss, factor, residual);
+        pass->loss += losses(pass, score, positive, start, n, loss, factor, residual, NULL);
         *(double *)pass->gradient.buf += add_up(residual, n);
         level_sums_tile(residual, map->packs.each, pass->sums, map->packs.count, start, n);
         for (Py_ssize_t j = 0; j < pass->n_dense; j++)
@@ -190,21 +214,15 @@ void bend_rows(Pass *pass) {
 
 /* Losses, residuals and curvatures times pairs of columns, where all columns are numbers. */
 static void add_numbers(Pass *pass, double *table) {
-    double score[TILE], loss[TILE], residual[TILE], factor[TILE], copy[TILE];
-    const double *weight = pass->weight.buf;
+    double score[TILE], loss[TILE], residual[TILE], factor[TILE], bend[TILE], copy[TILE];
     double *gradient = pass->gradient.buf;
     const Py_ssize_t all = pass->map.rows, n = 1 + pass->n_dense;
     for (Py_ssize_t start = 0; start < all; start += TILE) {
         Py_ssize_t rows = all - start < TILE ? all - start : TILE;
         score_rows(pass, start, rows, score, copy);
         const double *positive = outcomes(pass, start, rows, copy);
-        pass->loss += losses(pass, score, positive, start, rows, loss, factor, residual);
+        pass->loss += losses(pass, score, positive, start, rows, loss, factor, residual, bend);
         gradient[0] += add_up(residual, rows);
-        double *bend = loss; /* which is no longer needed */
-        for (Py_ssize_t i = 0; i < rows; i++) {
-            double w = weight == NULL ? 1.0 : weight[start + i], hit = residual[i] + positive[i];
-            bend[i] = w > 0.0 ? hit * (1.0 - hit / w) : 0.0;
-        }
         for (Py_ssize_t j = 0; j < pass->n_dense; j++)
             gradient[1 + j] += sum_of_products(residual, dense_column(&pass->dense, j, start, rows, copy), rows);
         table[0] += add_up(bend, rows);

@@ -95,7 +95,7 @@ static PyMethodDef methods[] = {
      "newton(point, packs, map, positive, weight or None, dense or None, ridge, lower, upper, total, tolerance, settled, "
      "gradient, history, flat): the number of steps, 0 if it did not end well, and the objective; point and gradient are filled"},
     {"number_cells", kernel_number_cells, METH_VARARGS,
-     "number_cells(packs, strides, bits, used, out): used, one longer than needed, are the cells of the bits, out their numbers"},
+     "number_cells(packs, strides, bits, used, out): used are the cells of the bits, out which of them is that of every row"},
     {"pack", kernel_pack, METH_VARARGS, "pack(codes, places, out): out = sum of places[k][codes[k]]"},
     {"pair_sums", kernel_pair_sums, METH_VARARGS,
      "pair_sums(values or None, packs, map, first, own, out, room): out[columns of a pack, columns from it on] += values"},

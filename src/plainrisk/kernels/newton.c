@@ -14,6 +14,7 @@
 #define MOST_POLISHED 12
 #define SLOW 0.5      /* steps that shrink by less do not settle */
 #define ABOUT 10.0    /* steps shrink by squares: how far off a guess of the next one may be */
+#define MATTERS 1e-3  /* the part of a step below which a variable's does not matter */
 #define ENOUGH 1e-4   /* of what the slope promises */
 #define JITTER 1e-13  /* added to the diagonal, relative to each entry */
 
@@ -26,7 +27,7 @@ typedef struct {
     double total;      /* weight of all rows */
     double tolerance, settled;
     double value;      /* of the objective, at the point */
-    double *memory, *H, *d, *low, *high, *trial, *trial_gradient, *bend;
+    double *memory, *H, *d, *last, *low, *high, *trial, *trial_gradient, *bend; /* last is the step before d, or 0 */
 } Newton;
 
 static const double *numbers(const Py_buffer *buffer) { return buffer->buf; }
@@ -100,7 +101,7 @@ static void accept(Newton *newton, double value) {
     memcpy(newton->gradient.buf, newton->trial_gradient, (size_t)newton->n * sizeof(double));
 }
 
-/* Halve the step until the objective falls enough; whether it did. */
+/* Halve the step until the objective falls enough; 1 if at once, 2 if later, 0 if never. */
 static int search(Newton *newton) {
     double slope = 0.0, size = 1.0;
     for (Py_ssize_t i = 0; i < newton->n; i++) slope += newton->box.g[i] * newton->d[i];
@@ -109,10 +110,22 @@ static int search(Newton *newton) {
         double value = objective(newton, newton->trial, newton->trial_gradient);
         if (value <= newton->value + ENOUGH * size * slope) {
             accept(newton, value);
-            return 1;
+            return k == 0 ? 1 : 2;
         }
     }
     return 0;
+}
+
+/* By how much a step is shorter than the last, in the variable that matters where that is least so. */
+static double shrinking(const Newton *newton, double step) {
+    double most = 0.0;
+    for (Py_ssize_t i = 0; i < newton->n; i++) {
+        double size = fabs(newton->d[i]), before = fabs(newton->last[i]);
+        if (size <= MATTERS * step) continue;
+        double ratio = before > 0.0 ? size / before : INFINITY;
+        most = ratio > most ? ratio : most;
+    }
+    return most;
 }
 
 static double longest(const double *d, Py_ssize_t n) {
@@ -132,16 +145,19 @@ static Py_ssize_t run(Newton *newton) {
         double promise = direction(newton), step = longest(newton->d, newton->n);
         if (promise < 0.0 || !(newton->value < INFINITY)) return 0;
         double shrink = k > 0 && step < last_step ? step / last_step : 1.0; /* the first step shrinks nothing */
+        int taken = 1;
         history[0] = newton->value, history[1] = promise, history[2] = step;
         if (promise <= newton->tolerance * (newton->value > 1e-3 ? newton->value : 1e-3)) {
             if (step > 0.0 && promise > 0.0) {
                 move_to(newton, 1.0);
                 accept(newton, objective(newton, newton->trial, newton->trial_gradient));
             }
-            double next = step * (ABOUT * shrink * shrink < 1.0 ? ABOUT * shrink * shrink : 1.0);
+            double rate = shrinking(newton, step), next = step * (ABOUT * rate * rate < 1.0 ? ABOUT * rate * rate : 1.0);
             if (next <= newton->settled || ++polished >= MOST_POLISHED || (polished > 2 && shrink > SLOW)) return k + 1;
-        } else if (!search(newton))
-            return 0;
+        } else
+            taken = search(newton);
+        if (!taken) return 0;
+        for (Py_ssize_t i = 0; i < newton->n; i++) newton->last[i] = taken == 1 ? newton->d[i] : 0.0;
         last_step = step;
     }
     return 0;
@@ -151,13 +167,15 @@ static Py_ssize_t run(Newton *newton) {
 
 static int make_room(Newton *newton) {
     const size_t n = (size_t)newton->n, rows = (size_t)newton->pass.map.rows;
-    newton->memory = PyMem_Malloc((2 * n * n + 5 * n + rows + 1) * sizeof(double));
+    newton->memory = PyMem_Malloc((2 * n * n + 6 * n + rows + 1) * sizeof(double));
     newton->box.state = PyMem_Malloc(n);
     if (newton->memory == NULL || newton->box.state == NULL) return no_memory();
     newton->H = newton->memory;
     newton->box.factor = newton->H + n * n;
     newton->d = newton->box.factor + n * n;
-    newton->low = newton->d + n;
+    newton->last = newton->d + n;
+    memset(newton->last, 0, n * sizeof(double));
+    newton->low = newton->last + n;
     newton->high = newton->low + n;
     newton->trial = newton->high + n;
     newton->trial_gradient = newton->trial + n;

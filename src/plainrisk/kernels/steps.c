@@ -193,7 +193,11 @@ PyObject *kernel_block_step(PyObject *module, PyObject *args) {
     step.remembered = step.n > 0 ? step.steps.len / step.point.len : 0;
     int good = fits(&step) || refuse("the point, the blocks and the steps do not fit each other");
     good = good && make_room(&step);
-    if (good) find_step(&step, longest);
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS;
+        find_step(&step, longest);
+        Py_END_ALLOW_THREADS;
+    }
     PyMem_Free(step.memory);
     PyMem_Free(step.at);
     Py_buffer *each[] = {&step.point, &step.gradient, &step.lower,  &step.upper, &step.corner,  &step.border,

@@ -39,9 +39,14 @@ class State:
 
 
 def approach(
-    start: State, at: Callable[[Floats], State], hessian: BlockHessian, lower: Floats, upper: Floats
+    start: State,
+    at: Callable[[Floats], State],
+    hessian: BlockHessian,
+    lower: Floats,
+    upper: Floats,
+    max_steps: int = _MOST_PASSES,
 ) -> tuple[State, list[tuple[float, float]]]:
-    """Return a point near the minimum, and for every step the value before it and the decrease it promised.
+    """Return a point near the minimum, and for every step that was taken the value before and the decrease it promised.
 
     Parameters
     ----------
@@ -49,31 +54,33 @@ def approach(
     at : what tells the value and the gradient at a point
     hessian : of the start, roughly
     lower, upper : (1 + p,)
+    max_steps : at most so many
     """
     here, failures, passes = start, 0, 0
     history: list[tuple[float, float]] = []
     memory = _Memory(len(start.point))
-    while passes < _MOST_PASSES and failures < _MOST_FAILURES:
+    while passes < _MOST_PASSES and failures < _MOST_FAILURES and len(history) < max_steps:
         d = block_step(here.point, here.gradient, lower, upper, hessian, *memory.last, _LONGEST)
         promise = -0.5 * float(here.gradient @ d)
-        if promise <= _NEAR * max(here.value, 1e-3):
+        if not promise > _NEAR * max(here.value, 1e-3):
             break
-        history.append((here.value, promise))
         there = at(np.clip(here.point + d, lower, upper))
         passes += 1
         s = there.point - here.point
         memory.learn(here, there)
         slope, end = float(here.gradient @ s), float(there.gradient @ s)
-        if there.value > here.value + 1e-4 * slope:
+        if not there.value <= here.value + 1e-4 * slope:
             if not slope < min(end, 0.0):
                 break  # so no convex loss goes: rounding speaks
             share = min(max(slope / (slope - end), _SHORTER[0]), _SHORTER[1])
-            there = at(here.point + share * s)
+            there = at(np.clip(here.point + share * s, lower, upper))
             passes += 1
             memory.learn(here, there)
-        failed = there.value > here.value
+        failed = not there.value <= here.value
         failures = failures + 1 if failed else 0
-        here = here if failed else there
+        if not failed:
+            history.append((here.value, promise))
+            here = there
     return here, history
 
 

@@ -37,8 +37,8 @@ _PIECES, _MOST_ROWS, _MOST_NUMBERS = 4, 1 << 16, 1 << 18
 _FEW_PACKS, _HALVED_ROWS = 8, 1 << 16
 # Rows written out as a matrix at a time.
 _DENSE_ROWS = 1 << 12
-# Packs of which all pairs are summed over in little time.
-_FEW_PAIRED = 4
+# Packs of which all pairs are summed over in little time, and their columns.
+_FEW_PAIRED, _FEW_COLUMNS = 4, 512
 # Numeric columns up to which a Hessian of them is made tile by tile.
 _FEW_NUMBERS = 16
 _DENSE_SHARES = 8
@@ -144,8 +144,9 @@ class Layout:
 
     @property
     def has_few_packs(self) -> bool:
-        """Whether pairs of packs are so few that summing by them takes no longer than two passes."""
-        return COMPILED and not self.n_dense and len(self.levels.members) <= _FEW_PAIRED
+        """Whether pairs of packs and of columns are so few that summing by them takes no longer than two passes."""
+        few = len(self.levels.members) <= _FEW_PAIRED and self.n_coefficients <= _FEW_COLUMNS
+        return COMPILED and not self.n_dense and few
 
     @property
     def is_few_numbers(self) -> bool:

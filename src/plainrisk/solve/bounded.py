@@ -41,6 +41,8 @@ _SLOW = 0.5
 _MOST_HALVINGS, _NONE_HELPS = 4, 40
 # The step that would come next, where a solver stops, and how far off that guess may be if steps shrink by squares.
 _SETTLED, _ABOUT = 2e-10, 10.0
+# The part of a step below which a variable's does not matter.
+_MATTERS = 1e-3
 
 
 class Loss(Protocol):
@@ -174,12 +176,14 @@ class _Newton:
         self.state = self._at(self.first)
         blocks = self.loss.in_blocks(self.ridge[1:]) if self.is_far else None
         if blocks is not None:
-            self.state, self.history = approach(self.state, self._at, blocks, self.lower, self.upper)
+            most = self.max_iterations
+            self.state, self.history = approach(self.state, self._at, blocks, self.lower, self.upper, most)
         model: LocalModel | None = None
         last_promise, last_step, last_shrink, polished, whole = np.inf, np.inf, 1.0, 0, False
-        for _ in range(self.max_iterations):
+        last_d = np.zeros(len(self.first))  # the last step, if it was taken in full
+        for _ in range(self.max_iterations - len(self.history)):
             before = self.state
-            fresh = model is None
+            fresh, lent = model is None, self.hessian is not None
             if model is None:
                 model = LocalModel(self._hessian(before.point, whole))
             doubtful = self.loss.sampled and not whole  # a model of other rows may help
@@ -190,29 +194,33 @@ class _Newton:
             if promise <= self.tolerance * max(before.value, 1e-3):
                 if not self.polish:
                     return self._settled(step, promise)
+                halvings = 0
                 # Near enough for full steps; go on while they shrink, so that the coefficients settle too.
                 if step > 0 and promise > 0:
                     self.state = self._at(self._inside(before.point + d))
                 polished += 1
                 stuck = shrink > _SLOW
                 # With a Hessian for every step, each shrinks by the square of what the last one did, or about so.
-                next_step = step * (min(1.0, _ABOUT * shrink**2) if self.loss.cheap else max(shrink, last_shrink))
+                rate = min(1.0, _ABOUT * _shrinking(d, last_d) ** 2) if self.loss.cheap else max(shrink, last_shrink)
+                next_step = step * rate
                 if next_step <= _SETTLED or polished >= 12 or (polished > 2 and stuck and fresh and not doubtful):
                     return self._settled(step, promise)
                 renew = stuck and (not fresh or doubtful)
             else:
-                halvings = self._search(d)
+                # One that was lent may know nothing of a level: it is given up sooner than a step is halved.
+                halvings = self._search(d, 1 if lent else _NONE_HELPS)
                 stuck = halvings > _MOST_HALVINGS
                 if halvings == _NONE_HELPS and fresh and not doubtful:
                     return self._solution(False, "rounding: no step lowers the objective further")
                 # Two models' promises do not compare: a fresh one is given a chance.
-                renew = stuck or (promise > _STALE * last_promise and not fresh)
+                renew = stuck or lent or (promise > _STALE * last_promise and not fresh)
             whole = whole or (stuck and fresh)
             renew = renew or self.loss.cheap or (self.loss.moderate and promise > _AFAR * max(before.value, 1e-3))
             if not renew:
                 model.learn(self.state.point - before.point, self.state.gradient - before.gradient)
             model = None if renew else model
             last_promise, last_step, last_shrink = promise, step, shrink
+            last_d = d if polished or halvings == 0 else np.zeros(len(d))
         return self._solution(False, f"the limit of {self.max_iterations} iterations")
 
     def _settled(self, step: float, promise: float) -> Solution:
@@ -223,16 +231,16 @@ class _Newton:
             return self._solution(False, "no finite optimum without a ridge: the coefficients keep growing")
         return self._solution(True, "optimum: the predicted decrease is below the tolerance")
 
-    def _search(self, d: Floats) -> int:
-        """Halve the step until the objective falls enough (Armijo), and take it; return how often, or _NONE_HELPS."""
+    def _search(self, d: Floats, most: int) -> int:
+        """Halve the step until the objective falls enough (Armijo), and take it; return how often, or `most`."""
         slope = float(self.state.gradient @ d)
-        for halvings in range(_NONE_HELPS):
+        for halvings in range(most):
             size = 0.5**halvings
             trial = self._at(self._inside(self.state.point + size * d))
             if trial.value <= self.state.value + 1e-4 * size * slope:
                 self.state = trial
                 return halvings
-        return _NONE_HELPS
+        return most
 
     def _solution(self, converged: bool, reason: str) -> Solution:
         state = self.state
@@ -254,6 +262,14 @@ class _Newton:
             at_box=at_box,
             history=tuple(self.history),
         )
+
+
+def _shrinking(d: Floats, last: Floats) -> float:
+    """By how much a step is shorter than the last, in the variable that matters where that is least so."""
+    size = np.abs(d)
+    matter = size > _MATTERS * size.max(initial=0.0)
+    with np.errstate(divide="ignore"):
+        return float((size[matter] / np.abs(last[matter])).max(initial=0.0))
 
 
 def _with_intercept(intercept: float, others: float | Floats, n: int) -> Floats:

@@ -83,7 +83,7 @@ class LocalModel:
             return None
         d = np.zeros(len(g))
         d[free] = self._inverse(-g[free])
-        return None if (d < lower).any() or (d > upper).any() or g @ d >= 0 else d
+        return None if (d < lower).any() or (d > upper).any() or not g @ d < 0 else d
 
     def _inverse(self, right: Floats) -> Floats:
         """Apply the inverse of the corrected Hessian of the free variables (the two loops of L-BFGS)."""

@@ -43,11 +43,11 @@ Floats = npt.NDArray[np.float64]
 
 # Rows times pairs of packs below which a Hessian takes no time to speak of, or compiled loops do all steps at one go.
 _CHEAP, _AT_ONE_GO = 1 << 15, 1 << 18
-# Packs of which as many rows are much work as of the rest of a pass.
-_FEW_PACKS = 8
+# Packs and columns of which a row is as much work as the rest of a pass.
+_FEW_COLUMNS = 8
 # Pieces of rows of which each has a Hessian, and the rows of one. Arrays of 4 MB and more would be memory that the
 # system has to clear first, time and again.
-_PIECES, _LEAST_PIECE, _MOST_PIECE = 4, 1 << 15, 1 << 18
+_PARTS, _LEAST_PART, _MOST_PART = 4, 1 << 15, 1 << 18
 # A search begins on one row of so many, if that leaves enough rows for each coefficient, and enough are left out.
 _THINNEST, _LEAST_STEP = 16, 8
 _ROWS_TO_BEGIN = 500
@@ -55,6 +55,21 @@ _MANY_ROWS = 1 << 16
 _ROUGHLY = 1e-4
 # Columns of a pack beyond which a block of them is as dear as a Hessian.
 _WIDE = 64
+
+
+@dataclass
+class _Kept:
+    """What was found last.
+
+    Attributes
+    ----------
+    point, all : where a loss of numbers was asked for, and its value, gradient and Hessian there
+    hessian : of few packs, wherever it was
+    """
+
+    point: Floats | None = None
+    all: tuple[float, Floats, Floats] | None = None
+    hessian: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +81,7 @@ class LogisticLoss:
     n_rows: int = field(init=False)
     total: float = field(init=False)
     total_positive: float = field(init=False)
-    _known: dict[str, tuple[Floats, tuple[float, Floats, Floats]]] = field(default_factory=dict, init=False, repr=False)
+    _kept: _Kept = field(default_factory=_Kept, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         rows, weights, positives = 0, [], []
@@ -116,7 +131,7 @@ class LogisticLoss:
             H = more if H is None else np.add(H, more, out=H)
         H = np.zeros((len(point), len(point))) if H is None else np.divide(H, self.total, out=H)
         if self.layout.has_few_packs:
-            self._known["hessian"] = point, (0.0, point, H.copy())
+            self._kept.hessian = H.copy()
         return H
 
     def _hessian_of(self, point: Floats, block: Block) -> Floats:
@@ -125,7 +140,8 @@ class LogisticLoss:
             return curvatures(point, piece.packs, levels, bend[start : start + size], piece.weight, piece.dense)
 
         levels, bend, size = self.layout.levels, np.empty(len(block)), piece_rows(block)
-        found = over_rows(fill, range(0, max(1, len(block)), size), len(block) * len(block.packs) // _FEW_PACKS)
+        work = len(block) * (len(block.packs) + self.layout.n_dense) // _FEW_COLUMNS
+        found = over_rows(fill, range(0, max(1, len(block)), size), work)
         return self.layout.gram(bend, block, functools.reduce(_added, found))
 
     def _hessian_of_pieces(self, point: Floats, block: Block) -> Floats:
@@ -136,7 +152,7 @@ class LogisticLoss:
             by_code = curvatures(point, piece.packs, self.layout.levels, bend, piece.weight)
             return self.layout.gram(bend, piece, by_code)
 
-        pieces = split_rows(block, min(max(len(block) // _PIECES, _LEAST_PIECE), _MOST_PIECE))
+        pieces = split_rows(block, min(max(len(block) // _PARTS, _LEAST_PART), _MOST_PART))
         return functools.reduce(np.add, over_rows(of_piece, pieces, len(block)))
 
     def _of_numbers(self, point: Floats) -> tuple[float, Floats, Floats]:
@@ -145,17 +161,17 @@ class LogisticLoss:
         def of_piece(piece: Block) -> tuple[LogisticSums, Floats]:
             return dense_newton(point, np.asarray(piece.dense), piece.positive, piece.weight)
 
-        known = self._known.get("last")
-        if known is None or known[0] is not point:
+        kept = self._kept
+        if kept.all is None or kept.point is None or not np.array_equal(kept.point, point):
             found, H = LogisticSums(0.0, np.zeros(len(point))), np.zeros((len(point), len(point)))
             for blocks in [self.blocks] if isinstance(self.blocks, list) else ([block] for block in self.blocks):
                 rows = sum(map(len, blocks))
                 pieces = (piece for block in blocks for piece in split_rows(block, piece_rows(block, rows)))
                 for sums, more in over_rows(of_piece, pieces, rows):
                     found, H = found + sums, H + more
-            known = point, (found.loss / self.total, found.gradient / self.total, H / self.total)
-            self._known["last"] = known
-        return known[1]
+            kept.all = found.loss / self.total, found.gradient / self.total, H / self.total
+            kept.point = point.copy()
+        return kept.all
 
     @cached_property
     def cheap(self) -> bool:
@@ -188,14 +204,13 @@ class LogisticLoss:
     @property
     def last_hessian(self) -> Floats | None:
         """The last Hessian, if it is small, and so kept."""
-        known = self._known.get("hessian")
-        return None if known is None else known[1][2]
+        return self._kept.hessian
 
     def in_blocks(self, ridge: Floats) -> BlockHessian | None:
         """Return a Hessian in blocks, one for each pack, if the whole one is dear and the rows are at hand."""
         levels = self.layout.levels
-        wide = self.layout.n_dense > 0 or max(levels.widths, default=_WIDE + 1) > _WIDE
-        if wide or self.cheap or len(self.blocks) > 1:
+        packs_only = self.layout.n_dense == 0 and len(levels.widths) > 0
+        if not packs_only or max(levels.widths) > _WIDE or self.cheap or len(self.blocks) > 1:
             return None
         rows = self.blocks[0]
         border, blocks = block_sums(rows.weight, rows.packs, levels)

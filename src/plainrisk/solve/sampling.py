@@ -40,7 +40,8 @@ _RUN = 1 << 8
 
 def hessian_rows(layout: Layout, blocks: Sequence[Block], n_rows: int) -> Sequence[Block]:
     """Return the rows a Hessian is taken of, with weights by which they stand for all: the blocks where that is all."""
-    if layout.is_few_numbers or layout.has_few_packs:
+    at_hand = isinstance(blocks, list)  # and not on a disk
+    if layout.is_few_numbers or (layout.has_few_packs and at_hand):
         return blocks
     n_columns = len(layout.levels.members) + layout.n_dense
     wanted = _HESSIAN_BUDGET / max(1, n_columns * (n_columns + 1) // 2)
@@ -54,9 +55,11 @@ def hessian_rows(layout: Layout, blocks: Sequence[Block], n_rows: int) -> Sequen
 
 def every(block: Block, step: int) -> Block:
     """Return one row in so many, in one piece."""
-    positive, packs = _one_in(step, block.positive), tuple(_one_in(step, pack) for pack in block.packs)
-    weight = None if block.weight is None else _one_in(step, block.weight)
-    dense = None if block.dense is None else np.stack([_one_in(step, column) for column in block.dense.T]).T
+    # Rows of one level may stand together, so of packs no run of rows is left out.
+    some = _strided if block.packs else _in_runs
+    positive, packs = some(step, block.positive), tuple(some(step, pack) for pack in block.packs)
+    weight = None if block.weight is None else some(step, block.weight)
+    dense = None if block.dense is None else np.stack([some(step, column) for column in block.dense.T]).T
     return Block(packs, positive, weight, dense)
 
 
@@ -84,7 +87,7 @@ def _chances_by_level(layout: Layout, blocks: Sequence[Block], step: int, share:
     """
     counts = [np.zeros(size) for size in layout.levels.sizes]
     for block in blocks:
-        packs = [_one_in(step, pack) for pack in block.packs]
+        packs = [_strided(step, pack) for pack in block.packs]
         for count, more in zip(counts, level_sums(None, packs, layout.levels.sizes), strict=True):
             count += step * more
     # What is rare is a column (a level of one feature), not a pack code (a combination of levels), and the smaller side
@@ -100,7 +103,12 @@ def _chances_by_level(layout: Layout, blocks: Sequence[Block], step: int, share:
     return chances
 
 
-def _one_in(step: int, values: npt.NDArray[_Any]) -> npt.NDArray[_Any]:
+def _strided(step: int, values: npt.NDArray[_Any]) -> npt.NDArray[_Any]:
+    """Return every so manieth value."""
+    return np.ascontiguousarray(values[::step])
+
+
+def _in_runs(step: int, values: npt.NDArray[_Any]) -> npt.NDArray[_Any]:
     """Return one value in so many: runs of neighbours, which are quick to copy, and what is left at the end."""
     whole = len(values) // (step * _RUN) * (step * _RUN)
     runs = values[:whole].reshape(-1, step * _RUN)[:, :_RUN]

@@ -13,6 +13,7 @@ from plainrisk.threads import MANY_ROWS, side_by_side, spread
 
 __all__ = ["one_thread", "over_rows", "spread_rows"]
 
+_this = threading.local()
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -25,31 +26,18 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
-class _Limit:
-    """What is limited at most once, however many ask for it: the limit is that of the whole process."""
-
-    def __init__(self) -> None:
-        self._lock, self._asking, self._limit = threading.Lock(), 0, contextlib.ExitStack()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._asking == 0:
-                self._limit.enter_context(_controller().limit(limits=1, user_api="blas"))
-            self._asking += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._asking -= 1
-            if self._asking == 0:
-                self._limit.close()
-
-
-_limit = _Limit()
-
-
-def one_thread() -> contextlib.AbstractContextManager[None]:
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
     """Limit linear algebra to one thread inside the block."""
-    return _limit
+    if getattr(_this, "limited", False):  # by a block around this one
+        yield
+        return
+    _this.limited = True
+    try:
+        with _controller().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _this.limited = False
 
 
 def over_rows(function: Callable[[T], R], items: Iterable[T], rows: int) -> Iterator[R]:
