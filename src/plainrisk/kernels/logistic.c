@@ -53,8 +53,9 @@ static inline double log_one_plus(double u) {
 
 /* From scores to losses and residuals: loss = w log(1 + exp(s)) - t s, residual = w p - t; and if wanted to curvatures
    bend = w p (1 - p). */
-static inline void weigh(const double *score, const double *weight, const double *positive, double *loss,
-                         double *residual, double *bend, int bent, Py_ssize_t rows) {
+static inline void weigh(const double *restrict score, const double *restrict weight, const double *restrict positive,
+                         double *restrict loss, double *restrict residual, double *restrict bend, int bent,
+                         Py_ssize_t rows) {
     for (Py_ssize_t i = 0; i < rows; i++) {
         double s = score[i];
         double u = exp_minus(fabs(s));
@@ -67,8 +68,9 @@ static inline void weigh(const double *score, const double *weight, const double
 }
 
 /* The same where every w is 1, in two pieces: the loss is loss + log(factor), factor between 1 and 2. */
-static inline void count(const double *score, const double *positive, double *loss, double *factor, double *residual,
-                         double *bend, int bent, Py_ssize_t rows) {
+static inline void count(const double *restrict score, const double *restrict positive, double *restrict loss,
+                         double *restrict factor, double *restrict residual, double *restrict bend, int bent,
+                         Py_ssize_t rows) {
     for (Py_ssize_t i = 0; i < rows; i++) {
         double s = score[i];
         double u = exp_minus(fabs(s));
