@@ -27,6 +27,11 @@ def test_the_minimum_meets_its_conditions_and_is_that_of_numpy(n, rng, in_numpy)
     free = found.state == 0
     L = np.tril(found.factor)
     np.testing.assert_allclose(L @ L.T, H[np.ix_(free, free)], atol=1e-10)
+    if free.any():
+        right = rng.normal(size=int(free.sum()))
+        solved, kept = found.solve(right), right.copy()
+        np.testing.assert_allclose(H[np.ix_(free, free)] @ solved, right, rtol=0, atol=1e-9)
+        np.testing.assert_array_equal(right, kept)
 
 
 def test_no_variable_is_free(in_numpy):
@@ -52,3 +57,9 @@ def test_what_does_not_fit_is_refused(place, in_numpy):
     args[place] = args[place].ravel()[1:].copy()
     with pytest.raises(ValueError, match="do not fit"):
         box.compiled.minimise_in_box(*args, 1e-11)
+
+
+@pytest.mark.parametrize(("factor", "right"), [(np.eye(2), np.zeros(3)), (np.zeros(1), np.zeros(2)), (np.eye(0), [])])
+def test_a_factor_of_other_variables_is_refused(factor, right, in_numpy):
+    with pytest.raises(ValueError, match="do not fit"):
+        box.compiled.solve_factored(factor, np.array(right, np.float64))

@@ -34,7 +34,7 @@ Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 _Coded = tuple[Levels, Codes, Floats, Floats]
 
-_VALUES = 1 << 17  # encoded in one go, or those of one feature: more would need more memory, and threads share fewer
+_VALUES = 1 << 16  # encoded in one go, or those of one feature: more would need more memory, and threads share fewer
 _NEAR = 4  # columns of a matrix stored by rows that are always read in one go
 
 

@@ -105,6 +105,7 @@ def minimise_in_box(
     flat: float,
     /,
 ) -> bool: ...
+def solve_factored(factor: Floats, x: Floats, /) -> None: ...
 def newton(
     point: Floats,
     packs: Sequence[Codes],

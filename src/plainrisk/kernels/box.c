@@ -45,10 +45,7 @@ static int factorise(const Box *box) {
 }
 
 /* x = (L L')^-1 x */
-static void solve(const Box *box) {
-    const Py_ssize_t m = box->m;
-    const double *L = box->factor;
-    double *x = box->x;
+static void solve(const double *L, double *x, Py_ssize_t m) {
     for (Py_ssize_t i = 0; i < m; i++) {
         double sum = x[i];
         for (Py_ssize_t j = 0; j < i; j++) sum -= L[i * m + j] * x[j];
@@ -70,7 +67,7 @@ static int solve_free(Box *box) {
     slope(box);
     for (Py_ssize_t k = 0; k < box->m; k++) box->x[k] = -box->gradient[box->at[k]];
     if (!factorise(box)) return 0;
-    solve(box);
+    solve(box->factor, box->x, box->m);
     for (Py_ssize_t k = 0; k < box->m; k++) box->d[box->at[k]] = box->x[k];
     slope(box);
     return 1;
@@ -155,4 +152,17 @@ PyObject *kernel_minimise_in_box(PyObject *module, PyObject *args) {
     Py_buffer *each[] = {&H, &g, &lower, &upper, &d, &state, &factor};
     for (size_t k = 0; k < sizeof each / sizeof *each; k++) PyBuffer_Release(each[k]);
     return good ? PyBool_FromLong(done) : NULL;
+}
+
+PyObject *kernel_solve_factored(PyObject *module, PyObject *args) {
+    Py_buffer factor, x;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*w*", &factor, &x)) return NULL;
+    const Py_ssize_t m = x.len / (Py_ssize_t)sizeof(double);
+    int good = (m > 0 && factor.len == m * x.len) || refuse("the factor and the vector do not fit each other");
+    if (good) solve(factor.buf, x.buf, m);
+    PyBuffer_Release(&factor);
+    PyBuffer_Release(&x);
+    if (!good) return NULL;
+    Py_RETURN_NONE;
 }

@@ -32,6 +32,12 @@ class BoxMinimum:
     state: npt.NDArray[np.int8]
     factor: Floats
 
+    def solve(self, right: Floats) -> Floats:
+        """Solve ``H d = right`` in the free variables, one at least."""
+        d = np.array(right, np.float64)
+        compiled.solve_factored(self.factor, d)  # type: ignore[union-attr]  # there is a factor since there are loops
+        return d
+
 
 def minimise_in_box(H: Floats, g: Floats, lower: Floats, upper: Floats, flat: float) -> BoxMinimum | None:
     """Return the d that minimises ``g'd + d'Hd/2`` subject to ``lower <= d <= upper``, or None if that takes more care.

@@ -91,6 +91,7 @@ static PyMethodDef methods[] = {
      "mark_cells(packs, strides, bits): how many cells have rows; their bits are set"},
     {"minimise_in_box", kernel_minimise_in_box, METH_VARARGS,
      "minimise_in_box(H, g, lower, upper, d, state, factor, flat): whether d, state and factor hold the minimum"},
+    {"solve_factored", kernel_solve_factored, METH_VARARGS, "solve_factored(factor, x): solve factor factor' x = x"},
     {"newton", kernel_newton, METH_VARARGS,
      "newton(point, packs, map, positive, weight or None, dense or None, ridge, lower, upper, total, tolerance, settled, "
      "gradient, history, flat): the number of steps, 0 if it did not end well, and the objective; point and gradient are filled"},

@@ -74,19 +74,18 @@ void add_group(Groups *open, float first, float last, int32_t good, int32_t bad)
     open->bad[k] = bad;
 }
 
-/* The rows of a segment in their order, which for a view is found once. */
+/* The rows of a segment in their order, which for a view is found once, and may be known. */
 static const uint64_t *sorted_rows(Places *places, Py_ssize_t k, Py_ssize_t *n) {
     Places *from = places->all == NULL ? places : places->all;
     if (places->all != NULL) k = places->source[k];
     Py_ssize_t start = (Py_ssize_t)from->good[k] + from->bad[k];
     uint64_t *rows = from->rows + start;
     *n = (Py_ssize_t)from->good[k + 1] + from->bad[k + 1] - start;
-    if (places->all == NULL) return sort_rows(rows, from->room, *n);
-    if (!(from->state[k] & SORTED)) {
-        const uint64_t *sorted = sort_rows(rows, from->room, *n);
-        if (sorted != rows) memcpy(rows, sorted, (size_t)*n * sizeof *rows);
-        from->state[k] |= SORTED;
-    }
+    if (from->state[k] & SORTED) return rows;
+    const uint64_t *sorted = sort_rows(rows, from->room, *n);
+    if (places->all == NULL) return sorted;
+    if (sorted != rows) memcpy(rows, sorted, (size_t)*n * sizeof *rows);
+    from->state[k] |= SORTED;
     return rows;
 }
 
@@ -223,15 +222,17 @@ static int tabulate(Places *places, Facts facts) {
 
 static int sort_all(Places *places, Facts facts) {
     places->rows = malloc((size_t)facts.rows * sizeof(uint64_t));
-    places->room = malloc((size_t)facts.rows * sizeof(uint64_t));
-    if (make_room(places, 1, facts.rows) || places->rows == NULL || places->room == NULL) return -1;
+    if (make_room(places, 1, facts.rows) || places->rows == NULL) return -1;
+    uint64_t *room = (uint64_t *)(void *)places->open.first; /* that of groups, which come later */
     Py_ssize_t at = 0;
     for (Py_ssize_t i = 0; i < places->n; i++) {
         if (places->x[i] != places->x[i]) continue;
-        places->rows[at++] = row_of(places, i);
+        room[at++] = row_of(places, i);
         places->bad[1] += places->outcome[i] & 1;
     }
+    if (sort_rows(room, places->rows, at) == room) memcpy(places->rows, room, (size_t)at * sizeof *room);
     places->good[1] = (int32_t)at - places->bad[1];
+    places->state[0] = SORTED;
     open_segment(places, 0);
     return 0;
 }

@@ -80,6 +80,7 @@ PyObject *kernel_look_up(PyObject *module, PyObject *args);
 PyObject *kernel_look_up_risks(PyObject *module, PyObject *args);
 PyObject *kernel_mark_cells(PyObject *module, PyObject *args);
 PyObject *kernel_minimise_in_box(PyObject *module, PyObject *args);
+PyObject *kernel_solve_factored(PyObject *module, PyObject *args);
 PyObject *kernel_newton(PyObject *module, PyObject *args);
 PyObject *kernel_number_cells(PyObject *module, PyObject *args);
 PyObject *kernel_pack(PyObject *module, PyObject *args);

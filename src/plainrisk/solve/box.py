@@ -74,7 +74,7 @@ class BoxedQuadratic:
         found = minimise_in_box(self.H, g, lower, upper, FLAT)
         if found is not None:
             self.state = found.state
-            self._keep((found.state == FREE).tobytes(), _back_substitution(found.factor.T, lower=0))
+            self._keep((found.state == FREE).tobytes(), found.solve)
             return found.d
         n = len(g)
         tolerance = 1e-14 * max(1e-300, float(np.abs(g).max(initial=0.0)))
@@ -157,7 +157,7 @@ class BoxedQuadratic:
         factor = _cholesky(rows.take(at, axis=1), self.H.diagonal()[at])
         if factor is None:
             return lambda right: solve_symmetric(self.H[np.ix_(at, at)], right)
-        solve = _back_substitution(factor, lower=1)
+        solve = _back_substitution(factor)
         self._base = (at, solve)
         return solve
 
@@ -227,8 +227,8 @@ def _cholesky(H: Floats, diagonal: Floats) -> Floats | None:
     return None if failed or (factor.diagonal() ** 2 < FLAT * diagonal).any() else factor
 
 
-def _back_substitution(factor: Floats, lower: int) -> Solve:
-    return lambda right: np.asarray(dpotrs(factor, right, lower=lower)[0])
+def _back_substitution(factor: Floats) -> Solve:
+    return lambda right: np.asarray(dpotrs(factor, right, lower=1)[0])
 
 
 def solve_symmetric(H: Floats, right: Floats) -> Floats:
