@@ -35,7 +35,7 @@ class BoxMinimum:
     def solve(self, right: Floats) -> Floats:
         """Solve ``H d = right`` in the free variables, one at least."""
         d = np.array(right, np.float64)
-        compiled.solve_factored(self.factor, d)  # type: ignore[union-attr]  # there is a factor since there are loops
+        compiled.solve_factored(self.factor, d)  # a factor was made by the loops
         return d
 
 
