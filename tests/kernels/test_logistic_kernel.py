@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from plainrisk.kernels import LevelMap, logistic
+from plainrisk.kernels import Coded, LevelMap, Numbers, logistic
 
 SIZES = [5, 125, 256, 3, 700, 2]
 
@@ -134,17 +134,25 @@ def test_curvatures_that_do_not_fit_are_refused(changed, what, in_numpy):
         logistic.compiled.curvatures(*args.values())
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("order", ["C", "F", "coded"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n", [0, 1, 1023, 3000])
-def test_all_of_a_newton_step_in_one_pass(n, weighted, order, in_numpy):
+@pytest.mark.parametrize("q", [1, 3, 4, 6])
+def test_all_of_a_newton_step_in_one_pass(q, n, weighted, order, in_numpy):
     rng = np.random.default_rng(n)
-    dense = np.asarray(rng.normal(size=(n, 3)), order=order)
+    dense = rng.normal(size=(n, q))
+    if order == "coded":  # every second column
+        types = [np.uint8, np.uint16, np.uint32] * 2
+        columns = [Coded(rng.integers(0, 7, n).astype(kind), rng.normal(size=7)) for kind in types[:q]]
+        given = Numbers(tuple(columns[j] if j % 2 == 0 else dense[:, j] for j in range(q)))
+        dense = np.asarray(given)
+    else:
+        given = dense = np.asarray(dense, order=order)
     weight = rng.integers(0, 3, n) * 0.5 if weighted else None
     target = rng.integers(0, 2, n).astype(np.uint8)
     positive = target if weight is None else weight * target
-    point = rng.normal(size=4)
-    sums, hessian = logistic.dense_newton(point, dense, positive, weight)
+    point = rng.normal(size=1 + q)
+    sums, hessian = logistic.dense_newton(point, given, positive, weight)
     plain = logistic.logistic_sums(point, [], NOTHING, positive, weight, dense)
     assert sums.loss == pytest.approx(plain.loss, rel=1e-13, abs=1e-13)
     np.testing.assert_allclose(sums.gradient, plain.gradient, rtol=1e-12, atol=1e-12)
@@ -152,7 +160,7 @@ def test_all_of_a_newton_step_in_one_pass(n, weighted, order, in_numpy):
     p = 1 / (1 + np.exp(-X @ point))
     wanted = (X.T * (p * (1 - p) * (1.0 if weight is None else weight))) @ X
     np.testing.assert_allclose(hessian, wanted, rtol=1e-11, atol=1e-11)
-    other, slow = in_numpy(logistic, logistic.dense_newton, point, dense, positive, weight)
+    other, slow = in_numpy(logistic, logistic.dense_newton, point, given, positive, weight)
     assert sums.loss == pytest.approx(other.loss, rel=1e-12, abs=1e-12)
     np.testing.assert_allclose(other.gradient, sums.gradient, atol=1e-10)
     np.testing.assert_allclose(slow, wanted, atol=1e-10)
@@ -166,15 +174,20 @@ def test_all_of_a_newton_step_in_one_pass(n, weighted, order, in_numpy):
         {"positive": np.zeros(3, np.int32)},
         {"positive": None},
         {"weight": np.zeros(2)},
-        {"dense": np.zeros(3)},
-        {"dense": np.zeros((3, 2), np.float32)},
-        {"dense": None},
+        {"columns": [np.zeros(3)]},
+        {"columns": [np.zeros(3), np.zeros(2)]},
+        {"columns": [np.zeros(3), np.zeros(3, np.float32)]},
+        {"columns": [np.zeros(3), np.zeros((3, 1))]},
+        {"tables": [np.zeros(0)]},
+        {"tables": [np.zeros(0), np.zeros(1)]},
+        {"tables": [np.zeros(0), np.zeros(1)], "columns": [np.zeros(3), np.zeros(6, np.uint8)[::2]]},
         {"gradient": np.zeros(2)},
         {"table": np.zeros((2, 2))},
     ],
 )
 def test_numbers_that_do_not_fit_are_refused(changed, in_numpy):
-    args = {"point": np.zeros(3), "positive": np.zeros(3), "weight": None, "dense": np.zeros((3, 2))}
+    args = {"point": np.zeros(3), "positive": np.zeros(3), "weight": None}
+    args |= {"columns": [np.zeros(3)] * 2, "tables": [np.zeros(0)] * 2}
     args |= {"gradient": np.zeros(3), "table": np.zeros((3, 3))} | changed
     with pytest.raises(ValueError, match="do not fit"):
         logistic.compiled.dense_newton(*args.values())

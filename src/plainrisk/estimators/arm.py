@@ -15,8 +15,8 @@ from plainrisk.estimators.base import CV_FOLDS, LINE_CV_FOLDS, RiskClassifier, r
 from plainrisk.estimators.fitting import (
     Design,
     Encoded,
-    FillRisks,
     Penalty,
+    RisksOf,
     encode_rows,
     fit_line,
     fit_logistic,
@@ -127,8 +127,8 @@ class AdditiveRiskModel(RiskClassifier):
             encoded=encoded,
         )
 
-    def fit_rows(self, training: AnyRows, laid_out: tuple[Encoded, Design] | None = None) -> Callable[[], FillRisks]:
-        """Fit the model to rows that were read already; return what makes what fills in their risks.
+    def fit_rows(self, training: AnyRows, laid_out: tuple[Encoded, Design] | None = None) -> Callable[[], RisksOf]:
+        """Fit the model to rows that were read already; return what makes what gives their risks.
 
         Parameters
         ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from plainrisk.encode import (
 from plainrisk.estimators.encoding import Encoded, encode_rows, encode_with
 from plainrisk.estimators.training import Training
 from plainrisk.form import Linear, Logistic, Part, Shape, Table
-from plainrisk.kernels import look_up, look_up_risks
+from plainrisk.kernels import Coded, add_places, look_up, look_up_risks, small_codes
 from plainrisk.schema import Schema
 from plainrisk.solve import (
     Block,
@@ -44,8 +45,8 @@ from plainrisk.solve import (
 __all__ = [
     "Design",
     "Encoded",
-    "FillRisks",
     "Penalty",
+    "RisksOf",
     "center",
     "design_columns",
     "encode_rows",
@@ -62,7 +63,11 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Penalty = Literal["levels", "steps"]
-FillRisks = Callable[[slice, Floats], None]  # the risks of some rows
+
+# Different risks of a model whose table fits the processor's second-level cache, and rows of which there is one.
+_FEW_RISKS, _ROWS_PER_RISK = 1 << 14, 8
+
+RisksOf = Callable[[slice], Floats | Coded]  # the risks of some rows
 
 
 @dataclass(frozen=True)
@@ -164,21 +169,34 @@ def fit_logistic(design: Design, ridge: float) -> Solution:
     return fit_rows(LogisticLoss(design.layout, design.blocks), ridge=ridge, lower=design.lower)
 
 
-def training_risks(design: Design, solution: Solution, link: Logistic | Linear) -> FillRisks:
-    """Return what fills in the risks of some training rows, from their codes."""
+def training_risks(design: Design, solution: Solution, link: Logistic | Linear) -> RisksOf:
+    """Return what gives the risks of some training rows, from their codes: as codes where different ones are few."""
     tables, start = design.layout.levels.tables(solution.coefficients), solution.intercept
-    by_code = [link.value(start + tables[0])] if len(tables) == 1 else []  # codes are few, and so are risks
+    sizes = [len(table) for table in tables]
+    if math.prod(sizes) <= min(_FEW_RISKS, len(design.rows) // _ROWS_PER_RISK):
+        scores = functools.reduce(lambda sums, table: np.add.outer(sums, table).ravel(), tables, np.array([start]))
+        values = link.value(scores)
+        return functools.partial(_coded_risks, design.rows.packs, sizes, values)
 
-    def fill(rows: slice, risks: Floats) -> None:
+    def risks_of(rows: slice) -> Floats:
         packs = [pack[rows] for pack in design.rows.packs]
-        if by_code:
-            look_up(0.0, packs, by_code, len(risks), risks)
-        elif isinstance(link, Logistic):
+        risks = np.empty(len(packs[0]))
+        if isinstance(link, Logistic):
             look_up_risks(start, packs, tables, risks)
         else:
             risks[:] = link.value(look_up(start, packs, tables, len(risks)))
+        return risks
 
-    return fill
+    return risks_of
+
+
+def _coded_risks(packs: Sequence[Codes], sizes: Sequence[int], values: Floats, rows: slice) -> Coded:
+    if len(packs) == 1:
+        return Coded(packs[0][rows], values)
+    steps = [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
+    kind = small_codes(len(values))
+    places: list[Codes] = [np.arange(size).astype(kind) * kind(step) for size, step in zip(sizes, steps, strict=True)]
+    return Coded(add_places([pack[rows] for pack in packs], places), values)
 
 
 def fit_line(design: Design, counts: PairCounts, ridge: float) -> Solution:

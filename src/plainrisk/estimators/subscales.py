@@ -20,7 +20,7 @@ from sklearn.utils import get_tags
 from plainrisk.errors import DataError, ExtractionError, PlainriskWarning, did_you_mean
 from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.extract import extract_form
-from plainrisk.estimators.fitting import FillRisks
+from plainrisk.estimators.fitting import RisksOf
 from plainrisk.estimators.streams import Stream
 from plainrisk.estimators.training import Training
 from plainrisk.form import Part, RiskForm, TreePart
@@ -47,14 +47,14 @@ class Expert:
     name, features : the subscale
     model : the fitted estimator
     form : its risk form, or None where it has none
-    training_risks : makes what fills in risks of the rows it was fitted on, if that is quicker than reading them again
+    training_risks : makes what gives risks of the rows it was fitted on, if that is quicker than reading them again
     """
 
     name: str
     features: tuple[str, ...]
     model: Any
     form: RiskForm | None
-    training_risks: Callable[[], FillRisks] | None = None
+    training_risks: Callable[[], RisksOf] | None = None
 
     @property
     def has_part(self) -> bool:

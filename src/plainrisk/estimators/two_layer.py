@@ -16,6 +16,7 @@ from plainrisk.estimators.stream_fit import AnyRows, Chosen, dense_blocks
 from plainrisk.estimators.subscales import Expert, fit_experts
 from plainrisk.estimators.training import Training
 from plainrisk.form import Layer, Linear, Logistic
+from plainrisk.kernels import Numbers
 from plainrisk.schema import Schema
 from plainrisk.solve import (
     Block,
@@ -124,20 +125,19 @@ class TwoLayerRiskModel(RiskClassifier):
 
 
 def _risk_blocks(rows: AnyRows, experts: Sequence[Expert]) -> Sequence[Block]:
-    """Return the risks the experts see in the rows they were fitted on, as dense columns."""
+    """Return the risks the experts see in the rows they were fitted on, as numeric columns."""
     makers = [expert.training_risks for expert in experts if expert.training_risks is not None]
     if not isinstance(rows, Training) or len(makers) < len(experts):
         return dense_blocks(rows, lambda some: np.stack([expert.risk(some.frame) for expert in experts]).T)
 
-    def fill(start: int) -> Block:
+    def block(start: int) -> Block:
         some = slice(start, min(start + _ROWS, rows.n_rows))
-        risks = np.empty((len(experts), some.stop - start))
-        for column, fill_risks in zip(risks, fills, strict=True):
-            fill_risks(some, column)
-        return Block((), positive[some], None if weight is None else weight[some], risks.T)
+        risks = Numbers(tuple(risks_of(some) for risks_of in each))
+        return Block((), positive[some], None if weight is None else weight[some], risks if few else np.asarray(risks))
 
-    positive, weight, fills = rows.positive, rows.weight, [make() for make in makers]
-    return list(side_by_side(fill, range(0, rows.n_rows, _ROWS), rows.n_rows))
+    positive, weight, each = rows.positive, rows.weight, [make() for make in makers]
+    few = Layout((), len(experts)).is_few_numbers
+    return list(side_by_side(block, range(0, rows.n_rows, _ROWS), rows.n_rows))
 
 
 def fit_second_layer(risks: Sequence[Block], n_experts: int, link: str, ridge: float) -> Solution:

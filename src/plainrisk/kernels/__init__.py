@@ -15,6 +15,7 @@ from plainrisk.kernels.fold_trees import fold_cuts
 from plainrisk.kernels.levels import LevelMap
 from plainrisk.kernels.logistic import LogisticSums, curvatures, dense_newton, logistic_sums, look_up_risks
 from plainrisk.kernels.newton import Problem, Settled, minimise_logistic
+from plainrisk.kernels.numbers import Coded, Numbers
 from plainrisk.kernels.pairs import Blocks, add_pair_sums, block_sums, table_room
 from plainrisk.kernels.reading import code_singles, count_codes, read_levels, rule_of
 from plainrisk.kernels.sampling import sample_rows
@@ -30,8 +31,10 @@ __all__ = [
     "Blocks",
     "BoxMinimum",
     "Chain",
+    "Coded",
     "LevelMap",
     "LogisticSums",
+    "Numbers",
     "Plan",
     "Problem",
     "Ramp",

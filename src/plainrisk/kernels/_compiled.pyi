@@ -86,7 +86,8 @@ def dense_newton(
     point: Floats,
     positive: npt.NDArray[np.generic],
     weight: Floats | None,
-    dense: Floats,
+    columns: Sequence[npt.NDArray[Any]],
+    tables: Sequence[Floats],
     gradient: Floats,
     table: Floats,
     /,
@@ -112,7 +113,8 @@ def newton(
     map: Map,
     positive: npt.NDArray[np.generic],
     weight: Floats | None,
-    dense: Floats | None,
+    columns: Sequence[npt.NDArray[Any]],
+    tables: Sequence[Floats],
     ridge: Floats,
     lower: Floats,
     upper: Floats,
@@ -122,6 +124,7 @@ def newton(
     gradient: Floats,
     history: Floats,
     flat: float,
+    is_far: bool,
     /,
 ) -> tuple[int, float]: ...
 def pack(codes: Sequence[Codes], places: Sequence[Codes], out: Codes, /) -> None: ...

@@ -140,6 +140,7 @@ static void bends(const double *score, double *bend, Py_ssize_t rows) {
     }
 }
 
+FOR_EVERY_PROCESSOR
 static double add_up(const double *values, Py_ssize_t rows) {
     double lane[SUMS] = {0.0}, total = 0.0;
     Py_ssize_t i = 0;
@@ -156,6 +157,7 @@ static void add_scaled(double *restrict to, const double *restrict from, double 
 }
 
 /* The outcomes of a tile as doubles: where they lie, or a copy. */
+FOR_EVERY_PROCESSOR
 static const double *outcomes(const Pass *pass, Py_ssize_t start, Py_ssize_t rows, double *copy) {
     if (pass->positive.itemsize != 1) return (const double *)pass->positive.buf + start;
     const uint8_t *given = (const uint8_t *)pass->positive.buf + start;
@@ -214,21 +216,23 @@ void bend_rows(Pass *pass) {
     }
 }
 
-/* Losses, residuals and curvatures times pairs of columns, where all columns are numbers. */
-static void add_numbers(Pass *pass, double *table) {
+void add_numbers(Pass *pass, const Numbers *numbers, double *table) {
     double score[TILE], loss[TILE], residual[TILE], factor[TILE], bend[TILE], copy[TILE];
-    double *gradient = pass->gradient.buf;
-    const Py_ssize_t all = pass->map.rows, n = 1 + pass->n_dense;
+    const double *point = pass->point.buf;
+    double *gradient = pass->gradient.buf, *sums = numbers->sums;
+    const Py_ssize_t all = pass->map.rows, count = numbers->columns.count, n = 1 + count;
     for (Py_ssize_t start = 0; start < all; start += TILE) {
         Py_ssize_t rows = all - start < TILE ? all - start : TILE;
-        score_rows(pass, start, rows, score, copy);
+        find_tile(numbers, start, rows);
+        for (Py_ssize_t i = 0; i < rows; i++) score[i] = point[0];
+        for (Py_ssize_t j = 0; j < count; j++) add_scaled(score, numbers->tile[j], point[1 + j], rows);
         const double *positive = outcomes(pass, start, rows, copy);
         pass->loss += losses(pass, score, positive, start, rows, loss, factor, residual, bend);
         gradient[0] += add_up(residual, rows);
-        for (Py_ssize_t j = 0; j < pass->n_dense; j++)
-            gradient[1 + j] += sum_of_products(residual, dense_column(&pass->dense, j, start, rows, copy), rows);
+        sums_of_products(residual, NULL, numbers->tile, count, rows, sums);
+        for (Py_ssize_t j = 0; j < count; j++) gradient[1 + j] += sums[j];
         table[0] += add_up(bend, rows);
-        add_dense_pairs(bend, &pass->dense, start, rows, table, n);
+        add_dense_pairs(bend, numbers->tile, count, rows, table, sums);
     }
     for (Py_ssize_t j = 1; j < n; j++) table[j * n] = table[j];
 }
@@ -377,28 +381,29 @@ PyObject *kernel_curvatures(PyObject *module, PyObject *args) {
 }
 
 PyObject *kernel_dense_newton(PyObject *module, PyObject *args) {
-    PyObject *positive, *weight, *dense;
+    PyObject *positive, *weight, *columns, *tables;
     Py_buffer table;
+    Numbers numbers = {0};
     Pass pass;
     memset(&pass, 0, sizeof pass);
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*OOOw*w*", &pass.point, &positive, &weight, &dense, &pass.gradient, &table)) return NULL;
+    if (!PyArg_ParseTuple(args, "y*OOOOw*w*", &pass.point, &positive, &weight, &columns, &tables, &pass.gradient, &table))
+        return NULL;
     const Py_ssize_t number = sizeof(double), n = pass.point.len / number;
-    int good = open_one(positive, PyBUF_C_CONTIGUOUS, &pass.positive) &&
-               open_one(weight, PyBUF_C_CONTIGUOUS, &pass.weight) && open_one(dense, PyBUF_STRIDED_RO, &pass.dense);
+    int good = open_one(positive, PyBUF_C_CONTIGUOUS, &pass.positive) && open_one(weight, PyBUF_C_CONTIGUOUS, &pass.weight);
     const Py_ssize_t item = good && pass.positive.obj != NULL ? pass.positive.itemsize : 0;
-    if (good && ((item != 1 && item != number) || pass.dense.obj == NULL || pass.dense.ndim != 2 ||
-                 pass.dense.itemsize != number || pass.dense.shape[1] != n - 1 || table.len != n * n * number ||
-                 pass.gradient.len != n * number || pass.positive.len != pass.dense.shape[0] * item ||
-                 (pass.weight.obj != NULL && pass.weight.len != pass.dense.shape[0] * number)))
+    if (good && item != 1 && item != number) good = refuse("outcomes do not fit: bytes or doubles are needed");
+    if (good) pass.map.rows = pass.positive.len / item;
+    good = good && open_numbers(columns, tables, pass.map.rows, &numbers);
+    if (good && (numbers.columns.count != n - 1 || table.len != n * n * number || pass.gradient.len != n * number ||
+                 (pass.weight.obj != NULL && pass.weight.len != pass.map.rows * number)))
         good = refuse("the point, the rows and the table do not fit each other");
     if (good) {
-        pass.map.rows = pass.dense.shape[0];
-        pass.n_dense = n - 1;
         Py_BEGIN_ALLOW_THREADS;
-        add_numbers(&pass, table.buf);
+        add_numbers(&pass, &numbers, table.buf);
         Py_END_ALLOW_THREADS;
     }
+    close_numbers(&numbers);
     close_pass(&pass);
     PyBuffer_Release(&table);
     return good ? PyFloat_FromDouble(pass.loss) : NULL;

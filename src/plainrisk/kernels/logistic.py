@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from plainrisk.kernels.choice import compiled
 from plainrisk.kernels.levels import LevelMap
+from plainrisk.kernels.numbers import Numbers
 from plainrisk.kernels.sums import contiguous, level_sums, look_up
 
 __all__ = ["LogisticSums", "curvatures", "dense_newton", "logistic_sums", "look_up_risks"]
@@ -146,9 +147,11 @@ def curvatures(
 
 
 def dense_newton(
-    point: Floats, dense: Floats, positive: npt.NDArray[np.generic], weight: Floats | None = None
+    point: Floats, dense: Floats | Numbers, positive: npt.NDArray[np.generic], weight: Floats | None = None
 ) -> tuple[LogisticSums, Floats]:
     """Return the sums of losses and their gradient, and of ``weight * p (1 - p) * column * column``; column 0 is 1.
+
+    There are at most 16 columns.
 
     >>> sums, hessian = dense_newton(np.zeros(2), np.array([[2.0], [4.0]]), np.array([0, 1], np.uint8))
     >>> sums.gradient
@@ -161,10 +164,10 @@ def dense_newton(
     if compiled is not None:
         outcome = np.ascontiguousarray(positive, None if positive.dtype == np.uint8 else np.float64)
         gradient, table = np.zeros(len(point)), np.zeros((len(point), len(point)))
-        at, columns = np.ascontiguousarray(point, np.float64), np.asarray(dense, np.float64)
-        loss = compiled.dense_newton(at, outcome, weights, columns, gradient, table)
+        at = np.ascontiguousarray(point, np.float64)
+        loss = compiled.dense_newton(at, outcome, weights, *Numbers.of(dense).compiled, gradient, table)
         return LogisticSums(loss, gradient), table
-    X = np.column_stack([np.ones(len(dense)), dense])
+    X = np.column_stack([np.ones(len(dense)), np.asarray(dense)])
     loss, residual = _loss_and_residual(X @ point, positive, weights)
     small = np.exp(-np.abs(X @ point))
     bend = small / (1.0 + small) ** 2

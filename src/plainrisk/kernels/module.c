@@ -73,8 +73,8 @@ static PyMethodDef methods[] = {
     {"curvatures", kernel_curvatures, METH_VARARGS,
      "curvatures(point, packs, map, weight or None, dense or None, bend, codes): bend = weight * p (1 - p), codes += bend"},
     {"dense_newton", kernel_dense_newton, METH_VARARGS,
-     "dense_newton(point, positive, weight or None, dense, gradient, table): loss; gradient += residual * column, "
-     "table += weight * p (1 - p) * column * column, of 1 and the columns"},
+     "dense_newton(point, positive, weight or None, columns, tables, gradient, table): loss; gradient += residual * "
+     "column, table += weight * p (1 - p) * column * column, of 1 and the columns; a column with a table is of its codes"},
     {"fold_counts", kernel_fold_counts, METH_VARARGS,
      "fold_counts(codes, outcome, ends, counts): rows by fold, level and outcome, where each fold's stand together"},
     {"fold_cuts", kernel_fold_cuts, METH_VARARGS,
@@ -93,8 +93,8 @@ static PyMethodDef methods[] = {
      "minimise_in_box(H, g, lower, upper, d, state, factor, flat): whether d, state and factor hold the minimum"},
     {"solve_factored", kernel_solve_factored, METH_VARARGS, "solve_factored(factor, x): solve factor factor' x = x"},
     {"newton", kernel_newton, METH_VARARGS,
-     "newton(point, packs, map, positive, weight or None, dense or None, ridge, lower, upper, total, tolerance, settled, "
-     "gradient, history, flat): the number of steps, 0 if it did not end well, and the objective; point and gradient are filled"},
+     "newton(point, packs, map, positive, weight or None, columns, tables, ridge, lower, upper, total, tolerance, "
+     "settled, gradient, history, flat, is_far): the number of steps, 0 if it did not end well, and the objective; point and gradient are filled"},
     {"number_cells", kernel_number_cells, METH_VARARGS,
      "number_cells(packs, strides, bits, used, out): used are the cells of the bits, out which of them is that of every row"},
     {"pack", kernel_pack, METH_VARARGS, "pack(codes, places, out): out = sum of places[k][codes[k]]"},

@@ -3,10 +3,10 @@
    What it can not do at once (a singular Hessian, a step that lowers nothing) is left to that, from the start. */
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "box.h"
-#include "dense.h"
 #include "logistic.h"
 #include "pairs.h"
 
@@ -17,17 +17,23 @@
 #define MATTERS 1e-3  /* the part of a step below which a variable's does not matter */
 #define ENOUGH 1e-4   /* of what the slope promises */
 #define JITTER 1e-13  /* added to the diagonal, relative to each entry */
+#define MANY 4096     /* rows of which every so manieth tells where to begin, and how roughly */
+#define EVERY 8
+#define ROUGHLY 1e-4
 
 typedef struct {
     Pass pass;
+    Numbers numbers; /* there are packs or numbers, not both */
     Pairs pairs;
     Box box;
     Py_buffer point, gradient, ridge, lower, upper, history;
     Py_ssize_t n;      /* coefficients and the intercept */
     double total;      /* weight of all rows */
     double tolerance, settled;
+    int is_far;        /* the point is far from the minimum */
     double value;      /* of the objective, at the point */
-    double *memory, *H, *d, *last, *low, *high, *trial, *trial_gradient, *bend; /* last is the step before d, or 0 */
+    double *memory, *H, *d, *last, *low, *high, *trial, *trial_gradient, *start, *bend; /* last is the step before d, or 0 */
+    double *table; /* of numbers: sums by pairs of columns, at the last point asked for */
 } Newton;
 
 static const double *numbers(const Py_buffer *buffer) { return buffer->buf; }
@@ -39,9 +45,15 @@ static double objective(Newton *newton, const double *point, double *gradient) {
     memset(gradient, 0, (size_t)newton->n * sizeof(double));
     pass->point.buf = (void *)(uintptr_t)point;
     pass->gradient.buf = gradient;
-    score_codes(pass);
-    add_rows(pass);
-    codes_to_columns(pass, gradient + 1);
+    if (newton->numbers.columns.count > 0) {
+        pass->loss = 0.0;
+        memset(newton->table, 0, (size_t)(newton->n * newton->n) * sizeof(double));
+        add_numbers(pass, &newton->numbers, newton->table);
+    } else {
+        score_codes(pass);
+        add_rows(pass);
+        codes_to_columns(pass, gradient + 1);
+    }
     double value = pass->loss / newton->total;
     for (Py_ssize_t i = 0; i < newton->n; i++) {
         value += ridge[i] * point[i] * point[i];
@@ -50,7 +62,7 @@ static double objective(Newton *newton, const double *point, double *gradient) {
     return value;
 }
 
-static void hessian(Newton *newton) {
+static void sum_pairs(Newton *newton) {
     Pass *pass = &newton->pass;
     const Py_ssize_t n = newton->n;
     double *H = newton->H;
@@ -64,11 +76,15 @@ static void hessian(Newton *newton) {
         newton->pairs.own.buf = pass->sums[k].buf;
         add_pairs(&newton->pairs, k);
     }
-    for (Py_ssize_t start = 0; pass->n_dense && start < pass->map.rows; start += TILE) {
-        Py_ssize_t rows = pass->map.rows - start < TILE ? pass->map.rows - start : TILE;
-        add_dense_pairs(newton->bend + start, &pass->dense, start, rows, H, n);
-    }
     for (Py_ssize_t i = 1; i < n; i++) H[i * n] = H[i];
+}
+
+/* At the point, the last one the objective was asked for at. */
+static void hessian(Newton *newton) {
+    const Py_ssize_t n = newton->n;
+    double *H = newton->H;
+    if (newton->numbers.columns.count > 0) memcpy(H, newton->table, (size_t)(n * n) * sizeof(double));
+    else sum_pairs(newton);
     for (Py_ssize_t i = 0; i < n * n; i++) H[i] /= newton->total;
     for (Py_ssize_t i = 0; i < n; i++) H[i * (n + 1)] = (H[i * (n + 1)] + 2.0 * numbers(&newton->ridge)[i]) * (1.0 + JITTER);
 }
@@ -163,11 +179,81 @@ static Py_ssize_t run(Newton *newton) {
     return 0;
 }
 
+/* ---- where to begin */
+
+/* Let an array be every so manieth of its rows. */
+static char *thin(Py_buffer *array, Py_ssize_t few, char *memory) {
+    const Py_ssize_t size = array->itemsize, step = EVERY * (array->strides == NULL ? size : array->strides[0]);
+    const char *from = array->buf;
+    for (Py_ssize_t i = 0; i < few; i++) memcpy(memory + i * size, from + i * step, (size_t)size);
+    array->buf = memory;
+    array->strides = &array->itemsize;
+    return memory + few * size;
+}
+
+static void set_rows(Newton *newton, Py_ssize_t rows) {
+    newton->pass.map.rows = newton->pairs.map.rows = rows;
+    newton->total = (double)rows;
+}
+
+static int has_both_outcomes(const Newton *newton) {
+    const Py_buffer *positive = &newton->pass.positive;
+    const Py_ssize_t size = positive->itemsize;
+    for (Py_ssize_t i = 1; i < newton->pass.map.rows; i++)
+        if (memcmp(positive->buf, (const char *)positive->buf + i * size, (size_t)size) != 0) return 1;
+    return 0;
+}
+
+/* From the start to the minimum of some rows, roughly: the first steps are long, and need no more. `arrays` hold a number
+   or a code per row, `saved` is room for as many, and `memory` for EVERY-th of their rows. */
+static void begin(Newton *newton, Py_buffer **arrays, Py_buffer *saved, size_t count, char *memory) {
+    const Py_ssize_t rows = newton->pass.map.rows, few = (rows + EVERY - 1) / EVERY;
+    const double total = newton->total, settled = newton->settled, tolerance = newton->tolerance;
+    const size_t bytes = (size_t)newton->n * sizeof(double);
+    double *point = newton->point.buf;
+    for (size_t k = 0; k < count; k++) {
+        saved[k] = *arrays[k];
+        memory = thin(arrays[k], few, memory);
+    }
+    set_rows(newton, few);
+    newton->settled = INFINITY;
+    newton->tolerance = ROUGHLY;
+    memcpy(newton->start, point, bytes);
+    if (!has_both_outcomes(newton) || run(newton) == 0) memcpy(point, newton->start, bytes);
+    memset(newton->last, 0, bytes);
+    newton->settled = settled;
+    newton->tolerance = tolerance;
+    set_rows(newton, rows);
+    newton->total = total;
+    for (size_t k = 0; k < count; k++) *arrays[k] = saved[k];
+}
+
+/* The same if that is worth it, and each row is one: cells of equal rows stand in an order. */
+static void begin_on_some(Newton *newton) {
+    Arrays *packs = &newton->pass.map.packs, *columns = &newton->numbers.columns;
+    const size_t count = (size_t)(packs->count + columns->count) + 1;
+    const size_t few = (size_t)(newton->pass.map.rows / EVERY) + 1;
+    if (!newton->is_far || newton->pass.map.rows < MANY || newton->pass.weight.obj != NULL) return;
+    Py_buffer **arrays = malloc(count * sizeof *arrays), *saved = malloc(count * sizeof *saved);
+    char *memory = malloc(count * few * sizeof(double));
+    if (arrays != NULL && saved != NULL && memory != NULL) {
+        size_t k = 0;
+        arrays[k++] = &newton->pass.positive;
+        for (Py_ssize_t j = 0; j < columns->count; j++) arrays[k++] = &columns->each[j];
+        for (Py_ssize_t j = 0; j < packs->count; j++) arrays[k++] = &packs->each[j];
+        begin(newton, arrays, saved, count, memory);
+    }
+    free(arrays);
+    free(saved);
+    free(memory);
+}
+
 /* ---- reading the arguments */
 
 static int make_room(Newton *newton) {
     const size_t n = (size_t)newton->n, rows = (size_t)newton->pass.map.rows;
-    newton->memory = PyMem_Malloc((2 * n * n + 6 * n + rows + 1) * sizeof(double));
+    const size_t table = newton->numbers.columns.count > 0 ? n * n : 0;
+    newton->memory = PyMem_Malloc((2 * n * n + 7 * n + rows + 1 + table) * sizeof(double));
     newton->box.state = PyMem_Malloc(n);
     if (newton->memory == NULL || newton->box.state == NULL) return no_memory();
     newton->H = newton->memory;
@@ -179,7 +265,9 @@ static int make_room(Newton *newton) {
     newton->high = newton->low + n;
     newton->trial = newton->high + n;
     newton->trial_gradient = newton->trial + n;
-    newton->bend = newton->trial_gradient + n;
+    newton->start = newton->trial_gradient + n;
+    newton->bend = newton->start + n;
+    newton->table = newton->bend + rows + 1;
     newton->pass.bend.buf = newton->bend;
     newton->box.n = newton->n;
     newton->box.H = newton->H, newton->box.g = newton->gradient.buf, newton->box.d = newton->d;
@@ -194,37 +282,35 @@ static int make_room(Newton *newton) {
 }
 
 static int open_newton(PyObject *args, Newton *newton) {
-    PyObject *packs, *map, *weight, *dense;
+    PyObject *packs, *map, *weight, *columns, *tables;
     Pass *pass = &newton->pass;
-    if (!PyArg_ParseTuple(args, "w*OOy*OOy*y*y*dddw*w*d", &newton->point, &packs, &map, &pass->positive, &weight, &dense,
-                          &newton->ridge, &newton->lower, &newton->upper, &newton->total, &newton->tolerance,
-                          &newton->settled, &newton->gradient, &newton->history, &newton->box.flat))
+    if (!PyArg_ParseTuple(args, "w*OOy*OOOy*y*y*dddw*w*dp", &newton->point, &packs, &map, &pass->positive, &weight, &columns,
+                          &tables, &newton->ridge, &newton->lower, &newton->upper, &newton->total, &newton->tolerance,
+                          &newton->settled, &newton->gradient, &newton->history, &newton->box.flat, &newton->is_far))
         return 0;
-    if ((weight != Py_None && PyObject_GetBuffer(weight, &pass->weight, PyBUF_C_CONTIGUOUS)) ||
-        (dense != Py_None && PyObject_GetBuffer(dense, &pass->dense, PyBUF_STRIDED_RO)))
-        return 0;
+    if (weight != Py_None && PyObject_GetBuffer(weight, &pass->weight, PyBUF_C_CONTIGUOUS)) return 0;
     const Py_ssize_t number = sizeof(double), item = pass->positive.itemsize, bytes = newton->point.len;
     newton->n = bytes / number;
     int good = newton->n > 0 && newton->gradient.len == bytes && newton->ridge.len == bytes && newton->lower.len == bytes &&
                newton->upper.len == bytes && (item == 1 || item == number);
     const Py_ssize_t rows = good ? pass->positive.len / item : 0;
-    if (dense != Py_None)
-        good = good && pass->dense.ndim == 2 && pass->dense.itemsize == number && pass->dense.shape[0] == rows &&
-               pass->dense.shape[1] < newton->n;
     if (!good || (weight != Py_None && pass->weight.len != rows * number))
         return refuse("the point, its bounds, outcomes, weights and columns do not fit each other");
-    pass->n_dense = dense == Py_None ? 0 : pass->dense.shape[1];
+    if (!open_numbers(columns, tables, rows, &newton->numbers)) return 0;
+    const Py_ssize_t count = newton->numbers.columns.count;
     /* Products of levels with numbers are not taken here. */
-    if (pass->n_dense && PySequence_Size(packs) != 0) return refuse("rows must have packs or numeric columns, not both");
-    return open_level_map(packs, map, rows, newton->n - 1 - pass->n_dense, &pass->map) && make_room(newton);
+    if (count && PySequence_Size(packs) != 0) return refuse("rows must have packs or numeric columns, not both");
+    if (count && count != newton->n - 1) return refuse("the point and the columns do not fit each other");
+    return open_level_map(packs, map, rows, newton->n - 1 - count, &pass->map) && make_room(newton);
 }
 
 static void close_newton(Newton *newton) {
     Pass *pass = &newton->pass;
     Py_buffer *each[] = {&newton->point,   &newton->gradient, &newton->ridge, &newton->lower, &newton->upper,
-                         &newton->history, &pass->positive,   &pass->weight,  &pass->dense};
+                         &newton->history, &pass->positive,   &pass->weight};
     for (size_t k = 0; k < sizeof each / sizeof *each; k++)
         if (each[k]->obj != NULL) PyBuffer_Release(each[k]);
+    close_numbers(&newton->numbers);
     free_pair_room(&newton->pairs);
     free_box_room(&newton->box);
     PyMem_Free(newton->memory);
@@ -242,6 +328,7 @@ PyObject *kernel_newton(PyObject *module, PyObject *args) {
     int good = open_newton(args, &newton);
     if (good) {
         Py_BEGIN_ALLOW_THREADS;
+        begin_on_some(&newton);
         steps = run(&newton);
         Py_END_ALLOW_THREADS;
     }

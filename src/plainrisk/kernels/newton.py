@@ -12,6 +12,7 @@ import numpy.typing as npt
 from plainrisk.kernels.box import MOST_VARIABLES
 from plainrisk.kernels.choice import compiled
 from plainrisk.kernels.levels import LevelMap
+from plainrisk.kernels.numbers import Numbers
 from plainrisk.kernels.sums import contiguous
 
 __all__ = ["Problem", "Settled", "minimise_logistic"]
@@ -31,6 +32,7 @@ class Problem:
     settled : the step that would come next, at the end
     flat : a pivot of less than this share of its diagonal entry is rounding
     max_steps : at most so many
+    is_far : whether the start is far from the minimum, so that some of many rows can tell the way
     """
 
     ridge: Floats
@@ -40,6 +42,7 @@ class Problem:
     settled: float
     flat: float
     max_steps: int
+    is_far: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ def minimise_logistic(
     levels: LevelMap,
     positive: npt.NDArray[np.generic],
     weight: Floats | None,
-    dense: Floats | None,
+    dense: Floats | Numbers | None,
     total: float,
     problem: Problem,
 ) -> Settled | None:
@@ -88,7 +91,7 @@ def minimise_logistic(
         levels.compiled,
         outcome,
         weights,
-        None if dense is None else np.asarray(dense, np.float64),
+        *Numbers.of(dense).compiled,
         problem.ridge,
         problem.lower,
         problem.upper,
@@ -98,5 +101,6 @@ def minimise_logistic(
         gradient,
         history,
         problem.flat,
+        problem.is_far,
     )
     return Settled(point, gradient, value, history[:steps]) if steps else None

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.kernels import COMPILED, LevelMap, add_pair_sums, level_sums, table_room
+from plainrisk.kernels import COMPILED, LevelMap, Numbers, add_pair_sums, level_sums, table_room
 from plainrisk.solve.threads import spread_rows
 from plainrisk.threads import side_by_side
 
@@ -53,16 +53,21 @@ class Block:
     packs : arrays (n,) of small integers, each below the size of its pack, which nothing checks again
     positive : (n,) weight of the positive outcome
     weight : (n,) total weight, or None where every row weighs 1
-    dense : (n, q) numeric columns, or None
+    dense : (n, q) numeric columns, or None; where they are all there is, and few, they may have codes
     """
 
     packs: tuple[Codes, ...]
     positive: npt.NDArray[np.generic]
     weight: Floats | None = None
-    dense: Floats | None = None
+    dense: Floats | Numbers | None = None
 
     def __len__(self) -> int:
         return len(self.positive)
+
+    @property
+    def matrix(self) -> Floats | None:
+        """The numeric columns, written out."""
+        return None if self.dense is None else np.asarray(self.dense)
 
     def take(self, rows: slice | npt.NDArray[np.intp]) -> Block:
         """Return some of the rows."""
@@ -110,11 +115,12 @@ class Layout:
         G.fill(0.0)  # here and now: threads that meet fresh memory side by side wait for each other
         G[0, 0] = len(block) if values is None else values.sum()
         by_code = level_sums(values, block.packs, self.levels.sizes) if by_code is None else by_code
-        if block.dense is None:
+        dense = block.matrix
+        if dense is None:
             self._add_pair_sums(values, block, by_code, G[1:, 1:])
             first = G.diagonal()[1:]  # columns are 0 or 1, and so their own squares
         else:
-            by_dense = block.dense.sum(axis=0) if values is None else values @ block.dense
+            by_dense = dense.sum(axis=0) if values is None else values @ dense
             first = np.concatenate([self.levels.by_column(by_code), by_dense])
             G[1:, 1:] = self._dense_gram(values, block)
         G[0, 1:] = G[1:, 0] = first
@@ -162,8 +168,8 @@ class Layout:
                 rows = slice(first, min(first + _DENSE_ROWS, start + share))
                 piece = block.take(rows)
                 codes = zip(self.levels.matrices, piece.packs, strict=True)
-                dense = [] if piece.dense is None else [piece.dense]
-                X = np.hstack([*(matrix[pack] for matrix, pack in codes), *dense])
+                dense = piece.matrix
+                X = np.hstack([*(matrix[pack] for matrix, pack in codes), *([] if dense is None else [dense])])
                 G += X.T @ (X if values is None else values[rows, None] * X)
             return G
 

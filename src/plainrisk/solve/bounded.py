@@ -164,7 +164,9 @@ class _Newton:
         return np.asarray(np.minimum(np.maximum(point, self.lower), self.upper))
 
     def run(self) -> Solution:
-        problem = Problem(self.ridge, self.lower, self.upper, self.tolerance, _SETTLED, FLAT, self.max_iterations)
+        problem = Problem(
+            self.ridge, self.lower, self.upper, self.tolerance, _SETTLED, FLAT, self.max_iterations, self.is_far
+        )
         found = self.loss.settle(self.first, problem) if self.polish else None
         if found is None:
             return self._step_by_step()

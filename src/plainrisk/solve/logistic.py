@@ -111,7 +111,7 @@ class LogisticLoss:
             return self._of_numbers(point)[:2]
 
         def sums(piece: Block) -> LogisticSums:
-            return logistic_sums(point, piece.packs, levels, piece.positive, piece.weight, piece.dense)
+            return logistic_sums(point, piece.packs, levels, piece.positive, piece.weight, piece.matrix)
 
         levels = self.layout.levels
         found: LogisticSums | None = None
@@ -137,7 +137,7 @@ class LogisticLoss:
     def _hessian_of(self, point: Floats, block: Block) -> Floats:
         def fill(start: int) -> list[Floats]:
             piece = block.take(slice(start, start + size))
-            return curvatures(point, piece.packs, levels, bend[start : start + size], piece.weight, piece.dense)
+            return curvatures(point, piece.packs, levels, bend[start : start + size], piece.weight, piece.matrix)
 
         levels, bend, size = self.layout.levels, np.empty(len(block)), piece_rows(block)
         work = len(block) * (len(block.packs) + self.layout.n_dense) // _FEW_COLUMNS
@@ -159,7 +159,7 @@ class LogisticLoss:
         """Return loss, gradient and Hessian, which is had with them; the last one is kept."""
 
         def of_piece(piece: Block) -> tuple[LogisticSums, Floats]:
-            return dense_newton(point, np.asarray(piece.dense), piece.positive, piece.weight)
+            return dense_newton(point, piece.dense, piece.positive, piece.weight)  # type: ignore[arg-type]
 
         kept = self._kept
         if kept.all is None or kept.point is None or not np.array_equal(kept.point, point):

@@ -5,13 +5,14 @@ The sample shapes the path to the optimum, not the optimum.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.kernels import level_sums, sample_rows
+from plainrisk.kernels import Numbers, level_sums, sample_rows
 from plainrisk.solve.blocks import Block, Layout
 
 __all__ = ["every", "hessian_rows"]
@@ -59,8 +60,13 @@ def every(block: Block, step: int) -> Block:
     some = _strided if block.packs else _in_runs
     positive, packs = some(step, block.positive), tuple(some(step, pack) for pack in block.packs)
     weight = None if block.weight is None else some(step, block.weight)
-    dense = None if block.dense is None else np.stack([some(step, column) for column in block.dense.T]).T
-    return Block(packs, positive, weight, dense)
+    return Block(packs, positive, weight, _dense(block, partial(some, step)))
+
+
+def _dense(block: Block, choose: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Floats | Numbers | None:
+    if block.dense is None or isinstance(block.dense, Numbers):
+        return None if block.dense is None else block.dense.each(choose)
+    return np.stack([choose(column) for column in block.dense.T]).T
 
 
 def _sample(layout: Layout, blocks: Sequence[Block], n_rows: int, share: float) -> list[Block]:
