@@ -33,9 +33,9 @@ __all__ = ["Expert", "fit_experts", "subscales_of", "takes_missing", "takes_sche
 
 Floats = npt.NDArray[np.float64]
 
-# Experts are fitted side by side if a third of all values are as many as rows are elsewhere, and rows not so many that
-# each expert has work for all threads.
-_FEW_FEATURES, _MOST_ROWS = 3, 1 << 18
+# Experts are fitted side by side if each has so many values that loops over them take longer than the interpreter, which
+# does one thing at a time, and rows are not so many that each expert has work for all threads.
+_MANY_VALUES, _MOST_ROWS = 1 << 15, 1 << 18
 
 
 @dataclass(frozen=True)
@@ -148,9 +148,14 @@ def _fit_additive(
         risks = model.fit_rows(rows, laid_out)
         return Expert(name, subscales[name], model, model.form_, risks)
 
-    work = training.n_rows * len(used) // _FEW_FEATURES if training.n_rows <= _MOST_ROWS else 0
+    many = training.n_rows * len(used) >= _MANY_VALUES * len(subscales)
     with one_thread():
-        yield from side_by_side(fit, subscales, work)
+        if not many or training.n_rows > _MOST_ROWS:
+            yield from map(fit, subscales)
+            return
+        largest_first = sorted(subscales, key=lambda name: -len(subscales[name]))
+        fitted = dict(zip(largest_first, side_by_side(fit, largest_first), strict=True))
+    yield from (fitted[name] for name in subscales)
 
 
 def _check_names(estimators: Mapping[str, Any], subscales: Mapping[str, Any]) -> None:

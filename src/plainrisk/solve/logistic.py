@@ -191,7 +191,8 @@ class LogisticLoss:
     def small(self) -> bool:
         """Whether compiled loops can do all steps at one go: rows are few, in memory, all levels or all numbers."""
         alike = not self.layout.n_dense or not self.layout.features
-        return COMPILED and self._size <= _AT_ONE_GO and alike and len(self.blocks) == 1
+        few = self._size <= _AT_ONE_GO or (self.layout.is_few_numbers and self.n_rows < _MANY_ROWS)
+        return COMPILED and few and alike and len(self.blocks) == 1
 
     def settle(self, start: Floats, problem: Problem) -> Settled | None:
         """Return the minimum if it can be had at one go."""
