@@ -315,8 +315,8 @@ def test_a_search_that_begins_on_few_rows_ends_at_the_same_optimum(kind, monkeyp
     layout = Layout(tuple(feature_maps()) if kind == "packs" else (), 0 if kind == "packs" else 2)
     loss, problem = LogisticLoss(layout, [block]), {"ridge": 1e-4, "lower": np.zeros(layout.n_coefficients)}
     monkeypatch.setattr(logistic, "_AT_ONE_GO", 0)  # compiled loops have a way of their own to begin
-    whole = minimise(loss, **problem)
     monkeypatch.setattr(logistic, "_MANY_ROWS", n)
+    whole = minimise(loss, **problem)
     monkeypatch.setattr(logistic, "_ROWS_TO_BEGIN", 50)
     begun = logistic.fit_rows(loss, **problem)
     assert begun.iterations < whole.iterations

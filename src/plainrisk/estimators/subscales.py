@@ -33,8 +33,8 @@ __all__ = ["Expert", "fit_experts", "subscales_of", "takes_missing", "takes_sche
 
 Floats = npt.NDArray[np.float64]
 
-# Experts are fitted side by side if each has so many values that loops over them take longer than the interpreter, which
-# does one thing at a time, and rows are not so many that each expert has work for all threads.
+# Experts are fitted side by side if each has so many values that loops over them take longer than the interpreter,
+# which serves one thread at a time, and rows are not so many that each expert has work for all threads.
 _MANY_VALUES, _MOST_ROWS = 1 << 15, 1 << 18
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ class Numbers:
             )
         )
 
-    @property
+    @cached_property
     def compiled(self) -> tuple[list[npt.NDArray[Any]], list[Floats]]:
         """What the compiled loops read: the columns, and of each the table of its codes, empty for numbers."""
         columns = [np.ascontiguousarray(c.codes) if isinstance(c, Coded) else c for c in self.columns]

@@ -92,17 +92,18 @@ static size_t most_rows(const Places *places) {
 
 int cut_into_segments(Places *places, Facts facts, Py_ssize_t few) {
     Grid grid = choose_grid(places->x, places->n, facts);
-    Py_ssize_t least = facts.rows / MOST_SEGMENTS + 1;
+    Py_ssize_t least = facts.rows / MOST_SEGMENTS + 1; /* rows of a segment, but for the last */
+    if (least < few) least = few;
     uint32_t(*count)[2] = calloc((size_t)grid.size + 1, sizeof *count);
     places->buckets = grid.size;
     places->bucket = malloc((size_t)places->n * sizeof(uint16_t));
     places->segment = malloc((size_t)grid.size * (sizeof(uint16_t) + 1) + 1);
     places->rows = malloc((size_t)facts.rows * sizeof(uint64_t)); /* only what is gathered will be touched */
-    int failed = make_room(places, MOST_SEGMENTS, facts.rows) || !count || !places->bucket || !places->segment ||
+    int failed = make_room(places, facts.rows / least + 1, facts.rows) || !count || !places->bucket || !places->segment ||
                  !places->rows;
     if (!failed) {
         count_buckets(places, grid, count);
-        join_buckets(places, (const uint32_t(*)[2])count, least > few ? least : few);
+        join_buckets(places, (const uint32_t(*)[2])count, least);
         places->room = malloc(most_rows(places) * sizeof(uint64_t));
     }
     free(count);

@@ -190,7 +190,7 @@ def piece_rows(block: Block, n_rows: int | None = None) -> int:
     return min(max(_WIDE_CODES // max(1, len(block.packs)), 1 << 12), _PIECE_ROWS)
 
 
-def split_rows(block: Block, size: int = BLOCK_ROWS) -> Sequence[Block]:
+def split_rows(block: Block, size: int = BLOCK_ROWS) -> list[Block]:
     """Cut a block into blocks of at most `size` rows, without copying."""
     return [block] if len(block) <= size else list(_pieces(block, size))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -164,14 +164,23 @@ class LogisticLoss:
         kept = self._kept
         if kept.all is None or kept.point is None or not np.array_equal(kept.point, point):
             found, H = LogisticSums(0.0, np.zeros(len(point))), np.zeros((len(point), len(point)))
-            for blocks in [self.blocks] if isinstance(self.blocks, list) else ([block] for block in self.blocks):
-                rows = sum(map(len, blocks))
-                pieces = (piece for block in blocks for piece in split_rows(block, piece_rows(block, rows)))
-                for sums, more in over_rows(of_piece, pieces, rows):
+            for pieces in self._pieces:
+                for sums, more in over_rows(of_piece, pieces, sum(map(len, pieces))):
                     found, H = found + sums, H + more
             kept.all = found.loss / self.total, found.gradient / self.total, H / self.total
             kept.point = point.copy()
         return kept.all
+
+    @property
+    def _pieces(self) -> Iterable[list[Block]]:
+        """All rows, cut up for threads: those in memory once and for all, others block by block as they are read."""
+        if isinstance(self.blocks, list):
+            return [self._pieces_in_memory]
+        return (split_rows(block, piece_rows(block)) for block in self.blocks)
+
+    @cached_property
+    def _pieces_in_memory(self) -> list[Block]:
+        return [piece for block in self.blocks for piece in split_rows(block, piece_rows(block, self.n_rows))]
 
     @cached_property
     def cheap(self) -> bool:
