@@ -4,10 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import lsq_linear, minimize
+from sklearn.base import clone
 
 import plainrisk as pr
 from plainrisk.errors import DataError
+from plainrisk.estimators import fitting
 from plainrisk.form import Layer, Linear, Logistic
+from plainrisk.kernels import Coded, Numbers
 
 FEATURES = {
     "income": {"direction": "decreasing"},
@@ -162,3 +165,45 @@ def test_risks_in_several_blocks_give_the_same_model(data, monkeypatch, link, ri
     several = model.fit(X, y, sample_weight=weight).weights_, model.ridge_
     assert several[1] == one[1]
     np.testing.assert_allclose(list(several[0].values()), list(one[0].values()), atol=1e-8)
+
+
+@pytest.mark.parametrize("link", ["logistic", "linear"])
+@pytest.mark.parametrize("ridge", ["auto", "cv"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_risks_as_codes_give_the_same_model(data, link, ridge, weighted, monkeypatch):
+    X, y, w = data
+    model = pr.TwoLayerRiskModel(schema=SCHEMA, link=link, ridge=ridge, max_bins=2)
+    models = []
+    for few in (1 << 14, 0):
+        monkeypatch.setattr(fitting, "_FEW_RISKS", few)
+        fitted = clone(model).fit(X, y, sample_weight=w if weighted else None)
+        models.append((fitted.predict_proba(X), list(fitted.weights_.values())))
+    for coded, plain in zip(*models, strict=True):
+        np.testing.assert_allclose(coded, plain, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("few", [0, 1 << 14])
+@pytest.mark.parametrize("link", [Logistic(), Linear()])
+def test_training_risks_are_those_the_form_gives(data, link, few, monkeypatch):
+    X, y, _ = data
+    kind = "logistic" if isinstance(link, Logistic) else "linear"
+    model = pr.AdditiveRiskModel(SCHEMA.select(("income", "debt", "job")), link=kind, max_bins=3)
+    monkeypatch.setattr(fitting, "_FEW_RISKS", few)
+    risks_of = model.fit_rows(model._read(X, y, None))()
+    some = risks_of(slice(10, 300))
+    assert isinstance(some, Coded) == (few > 0)
+    found = np.asarray(Numbers((some,)))[:, 0]
+    np.testing.assert_allclose(found, model.predict_proba(X)[10:300, 1], rtol=0, atol=1e-14)
+
+
+def test_more_subscales_than_the_quick_way_takes(data):
+    X, y, _ = data
+    many = pd.DataFrame({f"x{k}": np.roll(X["debt"].to_numpy(), k) for k in range(18)})
+    model = pr.TwoLayerRiskModel(max_bins=3).fit(many, y)
+    assert len(model.weights_) == 18
+    risks, weights = model.form_.part_risks(many), np.array(list(model.weights_.values()))
+    p = 1 / (1 + np.exp(-model.solution_.intercept - risks @ weights))
+    np.testing.assert_allclose(model.predict_proba(many)[:, 1], p, atol=1e-12)
+    slope = risks.T @ (p - y) / N + 2 * model.ridge_ * weights
+    assert np.abs(slope[weights > 0]).max() < 1e-9
+    assert (slope[weights == 0] > -1e-9).all()
