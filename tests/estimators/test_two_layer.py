@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 import plainrisk as pr
 from plainrisk.errors import DataError
-from plainrisk.estimators import fitting
+from plainrisk.estimators import fitting, subscales
 from plainrisk.form import Layer, Linear, Logistic
 from plainrisk.kernels import Coded, Numbers
 
@@ -207,3 +207,25 @@ def test_more_subscales_than_the_quick_way_takes(data):
     slope = risks.T @ (p - y) / N + 2 * model.ridge_ * weights
     assert np.abs(slope[weights > 0]).max() < 1e-9
     assert (slope[weights == 0] > -1e-9).all()
+
+
+def test_a_feature_of_one_value_beside_one_of_256(data):
+    rng, n = np.random.default_rng(0), 30_000
+    X = pd.DataFrame({"one": np.ones(n), "many": np.arange(n) % 256.0, "z": rng.normal(size=n)})
+    y = (rng.random(n) < 0.2 + 0.002 * X["many"]).astype(int)
+    schema = pr.Schema(features={name: {} for name in X}, subscales={"a": ("one", "many"), "b": ("z",)})
+    model = pr.TwoLayerRiskModel(schema=schema, max_bins=300).fit(X, y)
+    risks, weights = model.form_.part_risks(X), np.array(list(model.weights_.values()))
+    slope = risks.T @ (model.predict_proba(X)[:, 1] - y) / n + 2 * model.ridge_ * weights
+    assert np.abs(slope[weights > 0]).max() < 1e-9
+
+
+@pytest.mark.parametrize("values", [0, 1 << 40])
+def test_experts_stand_in_the_order_of_their_subscales(data, values, monkeypatch):
+    X, y, _ = data
+    names = {"few": ("debt",), "most": ("age", "job", "income"), "some": ("noise", "debt")}
+    monkeypatch.setattr(subscales, "_MANY_VALUES", values)
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    model = pr.TwoLayerRiskModel(schema=pr.Schema(features=FEATURES, subscales=names)).fit(X, y)
+    assert list(model.estimators_) == list(model.weights_) == list(names)
+    assert [tuple(part.shapes) for part in model.form_.parts] == list(names.values())

@@ -54,6 +54,19 @@ def test_the_minimum_is_that_of_the_step_by_step_way(kind, weighted, is_far, rng
     assert (np.diff(found.history[:, 0]) <= 1e-15).all()
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint32])
+@pytest.mark.parametrize("outcome", [np.uint8, np.float64])
+def test_codes_and_outcomes_of_any_size(kind, outcome, rng, in_numpy):
+    n = 5003
+    pack = rng.integers(0, 3, n).astype(kind)
+    target = (rng.random(n) < 0.2 * (1 + pack)).astype(outcome)
+    levels = LevelMap((np.tri(3)[:, 1:],), (np.arange(3)[:, None],))
+    args = (np.zeros(3), [pack], levels, target, None, None, float(n))
+    found = newton.minimise_logistic(*args, problem_of(3, np.full(3, -np.inf), 0.0, is_far=True))
+    rates = [target[pack == k].mean() for k in range(3)]
+    np.testing.assert_allclose(1 / (1 + np.exp(-np.cumsum(found.point))), rates, rtol=0, atol=1e-10)
+
+
 @pytest.mark.parametrize("case", ["one outcome in the sample", "a level not in it", "both"])
 def test_some_rows_that_tell_nothing_do_no_harm(case, rng, in_numpy):
     n = 5000
@@ -108,7 +121,9 @@ def test_what_takes_more_care_is_left_to_the_other_way(in_numpy):
         ({"columns": [np.zeros(4, np.uint8)], "tables": [np.zeros(0)], "packs": []}, "do not fit"),
         ({"columns": [np.zeros(4)], "tables": [np.zeros(1)], "packs": []}, "do not fit"),
         ({"columns": [np.zeros(8, np.uint8)[::2]], "tables": [np.zeros(1)], "packs": []}, "do not fit"),
+        ({"columns": [np.zeros(4, np.uint8)], "tables": [np.zeros(1, np.float32)], "packs": []}, "do not fit"),
         ({"packs": [np.zeros(3, np.uint8)]}, "one small integer per row"),
+        ({"packs": [np.zeros((1, 4), np.uint8)]}, "one small integer per row"),
     ],
 )
 def test_what_does_not_fit_is_refused(changed, what, in_numpy):

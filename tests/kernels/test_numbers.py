@@ -36,6 +36,17 @@ def test_some_rows_of_them(rows, numbers):
     assert len(tables[0]) == 0
 
 
+def test_they_become_a_matrix_by_a_copy_only(numbers):
+    with pytest.raises(ValueError, match="copying"):
+        np.asarray(numbers, copy=False)
+
+
+def test_other_numbers_are_read_as_doubles():
+    columns, tables = Numbers((np.arange(3), Coded(np.zeros(3, np.uint8), np.ones(4, np.float32)[::2]))).compiled
+    assert columns[0].dtype == tables[1].dtype == np.float64
+    assert tables[1].flags.c_contiguous
+
+
 def test_one_row_in_so_many(numbers):
     target = np.arange(5000) % 2
     few = every(Block((), target, None, numbers), 16)

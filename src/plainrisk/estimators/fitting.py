@@ -195,7 +195,7 @@ def _coded_risks(packs: Sequence[Codes], sizes: Sequence[int], values: Floats, r
         return Coded(packs[0][rows], values)
     steps = [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
     kind = small_codes(len(values))
-    places: list[Codes] = [np.arange(size).astype(kind) * kind(step) for size, step in zip(sizes, steps, strict=True)]
+    places: list[Codes] = [(np.arange(size) * step).astype(kind) for size, step in zip(sizes, steps, strict=True)]
     return Coded(add_places([pack[rows] for pack in packs], places), values)
 
 

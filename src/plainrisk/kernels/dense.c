@@ -107,7 +107,7 @@ int open_numbers(PyObject *columns, PyObject *tables, Py_ssize_t rows, Numbers *
     for (Py_ssize_t k = 0; good && k < out->columns.count; k++) {
         const Py_buffer *column = &out->columns.each[k];
         const Py_ssize_t size = column->itemsize;
-        good = column->ndim == 1 && column->shape[0] == rows;
+        good = column->ndim == 1 && column->shape[0] == rows && out->tables.each[k].itemsize == sizeof(double);
         if (is_coded(out, k)) good = good && (size == 1 || size == 2 || size == 4) && column->strides[0] == size;
         else good = good && size == sizeof(double);
     }

@@ -234,7 +234,7 @@ void add_numbers(Pass *pass, const Numbers *numbers, double *table) {
         table[0] += add_up(bend, rows);
         add_dense_pairs(bend, numbers->tile, count, rows, table, sums);
     }
-    for (Py_ssize_t j = 1; j < n; j++) table[j * n] = table[j];
+    for (Py_ssize_t j = 1; j < n; j++) table[j * n] = table[j]; /* what was there before was the same */
 }
 
 void score_codes(Pass *pass) {

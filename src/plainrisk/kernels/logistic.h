@@ -24,8 +24,8 @@ int make_pass_room(Pass *pass, double *sums);
 void score_codes(Pass *pass);                   /* from coefficients to codes, and all sums to 0 */
 void add_rows(Pass *pass);                      /* losses, and residuals by codes */
 void bend_rows(Pass *pass);                     /* curvatures, and their sums by codes */
-/* Losses, and of 1 and columns of numbers (n - 1): residual * column, and below a table's first row, which is of the
-   columns alone, curvature * column * column; n must be no less than 1. */
+/* Losses of rows of numbers. To the gradient is added residual * column, to the table of (1 + columns)^2 curvature *
+   column * column; column 0 is 1. */
 void add_numbers(Pass *pass, const Numbers *numbers, double *table);
 void codes_to_columns(Pass *pass, double *out); /* out += what the sums by codes come to in every column */
 

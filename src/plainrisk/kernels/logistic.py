@@ -151,8 +151,6 @@ def dense_newton(
 ) -> tuple[LogisticSums, Floats]:
     """Return the sums of losses and their gradient, and of ``weight * p (1 - p) * column * column``; column 0 is 1.
 
-    There are at most 16 columns.
-
     >>> sums, hessian = dense_newton(np.zeros(2), np.array([[2.0], [4.0]]), np.array([0, 1], np.uint8))
     >>> sums.gradient
     array([ 0., -1.])

@@ -181,14 +181,14 @@ static Py_ssize_t run(Newton *newton) {
 
 /* ---- where to begin */
 
-/* Let an array be every so manieth of its rows. */
+/* Let an array be every so manieth of its rows; the memory has room for a double each, so that all arrays are aligned. */
 static char *thin(Py_buffer *array, Py_ssize_t few, char *memory) {
     const Py_ssize_t size = array->itemsize, step = EVERY * (array->strides == NULL ? size : array->strides[0]);
     const char *from = array->buf;
     for (Py_ssize_t i = 0; i < few; i++) memcpy(memory + i * size, from + i * step, (size_t)size);
     array->buf = memory;
     array->strides = &array->itemsize;
-    return memory + few * size;
+    return memory + few * (Py_ssize_t)sizeof(double);
 }
 
 static void set_rows(Newton *newton, Py_ssize_t rows) {
@@ -251,9 +251,10 @@ static void begin_on_some(Newton *newton) {
 /* ---- reading the arguments */
 
 static int make_room(Newton *newton) {
-    const size_t n = (size_t)newton->n, rows = (size_t)newton->pass.map.rows;
-    const size_t table = newton->numbers.columns.count > 0 ? n * n : 0;
-    newton->memory = PyMem_Malloc((2 * n * n + 7 * n + rows + 1 + table) * sizeof(double));
+    const size_t n = (size_t)newton->n;
+    /* Numbers need a table, packs the curvatures of rows. */
+    const size_t more = newton->numbers.columns.count > 0 ? n * n : (size_t)newton->pass.map.rows;
+    newton->memory = PyMem_Malloc((2 * n * n + 7 * n + more + 1) * sizeof(double));
     newton->box.state = PyMem_Malloc(n);
     if (newton->memory == NULL || newton->box.state == NULL) return no_memory();
     newton->H = newton->memory;
@@ -266,8 +267,7 @@ static int make_room(Newton *newton) {
     newton->trial = newton->high + n;
     newton->trial_gradient = newton->trial + n;
     newton->start = newton->trial_gradient + n;
-    newton->bend = newton->start + n;
-    newton->table = newton->bend + rows + 1;
+    newton->bend = newton->table = newton->start + n;
     newton->pass.bend.buf = newton->bend;
     newton->box.n = newton->n;
     newton->box.H = newton->H, newton->box.g = newton->gradient.buf, newton->box.d = newton->d;

@@ -66,6 +66,8 @@ class Numbers:
         return self.each(lambda values: values[rows])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:
+        if copy is False:
+            raise ValueError("Columns that lie apart become a matrix by copying them only.")
         out = np.empty(self.shape[::-1])
         for row, column in zip(out, self.columns, strict=True):
             row[:] = column.values[column.codes] if isinstance(column, Coded) else column
@@ -83,5 +85,8 @@ class Numbers:
     @cached_property
     def compiled(self) -> tuple[list[npt.NDArray[Any]], list[Floats]]:
         """What the compiled loops read: the columns, and of each the table of its codes, empty for numbers."""
-        columns = [np.ascontiguousarray(c.codes) if isinstance(c, Coded) else c for c in self.columns]
-        return columns, [c.values if isinstance(c, Coded) else _NOTHING for c in self.columns]
+        columns = [
+            np.ascontiguousarray(c.codes) if isinstance(c, Coded) else np.asarray(c, np.float64) for c in self.columns
+        ]
+        coded = [c.values if isinstance(c, Coded) else _NOTHING for c in self.columns]
+        return columns, [np.ascontiguousarray(values, np.float64) for values in coded]

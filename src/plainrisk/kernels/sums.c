@@ -9,7 +9,8 @@
 #include "sums.h"
 
 int is_pack(const Py_buffer *pack, Py_ssize_t rows) {
-    if ((pack->itemsize != 1 && pack->itemsize != 2 && pack->itemsize != 4) || pack->len != rows * pack->itemsize) {
+    const int is_code = pack->itemsize == 1 || pack->itemsize == 2 || pack->itemsize == 4;
+    if (!is_code || pack->ndim != 1 || pack->len != rows * pack->itemsize) {
         PyErr_SetString(PyExc_ValueError, "a pack must have one small integer per row");
         return 0;
     }
