@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plainrisk import frame_columns
 from plainrisk.errors import DataError
 from plainrisk.frames import as_frame, column_of, frame_like
 
@@ -425,3 +426,13 @@ def test_results_come_in_the_library_of_the_question(like, kind):
     assert isinstance(result, kind)
     assert as_frame(result).numbers("risk").tolist() == [0.25, 0.5]
     assert as_frame(result).labels("id").labels == ("a", "b")
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("dtype", [object, "str"])
+@pytest.mark.parametrize("text", [["a\0", None], ["\0", None, ""], [None, "b", "b\0"]])
+def test_text_that_ends_in_nothing_is_kept(text, dtype, compiled, monkeypatch):
+    if not compiled:
+        monkeypatch.setattr(frame_columns, "text_codes", lambda *_: None)
+    found = as_frame(pd.DataFrame({"x": pd.Series(text, dtype=dtype)})).labels("x")
+    assert [None if code < 0 else found.labels[code] for code in found.codes] == text

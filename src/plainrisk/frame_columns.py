@@ -169,7 +169,11 @@ def labels_of_series(series: nw.Series[Any]) -> Labels:
     if not order:
         return Labels(np.full(len(series), -1, dtype=np.intp), ())
     missing = text.is_null().to_numpy().astype(bool)
-    filled = text.fill_null(next(iter(order))) if missing.any() else text
+    # A library may cut off the end of the text it fills in, so that it is no longer among the labels.
+    filler = next((label for label in order if not label.endswith("\0")), None)
+    if missing.any() and filler is None:
+        return labels_of_array(np.array(text.to_list(), dtype=object))
+    filled = text.fill_null(filler) if missing.any() else text
     codes = filled.replace_strict(order, return_dtype=nw.Int64).to_numpy().astype(np.intp)
     return Labels(np.where(missing, -1, codes).astype(np.intp), tuple(order))
 
