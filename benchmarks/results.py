@@ -18,6 +18,12 @@ class Results:
 
     rows: Sequence[Row]
 
+    def at_first(self) -> Results:
+        """Return the same with the best of the first runs alone."""
+        return Results(
+            [r | {"seconds": min(r["seconds_at_first"])} if "seconds_at_first" in r else r for r in self.rows]
+        )
+
     def row(self, part: str, at: str, method: str) -> Row:
         """Return one row, or an empty one."""
         return next((r for r in self.rows if (r["part"], r["at"], r["method"]) == (part, at, method)), {})

@@ -24,6 +24,7 @@ from benchmarks.adapters.base import Adapter
 from benchmarks.data import Data
 
 ONCE = 30.0  # seconds; what takes longer is run once
+ENOUGH, MOST_RUNS = 1.0, 200  # seconds; what takes little is run until so many are spent: noise is as long as it is
 LATENCY_CALLS, LATENCY_SECONDS = 2000, 3.0
 FOLDS = 10
 
@@ -51,19 +52,34 @@ class Record:
         os.replace(draft, self.path)
 
 
-def best(call: Callable[[], Any], repeats: int, record: Record, name: str, once: float = ONCE) -> Any:
-    """Time a call, best of several, and return its last result."""
-    result, fastest = None, np.inf
-    for _ in range(repeats):
+def best(
+    call: Callable[[], Any],
+    repeats: int,
+    record: Record,
+    name: str,
+    once: float = ONCE,
+    after_first: Callable[[], None] = lambda: None,
+) -> Any:
+    """Time a call, best of several or of as many as a second has room for, and return its last result.
+
+    The times of the first ones are kept beside.
+    """
+    result: Any = None
+    times: list[float] = []
+    while len(times) < repeats or (sum(times) < ENOUGH and len(times) < MOST_RUNS):
         del result  # its memory is not the next one's
-        record.stage(name)
+        if len(times) <= repeats:
+            record.stage(name)
         started = time.perf_counter()
         result = call()
-        took = time.perf_counter() - started
-        fastest = min(fastest, took)
-        record.add(**{name: fastest})
-        if took > once:
+        times.append(time.perf_counter() - started)
+        if len(times) == 1:
+            after_first()
+        if len(times) <= repeats:
+            record.add(**{name: min(times), f"{name}_at_first": list(times)})
+        if times[-1] > once:
             break
+    record.add(**{name: min(times)})
     return result
 
 
@@ -73,12 +89,11 @@ def measure_fit(adapter: Adapter, data: Data, repeats: int, record: Record, *, b
     adapter.warm(data)
     rows = adapter.prepare(data)
     before = memory.reset_peak()
-    model = best(lambda: adapter.fit(rows), 1, record, "seconds")
-    record.add(peak_mb=memory.peak() - before, held_mb=before)
-    first = record.values["seconds"]
-    if first <= ONCE and repeats > 1:
-        model = best(lambda: adapter.fit(rows), repeats - 1, record, "seconds")
-        record.add(seconds=min(first, record.values["seconds"]))
+
+    def note_memory() -> None:
+        record.add(peak_mb=memory.peak() - before, held_mb=before)
+
+    model = best(lambda: adapter.fit(rows), repeats, record, "seconds", after_first=note_memory)
     if brief:
         return
     record.stage("judge")

@@ -82,3 +82,22 @@ def test_ten_folds_are_measured(folder, tmp_path):
     record = worker.Record(tmp_path / "record.json")
     worker.measure_cv(METHODS["HistGradientBoosting"].make(), Data(folder, features=4), 1, record)
     assert 0.4 < record.values["auc"] < 1
+
+
+def test_what_takes_little_is_run_until_a_second_is_spent(tmp_path, monkeypatch):
+    clock = iter([0.0, 5.0, 10.0, 13.0, 20.0, 24.0, 30.0, 32.0, 40.0, 41.0])
+    monkeypatch.setattr(worker.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(worker, "ENOUGH", 14.0)
+    record, calls, first = worker.Record(tmp_path / "record.json"), [], []
+    worker.best(lambda: calls.append(1), 3, record, "seconds", after_first=lambda: first.append(len(calls)))
+    assert (len(calls), first) == (4, [1])
+    assert record.values["seconds"] == 2.0
+    assert record.values["seconds_at_first"] == [5.0, 3.0, 4.0]
+
+
+def test_what_takes_long_is_run_once(tmp_path, monkeypatch):
+    clock = iter([0.0, 31.0])
+    monkeypatch.setattr(worker.time, "perf_counter", lambda: next(clock))
+    record = worker.Record(tmp_path / "record.json")
+    worker.best(lambda: None, 3, record, "seconds")
+    assert record.values["seconds"] == 31.0
