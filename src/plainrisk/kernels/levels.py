@@ -17,6 +17,7 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int32]
 
 _MANY_ENTRIES = 1 << 16  # of all matrices
+_NOTHING = np.zeros(1, np.int32), np.zeros(0, np.int32), np.zeros(0)  # starts, columns and weights without features
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,15 @@ class LevelMap:
 
     def tables(self, coefficients: Floats) -> list[Floats]:
         """Return the score of every code of every pack, given the columns' coefficients."""
-        return [m @ coefficients[columns] for m, columns in zip(self.matrices, self.columns, strict=True)]
+        ends = itertools.accumulate((m.shape[1] for m in self.features), initial=0)
+        by_level = iter([m @ coefficients[a : a + m.shape[1]] for m, a in zip(self.features, ends, strict=False)])
+        tables = []
+        for pack in self.members:
+            table = np.zeros(len(pack))
+            for level in pack.T:
+                table += next(by_level)[level]
+            tables.append(table)
+        return tables
 
     def by_column(self, by_code: Sequence[Floats]) -> Floats:
         """Return sums for every column, given the sums of every code of every pack."""
@@ -86,6 +95,8 @@ class LevelMap:
     @cached_property
     def compiled(self) -> tuple[Sequence[Integers], Integers, Integers, Floats]:
         """What the compiled loops read: the members as places among all levels, and the matrices' entries by level."""
+        if not self.features:
+            return [], *_NOTHING
         ends = np.cumsum([0, *map(len, self.features)])
         left = iter(ends.tolist())
         members = [
