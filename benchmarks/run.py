@@ -1,9 +1,9 @@
 """Time plainrisk beside its rivals: python -m benchmarks.run [--shapes S1 S2] [--methods ARM1 XGBoost] [--quick]
 
 Every method runs in a fresh process, best of three (once where a run takes over 30 s), all with the same number of
-threads. What takes little goes on for a second, which is told beside. Failures and time-outs are rows. Results are kept
-as they come: a run that was stopped goes on where it was, --fresh starts anew. Times are of one machine in one run: read
-the ratios, not the seconds.
+threads. What takes little goes on for a second, which is told beside. Failures and time-outs are rows. Results are
+kept as they come: a run that was stopped goes on where it was, --fresh starts anew. Times are of one machine in one
+run: read the ratios, not the seconds.
 """
 
 from __future__ import annotations
