@@ -56,6 +56,15 @@ def logistic(
     /,
 ) -> float: ...
 def look_up_risks(start: float, packs: Sequence[Codes], tables: Sequence[Floats], out: Floats, /) -> None: ...
+def level_map(
+    features: Sequence[Floats],
+    given: Sequence[npt.NDArray[np.int64]],
+    members: Sequence[Integers],
+    starts: Integers,
+    columns: Integers,
+    weights: Floats,
+    /,
+) -> int: ...
 def level_sums(values: Floats | None, packs: Sequence[Codes], sums: Sequence[Floats], /) -> None: ...
 def block_sums(
     values: Floats | None,

@@ -96,3 +96,97 @@ void close_level_map(LevelMap *map) {
     close_arrays(&map->members);
     PyMem_Free(map->each);
 }
+
+/* ---- making a map */
+
+typedef struct {
+    Arrays features, given, members; /* matrices (levels, columns), and members by feature and among all levels */
+    Py_buffer starts, columns, weights;
+    Py_ssize_t count; /* entries */
+} Making;
+
+/* The entries of all matrices that are not 0, level by level. */
+static int list_entries(Making *making) {
+    int32_t *starts = making->starts.buf, *columns = making->columns.buf;
+    double *weights = making->weights.buf;
+    const Py_ssize_t room = making->weights.len / (Py_ssize_t)sizeof(double);
+    Py_ssize_t first = 0;
+    for (Py_ssize_t f = 0; f < making->features.count; f++) {
+        const Py_buffer *matrix = &making->features.each[f];
+        const double *entry = matrix->buf;
+        for (Py_ssize_t level = 0; level < matrix->shape[0]; level++) {
+            *starts++ = (int32_t)making->count;
+            for (Py_ssize_t j = 0; j < matrix->shape[1]; j++, entry++) {
+                if (*entry == 0.0) continue;
+                if (making->count == room) return refuse("there is no room for so many entries");
+                columns[making->count] = (int32_t)(first + j);
+                weights[making->count++] = *entry;
+            }
+        }
+        first += matrix->shape[1];
+    }
+    *starts = (int32_t)making->count;
+    return 1;
+}
+
+/* From levels of features to places among all levels. */
+static int place_members(const Making *making) {
+    Py_ssize_t f = 0, first = 0;
+    for (Py_ssize_t k = 0; k < making->given.count; k++) {
+        const Py_buffer *pack = &making->given.each[k];
+        const Py_ssize_t size = pack->shape[0], wide = pack->shape[1];
+        for (Py_ssize_t j = 0; j < wide; j++, f++) {
+            if (f == making->features.count) return refuse("packs have more features than there are");
+            const Py_ssize_t levels = making->features.each[f].shape[0];
+            const int64_t *from = (const int64_t *)pack->buf + j;
+            int32_t *to = (int32_t *)making->members.each[k].buf + j;
+            for (Py_ssize_t i = 0; i < size; i++, from += wide, to += wide) {
+                if (*from < 0 || *from >= levels) return refuse("a level is beyond the last");
+                *to = (int32_t)(first + *from);
+            }
+            first += levels;
+        }
+    }
+    return 1;
+}
+
+static int is_table(const Py_buffer *table, Py_ssize_t size) { return table->ndim == 2 && table->itemsize == size; }
+
+static int open_making(PyObject *args, Making *making) {
+    PyObject *features, *given, *members;
+    if (!PyArg_ParseTuple(args, "OOOw*w*w*", &features, &given, &members, &making->starts, &making->columns,
+                          &making->weights) ||
+        open_arrays(features, 0, &making->features) || open_arrays(given, 0, &making->given) ||
+        open_arrays(members, 1, &making->members))
+        return 0;
+    const Py_ssize_t code = sizeof(int32_t);
+    Py_ssize_t levels = 0, columns = 0;
+    int good = making->given.count == making->members.count && making->starts.itemsize == code &&
+               making->columns.itemsize == code && making->columns.len / code == making->weights.len / 8;
+    for (Py_ssize_t f = 0; good && f < making->features.count; f++) {
+        good = is_table(&making->features.each[f], sizeof(double));
+        if (good) levels += making->features.each[f].shape[0], columns += making->features.each[f].shape[1];
+    }
+    for (Py_ssize_t k = 0; good && k < making->given.count; k++) {
+        const Py_buffer *from = &making->given.each[k], *to = &making->members.each[k];
+        good = is_table(from, sizeof(int64_t)) && is_table(to, code) && from->shape[0] == to->shape[0] &&
+               from->shape[1] == to->shape[1];
+    }
+    good = good && levels < INT32_MAX && columns < INT32_MAX && making->weights.len / 8 < INT32_MAX;
+    if (!good || making->starts.len != (levels + 1) * code) return refuse("the matrices and the members do not fit the map");
+    return 1;
+}
+
+PyObject *kernel_level_map(PyObject *module, PyObject *args) {
+    Making making;
+    memset(&making, 0, sizeof making);
+    (void)module;
+    int good = open_making(args, &making) && list_entries(&making) && place_members(&making);
+    Py_buffer *each[] = {&making.starts, &making.columns, &making.weights};
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++)
+        if (each[k]->obj != NULL) PyBuffer_Release(each[k]);
+    close_arrays(&making.features);
+    close_arrays(&making.given);
+    close_arrays(&making.members);
+    return good ? PyLong_FromSsize_t(making.count) : NULL;
+}

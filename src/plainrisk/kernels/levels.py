@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.kernels.choice import compiled
+
 __all__ = ["LevelMap"]
 
 Floats = npt.NDArray[np.float64]
@@ -97,32 +99,29 @@ class LevelMap:
         """What the compiled loops read: the members as places among all levels, and the matrices' entries by level."""
         if not self.features:
             return [], *_NOTHING
-        ends = np.cumsum([0, *map(len, self.features)])
-        left = iter(ends.tolist())
-        members = [
-            np.ascontiguousarray(pack + [next(left) for _ in range(pack.shape[1])], np.int32) for pack in self.members
-        ]
-        level, column, weights = _entries(self.features)
-        counts = np.bincount(level, minlength=int(ends[-1]))
-        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-        return members, starts, column.astype(np.int32), weights
+        if compiled is None:
+            return self._map
+        features = [np.ascontiguousarray(matrix, np.float64) for matrix in self.features]
+        given = [np.ascontiguousarray(pack, np.int64) for pack in self.members]
+        most = sum(matrix.size for matrix in features)
+        if most > _MANY_ENTRIES:  # most of them are 0, and would take memory
+            most = sum(map(np.count_nonzero, features))
+        members = [np.empty(pack.shape, np.int32) for pack in given]
+        starts = np.empty(1 + sum(map(len, features)), np.int32)
+        columns, weights = np.empty(most, np.int32), np.empty(most)
+        count = compiled.level_map(features, given, members, starts, columns, weights)
+        return members, starts, columns[:count], weights[:count]
 
-
-def _entries(features: Sequence[Floats]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Floats]:
-    """Return the level, the column and the value of every entry that is not 0, level by level."""
-    shapes = np.array([matrix.shape for matrix in features], np.intp).reshape(-1, 2)
-    last_level, last_column = np.cumsum(shapes, axis=0).T
-    first_level, first_column = last_level - shapes[:, 0], last_column - shapes[:, 1]
-    if sum(matrix.size for matrix in features) > _MANY_ENTRIES:  # most of them are 0, and would take memory
-        each = [matrix.nonzero() for matrix in features]
-        level = np.concatenate([at + first for (at, _), first in zip(each, first_level, strict=True)])
-        column = np.concatenate([at + first for (_, at), first in zip(each, first_column, strict=True)])
-        return level, column, np.concatenate([m[at] for m, at in zip(features, each, strict=True)])
-    entries = np.concatenate([np.zeros(0), *(matrix.ravel() for matrix in features)])
-    widths = np.repeat(shapes[:, 1], shapes[:, 0])  # of every level
-    level = np.repeat(np.arange(len(widths)), widths)
-    # From the place of an entry to its column: less what its level began with, and on to the feature's first one.
-    begin = np.repeat(first_column, shapes[:, 0]) - (np.cumsum(widths) - widths)
-    column = np.arange(len(entries)) + np.repeat(begin, widths)
-    kept = np.flatnonzero(entries)
-    return level[kept], column[kept], entries[kept]
+    @property
+    def _map(self) -> tuple[Sequence[Integers], Integers, Integers, Floats]:
+        """The same without the compiled loops."""
+        firsts = list(itertools.accumulate(map(len, self.features), initial=0))
+        left = iter(firsts)
+        members = [(pack + [next(left) for _ in range(pack.shape[1])]).astype(np.int32) for pack in self.members]
+        each = [matrix.nonzero() for matrix in self.features]
+        first_columns = itertools.accumulate((m.shape[1] for m in self.features), initial=0)
+        level = np.concatenate([at + first for (at, _), first in zip(each, firsts, strict=False)])
+        column = np.concatenate([at + first for (_, at), first in zip(each, first_columns, strict=False)])
+        starts = np.searchsorted(level, np.arange(firsts[-1] + 1))
+        weights = np.concatenate([matrix[at] for matrix, at in zip(self.features, each, strict=True)])
+        return members, starts.astype(np.int32), column.astype(np.int32), weights

@@ -194,7 +194,8 @@ void add_rows(Pass *pass) {
         Py_ssize_t n = map->rows - start < TILE ? map->rows - start : TILE;
         score_rows(pass, start, n, score, copy);
         const double *positive = outcomes(pass, start, n, copy);
-        pass->loss += losses(pass, score, positive, start, n, loss, factor, residual, NULL);
+        double *bend = pass->bend.buf == NULL ? NULL : (double *)pass->bend.buf + start;
+        pass->loss += losses(pass, score, positive, start, n, loss, factor, residual, bend);
         *(double *)pass->gradient.buf += add_up(residual, n);
         level_sums_tile(residual, map->packs.each, pass->sums, map->packs.count, start, n);
         for (Py_ssize_t j = 0; j < pass->n_dense; j++)
@@ -216,6 +217,20 @@ void bend_rows(Pass *pass) {
     }
 }
 
+double sum_bends(Pass *pass) {
+    const LevelMap *map = &pass->map;
+    const double *bend = pass->bend.buf;
+    double total = 0.0;
+    for (Py_ssize_t k = 0; k < map->packs.count; k++)
+        memset(pass->sums[k].buf, 0, (size_t)map->each[k].size * sizeof(double));
+    for (Py_ssize_t start = 0; start < map->rows; start += TILE) {
+        Py_ssize_t n = map->rows - start < TILE ? map->rows - start : TILE;
+        total += add_up(bend + start, n);
+        level_sums_tile(bend + start, map->packs.each, pass->sums, map->packs.count, start, n);
+    }
+    return total;
+}
+
 void add_numbers(Pass *pass, const Numbers *numbers, double *table) {
     double score[TILE], loss[TILE], residual[TILE], factor[TILE], bend[TILE], copy[TILE];
     const double *point = pass->point.buf;
@@ -227,14 +242,15 @@ void add_numbers(Pass *pass, const Numbers *numbers, double *table) {
         for (Py_ssize_t i = 0; i < rows; i++) score[i] = point[0];
         for (Py_ssize_t j = 0; j < count; j++) add_scaled(score, numbers->tile[j], point[1 + j], rows);
         const double *positive = outcomes(pass, start, rows, copy);
-        pass->loss += losses(pass, score, positive, start, rows, loss, factor, residual, bend);
+        pass->loss += losses(pass, score, positive, start, rows, loss, factor, residual, table == NULL ? NULL : bend);
         gradient[0] += add_up(residual, rows);
         sums_of_products(residual, NULL, numbers->tile, count, rows, sums);
         for (Py_ssize_t j = 0; j < count; j++) gradient[1 + j] += sums[j];
+        if (table == NULL) continue;
         table[0] += add_up(bend, rows);
         add_dense_pairs(bend, numbers->tile, count, rows, table, sums);
     }
-    for (Py_ssize_t j = 1; j < n; j++) table[j * n] = table[j]; /* what was there before was the same */
+    for (Py_ssize_t j = 1; table != NULL && j < n; j++) table[j * n] = table[j]; /* what was there before was the same */
 }
 
 void score_codes(Pass *pass) {

@@ -81,6 +81,8 @@ static PyMethodDef methods[] = {
      "fold_cuts(x, bad, fold, lower, upper, found, min_rows, entropy, many, few): tree_cuts without each fold in turn"},
     {"fold_order", kernel_fold_order, METH_VARARGS,
      "fold_order(fold, order, ends): the rows of every fold, one fold after the other, and where each ends"},
+    {"level_map", kernel_level_map, METH_VARARGS,
+     "level_map(features, given, members, starts, columns, weights): the number of entries; what a map is made of is filled"},
     {"level_sums", kernel_level_sums, METH_VARARGS, "level_sums(values, packs, sums): sums[k][packs[k]] += values"},
     {"logistic", kernel_logistic, METH_VARARGS,
      "logistic(point, packs, map, positive, weight or None, dense or None, gradient): loss; gradient += residual * column"},

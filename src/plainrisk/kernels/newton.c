@@ -17,6 +17,7 @@
 #define MATTERS 1e-3  /* the part of a step below which a variable's does not matter */
 #define ENOUGH 1e-4   /* of what the slope promises */
 #define JITTER 1e-13  /* added to the diagonal, relative to each entry */
+#define SHORT 1e-3    /* a step after which the Hessian is as good as before */
 #define MANY 4096     /* rows of which every so manieth tells where to begin, and how roughly */
 #define EVERY 8
 #define ROUGHLY 1e-4
@@ -31,6 +32,8 @@ typedef struct {
     double total;      /* weight of all rows */
     double tolerance, settled;
     int is_far;        /* the point is far from the minimum */
+    int bent;          /* curvatures are wanted with the objective */
+    int has_bends;     /* and were had the last time */
     double value;      /* of the objective, at the point */
     double *memory, *H, *d, *last, *low, *high, *trial, *trial_gradient, *start, *bend; /* last is the step before d, or 0 */
     double *table; /* of numbers: sums by pairs of columns, at the last point asked for */
@@ -45,11 +48,13 @@ static double objective(Newton *newton, const double *point, double *gradient) {
     memset(gradient, 0, (size_t)newton->n * sizeof(double));
     pass->point.buf = (void *)(uintptr_t)point;
     pass->gradient.buf = gradient;
+    newton->has_bends = newton->bent;
     if (newton->numbers.columns.count > 0) {
         pass->loss = 0.0;
         memset(newton->table, 0, (size_t)(newton->n * newton->n) * sizeof(double));
-        add_numbers(pass, &newton->numbers, newton->table);
+        add_numbers(pass, &newton->numbers, newton->bent ? newton->table : NULL);
     } else {
+        pass->bend.buf = newton->bent ? newton->bend : NULL;
         score_codes(pass);
         add_rows(pass);
         codes_to_columns(pass, gradient + 1);
@@ -67,10 +72,7 @@ static void sum_pairs(Newton *newton) {
     const Py_ssize_t n = newton->n;
     double *H = newton->H;
     memset(H, 0, (size_t)(n * n) * sizeof(double));
-    pass->point.buf = newton->point.buf;
-    score_codes(pass);
-    bend_rows(pass);
-    for (Py_ssize_t i = 0; i < pass->map.rows; i++) H[0] += newton->bend[i];
+    H[0] = sum_bends(pass);
     codes_to_columns(pass, H + 1);
     for (Py_ssize_t k = 0; k < pass->map.packs.count; k++) {
         newton->pairs.own.buf = pass->sums[k].buf;
@@ -83,6 +85,10 @@ static void sum_pairs(Newton *newton) {
 static void hessian(Newton *newton) {
     const Py_ssize_t n = newton->n;
     double *H = newton->H;
+    if (!newton->has_bends) {
+        newton->bent = 1;
+        objective(newton, newton->point.buf, newton->trial_gradient);
+    }
     if (newton->numbers.columns.count > 0) memcpy(H, newton->table, (size_t)(n * n) * sizeof(double));
     else sum_pairs(newton);
     for (Py_ssize_t i = 0; i < n * n; i++) H[i] /= newton->total;
@@ -144,6 +150,8 @@ static double shrinking(const Newton *newton, double step) {
     return most;
 }
 
+static double least(double a, double b) { return a < b ? a : b; }
+
 static double longest(const double *d, Py_ssize_t n) {
     double step = 0.0;
     for (Py_ssize_t i = 0; i < n; i++) step = fabs(d[i]) > step ? fabs(d[i]) : step;
@@ -154,12 +162,14 @@ static double longest(const double *d, Py_ssize_t n) {
 static Py_ssize_t run(Newton *newton) {
     const Py_ssize_t most = newton->history.len / (Py_ssize_t)sizeof(double) / 3;
     double *history = newton->history.buf, last_step = INFINITY;
-    int polished = 0;
+    int polished = 0, fresh = 1; /* whether the Hessian is that of the point */
+    newton->bent = 1;
     newton->value = objective(newton, newton->point.buf, newton->gradient.buf);
     for (Py_ssize_t k = 0; k < most; k++, history += 3) {
-        hessian(newton);
+        if (fresh) hessian(newton);
         double promise = direction(newton), step = longest(newton->d, newton->n);
         if (promise < 0.0 || !(newton->value < INFINITY)) return 0;
+        newton->bent = step > SHORT;
         double shrink = k > 0 && step < last_step ? step / last_step : 1.0; /* the first step shrinks nothing */
         int taken = 1;
         history[0] = newton->value, history[1] = promise, history[2] = step;
@@ -168,13 +178,14 @@ static Py_ssize_t run(Newton *newton) {
                 move_to(newton, 1.0);
                 accept(newton, objective(newton, newton->trial, newton->trial_gradient));
             }
-            double rate = shrinking(newton, step), next = step * (ABOUT * rate * rate < 1.0 ? ABOUT * rate * rate : 1.0);
+            double rate = shrinking(newton, step), next = step * least(1.0, ABOUT * rate * (fresh ? rate : 1.0));
             if (next <= newton->settled || ++polished >= MOST_POLISHED || (polished > 2 && shrink > SLOW)) return k + 1;
         } else
             taken = search(newton);
         if (!taken) return 0;
         for (Py_ssize_t i = 0; i < newton->n; i++) newton->last[i] = taken == 1 ? newton->d[i] : 0.0;
         last_step = step;
+        fresh = taken != 1 || step > SHORT || shrink > SLOW;
     }
     return 0;
 }
@@ -268,7 +279,6 @@ static int make_room(Newton *newton) {
     newton->trial_gradient = newton->trial + n;
     newton->start = newton->trial_gradient + n;
     newton->bend = newton->table = newton->start + n;
-    newton->pass.bend.buf = newton->bend;
     newton->box.n = newton->n;
     newton->box.H = newton->H, newton->box.g = newton->gradient.buf, newton->box.d = newton->d;
     newton->box.lower = newton->low, newton->box.upper = newton->high;

@@ -74,6 +74,7 @@ PyObject *kernel_dense_newton(PyObject *module, PyObject *args);
 PyObject *kernel_fold_counts(PyObject *module, PyObject *args);
 PyObject *kernel_fold_cuts(PyObject *module, PyObject *args);
 PyObject *kernel_fold_order(PyObject *module, PyObject *args);
+PyObject *kernel_level_map(PyObject *module, PyObject *args);
 PyObject *kernel_level_sums(PyObject *module, PyObject *args);
 PyObject *kernel_logistic(PyObject *module, PyObject *args);
 PyObject *kernel_look_up(PyObject *module, PyObject *args);

@@ -8,6 +8,8 @@
 #include "shared.h"
 #include "sums.h"
 
+#define FOUR 4 /* packs in one loop */
+
 int is_pack(const Py_buffer *pack, Py_ssize_t rows) {
     const int is_code = pack->itemsize == 1 || pack->itemsize == 2 || pack->itemsize == 4;
     if (!is_code || pack->ndim != 1 || pack->len != rows * pack->itemsize) {
@@ -17,33 +19,41 @@ int is_pack(const Py_buffer *pack, Py_ssize_t rows) {
     return 1;
 }
 
-static int all_bytes(const Py_buffer *packs, Py_ssize_t count) {
-    for (Py_ssize_t k = 0; k < count; k++)
-        if (packs[k].itemsize != 1) return 0;
-    return 1;
+/* How many packs, at most FOUR, hold bytes: they are served in one loop. */
+static Py_ssize_t bytes_together(const Py_buffer *packs, Py_ssize_t count) {
+    Py_ssize_t k = 0;
+    while (k < count && k < FOUR && packs[k].itemsize == 1) k++;
+    return k;
 }
 
 /* ---- score += table[pack], for every pack */
 
+static inline void look_up_bytes(double *score, const Py_buffer *packs, const Py_buffer *tables, const int count,
+                                 Py_ssize_t start, Py_ssize_t rows) {
+    const uint8_t *code[FOUR];
+    const double *table[FOUR];
+    for (int k = 0; k < count; k++) code[k] = (const uint8_t *)packs[k].buf + start, table[k] = tables[k].buf;
+    for (Py_ssize_t i = 0; i < rows; i++) {
+        double sum = score[i];
+        for (int k = 0; k < count; k++) sum += table[k][code[k][i]];
+        score[i] = sum;
+    }
+}
+
 void look_up_tile(double *score, const Py_buffer *packs, const Py_buffer *tables, Py_ssize_t count, Py_ssize_t start,
                   Py_ssize_t rows) {
-    Py_ssize_t k = 0;
-    while (k < count) {
-        if (k + 4 <= count && all_bytes(packs + k, 4)) {
-            const uint8_t *a = (const uint8_t *)packs[k].buf + start, *b = (const uint8_t *)packs[k + 1].buf + start;
-            const uint8_t *c = (const uint8_t *)packs[k + 2].buf + start, *d = (const uint8_t *)packs[k + 3].buf + start;
-            const double *ta = tables[k].buf, *tb = tables[k + 1].buf, *tc = tables[k + 2].buf, *td = tables[k + 3].buf;
-            for (Py_ssize_t i = 0; i < rows; i++)
-                score[i] = score[i] + ta[a[i]] + tb[b[i]] + tc[c[i]] + td[d[i]];
-            k += 4;
-            continue;
-        }
+    for (Py_ssize_t k = 0, some; k < count; k += some) {
         const double *table = tables[k].buf;
+        some = bytes_together(packs + k, count - k);
+        if (some == 4) look_up_bytes(score, packs + k, tables + k, 4, start, rows);
+        if (some == 3) look_up_bytes(score, packs + k, tables + k, 3, start, rows);
+        if (some == 2) look_up_bytes(score, packs + k, tables + k, 2, start, rows);
+        if (some > 1) continue;
+        some = 1;
         BY_ITEM_SIZE(packs[k].itemsize, {
             const Code *pack = (const Code *)packs[k].buf + start;
             for (Py_ssize_t i = 0; i < rows; i++) score[i] += table[pack[i]];
         });
-        k++;
     }
 }
 
@@ -77,30 +87,31 @@ PyObject *kernel_look_up(PyObject *module, PyObject *args) {
 
 /* ---- sums[pack] += values, for every pack */
 
+static inline void sum_bytes(const double *values, const Py_buffer *packs, const Py_buffer *sums, const int count,
+                             Py_ssize_t start, Py_ssize_t rows) {
+    const uint8_t *code[FOUR];
+    double *sum[FOUR];
+    for (int k = 0; k < count; k++) code[k] = (const uint8_t *)packs[k].buf + start, sum[k] = sums[k].buf;
+    for (Py_ssize_t i = 0; i < rows; i++) {
+        double value = values == NULL ? 1.0 : values[i];
+        for (int k = 0; k < count; k++) sum[k][code[k][i]] += value;
+    }
+}
+
 void level_sums_tile(const double *values, const Py_buffer *packs, const Py_buffer *sums, Py_ssize_t count,
                      Py_ssize_t start, Py_ssize_t rows) {
-    Py_ssize_t k = 0;
-    while (k < count) {
-        if (k + 4 <= count && all_bytes(packs + k, 4)) {
-            const uint8_t *a = (const uint8_t *)packs[k].buf + start, *b = (const uint8_t *)packs[k + 1].buf + start;
-            const uint8_t *c = (const uint8_t *)packs[k + 2].buf + start, *d = (const uint8_t *)packs[k + 3].buf + start;
-            double *sa = sums[k].buf, *sb = sums[k + 1].buf, *sc = sums[k + 2].buf, *sd = sums[k + 3].buf;
-            for (Py_ssize_t i = 0; i < rows; i++) {
-                double value = values == NULL ? 1.0 : values[i];
-                sa[a[i]] += value;
-                sb[b[i]] += value;
-                sc[c[i]] += value;
-                sd[d[i]] += value;
-            }
-            k += 4;
-            continue;
-        }
+    for (Py_ssize_t k = 0, some; k < count; k += some) {
         double *sum = sums[k].buf;
+        some = bytes_together(packs + k, count - k);
+        if (some == 4) sum_bytes(values, packs + k, sums + k, 4, start, rows);
+        if (some == 3) sum_bytes(values, packs + k, sums + k, 3, start, rows);
+        if (some == 2) sum_bytes(values, packs + k, sums + k, 2, start, rows);
+        if (some > 1) continue;
+        some = 1;
         BY_ITEM_SIZE(packs[k].itemsize, {
             const Code *pack = (const Code *)packs[k].buf + start;
             for (Py_ssize_t i = 0; i < rows; i++) sum[pack[i]] += values == NULL ? 1.0 : values[i];
         });
-        k++;
     }
 }
 
