@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.kernels import cell_counts, cell_sums, small_codes
+from plainrisk.kernels import cell_counts, cell_sums, list_cells, small_codes
 
 __all__ = ["Cells", "cells_of", "collapse", "counted_cells"]
 
@@ -66,10 +66,8 @@ def cells_of(total: Floats, hits: Floats, sizes: Sequence[int]) -> Cells:
 
 def counted_cells(counts: npt.NDArray[np.uint32], sizes: Sequence[int]) -> Cells:
     """Return the same of rows that were counted by outcome: (cells, 2)."""
-    both = counts.view(np.uint64).ravel()
-    used = np.flatnonzero(both != 0)
-    good, bad = both[used].view(np.uint32).reshape(-1, 2).T.astype(np.float64)
-    return Cells(_codes_of(used, sizes), good + bad, bad)
+    codes, total, hits = list_cells(counts, sizes)
+    return Cells(codes, total, hits)
 
 
 def _codes_of(keys: npt.NDArray[np.intp], sizes: Sequence[int]) -> tuple[Codes, ...]:

@@ -127,23 +127,33 @@ class AdditiveRiskModel(RiskClassifier):
             encoded=encoded,
         )
 
-    def fit_rows(self, training: AnyRows, laid_out: tuple[Encoded, Design] | None = None) -> Callable[[], RisksOf]:
+    def fit_rows(
+        self,
+        training: AnyRows,
+        laid_out: tuple[Encoded, Design] | None = None,
+        solution: Solution | None = None,
+    ) -> Callable[[], RisksOf]:
         """Fit the model to rows that were read already; return what makes what gives their risks.
 
         Parameters
         ----------
         training : the rows
-        laid_out : what `lay_out` returns for them, if it is known
+        laid_out, solution : what `lay_out` and `solve` return for them, if it is known
         """
         check_link(self.link)
         encoded, design = self.lay_out(training) if laid_out is None else laid_out
-        self.solution_ = self._solve(design, training)
+        self.solution_ = self.solve(design, training) if solution is None else solution
         link = Logistic() if self.link == "logistic" else Linear()
         part = table_part("all", encoded, design, self.solution_, link, training.schema)
         self._keep(training, [part], Alone(), [self.solution_])
         return partial(training_risks, design, self.solution_, link)
 
-    def _solve(self, design: Design, training: AnyRows) -> Solution:
+    def prepare(self, design: Design) -> None:
+        """Have ready what `solve` asks for."""
+        if self.link == "logistic":
+            _ = design.block, design.layout.levels.compiled
+
+    def solve(self, design: Design, training: AnyRows) -> Solution:
         """Choose the ridge if asked, then solve."""
         counts = None
         if self.ridge == "cv" and self.link == "linear":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -146,14 +145,6 @@ class Design:
         positives = levels.positives.astype(np.float64) @ self.map
         return PairCounts(pairs, positives, levels.total, levels.positive_total)
 
-    def level_scores(self, beta: Floats) -> list[Floats]:
-        """Return the scores of every feature's levels."""
-        ends = itertools.accumulate(c.matrix.shape[1] for c in self.columns)
-        return [
-            add_columns(c.matrix, beta[end - c.matrix.shape[1] : end])
-            for c, end in zip(self.columns, ends, strict=True)
-        ]
-
 
 def design_columns(encoded: Encoded, schema: Schema, penalty: Penalty) -> tuple[Columns, ...]:
     """Return the columns of every feature."""
@@ -289,7 +280,7 @@ def table_part(
     """Return the fitted part with every shape centred on its training mean."""
     intercept = solution.intercept
     shapes: dict[str, Shape] = {}
-    for j, scores in enumerate(design.level_scores(solution.coefficients)):
+    for j, scores in enumerate(design.layout.levels.scores(solution.coefficients)[0]):
         feature, levels, weights = encoded.names[j], encoded.levels[j], encoded.weights[j]
         ordered = schema.features[feature].sign != 0
         centred, mean = center(scores, weights, levels.n_ordered if ordered else 0)
@@ -301,15 +292,6 @@ def table_part(
             positives=tuple(encoded.positives[j].tolist()),
         )
     return Part(name=name, intercept=float(intercept), shapes=shapes, link=link)
-
-
-def add_columns(matrix: Floats, beta: Floats) -> Floats:
-    """Return ``matrix @ beta``, every row added up in the same order.
-
-    A linear-algebra library may take another order for some rows. Two levels with a step of 0 between them
-    then differ in the last digit, and the shape is no longer exactly monotone.
-    """
-    return np.asarray((matrix * beta).sum(axis=1))
 
 
 def center(scores: Floats, weights: Floats, n_ordered: int) -> tuple[Floats, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import inspect
 import itertools
@@ -20,12 +21,13 @@ from sklearn.utils import get_tags
 from plainrisk.errors import DataError, ExtractionError, PlainriskWarning, did_you_mean
 from plainrisk.estimators.arm import AdditiveRiskModel
 from plainrisk.estimators.extract import extract_form
-from plainrisk.estimators.fitting import RisksOf
+from plainrisk.estimators.fitting import Design, Encoded, RisksOf
 from plainrisk.estimators.streams import Stream
 from plainrisk.estimators.training import Training
 from plainrisk.form import Part, RiskForm, TreePart
 from plainrisk.frames import Frame, frame_like
 from plainrisk.schema import Schema
+from plainrisk.solve import Solution
 from plainrisk.solve.threads import one_thread
 from plainrisk.threads import side_by_side
 
@@ -135,7 +137,7 @@ def _fit_additive(
     blank = clone(estimator)
     used = dict.fromkeys(itertools.chain.from_iterable(subscales.values()))
     encoded = blank.encode(training.under(training.schema.part(used)))
-    ready = {}
+    ready: dict[str, tuple[AdditiveRiskModel, Training, tuple[Encoded, Design]]] = {}
     for name, features in subscales.items():
         model = copy.copy(blank)
         model.schema = training.schema.part(features)
@@ -143,10 +145,18 @@ def _fit_additive(
         ready[name] = model, rows, model.lay_out(rows, encoded.select(features))
     del encoded  # the codes are in packs now
 
-    def fit(name: str) -> Expert:
+    def fit(name: str, solution: Solution | None = None) -> Expert:
         model, rows, laid_out = ready.pop(name)
-        risks = model.fit_rows(rows, laid_out)
+        risks = model.fit_rows(rows, laid_out, solution)
         return Expert(name, subscales[name], model, model.form_, risks)
+
+    def prepare(name: str) -> None:
+        model, _, (_, design) = ready[name]
+        model.prepare(design)
+
+    def solve(name: str) -> Solution:
+        model, rows, (_, design) = ready[name]
+        return model.solve(design, rows)
 
     many = training.n_rows * len(used) >= _MANY_VALUES * len(subscales)
     with one_thread():
@@ -154,8 +164,10 @@ def _fit_additive(
             yield from map(fit, subscales)
             return
         largest_first = sorted(subscales, key=lambda name: -len(subscales[name]))
-        fitted = dict(zip(largest_first, side_by_side(fit, largest_first), strict=True))
-    yield from (fitted[name] for name in subscales)
+        # Of few rows threads do the compiled loops' work and little else: the interpreter serves one at a time.
+        collections.deque(side_by_side(prepare, largest_first, training.n_rows), maxlen=0)
+        solutions = dict(zip(largest_first, side_by_side(solve, largest_first), strict=True))
+        yield from (fit(name, solutions[name]) for name in subscales)
 
 
 def _check_names(estimators: Mapping[str, Any], subscales: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ threads can work side by side.
 """
 
 from plainrisk.kernels.box import BoxMinimum, minimise_in_box
-from plainrisk.kernels.cells import add_places, cell_counts, cell_sums, occupied_cells, recode, small_codes
+from plainrisk.kernels.cells import add_places, cell_counts, cell_sums, list_cells, occupied_cells, recode, small_codes
 from plainrisk.kernels.choice import COMPILED
 from plainrisk.kernels.dealing import fold_counts, fold_order, shuffle
 from plainrisk.kernels.fold_trees import fold_cuts
@@ -54,6 +54,7 @@ __all__ = [
     "fold_cuts",
     "fold_order",
     "level_sums",
+    "list_cells",
     "logistic_sums",
     "look_up",
     "look_up_risks",

@@ -56,6 +56,15 @@ def logistic(
     /,
 ) -> float: ...
 def look_up_risks(start: float, packs: Sequence[Codes], tables: Sequence[Floats], out: Floats, /) -> None: ...
+def code_scores(coefficients: Floats, map: Map, levels: Floats, codes: Floats, /) -> None: ...
+def list_cells(
+    counts: npt.NDArray[np.uint32],
+    sizes: npt.NDArray[np.int64],
+    codes: Sequence[Codes],
+    total: Floats,
+    hits: Floats,
+    /,
+) -> None: ...
 def level_map(
     features: Sequence[Floats],
     given: Sequence[npt.NDArray[np.int64]],

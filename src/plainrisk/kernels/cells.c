@@ -122,6 +122,79 @@ PyObject *kernel_cell_counts(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+/* ---- the cells that were counted: their codes, how many rows they have, and how many of the outcome 1 */
+
+#define MOST_PACKS 64
+
+typedef struct {
+    Py_buffer counts, sizes, total, hits;
+    Arrays codes;
+} Counted;
+
+static void set_code(const Py_buffer *codes, Py_ssize_t at, uint32_t code) {
+    BY_ITEM_SIZE(codes->itemsize, { ((Code *)codes->buf)[at] = (Code)code; });
+}
+
+/* Whether there were as many as there is room for. */
+static int list_counted(const Counted *counted) {
+    const uint32_t(*count)[2] = counted->counts.buf;
+    const int64_t *sizes = counted->sizes.buf;
+    const Py_ssize_t last = counted->codes.count - 1, grid = counted->counts.len / 8;
+    const Py_ssize_t room = counted->total.len / (Py_ssize_t)sizeof(double);
+    double *total = counted->total.buf, *hits = counted->hits.buf;
+    uint32_t digits[MOST_PACKS] = {0}; /* the codes of the cell, that of the last pack running on */
+    Py_ssize_t found = 0;
+    for (Py_ssize_t cell = 0; cell < grid; cell++) {
+        if (count[cell][0] | count[cell][1]) {
+            if (found == room) return 0;
+            for (Py_ssize_t k = 0; k <= last; k++) set_code(&counted->codes.each[k], found, digits[k]);
+            hits[found] = count[cell][1];
+            total[found++] = (double)count[cell][0] + (double)count[cell][1];
+        }
+        for (Py_ssize_t k = last; k >= 0 && ++digits[k] == (uint32_t)sizes[k]; k--) digits[k] = 0;
+    }
+    return found == room;
+}
+
+static int open_counted(PyObject *args, Counted *counted) {
+    PyObject *codes;
+    if (!PyArg_ParseTuple(args, "y*y*Ow*w*", &counted->counts, &counted->sizes, &codes, &counted->total, &counted->hits) ||
+        open_arrays(codes, 1, &counted->codes))
+        return 0;
+    const Py_ssize_t packs = counted->codes.count, number = sizeof(double), room = counted->total.len / number;
+    const int64_t *sizes = counted->sizes.buf;
+    int good = packs > 0 && packs <= MOST_PACKS && counted->sizes.len == packs * (Py_ssize_t)sizeof(int64_t) &&
+               counted->counts.itemsize == sizeof(uint32_t) && counted->hits.len == room * number;
+    Py_ssize_t grid = counted->counts.len / 8;
+    for (Py_ssize_t k = packs - 1; good && k >= 0; k--) {
+        good = sizes[k] > 0 && grid % sizes[k] == 0 && is_pack(&counted->codes.each[k], room);
+        if (good) good = counted->codes.each[k].itemsize == 4 || sizes[k] <= (int64_t)1 << (8 * counted->codes.each[k].itemsize);
+        if (good) grid /= sizes[k];
+    }
+    if (PyErr_Occurred()) return 0;
+    if (!good || grid != 1 || counted->counts.len % 8) return refuse("counts, sizes and codes do not fit each other");
+    return 1;
+}
+
+PyObject *kernel_list_cells(PyObject *module, PyObject *args) {
+    Counted counted;
+    memset(&counted, 0, sizeof counted);
+    (void)module;
+    int good = open_counted(args, &counted);
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS;
+        good = list_counted(&counted);
+        Py_END_ALLOW_THREADS;
+        if (!good) refuse("there is room for as many cells as have rows, and no others");
+    }
+    Py_buffer *each[] = {&counted.counts, &counted.sizes, &counted.total, &counted.hits};
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++)
+        if (each[k]->obj != NULL) PyBuffer_Release(each[k]);
+    close_arrays(&counted.codes);
+    if (!good) return NULL;
+    Py_RETURN_NONE;
+}
+
 /* ---- the cells that have rows, numbered in their order: a bit for every cell, and how many are set before each word */
 
 #define WORD 64

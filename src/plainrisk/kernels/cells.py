@@ -11,11 +11,13 @@ import numpy.typing as npt
 
 from plainrisk.kernels.choice import compiled
 
-__all__ = ["add_places", "cell_counts", "cell_sums", "occupied_cells", "recode", "small_codes"]
+__all__ = ["add_places", "cell_counts", "cell_sums", "list_cells", "occupied_cells", "recode", "small_codes"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Number = TypeVar("Number", bound=np.integer[Any])
+
+_MOST_PACKS = 64  # of a cell
 
 
 def add_places(codes: Sequence[Codes], places: Sequence[Codes]) -> Codes:
@@ -65,6 +67,25 @@ def cell_counts(codes: Sequence[Codes], sizes: Sequence[int], outcome: npt.NDArr
     packs = [np.ascontiguousarray(c) for c in codes]
     compiled.cell_counts(packs, _strides(sizes), np.ascontiguousarray(outcome), counts)
     return counts
+
+
+def list_cells(counts: npt.NDArray[np.uint32], sizes: Sequence[int]) -> tuple[tuple[Codes, ...], Floats, Floats]:
+    """Return of every cell that has rows the code of each pack, how many rows it has, and how many of outcome 1.
+
+    >>> list_cells(np.array([[0, 1], [0, 0], [2, 3]], np.uint32), [3])
+    ((array([0, 2], dtype=uint8),), array([1., 5.]), array([1., 3.]))
+    """
+    both = counts.view(np.uint64).ravel()
+    if compiled is None or len(sizes) > _MOST_PACKS:
+        used = np.flatnonzero(both)
+        good, bad = both[used].view(np.uint32).reshape(-1, 2).T.astype(np.float64)
+        at = zip(np.unravel_index(used, tuple(sizes)), sizes, strict=True)
+        return tuple(column.astype(small_codes(size)) for column, size in at), good + bad, bad
+    n_cells = int(np.count_nonzero(both))
+    codes = tuple(np.empty(n_cells, small_codes(size)) for size in sizes)
+    total, hits = np.empty(n_cells), np.empty(n_cells)
+    compiled.list_cells(counts, np.array(sizes, np.int64), codes, total, hits)
+    return codes, total, hits
 
 
 def small_codes(size: int) -> Any:

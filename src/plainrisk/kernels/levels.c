@@ -67,12 +67,12 @@ static int read_pack(const LevelMap *map, Py_ssize_t k) {
 int open_level_map(PyObject *packs, PyObject *map, Py_ssize_t rows, Py_ssize_t n_columns, LevelMap *out) {
     PyObject *members, *starts, *columns, *weights;
     if (!PyArg_ParseTuple(map, "OOOO", &members, &starts, &columns, &weights)) return 0;
-    if (open_arrays(packs, 0, &out->packs) || open_arrays(members, 0, &out->members) ||
+    if ((packs != NULL && open_arrays(packs, 0, &out->packs)) || open_arrays(members, 0, &out->members) ||
         PyObject_GetBuffer(starts, &out->starts, PyBUF_C_CONTIGUOUS) ||
         PyObject_GetBuffer(columns, &out->columns, PyBUF_C_CONTIGUOUS) ||
         PyObject_GetBuffer(weights, &out->weights, PyBUF_C_CONTIGUOUS))
         return 0;
-    if (out->packs.count != out->members.count) return refuse("as many members as packs are needed");
+    if (packs != NULL && out->packs.count != out->members.count) return refuse("as many members as packs are needed");
     for (Py_ssize_t k = 0; k < out->packs.count; k++)
         if (!is_pack(&out->packs.each[k], rows)) return 0;
     if (out->starts.itemsize != sizeof(int32_t) || out->columns.itemsize != sizeof(int32_t))
@@ -81,9 +81,9 @@ int open_level_map(PyObject *packs, PyObject *map, Py_ssize_t rows, Py_ssize_t n
     out->n_levels = out->starts.len / (Py_ssize_t)sizeof(int32_t) - 1;
     out->n_columns = n_columns;
     if (!read_columns_of_levels(out)) return 0;
-    out->each = PyMem_Calloc((size_t)out->packs.count + 1, sizeof(Pack));
+    out->each = PyMem_Calloc((size_t)out->members.count + 1, sizeof(Pack));
     if (out->each == NULL) return no_memory();
-    for (Py_ssize_t k = 0; k < out->packs.count; k++)
+    for (Py_ssize_t k = 0; k < out->members.count; k++)
         if (!read_pack(out, k)) return 0;
     return 1;
 }
@@ -95,6 +95,40 @@ void close_level_map(LevelMap *map) {
     close_arrays(&map->packs);
     close_arrays(&map->members);
     PyMem_Free(map->each);
+}
+
+/* ---- scores of levels, and of codes, which stand for several */
+
+PyObject *kernel_code_scores(PyObject *module, PyObject *args) {
+    PyObject *levels;
+    Py_buffer coefficients, by_level, by_code;
+    LevelMap map;
+    memset(&map, 0, sizeof map);
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*Ow*w*", &coefficients, &levels, &by_level, &by_code)) return NULL;
+    const Py_ssize_t number = sizeof(double);
+    int good = open_level_map(NULL, levels, 0, coefficients.len / number, &map);
+    Py_ssize_t codes = 0;
+    for (Py_ssize_t k = 0; good && k < map.members.count; k++) codes += map.each[k].size;
+    if (good && (by_level.len != map.n_levels * number || by_code.len != codes * number))
+        good = refuse("a score for every level and every code is needed");
+    if (good) {
+        double *score = by_code.buf, *level = by_level.buf;
+        score_levels(&map, coefficients.buf, level);
+        for (Py_ssize_t k = 0; k < map.members.count; k++) {
+            const int32_t *member = map.each[k].members;
+            for (Py_ssize_t code = 0; code < map.each[k].size; code++, score++) {
+                *score = 0.0;
+                for (Py_ssize_t f = 0; f < map.each[k].features; f++) *score += level[*member++];
+            }
+        }
+    }
+    close_level_map(&map);
+    PyBuffer_Release(&coefficients);
+    PyBuffer_Release(&by_level);
+    PyBuffer_Release(&by_code);
+    if (!good) return NULL;
+    Py_RETURN_NONE;
 }
 
 /* ---- making a map */

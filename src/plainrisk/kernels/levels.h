@@ -19,7 +19,7 @@ typedef struct {
     Pack *each;
 } LevelMap;
 
-/* Read (packs, members, starts, columns, weights); on failure an exception is set, and `close_level_map` is due anyway. */
+/* Read (packs, members, starts, columns, weights), or all but packs if they are NULL; on failure an exception is set, and `close_level_map` is due anyway. */
 int open_level_map(PyObject *packs, PyObject *map, Py_ssize_t rows, Py_ssize_t n_columns, LevelMap *out);
 void close_level_map(LevelMap *map);
 

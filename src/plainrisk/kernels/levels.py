@@ -75,15 +75,30 @@ class LevelMap:
 
     def tables(self, coefficients: Floats) -> list[Floats]:
         """Return the score of every code of every pack, given the columns' coefficients."""
-        ends = itertools.accumulate((m.shape[1] for m in self.features), initial=0)
-        by_level = iter([m @ coefficients[a : a + m.shape[1]] for m, a in zip(self.features, ends, strict=False)])
-        tables = []
-        for pack in self.members:
-            table = np.zeros(len(pack))
-            for level in pack.T:
-                table += next(by_level)[level]
-            tables.append(table)
-        return tables
+        return self.scores(coefficients)[1]
+
+    def scores(self, coefficients: Floats) -> tuple[list[Floats], list[Floats]]:
+        """Return the scores of every feature's levels and of every pack's codes, each added up from left to right.
+
+        A linear-algebra library may take another order for some levels. Two with a step of 0 between them then differ
+        in the last digit, and the scores are no longer exactly monotone.
+        """
+        ends = list(itertools.accumulate(map(len, self.features), initial=0))
+        by_level, by_code = np.zeros(ends[-1]), np.zeros(sum(self.sizes))
+        if compiled is not None:
+            compiled.code_scores(np.ascontiguousarray(coefficients), self.compiled, by_level, by_code)
+        levels = [by_level[a:b] for a, b in itertools.pairwise(ends)]
+        codes = self.split(by_code)
+        if compiled is None:
+            each = iter(coefficients.tolist())
+            for scores, matrix in zip(levels, self.features, strict=True):
+                for column in matrix.T:
+                    scores += column * next(each)
+            left = iter(levels)
+            for table, pack in zip(codes, self.members, strict=True):
+                for level in pack.T:
+                    table += next(left)[level]
+        return levels, codes
 
     def by_column(self, by_code: Sequence[Floats]) -> Floats:
         """Return sums for every column, given the sums of every code of every pack."""

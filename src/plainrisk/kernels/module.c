@@ -66,6 +66,8 @@ static PyMethodDef methods[] = {
      "cell_counts(packs, strides, outcome, counts): counts[cell, outcome] += 1"},
     {"cell_sums", kernel_cell_sums, METH_VARARGS,
      "cell_sums(packs, strides, positive, weight or None, total, hits): total[cell] += weight, hits[cell] += positive"},
+    {"code_scores", kernel_code_scores, METH_VARARGS,
+     "code_scores(coefficients, map, levels, codes): the scores of all levels, and of the codes of all packs"},
     {"code_singles", kernel_code_singles, METH_VARARGS,
      "code_singles(singles, edges, outcome, codes, counts): the levels of all rows, and rows by level and outcome, of "
      "every column"},
@@ -84,6 +86,8 @@ static PyMethodDef methods[] = {
     {"level_map", kernel_level_map, METH_VARARGS,
      "level_map(features, given, members, starts, columns, weights): the number of entries; what a map is made of is filled"},
     {"level_sums", kernel_level_sums, METH_VARARGS, "level_sums(values, packs, sums): sums[k][packs[k]] += values"},
+    {"list_cells", kernel_list_cells, METH_VARARGS,
+     "list_cells(counts, sizes, codes, total, hits): of the cells with rows the code of each pack, all rows and hits"},
     {"logistic", kernel_logistic, METH_VARARGS,
      "logistic(point, packs, map, positive, weight or None, dense or None, gradient): loss; gradient += residual * column"},
     {"look_up", kernel_look_up, METH_VARARGS, "look_up(score, packs, tables): score += sum of tables[k][packs[k]]"},
