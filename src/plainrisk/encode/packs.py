@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.kernels import add_places, small_codes
+from plainrisk.kernels import pack_seen
 from plainrisk.threads import side_by_side
 
 __all__ = ["Pack", "pack_codes", "pack_limit"]
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
-Levels = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Pack:
 
     features: tuple[int, ...]
     codes: Codes
-    members: npt.NDArray[np.intp]
+    members: npt.NDArray[np.int64]
 
 
 def pack_limit(n_rows: int) -> int:
@@ -48,10 +47,14 @@ def pack_codes(codes: Sequence[Codes], seen: Sequence[npt.NDArray[np.bool_]], li
     codes : per feature, (n,)
     seen : per feature, (levels,): which levels occur; the others take no room
     """
-    observed = [np.flatnonzero(levels) for levels in seen]
-    groups = _groups([max(1, len(levels)) for levels in observed], limit)
-    n_rows = len(codes[0]) if groups else 0
-    return list(side_by_side(lambda group: _pack(group, codes, seen, observed), groups, n_rows))
+    sizes = [max(1, int(np.count_nonzero(levels))) for levels in seen]
+    groups = _groups(sizes, limit)
+
+    def pack(group: range) -> Pack:
+        size = math.prod(sizes[j] for j in group)
+        return Pack(tuple(group), *pack_seen([codes[j] for j in group], [seen[j] for j in group], size))
+
+    return list(side_by_side(pack, groups, len(codes[0]) if groups else 0))
 
 
 def _groups(sizes: Sequence[int], limit: int) -> list[range]:
@@ -64,23 +67,3 @@ def _groups(sizes: Sequence[int], limit: int) -> list[range]:
             start, product = j, 1
         product *= size
     return [*groups, range(start, len(sizes))] if sizes else groups
-
-
-def _pack(
-    group: range, codes: Sequence[Codes], seen: Sequence[npt.NDArray[np.bool_]], observed: Sequence[Levels]
-) -> Pack:
-    size = math.prod(max(1, len(observed[j])) for j in group)
-    dtype = small_codes(size)
-    members = np.zeros((size, len(group)), np.intp)
-    places: list[Codes] = []
-    stride = size
-    for column, j in enumerate(group):
-        levels = observed[j]
-        place: Codes = np.zeros(len(seen[j]), dtype)
-        if len(levels):
-            stride //= len(levels)
-            place[levels] = np.arange(0, stride * len(levels), stride)
-            members[:, column].reshape(-1, len(levels), stride)[:] = levels[:, None]
-        places.append(place)
-    packed = add_places([codes[j] for j in group], places)
-    return Pack(tuple(group), packed, members)

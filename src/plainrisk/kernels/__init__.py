@@ -8,7 +8,16 @@ threads can work side by side.
 """
 
 from plainrisk.kernels.box import BoxMinimum, minimise_in_box
-from plainrisk.kernels.cells import add_places, cell_counts, cell_sums, list_cells, occupied_cells, recode, small_codes
+from plainrisk.kernels.cells import (
+    add_places,
+    cell_counts,
+    cell_sums,
+    list_cells,
+    occupied_cells,
+    pack_seen,
+    recode,
+    small_codes,
+)
 from plainrisk.kernels.choice import COMPILED
 from plainrisk.kernels.dealing import fold_counts, fold_order, shuffle
 from plainrisk.kernels.fold_trees import fold_cuts
@@ -61,6 +70,7 @@ __all__ = [
     "minimise_in_box",
     "minimise_logistic",
     "occupied_cells",
+    "pack_seen",
     "read_levels",
     "recode",
     "rule_of",

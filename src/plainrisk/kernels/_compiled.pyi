@@ -65,6 +65,13 @@ def list_cells(
     hits: Floats,
     /,
 ) -> None: ...
+def pack_seen(
+    codes: Sequence[Codes],
+    seen: Sequence[npt.NDArray[np.bool_]],
+    members: npt.NDArray[np.int64],
+    out: Codes,
+    /,
+) -> None: ...
 def level_map(
     features: Sequence[Floats],
     given: Sequence[npt.NDArray[np.int64]],

@@ -7,44 +7,139 @@
 
 /* ---- out = places[0][codes[0]] + places[1][codes[1]] + ... */
 
+static void add_places(const Arrays *codes, const Arrays *places, const Py_buffer *out) {
+    const Py_ssize_t rows = out->len / out->itemsize;
+    memset(out->buf, 0, (size_t)out->len);
+    for (Py_ssize_t start = 0; start < rows; start += TILE) {
+        Py_ssize_t n = rows - start < TILE ? rows - start : TILE;
+        for (Py_ssize_t k = 0; k < codes->count; k++)
+            BY_ITEM_SIZE(out->itemsize, {
+                Code *packed = (Code *)out->buf + start;
+                const Code *place = places->each[k].buf;
+                BY_ITEM_SIZE(codes->each[k].itemsize, {
+                    const Code *code = (const Code *)codes->each[k].buf + start;
+                    for (Py_ssize_t i = 0; i < n; i++) packed[i] += place[code[i]];
+                });
+            });
+    }
+}
+
+static int packs_fit(const Arrays *codes, const Arrays *tables, const Py_buffer *out) {
+    if (codes->count != tables->count) return refuse("as many places as codes are needed");
+    if (out->itemsize != 1 && out->itemsize != 2 && out->itemsize != 4)
+        return refuse("packs must be of one, two or four bytes");
+    for (Py_ssize_t k = 0; k < codes->count; k++)
+        if (!is_pack(&codes->each[k], out->len / out->itemsize)) return 0;
+    return 1;
+}
+
 PyObject *kernel_pack(PyObject *module, PyObject *args) {
     PyObject *code_list, *place_list;
     Py_buffer out;
     Arrays codes = {0, NULL}, places = {0, NULL};
     (void)module;
     if (!PyArg_ParseTuple(args, "OOw*", &code_list, &place_list, &out)) return NULL;
-    Py_ssize_t rows = out.len / out.itemsize;
-    int good = open_arrays(code_list, 0, &codes) == 0 && open_arrays(place_list, 0, &places) == 0;
-    if (good && codes.count != places.count) {
-        PyErr_SetString(PyExc_ValueError, "as many places as codes are needed");
-        good = 0;
-    }
-    if (good && out.itemsize != 1 && out.itemsize != 2 && out.itemsize != 4)
-        good = refuse("packs must be of one, two or four bytes");
-    for (Py_ssize_t k = 0; good && k < codes.count; k++) {
-        good = is_pack(&codes.each[k], rows) && places.each[k].itemsize == out.itemsize;
-        if (!good && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "places and packs must be of one type");
-    }
+    int good = open_arrays(code_list, 0, &codes) == 0 && open_arrays(place_list, 0, &places) == 0 &&
+               packs_fit(&codes, &places, &out);
+    for (Py_ssize_t k = 0; good && k < codes.count; k++)
+        good = places.each[k].itemsize == out.itemsize || refuse("places and packs must be of one type");
     if (good) {
         Py_BEGIN_ALLOW_THREADS;
-        memset(out.buf, 0, (size_t)out.len);
-        for (Py_ssize_t start = 0; start < rows; start += TILE) {
-            Py_ssize_t n = rows - start < TILE ? rows - start : TILE;
-            for (Py_ssize_t k = 0; k < codes.count; k++)
-                BY_ITEM_SIZE(out.itemsize, {
-                    Code *packed = (Code *)out.buf + start;
-                    const Code *place = places.each[k].buf;
-                    BY_ITEM_SIZE(codes.each[k].itemsize, {
-                        const Code *code = (const Code *)codes.each[k].buf + start;
-                        for (Py_ssize_t i = 0; i < n; i++) packed[i] += place[code[i]];
-                    });
-                });
-        }
+        add_places(&codes, &places, &out);
         Py_END_ALLOW_THREADS;
     }
     close_arrays(&codes);
     close_arrays(&places);
     PyBuffer_Release(&out);
+    if (!good) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* ---- the same of features of whose levels some were seen; what each code stands for is listed */
+
+typedef struct {
+    Arrays codes, seen, places; /* of every feature; the places are within `memory` */
+    Py_buffer members, out;
+    char *memory;
+} Packing;
+
+static Py_ssize_t count_seen(const Py_buffer *seen) {
+    Py_ssize_t count = 0;
+    for (Py_ssize_t level = 0; level < seen->len; level++) count += ((const char *)seen->buf)[level] != 0;
+    return count;
+}
+
+/* Where the levels of a feature are, `stride` apart, in codes of which they take `width` */
+static void place_levels(const Packing *packing, Py_ssize_t k, Py_ssize_t stride, Py_ssize_t width) {
+    const Py_ssize_t features = packing->codes.count, codes = packing->members.shape[0];
+    const char *seen = packing->seen.each[k].buf;
+    int64_t *members = (int64_t *)packing->members.buf + k;
+    Py_ssize_t place = 0;
+    for (Py_ssize_t level = 0; level < packing->seen.each[k].len; level++) {
+        BY_ITEM_SIZE(packing->out.itemsize, { ((Code *)packing->places.each[k].buf)[level] = seen[level] ? (Code)place : 0; });
+        if (!seen[level]) continue;
+        for (Py_ssize_t first = place; first < codes; first += width)
+            for (Py_ssize_t i = 0; i < stride; i++) members[(first + i) * features] = level;
+        place += stride;
+    }
+}
+
+/* Places for all features; whether they are as many as there are codes. */
+static int make_places(Packing *packing) {
+    const Py_ssize_t features = packing->codes.count, size = packing->out.itemsize;
+    Py_ssize_t stride = packing->members.shape[0], levels = 0;
+    for (Py_ssize_t k = 0; k < features; k++) levels += packing->seen.each[k].len;
+    packing->memory = PyMem_Calloc((size_t)(levels + 1), (size_t)size);
+    packing->places.each = PyMem_Calloc((size_t)features + 1, sizeof(Py_buffer));
+    if (packing->memory == NULL || packing->places.each == NULL) return no_memory();
+    memset(packing->members.buf, 0, (size_t)packing->members.len);
+    levels = 0;
+    for (Py_ssize_t k = 0; k < features; k++) {
+        const Py_ssize_t count = count_seen(&packing->seen.each[k]), width = stride;
+        packing->places.each[k].buf = packing->memory + levels * size;
+        levels += packing->seen.each[k].len;
+        if (count == 0) continue; /* no row has a code */
+        if (stride % count) return refuse("there must be a code for all levels that go together");
+        stride /= count;
+        place_levels(packing, k, stride, width);
+    }
+    return stride == 1 || refuse("there must be a code for all levels that go together");
+}
+
+static int open_packing(PyObject *args, Packing *packing) {
+    PyObject *codes, *seen, *members;
+    const int out = PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE;
+    if (!PyArg_ParseTuple(args, "OOOw*", &codes, &seen, &members, &packing->out) ||
+        open_arrays(codes, 0, &packing->codes) || open_arrays(seen, 0, &packing->seen) ||
+        PyObject_GetBuffer(members, &packing->members, out))
+        return 0;
+    const Py_buffer *table = &packing->members;
+    if (!packs_fit(&packing->codes, &packing->seen, &packing->out)) return 0;
+    if (table->ndim != 2 || table->itemsize != sizeof(int64_t) || table->shape[1] != packing->codes.count || table->shape[0] < 1)
+        return refuse("the members must be a table of 64-bit integers, a column for every feature");
+    if (packing->out.itemsize < 4 && table->shape[0] > (Py_ssize_t)1 << (8 * packing->out.itemsize))
+        return refuse("there are more codes than the type of the packs has");
+    for (Py_ssize_t k = 0; k < packing->seen.count; k++)
+        if (packing->seen.each[k].itemsize != 1) return refuse("whether a level was seen must be one byte");
+    return make_places(packing);
+}
+
+PyObject *kernel_pack_seen(PyObject *module, PyObject *args) {
+    Packing packing;
+    memset(&packing, 0, sizeof packing);
+    (void)module;
+    int good = open_packing(args, &packing);
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS;
+        add_places(&packing.codes, &packing.places, &packing.out);
+        Py_END_ALLOW_THREADS;
+    }
+    if (packing.members.obj != NULL) PyBuffer_Release(&packing.members);
+    if (packing.out.obj != NULL) PyBuffer_Release(&packing.out);
+    close_arrays(&packing.codes);
+    close_arrays(&packing.seen);
+    PyMem_Free(packing.places.each);
+    PyMem_Free(packing.memory);
     if (!good) return NULL;
     Py_RETURN_NONE;
 }

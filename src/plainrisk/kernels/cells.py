@@ -11,7 +11,16 @@ import numpy.typing as npt
 
 from plainrisk.kernels.choice import compiled
 
-__all__ = ["add_places", "cell_counts", "cell_sums", "list_cells", "occupied_cells", "recode", "small_codes"]
+__all__ = [
+    "add_places",
+    "cell_counts",
+    "cell_sums",
+    "list_cells",
+    "occupied_cells",
+    "pack_seen",
+    "recode",
+    "small_codes",
+]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
@@ -33,6 +42,42 @@ def add_places(codes: Sequence[Codes], places: Sequence[Codes]) -> Codes:
     for code, place in zip(codes, places, strict=True):
         out += place[code]
     return out
+
+
+def pack_seen(
+    codes: Sequence[Codes], seen: Sequence[npt.NDArray[np.bool_]], size: int
+) -> tuple[Codes, npt.NDArray[np.int64]]:
+    """Return the codes of several features as one, and (size, features) the level of each that every code stands for.
+
+    Parameters
+    ----------
+    codes : per feature, (n,)
+    seen : per feature, (levels,): which levels occur; the others take no room
+    size : the product of how many were seen, or 1 where none was
+
+    Examples
+    --------
+    >>> codes, members = pack_seen([np.array([0, 2], np.uint8)], [np.array([True, False, True])], 2)
+    >>> codes.tolist(), members.tolist()
+    ([0, 1], [[0], [2]])
+    """
+    members = np.zeros((size, len(codes)), np.int64)
+    kind = small_codes(size)
+    if compiled is not None:
+        packed: Codes = np.empty(len(codes[0]), kind)
+        compiled.pack_seen([np.ascontiguousarray(c) for c in codes], seen, members, packed)
+        return packed, members
+    places: list[Codes] = []
+    stride = size
+    for column, observed in zip(members.T, seen, strict=True):
+        levels = np.flatnonzero(observed)
+        place: Codes = np.zeros(len(observed), kind)
+        if len(levels):
+            stride //= len(levels)
+            place[levels] = np.arange(0, stride * len(levels), stride)
+            column.reshape(-1, len(levels), stride)[:] = levels[:, None]
+        places.append(place)
+    return add_places(codes, places), members
 
 
 def recode(codes: npt.NDArray[np.signedinteger[Any]], table: npt.NDArray[Number]) -> npt.NDArray[Number]:

@@ -104,6 +104,8 @@ static PyMethodDef methods[] = {
     {"number_cells", kernel_number_cells, METH_VARARGS,
      "number_cells(packs, strides, bits, used, out): used are the cells of the bits, out which of them is that of every row"},
     {"pack", kernel_pack, METH_VARARGS, "pack(codes, places, out): out = sum of places[k][codes[k]]"},
+    {"pack_seen", kernel_pack_seen, METH_VARARGS,
+     "pack_seen(codes, seen, members, out): the codes of several features in one, and the levels each of them stands for"},
     {"pair_sums", kernel_pair_sums, METH_VARARGS,
      "pair_sums(values or None, packs, map, first, own, out, room): out[columns of a pack, columns from it on] += values"},
     {"read_levels", kernel_read_levels, METH_VARARGS,

@@ -87,6 +87,7 @@ PyObject *kernel_solve_factored(PyObject *module, PyObject *args);
 PyObject *kernel_newton(PyObject *module, PyObject *args);
 PyObject *kernel_number_cells(PyObject *module, PyObject *args);
 PyObject *kernel_pack(PyObject *module, PyObject *args);
+PyObject *kernel_pack_seen(PyObject *module, PyObject *args);
 PyObject *kernel_pair_sums(PyObject *module, PyObject *args);
 PyObject *kernel_read_levels(PyObject *module, PyObject *args);
 PyObject *kernel_shuffle(PyObject *module, PyObject *args);
