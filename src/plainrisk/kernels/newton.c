@@ -20,6 +20,7 @@
 #define SHORT 1e-3    /* a step after which the Hessian is as good as before */
 #define MANY 4096     /* rows of which every so manieth tells where to begin, and how roughly */
 #define EVERY 8
+#define ENOUGH_ROWS 50 /* for each variable */
 #define ROUGHLY 1e-4
 
 typedef struct {
@@ -72,12 +73,11 @@ static void sum_pairs(Newton *newton) {
     const Py_ssize_t n = newton->n;
     double *H = newton->H;
     memset(H, 0, (size_t)(n * n) * sizeof(double));
-    H[0] = sum_bends(pass);
+    if (pass->map.packs.count < 2) H[0] = sum_bends(pass);
+    add_all_pairs(&newton->pairs, pass->sums);
+    if (pass->map.packs.count > 1)
+        for (Py_ssize_t code = 0; code < pass->map.each[0].size; code++) H[0] += ((const double *)pass->sums[0].buf)[code];
     codes_to_columns(pass, H + 1);
-    for (Py_ssize_t k = 0; k < pass->map.packs.count; k++) {
-        newton->pairs.own.buf = pass->sums[k].buf;
-        add_pairs(&newton->pairs, k);
-    }
     for (Py_ssize_t i = 1; i < n; i++) H[i * n] = H[i];
 }
 
@@ -245,6 +245,7 @@ static void begin_on_some(Newton *newton) {
     const size_t count = (size_t)(packs->count + columns->count) + 1;
     const size_t few = (size_t)(newton->pass.map.rows / EVERY) + 1;
     if (!newton->is_far || newton->pass.map.rows < MANY || newton->pass.weight.obj != NULL) return;
+    if (few < ENOUGH_ROWS * (size_t)newton->n) return;
     Py_buffer **arrays = malloc(count * sizeof *arrays), *saved = malloc(count * sizeof *saved);
     char *memory = malloc(count * few * sizeof(double));
     if (arrays != NULL && saved != NULL && memory != NULL) {

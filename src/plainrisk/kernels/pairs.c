@@ -95,8 +95,26 @@ static void add_levels(const Pairs *pairs, const Pack *a, const Pack *b) {
 
 /* ---- one pack with all */
 
-static void add_others(const Pairs *pairs, Py_ssize_t k) {
+/* The sums by the codes of one pack or of the other, given those by both. */
+FOR_EVERY_PROCESSOR
+static void sum_rows(const double *table, Py_ssize_t rows, Py_ssize_t columns, double *restrict sums) {
+    for (Py_ssize_t i = 0; i < rows; i++, table += columns) {
+        sums[i] = 0.0;
+        for (Py_ssize_t j = 0; j < columns; j++) sums[i] += table[j];
+    }
+}
+
+FOR_EVERY_PROCESSOR
+static void sum_columns(const double *table, Py_ssize_t rows, Py_ssize_t columns, double *restrict sums) {
+    memset(sums, 0, (size_t)columns * sizeof(double));
+    for (Py_ssize_t i = 0; i < rows; i++, table += columns)
+        for (Py_ssize_t j = 0; j < columns; j++) sums[j] += table[j];
+}
+
+/* With those after it. Unless `own` is NULL, the sums by its own codes are found on the way, and by the last pack's. */
+static void add_others(const Pairs *pairs, Py_ssize_t k, const Py_buffer *own) {
     const Py_buffer *packs = pairs->map.packs.each;
+    const Py_ssize_t last = pairs->map.packs.count - 1;
     const Pack *a = &pairs->map.each[k];
     double *tables[2] = {pairs->table, pairs->table + pairs->room};
     for (Py_ssize_t l = k + 1; l < pairs->map.packs.count;) {
@@ -108,6 +126,8 @@ static void add_others(const Pairs *pairs, Py_ssize_t k) {
             sum_table(pairs, k, l, tables[0]);
         for (int j = 0; j <= two; j++, l++) {
             const Pack *b = &pairs->map.each[l];
+            if (own != NULL && l == k + 1) sum_rows(tables[j], a->size, b->size, own[k].buf);
+            if (own != NULL && l == last && k == last - 1) sum_columns(tables[j], a->size, b->size, own[l].buf);
             add_codes(a, tables[j], pairs->by_code, b->size);
             transpose(pairs->by_code, tables[j], a->levels, b->size);
             add_codes(b, tables[j], pairs->by_level, a->levels);
@@ -127,9 +147,9 @@ static void sum_own(const Pairs *pairs, const Pack *pack, const double *own) {
     }
 }
 
-static void add_own(const Pairs *pairs, Py_ssize_t k) {
+static void add_own(const Pairs *pairs, Py_ssize_t k, const double *own) {
     const Pack *pack = &pairs->map.each[k];
-    sum_own(pairs, pack, pairs->own.buf);
+    sum_own(pairs, pack, own);
     add_levels(pairs, pack, pack);
 }
 
@@ -161,9 +181,15 @@ int make_pair_room(Pairs *pairs, Py_ssize_t first, Py_ssize_t last) {
 
 void free_pair_room(Pairs *pairs) { PyMem_Free(pairs->own_memory); }
 
-void add_pairs(const Pairs *pairs, Py_ssize_t k) {
-    add_own(pairs, k);
-    add_others(pairs, k);
+static void add_pairs(const Pairs *pairs, Py_ssize_t k) {
+    add_own(pairs, k, pairs->own.buf);
+    add_others(pairs, k, NULL);
+}
+
+void add_all_pairs(const Pairs *pairs, const Py_buffer *own) {
+    const Py_ssize_t count = pairs->map.packs.count;
+    for (Py_ssize_t k = 0; k + 1 < count; k++) add_others(pairs, k, own);
+    for (Py_ssize_t k = 0; k < count; k++) add_own(pairs, k, own[k].buf);
 }
 
 /* The rows of one pack; below 0 if an exception is set. */

@@ -19,7 +19,8 @@ typedef struct {
 int make_pair_room(Pairs *pairs, Py_ssize_t first, Py_ssize_t last);
 void free_pair_room(Pairs *pairs);
 
-/* Add pack k with itself and with those after it; `own` must be its own. */
-void add_pairs(const Pairs *pairs, Py_ssize_t k);
+/* Add all packs with each other and with themselves. `own` has room for the sums by the codes of every pack: of several
+   packs they are filled, of one they must be there. */
+void add_all_pairs(const Pairs *pairs, const Py_buffer *own);
 
 #endif
