@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -123,3 +125,96 @@ def test_what_does_not_fit_is_refused(in_numpy):
         cells.compiled.cell_counts([beyond], np.ones(1, np.int64), byte, np.zeros((2, 2), np.uint32))
     with pytest.raises(ValueError, match="beyond the size of its pack"):
         cells.compiled.cell_sums([beyond], np.ones(1, np.int64), byte, None, np.zeros(2), np.zeros(2))
+
+
+@pytest.mark.parametrize("n", [0, 1, 3001])
+@pytest.mark.parametrize("sizes", [(3,), (4, 1, 5), (6, 50), (300, 300), (2, 3, 2, 3)])
+def test_features_packed_by_the_levels_that_were_seen(n, sizes, in_numpy):
+    rng = np.random.default_rng(n)
+    seen = [rng.random(size) < 0.7 for size in sizes]
+    for flags in seen[1:]:
+        flags[-1] = True
+    seen[0][:] = n == 1  # of the first one, none may be
+    some = [np.flatnonzero(flags) if flags.any() else np.zeros(1, int) for flags in seen]
+    codes = [rng.choice(levels, n).astype(np.min_scalar_type(levels.max())) for levels in some]
+    size = int(np.prod([len(levels) for levels in some]))
+    packed, members = cells.pack_seen(codes, seen, size)
+    assert packed.dtype == cells.small_codes(size)
+    np.testing.assert_array_equal(members[packed], np.stack(codes, axis=1))
+    assert [tuple(row) for row in members.tolist()] == list(itertools.product(*(levels.tolist() for levels in some)))
+    for one, other in zip((packed, members), in_numpy(cells, cells.pack_seen, codes, seen, size), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"seen": []}, "as many places"),
+        ({"seen": [np.ones(2)]}, "must be one byte"),
+        ({"seen": [np.ones(3, bool)]}, "a code for all levels"),
+        ({"seen": [np.array([True, False])]}, "a code for all levels"),
+        ({"members": np.zeros(2, np.int64)}, "a column for every feature"),
+        ({"members": np.zeros((2, 2), np.int64)}, "a column for every feature"),
+        ({"members": np.zeros((2, 1), np.int32)}, "a column for every feature"),
+        ({"members": np.zeros((0, 1), np.int64)}, "a column for every feature"),
+        ({"members": np.zeros((300, 1), np.int64), "seen": [np.ones(300, bool)]}, "more codes than the type"),
+        ({"out": np.zeros(3, np.int64)}, "one, two or four bytes"),
+        ({"out": np.zeros(2, np.uint8)}, "one small integer per row"),
+    ],
+)
+def test_packs_that_do_not_fit_are_refused(changed, what, in_numpy):
+    args = {"codes": [np.zeros(3, np.uint8)], "seen": [np.ones(2, bool)]}
+    args |= {"members": np.zeros((2, 1), np.int64), "out": np.zeros(3, np.uint8)}
+    cells.compiled.pack_seen(*args.values())
+    with pytest.raises(ValueError, match=what):
+        cells.compiled.pack_seen(*(args | changed).values())
+
+
+@pytest.mark.parametrize("sizes", [SIZES, [64], [1, 1], [3, 1, 300], [2, 70_000]])
+def test_cells_are_listed(sizes, in_numpy):
+    rng = np.random.default_rng(len(sizes))
+    grid = int(np.prod(sizes))
+    counts = np.where(rng.random((grid, 2)) < 0.3, rng.integers(0, 2**32, (grid, 2)), 0).astype(np.uint32)
+    counts[-1] = 2**32 - 1
+    codes, total, hits = cells.list_cells(counts, sizes)
+    used = np.flatnonzero(counts.any(axis=1))
+    at = np.zeros(len(used), np.intp)
+    for code, size in zip(codes, sizes, strict=True):
+        at = at * size + code
+    np.testing.assert_array_equal(at, used)
+    np.testing.assert_array_equal(total, counts[used].astype(np.float64).sum(axis=1))
+    np.testing.assert_array_equal(hits, counts[used, 1])
+    other, *sums = in_numpy(cells, cells.list_cells, counts, sizes)
+    for one, two in zip((*codes, total, hits), (*other, *sums), strict=True):
+        assert one.dtype == two.dtype
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"counts": np.ones((5, 2), np.uint32)}, "do not fit"),
+        ({"counts": np.ones((6, 2), np.uint8)}, "do not fit"),
+        ({"counts": np.ones(13, np.uint32)}, "do not fit"),
+        ({"sizes": np.array([2])}, "do not fit"),
+        ({"sizes": np.array([6, 0])}, "do not fit"),
+        ({"sizes": np.array([-2, -3])}, "do not fit"),
+        ({"sizes": np.array([2, 6])}, "do not fit"),
+        ({"codes": []}, "do not fit"),
+        ({"codes": [np.zeros(6, np.uint8), np.zeros(5, np.uint8)]}, "one small integer per row"),
+        ({"hits": np.zeros(5)}, "do not fit"),
+        ({"counts": np.ones((600, 2), np.uint32), "sizes": np.array([2, 300])}, "do not fit"),
+        ({"counts": np.zeros((6, 2), np.uint32)}, "as many cells as have rows"),
+        (
+            {"total": np.zeros(5), "hits": np.zeros(5), "codes": [np.zeros(5, np.uint8), np.zeros(5, np.uint8)]},
+            "as many cells as have rows",
+        ),
+    ],
+)
+def test_lists_that_do_not_fit_are_refused(changed, what, in_numpy):
+    args = {"counts": np.ones((6, 2), np.uint32), "sizes": np.array([2, 3])}
+    args |= {"codes": [np.zeros(6, np.uint8), np.zeros(6, np.uint8)], "total": np.zeros(6), "hits": np.zeros(6)}
+    cells.compiled.list_cells(*args.values())
+    with pytest.raises(ValueError, match=what):
+        cells.compiled.list_cells(*(args | changed).values())

@@ -54,6 +54,35 @@ def test_the_minimum_is_that_of_the_step_by_step_way(kind, weighted, is_far, rng
     assert (np.diff(found.history[:, 0]) <= 1e-15).all()
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("sizes", [(7,), (7, 1), (3, 300), (4, 5, 6), (2, 3, 1, 4), (3, 300, 2, 5, 2)])
+def test_any_number_of_packs(sizes, weighted, rng, in_numpy):
+    n = 3000
+    codes = [rng.integers(0, size, n) for size in sizes]
+    score = sum(code / max(size - 1, 1) for code, size in zip(codes, sizes, strict=True))
+    target = (score - np.median(score) + rng.logistic(size=n) > 0).astype(np.uint8)
+    weight = rng.integers(1, 4, n).astype(np.float64) if weighted else None
+    layout = Layout(tuple(np.tri(size)[:, 1:] for size in sizes))
+    packs = tuple(code.astype(np.min_scalar_type(size - 1)) for code, size in zip(codes, sizes, strict=True))
+    block = Block(packs, target * weight if weighted else target, weight)
+    loss = LogisticLoss(layout, [block])
+    p = layout.n_coefficients
+    wanted = problem_of(1 + p, np.r_[-np.inf, np.zeros(p)], 1e-3)
+    args = (block.packs, layout.levels, block.positive, weight, None, loss.total)
+    found = newton.minimise_logistic(loss.start, *args, wanted)
+    if p >= newton.MOST_VARIABLES:
+        assert found is None
+        return
+    slow = in_numpy(newton, minimise, loss, ridge=1e-3, lower=np.zeros(p))
+    np.testing.assert_allclose(found.point, np.r_[slow.intercept, slow.coefficients], rtol=0, atol=1e-9)
+    # From a point near by, all steps are short, and one Hessian serves them all.
+    near = np.maximum(found.point + 1e-4 * rng.normal(size=1 + p), wanted.lower)
+    again = newton.minimise_logistic(near, *args, wanted)
+    assert (again.history[:, 2] < 1e-2).all()
+    np.testing.assert_allclose(again.point, found.point, rtol=0, atol=1e-9)
+    assert again.value == pytest.approx(found.value, rel=1e-14)
+
+
 @pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint32])
 @pytest.mark.parametrize("outcome", [np.uint8, np.float64])
 def test_codes_and_outcomes_of_any_size(kind, outcome, rng, in_numpy):

@@ -26,8 +26,6 @@ Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Number = TypeVar("Number", bound=np.integer[Any])
 
-_MOST_PACKS = 64  # of a cell
-
 
 def add_places(codes: Sequence[Codes], places: Sequence[Codes]) -> Codes:
     """Return ``places[0][codes[0]] + places[1][codes[1]] + ...``, of the type of the places.
@@ -121,7 +119,7 @@ def list_cells(counts: npt.NDArray[np.uint32], sizes: Sequence[int]) -> tuple[tu
     ((array([0, 2], dtype=uint8),), array([1., 5.]), array([1., 3.]))
     """
     both = counts.view(np.uint64).ravel()
-    if compiled is None or len(sizes) > _MOST_PACKS:
+    if compiled is None:
         used = np.flatnonzero(both)
         good, bad = both[used].view(np.uint32).reshape(-1, 2).T.astype(np.float64)
         at = zip(np.unravel_index(used, tuple(sizes)), sizes, strict=True)
