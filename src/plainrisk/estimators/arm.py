@@ -28,6 +28,7 @@ from plainrisk.estimators.fitting import (
 from plainrisk.estimators.stream_fit import AnyRows, lay_out
 from plainrisk.estimators.training import Training
 from plainrisk.form import Alone, Linear, Logistic
+from plainrisk.kernels import COMPILED
 from plainrisk.schema import Schema
 from plainrisk.solve import Solution
 
@@ -150,7 +151,7 @@ class AdditiveRiskModel(RiskClassifier):
 
     def prepare(self, design: Design) -> None:
         """Have ready what `solve` asks for."""
-        if self.link == "logistic":
+        if self.link == "logistic" and COMPILED:
             _ = design.block, design.layout.levels.compiled
 
     def solve(self, design: Design, training: AnyRows) -> Solution:

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from plainrisk.errors import DataError, ExtractionError, PlainriskWarning, did_you_mean
-from plainrisk.estimators.arm import AdditiveRiskModel
+from plainrisk.estimators.arm import AdditiveRiskModel, check_link
 from plainrisk.estimators.extract import extract_form
 from plainrisk.estimators.fitting import Design, Encoded, RisksOf
 from plainrisk.estimators.streams import Stream
@@ -134,6 +134,7 @@ def _fit_additive(
     estimator: AdditiveRiskModel, subscales: Mapping[str, tuple[str, ...]], training: Training
 ) -> Iterator[Expert]:
     """Fit experts that read their rows alike: the features of all are encoded at once."""
+    check_link(estimator.link)
     blank = clone(estimator)
     used = dict.fromkeys(itertools.chain.from_iterable(subscales.values()))
     encoded = blank.encode(training.under(training.schema.part(used)))

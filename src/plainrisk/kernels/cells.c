@@ -359,7 +359,7 @@ PyObject *kernel_mark_cells(PyObject *module, PyObject *args) {
     return good ? PyLong_FromSsize_t(count) : NULL;
 }
 
-static void list_cells(const Marks *marks, uint32_t *before, int64_t *used) {
+static void list_marked(const Marks *marks, uint32_t *before, int64_t *used) {
     const uint64_t *bits = marks->bits.buf;
     uint32_t count = 0;
     for (Py_ssize_t w = 0; w < marks->bits.len / 8; w++) {
@@ -405,7 +405,7 @@ PyObject *kernel_number_cells(PyObject *module, PyObject *args) {
         good = refuse("a number for every row, and a cell for every bit are needed");
     if (good) {
         Py_BEGIN_ALLOW_THREADS;
-        list_cells(&marks, before, used.buf);
+        list_marked(&marks, before, used.buf);
         good = number_rows(&marks, before, &out);
         Py_END_ALLOW_THREADS;
         if (!good) refuse(NO_CELL);

@@ -49,7 +49,7 @@ def pack_seen(
 
     Parameters
     ----------
-    codes : per feature, (n,)
+    codes : per feature, (n,), each below the number of its levels, which nothing checks again
     seen : per feature, (levels,): which levels occur; the others take no room
     size : the product of how many were seen, or 1 where none was
 
@@ -63,7 +63,7 @@ def pack_seen(
     kind = small_codes(size)
     if compiled is not None:
         packed: Codes = np.empty(len(codes[0]), kind)
-        compiled.pack_seen([np.ascontiguousarray(c) for c in codes], seen, members, packed)
+        compiled.pack_seen(*([np.ascontiguousarray(c) for c in some] for some in (codes, seen)), members, packed)
         return packed, members
     places: list[Codes] = []
     stride = size

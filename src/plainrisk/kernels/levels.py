@@ -86,7 +86,7 @@ class LevelMap:
         ends = list(itertools.accumulate(map(len, self.features), initial=0))
         by_level, by_code = np.zeros(ends[-1]), np.zeros(sum(self.sizes))
         if compiled is not None:
-            compiled.code_scores(np.ascontiguousarray(coefficients), self.compiled, by_level, by_code)
+            compiled.code_scores(np.ascontiguousarray(coefficients, np.float64), self.compiled, by_level, by_code)
         levels = [by_level[a:b] for a, b in itertools.pairwise(ends)]
         codes = self.split(by_code)
         if compiled is None:

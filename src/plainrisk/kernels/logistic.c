@@ -203,7 +203,8 @@ void add_rows(Pass *pass) {
     }
 }
 
-void bend_rows(Pass *pass) {
+/* Curvatures, and their sums by codes. */
+static void bend_rows(Pass *pass) {
     double score[TILE], copy[TILE];
     const LevelMap *map = &pass->map;
     const double *weight = pass->weight.buf;

@@ -23,7 +23,6 @@ int make_pass_room(Pass *pass, double *sums);
 
 void score_codes(Pass *pass);                   /* from coefficients to codes, and all sums to 0 */
 void add_rows(Pass *pass);                      /* losses, residuals by codes, and curvatures if there is room */
-void bend_rows(Pass *pass);                     /* curvatures, and their sums by codes */
 double sum_bends(Pass *pass);                   /* curvatures that are there, by codes and in all */
 /* Losses of rows of numbers. To the gradient is added residual * column, to the table of (1 + columns)^2, unless it is
    NULL, curvature * column * column; column 0 is 1. */

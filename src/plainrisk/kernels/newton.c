@@ -1,4 +1,4 @@
-/* The logistic loss of few rows in a box, by Newton steps with an exact Hessian each: `plainrisk.solve.bounded` in short.
+/* The logistic loss of few rows in a box, by Newton steps: `plainrisk.solve.bounded` in short.
 
    What it can not do at once (a singular Hessian, a step that lowers nothing) is left to that, from the start. */
 
@@ -13,7 +13,7 @@
 #define HALVINGS 40
 #define MOST_POLISHED 12
 #define SLOW 0.5      /* steps that shrink by less do not settle */
-#define ABOUT 10.0    /* steps shrink by squares: how far off a guess of the next one may be */
+#define ABOUT 10.0    /* how far off a guess of the next step may be, from how steps shrank */
 #define MATTERS 1e-3  /* the part of a step below which a variable's does not matter */
 #define ENOUGH 1e-4   /* of what the slope promises */
 #define JITTER 1e-13  /* added to the diagonal, relative to each entry */
@@ -37,7 +37,7 @@ typedef struct {
     int has_bends;     /* and were had the last time */
     double value;      /* of the objective, at the point */
     double *memory, *H, *d, *last, *low, *high, *trial, *trial_gradient, *start, *bend; /* last is the step before d, or 0 */
-    double *table; /* of numbers: sums by pairs of columns, at the last point asked for */
+    double *table; /* of numbers: sums by pairs of columns, if has_bends */
 } Newton;
 
 static const double *numbers(const Py_buffer *buffer) { return buffer->buf; }
@@ -52,7 +52,7 @@ static double objective(Newton *newton, const double *point, double *gradient) {
     newton->has_bends = newton->bent;
     if (newton->numbers.columns.count > 0) {
         pass->loss = 0.0;
-        memset(newton->table, 0, (size_t)(newton->n * newton->n) * sizeof(double));
+        if (newton->bent) memset(newton->table, 0, (size_t)(newton->n * newton->n) * sizeof(double));
         add_numbers(pass, &newton->numbers, newton->bent ? newton->table : NULL);
     } else {
         pass->bend.buf = newton->bent ? newton->bend : NULL;

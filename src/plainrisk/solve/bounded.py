@@ -95,7 +95,7 @@ def minimise(
     It stops when one of these holds:
 
     1. The quadratic model promises less than ``tolerance * max(objective, 1e-3)``, and the next step would be below
-       2e-10 if steps go on shrinking as the last two did (by squares, with a Hessian for each): the optimum. So it is
+       2e-10 if steps go on shrinking as the last two did (by squares, with a fresh Hessian): the optimum. So it is
        if steps no longer shrink with a fresh Hessian of all rows, or twelve did not do. The raw gradient alone would
        not do as a rule, since a level with one row can move it by no more than 1/M. Without a ridge, if the steps stay
        long: no finite optimum. Without `polish` the promise alone decides.

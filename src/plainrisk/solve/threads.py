@@ -19,13 +19,12 @@ R = TypeVar("R")
 
 
 @functools.cache
-def _libraries() -> Sequence[Any]:
-    """What sets the threads of each library for linear algebra."""
+def _controller() -> Any:
+    """What sets the threads of the libraries for linear algebra."""
     # A dependency of scikit-learn. Finding the loaded libraries takes a while, so it is done once.
     from threadpoolctl import ThreadpoolController
 
-    found: Sequence[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
-    return found
+    return ThreadpoolController().select(user_api="blas")
 
 
 @contextlib.contextmanager
@@ -34,16 +33,12 @@ def one_thread() -> Iterator[None]:
     if getattr(_this, "limited", False):  # by a block around this one
         yield
         return
-    before = [(library, library.num_threads) for library in _libraries()]
     _this.limited = True
     try:
-        for library, _ in before:
-            library.set_num_threads(1)
-        yield
+        with _controller().limit(limits=1):
+            yield
     finally:
         _this.limited = False
-        for library, threads in before:
-            library.set_num_threads(threads)
 
 
 def over_rows(function: Callable[[T], R], items: Iterable[T], rows: int) -> Iterator[R]:

@@ -63,7 +63,7 @@ class SlsqpRiskModel(AdditiveRiskModel):
         super().__init__(schema, ridge=ridge, class_weight=class_weight)
         self.steps = steps
 
-    def _solve(self, design: Design, training: AnyRows) -> Solution:
+    def solve(self, design: Design, training: AnyRows) -> Solution:
         self.ridge_ = float(self.ridge)
         rows = training.in_memory
         positive = rows.positive.astype(np.float64)
