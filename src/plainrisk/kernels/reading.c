@@ -10,11 +10,27 @@
 enum { GREATER, LESS, EQUAL, MISSING, ALWAYS };        /* comparisons of a rule */
 enum { HAS_INFINITY = 1, TOO_LARGE = 2, HALFWAY = 4 }; /* what a column may hold that needs care */
 
+/* Whether the next four comparisons of a rule are alike. */
+static int four_greater(const double *rule, Py_ssize_t left) {
+    for (int j = 0; j < 4; j++)
+        if (left < 4 || (int)rule[3 * j] != GREATER) return 0;
+    return 1;
+}
+
 /* Add up what the comparisons of a rule give for each number: (comparison, number, by) three after three. */
 FOR_EVERY_PROCESSOR
 static void add_steps(const double *x, Py_ssize_t n, const double *rule, Py_ssize_t steps, int64_t *code) {
     for (Py_ssize_t i = 0; i < n; i++) code[i] = 0;
     for (Py_ssize_t k = 0; k < steps; k++) {
+        while (four_greater(rule + 3 * k, steps - k)) {
+            const double a = rule[3 * k + 1], b = rule[3 * k + 4], c = rule[3 * k + 7], d = rule[3 * k + 10];
+            const int64_t by_a = (int64_t)rule[3 * k + 2], by_b = (int64_t)rule[3 * k + 5];
+            const int64_t by_c = (int64_t)rule[3 * k + 8], by_d = (int64_t)rule[3 * k + 11];
+            for (Py_ssize_t i = 0; i < n; i++)
+                code[i] += (x[i] > a ? by_a : 0) + (x[i] > b ? by_b : 0) + (x[i] > c ? by_c : 0) + (x[i] > d ? by_d : 0);
+            k += 4;
+        }
+        if (k == steps) break;
         double value = rule[3 * k + 1];
         int64_t by = (int64_t)rule[3 * k + 2];
         switch ((int)rule[3 * k]) {
