@@ -287,24 +287,21 @@ def table_part(
         intercept += mean
         shapes[feature] = Table(
             levels=levels,
-            scores=tuple(centred.tolist()),
+            scores=tuple(centred),
             weights=tuple(weights.tolist()),
             positives=tuple(encoded.positives[j].tolist()),
         )
     return Part(name=name, intercept=float(intercept), shapes=shapes, link=link)
 
 
-def center(scores: Floats, weights: Floats, n_ordered: int) -> tuple[Floats, float]:
+def center(scores: Floats, weights: Floats, n_ordered: int) -> tuple[list[float], float]:
     """Return the scores less their training mean, and the mean.
 
     A level outside the order that training never saw gets 0, the mean: it is neutral; so do the ordered levels
     if training saw none of them. Subtracting a constant keeps the order of floating-point numbers, so a monotone
     shape stays exactly monotone.
     """
-    mean = float(weights @ scores / weights.sum())
-    centred = scores - mean
-    seen = [weight != 0 for weight in weights.tolist()]
-    for level in range(n_ordered if any(seen[:n_ordered]) else 0, len(seen)):
-        if not seen[level]:
-            centred[level] = 0.0
-    return centred, mean
+    values, rows = scores.tolist(), weights.tolist()  # levels are few, and then numbers are quicker than arrays
+    mean = math.fsum(map(operator.mul, values, rows)) / math.fsum(rows)
+    kept = n_ordered if any(rows[:n_ordered]) else 0
+    return [v - mean if level < kept or rows[level] else 0.0 for level, v in enumerate(values)], mean

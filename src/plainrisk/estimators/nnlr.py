@@ -175,7 +175,7 @@ class _LineRows:
         if slope is None or not isinstance(levels, Bins):
             ordered = self.training.schema.features[name].sign != 0
             centred, mean = center(scores, weights, levels.n_ordered if ordered else 0)
-            return Table(levels=levels, scores=tuple(centred.tolist()), **counts), mean
+            return Table(levels=levels, scores=tuple(centred), **counts), mean
         # The line is 0 at its center, so levels never seen (score 0) are neutral already.
         line = Line(
             slope=float(slope),

@@ -48,8 +48,6 @@ def kkt_residual(point: Floats, gradient: Floats, lower: Floats, upper: Floats) 
     At an optimum the gradient is 0 where the point is free, not negative at a lower bound and not positive
     at an upper one. The residual is the largest entry that breaks this, 0 at an exact optimum.
     """
-    at_lower, at_upper = point <= lower, point >= upper
-    violation = np.abs(gradient)
-    violation[at_lower] = np.maximum(-gradient[at_lower], 0.0)
-    violation[at_upper] = np.maximum(gradient[at_upper], 0.0)
-    return float(violation.max(initial=0.0))
+    up = np.where(point > lower, gradient, 0.0).max(initial=0.0)  # it could move down there
+    down = np.where(point < upper, gradient, 0.0).min(initial=0.0)
+    return float(max(up, -down))
