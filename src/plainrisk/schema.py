@@ -26,6 +26,9 @@ Unseen = Literal["neutral", "error"]
 Actionable = Literal["free", "up", "down", "fixed"]
 
 
+_SIGNS = {"increasing": 1, "decreasing": -1, "none": 0}
+
+
 class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is known of one feature.
 
@@ -77,7 +80,7 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def sign(self) -> int:
         """+1 increasing, -1 decreasing, 0 none."""
-        return {"increasing": 1, "decreasing": -1, "none": 0}[self.direction]
+        return _SIGNS[self.direction]
 
     @property
     def category_labels(self) -> tuple[str, ...] | None:

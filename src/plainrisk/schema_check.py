@@ -163,16 +163,16 @@ def _number_notes(name: str, feature: Feature, seen: npt.NDArray[np.float64], n_
 
 def _look_at_categories(name: str, feature: Feature, frame: Frame, notes: bool) -> Iterator[Problem]:
     column = frame.labels(name)
-    special = {label_of(v) for v in feature.special_values}
-    ordinary = [label for label in column.labels if label not in special]
     if not column.labels:
         yield _no_values(name)
         return
     if len(column.labels) > MOST_CATEGORIES:
         many = f"{len(column.labels):,} categories, at most {MOST_CATEGORIES:,} are possible"
         yield Problem("error", name, f"feature {name!r} has {many}. Group them, or leave it out.")
-    words = [label for label in ordinary if not _is_number(label)]
-    if feature.direction != "none" and feature.categories is None and words:
+    needs_order = feature.direction != "none" and feature.categories is None
+    special = {label_of(v) for v in feature.special_values}
+    words = [label for label in column.labels if needs_order and label not in special and not _is_number(label)]
+    if words:
         yield Problem(
             "error",
             name,

@@ -39,7 +39,7 @@ Floats = npt.NDArray[np.float64]
 def given_levels(name: str, feature: Feature) -> Levels | None:
     """Return the levels of a feature that are given and not learned: fixed edges, listed categories; else None."""
     if feature.kind == "categorical":
-        return None if feature.category_labels is None else categories_of(name, feature, ())
+        return None if feature.categories is None else categories_of(name, feature, ())
     return None if feature.edges is None else _bins(feature, feature.edges)
 
 
@@ -146,7 +146,7 @@ def _bins(feature: Feature, edges: tuple[float, ...]) -> Bins:
 
 
 def _categories(frame: Frame, name: str, feature: Feature) -> Categories:
-    return categories_of(name, feature, () if feature.category_labels is not None else frame.labels(name).labels)
+    return categories_of(name, feature, () if feature.categories is not None else frame.labels(name).labels)
 
 
 def categories_of(name: str, feature: Feature, labels: Iterable[str]) -> Categories:

@@ -157,7 +157,7 @@ class Bins(msgspec.Struct, frozen=True, dict=True, tag="bins", tag_field="kind",
     @property
     def rule(self) -> Floats | None:
         """The steps as numbers, for `kernels.read_levels`; None if they are too many."""
-        return rule_of(self._steps) if len(self.edges) <= _FEW_EDGES else None
+        return _rule(self) if len(self.edges) <= _FEW_EDGES else None
 
     def _search(self, x: Floats) -> Codes:
         codes: Codes = np.searchsorted(np.asarray(self.edges), x, side="left").astype(code_type(len(self)))
@@ -167,6 +167,14 @@ class Bins(msgspec.Struct, frozen=True, dict=True, tag="bins", tag_field="kind",
             codes[x == value] = self.n_ordered + k
         codes[np.isnan(x)] = self.missing
         return codes
+
+
+@functools.lru_cache(maxsize=256)
+def _rule(bins: Bins) -> Floats:
+    """The steps as numbers; before bins are found, most features are alike."""
+    rule = rule_of(bins._steps)
+    rule.flags.writeable = False
+    return rule
 
 
 class Categories(
