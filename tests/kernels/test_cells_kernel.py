@@ -129,12 +129,13 @@ def test_what_does_not_fit_is_refused(in_numpy):
 
 @pytest.mark.parametrize("n", [0, 1, 3001])
 @pytest.mark.parametrize("sizes", [(3,), (4, 1, 5), (6, 50), (300, 300), (2, 3, 2, 3)])
-def test_features_packed_by_the_levels_that_were_seen(n, sizes, in_numpy):
+@pytest.mark.parametrize("which", ["some", "the first", "all", "none of one"])
+def test_features_packed_by_the_levels_that_were_seen(which, n, sizes, in_numpy):
     rng = np.random.default_rng(n)
-    seen = [rng.random(size) < 0.7 for size in sizes]
-    for flags in seen[1:]:
-        flags[-1] = True
-    seen[0][:] = n == 1  # of the first one, none may be
+    share = {"some": 0.7, "all": 1.0}.get(which, 0.5)
+    seen = [rng.random(size) < share if which == "some" else np.arange(size) < share * size for size in sizes]
+    if which == "none of one":
+        seen[0][:] = False
     some = [np.flatnonzero(flags) if flags.any() else np.zeros(1, int) for flags in seen]
     codes = [rng.choice(levels, n).astype(np.min_scalar_type(levels.max())) for levels in some]
     size = int(np.prod([len(levels) for levels in some]))

@@ -7,20 +7,33 @@
 
 /* ---- out = places[0][codes[0]] + places[1][codes[1]] + ... */
 
-static void add_places(const Arrays *codes, const Arrays *places, const Py_buffer *out) {
+/* packed[i] += code[i] * stride */
+FOR_EVERY_PROCESSOR
+static void add_multiples(const uint8_t *restrict code, uint8_t stride, Py_ssize_t n, uint8_t *restrict packed) {
+    for (Py_ssize_t i = 0; i < n; i++) packed[i] = (uint8_t)(packed[i] + code[i] * stride);
+}
+
+/* `strides`, unless NULL, are how far apart the places of neighbouring levels are, or 0 if they are not regular. */
+static void add_places(const Arrays *codes, const Arrays *places, const Py_ssize_t *strides, const Py_buffer *out) {
     const Py_ssize_t rows = out->len / out->itemsize;
     memset(out->buf, 0, (size_t)out->len);
     for (Py_ssize_t start = 0; start < rows; start += TILE) {
         Py_ssize_t n = rows - start < TILE ? rows - start : TILE;
-        for (Py_ssize_t k = 0; k < codes->count; k++)
+        for (Py_ssize_t k = 0; k < codes->count; k++) {
+            const Py_buffer *from = &codes->each[k];
+            if (strides != NULL && strides[k] && from->itemsize == 1 && out->itemsize == 1) {
+                add_multiples((const uint8_t *)from->buf + start, (uint8_t)strides[k], n, (uint8_t *)out->buf + start);
+                continue;
+            }
             BY_ITEM_SIZE(out->itemsize, {
                 Code *packed = (Code *)out->buf + start;
                 const Code *place = places->each[k].buf;
-                BY_ITEM_SIZE(codes->each[k].itemsize, {
-                    const Code *code = (const Code *)codes->each[k].buf + start;
+                BY_ITEM_SIZE(from->itemsize, {
+                    const Code *code = (const Code *)from->buf + start;
                     for (Py_ssize_t i = 0; i < n; i++) packed[i] += place[code[i]];
                 });
             });
+        }
     }
 }
 
@@ -45,7 +58,7 @@ PyObject *kernel_pack(PyObject *module, PyObject *args) {
         good = places.each[k].itemsize == out.itemsize || refuse("places and packs must be of one type");
     if (good) {
         Py_BEGIN_ALLOW_THREADS;
-        add_places(&codes, &places, &out);
+        add_places(&codes, &places, NULL, &out);
         Py_END_ALLOW_THREADS;
     }
     close_arrays(&codes);
@@ -60,6 +73,7 @@ PyObject *kernel_pack(PyObject *module, PyObject *args) {
 typedef struct {
     Arrays codes, seen, places; /* of every feature; the places are within `memory` */
     Py_buffer members, out;
+    Py_ssize_t *strides; /* of every feature, see `add_places` */
     char *memory;
 } Packing;
 
@@ -69,19 +83,23 @@ static Py_ssize_t count_seen(const Py_buffer *seen) {
     return count;
 }
 
-/* Where the levels of a feature are, `stride` apart, in codes of which they take `width` */
-static void place_levels(const Packing *packing, Py_ssize_t k, Py_ssize_t stride, Py_ssize_t width) {
+/* Where the levels of a feature are, `stride` apart, in codes of which they take `width`; whether all that were seen
+   are at multiples of it, since none comes after one that was not. */
+static int place_levels(const Packing *packing, Py_ssize_t k, Py_ssize_t stride, Py_ssize_t width) {
     const Py_ssize_t features = packing->codes.count, codes = packing->members.shape[0];
     const char *seen = packing->seen.each[k].buf;
     int64_t *members = (int64_t *)packing->members.buf + k;
     Py_ssize_t place = 0;
+    int regular = 1;
     for (Py_ssize_t level = 0; level < packing->seen.each[k].len; level++) {
         BY_ITEM_SIZE(packing->out.itemsize, { ((Code *)packing->places.each[k].buf)[level] = seen[level] ? (Code)place : 0; });
         if (!seen[level]) continue;
+        regular = regular && place == level * stride;
         for (Py_ssize_t first = place; first < codes; first += width)
             for (Py_ssize_t i = 0; i < stride; i++) members[(first + i) * features] = level;
         place += stride;
     }
+    return regular;
 }
 
 /* Places for all features; whether they are as many as there are codes. */
@@ -91,7 +109,8 @@ static int make_places(Packing *packing) {
     for (Py_ssize_t k = 0; k < features; k++) levels += packing->seen.each[k].len;
     packing->memory = PyMem_Calloc((size_t)(levels + 1), (size_t)size);
     packing->places.each = PyMem_Calloc((size_t)features + 1, sizeof(Py_buffer));
-    if (packing->memory == NULL || packing->places.each == NULL) return no_memory();
+    packing->strides = PyMem_Calloc((size_t)features + 1, sizeof(Py_ssize_t));
+    if (packing->memory == NULL || packing->places.each == NULL || packing->strides == NULL) return no_memory();
     memset(packing->members.buf, 0, (size_t)packing->members.len);
     levels = 0;
     for (Py_ssize_t k = 0; k < features; k++) {
@@ -101,7 +120,7 @@ static int make_places(Packing *packing) {
         if (count == 0) continue; /* no row has a code */
         if (stride % count) return refuse("there must be a code for all levels that go together");
         stride /= count;
-        place_levels(packing, k, stride, width);
+        packing->strides[k] = place_levels(packing, k, stride, width) ? stride : 0;
     }
     return stride == 1 || refuse("there must be a code for all levels that go together");
 }
@@ -131,7 +150,7 @@ PyObject *kernel_pack_seen(PyObject *module, PyObject *args) {
     int good = open_packing(args, &packing);
     if (good) {
         Py_BEGIN_ALLOW_THREADS;
-        add_places(&packing.codes, &packing.places, &packing.out);
+        add_places(&packing.codes, &packing.places, packing.strides, &packing.out);
         Py_END_ALLOW_THREADS;
     }
     if (packing.members.obj != NULL) PyBuffer_Release(&packing.members);
@@ -139,6 +158,7 @@ PyObject *kernel_pack_seen(PyObject *module, PyObject *args) {
     close_arrays(&packing.codes);
     close_arrays(&packing.seen);
     PyMem_Free(packing.places.each);
+    PyMem_Free(packing.strides);
     PyMem_Free(packing.memory);
     if (!good) return NULL;
     Py_RETURN_NONE;
