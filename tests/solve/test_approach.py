@@ -53,7 +53,7 @@ class Quadratic:
     def __init__(self, H, g):
         self.H, self.g, self.start = H, g, np.zeros(len(g))
 
-    def value_and_gradient(self, x):
+    def value_and_gradient(self, x, *, bent=True):
         return float(self.g @ x + 0.5 * x @ self.H @ x), self.g + self.H @ x
 
     def hessian(self, x, *, whole=False):

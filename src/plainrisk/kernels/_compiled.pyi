@@ -114,7 +114,7 @@ def dense_newton(
     columns: Sequence[npt.NDArray[Any]],
     tables: Sequence[Floats],
     gradient: Floats,
-    table: Floats,
+    table: Floats | None,
     /,
 ) -> float: ...
 def pair_sums(

@@ -398,21 +398,22 @@ PyObject *kernel_curvatures(PyObject *module, PyObject *args) {
 }
 
 PyObject *kernel_dense_newton(PyObject *module, PyObject *args) {
-    PyObject *positive, *weight, *columns, *tables;
-    Py_buffer table;
+    PyObject *positive, *weight, *columns, *tables, *square;
+    Py_buffer table = {0};
     Numbers numbers = {0};
     Pass pass;
     memset(&pass, 0, sizeof pass);
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*OOOOw*w*", &pass.point, &positive, &weight, &columns, &tables, &pass.gradient, &table))
+    if (!PyArg_ParseTuple(args, "y*OOOOw*O", &pass.point, &positive, &weight, &columns, &tables, &pass.gradient, &square))
         return NULL;
     const Py_ssize_t number = sizeof(double), n = pass.point.len / number;
-    int good = open_one(positive, PyBUF_C_CONTIGUOUS, &pass.positive) && open_one(weight, PyBUF_C_CONTIGUOUS, &pass.weight);
+    int good = open_one(positive, PyBUF_C_CONTIGUOUS, &pass.positive) && open_one(weight, PyBUF_C_CONTIGUOUS, &pass.weight) &&
+               open_one(square, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE, &table);
     const Py_ssize_t item = good && pass.positive.obj != NULL ? pass.positive.itemsize : 0;
     if (good && item != 1 && item != number) good = refuse("outcomes do not fit: bytes or doubles are needed");
     if (good) pass.map.rows = pass.positive.len / item;
     good = good && open_numbers(columns, tables, pass.map.rows, &numbers);
-    if (good && (numbers.columns.count != n - 1 || table.len != n * n * number || pass.gradient.len != n * number ||
+    if (good && (numbers.columns.count != n - 1 || (table.obj != NULL && table.len != n * n * number) || pass.gradient.len != n * number ||
                  (pass.weight.obj != NULL && pass.weight.len != pass.map.rows * number)))
         good = refuse("the point, the rows and the table do not fit each other");
     if (good) {
@@ -422,7 +423,7 @@ PyObject *kernel_dense_newton(PyObject *module, PyObject *args) {
     }
     close_numbers(&numbers);
     close_pass(&pass);
-    PyBuffer_Release(&table);
+    if (table.obj != NULL) PyBuffer_Release(&table);
     return good ? PyFloat_FromDouble(pass.loss) : NULL;
 }
 

@@ -147,9 +147,16 @@ def curvatures(
 
 
 def dense_newton(
-    point: Floats, dense: Floats | Numbers, positive: npt.NDArray[np.generic], weight: Floats | None = None
-) -> tuple[LogisticSums, Floats]:
+    point: Floats,
+    dense: Floats | Numbers,
+    positive: npt.NDArray[np.generic],
+    weight: Floats | None = None,
+    *,
+    bent: bool = True,
+) -> tuple[LogisticSums, Floats | None]:
     """Return the sums of losses and their gradient, and of ``weight * p (1 - p) * column * column``; column 0 is 1.
+
+    The last ones only if `bent`.
 
     >>> sums, hessian = dense_newton(np.zeros(2), np.array([[2.0], [4.0]]), np.array([0, 1], np.uint8))
     >>> sums.gradient
@@ -161,12 +168,14 @@ def dense_newton(
     weights = None if weight is None else np.ascontiguousarray(weight, np.float64)
     if compiled is not None:
         outcome = np.ascontiguousarray(positive, None if positive.dtype == np.uint8 else np.float64)
-        gradient, table = np.zeros(len(point)), np.zeros((len(point), len(point)))
+        gradient, table = np.zeros(len(point)), np.zeros((len(point), len(point))) if bent else None
         at = np.ascontiguousarray(point, np.float64)
         loss = compiled.dense_newton(at, outcome, weights, *Numbers.of(dense).compiled, gradient, table)
         return LogisticSums(loss, gradient), table
     X = np.column_stack([np.ones(len(dense)), np.asarray(dense)])
     loss, residual = _loss_and_residual(X @ point, positive, weights)
+    if not bent:
+        return LogisticSums(loss, residual @ X), None
     small = np.exp(-np.abs(X @ point))
     bend = small / (1.0 + small) ** 2
     hessian = X.T @ ((bend if weights is None else bend * weights)[:, None] * X)

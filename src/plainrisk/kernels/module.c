@@ -75,7 +75,7 @@ static PyMethodDef methods[] = {
     {"curvatures", kernel_curvatures, METH_VARARGS,
      "curvatures(point, packs, map, weight or None, dense or None, bend, codes): bend = weight * p (1 - p), codes += bend"},
     {"dense_newton", kernel_dense_newton, METH_VARARGS,
-     "dense_newton(point, positive, weight or None, columns, tables, gradient, table): loss; gradient += residual * "
+     "dense_newton(point, positive, weight or None, columns, tables, gradient, table or None): loss; gradient += residual * "
      "column, table += weight * p (1 - p) * column * column, of 1 and the columns; a column with a table is of its codes"},
     {"fold_counts", kernel_fold_counts, METH_VARARGS,
      "fold_counts(codes, outcome, ends, counts): rows by fold, level and outcome, where each fold's stand together"},

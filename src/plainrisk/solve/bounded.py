@@ -41,6 +41,8 @@ _SLOW = 0.5
 _MOST_HALVINGS, _NONE_HELPS = 4, 40
 # The step that would come next, where a solver stops, and how far off that guess may be if steps shrink by squares.
 _SETTLED, _ABOUT = 2e-10, 10.0
+# A step after which a Hessian is as good as before.
+_SHORT = 1e-3
 # The part of a step below which a variable's does not matter.
 _MATTERS = 1e-3
 
@@ -52,8 +54,8 @@ class Loss(Protocol):
     def start(self) -> Floats:
         """A point to start from."""
 
-    def value_and_gradient(self, point: Floats) -> tuple[float, Floats]:
-        """Return the mean loss and its gradient."""
+    def value_and_gradient(self, point: Floats, *, bent: bool = True) -> tuple[float, Floats]:
+        """Return the mean loss and its gradient; `bent` says that the Hessian will be asked for, too."""
 
     def hessian(self, point: Floats, *, whole: bool = False) -> Floats:
         """Return the Hessian, or a good estimate of it unless the whole of it is asked for."""
@@ -64,7 +66,7 @@ class Loss(Protocol):
 
     @property
     def cheap(self) -> bool:
-        """Whether a Hessian takes hardly longer than a gradient: then there is one for every step."""
+        """Whether a Hessian takes hardly longer than a gradient: then there is one for every step but short ones."""
 
     @property
     def moderate(self) -> bool:
@@ -149,8 +151,8 @@ class _Newton:
         np.minimum(high, near, out=self.upper[1:])
         return self.lower[1:] > low, self.upper[1:] < high
 
-    def _at(self, point: Floats) -> State:
-        value, gradient = self.loss.value_and_gradient(point)
+    def _at(self, point: Floats, bent: bool = True) -> State:
+        value, gradient = self.loss.value_and_gradient(point, bent=bent)
         pull = self.ridge * point
         return State(point, value + float(pull @ point), gradient + 2.0 * pull)
 
@@ -193,31 +195,33 @@ class _Newton:
             self.history.append((before.value, promise))
             step = float(np.abs(d).max(initial=0.0))
             shrink = min(1.0, step / last_step) if 0 < last_step < np.inf else 1.0
+            anew = self.loss.cheap and step > _SHORT
             if promise <= self.tolerance * max(before.value, 1e-3):
                 if not self.polish:
                     return self._settled(step, promise)
                 halvings = 0
                 # Near enough for full steps; go on while they shrink, so that the coefficients settle too.
                 if step > 0 and promise > 0:
-                    self.state = self._at(self._inside(before.point + d))
+                    self.state = self._at(self._inside(before.point + d), anew)
                 polished += 1
                 stuck = shrink > _SLOW
-                # With a Hessian for every step, each shrinks by the square of what the last one did, or about so.
-                rate = min(1.0, _ABOUT * _shrinking(d, last_d) ** 2) if self.loss.cheap else max(shrink, last_shrink)
+                # With a fresh Hessian, a step shrinks by the square of what the last one did, or about so.
+                by_squares = self.loss.cheap and fresh
+                rate = min(1.0, _ABOUT * _shrinking(d, last_d) ** 2) if by_squares else max(shrink, last_shrink)
                 next_step = step * rate
                 if next_step <= _SETTLED or polished >= 12 or (polished > 2 and stuck and fresh and not doubtful):
                     return self._settled(step, promise)
                 renew = stuck and (not fresh or doubtful)
             else:
                 # One that was lent may know nothing of a level: it is given up sooner than a step is halved.
-                halvings = self._search(d, 1 if lent else _NONE_HELPS)
+                halvings = self._search(d, 1 if lent else _NONE_HELPS, anew)
                 stuck = halvings > _MOST_HALVINGS
                 if halvings == _NONE_HELPS and fresh and not doubtful:
                     return self._solution(False, "rounding: no step lowers the objective further")
                 # Two models' promises do not compare: a fresh one is given a chance.
                 renew = stuck or lent or (promise > _STALE * last_promise and not fresh)
             whole = whole or (stuck and fresh)
-            renew = renew or self.loss.cheap or (self.loss.moderate and promise > _AFAR * max(before.value, 1e-3))
+            renew = renew or anew or (self.loss.moderate and promise > _AFAR * max(before.value, 1e-3))
             if not renew:
                 model.learn(self.state.point - before.point, self.state.gradient - before.gradient)
             model = None if renew else model
@@ -233,12 +237,12 @@ class _Newton:
             return self._solution(False, "no finite optimum without a ridge: the coefficients keep growing")
         return self._solution(True, "optimum: the predicted decrease is below the tolerance")
 
-    def _search(self, d: Floats, most: int) -> int:
+    def _search(self, d: Floats, most: int, bent: bool) -> int:
         """Halve the step until the objective falls enough (Armijo), and take it; return how often, or `most`."""
         slope = float(self.state.gradient @ d)
         for halvings in range(most):
             size = 0.5**halvings
-            trial = self._at(self._inside(self.state.point + size * d))
+            trial = self._at(self._inside(self.state.point + size * d), bent)
             if trial.value <= self.state.value + 1e-4 * size * slope:
                 self.state = trial
                 return halvings

@@ -63,12 +63,12 @@ class _Kept:
 
     Attributes
     ----------
-    point, all : where a loss of numbers was asked for, and its value, gradient and Hessian there
+    point, all : where a loss of numbers was asked for, and its value, gradient and perhaps Hessian there
     hessian : of few packs, wherever it was
     """
 
     point: Floats | None = None
-    all: tuple[float, Floats, Floats] | None = None
+    all: tuple[float, Floats, Floats | None] | None = None
     hessian: Floats | None = None
 
 
@@ -105,10 +105,10 @@ class LogisticLoss:
         """Return the loss of one row in so many."""
         return LogisticLoss(self.layout, [every(block, step) for block in self.blocks])
 
-    def value_and_gradient(self, point: Floats) -> tuple[float, Floats]:
-        """Return the mean loss and its gradient."""
+    def value_and_gradient(self, point: Floats, *, bent: bool = True) -> tuple[float, Floats]:
+        """Return the mean loss and its gradient; `bent` says that the Hessian will be asked for, too."""
         if self.layout.is_few_numbers:
-            return self._of_numbers(point)[:2]
+            return self._of_numbers(point, bent)[:2]
 
         def sums(piece: Block) -> LogisticSums:
             return logistic_sums(point, piece.packs, levels, piece.positive, piece.weight, piece.matrix)
@@ -123,7 +123,7 @@ class LogisticLoss:
     def hessian(self, point: Floats, *, whole: bool = False) -> Floats:
         """Return the Hessian of all rows, or an estimate of it from a sample where that would cost much."""
         if self.layout.is_few_numbers:
-            return self._of_numbers(point)[2].copy()
+            return np.array(self._of_numbers(point, bent=True)[2])
         H: Floats | None = None
         of_block = self._hessian_of_pieces if self.layout.has_few_packs else self._hessian_of
         for block in self.blocks if whole else self._hessian_rows:
@@ -155,19 +155,20 @@ class LogisticLoss:
         pieces = split_rows(block, min(max(len(block) // _PARTS, _LEAST_PART), _MOST_PART))
         return functools.reduce(np.add, over_rows(of_piece, pieces, len(block)))
 
-    def _of_numbers(self, point: Floats) -> tuple[float, Floats, Floats]:
-        """Return loss, gradient and Hessian, which is had with them; the last one is kept."""
+    def _of_numbers(self, point: Floats, bent: bool) -> tuple[float, Floats, Floats | None]:
+        """Return loss, gradient and if wanted the Hessian, which is had with them; the last one is kept."""
 
-        def of_piece(piece: Block) -> tuple[LogisticSums, Floats]:
-            return dense_newton(point, piece.dense, piece.positive, piece.weight)  # type: ignore[arg-type]
+        def of_piece(piece: Block) -> tuple[LogisticSums, Floats | None]:
+            return dense_newton(point, piece.dense, piece.positive, piece.weight, bent=bent)  # type: ignore[arg-type]
 
         kept = self._kept
-        if kept.all is None or kept.point is None or not np.array_equal(kept.point, point):
+        is_there = kept.all is not None and kept.point is not None and np.array_equal(kept.point, point)
+        if kept.all is None or not is_there or (bent and kept.all[2] is None):
             found, H = LogisticSums(0.0, np.zeros(len(point))), np.zeros((len(point), len(point)))
             for pieces in self._pieces:
                 for sums, more in over_rows(of_piece, pieces, sum(map(len, pieces))):
-                    found, H = found + sums, H + more
-            kept.all = found.loss / self.total, found.gradient / self.total, H / self.total
+                    found, H = found + sums, H if more is None else H + more
+            kept.all = found.loss / self.total, found.gradient / self.total, H / self.total if bent else None
             kept.point = point.copy()
         return kept.all
 
