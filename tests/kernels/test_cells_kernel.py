@@ -19,9 +19,12 @@ def codes(request):
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
-def test_places_are_added(codes, dtype, in_numpy):
+@pytest.mark.parametrize("step", [None, 0, 1, 7])
+def test_places_are_added(codes, dtype, step, in_numpy):
     rng = np.random.default_rng(0)
-    places = [rng.integers(0, 80, size).astype(dtype) for size in SIZES]
+    codes = [code % 30 for code in codes]
+    places = [rng.integers(0, 80, size) if step is None else np.arange(size) % 30 * step % 80 for size in SIZES]
+    places = [place[:30].astype(dtype) for place in places]
     found = cells.add_places(codes, places)
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, sum(p[c].astype(int) for p, c in zip(places, codes, strict=True)))

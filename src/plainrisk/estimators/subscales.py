@@ -160,13 +160,13 @@ def _fit_additive(
         return model.solve(design, rows)
 
     many = training.n_rows * len(used) >= _MANY_VALUES * len(subscales)
+    largest_first = sorted(subscales, key=lambda name: -len(subscales[name]))
     with one_thread():
+        collections.deque(side_by_side(prepare, largest_first, training.n_rows), maxlen=0)
         if not many or training.n_rows > _MOST_ROWS:
             yield from map(fit, subscales)
             return
-        largest_first = sorted(subscales, key=lambda name: -len(subscales[name]))
         # Of few rows threads do the compiled loops' work and little else: the interpreter serves one at a time.
-        collections.deque(side_by_side(prepare, largest_first, training.n_rows), maxlen=0)
         solutions = dict(zip(largest_first, side_by_side(solve, largest_first), strict=True))
         yield from (fit(name, solutions[name]) for name in subscales)
 

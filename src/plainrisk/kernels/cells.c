@@ -13,7 +13,12 @@ static void add_multiples(const uint8_t *restrict code, uint8_t stride, Py_ssize
     for (Py_ssize_t i = 0; i < n; i++) packed[i] = (uint8_t)(packed[i] + code[i] * stride);
 }
 
-/* `strides`, unless NULL, are how far apart the places of neighbouring levels are, or 0 if they are not regular. */
+FOR_EVERY_PROCESSOR
+static void add_wide_multiples(const uint8_t *restrict code, uint16_t stride, Py_ssize_t n, uint16_t *restrict packed) {
+    for (Py_ssize_t i = 0; i < n; i++) packed[i] = (uint16_t)(packed[i] + code[i] * stride);
+}
+
+/* `strides` are how far apart the places of neighbouring levels are, or 0 if they are not regular. */
 static void add_places(const Arrays *codes, const Arrays *places, const Py_ssize_t *strides, const Py_buffer *out) {
     const Py_ssize_t rows = out->len / out->itemsize;
     memset(out->buf, 0, (size_t)out->len);
@@ -21,16 +26,22 @@ static void add_places(const Arrays *codes, const Arrays *places, const Py_ssize
         Py_ssize_t n = rows - start < TILE ? rows - start : TILE;
         for (Py_ssize_t k = 0; k < codes->count; k++) {
             const Py_buffer *from = &codes->each[k];
-            if (strides != NULL && strides[k] && from->itemsize == 1 && out->itemsize == 1) {
-                add_multiples((const uint8_t *)from->buf + start, (uint8_t)strides[k], n, (uint8_t *)out->buf + start);
+            const uint8_t *code = (const uint8_t *)from->buf + start;
+            const int is_quick = strides[k] != 0 && from->itemsize == 1;
+            if (is_quick && out->itemsize == 1) {
+                add_multiples(code, (uint8_t)strides[k], n, (uint8_t *)out->buf + start);
+                continue;
+            }
+            if (is_quick && out->itemsize == 2) {
+                add_wide_multiples(code, (uint16_t)strides[k], n, (uint16_t *)out->buf + start);
                 continue;
             }
             BY_ITEM_SIZE(out->itemsize, {
                 Code *packed = (Code *)out->buf + start;
                 const Code *place = places->each[k].buf;
                 BY_ITEM_SIZE(from->itemsize, {
-                    const Code *code = (const Code *)from->buf + start;
-                    for (Py_ssize_t i = 0; i < n; i++) packed[i] += place[code[i]];
+                    const Code *level = (const Code *)from->buf + start;
+                    for (Py_ssize_t i = 0; i < n; i++) packed[i] += place[level[i]];
                 });
             });
         }
@@ -46,6 +57,18 @@ static int packs_fit(const Arrays *codes, const Arrays *tables, const Py_buffer 
     return 1;
 }
 
+static Py_ssize_t stride_of(const Py_buffer *place) {
+    Py_ssize_t stride = 0;
+    BY_ITEM_SIZE(place->itemsize, {
+        const Code *at = place->buf;
+        const Py_ssize_t count = place->len / (Py_ssize_t)sizeof(Code);
+        stride = count > 1 && at[0] == 0 ? (Py_ssize_t)at[1] : 0;
+        for (Py_ssize_t level = 2; level < count; level++)
+            if ((Py_ssize_t)at[level] != level * stride) stride = 0;
+    });
+    return stride;
+}
+
 PyObject *kernel_pack(PyObject *module, PyObject *args) {
     PyObject *code_list, *place_list;
     Py_buffer out;
@@ -56,11 +79,15 @@ PyObject *kernel_pack(PyObject *module, PyObject *args) {
                packs_fit(&codes, &places, &out);
     for (Py_ssize_t k = 0; good && k < codes.count; k++)
         good = places.each[k].itemsize == out.itemsize || refuse("places and packs must be of one type");
+    Py_ssize_t *strides = PyMem_Calloc((size_t)codes.count + 1, sizeof(Py_ssize_t));
+    good = good && (strides != NULL || no_memory());
     if (good) {
         Py_BEGIN_ALLOW_THREADS;
-        add_places(&codes, &places, NULL, &out);
+        for (Py_ssize_t k = 0; k < codes.count; k++) strides[k] = stride_of(&places.each[k]);
+        add_places(&codes, &places, strides, &out);
         Py_END_ALLOW_THREADS;
     }
+    PyMem_Free(strides);
     close_arrays(&codes);
     close_arrays(&places);
     PyBuffer_Release(&out);
