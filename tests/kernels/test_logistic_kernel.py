@@ -164,6 +164,11 @@ def test_all_of_a_newton_step_in_one_pass(q, n, weighted, order, in_numpy):
     assert sums.loss == pytest.approx(other.loss, rel=1e-12, abs=1e-12)
     np.testing.assert_allclose(other.gradient, sums.gradient, atol=1e-10)
     np.testing.assert_allclose(slow, wanted, atol=1e-10)
+    for call in logistic.dense_newton, lambda *args, **how: in_numpy(logistic, logistic.dense_newton, *args, **how):
+        straight, none = call(point, given, positive, weight, bent=False)
+        assert none is None
+        assert straight.loss == pytest.approx(sums.loss, rel=1e-12, abs=1e-12)
+        np.testing.assert_allclose(straight.gradient, sums.gradient, atol=1e-10)
 
 
 @pytest.mark.parametrize(

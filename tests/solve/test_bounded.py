@@ -5,7 +5,18 @@ import pytest
 from scipy.optimize import minimize
 
 from plainrisk.encode import collapse, pack_codes
-from plainrisk.solve import BOX, Block, Layout, LogisticLoss, blocks, bounded, logistic, minimise, sampling
+from plainrisk.solve import (
+    BOX,
+    Block,
+    Layout,
+    LogisticLoss,
+    blocks,
+    bounded,
+    kkt_residual,
+    logistic,
+    minimise,
+    sampling,
+)
 from plainrisk.solve.reference import minimise_slsqp
 
 N = 600
@@ -430,3 +441,29 @@ def test_numbers_in_several_blocks_are_those_of_one(rng):
     kept = one.hessian(point)
     point += 1.0  # in place
     assert not np.allclose(one.hessian(point), kept)
+
+
+def test_what_counts_against_an_optimum():
+    lower, upper = np.array([-np.inf, 0.0, 0.0, 0.0, 2.0]), np.array([np.inf, 1.0, 1.0, 1.0, 2.0])
+    point = np.array(
+        [0.0, 0.0, 1.0, 0.5, 2.0]
+    )  # free, at the lower bound, at the upper, between them, and held by both
+    for gradient, wanted in [
+        ([0.0, 5.0, -5.0, 0.0, 5.0], 0.0),
+        ([0.0, 5.0, -5.0, 0.0, -5.0], 0.0),
+        ([-0.5, 0.0, 0.0, 0.25, 0.0], 0.5),
+        ([0.0, -0.5, 0.25, 0.0, 0.0], 0.5),
+        ([0.0, -0.25, 0.5, 0.0, 0.0], 0.5),
+    ]:
+        assert kkt_residual(point, np.array(gradient), lower, upper) == wanted
+
+
+def test_a_hessian_of_numbers_is_there_when_it_is_asked_for(rng):
+    target = rng.integers(0, 2, 300).astype(np.uint8)
+    block = Block((), target, None, rng.normal(size=(300, 2)))
+    point = np.array([0.1, 0.2, -0.3])
+    loss, other = (LogisticLoss(Layout((), 2), [block]) for _ in range(2))
+    value, gradient = loss.value_and_gradient(point, bent=False)
+    np.testing.assert_array_equal(loss.hessian(point), other.hessian(point))
+    assert value == pytest.approx(other.value_and_gradient(point)[0], rel=1e-14)
+    np.testing.assert_allclose(gradient, other.value_and_gradient(point)[1], rtol=1e-13, atol=1e-16)
