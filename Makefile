@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BENCH_VENV := .venv-bench
-BUILT := pyproject.toml setup.py $(wildcard src/plainrisk/kernels/*.[ch])
+BUILT := pyproject.toml setup.py $(wildcard src/plainrisk/_native/*.[ch])
 
 # What depends on the compiled loops is tested a second time without them.
-NUMPY_TOO := $(addprefix tests/,kernels encode form solve rows estimators property)
+NUMPY_TOO := $(addprefix tests/,native bins form solve data models property)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test format lint types unit bench clean
@@ -23,12 +23,12 @@ $(BIN)/python:
 
 # One stamp per set of extras, so that the demo does not wait for the test tools.
 $(VENV)/.installed-demo: $(BUILT) | $(BIN)/python
-	@rm -f src/plainrisk/kernels/*.so
+	@rm -f src/plainrisk/_native/*.so
 	$(BIN)/python -m pip install --quiet --editable '.[cli,plot]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(BUILT) | $(BIN)/python
-	@rm -f src/plainrisk/kernels/*.so
+	@rm -f src/plainrisk/_native/*.so
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@ $(VENV)/.installed-demo
 
@@ -61,4 +61,4 @@ bench: $(BENCH_VENV)/.installed
 	$(BENCH_VENV)/bin/python -m benchmarks.run $(BENCH)
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) build src/*.egg-info src/plainrisk/kernels/*.so demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) build src/*.egg-info src/plainrisk/_native/*.so demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-folder = Path("src/plainrisk/kernels")
+folder = Path("src/plainrisk/_native")
 # Products are rounded before they are added, on every processor: numpy does the same.
 flags = ["/O2", "/fp:precise", "/std:c11"] if sys.platform == "win32" else ["-O3", "-ffp-contract=off"]
 # One build for every Python from 3.11 on, but for those without a global lock, which have no stable interface yet.
@@ -15,7 +15,7 @@ stable = not sysconfig.get_config_var("Py_GIL_DISABLED")
 setup(
     ext_modules=[
         Extension(
-            "plainrisk.kernels._compiled",
+            "plainrisk._native._compiled",
             sources=sorted(map(str, folder.glob("*.c"))),
             depends=sorted(map(str, folder.glob("*.h"))),
             extra_compile_args=flags,

@@ -172,8 +172,8 @@ def reading(per_row: float) -> str:
 def packed_bytes() -> int:
     """Return the bytes per row of 30 features as packed codes, counted on synthetic rows."""
     import plainrisk as pr
-    from plainrisk.estimators.fitting import Design, encode_rows
-    from plainrisk.estimators.training import read_training
+    from plainrisk.models.fitting import Design, encode_rows
+    from plainrisk.models.training import read_training
 
     data = pr.datasets.make_credit(20_000, 0, n_features=FEATURES)
     training = read_training(data.frame, data.target, data.schema, None, None)

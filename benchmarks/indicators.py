@@ -31,7 +31,7 @@ class Encoding:
 
     def read(self, X: Any) -> Any:
         """Return the indicators of raw rows."""
-        from plainrisk.frames import as_frame
+        from plainrisk.data.frame import as_frame
 
         frame = as_frame(X)
         if not frame.named:
@@ -41,9 +41,9 @@ class Encoding:
 
 def indicators(rows: Rows) -> tuple[Encoding, Any]:
     """Bin and code rows as ARM1 does, and return the encoding and the dense indicators."""
-    from plainrisk.encode import feature_columns
-    from plainrisk.estimators.fitting import encode_rows
-    from plainrisk.estimators.training import read_training
+    from plainrisk.bins import feature_columns
+    from plainrisk.models.fitting import encode_rows
+    from plainrisk.models.training import read_training
 
     training = read_training(rows.X, rows.y, rows.schema, None, None)
     found = encode_rows(training, max_bins=5)
@@ -75,9 +75,9 @@ class IndicatorAdapter(Adapter):
 
     def prepare(self, data: Data) -> Rows:
         """Return what ARM1 gets."""
-        import plainrisk.estimators.fitting
+        import plainrisk.models.fitting
 
-        assert plainrisk.estimators.fitting
+        assert plainrisk.models.fitting
         if data.as_matrix:
             return Rows(data.matrix, data.target, data.matrix_schema)
         return Rows(data.frame, data.target, data.schema)

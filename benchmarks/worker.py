@@ -134,7 +134,7 @@ def measure_score(adapter: Adapter, data: Data, train_rows: int, explain_rows: i
 def measure_parquet(method: str, pieces: str, schema: Any, record: Record) -> None:
     """Fit from Parquet files; memory is that of the whole process."""
     import plainrisk as pr
-    import plainrisk.rows
+    import plainrisk.data.rows
 
     rows = pr.rows.parquet(pieces)
     model = best(lambda: pr.make_classifier(method, schema).fit(rows, y=schema.target), 1, record, "seconds")
@@ -155,7 +155,7 @@ def latency(call: Callable[[], Any]) -> float:
 
 def auc(y: Any, risk: Any) -> float:
     """Return the area under the ROC curve."""
-    from plainrisk.metrics import roc_auc
+    from plainrisk.evaluate.metrics import roc_auc
 
     return float(roc_auc(y, np.asarray(risk, dtype=np.float64)))
 

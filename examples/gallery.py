@@ -10,7 +10,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import plainrisk as pr
-from plainrisk.estimators.bootstrap import bootstrap
 from plainrisk.explain import group_report
 from plainrisk.explain.plots import (
     draw_bars,
@@ -21,6 +20,7 @@ from plainrisk.explain.plots import (
     draw_waterfall,
     draw_weights,
 )
+from plainrisk.models.bootstrap import bootstrap
 
 SIZES = {"small": (4.5, 3.4), "medium": (7.5, 5.0), "large": (13.0, 8.0)}
 

@@ -31,7 +31,7 @@ class PlainriskAdapter(Adapter):
     def prepare(self, data: Data) -> Rows:
         """Return the frame, or the matrix if that was asked for."""
         import plainrisk
-        from plainrisk.kernels import COMPILED
+        from plainrisk._native import COMPILED
 
         assert plainrisk.CLASSIFIERS[self.name]
         assert not (COMPILED and os.environ.get("PLAINRISK_KERNELS") == "numpy"), "plainrisk was loaded too early"

@@ -4,23 +4,25 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from plainrisk._version import __version__
-from plainrisk.estimators.arm import AdditiveRiskModel
-from plainrisk.estimators.boosted import BoostedRiskModel
-from plainrisk.estimators.bootstrap import bootstrap
-from plainrisk.estimators.classifiers import CLASSIFIERS, make_classifier
-from plainrisk.estimators.extract import extract_form, register_extractor
-from plainrisk.estimators.linearised import Linearised, linearise
-from plainrisk.estimators.mixture import SubscaleMixture
-from plainrisk.estimators.nnlr import NonnegativeLogisticRegression
-from plainrisk.estimators.two_layer import TwoLayerRiskModel
+from plainrisk.extract import extract_form, register_extractor
 from plainrisk.form import RiskForm
 from plainrisk.form.alpha import ALPHA_STAR
 from plainrisk.model import RiskModel, load
+from plainrisk.models.arm import AdditiveRiskModel
+from plainrisk.models.boosted import BoostedRiskModel
+from plainrisk.models.bootstrap import bootstrap
+from plainrisk.models.classifiers import CLASSIFIERS, make_classifier
+from plainrisk.models.linearised import Linearised, linearise
+from plainrisk.models.mixture import SubscaleMixture
+from plainrisk.models.nnlr import NonnegativeLogisticRegression
+from plainrisk.models.two_layer import TwoLayerRiskModel
 from plainrisk.schema import Feature, Schema
 
 if TYPE_CHECKING:
-    from plainrisk import compare, datasets, metrics, rows
-    from plainrisk.estimators.cross_validation import cross_validate
+    from plainrisk import datasets, errors, explain
+    from plainrisk.data import rows
+    from plainrisk.evaluate import compare, metrics
+    from plainrisk.models.cross_validation import cross_validate
 
 __all__ = [
     "ALPHA_STAR",
@@ -40,6 +42,8 @@ __all__ = [
     "compare",
     "cross_validate",
     "datasets",
+    "errors",
+    "explain",
     "extract_form",
     "linearise",
     "load",
@@ -49,15 +53,22 @@ __all__ = [
     "rows",
 ]
 
-_LAZY = ("compare", "datasets", "metrics", "rows")
+_LAZY = {
+    "compare": "plainrisk.evaluate.compare",
+    "datasets": "plainrisk.datasets",
+    "errors": "plainrisk.errors",
+    "explain": "plainrisk.explain",
+    "metrics": "plainrisk.evaluate.metrics",
+    "rows": "plainrisk.data.rows",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import the parts that fitting does not need when they are first asked for."""
     if name in _LAZY:
-        return importlib.import_module(f"plainrisk.{name}")
+        return importlib.import_module(_LAZY[name])
     if name == "cross_validate":
-        return importlib.import_module("plainrisk.estimators.cross_validation").cross_validate
+        return importlib.import_module("plainrisk.models.cross_validation").cross_validate
     raise AttributeError(f"module 'plainrisk' has no attribute {name!r}")
 
 

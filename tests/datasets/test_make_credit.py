@@ -8,11 +8,11 @@ import pytest
 from scipy.special import logit
 
 from plainrisk import datasets
+from plainrisk.data.frame import as_frame
 from plainrisk.datasets import make_credit
 from plainrisk.datasets.synthetic import true_score
 from plainrisk.datasets.templates import TEMPLATES
 from plainrisk.errors import DataError
-from plainrisk.frames import as_frame
 
 KINDS = {template.name: template for template in TEMPLATES}
 

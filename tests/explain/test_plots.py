@@ -8,10 +8,10 @@ import pytest
 
 import plainrisk as pr
 from plainrisk.errors import DataError
-from plainrisk.estimators.bootstrap import bootstrap
 from plainrisk.explain import group_report
 from plainrisk.explain.plot_parts import DOWN, UP
 from plainrisk.explain.plots import draw_shape
+from plainrisk.models.bootstrap import bootstrap
 
 mpl.use("Agg")
 pytestmark = pytest.mark.filterwarnings("ignore:.*the line is cut off")

@@ -194,7 +194,7 @@ def brute_shapley(part, row, other):
     orders = list(itertools.permutations(names))
 
     def score(values):
-        from plainrisk.frames import as_frame
+        from plainrisk.data.frame import as_frame
 
         arrays = {n: np.array([v], dtype=object if n == "job" else float) for n, v in values.items()}
         return float(part.score(as_frame(arrays), schema)[0])

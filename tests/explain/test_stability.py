@@ -6,8 +6,8 @@ import pytest
 
 import plainrisk as pr
 from plainrisk.errors import DataError
-from plainrisk.estimators.bootstrap import bootstrap
 from plainrisk.explain import compare_reasons, reason_stability, reasons
+from plainrisk.models.bootstrap import bootstrap
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the line is cut off")
 

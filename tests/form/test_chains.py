@@ -9,10 +9,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from plainrisk._native import COMPILED
+from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError
 from plainrisk.form import Alone, Bins, Categories, Curve, Layer, Line, Linear, Logistic, Part, RiskForm, Table
-from plainrisk.frames import as_frame
-from plainrisk.kernels import COMPILED
 from plainrisk.schema import Schema
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="the compiled loops are not installed")

@@ -169,7 +169,7 @@ def test_a_curve_is_scipys_piecewise_polynomial(rng):
 
 
 def pd_frame(values):
-    from plainrisk.frames import as_frame
+    from plainrisk.data.frame import as_frame
 
     return as_frame({"u": values})
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plainrisk.data.frame import as_frame
 from plainrisk.errors import ModelFileError
 from plainrisk.form import Bins, Categories
-from plainrisk.frames import as_frame
 
 numbers = st.one_of(
     st.integers(-12, 12).map(float),

@@ -131,7 +131,7 @@ def test_every_way_of_scoring_gives_the_same_bits_and_the_formula(form, data):
 @settings(max_examples=100)
 @given(any_levels(), st.lists(st.integers(-7, 7), min_size=1, max_size=9))
 def test_integers_of_any_size_have_the_levels_of_floats(levels, values):
-    from plainrisk.frames import as_frame
+    from plainrisk.data.frame import as_frame
 
     expected = [level_of(levels, float(v)) for v in values]
     for dtype in (np.int8, np.int32, np.int64, np.float32, np.float64):

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import plainrisk as pr
+from plainrisk.data.frame import as_frame
 from plainrisk.errors import ModelFileError
 from plainrisk.form import Alone, Linear, Logistic, Mixture, RiskForm, Tree, TreeInput, TreePart
-from plainrisk.frames import as_frame
 
 LEAF = -1
 

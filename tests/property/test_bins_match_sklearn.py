@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
-from plainrisk.encode.bins import split_edges, supervised_edges
-from plainrisk.encode.histogram import Histogram, histogram, merge, subtract
+from plainrisk.bins.edges import split_edges, supervised_edges
+from plainrisk.bins.histogram import Histogram, histogram, merge, subtract
 
 Case = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 

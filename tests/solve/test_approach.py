@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from plainrisk.kernels import BlockHessian, Blocks
+from plainrisk._native import BlockHessian, Blocks
 from plainrisk.solve import Block, Layout, LogisticLoss, minimise
 from plainrisk.solve.approach import State, approach
 

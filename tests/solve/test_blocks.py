@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plainrisk.kernels import level_sums, look_up
+from plainrisk._native import level_sums, look_up
 from plainrisk.solve.blocks import Block, Layout, split_rows
 
 N = 400

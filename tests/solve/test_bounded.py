@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from plainrisk.encode import collapse, pack_codes
+from plainrisk.bins import collapse, pack_codes
 from plainrisk.solve import (
     BOX,
     Block,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from plainrisk.encode import pack_codes
+from plainrisk.bins import pack_codes
 from plainrisk.solve import Block, Layout, count_pairs, kkt_residual, minimise_squares
 
 N = 300

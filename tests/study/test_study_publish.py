@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plainrisk.errors import DataError
-from plainrisk.metrics import reliability
+from plainrisk.evaluate.metrics import reliability
 from plainrisk.study import Plan, Store, write_folds, write_results
 from plainrisk.study.head_to_head import best_grid, duels, told
 from plainrisk.study.pairing import Spread, shuffled

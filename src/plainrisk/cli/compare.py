@@ -15,7 +15,7 @@ from plainrisk.errors import DataError, PlainriskWarning, did_you_mean
 if TYPE_CHECKING:
     import polars as pl
 
-    from plainrisk.compare import Diagram
+    from plainrisk.evaluate.compare import Diagram
 
 __all__ = ["compare"]
 
@@ -53,7 +53,7 @@ def compare(
 ) -> None:
     """Compare classifiers over data sets: average ranks, Friedman's test, all pairs, the diagram."""
     from plainrisk.cli.tables import check_output, read_table
-    from plainrisk.compare import critical_difference_diagram
+    from plainrisk.evaluate.compare import critical_difference_diagram
     from plainrisk.files import replacing
 
     if output is not None:

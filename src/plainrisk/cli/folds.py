@@ -28,7 +28,7 @@ def cross_validate(
     from sklearn.base import clone
     from sklearn.model_selection import StratifiedKFold
 
-    from plainrisk.metrics import summary
+    from plainrisk.evaluate.metrics import summary
 
     figures: list[dict[str, float]] = []
     splits = StratifiedKFold(folds, shuffle=True, random_state=seed).split(rows.bad, rows.bad)

@@ -36,7 +36,7 @@ def infer(
     """Draft a schema for a person to edit: kinds, special values, candidate directions in notes."""
     from plainrisk.cli.source import open_source
     from plainrisk.schema import Schema
-    from plainrisk.toml import schema_to_toml
+    from plainrisk.schema.toml import schema_to_toml
 
     if output is not None:
         _check_draft(output, force)

@@ -83,8 +83,8 @@ def rows_to_fit(source: Source, path: Path | None, target: str | None, positive:
     """Find the schema, settle the outcome and its positive label, and check all of it against the rows."""
     import numpy as np
 
-    from plainrisk.frames import as_frame
-    from plainrisk.schema_check import require_valid
+    from plainrisk.data.frame import as_frame
+    from plainrisk.schema.check import require_valid
 
     schema = _schema(source, path, target, positive)
     if schema.target is None:
@@ -171,7 +171,7 @@ def _draft(source: Source, target: str | None, positive: str | None) -> Schema:
 
 def _with_positive(schema: Schema, frame: pl.DataFrame) -> Schema:
     """State the positive outcome where the schema leaves it open, and say so if it is not plain."""
-    from plainrisk.frames import as_frame
+    from plainrisk.data.frame import as_frame
 
     assert schema.target is not None
     if isinstance(schema.positive, str):

@@ -34,7 +34,7 @@ def stream_schema(path: Path | None, target: str | None, positive: str | None) -
 
 def fit_stream(estimator: Any, data: str, schema: Schema, missing: Sequence[str]) -> dict[str, Any]:
     """Fit and return what there was to fit, as plain data."""
-    from plainrisk import rows
+    from plainrisk.data import rows
 
     with _bars() as progress:
         source = (

@@ -280,7 +280,7 @@ def _show_table(table: StudyTable, paper: bool) -> None:
 
 def _show_pairs(table: StudyTable) -> None:
     """Print Hodges-Lehmann differences; a star marks what is significant."""
-    from plainrisk.compare import hodges_lehmann_table
+    from plainrisk.evaluate.compare import hodges_lehmann_table
 
     found = hodges_lehmann_table(table.results())
     rows = [

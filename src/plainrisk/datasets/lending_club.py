@@ -19,9 +19,9 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.data.frame import Frame, as_frame
 from plainrisk.datasets.tables import Column, Table, numbers, open_text, tidy
 from plainrisk.errors import DataError, missing_extra
-from plainrisk.frames import Frame, as_frame
 from plainrisk.schema import Schema
 
 __all__ = ["BLOCK", "Resolved", "read_block", "read_years", "resolved_loans"]

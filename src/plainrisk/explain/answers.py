@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from plainrisk.data.frame import frame_like
 from plainrisk.explain.places import Value
 from plainrisk.explain.reference import Adverse
-from plainrisk.frames import frame_like
 from plainrisk.schema import label_of
 
 __all__ = ["Answer", "Change", "WhatIf", "WhatIfs"]

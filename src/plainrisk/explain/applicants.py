@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.data.frame import Frame
 from plainrisk.explain.moves import FeatureMoves
 from plainrisk.explain.places import Value, value_frame
 from plainrisk.form import Part, RiskForm
-from plainrisk.frames import Frame
 
 __all__ = ["Applicants"]
 

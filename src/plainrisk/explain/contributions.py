@@ -20,13 +20,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError
 from plainrisk.explain.explanation import Explanation, Unit
 from plainrisk.explain.reference import Adverse, Reference, adverse_sign, make_reference, pool_weights
 from plainrisk.explain.tree_shapley import background, shapley_values
 from plainrisk.form import Alone, Bands, Layer, Linear, Link, Logistic, Part, RiskForm, TreePart
 from plainrisk.form.form import BLOCK_ROWS
-from plainrisk.frames import Frame
 from plainrisk.threads import spread
 
 __all__ = ["Explanation", "Split", "explain", "explainer"]

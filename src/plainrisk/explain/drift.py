@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.data.frame import Frame, frame_like
 from plainrisk.errors import DataError
 from plainrisk.explain.overview import score_rates
 from plainrisk.explain.places import Places, places_of
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import Alone, Logistic, Part, RiskForm, Table
 from plainrisk.form.form import BLOCK_ROWS
-from plainrisk.frames import Frame, frame_like
 
 __all__ = ["Drift", "FeatureDrift", "Profile", "SubscaleDrift", "WeightDrift", "drift", "psi", "weight_drift"]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.data.frame import Frame, frame_like
 from plainrisk.errors import DataError
-from plainrisk.frames import Frame, frame_like
 from plainrisk.schema import label_of
 
 if TYPE_CHECKING:

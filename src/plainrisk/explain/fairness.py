@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, ndtri
 
+from plainrisk.data.frame import column_of, frame_like
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.reference import Adverse, adverse_sign
-from plainrisk.frames import column_of, frame_like
 
 __all__ = ["GroupFigures", "GroupReport", "Range", "group_report", "impact_ratio", "wilson"]
 

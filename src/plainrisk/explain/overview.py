@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.data.frame import frame_like
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import explain
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import Alone, Layer, Linear, Logistic, Part, RiskForm, Table
-from plainrisk.frames import frame_like
 
 if TYPE_CHECKING:
     from plainrisk.explain.uncertainty import Refits

@@ -14,9 +14,9 @@ from decimal import ROUND_FLOOR, Context, Decimal
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.data.frame import Frame
 from plainrisk.form import Bins, Categories, Levels, Part, RiskForm, Shape, Table, TreePart
 from plainrisk.form.trees import LEAF
-from plainrisk.frames import Frame
 from plainrisk.schema import Feature
 
 __all__ = ["Places", "Value", "nearest_value", "places_of", "value_frame"]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.data.frame import frame_like
 from plainrisk.errors import DataError
 from plainrisk.explain.explanation import Unit
 from plainrisk.explain.reference import Adverse
-from plainrisk.frames import frame_like
 
 __all__ = ["Reasons"]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.data.frame import Frame
 from plainrisk.errors import SchemaError, did_you_mean
 from plainrisk.explain.places import places_of
 from plainrisk.form import Bins, Levels, Part, RiskForm
-from plainrisk.frames import Frame
 from plainrisk.schema import Feature
 
 __all__ = ["Texts", "texts_of"]

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import Explainer, Split, explainer
 from plainrisk.explain.explanation import Explanation
@@ -22,7 +23,6 @@ from plainrisk.explain.reason_texts import Texts, texts_of
 from plainrisk.explain.reference import Adverse, adverse_sign
 from plainrisk.form import RiskForm
 from plainrisk.form.form import BLOCK_ROWS
-from plainrisk.frames import Frame
 
 __all__ = ["Order", "Reasoner", "Reasons", "reasoner", "reasons"]
 

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.places import Places, places_of
 from plainrisk.form import Alone, Part, RiskForm, Table, TreePart
-from plainrisk.frames import Frame
 
 __all__ = ["Adverse", "Reference", "adverse_sign", "make_reference", "pool_weights"]
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.data.frame import frame_like
 from plainrisk.errors import DataError
 from plainrisk.explain.reason_list import Reasons
 from plainrisk.explain.reasons import reasons
 from plainrisk.form import RiskForm
-from plainrisk.frames import frame_like
 
 __all__ = ["Agreement", "StabilityReport", "compare_reasons", "reason_stability"]
 

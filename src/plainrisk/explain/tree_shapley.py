@@ -17,11 +17,11 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError
 from plainrisk.explain.reference import Reference
 from plainrisk.form import RiskForm, Tree, TreePart
 from plainrisk.form.trees import LEAF
-from plainrisk.frames import Frame
 
 __all__ = ["background", "shapley_values"]
 

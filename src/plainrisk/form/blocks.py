@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.frames import Frame
+from plainrisk.data.frame import Frame
 from plainrisk.threads import n_threads, spread
 
 __all__ = ["Evaluate", "Room", "by_blocks"]

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk._native import Chain, Plan, Ramp, add_chains
+from plainrisk.data.frame import Frame, Places
 from plainrisk.form.levels import Categories
 from plainrisk.form.shapes import Curve, Shape, Table
-from plainrisk.frames import Frame, Places
-from plainrisk.kernels import Chain, Plan, Ramp, add_chains
 
 __all__ = ["Chains"]
 

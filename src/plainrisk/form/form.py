@@ -17,6 +17,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk._native import COMPILED
+from plainrisk.data.frame import Frame, as_frame
 from plainrisk.errors import DataError, ModelFileError, did_you_mean
 from plainrisk.form.blocks import Evaluate, Room, by_blocks
 from plainrisk.form.chains import Chains
@@ -25,8 +27,6 @@ from plainrisk.form.part import Part, labels_of, strict_features
 from plainrisk.form.shapes import LARGEST
 from plainrisk.form.single import SingleScore, UnusualRowError, is_one_row
 from plainrisk.form.trees import TreePart
-from plainrisk.frames import Frame, as_frame
-from plainrisk.kernels import COMPILED
 from plainrisk.schema import Schema
 
 __all__ = ["Alone", "Layer", "Mixture", "Part", "Pool", "RiskForm"]

@@ -24,9 +24,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk._native import Chain, rule_of
+from plainrisk.data.frame import Frame
 from plainrisk.errors import ModelFileError
-from plainrisk.frames import Frame
-from plainrisk.kernels import Chain, rule_of
 from plainrisk.schema import label_of
 
 __all__ = ["Bins", "Categories", "Codes", "Levels", "add_steps", "code_type"]

@@ -9,6 +9,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk._native import COMPILED
+from plainrisk.data.frame import Frame
 from plainrisk.errors import ModelFileError
 from plainrisk.form.blocks import Room
 from plainrisk.form.chains import Chains
@@ -16,8 +18,6 @@ from plainrisk.form.levels import Categories
 from plainrisk.form.links import Link
 from plainrisk.form.shapes import LARGEST, Shape, Table
 from plainrisk.form.single import SingleScore, single_score
-from plainrisk.frames import Frame
-from plainrisk.kernels import COMPILED
 from plainrisk.schema import Schema
 
 __all__ = ["Part", "labels_of", "strict_features"]

@@ -10,11 +10,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk._native import Chain, Ramp
+from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, ModelFileError
 from plainrisk.form.blocks import Room
 from plainrisk.form.levels import Bins, Categories, Codes, Levels, code_type
-from plainrisk.frames import Frame
-from plainrisk.kernels import Chain, Ramp
 
 __all__ = ["Curve", "Line", "Shape", "Table"]
 

@@ -8,10 +8,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from plainrisk.data.frame import Frame
 from plainrisk.errors import ModelFileError
 from plainrisk.form.blocks import Room
 from plainrisk.form.links import Link
-from plainrisk.frames import Frame
 from plainrisk.schema import Schema
 
 __all__ = ["Tree", "TreeInput", "TreePart"]

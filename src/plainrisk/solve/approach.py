@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.kernels import BlockHessian, block_step
+from plainrisk._native import BlockHessian, block_step
 
 __all__ = ["State", "approach"]
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.kernels import COMPILED, LevelMap, Numbers, add_pair_sums, level_sums, table_room
+from plainrisk._native import COMPILED, LevelMap, Numbers, add_pair_sums, level_sums, table_room
 from plainrisk.solve.threads import spread_rows
 from plainrisk.threads import side_by_side
 

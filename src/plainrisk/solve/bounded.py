@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.kernels import BlockHessian, Problem, Settled
+from plainrisk._native import BlockHessian, Problem, Settled
 from plainrisk.solve.approach import State, approach
 from plainrisk.solve.box import FLAT
 from plainrisk.solve.certificate import Solution, kkt_residual

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from plainrisk.kernels import minimise_in_box
+from plainrisk._native import minimise_in_box
 
 __all__ = ["FLAT", "BoxedQuadratic", "minimise_quadratic", "solve_symmetric"]
 

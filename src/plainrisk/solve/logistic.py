@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.kernels import (
+from plainrisk._native import (
     COMPILED,
     BlockHessian,
     LogisticSums,

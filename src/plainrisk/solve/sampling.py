@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.kernels import Numbers, level_sums, sample_rows
+from plainrisk._native import Numbers, level_sums, sample_rows
 from plainrisk.solve.blocks import Block, Layout
 
 __all__ = ["every", "hessian_rows"]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.kernels import level_sums
+from plainrisk._native import level_sums
 from plainrisk.solve.blocks import Block, Layout
 from plainrisk.solve.box import BoxedQuadratic
 from plainrisk.solve.certificate import Solution, kkt_residual

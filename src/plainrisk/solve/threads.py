@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from plainrisk.kernels import COMPILED
+from plainrisk._native import COMPILED
 from plainrisk.threads import MANY_ROWS, side_by_side, spread
 
 __all__ = ["one_thread", "over_rows", "spread_rows"]

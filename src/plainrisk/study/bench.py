@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from plainrisk._version import __version__
 from plainrisk.errors import DataError, MissingExtraError, PlainriskWarning, StoppedEarly
-from plainrisk.estimators.base import RiskClassifier
-from plainrisk.estimators.classifiers import CLASSIFIERS
-from plainrisk.estimators.linearised import Linearised, linearise
+from plainrisk.models.base import RiskClassifier
+from plainrisk.models.classifiers import CLASSIFIERS
+from plainrisk.models.linearised import Linearised, linearise
 from plainrisk.study.build import build
 from plainrisk.study.measure import METRICS
 from plainrisk.study.plan import ClassifierSpec, DataSpec

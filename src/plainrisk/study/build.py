@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from plainrisk.errors import DataError
-from plainrisk.estimators.classifiers import CLASSIFIERS, make_classifier
+from plainrisk.models.classifiers import CLASSIFIERS, make_classifier
 from plainrisk.schema import Schema
 from plainrisk.study.plan import ClassifierSpec
 from plainrisk.study.rivals import RIVALS

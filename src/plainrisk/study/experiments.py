@@ -8,11 +8,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.estimators.arm import AdditiveRiskModel
-from plainrisk.estimators.classifiers import make_classifier
-from plainrisk.estimators.linearised import Linearised
-from plainrisk.estimators.two_layer import TwoLayerRiskModel
-from plainrisk.frames import Frame, as_frame
+from plainrisk.data.frame import Frame, as_frame
+from plainrisk.models.arm import AdditiveRiskModel
+from plainrisk.models.classifiers import make_classifier
+from plainrisk.models.linearised import Linearised
+from plainrisk.models.two_layer import TwoLayerRiskModel
 from plainrisk.schema import Schema
 from plainrisk.study import slsqp
 

@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.metrics import Reliability, reliability
+from plainrisk.evaluate.metrics import Reliability, reliability
 from plainrisk.study.plan import Plan
 from plainrisk.study.store import Store
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from plainrisk.compare import HodgesLehmann, friedman
+from plainrisk.evaluate.compare import HodgesLehmann, friedman
 from plainrisk.study.measure import METRICS
 from plainrisk.study.pieces import Cell, Grid, Mark
 from plainrisk.study.tables import StudyTable

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.compare import hodges_lehmann, holm, wilcoxon_holm
+from plainrisk.evaluate.compare import hodges_lehmann, holm, wilcoxon_holm
 from plainrisk.study.grids import figure, signed, title_of
 from plainrisk.study.measure import METRICS
 from plainrisk.study.pieces import Cell, Grid, Mark

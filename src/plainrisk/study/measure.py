@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk import metrics
+from plainrisk.evaluate import metrics
 
 __all__ = ["METRICS", "Metric"]
 

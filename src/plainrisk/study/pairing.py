@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.metrics import reliability
+from plainrisk.evaluate.metrics import reliability
 from plainrisk.study.grids import figure, title_of
 from plainrisk.study.pieces import Block, Cell, Grid, Prose
 from plainrisk.study.plan import ClassifierSpec

@@ -9,7 +9,7 @@ import msgspec
 
 from plainrisk import datasets
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.estimators.classifiers import CLASSIFIERS, PAPER, PAPER_CLIP
+from plainrisk.models.classifiers import CLASSIFIERS, PAPER, PAPER_CLIP
 from plainrisk.study.measure import METRICS
 from plainrisk.study.rivals import RIVALS
 

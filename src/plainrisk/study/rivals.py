@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.estimators.boosted import read_inputs, tree_inputs
-from plainrisk.estimators.fitting import encode_rows
-from plainrisk.estimators.training import Training, read_training
-from plainrisk.frames import Frame, as_frame
+from plainrisk.data.frame import Frame, as_frame
+from plainrisk.models.boosted import read_inputs, tree_inputs
+from plainrisk.models.fitting import encode_rows
+from plainrisk.models.training import Training, read_training
 from plainrisk.schema import Schema
 
 __all__ = ["RIVALS", "Rival"]
@@ -174,7 +174,7 @@ class OptbinningScorecard(_Rival):
 
 def _mixed_columns(frame: Frame, schema: Schema) -> Any:
     """Return a data frame: numbers with NaN for missing, and text."""
-    from plainrisk.frames import frame_like
+    from plainrisk.data.frame import frame_like
 
     columns: dict[str, Any] = {}
     for name, feature in schema.features.items():

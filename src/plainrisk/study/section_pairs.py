@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from plainrisk.compare import HodgesLehmann, friedman, hodges_lehmann_table
+from plainrisk.evaluate.compare import HodgesLehmann, friedman, hodges_lehmann_table
 from plainrisk.study.grids import pairs, signed
 from plainrisk.study.pieces import Block, Fold, Heading, Items, Prose
 from plainrisk.study.tables import StudyTable, paper_table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from plainrisk.compare import critical_difference_diagram, friedman
+from plainrisk.evaluate.compare import critical_difference_diagram, friedman
 from plainrisk.study.accounts import accounts
 from plainrisk.study.accounts_certainty import certainty_accounts
 from plainrisk.study.checks import reproduction_checks

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from plainrisk.compare import bayesian_signed_rank, critical_difference_diagram, friedman
 from plainrisk.errors import PlainriskError
+from plainrisk.evaluate.compare import bayesian_signed_rank, critical_difference_diagram, friedman
 from plainrisk.study.gaps import gap_grid
 from plainrisk.study.grids import figure, ranked, signed, title_of
 from plainrisk.study.head_to_head import best_grid, duel_grid, duels, told

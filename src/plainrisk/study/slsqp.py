@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk.estimators.arm import AdditiveRiskModel
-from plainrisk.estimators.classifiers import PAPER_CLIP
-from plainrisk.estimators.fitting import Design
-from plainrisk.estimators.linearised import Linearised
-from plainrisk.estimators.mixture import SubscaleMixture
-from plainrisk.estimators.stream_fit import AnyRows
-from plainrisk.estimators.training import read_training
-from plainrisk.estimators.two_layer import TwoLayerRiskModel
+from plainrisk.data.frame import Frame, as_frame
 from plainrisk.form import Linear, Link, Logistic
 from plainrisk.form.alpha import ALPHA_STAR
-from plainrisk.frames import Frame, as_frame
+from plainrisk.models.arm import AdditiveRiskModel
+from plainrisk.models.classifiers import PAPER_CLIP
+from plainrisk.models.fitting import Design
+from plainrisk.models.linearised import Linearised
+from plainrisk.models.mixture import SubscaleMixture
+from plainrisk.models.stream_fit import AnyRows
+from plainrisk.models.training import read_training
+from plainrisk.models.two_layer import TwoLayerRiskModel
 from plainrisk.schema import Schema
 from plainrisk.solve import Solution
 from plainrisk.solve.reference import minimise_slsqp

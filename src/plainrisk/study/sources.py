@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk import datasets
+from plainrisk.data.frame import Frame, as_frame, frame_like
 from plainrisk.datasets.registry import schema_of
 from plainrisk.datasets.sources import absent_message, find
 from plainrisk.errors import DataError, MissingExtraError, PlainriskWarning, SchemaError, did_you_mean
-from plainrisk.frames import Frame, as_frame, frame_like
 from plainrisk.schema import Schema, label_of
-from plainrisk.schema_check import require_valid
+from plainrisk.schema.check import require_valid
 from plainrisk.study.plan import DataSpec
 
 __all__ = ["StudyData", "deal", "known_fingerprint", "load_data", "reason_absent"]

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from plainrisk.compare import Results
 from plainrisk.errors import DataError, did_you_mean
+from plainrisk.evaluate.compare import Results
 from plainrisk.files import write_text
 from plainrisk.study.measure import METRICS
 from plainrisk.study.store import Cell, DataSet, Store
@@ -93,7 +93,7 @@ class StudyTable:
         return part.select(datasets=[d for i, d in enumerate(part.datasets) if not np.isnan(part.mean[i]).any()])
 
     def results(self) -> Results:
-        """Return the complete part as input for `plainrisk.compare`."""
+        """Return the complete part as input for `plainrisk.evaluate.compare`."""
         part = self.complete()
         return Results(part.mean, part.classifiers, part.datasets)
 

@@ -1,0 +1,1 @@
+"""How good models are: metrics of one, rank tests of several."""

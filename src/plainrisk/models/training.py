@@ -1,0 +1,307 @@
+"""What `fit` was given, read and checked once: the rows, the schema, the target as 0/1, the weights."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plainrisk.data.frame import Frame, as_frame, column_of
+from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean
+from plainrisk.schema import Feature, Schema, label_of
+
+__all__ = [
+    "Training",
+    "check_two_labels",
+    "class_factors_of",
+    "position_of",
+    "read_more",
+    "read_training",
+    "read_weight",
+    "resolve_schema",
+]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Training:
+    """The rows to learn from.
+
+    Attributes
+    ----------
+    frame : the rows, under the schema's names
+    schema : given, or inferred from the columns' types
+    target : (n,) uint8, 1 where the outcome is the positive one
+    weight : (n,) or None where every row weighs 1; class weights included
+    classes : the two labels, the positive one last
+    base_rate : share of the positive outcome before class weights
+    factors : (2,) what class weights multiplied the weight of a row by, or None
+    """
+
+    frame: Frame
+    schema: Schema
+    target: npt.NDArray[np.uint8]
+    weight: Floats | None
+    classes: npt.NDArray[Any]
+    base_rate: float
+    factors: Floats | None = None
+
+    @property
+    def positive(self) -> npt.NDArray[Any]:
+        """The weight of the positive outcome, row by row."""
+        return self.target if self.weight is None else self.weight * self.target
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return len(self.target)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the rows."""
+        return self.frame.names
+
+    @property
+    def total(self) -> float:
+        """The sum of all weights."""
+        return float(len(self.target)) if self.weight is None else float(self.weight.sum())
+
+    @property
+    def positive_total(self) -> float:
+        """The sum of the weights of the positive outcome."""
+        return float(np.count_nonzero(self.target) if self.weight is None else self.positive.sum(dtype=np.float64))
+
+    @property
+    def in_memory(self) -> Training:
+        """The rows themselves, which they are."""
+        return self
+
+    def outcomes(self) -> npt.NDArray[np.uint8]:
+        """Return the outcome of every row."""
+        return self.target
+
+    def batches(self, names: Sequence[str] | None = None, task: str = "") -> Iterator[Training]:
+        """Return all rows as the one batch they are; a `Stream` has many."""
+        yield self
+
+    def under(self, schema: Schema | None) -> Training:
+        """Return the same rows, of which a model with this schema is to be fitted."""
+        return self if schema is None else replace(self, schema=schema)
+
+    def rows(self, index: npt.NDArray[np.intp]) -> Training:
+        """Return some of the rows."""
+        weight = None if self.weight is None else self.weight[index]
+        return replace(self, frame=self.frame.rows(index), target=self.target[index], weight=weight)
+
+
+def read_training(
+    X: Any, y: Any, schema: Schema | None, sample_weight: Any, class_weight: str | Mapping[Any, float] | None
+) -> Training:
+    """Read and check what `fit` was given; every problem is an error that names it."""
+    frame = as_frame(X)
+    known = resolve_schema(schema, frame)
+    if not frame.named:
+        frame = frame.renamed(tuple(known.features))
+    if y is None:
+        y = _target_in_frame(frame, known)
+    target, classes = _read_target(y, known.positive, frame.n_rows)
+    weight = read_weight(sample_weight, frame.n_rows)
+    _check_classes(target, weight, classes)
+    base_rate = float(np.count_nonzero(target) / len(target) if weight is None else np.average(target, weights=weight))
+    factors = None
+    if class_weight is not None:
+        factors = class_factors_of(np.bincount(target, weight, minlength=2), class_weight, classes)
+        weight = factors[target] if weight is None else weight * factors[target]
+    training = Training(frame, known, target, weight, classes, base_rate, factors)
+    # A row without weight is no row: not even its categories and values are seen.
+    return training if weight is None or weight.all() else training.rows(np.flatnonzero(weight))
+
+
+def read_more(X: Any, y: Any, schema: Schema, classes: npt.NDArray[Any], sample_weight: Any) -> Training:
+    """Read further rows for a fitted model: the labels are those it knows, and a batch may hold one of them only."""
+    frame = as_frame(X)
+    known = resolve_schema(schema, frame)
+    if not frame.named:
+        frame = frame.renamed(tuple(known.features))
+    found, position = np.unique(np.asarray(y).ravel(), return_inverse=True)
+    codes = {label_of(c): k for k, c in enumerate(classes)}
+    strange = [label_of(label) for label in found if label_of(label) not in codes]
+    if strange:
+        raise DataError(f"Data: the model does not know the outcome {strange[0]!r}.{did_you_mean(strange[0], codes)}")
+    if len(position) != frame.n_rows:
+        raise DataError(f"Data: X has {frame.n_rows} rows, y {len(position)}.")
+    target = np.array([codes[label_of(label)] for label in found], dtype=np.uint8)[position]
+    weight = read_weight(sample_weight, frame.n_rows)
+    return Training(frame, known, target, weight, classes, float(np.average(target, weights=weight)))
+
+
+def resolve_schema(schema: Schema | None, frame: Frame) -> Schema:
+    """Return the schema, checked against rows; without one, kinds follow the columns' types."""
+    if frame.n_rows == 0:
+        raise DataError("Data: 0 sample(s), a minimum of 1 is required. There are no rows to fit.")
+    if schema is None:
+        kinds = {n: Feature(kind="continuous" if frame.is_numeric(n) else "categorical") for n in frame.names}
+        return Schema(features=kinds)
+    if not isinstance(schema, Schema):
+        raise SchemaError(
+            f"Schema: expected plainrisk.Schema, got {type(schema).__name__}. Use Schema.load(path) or Schema(...)."
+        )
+    if not schema.features:
+        raise SchemaError("Schema: it lists no features. Add them, or draft a schema with Schema.infer(frame).")
+    if not frame.named:
+        if len(frame.names) != len(schema.features):
+            raise SchemaError(
+                f"Schema: it lists {len(schema.features)} features, but X has {len(frame.names)} columns without "
+                "names. Pass a data frame, or one column per feature in the schema's order."
+            )
+        return schema
+    from plainrisk.schema.check import require_valid
+
+    require_valid(schema, frame)
+    return schema
+
+
+def _target_in_frame(frame: Frame, schema: Schema) -> Any:
+    if schema.target is not None and schema.target in frame.columns:
+        column = frame.column(schema.target)
+        return column if isinstance(column, np.ndarray) else column.to_numpy()
+    raise DataError(
+        "Data: fitting requires y to be passed, but the target y is None, and the data have no target column "
+        "named by the schema."
+    )
+
+
+def _read_target(y: Any, positive: Any, n_rows: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]:
+    from sklearn.utils import assert_all_finite, column_or_1d
+    from sklearn.utils.multiclass import check_classification_targets
+
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        labels = column_or_1d(labels, warn=True)
+    if len(labels) != n_rows:
+        raise DataError(
+            f"Data: Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y {len(labels)}."
+        )
+    if labels.dtype.kind == "f":
+        assert_all_finite(labels, input_name="y")
+    elif labels.dtype == object and (column_of(labels).codes < 0).any():
+        raise DataError("Data: Input y contains missing values. Drop those rows.")
+    classes = _two_numbers(labels)
+    if classes is None:
+        check_classification_targets(labels)
+        classes, codes = np.unique(labels, return_inverse=True)
+    else:
+        codes = (labels == classes[1]).astype(np.uint8)
+    check_two_labels(classes)
+    if position_of(classes, positive) == 0 and len(classes) == 2:
+        classes, codes = classes[::-1], 1 - codes
+    return codes.astype(np.uint8), classes
+
+
+def _two_numbers(labels: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+    """Return the two labels of whole numbers that are neighbours, such as 0 and 1, without sorting them; else None."""
+    if labels.dtype.kind not in "iu" or not len(labels):
+        return None
+    low, high = labels.min(), labels.max()
+    return np.array([low, high]) if low + 1 == high else None
+
+
+def check_two_labels(classes: npt.NDArray[Any]) -> None:
+    """Raise if there are more than two outcomes."""
+    if len(classes) > 2:
+        raise DataError(
+            "Data: Only binary classification is supported. The type of the target is multiclass: it has "
+            f"{len(classes)} labels, {', '.join(map(label_of, classes[:5]))} ..."
+        )
+
+
+def position_of(classes: npt.NDArray[Any], positive: Any) -> int:
+    """Where the positive label stands among the sorted ones."""
+    if positive is None:
+        return len(classes) - 1
+    texts = [_class_label(c) for c in classes]
+    wanted = _class_label(positive)
+    if wanted in texts:
+        return texts.index(wanted)
+    if texts == ["0", "1"]:
+        return 1  # already coded
+    raise SchemaError(f"Schema: the positive label {wanted!r} is not in the target.{did_you_mean(wanted, texts)}")
+
+
+def _class_label(label: Any) -> str:
+    """The text that stands for an outcome: truth values are 0 and 1, however they are written."""
+    text = label_of(label)
+    return {"False": "0", "True": "1"}.get(text, text)
+
+
+def read_weight(sample_weight: Any, n_rows: int) -> Floats | None:
+    """Return the weights of rows as numbers, or None where all are 1."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n_rows, float(weight))
+    if weight.shape != (n_rows,):
+        raise DataError(f"Data: sample_weight must be 1D array with {n_rows} entries, not of shape {weight.shape}.")
+    if not weight.any():
+        raise DataError("Data: every sample_weight is zero. At least one row must have a weight.")
+    bad = ~np.isfinite(weight) | (weight < 0)
+    if bad.any():
+        row = int(bad.argmax())
+        raise DataError(f"Data: sample_weight must be finite and not negative; row {row} has {weight[row]}.")
+    with np.errstate(over="ignore"):
+        total = float(weight.sum())
+    if not 1e-99 < total < 1e99:
+        raise DataError(f"Data: the sample_weight add up to {total:g}. Scale them to about 1 per row.")
+    return None if (weight == 1).all() else weight
+
+
+def _check_classes(target: npt.NDArray[np.uint8], weight: Floats | None, classes: npt.NDArray[Any]) -> None:
+    seen = target if weight is None else target[weight > 0]
+    if not len(seen) or seen.min() == seen.max():
+        kept = "" if weight is None else " among the rows with a weight"
+        only = label_of(classes[seen[0]]) if len(seen) else "none"
+        raise DataError(f"Data: the target must have two classes; there is only one class{kept}: {only}.")
+
+
+def class_factors_of(
+    sums: npt.NDArray[Any], class_weight: str | Mapping[Any, float], classes: npt.NDArray[Any]
+) -> Floats:
+    """Return what multiplies the weight of a row, by its outcome; warn of what that does to the probabilities.
+
+    Parameters
+    ----------
+    sums : (2,) the weight of each outcome
+    """
+    sums = sums.astype(np.float64)
+    if class_weight == "balanced":
+        factors = sums.sum() / (2.0 * sums)
+    elif isinstance(class_weight, Mapping):
+        factors = _class_factors(class_weight, classes)
+    else:
+        raise DataError(f"class_weight must be None, 'balanced' or a dict of label to weight, not {class_weight!r}.")
+    if factors[0] != factors[1]:
+        trained = sums[1] * factors[1] / (sums @ factors)
+        warnings.warn(
+            f"class_weight moves the base rate from {sums[1] / sums.sum():.1%} to {trained:.1%}: the printed "
+            "probabilities are wrong by design. For a logistic link, model.at_base_rate() corrects them.",
+            PlainriskWarning,
+            stacklevel=5,
+        )
+    return np.asarray(factors)
+
+
+def _class_factors(class_weight: Mapping[Any, float], classes: npt.NDArray[Any]) -> Floats:
+    texts = [_class_label(c) for c in classes]
+    given = {_class_label(label): float(factor) for label, factor in class_weight.items()}
+    for label, factor in given.items():
+        if label not in texts:
+            raise DataError(f"class_weight: there is no outcome {label!r}.{did_you_mean(label, texts)}")
+        if not (np.isfinite(factor) and factor > 0):
+            raise DataError(f"class_weight must be finite and above 0; outcome {label!r} has {factor}.")
+    return np.array([given.get(text, 1.0) for text in texts])

@@ -1,0 +1,316 @@
+"""What the modeller knows: kinds, directions, special values, subscales and the words for reasons."""
+
+from __future__ import annotations
+
+import copy
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import msgspec
+
+from plainrisk.errors import SchemaError, did_you_mean
+from plainrisk.files import read_text, write_text
+from plainrisk.schema.rules import feature_problems, label_of, listing, schema_problems
+
+if TYPE_CHECKING:
+    from plainrisk.schema.check import Problem
+
+__all__ = ["Feature", "Schema", "label_of"]
+
+Label = str | float
+Kind = Literal["continuous", "categorical"]
+Direction = Literal["increasing", "decreasing", "none"]
+Unseen = Literal["neutral", "error"]
+Actionable = Literal["free", "up", "down", "fixed"]
+
+
+_SIGNS = {"increasing": 1, "decreasing": -1, "none": 0}
+
+
+class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What is known of one feature.
+
+    Parameters
+    ----------
+    kind : "continuous" or "categorical"
+    direction : "increasing", "decreasing" or "none"
+        Which way the risk may move when the feature rises. On a categorical feature it means that the
+        categories are ordered, as listed in `categories` or else numerically.
+    special_values : tuple
+        Codes that are not measurements (-9: no record). Each gets its own effect, outside the order.
+    lower_bound : float, optional
+        Values below it are not measurements either, and share one effect.
+    max_bins : int, optional
+        At most so many bins; the estimator's `max_bins` otherwise.
+    edges : tuple of float, optional
+        Fixed bin edges; a value equal to an edge falls into the bin on its left.
+    categories : tuple of str, optional
+        The categories, in order where a direction is given.
+    unseen : "neutral" or "error"
+        What to do at scoring time with a level that training never saw.
+    reason : str, optional
+        The words for an adverse-action reason.
+    reasons : dict of level to str
+        Words for single levels, instead of `reason`: by special value, category, "missing", "unseen", or by bin as
+        the model labels it ("x <= 10", "10 < x <= 20").
+    actionable : "free", "up", "down" or "fixed"
+        Which way an applicant can move the feature, for what-if answers. "up" and "down" are about the value.
+    step_cost : float
+        What moving the feature by one bin costs, in units of the modeller's choice.
+    note : str, optional
+        A remark for the person who edits the schema; no model reads it.
+    """
+
+    kind: Kind = "continuous"
+    direction: Direction = "none"
+    special_values: tuple[Label, ...] = ()
+    lower_bound: float | None = None
+    max_bins: int | None = None
+    edges: tuple[float, ...] | None = None
+    categories: tuple[Label, ...] | None = None
+    unseen: Unseen = "neutral"
+    reason: str | None = None
+    reasons: dict[str, str] = {}
+    actionable: Actionable = "free"
+    step_cost: float = 1.0
+    note: str | None = None
+
+    @property
+    def sign(self) -> int:
+        """+1 increasing, -1 decreasing, 0 none."""
+        return _SIGNS[self.direction]
+
+    @property
+    def category_labels(self) -> tuple[str, ...] | None:
+        """The listed categories as text."""
+        return None if self.categories is None else tuple(label_of(c) for c in self.categories)
+
+    def problems(self) -> list[str]:
+        """Return what is wrong with this feature by itself, in words."""
+        return feature_problems(self)
+
+
+class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What is known of the data before any model is fitted.
+
+    Parameters
+    ----------
+    target : str, optional
+        Name of the outcome column.
+    positive : str or number, optional
+        The outcome whose probability is the risk. Without it: 1 of 0/1, else the larger label.
+    features : dict of name to Feature (or to a dict of its fields)
+    subscales : dict of name to list of feature names
+        Groups of features that are judged together. They may overlap and need not cover all features.
+
+    Examples
+    --------
+    >>> fields = {"age": {"direction": "decreasing"}, "job": {"kind": "categorical"}}
+    >>> schema = Schema(target="bad", features=fields)
+    >>> schema.features["age"].sign
+    -1
+    """
+
+    target: str | None = None
+    positive: Label | bool | None = None
+    features: dict[str, Feature] = {}
+    subscales: dict[str, tuple[str, ...]] = {}
+
+    def __post_init__(self) -> None:
+        force = msgspec.structs.force_setattr
+        _require_tables(self.features, self.subscales)
+        positive: Any = self.positive
+        force(self, "positive", positive.tolist() if hasattr(positive, "tolist") else positive)
+        force(self, "features", {k: _as_feature(f"feature {k!r}", v) for k, v in self.features.items()})
+        force(self, "subscales", {k: tuple(v) for k, v in self.subscales.items()})
+        problems = list(schema_problems(self))
+        if problems:
+            raise SchemaError(listing("Schema", problems))
+
+    # ---- reading and writing
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Schema:
+        """Build a schema from plain data; a ``defaults`` entry fills what features leave out."""
+        if not isinstance(data, Mapping):
+            raise SchemaError(f"Schema: a table with 'features' is needed, not {type(data).__name__}.")
+        plain = dict(data)
+        defaults = plain.pop("defaults", {})
+        features = plain.get("features", {})
+        _require_tables(features, plain.get("subscales", {}))
+        _as_feature("defaults", defaults)
+        plain["features"] = {
+            name: _as_feature(f"feature {name!r}", _with_defaults(defaults, body)) for name, body in features.items()
+        }
+        try:
+            return msgspec.convert(plain, cls)
+        except msgspec.ValidationError as error:
+            # __post_init__ errors arrive wrapped; hand on ours as it is.
+            if isinstance(error.__cause__, SchemaError):
+                raise error.__cause__ from None
+            raise SchemaError(f"Schema: {_in_words(error)}") from None
+
+    @classmethod
+    def load(cls, path: str | Path) -> Schema:
+        """Read a schema from a TOML or JSON file."""
+        path = Path(path)
+        text = read_text(path, limit=16 * 2**20, error=SchemaError)
+        try:
+            data = msgspec.json.decode(text) if path.suffix == ".json" else tomllib.loads(text)
+        except (msgspec.DecodeError, tomllib.TOMLDecodeError) as error:
+            language = "JSON" if path.suffix == ".json" else "TOML"
+            raise SchemaError(f"Schema: {path} is not valid {language}: {error}.") from None
+        if not isinstance(data, dict):
+            raise SchemaError(f"Schema: {path} must hold a table with 'features', not {type(data).__name__}.")
+        try:
+            return cls.from_dict(data)
+        except SchemaError as error:
+            raise SchemaError(f"{path}: {error}") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the schema as plain data; `from_dict` gives it back."""
+        plain = msgspec.to_builtins(self)
+        assert isinstance(plain, dict)
+        return plain
+
+    def save(self, path: str | Path) -> None:
+        """Write the schema to a .toml or .json file; `load` gives it back."""
+        from plainrisk.schema.toml import schema_to_toml
+
+        path = Path(path)
+        if path.suffix == ".json":
+            write_text(path, msgspec.json.format(msgspec.json.encode(self)).decode() + "\n")
+        elif path.suffix == ".toml":
+            write_text(path, schema_to_toml(self.to_dict()))
+        else:
+            raise SchemaError(f"Schema: cannot save to {path}: the name must end in .toml or .json.")
+
+    # ---- drafting and checking
+
+    @classmethod
+    def infer(cls, frame: Any, target: str | None = None, *, positive: Label | None = None) -> Schema:
+        """Draft a schema from data for a person to edit.
+
+        Kinds come from the columns' types, suspicious codes (-9, 98, 999 ...) become special values, and
+        each numeric feature gets a note with its candidate direction and how strong the evidence is. No
+        direction is set: that is the modeller's word to give. Columns that number the rows, hold dates or
+        hold nothing are left out, with one warning. Without `positive`, the bad outcome is 1 of 0/1, a label
+        that says so ("bad", "default", ...), or else the rarer label, with a warning.
+        """
+        from plainrisk.schema.draft import draft_schema
+
+        return draft_schema(frame, target, positive)
+
+    def check(self, frame: Any) -> list[Problem]:
+        """Compare the schema with data and return every problem, the grave ones first."""
+        from plainrisk.schema.check import check_schema
+
+        return check_schema(self, frame)
+
+    # ---- subscales
+
+    @property
+    def overlaps(self) -> dict[str, tuple[str, ...]]:
+        """Features that stand in more than one subscale, with the subscales."""
+        homes = {f: tuple(s for s, members in self.subscales.items() if f in members) for f in self.features}
+        return {f: s for f, s in homes.items() if len(s) > 1}
+
+    @property
+    def unassigned(self) -> tuple[str, ...]:
+        """Features in no subscale: one-layer models use them, subscale models do not."""
+        if not self.subscales:
+            return ()
+        assigned = {f for members in self.subscales.values() for f in members}
+        return tuple(f for f in self.features if f not in assigned)
+
+    def unbinned(self) -> Schema:
+        """Return the schema without numbers of bins and edges, so that the estimator's settings rule."""
+        free = {n: msgspec.structs.replace(f, max_bins=None, edges=None) for n, f in self.features.items()}
+        return msgspec.structs.replace(self, features=free)
+
+    def select(self, names: Iterable[str]) -> Schema:
+        """Return the schema of these features alone, with the subscales cut down to them."""
+        keep = list(names)
+        for name in keep:
+            if name not in self.features:
+                raise SchemaError(f"Schema: there is no feature {name!r}.{did_you_mean(name, self.features)}")
+        subscales = {s: tuple(f for f in members if f in keep) for s, members in self.subscales.items()}
+        return self._with(
+            features={name: self.features[name] for name in keep},
+            subscales={s: members for s, members in subscales.items() if members},
+        )
+
+    def part(self, names: Iterable[str]) -> Schema:
+        """Return what is known of these features, and nothing else: neither target nor subscales."""
+        features = {name: self.features[name] for name in names}
+        return self._with(target=None, positive=None, features=features, subscales={})
+
+    def _with(self, **fields: Any) -> Schema:
+        """Return the schema with other fields that are parts of its own, which need no check again."""
+        schema = copy.copy(self)
+        for name, value in fields.items():
+            msgspec.structs.force_setattr(schema, name, value)
+        return schema
+
+
+def _require_tables(features: Any, subscales: Any) -> None:
+    """Refuse what would fail further on with a message of Python's own."""
+    for who, table in (("features", features), ("subscales", subscales)):
+        if not isinstance(table, Mapping):
+            raise SchemaError(f"Schema: {who!r} must be a table of names, not {type(table).__name__}.")
+        odd = [key for key in table if not isinstance(key, str)]
+        if odd:
+            raise SchemaError(f"Schema: the names in {who!r} must be text, not {odd[0]!r}.")
+    for subscale, members in subscales.items():
+        if isinstance(members, str) or not isinstance(members, Iterable):
+            raise SchemaError(f"Schema: subscale {subscale!r} must be a list of features, not {members!r}.")
+
+
+def _as_feature(who: str, value: Feature | Mapping[str, Any]) -> Feature:
+    """Check the fields of a feature, however it was made: a Struct's own constructor checks none."""
+    try:
+        plain = msgspec.to_builtins(dict(value) if isinstance(value, Mapping) else value, enc_hook=_python)
+        return msgspec.convert(plain, Feature)
+    except msgspec.ValidationError as error:
+        raise SchemaError(f"Schema: {who}: {_in_words(error)}") from None
+    except TypeError as error:
+        raise SchemaError(f"Schema: {who}: {error}.") from None
+
+
+def _python(value: Any) -> Any:
+    """Turn numpy's numbers and arrays into Python's."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"expected text or a number, got `{type(value).__name__}`")
+
+
+def _with_defaults(defaults: Mapping[str, Any], body: Any) -> Any:
+    """Defaults fill what a feature leaves out; those that make no sense for its kind are not for it."""
+    if not isinstance(body, Mapping):
+        return body
+    foreign = {"categories"}
+    if body.get("kind", defaults.get("kind")) == "categorical":
+        foreign = {"special_values", "lower_bound", "max_bins", "edges", "reasons"}
+    if "edges" in body:
+        foreign.add("max_bins")
+    if "max_bins" in body:
+        foreign.add("edges")
+    return {**{k: v for k, v in defaults.items() if k not in foreign}, **body}
+
+
+def _in_words(error: msgspec.ValidationError) -> str:
+    """Add to msgspec's complaint what is allowed."""
+    message = str(error)
+    if message.startswith("Invalid enum value"):
+        field = message.rpartition("$.")[2].rstrip("`")
+        choices = {"kind": Kind, "direction": Direction, "unseen": Unseen, "actionable": Actionable}
+        allowed = get_args(choices[field])
+        came = message.split("'")[1]
+        return f"{field} must be one of {', '.join(map(repr, allowed))}, not {came!r}."
+    if "unknown field" in message:
+        unknown = message.split("`")[1]
+        known = [*Feature.__struct_fields__, *Schema.__struct_fields__, "defaults"]
+        return f"{message}.{did_you_mean(unknown, known)}"
+    return f"{message}."

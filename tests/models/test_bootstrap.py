@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import plainrisk as pr
+from plainrisk.errors import DataError
+from plainrisk.models.bootstrap import _Refitter, _training, bootstrap
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*the line is cut off", "ignore:class_weight moves the base rate")
+
+NAMES = ["ARM1", "DirectARM1", "LinARM1", "BandARM1", "ARM2", "DirectARM2", "LinARM2", "MixARM1", "MixLinARM1"]
+
+
+@pytest.fixture(scope="module")
+def credit():
+    return pr.datasets.make_credit(1200, 4, backend="polars")
+
+
+def refitter_of(model, X, y, weight=None):
+    base = model.estimator_ if isinstance(model, pr.Linearised) else model
+    return base, _Refitter.of(base, _training(base, X, y, weight), collapse=weight is None)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "MixDirectARM1"])
+def test_the_rows_themselves_give_the_model_back(credit, name):
+    """A resample that draws every row once is the first fit, cells or not."""
+    model = pr.make_classifier(name, credit.schema).fit(credit.frame, credit.target)
+    base, found = refitter_of(model, credit.frame, credit.target)
+    assert found.count.sum() == 1200
+    again = found.refit(found.count.astype(float))
+    np.testing.assert_allclose(again.risk(credit.frame), base.form_.risk(credit.frame), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, {"class_weight": "balanced"}, {"penalty": "steps", "ridge": 0.01}])
+def test_a_draw_is_a_fit_with_these_weights(credit, options):
+    """One refit against scikit-learn's way: fit the estimator on the drawn rows, with the same bins."""
+    model = pr.AdditiveRiskModel(credit.schema, **options).fit(credit.frame, credit.target)
+    _, found = refitter_of(model, credit.frame, credit.target)
+    rng = np.random.default_rng(3)
+    weight = found.draw(rng)
+    again = found.refit(weight)
+    # The same draw as row weights: every row of a cell carries its cell's share.
+    part = model.form_.parts[0]
+    frame = model.form_.align(credit.frame)
+    codes = np.column_stack([s.levels.codes(frame, n) for n, s in part.shapes.items()] + [credit.target])
+    cells = np.column_stack(
+        [s.levels.codes(found.cells.frame, n) for n, s in part.shapes.items()] + [found.cells.target]
+    )
+    where = {tuple(row): i for i, row in enumerate(cells.tolist())}
+    at = np.array([where[tuple(row)] for row in codes.tolist()])
+    drawn = weight if found.cells.weight is None else weight / found.cells.weight
+    row_weight = drawn[at] / np.bincount(at)[at]
+    edges = {
+        n: pr.Feature(**{**feature_fields(credit.schema.features[n]), "max_bins": None, "edges": s.levels.edges})
+        if credit.schema.features[n].kind == "continuous"
+        else credit.schema.features[n]
+        for n, s in part.shapes.items()
+    }
+    schema = pr.Schema(features=edges)
+    settings = {**options, "ridge": model.ridge_}
+    if "class_weight" in options:
+        factors = [1200 / (2 * (1200 - credit.target.sum())), 1200 / (2 * credit.target.sum())]
+        settings["class_weight"] = dict(enumerate(factors))
+    kept = row_weight > 0
+    other = pr.AdditiveRiskModel(schema, **settings).fit(
+        credit.frame.filter(kept), credit.target[kept], sample_weight=row_weight[kept]
+    )
+    np.testing.assert_allclose(again.risk(credit.frame.filter(kept)), other.predict_proba(credit.frame.filter(kept))[:, 1], atol=1e-5)  # fmt: skip  # noqa: E501
+
+
+def feature_fields(feature):
+    return {name: getattr(feature, name) for name in feature.__struct_fields__}
+
+
+def test_intervals_have_the_width_theory_gives():
+    """One feature with two levels: the risk of a level is its bad rate, and its interval that of a share."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, 2000).astype(float)
+    y = (rng.random(2000) < np.where(x > 0, 0.3, 0.1)).astype(int)
+    schema = pr.Schema(features={"x": {"edges": (0.5,)}})
+    model = pr.AdditiveRiskModel(schema, link="linear", ridge=0.0).fit({"x": x}, y)
+    refits = bootstrap(model, {"x": x}, y, n=600, seed=1)
+    found = refits.risk({"x": [0.0, 1.0]}, level=0.9)
+    for k in range(2):
+        share, n = y[x == k].mean(), (x == k).sum()
+        assert found.estimate[k] == pytest.approx(share)
+        width = 2 * 1.645 * np.sqrt(share * (1 - share) / n)
+        assert found.high[k] - found.low[k] == pytest.approx(width, rel=0.12)
+        assert found.low[k] < share < found.high[k]
+
+
+def test_cells_and_rows_give_the_same_distribution(credit):
+    """Giving every row the weight 1 by hand turns collapsing off; the intervals agree but for chance."""
+    model = pr.AdditiveRiskModel(credit.schema.select(["income", "savings"])).fit(credit.frame, credit.target)
+    X = credit.frame[:50]
+    cells = bootstrap(model, credit.frame, credit.target, n=200)
+    rows = bootstrap(model, credit.frame, credit.target, n=200, sample_weight=np.ones(1200))
+    a, b = cells.risk(X), rows.risk(X)
+    assert np.corrcoef(a.high - a.low, b.high - b.low)[0, 1] > 0.9
+    assert (a.high - a.low).mean() == pytest.approx((b.high - b.low).mean(), rel=0.1)
+
+
+def test_everything_has_intervals(credit):
+    model = pr.SubscaleMixture(pr.Linearised(pr.AdditiveRiskModel()), credit.schema).fit(credit.frame, credit.target)
+    refits = bootstrap(model, credit.frame, credit.target, n=30, seed=5)
+    assert len(refits) == 30
+    weights = refits.weights()
+    assert set(weights) == set(credit.schema.subscales)
+    assert all(w.low <= w.high for w in weights.values())
+    assert any(w.low < w.high for w in weights.values())
+    for form in refits.forms:
+        assert sum(form.pool.weights) == pytest.approx(1)
+        assert [p.link for p in form.parts] == [p.link for p in model.form_.parts]
+        assert pr.RiskModel(form).certify().valid  # every refit is monotone and additive too
+    X = credit.frame[:20]
+    pieces = refits.contributions(X, reference="mean")
+    assert pieces.low.shape == (20, 12)
+    assert (pieces.low <= pieces.high).all()
+    shape = refits.shape("bureau_score", level=0.5)
+    wider = refits.shape("bureau_score", level=0.95)
+    assert (wider.low <= shape.low).all()
+    assert (wider.high >= shape.high).all()
+    plain = refits.to_dict()
+    assert plain["refits"] == 30
+    assert {p["part"] for p in plain["parts"]} == set(weights)
+
+
+def test_seeds_repeat(credit):
+    model = pr.AdditiveRiskModel(credit.schema, link="linear").fit(credit.frame, credit.target)
+    a, b, c = (bootstrap(model, credit.frame, credit.target, n=3, seed=s) for s in (1, 1, 2))
+    assert a.forms == b.forms != c.forms
+
+
+def test_stacked_weights_too(credit):
+    model = pr.SubscaleMixture(pr.AdditiveRiskModel(), credit.schema, weights="stacking").fit(
+        credit.frame, credit.target
+    )
+    base, found = refitter_of(model, credit.frame, credit.target)
+    again = found.refit(found.count.astype(float))
+    np.testing.assert_allclose(again.pool.weights, base.form_.pool.weights, atol=1e-8)
+
+
+def test_what_cannot_be_refitted(credit):
+    X, y = credit.frame, credit.target
+    arm = pr.AdditiveRiskModel(credit.schema).fit(X, y)
+    with pytest.raises(DataError, match="n must be at least 1"):
+        bootstrap(arm, X, y, n=0)
+    with pytest.raises(DataError, match="the rows the model was fitted to: 1,200, not 100"):
+        bootstrap(arm, X[:100], y[:100])
+    with pytest.raises(DataError, match="cannot refit NonnegativeLogisticRegression"):
+        bootstrap(pr.NonnegativeLogisticRegression(credit.schema).fit(X, y), X, y)
+    with pytest.raises(DataError, match="Fit the mixture with cv=None"):
+        bootstrap(pr.SubscaleMixture(pr.AdditiveRiskModel(), credit.schema, cv=3).fit(X, y), X, y)
+    lines = pr.SubscaleMixture(pr.NonnegativeLogisticRegression(), credit.schema).fit(X, y)
+    with pytest.raises(DataError, match="bootstrap keeps bins"):
+        bootstrap(lines, X, y)
+    refits = bootstrap(arm, X, y, n=2)
+    with pytest.raises(DataError, match="level must lie between 0 and 1"):
+        refits.risk(X, level=90)
+    with pytest.raises(DataError, match=r"There is no feature 'incom' with levels. Did you mean 'income'"):
+        refits.shape("incom")
