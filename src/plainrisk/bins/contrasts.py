@@ -12,21 +12,17 @@ Levels that training never saw have no coefficient.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-__all__ = ["Columns", "feature_columns"]
+from plainrisk._types import Floats
 
-Floats = npt.NDArray[np.float64]
-
-_FEW_LEVELS = 64  # of which the columns take little memory
+__all__ = ["Contrast", "level_contrast", "outside_contrast"]
 
 
 @dataclass(frozen=True)
-class Columns:
+class Contrast:
     """The coefficients of one feature.
 
     Attributes
@@ -38,31 +34,34 @@ class Columns:
     matrix: Floats
     lower: Floats
 
+    def scores(self, beta: Floats) -> Floats:
+        """Return the scores of the levels, each added up from the first coefficient to the last.
 
-def feature_columns(weights: Floats, n_ordered: int, sign: int, *, steps: bool = False) -> Columns:
-    """Return the columns of a feature whose levels have these training weights.
+        A matrix product may add in another order for some levels. Two levels with a step of 0 between them would then
+        differ in the last digit, and the scores would no longer be exactly monotone.
+        """
+        scores = np.zeros(len(self.matrix))
+        for column, coefficient in zip(self.matrix.T, beta.tolist(), strict=True):
+            scores += column * coefficient
+        return scores
+
+
+def level_contrast(weights: Floats, n_ordered: int, sign: int, *, steps: bool = False) -> Contrast:
+    """Return the coefficients of a feature whose levels have these training weights.
 
     With `steps` a feature without a direction has free steps between its ordered levels instead of a coefficient per
     level, so that a ridge draws neighbours together.
 
-    >>> feature_columns(np.array([3.0, 2.0, 4.0, 0.0]), n_ordered=3, sign=1).matrix
+    >>> level_contrast(np.array([3.0, 2.0, 4.0, 0.0]), n_ordered=3, sign=1).matrix
     array([[0., 0.],
            [1., 0.],
            [1., 1.],
            [0., 0.]])
     """
-    seen = weights > 0
-    make = _few_columns if len(weights) <= _FEW_LEVELS else _make
-    return make(seen.tobytes(), n_ordered, sign, steps)
-
-
-def _make(flags: bytes, n_ordered: int, sign: int, steps: bool) -> Columns:
-    """Return the columns of a feature of whose levels these were seen."""
-    seen = [level for level, flag in enumerate(flags) if flag]
+    seen = np.flatnonzero(weights > 0).tolist()
     inside = [level for level in seen if level < n_ordered]
     if sign == 0 and not steps:
-        ranges = [(level, level + 1) for level in seen]
-        return _columns(ranges, len(flags), n_free=len(ranges))
+        return _contrast([(level, level + 1) for level in seen], len(weights), n_steps=0)
     # One indicator per half interval that training rows lie on both sides of.
     cuts = range(inside[0] + 1, inside[-1] + 1) if inside else ()
     ranges = [(0, cut) if sign < 0 else (cut, n_ordered) for cut in cuts]
@@ -71,19 +70,20 @@ def _make(flags: bytes, n_ordered: int, sign: int, steps: bool) -> Columns:
     if inside and outside:
         ranges.append((0, n_ordered))
     ranges += [(level, level + 1) for level in outside]
-    return _columns(ranges, len(flags), n_free=len(ranges) - n_steps)
+    return _contrast(ranges, len(weights), n_steps)
 
 
-# Most features look like some other.
-_few_columns = functools.lru_cache(maxsize=256)(_make)
+def outside_contrast(weights: Floats, n_ordered: int) -> Contrast:
+    """Return one free coefficient per level that is outside the order and was seen, for features that are lines."""
+    outside = [level for level in np.flatnonzero(weights > 0).tolist() if level >= n_ordered]
+    return _contrast([(level, level + 1) for level in outside], len(weights), n_steps=0)
 
 
-def _columns(ranges: list[tuple[int, int]], n_levels: int, n_free: int) -> Columns:
-    """Return indicators of neighbouring levels, from and up to; all but the last few are steps in a direction."""
+def _contrast(ranges: list[tuple[int, int]], n_levels: int, n_steps: int) -> Contrast:
+    """Return indicators of neighbouring levels, from and up to; the first few are steps in a direction."""
     matrix = np.zeros((n_levels, len(ranges)))
     for column, (start, stop) in enumerate(ranges):
         matrix[start:stop, column] = 1.0
-    lower = np.zeros(len(ranges))
-    lower[len(ranges) - n_free :] = -np.inf
-    matrix.flags.writeable = lower.flags.writeable = False  # they may be kept
-    return Columns(matrix, lower)
+    lower = np.full(len(ranges), -np.inf)
+    lower[:n_steps] = 0.0
+    return Contrast(matrix, lower)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+
+from plainrisk._types import Bools, Floats
 
 __all__ = ["Solution", "kkt_residual"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,19 @@ class Solution:
     iterations: int
     converged: bool
     reason: str
-    at_box: npt.NDArray[np.bool_]
+    at_box: Bools
     history: tuple[tuple[float, float], ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"Solution({len(self.coefficients)} coefficients, objective {self.objective:.6g}, KKT residual "
+            f"{self.kkt:.1e}, {self.iterations} iterations: {self.reason})"
+        )
+
+    @property
+    def point(self) -> Floats:
+        """Intercept and coefficients, (1 + p,)."""
+        return np.concatenate([[self.intercept], self.coefficients])
 
 
 def kkt_residual(point: Floats, gradient: Floats, lower: Floats, upper: Floats) -> float:
