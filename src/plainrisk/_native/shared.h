@@ -1,11 +1,11 @@
 /* What the files of the compiled kernels share. Only Python's stable interface is used, and no header of numpy:
-   arrays come and go as plain buffers, so one build serves every Python from 3.11 on. */
+   arrays come and go as plain buffers, so one build serves every Python from 3.11 on. The build defines
+   Py_LIMITED_API where Python has that interface (see setup.py). */
 
 #ifndef PLAINRISK_SHARED_H
 #define PLAINRISK_SHARED_H
 
 #define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x030B0000
 #include <Python.h>
 
 #include <float.h>
