@@ -54,7 +54,9 @@ def level_sums(values: Floats | None, codes: Sequence[Codes], sizes: Sequence[in
     return sums
 
 
-def pair_sums(values: Floats | None, first: Codes, others: Sequence[Codes], size: int, sizes: Sequence[int]) -> list[Floats]:
+def pair_sums(
+    values: Floats | None, first: Codes, others: Sequence[Codes], size: int, sizes: Sequence[int]
+) -> list[Floats]:
     """Return the sums of the values over the rows with each pair of numbers of `first` and of one other joint code.
 
     Parameters

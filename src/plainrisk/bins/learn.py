@@ -81,11 +81,13 @@ class LevelFinder:
         except DataError as error:
             raise DataError(f"Data: feature {self.name!r}: {error}") from None
 
-    def levels(self) -> Levels:
-        """Return the levels."""
+    def finish(self) -> Levels:
+        """Return the levels; what was counted is given up."""
         if self.feature.kind == "categorical":
             return _categories(self.name, self.feature, self.labels)
-        return self._bins(self._edges() if self._counts_values else self._given_edges)
+        levels = self._bins(self._edges() if self._counts_values else self._given_edges)
+        self.values.histogram = None
+        return levels
 
     def _edges(self) -> tuple[float, ...]:
         counts = self.values.histogram

@@ -19,7 +19,7 @@ def make_model(name: str, schema: Schema | None, **options: Any) -> Any:
     >>> make_model("DirectARM1", None, max_bins=8, ridge=None).max_bins
     8
     """
-    from plainrisk.models.classifiers import CLASSIFIERS, make_classifier
+    from plainrisk.models.registry import CLASSIFIERS, make_classifier
 
     check_model(name)
     given = {key: value for key, value in options.items() if value is not None}
@@ -31,7 +31,7 @@ def make_model(name: str, schema: Schema | None, **options: Any) -> Any:
 
 def check_model(name: str) -> None:
     """Raise unless there is a model of this name."""
-    from plainrisk.models.classifiers import CLASSIFIERS
+    from plainrisk.models.registry import CLASSIFIERS
 
     if name not in CLASSIFIERS:
         same = [known for known in CLASSIFIERS if known.lower() == name.lower()]

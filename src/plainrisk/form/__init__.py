@@ -1,14 +1,16 @@
 """The risk form: shapes, links, pools, and the file they are kept in."""
 
+from plainrisk.form.alpha import ALPHA_STAR
 from plainrisk.form.certificate import Certificate, Check
 from plainrisk.form.file import FitRecord, ModelFile, form_hash, read_model, write_model
-from plainrisk.form.form import Alone, Layer, Mixture, Part, Pool, RiskForm
+from plainrisk.form.form import Alone, Layer, Mixture, Part, Pool, RiskForm, pool_score
 from plainrisk.form.levels import Bins, Categories, Levels
 from plainrisk.form.links import Bands, Linear, Link, Logistic
 from plainrisk.form.shapes import Curve, Line, Shape, Table
 from plainrisk.form.trees import Tree, TreeInput, TreePart
 
 __all__ = [
+    "ALPHA_STAR",
     "Alone",
     "Bands",
     "Bins",
@@ -34,6 +36,7 @@ __all__ = [
     "TreeInput",
     "TreePart",
     "form_hash",
+    "pool_score",
     "read_model",
     "write_model",
 ]

@@ -96,7 +96,13 @@ class LogisticLoss:
 
 
 def _pass(
-    point: Floats, tables: list[Floats], slopes: Floats, block: Block, *, residual: bool = False, curvature: bool = False
+    point: Floats,
+    tables: list[Floats],
+    slopes: Floats,
+    block: Block,
+    *,
+    residual: bool = False,
+    curvature: bool = False,
 ) -> LogisticPass:
     offset = None if block.dense is None else block.dense @ slopes
     wants_residual = residual and block.dense is not None

@@ -4,29 +4,41 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, Self
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 
+from plainrisk._types import Floats
 from plainrisk.errors import DataError, ExtractionError
 from plainrisk.extract import extract_form
-from plainrisk.form import Bands, FitRecord, Layer, Linear, Link, Logistic, Part, RiskForm, Table, TreePart
-from plainrisk.form.alpha import ALPHA_STAR
+from plainrisk.form import ALPHA_STAR, Bands, FitRecord, Layer, Linear, Link, Logistic, Part, RiskForm, Table, TreePart
 from plainrisk.form.bands import best_bands
 from plainrisk.model import RiskModel
-from plainrisk.models.band_fit import portfolio_bands
-from plainrisk.models.base import RiskClassifier, clipped_share, warn_of_clipping, weighed
-from plainrisk.models.scores import Scores, WeighedRows, gather_scores
-from plainrisk.models.subscales import takes_missing
+from plainrisk.models.bands import portfolio_bands
+from plainrisk.models.base import (
+    PartScores,
+    RiskClassifier,
+    clipped_share,
+    form_scores,
+    risks_of,
+    warn_of_clipping,
+    weighted_scores,
+)
+from plainrisk.models.experts import takes_missing
+from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
 
 __all__ = ["Linearised", "linearise"]
 
-Floats = npt.NDArray[np.float64]
+# Distinct scores of a portfolio in batches that are kept apart: 16 MB.
+_MOST_SCORES = 1 << 20
+
+# Goes through the portfolio, batch by batch: the score of every row in every part, and what every row weighs.
+Portfolio = Callable[[], Iterable[tuple[Floats, Floats | None]]]
 
 
 class Linearised(RiskClassifier):
@@ -83,35 +95,47 @@ class Linearised(RiskClassifier):
         tags.input_tags.allow_nan = takes_missing(self.estimator)
         return tags
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Linearised:
-        """Fit the wrapped model, then linearise it."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the wrapped model, then linearise it; see `AdditiveRiskModel.fit`."""
+        if isinstance(self.estimator, RiskClassifier):
+            return super().fit(X, y, sample_weight)
         _check_line(self.alpha, self.epsilon, self.pieces, self.knots)
-        training = self._read(X, y, sample_weight)
-        model = clone(self.estimator)
-        if isinstance(model, RiskClassifier):
-            self.estimator_ = model.fit(X, y, sample_weight=sample_weight)
-        else:
-            training = training.in_memory
-            self.estimator_ = _fit_foreign(model, X, np.asarray(y).ravel(), sample_weight)
-        own = isinstance(model, RiskClassifier)
-        form = self.estimator_.form_ if own else extract_form(self.estimator_, X, schema=self.schema)
-        self.form_ = straighten(
-            form,
-            lambda: weighed(training, "scoring the portfolio"),
-            self.alpha,
-            self.epsilon,
-            self.pieces,
-            self.knots,
-        )
-        self.classes_ = self.estimator_.classes_
+        training = self._read(X, y, sample_weight).in_memory
+        self.estimator_ = _fit_foreign(clone(self.estimator), X, np.asarray(y).ravel(), sample_weight)
+        form = extract_form(self.estimator_, X, schema=self.schema)
+        self.classes_, self.n_features_in_ = self.estimator_.classes_, len(training.names)
+        if training.named:
+            self.feature_names_in_ = np.array(training.names, dtype=object)
+        self._straighten(training, form, form_scores(form, training))
+        return self
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        if not isinstance(self.estimator, RiskClassifier):
+            return super()._read(X, y, sample_weight)
+        return self.estimator._read(X, y, sample_weight)
+
+    def _fit(self, training: TrainingRows) -> PartScores:
+        _check_line(self.alpha, self.epsilon, self.pieces, self.knots)
+        self.estimator_ = clone(self.estimator)
+        scores = self.estimator_._fit_rows(training)
+        return self._straighten(training, self.estimator_.form_, scores)
+
+    def _straighten(self, training: TrainingRows, form: RiskForm, scores: PartScores) -> PartScores:
+        """Replace the links of a fitted form, and say how many rows are clipped."""
+
+        def portfolio() -> Iterator[tuple[Floats, Floats | None]]:
+            return weighted_scores(training, scores)
+
+        self.form_ = _straightened(form, portfolio, self.alpha, self.epsilon, self.pieces, self.knots)
         self.n_iter_ = getattr(self.estimator_, "n_iter_", 0)
         if hasattr(self.estimator_, "solution_"):
             self.solution_ = self.estimator_.solution_
-        share = clipped_share(self.form_, weighed(training, "counting clipped rows"))
+        share = clipped_share(self.form_, portfolio())
         record = getattr(self.estimator_, "fit_record_", None) or _bare_record(training)
-        self.fit_record_ = msgspec.structs.replace(record, estimator=_title(self), clipped=share)
-        warn_of_clipping(_title(self), share, self.form_.last_link)
-        return self
+        title = f"Linearised({type(self.estimator).__name__})"
+        self.fit_record_ = msgspec.structs.replace(record, estimator=title, clipped=share)
+        warn_of_clipping(title, share, self.form_.last_link)
+        return scores
 
 
 def linearise(
@@ -134,6 +158,18 @@ def linearise(
         For column names where the model keeps none, and for bands that fit the portfolio.
     knots : default "portfolio" with X, else "universal"
     alpha, epsilon, pieces : as in Linearised
+
+    Returns
+    -------
+    RiskModel
+
+    Examples
+    --------
+    >>> import plainrisk as pr
+    >>> credit = pr.datasets.make_credit(500, seed=1)
+    >>> model = pr.AdditiveRiskModel(credit.schema).fit(credit.frame, credit.target)
+    >>> pr.linearise(model, credit.frame, pieces=3).form_.speaks_probability
+    True
     """
     where = knots or ("universal" if X is None else "portfolio")
     _check_line(alpha, epsilon, pieces, where)
@@ -141,36 +177,25 @@ def linearise(
         raise DataError(f"knots={where!r} needs the portfolio: pass X, or use knots='universal'.")
     form = extract_form(model, X, schema=schema)
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    frame = None if X is None else form.align(X)
-    rows = None if frame is None else lambda: [(frame, weight)]
-    straight = straighten(form, rows, alpha, epsilon, pieces, where)
-    record = getattr(model, "fit_record_", None)
-    if rows is None:
+    if X is None:
         # How many rows are clipped is not known, so nothing is said of the fit.
-        return RiskModel(straight)
-    who, share = f"Linearised({type(model).__name__})", clipped_share(straight, rows())
+        return RiskModel(_straightened(form, None, alpha, epsilon, pieces, where))
+    scores = form.part_scores(X)
+    straight = _straightened(form, lambda: [(scores, weight)], alpha, epsilon, pieces, where)
+    record = getattr(model, "fit_record_", None)
+    who, share = f"Linearised({type(model).__name__})", clipped_share(straight, [(scores, weight)])
     warn_of_clipping(who, share, straight.last_link)
     return RiskModel(straight, record and msgspec.structs.replace(record, estimator=who, clipped=share))
 
 
-def straighten(
-    form: RiskForm,
-    rows: Callable[[], WeighedRows] | None,
-    alpha: float,
-    epsilon: float,
-    pieces: int,
-    knots: str,
+def _straightened(
+    form: RiskForm, portfolio: Portfolio | None, alpha: float, epsilon: float, pieces: int, knots: str
 ) -> RiskForm:
-    """Return the form with every logistic link replaced by a line; both layers of a two-layer model.
-
-    Parameters
-    ----------
-    rows : goes through the portfolio once, batch by batch; None where there is none
-    """
+    """Return the form with every logistic link replaced by a line; both layers of a two-layer model."""
     if not any(isinstance(link, Logistic) for link in form.links):
         raise ExtractionError("The model has no logistic link to linearise: it speaks in probability already.")
 
-    def line(scores: Scores | None, limits: tuple[float, float]) -> Link:
+    def line(scores: _Scores | None, limits: tuple[float, float]) -> Link:
         if pieces == 1:
             return Linear.from_alpha(alpha, epsilon)
         if scores is None:
@@ -179,8 +204,8 @@ def straighten(
         ends = limits if knots == "attainable" else (scores.low, scores.high)
         return portfolio_bands(scores.values, pieces, scores.weight, ends)
 
-    portfolio = None if pieces == 1 or knots == "universal" else rows
-    seen = None if portfolio is None else gather_scores(portfolio(), form.part_scores)
+    rows = None if pieces == 1 or knots == "universal" else portfolio
+    seen = None if rows is None else _gathered(rows())
     parts = []
     for k, part in enumerate(form.parts):
         if isinstance(part.link, Logistic):
@@ -193,12 +218,46 @@ def straighten(
         return straight
     limits = (pool.intercept, pool.intercept + math.fsum(pool.weights))
     # The second layer's scores are those of the parts as they are now.
-    pooled = None if portfolio is None else gather_scores(portfolio(), lambda frame: straight.score(frame)[:, None])[0]
+    pooled = None
+    if rows is not None:
+        pooled = _gathered((risks_of(straight, found)[0][:, None], weight) for found, weight in rows())[0]
     link = line(pooled, limits)
     return msgspec.structs.replace(straight, pool=msgspec.structs.replace(pool, link=link))
 
 
-def _limits(part: Part | TreePart, scores: Scores | None) -> tuple[float, float]:
+@dataclass(frozen=True)
+class _Scores:
+    """Scores of rows: how much weight there is at each (1 each if `weight` is None), the least and the greatest."""
+
+    values: Floats
+    weight: Floats | None
+    low: float
+    high: float
+
+    def join(self, other: _Scores) -> _Scores:
+        """Return the scores of both, equal ones together; rounded if there are too many to be kept apart."""
+        values = np.concatenate([self.values, other.values])
+        weight = np.concatenate([np.ones(len(s.values)) if s.weight is None else s.weight for s in (self, other)])
+        digits = 15
+        while True:
+            values, at = np.unique(values, return_inverse=True)
+            weight = np.bincount(at, weight).astype(np.float64)
+            if len(values) <= _MOST_SCORES:
+                return _Scores(values, weight, min(self.low, other.low), max(self.high, other.high))
+            digits -= 1
+            values = values.round(digits)
+
+
+def _gathered(batches: Iterable[tuple[Floats, Floats | None]]) -> list[_Scores]:
+    """Return the scores of all rows, one entry per column of the batches."""
+    found: list[_Scores] = []
+    for scores, weight in batches:
+        batch = [_Scores(np.ascontiguousarray(s), weight, float(s.min()), float(s.max())) for s in scores.T]
+        found = [a.join(b) for a, b in zip(found, batch, strict=True)] if found else batch
+    return found
+
+
+def _limits(part: Part | TreePart, scores: _Scores | None) -> tuple[float, float]:
     """The least and the greatest score a part can give; those of the portfolio where lines have no ends."""
     if scores is None:
         return -math.inf, math.inf
@@ -232,7 +291,7 @@ def _fit_foreign(model: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     return model.fit(X, y, sample_weight=sample_weight)
 
 
-def _bare_record(training: Any) -> FitRecord:
+def _bare_record(training: TrainingRows) -> FitRecord:
     return FitRecord(
         estimator="",
         parameters={},
@@ -241,7 +300,3 @@ def _bare_record(training: Any) -> FitRecord:
         positive_weight=training.positive_total,
         base_rate=training.base_rate,
     )
-
-
-def _title(model: Linearised) -> str:
-    return f"Linearised({type(model.estimator).__name__})"

@@ -1,4 +1,4 @@
-"""What `fit` was given as batches, read and checked once: the counterpart of `Training` for rows larger than memory."""
+"""Training rows that are read in batches, for data larger than memory; see `plainrisk.models.training`."""
 
 from __future__ import annotations
 
@@ -7,36 +7,34 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from plainrisk._types import Array, Bools, Floats, Index, Outcome
 from plainrisk.data.frame import Frame
-from plainrisk.data.rows import Batches
+from plainrisk.data.rows import Batches, Spool
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.models.training import (
     Training,
+    TrainingRows,
     check_two_labels,
     class_factors_of,
     position_of,
+    read_training,
     read_weight,
     resolve_schema,
 )
 from plainrisk.schema import Schema
 
-__all__ = ["Stream", "read_stream"]
-
-Floats = npt.NDArray[np.float64]
+__all__ = ["Stream", "read_rows"]
 
 
 @dataclass(frozen=True)
 class Stream:
-    """The rows to learn from, batch by batch; every batch is a `Training`.
+    """Rows that are read in batches; see `TrainingRows`.
 
     Attributes
     ----------
     source : where the rows are
-    schema, classes, base_rate : as in `Training`
     target, weight : names of columns; weight may be None
-    factors : (2,) what class weights multiply the weight of a row by, or None
     n_rows, total, positive_total : over all rows with a weight
     keep : (rows of the source,), the rows that count, or None for all
     """
@@ -45,13 +43,14 @@ class Stream:
     schema: Schema
     target: str
     weight: str | None
-    classes: npt.NDArray[Any]
+    classes: Array
     base_rate: float
     factors: Floats | None
     n_rows: int
     total: float
     positive_total: float
-    keep: npt.NDArray[np.bool_] | None = None
+    keep: Bools | None = None
+    named: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -66,8 +65,8 @@ class Stream:
             "a sample if they are too many."
         )
 
-    def under(self, schema: Schema | None) -> Stream:
-        """Return the same rows, of which a model with this schema is to be fitted."""
+    def with_schema(self, schema: Schema | None) -> Stream:
+        """Return the same rows for a model with this schema."""
         return self if schema is None else replace(self, schema=schema)
 
     def batches(self, names: Sequence[str] | None = None, task: str = "reading rows") -> Iterator[Training]:
@@ -86,19 +85,19 @@ class Stream:
         if self.factors is not None:
             own = self.factors[target]
             weight = own if weight is None else weight * own
-        batch = Training(frame, self.schema, target, weight, self.classes, self.base_rate)
+        batch = Training(frame, self.schema, target, weight, self.classes, self.base_rate, self.factors)
         counts = np.ones(frame.n_rows, bool) if weight is None else weight > 0
         if self.keep is not None:
             counts &= self.keep[frame.first : frame.first + frame.n_rows]
         if counts.all():
             return batch
-        return batch.rows(np.flatnonzero(counts)) if counts.any() else None
+        return batch.subset(np.flatnonzero(counts)) if counts.any() else None
 
-    def outcomes(self) -> npt.NDArray[np.uint8]:
+    def outcomes(self) -> Outcome:
         """Return the outcome of every row that counts: one byte a row."""
         return np.concatenate([batch.target for batch in self.batches((), "reading outcomes")])
 
-    def rows(self, index: npt.NDArray[np.intp]) -> Stream:
+    def subset(self, index: Index) -> Stream:
         """Return some of the rows that count, by their positions in ascending order."""
         kept = np.concatenate([self._counting(frame) for frame in self._own_columns()])
         chosen = np.zeros(len(kept), bool)
@@ -110,18 +109,30 @@ class Stream:
             sums += np.bincount(batch.target, batch.weight, minlength=2)
         return replace(part, n_rows=n_rows, total=float(sums.sum()), positive_total=float(sums[1]))
 
+    def spool(self) -> Spool:
+        """Return an empty list for what is kept of each batch, which moves to disk when it grows."""
+        return Spool()
+
     def _own_columns(self) -> Iterator[Frame]:
         own = [self.target] if self.weight is None else [self.target, self.weight]
         return self.source.batches(own, "counting rows")
 
-    def _counting(self, frame: Frame) -> npt.NDArray[np.bool_]:
+    def _counting(self, frame: Frame) -> Bools:
         counts = np.ones(frame.n_rows, bool)
         if self.weight is not None:
             counts = _weights(frame, self.weight) > 0
         return counts if self.keep is None else counts & self.keep[frame.first : frame.first + frame.n_rows]
 
 
-def read_stream(
+def read_rows(
+    X: Any, y: Any, schema: Schema | None, sample_weight: Any, class_weight: str | Mapping[Any, float] | None
+) -> TrainingRows:
+    """Read and check what `fit` was given, in memory or in batches."""
+    read = _read_stream if isinstance(X, Batches) else read_training
+    return read(X, y, schema, sample_weight, class_weight)
+
+
+def _read_stream(
     source: Batches,
     y: Any,
     schema: Schema | None,
@@ -188,7 +199,7 @@ def _first_look(source: Batches, schema: Schema | None, target: str, weight: str
     return resolve_schema(schema, next(source.batches(features, "looking at the first rows")))
 
 
-def _labels(frame: Frame, name: str) -> npt.NDArray[Any]:
+def _labels(frame: Frame, name: str) -> Array:
     """Return the outcomes of a batch; none may be missing."""
     column = frame.column(name)
     missing = frame.labels(name).codes < 0
