@@ -1,7 +1,7 @@
 """From training rows to the problem a solver sees, and from its solution to an additive part.
 
-Rows are gone through twice: once for what the levels depend on, once to code them. What is kept of each batch (joint codes,
-outcomes, weights) lies in a spool, in memory or on disk, so that a solver's passes read some fifteen bytes a row.
+Rows are gone through twice: once for what the levels depend on, once to code them. What is kept of each batch (joint
+codes, outcomes, weights) lies in a spool, in memory or on disk, so that a solver's passes read some fifteen bytes a row.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import overload
 import numpy as np
 
 from plainrisk._native import level_sums, look_up
-from plainrisk._types import Floats
+from plainrisk._types import Codes, Floats
 from plainrisk.bins import Contrast, Criterion, JointCode, LevelFinder, code_type, joint_codes
 from plainrisk.data.rows import Spool
 from plainrisk.errors import PlainriskWarning
@@ -172,7 +172,7 @@ def code_rows(
     )
 
 
-def _encode(joint: JointCode, batch: Training, names: Sequence[str], levels: Sequence[Levels]) -> np.ndarray:
+def _encode(joint: JointCode, batch: Training, names: Sequence[str], levels: Sequence[Levels]) -> Codes:
     return joint.encode([levels[j].codes(batch.frame, names[j]) for j in joint.features])
 
 
@@ -220,7 +220,7 @@ def _collapsed(rows: Rows, sizes: Sequence[int]) -> Rows:
             key *= size
             key += code
         total = np.bincount(key, block.weight, minlength=grid).astype(np.float64)
-        return total, np.bincount(key, block.positive, minlength=grid)
+        return total, np.bincount(key, block.positive, minlength=grid).astype(np.float64)
 
     total, positive = rows.sum(count, whole_blocks=True)
     used = np.flatnonzero(total > 0)

@@ -46,7 +46,7 @@ def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None) -> list
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
     rows = np.zeros((len(target), 1))
-    if isinstance(cv, Integral) and not isinstance(cv, bool):
+    if isinstance(cv, Integral):
         _check_number(int(cv), target)
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
         cv = kind(int(cv), shuffle=True, random_state=seed)

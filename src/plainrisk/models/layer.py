@@ -119,10 +119,11 @@ class Problem:
     def solve(self, ridge: float, start: Floats | None = None) -> Solution:
         """Minimise the loss plus ``ridge * scale * beta^2``."""
         rows, penalty = self.rows if self.cells is None else self.cells, ridge * self.scale
-        bounds = {"lower": self.lower, "upper": self.upper, "start": start}
         if self.link == "linear":
-            return minimise_squares(Moments.of(self.layout, rows), ridge=penalty, **bounds)
-        return minimise(LogisticLoss(self.layout, rows), ridge=penalty, box=self.box, **bounds)
+            moments = Moments.of(self.layout, rows)
+            return minimise_squares(moments, ridge=penalty, lower=self.lower, upper=self.upper, start=start)
+        loss = LogisticLoss(self.layout, rows)
+        return minimise(loss, ridge=penalty, lower=self.lower, upper=self.upper, box=self.box, start=start)
 
     def where(self, mask: Bools) -> Problem:
         """Return the same fit to some of the rows."""

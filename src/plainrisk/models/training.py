@@ -1,7 +1,7 @@
 """What `fit` was given, read and checked once: the rows, the schema, the target as 0/1, the weights.
 
-Rows have one protocol, `TrainingRows`, wherever they live. `Training` holds rows in memory, which are one batch; `Stream`
-reads them in many (`plainrisk.models.stream`).
+Rows have one protocol, `TrainingRows`, wherever they live. `Training` holds rows in memory, which are one batch;
+`Stream` reads them in many (`plainrisk.models.stream`).
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ __all__ = [
 
 
 class TrainingRows(Protocol):
-    """The rows to learn from; every batch of them is a `Training`.
-
-    Attributes
-    ----------
-    schema : given, or inferred from the columns' types
-    classes : the two labels, the positive one last
-    base_rate : share of the positive outcome before class weights
-    factors : (2,) what class weights multiply the weight of a row by, or None
-    """
+    """The rows to learn from; every batch of them is a `Training`."""
 
     @property
-    def schema(self) -> Schema: ...
+    def schema(self) -> Schema:
+        """What is known of the features: given, or inferred from the columns' types."""
+
     @property
-    def classes(self) -> Array: ...
+    def classes(self) -> Array:
+        """The two labels, the positive one last."""
+
     @property
-    def base_rate(self) -> float: ...
+    def base_rate(self) -> float:
+        """The share of the positive outcome before class weights."""
+
     @property
-    def factors(self) -> Floats | None: ...
+    def factors(self) -> Floats | None:
+        """(2,) what class weights multiply the weight of a row by, or None."""
+
     @property
     def names(self) -> tuple[str, ...]:
         """The columns a model reads."""

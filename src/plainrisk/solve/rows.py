@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar, TypeVarTuple
+from typing import Any, TypeVarTuple
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from plainrisk.threads import parallel_map
 
 __all__ = ["Block", "Layout", "Rows"]
 
-T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 # Rows that a function is given at a time: a few columns of them fit the processor's second-level cache. The size is
@@ -118,12 +117,10 @@ class Rows:
         return self.sum(totals)
 
 
-def _added(total: tuple[*Ts], part: tuple[*Ts]) -> tuple[*Ts]:
+def _added(total: tuple[Any, ...], part: tuple[Any, ...]) -> Any:
     """Add two tuples item by item; lists of arrays are added array by array."""
-    out = []
-    for a, b in zip(total, part, strict=True):
-        out.append([x + y for x, y in zip(a, b, strict=True)] if isinstance(a, list) else a + b)  # type: ignore[operator, call-overload]
-    return tuple(out)  # type: ignore[return-value]
+    both = zip(total, part, strict=True)
+    return tuple([x + y for x, y in zip(a, b, strict=True)] if isinstance(a, list) else a + b for a, b in both)
 
 
 @dataclass(frozen=True)
@@ -153,7 +150,7 @@ class Layout:
     @cached_property
     def n_coefficients(self) -> int:
         """The number of coefficients, the intercept not counted."""
-        return sum(matrix.shape[1] for matrix in self.matrices) + self.n_dense
+        return self.n_dense + sum(int(matrix.shape[1]) for matrix in self.matrices)
 
     def tables(self, beta: Floats) -> list[Floats]:
         """Return the score of every code of every joint code."""
@@ -182,12 +179,12 @@ class Layout:
         G[0, 0] = total
         G[0, 1:] = G[1:, 0] = self.gather(by_code, by_dense)
         self._add_pairs(values, block, by_code, G[1:, 1:])
-        if block.dense is not None:
+        if block.dense is not None and self.n_dense:
             self._add_dense(values, block, block.dense, G[1:, 1:])
         return G
 
     def _add_pairs(self, values: Floats | None, block: Block, by_code: Sequence[Floats], out: Floats) -> None:
-        """Fill in the sums for pairs of columns of joint codes, on all cores: one joint code with those after it each."""
+        """Fill in the sums for pairs of columns of joint codes; a task is one joint code with those after it."""
 
         def add(k: int) -> None:
             matrix, where = self.matrices[k], self.columns[k]
