@@ -11,10 +11,10 @@ from plainrisk.model import RiskModel, load
 from plainrisk.models.arm import AdditiveRiskModel
 from plainrisk.models.boosted import BoostedRiskModel
 from plainrisk.models.bootstrap import bootstrap
-from plainrisk.models.registry import CLASSIFIERS, make_classifier
 from plainrisk.models.linearise import Linearised, linearise
 from plainrisk.models.mixture import SubscaleMixture
 from plainrisk.models.nnlr import NonnegativeLogisticRegression
+from plainrisk.models.registry import CLASSIFIERS, make_classifier
 from plainrisk.models.two_layer import TwoLayerRiskModel
 from plainrisk.schema import Feature, Schema
 

@@ -1,7 +1,7 @@
 """Sums over rows by joint code: what the solvers need of the rows.
 
-A joint code is one small integer per row for the levels of one or several features. Rows have several of them, each with
-a table of scores; everything below is a loop over rows that reads codes and tables only.
+A joint code is one small integer per row for the levels of one or several features. Rows have several of them, each
+with a table of scores; everything below is a loop over rows that reads codes and tables only.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The best-first classification tree on one feature: which cut is best, and which node is split next.
 
-The tree is scikit-learn's ``DecisionTreeClassifier`` on a single column, bit for bit, because every quantity that decides
-a split is computed in the same precision and the same order. It needs running sums of the sorted values only, never the
-rows. Nodes that tie follow the heap of the GNU C++ library, and products are rounded before they are added, as in
-scikit-learn's builds for Linux on x86-64; elsewhere ties may fall differently.
+The tree is scikit-learn's ``DecisionTreeClassifier`` on a single column, bit for bit, because every quantity that
+decides a split is computed in the same precision and the same order. It needs running sums of the sorted values only,
+never the rows. Nodes that tie follow the heap of the GNU C++ library, and products are rounded before they are added,
+as in scikit-learn's builds for Linux on x86-64; elsewhere ties may fall differently.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class _Node:
 
 
 class _Splitter:
-    """The best cut of any node. Classes are summed apart: differences are never negative, and exactly 0 in pure nodes."""
+    """The best cut of any node. Classes are summed apart: differences are not negative, and exactly 0 in pure nodes."""
 
     def __init__(self, rows: Counts, good: Floats, bad: Floats, criterion: Impurity, min_rows: int) -> None:
         self.rows, self.good, self.bad, self.min_rows = rows, good, bad, min_rows

@@ -1,7 +1,7 @@
 """From training rows to the problem a solver sees, and from its solution to an additive part.
 
 Rows are gone through twice: once for what the levels depend on, once to code them. What is kept of each batch (joint
-codes, outcomes, weights) lies in a spool, in memory or on disk, so that a solver's passes read some fifteen bytes a row.
+codes, outcomes, weights) lies in a spool, in memory or on disk, so that a solver reads some fifteen bytes a row.
 """
 
 from __future__ import annotations

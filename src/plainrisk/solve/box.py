@@ -26,9 +26,10 @@ _MOST_PIVOTS = 1000
 class BoxedQuadratic:
     """Quadratics ``g'd + d'Hd/2`` of one H, to be minimised subject to ``lower <= d <= upper``.
 
-    Block principal pivoting: guess which bounds hold, solve for the rest, move *all* variables on the wrong side at once;
-    mostly a handful of solves. If that stops helping, an active-set method goes on one bound at a time from a feasible
-    point, which lowers the value in every step and so always ends. The last Cholesky factor is kept for the next g.
+    Block principal pivoting: guess which bounds hold, solve for the rest, move *all* variables on the wrong side at
+    once; mostly a handful of solves. If that stops helping, an active-set method goes on one bound at a time from a
+    feasible point, which lowers the value in every step and so always ends. The last Cholesky factor is kept for the
+    next g.
 
     Parameters
     ----------
@@ -125,8 +126,8 @@ def solve_semidefinite(H: Floats, right: Floats) -> Floats:
     """Return the shortest solution of ``H d = right``, H positive semidefinite, in units that make its diagonal 1.
 
     Directions without curvature (an indicator per level adds up to the intercept) stay where they are, unless `right`
-    truly points along them: then the step is long, and a bound will stop it. The eigenvalues tell which directions these
-    are, so the answer does not hang on how a library rounds, as that of a damped system would.
+    truly points along them: then the step is long, and a bound will stop it. The eigenvalues tell which directions
+    these are, so the answer does not hang on how a library rounds, as that of a damped system would.
 
     >>> solve_semidefinite(np.array([[2.0, 2.0], [2.0, 2.0]]), np.array([4.0, 4.0])).round(9)
     array([1., 1.])

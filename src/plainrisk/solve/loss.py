@@ -50,7 +50,7 @@ class LogisticLoss:
         tables, slopes = self._parameters(point)
 
         def sums(block: Block) -> tuple[float, float, list[Floats], Floats]:
-            found = _pass(point, tables, slopes, block, residual=True)
+            found = _pass(point, tables, slopes, block)
             by_dense = np.zeros(0)
             if block.dense is not None and found.residual is not None:
                 by_dense = found.residual @ block.dense
@@ -86,7 +86,7 @@ class LogisticLoss:
 
     @cached_property
     def _sample(self) -> Rows:
-        """The rows a Hessian is taken of, weighted to stand for all. They shape the path to the optimum, not the optimum."""
+        """The rows a Hessian is taken of, weighted to stand for all: they shape the path, not the optimum."""
         n_rows, p = self.rows.totals[0], self.layout.n_coefficients
         n_columns = len(self.layout.matrices) + self.layout.n_dense
         wanted = max(_HESSIAN_BUDGET / max(1, n_columns * (n_columns + 1) // 2), _ROWS_PER_COEFFICIENT * p)
@@ -96,26 +96,12 @@ class LogisticLoss:
 
 
 def _pass(
-    point: Floats,
-    tables: list[Floats],
-    slopes: Floats,
-    block: Block,
-    *,
-    residual: bool = False,
-    curvature: bool = False,
+    point: Floats, tables: list[Floats], slopes: Floats, block: Block, *, curvature: bool = False
 ) -> LogisticPass:
+    """Pass over some rows; residuals are kept where numeric columns need them."""
     offset = None if block.dense is None else block.dense @ slopes
-    wants_residual = residual and block.dense is not None
-    return logistic_pass(
-        float(point[0]),
-        block.codes,
-        tables,
-        block.positive,
-        block.weight,
-        offset,
-        residual=wants_residual,
-        curvature=curvature,
-    )
+    rows = (block.codes, tables, block.positive, block.weight, offset)
+    return logistic_pass(float(point[0]), *rows, residual=block.dense is not None, curvature=curvature)
 
 
 def _sampled(rows: Rows, layout: Layout, share: float) -> Rows:

@@ -3,8 +3,8 @@
     minimise  loss(b0, beta) + sum_j ridge_j beta_j^2      subject to  lower <= beta <= upper
 
 The intercept b0 is free and not penalised. Each step minimises the quadratic model inside the box exactly (`box`), then
-searches along it on the true objective. A Hessian is kept while it serves, even one from a sample of rows, and corrected
-by the changes of the gradient seen since.
+searches along it on the true objective. A Hessian is kept while it serves, even one from a sample of rows, and
+corrected by the changes of the gradient seen since.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def minimise(
 
     1. The predicted decrease is below ``tolerance * max(objective, 1e-3)``, and the next step would be shorter than
        2e-10 if steps go on shrinking as the last two did: the optimum. So it is if steps no longer shrink with a fresh
-       Hessian of all rows, or after twelve such steps. The gradient alone would not do as a rule, since a level with one
-       row can move it by no more than 1/M. Without a ridge, if the steps stay long: no finite optimum.
+       Hessian of all rows, or after twelve such steps. The gradient alone would not do as a rule, since a level with
+       one row can move it by no more than 1/M. Without a ridge, if the steps stay long: no finite optimum.
     2. No step along the direction lowers the objective: the limit of rounding.
     3. `max_iterations`.
 
@@ -192,7 +192,7 @@ class _Newton:
         return self._solution(here, False, f"the limit of {max_iterations} iterations")
 
     def _search(self, here: _State, d: Floats) -> tuple[_State, int]:
-        """Halve the step until the objective falls enough (Armijo); return where it leads, and how often it was halved."""
+        """Halve the step until the objective falls enough (Armijo); return where it leads, and the halvings."""
         slope = float(here.gradient @ d)
         for halvings in range(_MOST_HALVINGS):
             size = 0.5**halvings

@@ -2,8 +2,8 @@
 
     minimise  1/W sum_i w_i (y_i - b0 - x_i' beta)^2 + ridge ||beta||^2     subject to  lower <= beta <= upper
 
-All that is needed of the rows is how often each pair of columns occurs together, and each with the positive outcome: one
-pass. The sums of disjoint rows add up.
+All that is needed of the rows is how often each pair of columns occurs together, and each with the positive outcome:
+one pass. The sums of disjoint rows add up.
 """
 
 from __future__ import annotations
