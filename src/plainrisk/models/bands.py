@@ -13,17 +13,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from plainrisk._types import Floats, Index
 from plainrisk.form import Bands, Logistic
 
 __all__ = ["portfolio_bands"]
 
-Floats = npt.NDArray[np.float64]
-Places = npt.NDArray[np.intp]
 
 _GROUPS = 600  # scores are grouped by rank before the search
-_CANDIDATES = 80  # places an inner knot may stand
+_CANDIDATES = 80  # where an inner knot may stand
 _NEAR = 1e-9  # the least rise between two knots
 _CERTAIN = 30.0  # log odds of 1 - 1e-13
 _STEPS = 200  # at most, from one start
@@ -46,10 +44,10 @@ def portfolio_bands(
         low, high = low - 1.0, high + 1.0
     # Where the sigmoid rounds to 0 or to 1 a line through it would not rise.
     low, high = min(low, _CERTAIN), max(high, -_CERTAIN)
-    portfolio = _Portfolio.of(scores, np.ones(len(scores)) if weight is None else weight, low, high)
-    places = portfolio.places
-    found = [_descend(start, places, portfolio) for start in _starts(len(places), pieces - 1)]
-    error, shares, values = min(found, key=lambda one: one[0], default=(np.inf, places, places))
+    portfolio = _Portfolio.of(scores, weight, low, high)
+    candidates = portfolio.candidates
+    found = [_descend(start, candidates, portfolio) for start in _starts(len(candidates), pieces - 1)]
+    error, shares, values = min(found, key=lambda one: one[0], default=(np.inf, candidates, candidates))
     first, last = map(float, portfolio.ends)
     if not np.isfinite(error):  # no inner knot leaves a line that rises
         return Bands((low, high), (first, last))
@@ -76,15 +74,15 @@ class _Portfolio:
     square: float
 
     @classmethod
-    def of(cls, scores: Floats, weight: Floats, low: float, high: float) -> _Portfolio:
-        s, w = _grouped(scores, weight / weight.sum())
+    def of(cls, scores: Floats, weight: Floats | None, low: float, high: float) -> _Portfolio:
+        s, w = _grouped(scores, weight)
         t, x = Logistic().value(s), (s - low) / (high - low)
         terms = np.column_stack([w, w * x, w * x**2, w * t, w * t * x])
         sums = np.vstack([np.zeros(5), np.cumsum(terms, axis=0)])
         return cls(x, w, Logistic().value(np.array([low, high])), sums, float(w @ t**2))
 
     @property
-    def places(self) -> Floats:
+    def candidates(self) -> Floats:
         """Candidates for inner knots: half by the scores' ranks, half evenly over their range."""
         middles = (np.cumsum(self.weight) - 0.5 * self.weight) / self.weight.sum()
         ranks = np.interp(np.linspace(0.01, 0.99, _CANDIDATES // 2), middles, self.x)
@@ -127,11 +125,15 @@ class _Portfolio:
         return normal, right
 
 
-def _grouped(scores: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Replace the scores by the means of groups of neighbours with equal weight."""
+def _grouped(scores: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
+    """Replace the scores by the means of groups of neighbours with equal weight, 1 in all."""
     # Equal scores are one, so that a row of weight 2 is two rows.
-    s, place = np.unique(scores, return_inverse=True)
-    w = np.bincount(place, weight)
+    if weight is None:
+        s, rows = np.unique(scores, return_counts=True)
+        w = rows / len(scores)
+    else:
+        s, at = np.unique(scores, return_inverse=True)
+        w = np.bincount(at, weight) / weight.sum()
     total = np.cumsum(w)
     group = np.minimum((_GROUPS * (total - 0.5 * w) / total[-1]).astype(np.intp), _GROUPS - 1)
     mass = np.bincount(group, w, minlength=_GROUPS).astype(np.float64)
@@ -140,34 +142,34 @@ def _grouped(scores: Floats, weight: Floats) -> tuple[Floats, Floats]:
     return mean[used], mass[used]
 
 
-def _starts(n_places: int, n_knots: int) -> list[Places]:
+def _starts(n_candidates: int, n_knots: int) -> list[Index]:
     """Where to begin: knots spread over all candidates, and over each run of quarters of them."""
     if n_knots == 0:
         return []
-    quarters = np.linspace(0, n_places - 1, 5)
+    quarters = np.linspace(0, n_candidates - 1, 5)
     spans = [(quarters[a], quarters[b]) for a in range(4) for b in range(a + 1, 5)]
     starts = [np.unique(np.linspace(*span, n_knots + 2)[1:-1].round().astype(np.intp)) for span in spans]
     return [start for start in starts if len(start) == n_knots]
 
 
-def _descend(start: Places, places: Floats, portfolio: _Portfolio) -> tuple[float, Floats, Floats]:
+def _descend(start: Index, candidates: Floats, portfolio: _Portfolio) -> tuple[float, Floats, Floats]:
     """Make the best move of a single knot until none helps; return the error, the knots and the values."""
     at = start
-    errors, values = portfolio.fit(places[at][None])
+    errors, values = portfolio.fit(candidates[at][None])
     error, value = errors[0], values[0]
     for _ in range(_STEPS):
-        moves = _moves(at, len(places))
-        errors, values = portfolio.fit(places[moves])
+        moves = _moves(at, len(candidates))
+        errors, values = portfolio.fit(candidates[moves])
         best = int(errors.argmin())
         if not errors[best] < error * (1.0 - 1e-9):
             break
         at, error, value = moves[best], errors[best], values[best]
-    return float(error), places[at], value
+    return float(error), candidates[at], value
 
 
-def _moves(at: Places, n_places: int) -> Places:
+def _moves(at: Index, n_candidates: int) -> Index:
     """Return all choices that differ in one knot, which stays between its neighbours."""
-    bounds = np.concatenate([[-1], at, [n_places]])
+    bounds = np.concatenate([[-1], at, [n_candidates]])
     moves = []
     for j in range(len(at)):
         to = np.arange(bounds[j] + 1, bounds[j + 2])

@@ -23,7 +23,8 @@ __all__ = [
     "RiskClassifier",
     "clipped_share",
     "form_scores",
-    "risks_of",
+    "pooled_risk",
+    "pooled_score",
     "warn_of_clipping",
     "weighted_scores",
 ]
@@ -136,15 +137,18 @@ def form_scores(form: RiskForm, training: TrainingRows) -> PartScores:
     return lambda: (form.part_scores(batch.frame) for batch in training.batches(form.features, "scoring rows"))
 
 
-def risks_of(form: RiskForm, part_scores: Floats) -> tuple[Floats, Floats]:
-    """Return the score before the last link and the risk, given the score of every part: (rows, parts)."""
+def pooled_score(form: RiskForm, part_scores: Floats) -> Floats:
+    """Return the score before the last link (for a mixture: the risk), given the score of every part: (rows, parts)."""
     if isinstance(form.pool, Alone):
-        score = part_scores[:, 0]
-    else:
-        each = zip(form.parts, part_scores.T, strict=True)
-        score = pool_score(form.pool, np.column_stack([part.link.value(s) for part, s in each]))
-    link = form.last_link
-    return score, score if link is None else link.value(score)
+        return part_scores[:, 0]
+    each = zip(form.parts, part_scores.T, strict=True)
+    return pool_score(form.pool, np.column_stack([part.link.value(s) for part, s in each]))
+
+
+def pooled_risk(form: RiskForm, part_scores: Floats) -> Floats:
+    """Return the risk, given the score of every part: (rows, parts)."""
+    score, link = pooled_score(form, part_scores), form.last_link
+    return score if link is None else link.value(score)
 
 
 def weighted_scores(training: TrainingRows, scores: PartScores) -> Iterator[tuple[Floats, Floats | None]]:
@@ -170,10 +174,9 @@ def clipped_share(form: RiskForm, portfolio: Iterable[tuple[Floats, Floats | Non
 
 
 def _clipped(form: RiskForm, part_scores: Floats) -> Bools:
-    score, risk = risks_of(form, part_scores)
-    link = form.last_link
+    score, link = pooled_score(form, part_scores), form.last_link
     if link is None:
-        return np.asarray((risk <= 0.0) | (risk >= 1.0))
+        return np.asarray((score <= 0.0) | (score >= 1.0))
     line = link.line(score)
     if line is None:
         return np.zeros(len(score), bool)

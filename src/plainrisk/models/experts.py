@@ -18,7 +18,7 @@ from plainrisk.data.frame import Frame, native_rows
 from plainrisk.errors import DataError, ExtractionError, PlainriskWarning, did_you_mean
 from plainrisk.extract import extract_form
 from plainrisk.form import Part, RiskForm, TreePart
-from plainrisk.models.base import PartScores, RiskClassifier, form_scores, risks_of
+from plainrisk.models.base import PartScores, RiskClassifier, form_scores, pooled_risk
 from plainrisk.models.training import Training, TrainingRows
 from plainrisk.schema import Schema
 
@@ -107,7 +107,7 @@ class FittedExperts:
                 if scores is None or expert.form is None:
                     columns.append(expert.risk(batch.frame))
                 else:
-                    columns.append(risks_of(expert.form, next(scores))[1])
+                    columns.append(pooled_risk(expert.form, next(scores)))
             yield batch, np.column_stack(columns)
 
 

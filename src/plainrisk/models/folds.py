@@ -19,8 +19,9 @@ Split = tuple[Index, Index]  # positions of the training rows, and of the held-o
 def stratified_folds(target: Array, n_folds: int, seed: int = 0) -> Index:
     """Return the fold of every row: shuffled, each outcome spread evenly; fewer folds where an outcome has few rows.
 
-    >>> stratified_folds(np.array([0, 0, 0, 0, 1, 1]), n_folds=2).tolist()
-    [1, 0, 0, 1, 1, 0]
+    >>> folds = stratified_folds(np.array([0, 0, 0, 0, 1, 1]), n_folds=2)
+    >>> np.bincount(folds).tolist(), np.bincount(folds[4:]).tolist()
+    ([3, 3], [1, 1])
     """
     fewest = int(np.bincount(np.asarray(target, dtype=np.intp), minlength=2).min())
     if fewest < 2:

@@ -24,7 +24,7 @@ from plainrisk.models.base import (
     RiskClassifier,
     clipped_share,
     form_scores,
-    risks_of,
+    pooled_score,
     warn_of_clipping,
     weighted_scores,
 )
@@ -220,7 +220,7 @@ def _straightened(
     # The second layer's scores are those of the parts as they are now.
     pooled = None
     if rows is not None:
-        pooled = _gathered((risks_of(straight, found)[0][:, None], weight) for found, weight in rows())[0]
+        pooled = _gathered((pooled_score(straight, found)[:, None], weight) for found, weight in rows())[0]
     link = line(pooled, limits)
     return msgspec.structs.replace(straight, pool=msgspec.structs.replace(pool, link=link))
 
