@@ -20,7 +20,7 @@ help:
 	@echo "make test        format, lint, types, tests, doctests"
 	@echo "make sanitize    the compiled kernels under the address and undefined-behaviour sanitizers"
 	@echo "make orientation count lines, files, constants and the way of a fit for docs/architecture.md"
-	@echo "make bench       time plainrisk beside its rivals (about an hour; BENCH=--quick for minutes)"
+	@echo "make bench       time plainrisk beside its rivals (half an hour; BENCH=--quick for minutes)"
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "plainrisk needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
