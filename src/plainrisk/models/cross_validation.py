@@ -67,7 +67,7 @@ class CrossValidation:
     @cached_property
     def scores(self) -> Mapping[str, Floats]:
         """Every score on the held-out rows of each fold."""
-        from plainrisk.evaluate.metrics.overview import main_scores
+        from plainrisk.evaluate.metrics import main_scores
 
         def score(inside: Index) -> dict[str, float]:
             weight = None if self.weight is None else self.weight[inside]

@@ -14,9 +14,8 @@ from matplotlib.textpath import TextPath
 
 from plainrisk.errors import DataError, MissingExtraError
 from plainrisk.evaluate.compare import critical_difference_diagram
-from plainrisk.evaluate.compare.cliques import maximal_cliques
-from plainrisk.evaluate.compare.layout import SLOT, lay_out, text_width
-from plainrisk.evaluate.compare.render import Text, shapes
+from plainrisk.evaluate.diagram import SLOT, Text, build_layout, shapes, text_width
+from plainrisk.evaluate.rank_tests import maximal_cliques
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -58,7 +57,7 @@ def random_layout(seed, k, levels):
     differs = np.abs(ranks[:, None] - ranks[None, :]) + rng.normal(scale=0.5, size=(k, k)) > 0.3 * k
     cliques = [c for c in maximal_cliques(~(differs | differs.T)) if len(c) > 1]
     title = "W" * int(rng.integers(0, 80))
-    return lay_out(names, ranks, [[names[i] for i in c] for c in cliques], title, ["note " * 20])
+    return build_layout(names, ranks, [[names[i] for i in c] for c in cliques], title, ["note " * 20])
 
 
 @pytest.mark.parametrize("k", range(2, 41))
@@ -102,7 +101,7 @@ def test_dots_are_the_members_and_bars_keep_apart(seed, k):
 
 
 def test_a_stem_stands_at_its_rank_and_ticks_at_theirs():
-    layout = lay_out(list("ABCD"), np.array([1.0, 2.0, 3.5, 3.5]), [])
+    layout = build_layout(list("ABCD"), np.array([1.0, 2.0, 3.5, 3.5]), [])
     ticks = {tick.text: tick.x for tick in layout.ticks if tick.text}
     places = {label.name: label.rank_x for label in layout.labels}
     assert places["A"] == pytest.approx(ticks["1"])
@@ -112,13 +111,13 @@ def test_a_stem_stands_at_its_rank_and_ticks_at_theirs():
 
 
 def test_all_ranks_alike():
-    layout = lay_out(list("ABC"), np.full(3, 2.0), [list("ABC")])
+    layout = build_layout(list("ABC"), np.full(3, 2.0), [list("ABC")])
     assert_legible(layout)
     assert [tick.text for tick in layout.ticks if tick.text] == ["1", "1.5", "2", "2.5", "3"]
 
 
 def test_a_member_that_is_passed_over_has_no_dot():
-    layout = lay_out(list("ABC"), np.array([1.0, 2.0, 3.0]), [("C", "A")])
+    layout = build_layout(list("ABC"), np.array([1.0, 2.0, 3.0]), [("C", "A")])
     (bar,) = layout.bars
     assert bar.members == ("A", "C")
     middle = next(label.slot_x for label in layout.labels if label.name == "B")
