@@ -11,7 +11,7 @@ import numpy.typing as npt
 from plainrisk.bins import line_levels
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, missing_extra
-from plainrisk.extract.trees_xgboost import booster_trees
+from plainrisk.extract.trees import booster_trees
 from plainrisk.form import Alone, Logistic, TreeInput, TreePart
 from plainrisk.models.base import RiskClassifier
 from plainrisk.models.stream_fit import AnyRows, learn_stream
