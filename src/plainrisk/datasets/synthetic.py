@@ -19,8 +19,9 @@ from scipy.special import expit, ndtri
 
 from plainrisk._types import Array, Floats, Outcome
 from plainrisk.datasets.loading import Backend, Dataset, to_frame
+from plainrisk.datasets.registry import schema_of
 from plainrisk.errors import DataError
-from plainrisk.schema import Feature, Schema
+from plainrisk.schema import Schema
 
 __all__ = ["TEMPLATES", "Code", "Template", "make_credit"]
 
@@ -102,20 +103,17 @@ class Code:
 
 @dataclass(frozen=True)
 class Template:
-    """One feature of an application.
+    """How one feature of an application is drawn, and its effect.
 
     Attributes
     ----------
     draw : random generator, hidden financial strain of each row -> values
-        A category is its position in ``feature.categories``.
+        A category is its position in the schema's list.
     effect : values -> log-odds
     dtype : the type that holds the values and codes
     codes : values that are not measurements; the missing category is -1
     """
 
-    name: str
-    subscale: str
-    feature: Feature
     draw: Callable[[np.random.Generator, Floats], Array]
     effect: Callable[[Array], Floats]
     dtype: npt.DTypeLike = np.float64
@@ -173,127 +171,69 @@ def _per_count(top: float, half: float, high: int) -> Callable[[Array], Floats]:
     return partial(_lookup, effects=tuple(top * (1 - 0.5 ** (np.arange(high + 1) / half))))
 
 
-TEMPLATES: tuple[Template, ...] = (
-    Template(
-        "bureau_score",
-        "Bureau",
-        Feature(direction="decreasing", special_values=(-9,), lower_bound=0, reason="Bureau score is too low"),
+TEMPLATES: dict[str, Template] = {
+    "bureau_score": Template(
         partial(_normal, centre=680, spread=70, weight=-0.6, low=300, high=850),
         lambda v: 0.7 * np.tanh((680 - v) / 80),
         np.int32,
         (Code(-9, 0.04, 0.6),),
     ),
-    Template(
-        "utilisation",
-        "Capacity",
-        Feature(direction="increasing", reason="Proportion of revolving balances to credit limits is too high"),
+    "utilisation": Template(
         partial(_lognormal, centre=0.3, spread=0.9, weight=0.5),
         lambda v: 0.7 * np.tanh(v - 0.3),
         codes=(Code(np.nan, 0.03, 0.15),),
     ),
-    Template(
-        "income",
-        "Capacity",
-        Feature(direction="decreasing", reason="Income is too low"),
+    "income": Template(
         partial(_lognormal, centre=36_000, spread=0.6, weight=-0.3, step=10),
         lambda v: -0.35 * np.log1p(v / 36_000),
         codes=(Code(np.nan, 0.08, 0.1),),
     ),
-    Template(
-        "late_payments",
-        "Bureau",
-        Feature(
-            direction="increasing",
-            special_values=(-9, -8),
-            lower_bound=0,
-            reason="Too many payments were late",
-        ),
+    "late_payments": Template(
         partial(_count, scale=0.5, weight=0.5, high=24),
         _per_count(top=1.4, half=1.5, high=24),
         np.int32,
         (Code(-9, 0.03, 0.5), Code(-8, 0.05, -0.2)),
     ),
-    Template(
-        "age",
-        "Profile",
-        Feature(reason="Age"),
+    "age": Template(
         partial(_normal, centre=44, spread=14, weight=-0.1, low=18, high=90),
         lambda v: 0.35 * ((v - 48) / 20) ** 2,
         np.int32,
     ),
-    Template(
-        "debt_ratio",
-        "Capacity",
-        Feature(direction="increasing", lower_bound=0, reason="Debt is too high in relation to income"),
+    "debt_ratio": Template(
         partial(_pareto, scale=0.15, shape=1.5, weight=0.5),
         lambda v: 0.25 * np.log1p(4 * v),
         codes=(Code(-0.5, 0.01, 0.4), Code(-1.5, 0.01, 0.4)),
     ),
-    Template(
-        "savings",
-        "Stability",
-        Feature(
-            kind="categorical",
-            direction="decreasing",
-            categories=("none", "small", "medium", "large"),
-            reason="Savings are too low",
-        ),
+    "savings": Template(
         partial(_choice, shares=(0.4, 0.3, 0.2, 0.1), weight=-0.4),
         partial(_lookup, effects=(0.4, 0.1, -0.2, -0.5)),
         np.int8,
     ),
-    Template(
-        "purpose",
-        "Profile",
-        Feature(
-            kind="categorical",
-            categories=("car", "debt", "home", "furniture", "education", "business", "travel", "other"),
-            reason="Purpose of the loan",
-        ),
+    "purpose": Template(
         partial(_choice, shares=(0.3, 0.25, 0.15, 0.1, 0.08, 0.06, 0.04, 0.02)),
         partial(_lookup, effects=(-0.2, 0.2, -0.1, 0.0, 0.1, 0.5, -0.3, 0.3)),
         np.int8,
         (Code(-1, 0.01, 0.2),),
     ),
-    Template(
-        "loan_amount",
-        "Capacity",
-        Feature(direction="increasing", reason="Amount of the loan is too high"),
-        partial(_lognormal, centre=8_000, spread=0.8, weight=0.1, step=100),
-        lambda v: 0.3 * np.log1p(v / 8_000),
+    "loan_amount": Template(
+        partial(_lognormal, centre=8_000, spread=0.8, weight=0.1, step=100), lambda v: 0.3 * np.log1p(v / 8_000)
     ),
-    Template(
-        "months_employed",
-        "Stability",
-        Feature(
-            direction="decreasing",
-            special_values=(-8,),
-            lower_bound=0,
-            reason="Time in present job is too short",
-        ),
+    "months_employed": Template(
         partial(_months, mean=60, weight=-0.4),
         lambda v: -0.6 * np.minimum(v, 120) / 120,
         np.int32,
         (Code(-8, 0.06, 0.5),),
     ),
-    Template(
-        "housing",
-        "Stability",
-        Feature(kind="categorical", categories=("rent", "own", "family"), reason="Housing"),
-        partial(_choice, shares=(0.45, 0.45, 0.1)),
-        partial(_lookup, effects=(0.15, -0.25, 0.1)),
-        np.int8,
+    "housing": Template(
+        partial(_choice, shares=(0.45, 0.45, 0.1)), partial(_lookup, effects=(0.15, -0.25, 0.1)), np.int8
     ),
-    Template(
-        "inquiries",
-        "Bureau",
-        Feature(direction="increasing", special_values=(-9,), lower_bound=0, reason="Too many credit inquiries"),
+    "inquiries": Template(
         partial(_count, scale=0.9, weight=0.3, high=30),
         _per_count(top=0.9, half=2.5, high=30),
         np.int32,
         (Code(-9, 0.03, 0.3),),
     ),
-)
+}
 
 
 # ---- rows
@@ -307,22 +247,19 @@ def _check_arguments(n: int, seed: int, n_features: int, base_rate: float) -> No
         raise DataError(f"make_credit: base_rate must lie between 0 and 1, not {base_rate}.")
 
 
-def _plan(n_features: int) -> dict[str, Template]:
-    """Return the features by name, with a number from the second turn through the templates on."""
-    plan = {}
-    for i in range(n_features):
-        turn, kind = divmod(i, len(TEMPLATES))
-        template = TEMPLATES[kind]
-        plan[f"{template.name}_{turn + 1}" if turn else template.name] = template
-    return plan
+def _plan(n_features: int) -> dict[str, str]:
+    """Return the template of each feature; from the second turn through the templates on, features are numbered."""
+    kinds = list(schema_of("synthetic").features)
+    turns = [divmod(i, len(kinds)) for i in range(n_features)]
+    return {f"{kinds[j]}_{turn + 1}" if turn else kinds[j]: kinds[j] for turn, j in turns}
 
 
 def _draw(
-    plan: dict[str, Template], n: int, seed: int, intercept: float, strength: float
+    plan: dict[str, str], n: int, seed: int, intercept: float, strength: float
 ) -> tuple[dict[str, Array], Floats, Outcome]:
     """Draw columns, true probabilities and outcomes, a block of rows at a time."""
     rng = np.random.default_rng([seed, 0])
-    columns: dict[str, Array] = {name: np.empty(n, t.dtype) for name, t in plan.items()}
+    columns: dict[str, Array] = {name: np.empty(n, TEMPLATES[kind].dtype) for name, kind in plan.items()}
     truth, target = np.empty(n), np.empty(n, np.uint8)
     for start in range(0, n, _BLOCK):
         rows = slice(start, min(start + _BLOCK, n))
@@ -332,13 +269,14 @@ def _draw(
             score += effect
         truth[rows] = expit(intercept + strength * score)
         target[rows] = rng.random(rows.stop - start) < truth[rows]
-    return {name: _with_names(plan[name], columns.pop(name)) for name in plan}, truth, target
+    return {name: _with_labels(kind, columns.pop(name)) for name, kind in plan.items()}, truth, target
 
 
-def _block(plan: dict[str, Template], rng: np.random.Generator, n: int) -> Iterator[tuple[str, Array, Floats]]:
+def _block(plan: dict[str, str], rng: np.random.Generator, n: int) -> Iterator[tuple[str, Array, Floats]]:
     """Draw rows: the name, the values and the effects of each feature."""
     strain = rng.standard_normal(n)
-    for name, template in plan.items():
+    for name, kind in plan.items():
+        template = TEMPLATES[kind]
         values = template.draw(rng, strain)
         effect = template.effect(values)
         if template.codes:
@@ -358,7 +296,7 @@ def _set_codes(template: Template, rng: np.random.Generator, values: Array, effe
         low += code.share
 
 
-def _calibrated(plan: dict[str, Template], seed: int, base_rate: float) -> tuple[float, float]:
+def _calibrated(plan: dict[str, str], seed: int, base_rate: float) -> tuple[float, float]:
     """Find intercept and strength on rows drawn for this alone."""
     rng = np.random.default_rng([seed, 1])
     score = np.zeros(_PILOT)
@@ -370,21 +308,19 @@ def _calibrated(plan: dict[str, Template], seed: int, base_rate: float) -> tuple
     return float(intercept), strength
 
 
-def _with_names(template: Template, values: Array) -> Array:
+def _with_labels(kind: str, values: Array) -> Array:
     """Write categories as words; numbers stay as they are."""
-    if template.feature.categories is None:
-        return values
-    # The last place stands for missing, which is -1.
-    return np.array([*template.feature.categories, None], dtype=object)[values]
+    categories = schema_of("synthetic").features[kind].categories
+    # The last position stands for missing, which is -1.
+    return values if categories is None else np.array([*categories, None], dtype=object)[values]
 
 
-def _schema(plan: dict[str, Template]) -> Schema:
-    subscales: dict[str, list[str]] = {}
-    for name, template in plan.items():
-        subscales.setdefault(template.subscale, []).append(name)
+def _schema(plan: dict[str, str]) -> Schema:
+    known = schema_of("synthetic")
+    subscales = {s: tuple(f for f, kind in plan.items() if kind in kinds) for s, kinds in known.subscales.items()}
     return Schema(
-        target="bad",
+        target=known.target,
         positive=1,
-        features={name: template.feature for name, template in plan.items()},
-        subscales={name: tuple(members) for name, members in subscales.items()},
+        features={name: known.features[kind] for name, kind in plan.items()},
+        subscales={name: members for name, members in subscales.items() if members},
     )
