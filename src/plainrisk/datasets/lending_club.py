@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import compress, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -75,8 +76,7 @@ def _resolved_loans(path: Path, _state: tuple[int, int]) -> Resolved:
                 months.append(_month(row[issued]))
                 outcomes.append(outcome)
     order = np.argsort(np.asarray(months, dtype=np.int64), kind="stable")
-    found = np.asarray(rows, dtype=np.int64), np.asarray(outcomes, dtype=np.uint8)
-    return Resolved(found[0][order], found[1][order])
+    return Resolved(np.asarray(rows, dtype=np.int64)[order], np.asarray(outcomes, dtype=np.uint8)[order])
 
 
 def read_block(path: Path, schema: Schema, k: int, *, size: int = BLOCK) -> Table:
@@ -98,20 +98,11 @@ def _read_rows(path: Path, schema: Schema, rows: Counts) -> dict[str, Array]:
     with open_text(path) as stream:
         reader = csv.reader(stream)
         pick = itemgetter(*_positions(path, next(reader), tuple(schema.features)))
-        picked = []
-        for row, take in zip(reader, wanted.tolist(), strict=False):
-            if take:
-                picked.append(pick(row))
-                if len(picked) == _CHUNK:
-                    _append(parts, picked, schema, path)
-        _append(parts, picked, schema, path)
+        picked = map(pick, compress(reader, wanted.tolist()))
+        while chunk := list(islice(picked, _CHUNK)):
+            for name, texts in zip(parts, zip(*chunk, strict=True), strict=True):
+                parts[name].append(_convert(name, texts, schema, path))
     return {name: tidy(np.concatenate(chunks)) for name, chunks in parts.items()}
-
-
-def _append(parts: dict[str, list[Array]], picked: list[tuple[str, ...]], schema: Schema, path: Path) -> None:
-    for name, texts in zip(parts, zip(*picked, strict=True), strict=False):
-        parts[name].append(_convert(name, texts, schema, path))
-    picked.clear()
 
 
 def _positions(path: Path, header: Sequence[str], names: tuple[str, ...]) -> list[int]:
@@ -145,10 +136,10 @@ def _month(text: str) -> int:
     try:
         first, second = text.strip().split("-")[:2]
         year, month = (int(second), _MONTHS.index(first)) if first in _MONTHS else (int(first), int(second) - 1)
+        if not (1900 <= year <= 2100 and 0 <= month < 12):
+            raise ValueError("out of range")
     except ValueError:
         raise DataError(f"Datasets: {text!r} is not a month as in 'Dec-2015' or '2015-12-01'.") from None
-    if not (1900 <= year <= 2100 and 0 <= month < 12):
-        raise DataError(f"Datasets: {text!r} is not a month as in 'Dec-2015' or '2015-12-01'.")
     return 12 * (year - 2007) + month
 
 

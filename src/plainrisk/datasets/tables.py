@@ -138,32 +138,28 @@ def _select(path: Path, raw: RawTable, entry: Info, schema: Schema) -> list[tupl
 
 def numbers(texts: Sequence[str], where: str, prefix: str = "") -> Array:
     """Return numbers, NaN for missing; int64 where all are whole and none is missing."""
-    bare = [text.strip().removeprefix(prefix) for text in texts] if prefix else texts
-    try:
-        return tidy(np.array([float(t) for t in bare]))
-    except ValueError:
-        pass  # some are missing, or not numbers
-    values = np.full(len(texts), np.nan)
-    for i, text in enumerate(bare):
-        if (stripped := text.strip()) not in _MISSING:
-            try:
-                values[i] = float(stripped)
-            except ValueError:
-                raise DataError(f"Datasets: {where}, row {i}: {texts[i]!r} is not a number.") from None
-    return tidy(values)
+    known = {text: _number(text.strip().removeprefix(prefix)) for text in set(texts)}
+    if None in known.values():
+        row = next(i for i, text in enumerate(texts) if known[text] is None)
+        raise DataError(f"Datasets: {where}, row {row}: {texts[row]!r} is not a number.")
+    return tidy(np.array([known[text] for text in texts], dtype=np.float64))
 
 
 def words(texts: Sequence[str]) -> Array:
     """Return categories: numbers if all are and none has leading zeros (00202 is a word), else text."""
-    stripped = [None if (t := text.strip()) in _MISSING else t for text in texts]
-    present = {t for t in stripped if t is not None}
-    if present and not any(map(_LEADING_ZERO.match, present)):
-        try:
-            known: dict[str | None, float] = {t: float(t) for t in present}
-            return tidy(np.fromiter((known.get(t, np.nan) for t in stripped), float, len(stripped)))
-        except ValueError:
-            pass
-    return np.array(stripped, dtype=object)
+    known = {text: None if (bare := text.strip()) in _MISSING else bare for text in set(texts)}
+    present = {word for word in known.values() if word is not None}
+    if present and not any(_LEADING_ZERO.match(word) or _number(word) is None for word in present):
+        return numbers(texts, "")
+    return np.array([known[text] for text in texts], dtype=object)
+
+
+def _number(text: str) -> float | None:
+    """Return a number, NaN if the text says that it is missing, None if it is neither."""
+    try:
+        return np.nan if text in _MISSING else float(text)
+    except ValueError:
+        return None
 
 
 def tidy(values: Array) -> Array:
