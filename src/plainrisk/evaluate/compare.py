@@ -26,6 +26,7 @@ from plainrisk.evaluate.rank_tests import (
     wilcoxon_holm,
 )
 from plainrisk.evaluate.tables import Results, Table, Tabular, as_results, check_choice
+from plainrisk.files import write_text
 
 __all__ = [
     "BayesianSignedRank",
@@ -83,9 +84,9 @@ class Diagram(Tabular):
         suffix = path.suffix.lower()
         check_choice("Diagram.save", "the file's ending", suffix, (".svg", ".png", ".pdf", ".tex"))
         if suffix == ".svg":
-            path.write_text(self.svg, encoding="utf-8")
+            write_text(path, self.svg)
         elif suffix == ".tex":
-            path.write_text(self.tikz, encoding="utf-8")
+            write_text(path, self.tikz)
         else:
             # Without a date the same table gives the same file.
             metadata = {"CreationDate": None} if suffix == ".pdf" else None

@@ -19,19 +19,14 @@ from plainrisk.evaluate.tables import escape_latex
 
 __all__ = ["Layout", "build_layout", "shapes", "text_width", "to_matplotlib", "to_svg", "to_tikz"]
 
-FONT = 12.0
-TITLE_FONT = 14.0
-NOTE_FONT = 11.0
-ROW = 19.0  # between labels
-LANE = 10.0  # between bars
-SLOT = 10.0  # the least distance of two stems, so that a dot belongs to one of them
-BOLD = 1.15  # bold text is wider by no more than this
-MARGIN = 14.0
-FAN = 18.0  # height in which a stem moves from its rank to its slot
-ELBOW = 16.0  # the least length of a label's line
+FONT = 12.0  # the size of every text
+BOLD = 1.15  # bold text is wider by no more than this factor
+ROW = 19.0  # between lines of text; also the height in which a stem moves from its rank to its slot
+GAP = 10.0  # between bars; also the least distance of two stems, so that a dot belongs to one of them
+MARGIN = 16.0  # around the picture; also the least length of a label's line
 INK, STEM, GROUP, QUIET = "#1b1f24", "#8a94a0", "#1f5fa8", "#57606a"
 DOT = 3.2
-PX_TO_PT = 0.75
+PX_TO_PT = 72.0 / 96.0
 
 
 # ---- primitives
@@ -65,7 +60,6 @@ class Text:
     text: str
     anchor: str
     color: str
-    size: float
     bold: bool = False
 
 
@@ -132,7 +126,7 @@ def build_layout(
     title: str | None = None,
     notes: Sequence[str] = (),
 ) -> Layout:
-    """Place axis, labels and bars.
+    """Return the positions of axis, labels and bars.
 
     The best rank is on the left. The better half of the classifiers is named in the left column, the other
     half in the right one, and no two lines cross. Stems closer than a slot are moved apart below the axis,
@@ -146,25 +140,25 @@ def build_layout(
     shown = [_clean(names[j]) for j in order]
     values = [f"{ranks[j]:.2f}" for j in order]
     heading, notes = _clean(title or ""), [_clean(note) for note in notes]
-    widest = max([text_width(heading, BOLD * TITLE_FONT), *(text_width(note, NOTE_FONT) for note in notes)])
+    widest = max([BOLD * text_width(heading), *map(text_width, notes)])
     axis, width = _place_axis(shown, values, widest + 2.0 * MARGIN)
-    axis_y = MARGIN + (TITLE_FONT + 10.0 if heading else 0.0) + FONT + 10.0
+    axis_y = MARGIN + ROW * (2.0 if heading else 1.0)
     low, high = _axis_range(ranks)
     at = axis[0] + (ranks[order] - low) / (high - low) * (axis[1] - axis[0])
     slots = _spread(at, axis)
     where = {names[j]: float(slot) for j, slot in zip(order, slots, strict=True)}
-    bars, bars_end = _place_bars(groups, where, axis_y + FAN + LANE / 2.0)
+    bars, bars_end = _place_bars(groups, where, axis_y + ROW + GAP / 2.0)
     labels = _place_labels(shown, values, at, slots, axis, bars_end + ROW * 0.7)
     bottom = max(label.y for label in labels) + ROW * 0.5
     middle = width / 2.0
-    texts = [Text(middle, bottom + 22.0 + 15.0 * i, note, "middle", QUIET, NOTE_FONT) for i, note in enumerate(notes)]
+    texts = [Text(middle, bottom + ROW * i, note, "middle", QUIET) for i, note in enumerate(notes, start=1)]
     if heading:
-        texts.append(Text(middle, MARGIN + TITLE_FONT, heading, "middle", INK, TITLE_FONT, bold=True))
-    height = (bottom + 11.0 + 15.0 * len(notes) if notes else bottom) + MARGIN
+        texts.append(Text(middle, MARGIN + FONT, heading, "middle", INK, bold=True))
+    height = bottom + ROW * len(notes) + MARGIN
     return Layout(width, height, axis, axis_y, _ticks(low, high, axis), labels, bars, tuple(texts))
 
 
-def text_width(text: str, size: float = FONT) -> float:
+def text_width(text: str) -> float:
     """Return a width no common sans-serif font exceeds, in pixels.
 
     There is no font to ask when an SVG is written. The classes follow DejaVu Sans, which is wider than
@@ -173,7 +167,7 @@ def text_width(text: str, size: float = FONT) -> float:
     >>> text_width("ARM1") < text_width("MixMonoXGB")
     True
     """
-    return size * sum(map(_advance, text))
+    return FONT * sum(map(_advance, text))
 
 
 def _advance(character: str) -> float:
@@ -189,14 +183,14 @@ def _advance(character: str) -> float:
 
 
 def _clean(text: str) -> str:
-    # A line break or a control character in a name has no place in a picture, or in XML at all.
+    # A line break or a control character in a name cannot be drawn, and XML does not allow it.
     return "".join(c for c in " ".join(text.split()) if c.isprintable())
 
 
 def _place_axis(names: Sequence[str], values: Sequence[str], least: float) -> tuple[tuple[float, float], float]:
     """Return the ends of the axis and the width of the picture; a long title or note widens the axis."""
     half = (len(names) + 1) // 2
-    beside = MARGIN + 8.0 + max(map(text_width, values)) + 5.0 + ELBOW
+    beside = MARGIN + 8.0 + max(map(text_width, values)) + 5.0 + MARGIN
     left = beside + max(map(text_width, names[:half]))
     right = beside + max(map(text_width, names[half:]))
     span = max(360.0, 17.0 * len(names), least - left - right)
@@ -219,7 +213,7 @@ def _ticks(low: int, high: int, axis: tuple[float, float]) -> tuple[Tick, ...]:
 
 def _spread(at: Floats, axis: tuple[float, float]) -> Floats:
     """Move sorted positions at least a slot apart and keep them on the axis, with least squared movement."""
-    offset = SLOT * np.arange(at.size)
+    offset = GAP * np.arange(at.size)
     fitted = np.asarray(isotonic_regression(at - offset).x)
     return np.asarray(np.clip(fitted, axis[0], axis[1] - offset[-1]) + offset)
 
@@ -230,11 +224,11 @@ def _place_bars(groups: Sequence[Sequence[str]], where: dict[str, float], top: f
     bars = []
     for group in spans:
         start, end = group[0][0], group[-1][0]
-        lane = next((i for i, last in enumerate(lanes) if last + 1.5 * SLOT <= start), len(lanes))
+        lane = next((i for i, last in enumerate(lanes) if last + 1.5 * GAP <= start), len(lanes))
         lanes[lane : lane + 1] = [end]
         dots, members = zip(*group, strict=True)
-        bars.append(Bar(top + LANE * lane, dots, tuple(map(_clean, members))))
-    return tuple(bars), top + LANE * len(lanes)
+        bars.append(Bar(top + GAP * lane, dots, tuple(map(_clean, members))))
+    return tuple(bars), top + GAP * len(lanes)
 
 
 def _place_labels(
@@ -252,7 +246,7 @@ def _place_labels(
         # The outermost stem is the shortest one: then no line of a column crosses a stem.
         on_left = i < half
         row, sign, edge = (i, -1.0, axis[0]) if on_left else (k - 1 - i, 1.0, axis[1])
-        end = edge + sign * ELBOW
+        end = edge + sign * MARGIN
         value = end + sign * 5.0
         name = value + sign * (value_width + 8.0)
         y = top + ROW * row
@@ -270,7 +264,7 @@ def shapes(layout: Layout) -> Iterator[Shape]:
         about = "Not told apart: " + ", ".join(bar.members)
         yield Line(((bar.dots[0], bar.y), (bar.dots[-1], bar.y)), GROUP, 3.0, about)
     for label in layout.labels:
-        down = ((label.slot_x, layout.axis_y + FAN), (label.slot_x, label.y), (label.end_x, label.y))
+        down = ((label.slot_x, layout.axis_y + ROW), (label.slot_x, label.y), (label.end_x, label.y))
         yield Line(((label.rank_x, layout.axis_y), *down), STEM, 1.0)
     # Dots stand on the stems of the members; a stem that crosses a bar without one is not of the group.
     for bar in layout.bars:
@@ -281,11 +275,11 @@ def shapes(layout: Layout) -> Iterator[Shape]:
         height = 6.0 if tick.text else 3.5
         yield Line(((tick.x, layout.axis_y), (tick.x, layout.axis_y - height)), INK, 1.0)
         if tick.text:
-            yield Text(tick.x, layout.axis_y - 9.0, tick.text, "middle", INK, FONT)
+            yield Text(tick.x, layout.axis_y - 9.0, tick.text, "middle", INK)
     for label in layout.labels:
         baseline = label.y + 0.36 * FONT
-        yield Text(label.value_x, baseline, label.value, label.anchor, QUIET, FONT)
-        yield Text(label.name_x, baseline, label.name, label.anchor, INK, FONT)
+        yield Text(label.value_x, baseline, label.value, label.anchor, QUIET)
+        yield Text(label.name_x, baseline, label.name, label.anchor, INK)
     yield from layout.texts
 
 
@@ -306,9 +300,9 @@ def _svg_shape(shape: Shape) -> str:
         return f'<circle cx="{shape.x:.2f}" cy="{shape.y:.2f}" r="{DOT}" fill="{shape.color}"/>'
     if isinstance(shape, Text):
         weight = ' font-weight="bold"' if shape.bold else ""
-        place = f'x="{shape.x:.2f}" y="{shape.y:.2f}" text-anchor="{shape.anchor}"'
-        font = f'font-size="{shape.size:g}" fill="{shape.color}"{weight}'
-        return f"<text {place} {font}>{escape(shape.text)}</text>"
+        position = f'x="{shape.x:.2f}" y="{shape.y:.2f}" text-anchor="{shape.anchor}"'
+        font = f'font-size="{FONT:g}" fill="{shape.color}"{weight}'
+        return f"<text {position} {font}>{escape(shape.text)}</text>"
     points = " ".join(f"{x:.2f},{y:.2f}" for x, y in shape.points)
     style = f'fill="none" stroke="{shape.color}" stroke-width="{shape.width:g}" stroke-linejoin="round"'
     if shape.about:
@@ -332,10 +326,10 @@ def _tikz_shape(shape: Shape, name_of: dict[str, str]) -> str:
         return rf"\fill[{color}] ({shape.x:.2f}, {shape.y:.2f}) circle [radius={DOT * PX_TO_PT:.2f}pt];"
     if isinstance(shape, Text):
         anchor = {"start": "base west", "middle": "base", "end": "base east"}[shape.anchor]
-        size = shape.size * PX_TO_PT
+        size = FONT * PX_TO_PT
         font = rf"\fontsize{{{size:.2f}}}{{{1.2 * size:.2f}}}\selectfont" + (r"\bfseries" if shape.bold else "")
-        place = f"({shape.x:.2f}, {shape.y:.2f})"
-        return rf"\node[anchor={anchor}, text={color}, font={font}] at {place} {{{escape_latex(shape.text)}}};"
+        position = f"({shape.x:.2f}, {shape.y:.2f})"
+        return rf"\node[anchor={anchor}, text={color}, font={font}] at {position} {{{escape_latex(shape.text)}}};"
     path = " -- ".join(f"({x:.2f}, {y:.2f})" for x, y in shape.points)
     return rf"\draw[{color}, line width={shape.width * PX_TO_PT:.2f}pt] {path};"
 
@@ -368,7 +362,7 @@ def _draw(axes: Any, shape: Shape, depth: int) -> None:
             ha={"start": "left", "middle": "center", "end": "right"}[shape.anchor],
             va="baseline",
             color=shape.color,
-            fontsize=shape.size * PX_TO_PT,
+            fontsize=FONT * PX_TO_PT,
             fontweight="bold" if shape.bold else "normal",
             parse_math=False,  # a name may hold a dollar sign
             zorder=depth,
