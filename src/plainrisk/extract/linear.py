@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from plainrisk._types import label_of
+from plainrisk._types import Floats, label_of
 from plainrisk.data.frame import Frame
 from plainrisk.extract.effects import Effect, LabelEffect, NumberEffect
 from plainrisk.extract.reading import Additive, class_pair, input_names, refuse, require_fitted, sklearn_names
@@ -67,15 +67,11 @@ def read_glum(model: Any, frame: Frame | None) -> Additive:
     effects: dict[str, Effect] = {}
     for name, column in zip(own, columns, strict=True):
         mine = coefficients[[term == name for term in terms]]
-        effects[column] = _table(model, name, levels[name], mine) if name in levels else _line(mine)
+        effects[column] = _table(model, levels[name], mine) if name in levels else NumberEffect.line(float(mine[0]))
     return Additive(intercept=float(model.intercept_), effects=effects, columns=columns)
 
 
-def _line(coefficients: Any) -> Effect:
-    return NumberEffect.line(float(coefficients[0]))
-
-
-def _table(model: Any, name: str, levels: Sequence[Any], coefficients: Any) -> Effect:
+def _table(model: Any, levels: Sequence[Any], coefficients: Floats) -> Effect:
     """One coefficient per category; the first may be left out, and missing may have one at the end."""
     values = [0.0, *coefficients] if model.drop_first else list(coefficients)
     scores = {label_of(level): float(v) for level, v in zip(levels, values, strict=False)}
@@ -106,7 +102,11 @@ def read_statsmodels(results: Any, frame: Frame | None) -> Additive:
         features = tuple(name for j, name in enumerate(columns) if j != constant)
     parameters = np.asarray(results.params, dtype=np.float64)
     slopes = np.delete(parameters, [] if constant is None else constant)
-    intercept = 0.0 if constant is None else float(parameters[constant]) * _level(model, constant)
+    intercept = 0.0
+    if constant is not None:
+        # The value of the constant column is 1, unless somebody made their own.
+        level = 1.0 if getattr(model, "exog", None) is None else float(model.exog[0, constant])
+        intercept = level * float(parameters[constant])
     return Additive(intercept=intercept, effects=_lines(features, slopes), columns=columns)
 
 
@@ -139,9 +139,3 @@ def _shows_constant(names: list[str], constant: int, frame: Frame | None) -> boo
     if frame.named and any(name in frame.columns for j, name in enumerate(names) if j != constant):
         return names[constant] in frame.columns
     return len(frame.names) == len(names)
-
-
-def _level(model: Any, constant: int) -> float:
-    """The value of the constant column: 1, unless somebody made their own."""
-    rows = getattr(model, "exog", None)
-    return 1.0 if rows is None else float(rows[0, constant])

@@ -347,21 +347,14 @@ def _sum_behind(read: Additive, columns: Columns, names: tuple[str, ...]) -> Add
         inner = column.labelled(effect) if isinstance(effect, LabelEffect) else column.mapped(effect)
         add_effects(effects, column.feature, inner)
     in_order = {name: effects[name] for name in names if name in effects}
-    return Additive(intercept=read.intercept, effects=in_order, columns=names, classes=read.classes)
+    return replace(read, effects=in_order, columns=names)
 
 
 def _trees_behind(read: TreeSum, columns: Columns, names: tuple[str, ...]) -> TreeSum:
     """Trees read a feature as it is, or whether it has one category."""
-    place = dict(zip(read.columns, columns, strict=True))
-    inputs = tuple(_tree_input(i, place[i.feature]) for i in read.inputs)
-    return TreeSum(
-        intercept=read.intercept,
-        inputs=inputs,
-        trees=read.trees,
-        columns=names,
-        classes=read.classes,
-        takes_missing=read.takes_missing,
-    )
+    column_of = dict(zip(read.columns, columns, strict=True))
+    inputs = tuple(_tree_input(source, column_of[source.feature]) for source in read.inputs)
+    return replace(read, inputs=inputs, columns=names)
 
 
 def _tree_input(own: TreeInput, column: Column) -> TreeInput:

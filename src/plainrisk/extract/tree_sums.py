@@ -1,4 +1,8 @@
-"""Trees of another library as ours: numbered nodes, exact single-precision edges, and trees of one feature as steps."""
+"""Trees of another library as trees of a risk form.
+
+Nodes are numbered anew, single-precision splits get exact double-precision edges, and trees that read one feature
+each become a step function of that feature.
+"""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def _problems(schema: Schema, frame: Frame, *, target: bool, notes: bool) -> Ite
 
 
 def _nearest(name: str, frame: Frame, features: Iterable[str]) -> str:
-    """Prefer a column that has no place in the schema yet: a misspelt name leaves its column over."""
+    """Prefer columns that the schema does not name: a misspelt feature leaves its column unused."""
     taken = set(features)
     return did_you_mean(name, [n for n in frame.names if n not in taken] or frame.names)
 
