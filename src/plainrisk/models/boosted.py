@@ -10,7 +10,7 @@ import numpy as np
 from plainrisk._types import Floats
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, missing_extra
-from plainrisk.extract.trees_xgboost import booster_trees
+from plainrisk.extract.trees import booster_trees
 from plainrisk.form import Alone, Levels, Logistic, TreeInput, TreePart
 from plainrisk.models.base import PartScores, RiskClassifier
 from plainrisk.models.design import learn_levels

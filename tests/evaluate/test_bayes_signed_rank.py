@@ -3,7 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import plainrisk.evaluate.compare.bayes as bayes
 from plainrisk.errors import DataError
 from plainrisk.evaluate.compare import bayesian_signed_rank
 
@@ -42,13 +41,6 @@ def test_same_seed_same_figures_and_another_seed_others():
     first = bayesian_signed_rank(a, b, samples=5_000, seed=7)
     assert bayesian_signed_rank(a, b, samples=5_000, seed=7) == first
     assert bayesian_signed_rank(a, b, samples=5_000, seed=8) != first
-
-
-def test_blocks_do_not_change_the_figures(monkeypatch):
-    a, b = np.random.default_rng(0).normal(0.8, 0.02, size=(2, 20))
-    whole = bayesian_signed_rank(a, b, samples=3_000)
-    monkeypatch.setattr(bayes, "_BLOCK_CELLS", 21 * 17)
-    assert bayesian_signed_rank(a, b, samples=3_000) == whole
 
 
 def test_swapping_swaps_left_and_right():

@@ -7,18 +7,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
+from plainrisk._types import Bools, Floats
 from plainrisk.errors import DataError
-from plainrisk.evaluate.compare.posthoc import square_table, wilcoxon_holm
-from plainrisk.evaluate.compare.results import Floats, as_results, check_choice, locked, paired_differences
-from plainrisk.evaluate.compare.tables import Cell, Table, Tabular, show_decimals
+from plainrisk.evaluate.rank_tests import square_table, wilcoxon_holm
+from plainrisk.evaluate.tables import (
+    Cell,
+    Table,
+    Tabular,
+    as_results,
+    check_choice,
+    locked,
+    paired_differences,
+    show_decimals,
+)
 
 __all__ = ["EffectSizes", "HodgesLehmann", "effect_sizes", "hodges_lehmann", "hodges_lehmann_table"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class HodgesLehmann(Tabular):
     """Hodges-Lehmann estimates of every pair.
 
@@ -31,7 +40,7 @@ class HodgesLehmann(Tabular):
     """
 
     differences: Floats
-    significant: npt.NDArray[np.bool_]
+    significant: Bools
     classifiers: tuple[str, ...]
     pairs: str
 
@@ -40,7 +49,7 @@ class HodgesLehmann(Tabular):
         return square_table(self.differences, self.classifiers, self.significant, note, show_decimals(3))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EffectSizes(Tabular):
     """Effect sizes of every pair, row minus column, in the direction of the raw values.
 
@@ -64,7 +73,7 @@ class EffectSizes(Tabular):
         return Table(("classifier", "against", "rank_biserial", "d_z"), rows, show=show_decimals(3))
 
 
-def hodges_lehmann(a: npt.ArrayLike, b: npt.ArrayLike, pairs: str = "all") -> float:
+def hodges_lehmann(a: ArrayLike, b: ArrayLike, pairs: str = "all") -> float:
     r"""Return the typical difference of paired values: the median of the Walsh averages of a - b.
 
     .. math:: \hat\Delta = \operatorname{median}_{i \le j} \tfrac12 (d_i + d_j), \qquad d = a - b

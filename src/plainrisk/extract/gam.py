@@ -1,24 +1,62 @@
-r"""pyGAM: the logistic additive model of splines, factors and lines.
-
-A spline term of order p is :math:`\sum_i c_i B_i(t)` with :math:`t = (x - a) / (b - a)` for the edge knots
-a and b, on evenly spaced knots, and straight beyond the edges. Between two knots it is one polynomial, so the
-piecewise polynomial below is the same function.
-"""
+"""Additive models of other libraries: interpret's explainable boosting machine, and pyGAM's logistic model."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from plainrisk._types import Floats
 from plainrisk.data.frame import Frame
 from plainrisk.extract.effects import Effect, LabelEffect, NumberEffect, Piece, add_effects
-from plainrisk.extract.reading import Additive, input_names, refuse
+from plainrisk.extract.reading import Additive, class_pair, input_names, refuse, require_fitted
 
-__all__ = ["read_logistic_gam"]
+__all__ = ["read_ebm", "read_logistic_gam"]
 
-Floats = npt.NDArray[np.float64]
+
+# ---- interpret
+
+
+def read_ebm(model: Any, frame: Frame | None) -> Additive:
+    """Read an ExplainableBoostingClassifier: a step function or a table per feature.
+
+    Its scores are numbered: missing, then the bins or categories, then whatever it does not know.
+    """
+    terms = require_fitted(model, "term_features_")
+    classes = class_pair(model)
+    if getattr(model, "link_", "logit") != "logit":
+        raise refuse(model, f"its link is {model.link_!r}. Use the log loss, whose link is the logit.")
+    own = [str(name) for name in model.feature_names_in_]
+    pairs = [term for term in terms if len(term) > 1]
+    if pairs:
+        words = " x ".join(own[j] for j in pairs[0])
+        raise refuse(model, f"it has {len(pairs)} interactions (the first is {words}). Fit it with interactions=0.")
+    columns = input_names(model, own, len(own), frame, made_up=r"feature_\d+")
+    effects: dict[str, Effect] = {name: _unused(model, j) for j, name in enumerate(columns)}
+    for (j,), scores in zip(terms, model.term_scores_, strict=True):
+        effects[columns[j]] = _ebm_effect(model.bins_[j][0], np.asarray(scores, dtype=np.float64))
+    intercept = float(np.ravel(model.intercept_)[0])
+    return Additive(intercept=intercept, effects=effects, columns=columns, classes=classes)
+
+
+def _ebm_effect(bins: Any, scores: Floats) -> Effect:
+    missing, unknown = float(scores[0]), float(scores[-1])
+    if isinstance(bins, dict):
+        return LabelEffect({str(label): float(scores[k]) for label, k in bins.items()}, missing, unknown)
+    # A value equal to a cut is on its right.
+    edges = [math.nextafter(float(cut), -math.inf) for cut in bins]
+    return NumberEffect.steps(edges, scores[1:-1].tolist(), missing=missing)
+
+
+def _unused(model: Any, j: int) -> Effect:
+    """A feature that no term uses."""
+    if isinstance(model.bins_[j][0], dict):
+        return LabelEffect({}, missing=0.0, unseen=0.0)
+    return NumberEffect.steps([], [0.0], missing=0.0)
+
+
+# ---- pyGAM
 
 
 def read_logistic_gam(model: Any, frame: Frame | None) -> Additive:
@@ -38,12 +76,12 @@ def read_logistic_gam(model: Any, frame: Frame | None) -> Additive:
             continue
         if term.istensor:
             raise refuse(model, "it has a tensor term te(), which joins features. Use s(), l() and f() terms.")
-        add_effects(effects, columns[term.feature], _effect(model, term, coefficients))
+        add_effects(effects, columns[term.feature], _term_effect(model, term, coefficients))
     in_order = {name: effects[name] for name in columns if name in effects}
     return Additive(intercept=intercept, effects=in_order, columns=columns)
 
 
-def _effect(model: Any, term: Any, coefficients: Floats) -> Effect:
+def _term_effect(model: Any, term: Any, coefficients: Floats) -> Effect:
     kind = type(term).__name__
     if kind == "LinearTerm":
         return NumberEffect.line(float(coefficients[0]))
@@ -59,6 +97,11 @@ def _effect(model: Any, term: Any, coefficients: Floats) -> Effect:
 
 
 def _spline(edges: Floats, term: Any, coefficients: Floats) -> NumberEffect:
+    r"""Return a spline term as a piecewise polynomial.
+
+    A spline term of order p is :math:`\sum_i c_i B_i(t)` with :math:`t = (x - a) / (b - a)` for the edge knots
+    a and b, on evenly spaced knots, and straight beyond the edges. Between two knots it is one polynomial.
+    """
     from scipy.interpolate import BSpline, PPoly
 
     order = int(term.spline_order)

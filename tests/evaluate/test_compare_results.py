@@ -12,7 +12,7 @@ import pytest
 import plainrisk.evaluate.compare as compare
 from plainrisk.errors import DataError, PlainriskWarning
 from plainrisk.evaluate.compare import Results, as_results, friedman
-from plainrisk.evaluate.compare.results import paired_differences
+from plainrisk.evaluate.tables import paired_differences
 
 COLUMNS = {"dataset": ["HELOC", "GMSC", "German"], "ARM1": [0.79, 0.86, 0.78], "XGB": [0.79, 0.85, 0.77]}
 VALUES = np.array([[0.79, 0.79], [0.86, 0.85], [0.78, 0.77]])

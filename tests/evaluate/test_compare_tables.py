@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from plainrisk.evaluate.compare import (
+    as_results,
     bayesian_signed_rank,
     critical_difference_diagram,
     effect_sizes,
@@ -14,7 +15,7 @@ from plainrisk.evaluate.compare import (
     hodges_lehmann_table,
     wilcoxon_holm,
 )
-from plainrisk.evaluate.compare.tables import Table, Tabular
+from plainrisk.evaluate.tables import Table, Tabular
 
 VALUES = {"A_1": [0.9, 0.8, 0.7, 0.6], "B|2": [0.8, 0.7, 0.6, 0.7]}
 
@@ -72,6 +73,24 @@ def test_every_result_is_a_table_three_ways(result):
     body = result.to_latex().split("\\midrule\n")[1].split("\\bottomrule")[0].strip().splitlines()
     assert len(body) == len(frame) == sum(line.startswith("|") for line in lines) - 2
     assert all(line.count("&") == width - 1 for line in body)
+
+
+def test_text_is_aligned_and_marks_significant_cells():
+    assert repr(Sample()).splitlines() == [
+        "name    first    second",
+        "x & y  0.0000",
+        "p|q\\   2.0000  -1.5000*",
+        "50% of *all*",
+    ]
+
+
+def test_a_printed_result_stays_short():
+    rng = np.random.default_rng(0)
+    table = {f"classifier {j}": rng.normal(size=100) for j in range(40)}
+    for test in (friedman, wilcoxon_holm, hodges_lehmann_table, effect_sizes, critical_difference_diagram, as_results):
+        text = repr(test(table))
+        assert len(text) < 3_000
+        assert "all of them in to_frame()" in text
 
 
 def test_polars_when_there_is_no_pandas(monkeypatch):

@@ -1,4 +1,4 @@
-"""The critical difference diagram: average ranks on an axis, and bars over what no test tells apart."""
+"""Compare classifiers over data sets: ranks, tests, effect sizes and the critical difference diagram."""
 
 from __future__ import annotations
 
@@ -8,17 +8,47 @@ from typing import Any
 
 import numpy as np
 
-from plainrisk.evaluate.compare.layout import Layout, lay_out
-from plainrisk.evaluate.compare.posthoc import WilcoxonHolm, wilcoxon_holm
-from plainrisk.evaluate.compare.ranks import Friedman, friedman
-from plainrisk.evaluate.compare.render import to_matplotlib, to_svg, to_tikz
-from plainrisk.evaluate.compare.results import as_results, check_choice
-from plainrisk.evaluate.compare.tables import Table, Tabular
+from plainrisk.evaluate.diagram import Layout, build_layout, to_matplotlib, to_svg, to_tikz
+from plainrisk.evaluate.effects import (
+    EffectSizes,
+    HodgesLehmann,
+    effect_sizes,
+    hodges_lehmann,
+    hodges_lehmann_table,
+)
+from plainrisk.evaluate.rank_tests import (
+    BayesianSignedRank,
+    Friedman,
+    WilcoxonHolm,
+    bayesian_signed_rank,
+    friedman,
+    holm,
+    wilcoxon_holm,
+)
+from plainrisk.evaluate.tables import Results, Table, Tabular, as_results, check_choice
+from plainrisk.files import write_text
 
-__all__ = ["Diagram", "critical_difference_diagram"]
+__all__ = [
+    "BayesianSignedRank",
+    "Diagram",
+    "EffectSizes",
+    "Friedman",
+    "HodgesLehmann",
+    "Results",
+    "WilcoxonHolm",
+    "as_results",
+    "bayesian_signed_rank",
+    "critical_difference_diagram",
+    "effect_sizes",
+    "friedman",
+    "hodges_lehmann",
+    "hodges_lehmann_table",
+    "holm",
+    "wilcoxon_holm",
+]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Diagram(Tabular):
     """A critical difference diagram and the tests behind it; a notebook shows it as it is.
 
@@ -54,9 +84,9 @@ class Diagram(Tabular):
         suffix = path.suffix.lower()
         check_choice("Diagram.save", "the file's ending", suffix, (".svg", ".png", ".pdf", ".tex"))
         if suffix == ".svg":
-            path.write_text(self.svg, encoding="utf-8")
+            write_text(path, self.svg)
         elif suffix == ".tex":
-            path.write_text(self.tikz, encoding="utf-8")
+            write_text(path, self.tikz)
         else:
             # Without a date the same table gives the same file.
             metadata = {"CreationDate": None} if suffix == ".pdf" else None
@@ -113,5 +143,5 @@ def critical_difference_diagram(
         omnibus.summary(),
         f"Dots on one bar: not told apart (Wilcoxon signed-rank test, Holm's adjustment, level {alpha:g})",
     )
-    layout = lay_out(omnibus.classifiers, omnibus.ranks, posthoc.cliques, title, notes)
+    layout = build_layout(omnibus.classifiers, omnibus.ranks, posthoc.cliques, title, notes)
     return Diagram(layout, omnibus, posthoc)

@@ -1,4 +1,4 @@
-"""The one check of what every metric is given."""
+"""The input of every metric, checked once: outcomes, predicted risks and weights."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ import math
 import numbers
 import operator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
+from plainrisk._types import Array, Bools, Floats, Index
 from plainrisk.errors import DataError
 
-__all__ = ["Bools", "Floats", "Ints", "Scored", "check_bins", "check_scored", "sums"]
+__all__ = ["Predictions", "Weights", "bin_sums", "check_bins", "check_predictions"]
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.intp]
+Weights = ArrayLike | None
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
-    """Checked outcomes, predictions and weights; rows of weight 0 are gone, as if they had never come.
+class Predictions:
+    """Checked outcomes, predictions and weights, without the rows of weight 0.
 
     Attributes
     ----------
@@ -32,26 +30,28 @@ class Scored:
         The predictions.
     weight : array of float, shape (n,)
         The weights, all positive.
-    weighted : bool
-        False when every weight is 1, which lets a metric count instead of add.
     """
 
     bad: Bools
     risk: Floats
     weight: Floats
-    weighted: bool
 
     @property
     def total(self) -> float:
         """The sum of the weights."""
-        return float(self.weight.sum()) if self.weighted else float(len(self.weight))
+        return float(self.weight.sum())
+
+    @property
+    def one_outcome(self) -> bool:
+        """Whether all rows have the same outcome."""
+        return bool(self.bad.all() or not self.bad.any())
 
     def mean(self, values: Floats | Bools) -> float:
         """Return the weighted mean of one value per row."""
         return float(self.weight @ values) / self.total
 
 
-def check_scored(y_true: npt.ArrayLike, y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> Scored:
+def check_predictions(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights) -> Predictions:
     """Return the checked input of a metric.
 
     Raises
@@ -61,27 +61,30 @@ def check_scored(y_true: npt.ArrayLike, y_prob: npt.ArrayLike, sample_weight: np
 
     Examples
     --------
-    >>> check_scored([0, 1], [0.1, 1.2], None)
+    >>> check_predictions([0, 1], [0.1, 1.2], None)
     Traceback (most recent call last):
     plainrisk.errors.DataError: y_prob: must lie between 0 and 1, row 1 (counting from 0) holds 1.2.
     """
     outcome = _column("y_true", y_true)
     risk = _column("y_prob", y_prob, hint=" Pass one column, as predict_proba(X)[:, 1].")
-    _same_length("y_prob", risk, outcome)
+    _require_length("y_prob", risk, outcome)
     if len(outcome) == 0:
         raise DataError("y_true: there are no rows.")
-    _refuse("y_true", "must be 0 or 1", outcome, ~((outcome == 0) | (outcome == 1)))
-    _refuse("y_prob", "must lie between 0 and 1", risk, ~((risk >= 0) & (risk <= 1)))
+    _require("y_true", "must be 0 or 1", outcome, (outcome == 0) | (outcome == 1))
+    _require("y_prob", "must lie between 0 and 1", risk, (risk >= 0) & (risk <= 1))
     if sample_weight is None:
-        return Scored(outcome == 1, risk, np.ones(len(outcome)), weighted=False)
+        return Predictions(outcome == 1, risk, np.ones(len(outcome)))
     weight = _column("sample_weight", sample_weight)
-    _same_length("sample_weight", weight, outcome)
-    _refuse("sample_weight", "must be finite and not negative", weight, ~((weight >= 0) & np.isfinite(weight)))
-    _check_sum(weight)
-    keep = weight > 0
-    if not keep.all():
-        outcome, risk, weight = outcome[keep], risk[keep], weight[keep]
-    return Scored(outcome == 1, risk, weight, weighted=True)
+    _require_length("sample_weight", weight, outcome)
+    _require("sample_weight", "must be finite and not negative", weight, (weight >= 0) & np.isfinite(weight))
+    with np.errstate(over="ignore"):
+        total = float(weight.sum())
+    if total == 0:
+        raise DataError("sample_weight: all weights are 0.")
+    if math.isinf(total):
+        raise DataError("sample_weight: the sum of the weights overflows; divide them by their largest.")
+    kept = weight > 0
+    return Predictions(outcome[kept] == 1, risk[kept], weight[kept])
 
 
 def check_bins(bins: int) -> int:
@@ -95,15 +98,15 @@ def check_bins(bins: int) -> int:
     return count
 
 
-def sums(place: Ints, values: Floats, bins: int) -> Floats:
+def bin_sums(bin_of_row: Index, values: Floats) -> Floats:
     """Return the sum of the values of every bin."""
     # bincount is typed as counting only; with weights it returns floats.
-    return np.asarray(np.bincount(place, weights=values, minlength=bins), dtype=np.float64)
+    return np.asarray(np.bincount(bin_of_row, weights=values), dtype=np.float64)
 
 
-def _column(name: str, values: npt.ArrayLike, hint: str = "") -> Floats:
+def _column(name: str, values: ArrayLike, hint: str = "") -> Floats:
     """Return the values as one column of floats."""
-    array: npt.NDArray[Any] = np.asarray(values)
+    array: Array = np.asarray(values)
     if array.ndim != 1:
         raise DataError(f"{name}: must have one dimension, got shape {array.shape}.{hint}")
     if array.dtype.kind in "biuf":
@@ -115,21 +118,12 @@ def _column(name: str, values: npt.ArrayLike, hint: str = "") -> Floats:
     return array.astype(np.float64)
 
 
-def _same_length(name: str, values: Floats, outcome: Floats) -> None:
+def _require_length(name: str, values: Floats, outcome: Floats) -> None:
     if len(values) != len(outcome):
         raise DataError(f"{name}: has {len(values)} rows where y_true has {len(outcome)}.")
 
 
-def _refuse(name: str, rule: str, values: Floats, bad: Bools) -> None:
-    if bad.any():
-        row = int(np.argmax(bad))
+def _require(name: str, rule: str, values: Floats, obeyed: Bools) -> None:
+    if not obeyed.all():
+        row = int(np.argmin(obeyed))
         raise DataError(f"{name}: {rule}, row {row} (counting from 0) holds {float(values[row])!r}.")
-
-
-def _check_sum(weight: Floats) -> None:
-    with np.errstate(over="ignore"):
-        total = float(weight.sum())
-    if total == 0:
-        raise DataError("sample_weight: all weights are 0.")
-    if math.isinf(total):
-        raise DataError("sample_weight: the sum of the weights overflows; divide them by their largest.")

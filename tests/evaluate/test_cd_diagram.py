@@ -14,9 +14,8 @@ from matplotlib.textpath import TextPath
 
 from plainrisk.errors import DataError, MissingExtraError
 from plainrisk.evaluate.compare import critical_difference_diagram
-from plainrisk.evaluate.compare.cliques import maximal_cliques
-from plainrisk.evaluate.compare.layout import SLOT, lay_out, text_width
-from plainrisk.evaluate.compare.render import Text, shapes
+from plainrisk.evaluate.diagram import FONT, GAP, Text, build_layout, shapes, text_width
+from plainrisk.evaluate.rank_tests import maximal_cliques
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -33,9 +32,9 @@ def boxes(layout):
     found = []
     for shape in shapes(layout):
         if isinstance(shape, Text):
-            width = drawn_width(shape.text, shape.size, shape.bold)
+            width = drawn_width(shape.text, FONT, shape.bold)
             left = shape.x - {"start": 0.0, "middle": 0.5, "end": 1.0}[shape.anchor] * width
-            found.append((left, shape.y - 0.8 * shape.size, left + width, shape.y + 0.25 * shape.size))
+            found.append((left, shape.y - 0.8 * FONT, left + width, shape.y + 0.25 * FONT))
     return found
 
 
@@ -58,7 +57,7 @@ def random_layout(seed, k, levels):
     differs = np.abs(ranks[:, None] - ranks[None, :]) + rng.normal(scale=0.5, size=(k, k)) > 0.3 * k
     cliques = [c for c in maximal_cliques(~(differs | differs.T)) if len(c) > 1]
     title = "W" * int(rng.integers(0, 80))
-    return lay_out(names, ranks, [[names[i] for i in c] for c in cliques], title, ["note " * 20])
+    return build_layout(names, ranks, [[names[i] for i in c] for c in cliques], title, ["note " * 20])
 
 
 @pytest.mark.parametrize("k", range(2, 41))
@@ -72,7 +71,7 @@ def test_no_two_texts_overlap(k):
 def test_stems_keep_apart_and_in_order(seed, k, levels):
     layout = random_layout(seed, k, levels)
     slots = [label.slot_x for label in layout.labels]
-    assert np.diff(slots).min() >= SLOT - 1e-9
+    assert np.diff(slots).min() >= GAP - 1e-9
     assert slots[0] >= layout.axis[0] - 1e-9
     assert slots[-1] <= layout.axis[1] + 1e-9
     assert np.all(np.diff([label.rank_x for label in layout.labels]) >= 0)
@@ -96,13 +95,13 @@ def test_dots_are_the_members_and_bars_keep_apart(seed, k):
         assert [name_at[x] for x in bar.dots] == list(bar.members)
         assert list(bar.dots) == sorted(bar.dots)
     for a, b in combinations(layout.bars, 2):
-        assert a.y != b.y or a.dots[-1] < b.dots[0] - SLOT or b.dots[-1] < a.dots[0] - SLOT
+        assert a.y != b.y or a.dots[-1] < b.dots[0] - GAP or b.dots[-1] < a.dots[0] - GAP
     below = min(label.y for label in layout.labels)
     assert all(layout.axis_y < bar.y < below for bar in layout.bars)
 
 
 def test_a_stem_stands_at_its_rank_and_ticks_at_theirs():
-    layout = lay_out(list("ABCD"), np.array([1.0, 2.0, 3.5, 3.5]), [])
+    layout = build_layout(list("ABCD"), np.array([1.0, 2.0, 3.5, 3.5]), [])
     ticks = {tick.text: tick.x for tick in layout.ticks if tick.text}
     places = {label.name: label.rank_x for label in layout.labels}
     assert places["A"] == pytest.approx(ticks["1"])
@@ -112,13 +111,13 @@ def test_a_stem_stands_at_its_rank_and_ticks_at_theirs():
 
 
 def test_all_ranks_alike():
-    layout = lay_out(list("ABC"), np.full(3, 2.0), [list("ABC")])
+    layout = build_layout(list("ABC"), np.full(3, 2.0), [list("ABC")])
     assert_legible(layout)
     assert [tick.text for tick in layout.ticks if tick.text] == ["1", "1.5", "2", "2.5", "3"]
 
 
 def test_a_member_that_is_passed_over_has_no_dot():
-    layout = lay_out(list("ABC"), np.array([1.0, 2.0, 3.0]), [("C", "A")])
+    layout = build_layout(list("ABC"), np.array([1.0, 2.0, 3.0]), [("C", "A")])
     (bar,) = layout.bars
     assert bar.members == ("A", "C")
     middle = next(label.slot_x for label in layout.labels if label.name == "B")
