@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from plainrisk._types import Floats
 from plainrisk.data.frame import frame_like
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import explain
+from plainrisk.explain.explanation import text_table
 from plainrisk.explain.reference import pool_weights, zero_reference
 from plainrisk.form import Alone, Layer, Linear, Logistic, Part, RiskForm, Table
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from plainrisk.explain.uncertainty import Refits
 
 __all__ = ["Importance", "Overview", "ShapeTable", "overview", "score_rates"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -85,6 +84,12 @@ class Overview:
     shapes: tuple[ShapeTable, ...]
     importance: tuple[Importance, ...]
     weights: dict[str, float]
+
+    def __repr__(self) -> str:
+        features = dict.fromkeys(t.feature for t in self.shapes)
+        head = f"Overview of {len(features)} features with shapes; importance is the mean absolute contribution"
+        names = ("subscale", "feature", "mean", "span", "unit")
+        return text_table(head, {name: [getattr(i, name) for i in self.importance] for name in names})
 
     def shape(self, feature: str, part: str | None = None) -> ShapeTable:
         """Return the table of a feature, in the first part that has it unless one is named."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from plainrisk.data.frame import Frame, frame_like
 from plainrisk.errors import DataError
-from plainrisk.explain.atoms import feature_moves, value_frame
+from plainrisk.explain.atoms import feature_moves
 from plainrisk.explain.explanation import row_position, text_table
 from plainrisk.explain.options import Adverse, Value, WhatIfOptions, WhatIfsOptions, takes
 from plainrisk.explain.pareto import Applicant, Choice, FormFront, FormFronts, Problem
@@ -341,5 +341,5 @@ class _Search:
                 )
             )
         values = {**self.applicant.values, **{change.feature: change.to_value for change in changes}}
-        risk = self.plan.problem.form.risk(value_frame({name: [value] for name, value in values.items()}))
+        risk = self.plan.problem.form.risk(values)
         return Answer(tuple(changes), float(risk[0]), math.fsum(change.cost for change in changes))
