@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,39 +22,33 @@ __all__ = ["Explanation", "Unit", "row_position", "text_table"]
 Unit = Literal["probability", "log odds"]
 
 
-def text_table(head: str, columns: Mapping[str, Iterable[Any]], *, rows: int = 8, width: int = 110) -> str:
+def text_table(head: str, columns: Mapping[str, Sequence[Any] | Array], *, rows: int = 8, width: int = 110) -> str:
     """Return a heading and the first rows and columns of a table as text that fits a screen.
 
     >>> print(text_table("Two features", {"feature": ["age", "job"], "psi": [0.01, 0.25]}))
     Two features
-      feature    psi
-      age       0.01
-      job       0.25
+      feature   psi
+      age      0.01
+      job      0.25
     """
-    content = {name: list(column) for name, column in columns.items()}
-    total = len(next(iter(content.values()), []))
+    total = len(next(iter(columns.values())))
     lines = [""] * (1 + min(rows, total))
-    left_out = 0
-    for name, column in content.items():
-        cells = [_short(name), *(_cell(value) for value in column[:rows])]
+    shown = 0
+    for name, column in columns.items():
+        cells = [_cell(name), *(_cell(value) for value in column[:rows])]
         size = max(map(len, cells))
-        if left_out or len(lines[0]) + 2 + size > width:
-            left_out += 1
-            continue
+        if len(lines[0]) + 2 + size > width:
+            break
         side = "<" if any(isinstance(value, str) for value in column[:rows]) else ">"
         lines = [f"{line}  {cell:{side}{size}}" for line, cell in zip(lines, cells, strict=True)]
-    more = [f"{total - rows:,} more rows"] if total > rows else []
-    more += [f"{left_out} more columns"] if left_out else []
-    return "\n".join([head, *(line.rstrip() for line in lines), *([f"  ... {', '.join(more)}"] if more else [])])
+        shown += 1
+    left_out = {"rows": total - rows, "columns": len(columns) - shown}
+    more = ", ".join(f"{n:,} more {what}" for what, n in left_out.items() if n > 0)
+    return "\n".join([head, *(line.rstrip() for line in lines), *([f"  ... {more}"] if more else [])])
 
 
 def _cell(value: Any) -> str:
-    if isinstance(value, float | np.floating):
-        return f"{value:.4g}"
-    return "" if value is None else _short(str(value))
-
-
-def _short(text: str) -> str:
+    text = f"{value:.4g}" if isinstance(value, float | np.floating) else "" if value is None else str(value)
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 

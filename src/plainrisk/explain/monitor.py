@@ -77,7 +77,10 @@ class Profile:
     sums: dict[tuple[str, str], float] = field(default_factory=dict)
     risks: Counts | None = None
     risk_sums: Floats | None = None
-    atoms: dict[str, Atoms] = field(default_factory=dict, repr=False)
+    atoms: dict[str, Atoms] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Profile of {self.rows:,.0f} rows in {len(self.atoms)} features"
 
     def __post_init__(self) -> None:
         self.atoms = atoms_of(self.form)
