@@ -101,8 +101,8 @@ class Explanation:
     def __repr__(self) -> str:
         rule = "" if self.method == "exact" else f", by the rule: {self.method}"
         head = f"Explanation of {len(self):,} rows in {self.unit}, compared with {self.reference!r}{rule}"
-        columns = {"row": range(len(self)), "risk": self.risk, "constant": self.constant, **self.by_subscale}
-        return text_table(head, columns)
+        columns: dict[str, Any] = {"row": range(len(self)), "risk": self.risk, "constant": self.constant}
+        return text_table(head, columns | self.by_subscale)
 
     @property
     def total(self) -> Floats:
