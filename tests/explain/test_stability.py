@@ -19,7 +19,7 @@ def credit():
 
 def test_agreement_by_hand(credit):
     model = pr.AdditiveRiskModel(credit.schema).fit(credit.frame, credit.target)
-    base = model.reasons(credit.frame, 3, "best")
+    base = model.reasons(credit.frame, 3)
     other = model.reasons(credit.frame, 3, reference="typical")
     found = compare_reasons(base, other)
     sets = [(set(base.named(i)), set(other.named(i))) for i in range(len(base))]
