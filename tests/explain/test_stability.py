@@ -46,7 +46,7 @@ def test_the_report(credit):
     assert 0 < report.rows[0].changed < 1
     assert report.applicants == len(refused)
     assert list(report.to_frame(pd.DataFrame())["what"]) == ["refits", "logistic", "reference=typical"]
-    assert "another set" in str(report)
+    assert "first_changed" in str(report)
     assert report.to_dict()["rows"][1]["what"] == "logistic"
 
 

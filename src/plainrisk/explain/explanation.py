@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -17,7 +17,7 @@ from plainrisk.schema import label_of
 if TYPE_CHECKING:
     from plainrisk.explain.uncertainty import Interval
 
-__all__ = ["Explanation", "Unit", "row_position", "text_table"]
+__all__ = ["Explanation", "RowsResult", "TableResult", "Unit", "text_table"]
 
 Unit = Literal["probability", "log odds"]
 
@@ -52,15 +52,52 @@ def _cell(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
-def row_position(row: int, n: int, what: str) -> int:
-    """Return the position of a row that may be counted from the end; refuse rows that do not exist."""
-    if not -n <= row < n:
-        raise DataError(f"There is no row {row}: {what} {n:,} rows, the first is 0.")
-    return row % n
+class TableResult:
+    """A result with a table: it prints the first lines, and becomes a data frame or plain data."""
+
+    def _headline(self) -> str:
+        raise NotImplementedError
+
+    def columns(self) -> dict[str, Any]:
+        """Return the table as columns by name."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return text_table(self._headline(), self.columns())
+
+    def to_frame(self, like: Any = None) -> Any:
+        """Return the table as a data frame of the library `like` came from (pandas, else polars, if not given)."""
+        return frame_like(self.columns(), like)
+
+    def to_dict(self) -> Any:
+        """Return everything as plain data."""
+        return asdict(self)  # type: ignore[call-overload]
 
 
-@dataclass(frozen=True)
-class Explanation:
+class RowsResult(TableResult):
+    """A result with an entry per row of the data."""
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def _plain(self, row: int) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def to_dict(self, row: int | None = None) -> Any:
+        """Return one row as plain data; without a row, a list of all rows."""
+        if row is None:
+            return [self._plain(i) for i in range(len(self))]
+        return self._plain(self._position(row))
+
+    def _position(self, row: int) -> int:
+        """Return the position of a row, which may be counted from the end."""
+        if not -len(self) <= row < len(self):
+            raise DataError(f"There is no row {row}: the result has {len(self):,} rows, the first is 0.")
+        return row % len(self)
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation(RowsResult):
     """Contributions of n rows that add up.
 
     Attributes
@@ -98,11 +135,13 @@ class Explanation:
     def __len__(self) -> int:
         return len(self.risk)
 
-    def __repr__(self) -> str:
+    def _headline(self) -> str:
         rule = "" if self.method == "exact" else f", by the rule: {self.method}"
-        head = f"Explanation of {len(self):,} rows in {self.unit}, compared with {self.reference!r}{rule}"
+        return f"Explanation of {len(self):,} rows in {self.unit}, compared with {self.reference!r}{rule}"
+
+    def __repr__(self) -> str:
         columns: dict[str, Any] = {"row": range(len(self)), "risk": self.risk, "constant": self.constant}
-        return text_table(head, columns | self.by_subscale)
+        return text_table(self._headline(), columns | self.by_subscale)
 
     @property
     def total(self) -> Floats:
@@ -149,54 +188,44 @@ class Explanation:
     def to_frame(self, like: Any = None, *, long: bool = False) -> Any:
         """Return a data frame of the library `like` came from (pandas, else polars, where it is not given).
 
-        Parameters
-        ----------
-        like : data frame, optional
-        long : bool, default=False
-            One line per row and column (row, subscale, feature, contribution), not one line per row.
+        With long=True there is one line per row and column (row, subscale, feature, contribution).
         """
-        if long:
-            n, k = self.contributions.shape
-            return frame_like(
-                {
-                    "row": np.repeat(np.arange(n), k),
-                    "subscale": np.tile(np.array(self.subscales, dtype=object), n),
-                    "feature": np.tile(np.array(self.features, dtype=object), n),
-                    "contribution": self.contributions.ravel(),
-                },
-                like,
-            )
-        return frame_like(self.columns(), like)
+        if not long:
+            return super().to_frame(like)
+        n, k = self.contributions.shape
+        columns = {
+            "row": np.repeat(np.arange(n), k),
+            "subscale": np.tile(np.array(self.subscales, dtype=object), n),
+            "feature": np.tile(np.array(self.features, dtype=object), n),
+            "contribution": self.contributions.ravel(),
+        }
+        return frame_like(columns, like)
 
-    def columns(self) -> dict[str, Array]:
+    def columns(self) -> dict[str, Any]:
         """Return the wide table as columns by name."""
         taken = {"risk", "constant", "clipping", "band", "rate"}
         names = [f"{name} (contribution)" if name in taken else name for name in self.names]
-        columns: dict[str, Array] = {"risk": self.risk, "constant": self.constant}
+        columns: dict[str, Any] = {"risk": self.risk, "constant": self.constant}
         columns |= {name: np.ascontiguousarray(c) for name, c in zip(names, self.contributions.T, strict=True)}
         columns["clipping"] = self.clipping
         if self.band is not None and self.rate is not None:
             columns |= {"band": self.band, "rate": self.rate}
         return columns
 
-    def to_dict(self, row: int | None = None) -> Any:
-        """Return one row as plain data, subscales with the features inside them; without a row, a list of all rows."""
-        if row is None:
-            return [self.to_dict(i) for i in range(len(self))]
-        i = self._position(row)
+    def _plain(self, row: int) -> dict[str, Any]:
         found: dict[str, Any] = {
-            "risk": float(self.risk[i]),
+            "risk": float(self.risk[row]),
             "unit": self.unit,
             "reference": self.reference,
             "method": self.method,
             "approximate": self.approximate,
-            "constant": float(self.constant[i]),
-            "clipping": float(self.clipping[i]),
-            "cuts": [{"what": what, "amount": amount} for what, amount in self.cuts(i)],
-            "subscales": self._subscales(i),
+            "constant": float(self.constant[row]),
+            "clipping": float(self.clipping[row]),
+            "cuts": [{"what": what, "amount": amount} for what, amount in self.cuts(row)],
+            "subscales": self._subscales(row),
         }
         if self.band is not None and self.rate is not None:
-            found |= {"band": int(self.band[i]), "rate": float(self.rate[i])}
+            found |= {"band": int(self.band[row]), "rate": float(self.rate[row])}
         return found
 
     def _subscales(self, row: int) -> list[dict[str, Any]]:
@@ -237,6 +266,3 @@ class Explanation:
         if kind == "bars":
             return draw_bars(self, row, ax=ax)
         raise DataError(f"kind must be 'waterfall' or 'bars', not {kind!r}.")
-
-    def _position(self, row: int) -> int:
-        return row_position(row, len(self), "the explanation has")

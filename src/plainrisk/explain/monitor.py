@@ -11,7 +11,7 @@ The group report is for the validator, who holds the group of every applicant be
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any
 
@@ -21,27 +21,14 @@ from plainrisk._types import Counts, Floats, Index
 from plainrisk.data.frame import Frame, column_of, frame_like
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.atoms import Atoms, atoms_of
-from plainrisk.explain.explanation import text_table
+from plainrisk.explain.explanation import TableResult, text_table
 from plainrisk.explain.options import Adverse
 from plainrisk.explain.overview import score_rates
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import Alone, Logistic, Part, RiskForm, Table
 from plainrisk.form.form import BLOCK_ROWS
 
-__all__ = [
-    "Drift",
-    "FeatureDrift",
-    "GroupFigures",
-    "GroupReport",
-    "Profile",
-    "Range",
-    "SubscaleDrift",
-    "drift",
-    "group_report",
-    "impact_ratio",
-    "psi",
-    "wilson",
-]
+__all__ = ["Drift", "GroupReport", "Profile", "drift", "group_report"]
 
 GRID = 1000  # bins of [0, 1] in which risks are counted
 GROUPS = 10  # of equal share in the old sample, by which risks are compared
@@ -66,7 +53,7 @@ class Profile:
     ----------
     rows : how many
     counts : by feature, (atoms,)
-    means : (part, feature) to the summed scores
+    sums : (part, feature) to the summed scores
     risks : (parts + 1, GRID) counts of the parts' risks and of the risk itself; None for training counts
     risk_sums : (parts + 1,)
     """
@@ -151,8 +138,8 @@ class SubscaleDrift:
     new_risk: float
 
 
-@dataclass(frozen=True)
-class Drift:
+@dataclass(frozen=True, repr=False)
+class Drift(TableResult):
     """Two samples compared.
 
     Attributes
@@ -169,20 +156,17 @@ class Drift:
     features: tuple[FeatureDrift, ...]
     subscales: tuple[SubscaleDrift, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain data."""
-        return asdict(self)
+    def _headline(self) -> str:
+        return f"Drift of {self.new_rows:,.0f} rows against {self.old_rows:,.0f}, shifts in {self.unit}"
 
-    def __repr__(self) -> str:
-        head = f"Drift of {self.new_rows:,.0f} rows against {self.old_rows:,.0f}, shifts in {self.unit}"
-        columns = {name: [getattr(f, name) for f in self.features] for name in ("feature", "psi", "shift")}
-        return text_table(head, columns)
+    def columns(self) -> dict[str, Any]:
+        """Return one line per feature, as columns by name."""
+        return {name: [getattr(f, name) for f in self.features] for name in ("feature", "psi", "shift")}
 
     def to_frame(self, like: Any = None, *, levels: bool = False) -> Any:
         """Return a data frame: one line per feature, or with levels=True one per level."""
         if not levels:
-            short = ("feature", "psi", "shift")
-            return frame_like({name: [getattr(f, name) for f in self.features] for name in short}, like)
+            return super().to_frame(like)
         lines = [
             (f.feature, *line) for f in self.features for line in zip(f.levels, f.old, f.new, f.parts, strict=True)
         ]
@@ -258,17 +242,10 @@ def _subscales(form: RiskForm, before: Profile, after: Profile) -> list[Subscale
 
 def _equal_groups(counts: Counts) -> Index:
     """Return the first grid bins of groups that hold about equal shares."""
+    used = np.flatnonzero(counts)
     below = np.cumsum(counts) - counts
-    share = (GROUPS * below) // max(1, int(counts.sum()))
-    share[counts == 0] = -1
-    starts = [0]
-    last = -1
-    for j in np.flatnonzero(counts):
-        if share[j] > last:
-            if last >= 0:
-                starts.append(int(j))
-            last = int(share[j])
-    return np.array(starts, dtype=np.intp)
+    _, first = np.unique((GROUPS * below[used]) // counts.sum(), return_index=True)
+    return np.concatenate([[0], used[first[1:]]])
 
 
 # ---- groups
@@ -310,8 +287,8 @@ class GroupFigures:
     difference: Range
 
 
-@dataclass(frozen=True)
-class GroupReport:
+@dataclass(frozen=True, repr=False)
+class GroupReport(TableResult):
     """All groups beside each other.
 
     Attributes
@@ -328,25 +305,22 @@ class GroupReport:
     reference: str
     groups: tuple[GroupFigures, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain data."""
-        return asdict(self)
+    def _headline(self) -> str:
+        side = "below" if self.adverse == "positive" else "at least"
+        return f"GroupReport, approved {side} {self.threshold:g}, compared with group {self.reference!r}"
 
     def __repr__(self) -> str:
-        head = f"GroupReport at threshold {self.threshold:g}, compared with {self.reference!r}"
-        columns: dict[str, list[Any]] = {name: [getattr(g, name) for g in self.groups] for name in ("group", "rows")}
-        for name in ("base_rate", "auc", "approval", "impact"):
-            columns[name] = [getattr(g, name).estimate for g in self.groups]
-        return text_table(head, columns)
+        names = ("group", "rows", "mean_risk", "base_rate", "auc", "approval", "impact")
+        columns = self.columns()
+        return text_table(self._headline(), {name: columns[name] for name in names})
 
-    def to_frame(self, like: Any = None) -> Any:
-        """Return a data frame, one line per group."""
-        columns: dict[str, list[Any]] = {"group": [g.group for g in self.groups], "rows": [g.rows for g in self.groups]}
-        columns["mean_risk"] = [g.mean_risk for g in self.groups]
+    def columns(self) -> dict[str, Any]:
+        """Return one line per group, as columns by name; intervals as _low and _high."""
+        columns: dict[str, Any] = {n: [getattr(g, n) for g in self.groups] for n in ("group", "rows", "mean_risk")}
         for name in ("base_rate", "gap", "auc", "approval", "impact", "difference"):
             for end, suffix in (("estimate", ""), ("low", "_low"), ("high", "_high")):
                 columns[name + suffix] = [getattr(getattr(g, name), end) for g in self.groups]
-        return frame_like(columns, like)
+        return columns
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the approval rates with intervals; returns the axes."""

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from plainrisk._types import Bools, Floats, Index
-from plainrisk.data.frame import frame_like
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import explain
-from plainrisk.explain.explanation import text_table
+from plainrisk.explain.explanation import TableResult
 from plainrisk.explain.reasons import Reasons, reasons
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import Part, RiskForm, Table
 
 __all__ = [
-    "Agreement",
     "Interval",
     "Refits",
     "StabilityReport",
@@ -29,21 +27,24 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Interval:
+@dataclass(frozen=True, repr=False)
+class Interval(TableResult):
     """What the model says, and between which values the refits say it; arrays of one shape."""
 
     estimate: Floats
     low: Floats
     high: Floats
 
-    def __repr__(self) -> str:
-        columns = {name: np.ravel(getattr(self, name)) for name in ("estimate", "low", "high")}
-        return text_table(f"Interval of shape {np.shape(self.estimate)}", columns)
+    def _headline(self) -> str:
+        return f"Interval of shape {np.shape(self.estimate)}"
+
+    def columns(self) -> dict[str, Any]:
+        """Return the three arrays, each as one column."""
+        return {name: np.ravel(array) for name, array in vars(self).items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
-        return {name: np.asarray(getattr(self, name)).tolist() for name in ("estimate", "low", "high")}
+        return {name: np.asarray(array).tolist() for name, array in vars(self).items()}
 
 
 @dataclass(frozen=True)
@@ -150,8 +151,8 @@ class Agreement:
     kept: float
 
 
-@dataclass(frozen=True)
-class StabilityReport:
+@dataclass(frozen=True, repr=False)
+class StabilityReport(TableResult):
     """Agreements with one list of reasons, the one that would be sent.
 
     Attributes
@@ -165,24 +166,12 @@ class StabilityReport:
     k: int
     rows: tuple[Agreement, ...]
 
-    def to_frame(self, like: Any = None) -> Any:
-        """Return a data frame with one line per comparison."""
-        return frame_like(
-            {name: [getattr(r, name) for r in self.rows] for name in Agreement.__dataclass_fields__}, like
-        )
+    def _headline(self) -> str:
+        return f"StabilityReport on up to {self.k} reasons of {self.applicants:,} applicants, compared with"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain data."""
-        return asdict(self)
-
-    def __repr__(self) -> str:
-        head = f"up to {self.k} reasons of {self.applicants:,} applicants, compared with"
-        lines = [
-            f"  {r.what} ({r.times}): another set {r.changed:.1%}, another first {r.first_changed:.1%}, "
-            f"reasons kept {r.kept:.1%}"
-            for r in self.rows
-        ]
-        return "\n".join([head, *lines])
+    def columns(self) -> dict[str, Any]:
+        """Return one line per comparison, as columns by name."""
+        return {name: [getattr(r, name) for r in self.rows] for name in Agreement.__dataclass_fields__}
 
 
 def compare_reasons(base: Reasons, other: Reasons, what: str = "other") -> Agreement:
@@ -251,8 +240,8 @@ def _mean(what: str, found: Sequence[Agreement]) -> Agreement:
 # ---- weights
 
 
-@dataclass(frozen=True)
-class WeightDrift:
+@dataclass(frozen=True, repr=False)
+class WeightDrift(TableResult):
     """How Hedge moved its weights through time.
 
     Attributes
@@ -267,20 +256,17 @@ class WeightDrift:
     weights: Floats
     moved: Floats
 
-    def __repr__(self) -> str:
-        return text_table(f"WeightDrift of {len(self.subscales)} subscales", self._columns())
+    def _headline(self) -> str:
+        return f"WeightDrift of {len(self.subscales)} subscales"
 
-    def to_frame(self, like: Any = None) -> Any:
-        """Return a data frame, one line per period."""
-        return frame_like(self._columns(), like)
+    def columns(self) -> dict[str, Any]:
+        """Return one line per period, as columns by name."""
+        weights = dict(zip(self.subscales, self.weights.T.tolist(), strict=True))
+        return {"period": list(self.periods), **weights, "moved": self.moved.tolist()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data: columns by name."""
-        return self._columns()
-
-    def _columns(self) -> dict[str, list[Any]]:
-        columns = dict(zip(self.subscales, self.weights.T.tolist(), strict=True))
-        return {"period": list(self.periods), **columns, "moved": self.moved.tolist()}
+        return self.columns()
 
 
 def weight_drift(path: Floats, subscales: Sequence[str], periods: Sequence[Any] | int = 10) -> WeightDrift:
