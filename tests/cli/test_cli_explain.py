@@ -25,7 +25,7 @@ def straight(credit, tmp_path_factory):
 
 
 def test_one_row_is_shown(run, credit):
-    result = run("explain", credit.csv, "--model", credit.model_file, "--row", 7, "--reference", "mean")
+    result = run("explain", credit.csv, "--model", credit.model_file, "--row", 7, "--reference", "typical")
     assert result.exit_code == 0
     model = pr.load(credit.model_file)
     risk = model.predict_proba(credit.frame[7])[0, 1]
@@ -33,7 +33,7 @@ def test_one_row_is_shown(run, credit):
     for name in (*credit.schema.features, *credit.schema.subscales):
         assert name in result.stdout
     told = json.loads(
-        run("explain", credit.csv, "--model", credit.model_file, "--row", 7, "--reference", "mean", "--json").stdout
+        run("explain", credit.csv, "--model", credit.model_file, "--row", 7, "--reference", "typical", "--json").stdout
     )
     parts = sum(s["contribution"] for s in told["subscales"])
     assert told["unit"] == "log odds"
@@ -191,7 +191,7 @@ def test_drift_between_two_files(run, credit, tmp_path):
         (("explain", "--reference", "worst"), "reference must be one of"),
         (("explain", "--row", "9999"), "there is no row 9999. The first is 0"),
         (("explain", "--keep", "risk", "-o", "x.csv"), "--keep 'risk' is not in the data"),
-        (("reasons", "--against", "worst"), "against must be"),
+        (("reasons", "--against", "worst"), "reference must be"),
         (("reasons", "--bar", "agee"), "there is no feature 'agee'. Did you mean 'age'"),
         (("what-if", "--target", "2"), "target must be a probability"),
         (("what-if", "--target", "0.1", "--freeze", "agee"), "frozen: there is no feature 'agee'"),

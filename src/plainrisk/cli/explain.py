@@ -50,9 +50,7 @@ def explain(
     row: Row = 0,
     reference: Annotated[
         str,
-        typer.Option(
-            "--reference", metavar="NAME", help="What rows are compared with: constant, neutral, mean or best."
-        ),
+        typer.Option("--reference", metavar="NAME", help="What rows are compared with: constant, typical or best."),
     ] = "constant",
     adverse: Adverse = "positive",
     probability: Annotated[
@@ -73,6 +71,7 @@ def explain(
     from plainrisk.cli.batches import Batches, one_row
     from plainrisk.cli.tables import WRITE, check_output
     from plainrisk.explain.contributions import explainer
+    from plainrisk.explain.options import ExplainOptions
     from plainrisk.model import load
 
     start = time.perf_counter()
@@ -81,8 +80,9 @@ def explain(
     form = load(model).form_
     batches = Batches.open(data, form, missing, keep or [])
     rows = read_portfolio(portfolio, missing)
-    unit = "probability" if probability else None
-    one = explainer(form, reference, rows, unit, split, adverse, min_rows)  # type: ignore[arg-type]
+    options: Any = {"reference": reference, "split": split, "adverse": adverse, "min_rows": min_rows}
+    unit: Any = "probability" if probability else None
+    one = explainer(form, ExplainOptions(unit=unit, portfolio=rows, **options))
     if output is None:
         found = one.explain(one_row(batches, row, data))
         if json:

@@ -18,7 +18,7 @@ __all__ = ["reasons"]
 
 Most = Annotated[int, typer.Option("-k", "--most", min=1, help="At most so many reasons.")]
 Against = Annotated[
-    str, typer.Option("--against", metavar="NAME", help="What applicants are compared with: best, mean or neutral.")
+    str, typer.Option("--against", metavar="NAME", help="What applicants are compared with: best or typical.")
 ]
 Order = Annotated[
     str, typer.Option("--order", metavar="subscale|feature", help="Tell reasons by subscale, or by their loss alone.")
@@ -55,6 +55,7 @@ def reasons(
     """Show one row's reasons as a letter, or write the reasons of all rows, or of the refused ones."""
     from plainrisk.cli.batches import Batches, one_row
     from plainrisk.cli.tables import WRITE, check_output
+    from plainrisk.explain.options import ReasonOptions
     from plainrisk.explain.reasons import reasoner
     from plainrisk.model import load
 
@@ -63,17 +64,9 @@ def reasons(
         check_output(output, WRITE)
     form = load(model).form_
     batches = Batches.open(data, form, missing, keep or [])
-    rule = reasoner(
-        form,
-        k,
-        against,
-        adverse=adverse,  # type: ignore[arg-type]
-        order=order,  # type: ignore[arg-type]
-        barred=bar or [],
-        inquiries=inquiry or [],
-        portfolio=read_portfolio(portfolio, missing),
-        min_rows=min_rows,
-    )
+    options: Any = {"reference": against, "adverse": adverse, "order": order, "min_rows": min_rows}
+    rows = read_portfolio(portfolio, missing)
+    rule = reasoner(form, ReasonOptions(k, barred=bar or [], inquiries=inquiry or [], portfolio=rows, **options))
     if output is not None:
         finish(batches, output, _types(rule), _work(rule, threshold), data, model, start, json)
         return
@@ -114,7 +107,7 @@ def _work(rule: Any, threshold: float | None) -> Any:
         columns: dict[str, Any] = {}
         rows = np.arange(len(found))
         if threshold is not None:
-            rows = np.flatnonzero(rule.sign * found.risk > rule.sign * threshold)
+            rows = np.flatnonzero(rule.options.sign * found.risk > rule.options.sign * threshold)
             columns[ROW] = rows
         columns |= {ROW_NAME: batch[ROW].to_numpy()[rows], "risk": found.risk[rows]}
         for j in range(rule.width):

@@ -45,6 +45,7 @@ def what_if(
     """Show the cheapest changes that bring one row to the target, or write the cheapest of all rows."""
     from plainrisk.cli.batches import Batches, one_row
     from plainrisk.cli.tables import WRITE, check_output
+    from plainrisk.explain.options import WhatIfOptions
     from plainrisk.explain.what_if import planner
     from plainrisk.model import load
 
@@ -53,15 +54,9 @@ def what_if(
         check_output(output, WRITE)
     form = load(model).form_
     batches = Batches.open(data, form, missing, keep or [])
-    plan = planner(
-        form,
-        target,
-        frozen=freeze or [],
-        cost=cost,  # type: ignore[arg-type]
-        adverse=adverse,  # type: ignore[arg-type]
-        answers=answers if output is None else 1,
-        min_rows=min_rows,
-    )
+    options: Any = {"cost": cost, "adverse": adverse, "min_rows": min_rows}
+    asked = answers if output is None else 1
+    plan = planner(form, WhatIfOptions(target, frozen=freeze or [], answers=asked, **options))
     if output is not None:
         finish(batches, output, _types(), _work(plan), data, model, start, json)
         return
