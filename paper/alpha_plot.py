@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from scipy.special import expit
 
+from paper.alpha import squared_error
 from plainrisk.errors import DataError, missing_extra
-from plainrisk.form.alpha import ALPHA_STAR, squared_error
+from plainrisk.form import ALPHA_STAR
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from plainrisk.study.grids import figure, signed, title_of
-from plainrisk.study.pieces import Block, Cell, Grid, Heading, Mark, Prose
-from plainrisk.study.view import SMALL, View, tolerance_of
+from paper.document import Block, Cell, Grid, Heading, Mark
+from paper.grids import figure, signed, title_of
+from paper.view import SMALL, View, prose, tolerance_of
 
 __all__ = ["below", "reproduction_checks", "slsqp_name"]
 
@@ -53,14 +53,7 @@ def reproduction_checks(view: View) -> Iterator[Block]:
     if view.has("slsqp"):
         readings |= {f"SLSQP, {steps} steps": _by_slsqp(steps) for steps in _STEPS}
     yield Heading(2, "1.1 What is reached")
-    yield Prose(
-        """The paper states a ridge of C = 0 and SLSQP as solver. These are two different readings, since without a
-        ridge the optimum and the place where SLSQP stops are far apart (1.3). How many steps the paper allowed is not
-        known: scipy's own limit is 100, and 25 and 50 were tried besides. Fewer steps come nearer on Poland; that
-        was seen from the published figures themselves, so it is a likely explanation and no proof. Ten classifiers
-        are counted, the two NNLRs aside. A figure counts if it is above the published one or below it by no more
-        than the bound."""
-    )
+    yield prose("reached")
     note = "The first two at the optimum; SLSQP without a ridge, stopped after so many steps."
     yield Grid("Published figures reached, by reading", ("", "bound", *readings), _counts(view, readings), note)
     yield _exceptions(view)

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
-import numpy.typing as npt
 
+from plainrisk._types import Floats
 from plainrisk.evaluate.metrics import Reliability, reliability
-from plainrisk.study.plan import Plan
-from plainrisk.study.store import Store
+from plainrisk.study import Plan, Store
 
 __all__ = ["COLORS", "legend", "pooled", "reliability_svg"]
 
@@ -24,12 +23,12 @@ def pooled(store: Store, plan: Plan, fingerprint: str, classifier: str) -> Relia
     spec = next((c for c in plan.lineup if c.name == classifier), None)
     if spec is None:
         return None
-    cells = store.cells(fingerprint, spec.key(plan.conventions), plan.folds, plan.seed, risks=True)
+    cells = store.cells(fingerprint, spec.key, plan.cv, plan.seed, risks=True)
     done = [c for c in cells if c.status == "done" and c.risks is not None]
-    if len(done) < plan.folds:
+    if len(done) < plan.cv:
         return None
-    fold_of, outcomes = store.fold_of(fingerprint, plan.folds, plan.seed), store.outcomes(fingerprint)
-    risk: npt.NDArray[np.float64] = np.empty(len(outcomes))
+    fold_of, outcomes = store.fold_of(fingerprint, plan.cv, plan.seed), store.outcomes(fingerprint)
+    risk: Floats = np.empty(len(outcomes))
     for cell in done:
         risk[fold_of == cell.key.fold] = cell.risks
     return reliability(outcomes, risk)

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from paper.document import Cell, Grid, Mark
 from plainrisk.evaluate.compare import HodgesLehmann, friedman
-from plainrisk.study.measure import METRICS
-from plainrisk.study.pieces import Cell, Grid, Mark
-from plainrisk.study.tables import StudyTable
+from plainrisk.study import METRICS, StudyTable
 
 __all__ = ["beside", "figure", "pairs", "ranked", "signed", "title_of", "value_grid"]
 

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from paper.document import Cell, Grid, Mark
+from paper.grids import figure, signed, title_of
+from plainrisk._types import Floats
 from plainrisk.evaluate.compare import hodges_lehmann, holm, wilcoxon_holm
-from plainrisk.study.grids import figure, signed, title_of
-from plainrisk.study.measure import METRICS
-from plainrisk.study.pieces import Cell, Grid, Mark
-from plainrisk.study.tables import StudyTable
+from plainrisk.study import METRICS, StudyTable
 
 __all__ = ["Duel", "best_grid", "duel_grid", "duels", "told"]
 
@@ -52,7 +51,7 @@ class Duel:
 def duels(table: StudyTable, ours: Sequence[str], rivals: Sequence[str]) -> list[Duel]:
     """Return every one of ours against every rival, adjusted for their number."""
     sign = 1.0 if table.higher_is_better else -1.0
-    found: list[tuple[str, str, npt.NDArray[np.float64], float]] = []
+    found: list[tuple[str, str, Floats, float]] = []
     for name in ours:
         for rival in rivals:
             if name in table.classifiers and rival in table.classifiers:

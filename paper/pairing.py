@@ -6,18 +6,16 @@ import statistics
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from plainrisk.evaluate.metrics import reliability
-from plainrisk.study.grids import figure, title_of
-from plainrisk.study.pieces import Block, Cell, Grid, Prose
-from plainrisk.study.plan import ClassifierSpec
-from plainrisk.study.tables import paper_table
-from plainrisk.study.view import View
+from paper.document import Block, Cell, Grid
+from paper.grids import figure, title_of
+from paper.published import as_printed, paper_table
+from paper.view import View, prose
+from plainrisk._types import Floats, Outcome
+from plainrisk.study import ClassifierSpec
 
 __all__ = ["Spread", "pairing_account", "shuffled"]
 
-Floats = npt.NDArray[np.float64]
 _ORDERS = 20
 # Enough to see the spread, which shrinks with the rows.
 _FEW_ORDERS, _MANY_ROWS = 5, 50_000
@@ -37,7 +35,7 @@ class Spread:
         return self.least - 5e-5 <= self.printed <= self.greatest + 5e-5
 
 
-def shuffled(outcome: npt.NDArray[np.uint8], risk: Floats, orders: int, rng: np.random.Generator) -> Floats:
+def shuffled(outcome: Outcome, risk: Floats, orders: int, rng: np.random.Generator) -> Floats:
     """Return (orders, 2) ECE and MCE by the recipe, each with the rows in another order.
 
     The recipe sets prediction j // 2 against outcome j mod n, so the order of the rows decides which meet.
@@ -49,8 +47,7 @@ def shuffled(outcome: npt.NDArray[np.uint8], risk: Floats, orders: int, rng: np.
     out = np.empty((orders, 2))
     for k in range(orders):
         order = rng.permutation(len(risk))
-        both = np.column_stack([1.0 - risk[order], risk[order]]).ravel()
-        found = reliability(np.tile(outcome[order], 2), both)
+        found = as_printed(outcome[order], risk[order])
         out[k] = found.expected_error / 2.0, found.maximum_error
     return out
 
@@ -66,13 +63,14 @@ def pairing_account(view: View) -> list[Block]:
     outside = [sum(not pair[m].inside for pair in every) for m in (0, 1)]
     header = ("", "ECE: published inside", "typical range", "MCE: published inside", "typical range")
     return [
-        Prose(
-            f"""Under the recipe chance decides which outcome a prediction meets. The same predictions were read with
-            the rows of each fold in {_ORDERS} other orders ({_FEW_ORDERS} on data sets of more than {_MANY_ROWS:,}
-            rows): the table counts the published figures between the least and the greatest of them. An MCE is the
-            worst of 15 bins, often one of a few rows, so it moves most. Of the {len(every)} published figures
-            {outside[0]} ECEs and {outside[1]} MCEs lie outside: there the models differ (see 1.3), or the recipe is
-            not quite the one that was used. That part is not explained."""
+        prose(
+            "pairing",
+            orders=_ORDERS,
+            few_orders=_FEW_ORDERS,
+            many_rows=_MANY_ROWS,
+            figures=len(every),
+            ece_outside=outside[0],
+            mce_outside=outside[1],
         ),
         Grid(
             "The recipe with the rows in other orders",
@@ -105,10 +103,10 @@ def _spreads(view: View) -> dict[str, list[tuple[Spread, Spread]]]:
 
 def _spread(view: View, fingerprint: str, data: str, spec: ClassifierSpec) -> tuple[Spread, Spread] | None:
     plan, store = view.store.plan("paper"), view.store
-    cells = store.cells(fingerprint, spec.key(plan.conventions), plan.folds, plan.seed, risks=True)
-    if any(c.risks is None for c in cells) or len(cells) < plan.folds:
+    cells = store.cells(fingerprint, spec.key, plan.cv, plan.seed, risks=True)
+    if any(c.risks is None for c in cells) or len(cells) < plan.cv:
         return None
-    fold_of, outcomes = store.fold_of(fingerprint, plan.folds, plan.seed), store.outcomes(fingerprint)
+    fold_of, outcomes = store.fold_of(fingerprint, plan.cv, plan.seed), store.outcomes(fingerprint)
     orders = _FEW_ORDERS if len(outcomes) > _MANY_ROWS else _ORDERS
     rng = np.random.default_rng(0)
     folds = [shuffled(outcomes[fold_of == c.key.fold], c.risks, orders, rng) for c in cells if c.risks is not None]

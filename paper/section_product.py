@@ -8,18 +8,17 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from paper.document import Block, Cell, Fold, Grid, Heading, Items, Pictures, Prose
+from paper.grids import figure, ranked, signed, title_of
+from paper.head_to_head import best_grid, duel_grid, duels, told
+from paper.section_paper import reliability_pictures, smallest_p
+from paper.view import View, missing_results, prose
 from plainrisk.errors import PlainriskError
 from plainrisk.evaluate.compare import bayesian_signed_rank, critical_difference_diagram, friedman
-from plainrisk.study.gaps import gap_grid
-from plainrisk.study.grids import figure, ranked, signed, title_of
-from plainrisk.study.head_to_head import best_grid, duel_grid, duels, told
-from plainrisk.study.measure import METRICS
-from plainrisk.study.pieces import Block, Cell, Fold, Grid, Heading, Items, Pictures, Prose
-from plainrisk.study.section_paper import reliability_pictures, smallest_p
-from plainrisk.study.tables import StudyTable, fold_gaps, study_cells
-from plainrisk.study.view import View
+from plainrisk.study import METRICS, StudyTable
+from plainrisk.study.tables import gaps, study_cells
 
-__all__ = ["plain_section", "product_section"]
+__all__ = ["product_section"]
 
 # Differences smaller than this are of no use to a lender: 0.005 of AUC, a hundredth of the Brier score's usual size.
 _ROPE = {"auc": 0.005, "brier": 0.001}
@@ -57,16 +56,7 @@ def product_section(view: View) -> list[Block]:
     """Return the part on the study at the true base rate, with rivals."""
     return [
         Heading(1, "2. The study as it should be run"),
-        Prose(
-            """The true share of bad outcomes, the default ridge 1/(2M), calibration by its definition, and rivals on
-            the same folds. BandARM1 is LinARM1 with three bands; DirectARM1, DirectARM2 and MixDirectARM1 are
-            fitted in probability from the start. ARM1cv and DirectARM1cv have up to ten bins and choose their ridge
-            by cross validation inside every training fold; that it is ten was decided knowing earlier results on some
-            of these data sets. Rivals: EBM without interactions, logistic regression on
-            ARM1's bins (BinnedLR), optbinning's scorecard, LightGBM as it comes, XGBoost as the paper set it (XGB,
-            MonoXGB: 50 trees of depth 2), and XGBoost with depth and number of trees chosen inside the training
-            fold (TunedXGB). No figure of this part is the paper's."""
-        ),
+        prose("product"),
         *_in_short(view),
         *_tables(view, "product", "2"),
         *_against(view),
@@ -86,11 +76,11 @@ def _in_short(view: View) -> Iterator[Block]:
 
 def _unfinished(view: View) -> Iterator[str]:
     """Say if fits have no result."""
-    gaps = fold_gaps(view.store, "product")
-    count = sum(len(gap.folds) for gap in gaps)
+    missing = gaps(view.store, "product")
+    count = sum(len(gap.folds) for gap in missing)
     if count:
-        every = sum(view.store.plan("product").folds for _ in study_cells(view.store, "product"))
-        names = ", ".join(dict.fromkeys(title_of(gap.dataset) for gap in gaps))
+        every = sum(view.store.plan("product").cv for _ in study_cells(view.store, "product"))
+        names = ", ".join(dict.fromkeys(title_of(gap.dataset) for gap in missing))
         yield f"{count:,} of {every:,} fits have no result (on {names}; listed in 2.1): what follows is without them."
 
 
@@ -145,32 +135,13 @@ def _price_of_lines(view: View) -> Iterator[str]:
 def _against(view: View) -> Iterator[Block]:
     """Yield ours against rivals."""
     yield Heading(2, "2.3 Ours against rivals")
-    yield Prose(
-        """BandARM1 is what `plainrisk fit` makes unless told otherwise; ARM1cv and DirectARM1cv are tuned relatives.
-        Each is compared with each rival by Wilcoxon's signed-rank test over the data sets."""
-    )
+    yield prose("rivals")
     for metric in ("auc", "ece", "brier"):
         table = view.table("product", metric)
         found = duels(table, _CONTENDERS, _RIVALS)
         if found:
             yield duel_grid(table, found)
     yield best_grid(view.table("product", "auc"), _KINDS)
-
-
-def plain_section(view: View, study: str, number: int) -> list[Block]:
-    """Return the part on any other study."""
-    plan = view.store.plan(study)
-    about = (
-        f"{plan.folds} stratified folds, seed {plan.seed}; our classifiers set by the conventions {plan.conventions!r}."
-    )
-    return [
-        Heading(1, f"{number}. {study}"),
-        Prose(about),
-        *_tables(view, study, str(number)),
-        Heading(2, f"{number}.3 Reliability"),
-        reliability_pictures(view, study, tuple(c.name for c in plan.lineup[:4])),
-        *_cost(view, study, f"{number}.4 What a fit costs"),
-    ]
 
 
 def _tables(view: View, study: str, number: str) -> Iterator[Block]:
@@ -181,7 +152,7 @@ def _tables(view: View, study: str, number: str) -> Iterator[Block]:
         title = METRICS[metric].title
         grid = ranked(view.table(study, metric), f"{title}; below, the rank on the data set")
         yield grid if place < 3 else Fold(f"{title} with ranks", (grid,))
-    yield from gap_grid(view, [study])
+    yield missing_results(view, [study])
     yield from _ranks(view, study, number, [m for m in ("auc", "ece", "brier") if m in chosen])
 
 
@@ -206,11 +177,7 @@ def _ranks(view: View, study: str, number: str, metrics: Sequence[str]) -> Itera
 def _bayes(view: View) -> Iterator[Block]:
     """Yield what can be said of single pairs."""
     yield Heading(2, "2.4 Pairs that matter")
-    yield Prose(
-        """A few pairs, each of which asks one question, by a Bayesian signed-rank test: the chance that the first
-        is better by more than a region of practical equivalence (0.005 of AUC, 0.001 of the Brier score), that the
-        two are practically equal, and that the second is better."""
-    )
+    yield prose("pairs")
     for metric, rope in _ROPE.items():
         table = view.table("product", metric).complete()
         rows = [row for pair in _PAIRS if (row := _pair(table, pair, rope)) is not None]
@@ -237,7 +204,7 @@ def _cost(view: View, study: str, title: str) -> Iterator[Block]:
         row: list[Cell] = [spec.name]
         for data in sets:
             assert data.fingerprint is not None
-            cells = store.cells(data.fingerprint, spec.key(plan.conventions), plan.folds, plan.seed)
+            cells = store.cells(data.fingerprint, spec.key, plan.cv, plan.seed)
             times = [c.fit_seconds for c in cells if c.fit_seconds is not None]
             row.append(figure(statistics.fmean(times) if times else math.nan, 2))
         rows.append(row)

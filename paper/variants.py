@@ -2,50 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
-from plainrisk.data.frame import Frame, as_frame
-from plainrisk.models.arm import AdditiveRiskModel
-from plainrisk.models.classifiers import make_classifier
-from plainrisk.models.linearised import Linearised
-from plainrisk.models.two_layer import TwoLayerRiskModel
-from plainrisk.schema import Schema
-from plainrisk.study import slsqp
+import plainrisk as pr
+from paper import slsqp
+from plainrisk._types import Array
+from plainrisk.data.frame import as_frame
 
 __all__ = ["CodesAsNumbers", "codes_as_numbers", "refitted_line", "tuned", "without_order"]
 
 
-def without_order(schema: Schema, *, make: str) -> Any:
+def without_order(schema: pr.Schema, *, make: str) -> Any:
     """Return a classifier under the paper's conventions that ignores the directions of categorical features."""
     features = {
         name: msgspec.structs.replace(feature, direction="none") if feature.kind == "categorical" else feature
         for name, feature in schema.features.items()
     }
-    return make_classifier(make, msgspec.structs.replace(schema, features=features), paper=True)
+    return pr.make_classifier(make, msgspec.structs.replace(schema, features=features), paper=True)
 
 
-def tuned(schema: Schema, *, link: str = "logistic", max_bins: int = 10) -> Any:
+def tuned(schema: pr.Schema, *, link: Any = "logistic", max_bins: int = 10) -> Any:
     """Return ARM1 (link "logistic") or DirectARM1 ("linear") with more bins and its ridge chosen inside the fit."""
-    return AdditiveRiskModel(schema.unbinned(), link=link, max_bins=max_bins, ridge="cv")  # type: ignore[arg-type]
+    return pr.AdditiveRiskModel(schema.unbinned(), link=link, max_bins=max_bins, ridge="cv")
 
 
-def refitted_line(schema: Schema, *, ridge: float | Literal["auto"] = 0.0) -> Any:
+def refitted_line(schema: pr.Schema, *, ridge: Any = 0.0) -> Any:
     """Return LinARM2, balanced, whose second layer is fitted on the linearised risks of the first.
 
     Ours is ARM2 with both links replaced after the fit.
     """
-    inner = Linearised(AdditiveRiskModel(ridge=ridge))
-    return Linearised(TwoLayerRiskModel(inner, schema, ridge=ridge, class_weight="balanced"))
+    inner = pr.Linearised(pr.AdditiveRiskModel(ridge=ridge))
+    return pr.Linearised(pr.TwoLayerRiskModel(inner, schema, ridge=ridge, class_weight="balanced"))
 
 
-def codes_as_numbers(schema: Schema, *, make: str, **options: Any) -> Any:
+def codes_as_numbers(schema: pr.Schema, *, make: str, **options: Any) -> Any:
     """Return a classifier that reads a code for "missing" as the number it is, with no bin of its own.
 
-    What is made is one of the factories of `slsqp`, by name, or a classifier under the paper's conventions.
+    `make` is one of the factories of `slsqp`, by name, or a classifier under the paper's conventions.
     """
     plain = {
         name: msgspec.structs.replace(feature, special_values=(), lower_bound=None)
@@ -55,34 +52,38 @@ def codes_as_numbers(schema: Schema, *, make: str, **options: Any) -> Any:
     }
     known = msgspec.structs.replace(schema, features=plain)
     factory = getattr(slsqp, make, None)
-    model = make_classifier(make, known, paper=True) if factory is None else factory(known, **options)
+    model = pr.make_classifier(make, known, paper=True) if factory is None else factory(known, **options)
     return CodesAsNumbers(model, schema)
 
 
-class CodesAsNumbers:
-    """A classifier that is given each feature's first special value wherever a value is missing."""
+class CodesAsNumbers(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that is given each feature's first special value wherever a value is missing.
 
-    def __init__(self, model: Any, schema: Schema) -> None:
-        self.model = model
-        self.codes = {
-            name: float(feature.special_values[0])
-            for name, feature in schema.features.items()
-            if feature.kind == "continuous" and feature.special_values
-        }
+    Parameters
+    ----------
+    estimator : classifier
+    schema : Schema
+    """
+
+    def __init__(self, estimator: Any, schema: pr.Schema) -> None:
+        self.estimator = estimator
+        self.schema = schema
 
     def fit(self, X: Any, y: Any) -> CodesAsNumbers:
         """Fit to rows and outcomes."""
-        self.model.fit(self._filled(X), y)
+        self.model_ = clone(self.estimator).fit(self._filled(X), y)
+        self.classes_ = self.model_.classes_
         return self
 
-    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of both outcomes."""
-        return np.asarray(self.model.predict_proba(self._filled(X)))
+        return np.asarray(self.model_.predict_proba(self._filled(X)))
 
-    def _filled(self, X: Any) -> Frame:
-        frame = as_frame(X)
-        columns = dict(frame.columns)
-        for name, code in self.codes.items():
-            numbers = frame.numbers(name)
-            columns[name] = np.where(np.isnan(numbers), code, numbers)
-        return Frame(tuple(columns), columns, frame.n_rows)
+    def _filled(self, X: Any) -> dict[str, Any]:
+        frame, columns = as_frame(X), {}
+        for name, feature in self.schema.features.items():
+            columns[name] = frame.column(name)
+            if feature.kind == "continuous" and feature.special_values:
+                numbers = frame.numbers(name)
+                columns[name] = np.where(np.isnan(numbers), float(feature.special_values[0]), numbers)
+        return columns

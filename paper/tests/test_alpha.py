@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import spence
 
-from plainrisk.errors import DataError
-from plainrisk.form.alpha import (
-    ALPHA_STAR,
+from paper.alpha import (
     PAPER_ALPHA,
     PROBIT_ALPHA_STAR,
     best_alpha,
@@ -22,6 +20,8 @@ from plainrisk.form.alpha import (
     squared_error_quadrature,
     squared_error_slope,
 )
+from plainrisk.errors import DataError
+from plainrisk.form import ALPHA_STAR
 
 # Computed with 40 digits by integrating the definition; derivatives by differentiating at that precision.
 LOGISTIC = [  # alpha, SE, SE', SE''

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import expit
 
+from paper.alpha import cost_of, squared_error
 from plainrisk.errors import DataError
-from plainrisk.form.alpha import ALPHA_STAR, squared_error
-from plainrisk.form.alpha_cost import cost_of
+from plainrisk.form import ALPHA_STAR
 
 
 def test_the_best_line_has_no_excess():

@@ -5,9 +5,10 @@ import sys
 import pytest
 from matplotlib.figure import Figure
 
+from paper.alpha import squared_error
+from paper.alpha_plot import plot_alpha
 from plainrisk.errors import DataError, MissingExtraError
-from plainrisk.form.alpha import ALPHA_STAR, squared_error
-from plainrisk.form.alpha_plot import plot_alpha
+from plainrisk.form import ALPHA_STAR
 
 
 def test_figure_is_saved_with_both_panels(tmp_path):

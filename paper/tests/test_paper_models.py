@@ -1,44 +1,22 @@
-"""What the paper's models reach on real credit data, on the same ten folds: the figures the project promises."""
+"""What the paper's models reach on credit data, on ten folds: the published figures, and where ours depart from them.
+
+German credit is built in, so its figures are checked everywhere; the others where PLAINRISK_DATA holds them.
+"""
 
 from __future__ import annotations
 
 import warnings
-from functools import cache
 
 import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold
 
 import plainrisk as pr
-from plainrisk.errors import DataError, PlainriskWarning
-
-# The paper's table. Its folds are not known, so the mean of ten stays within 0.003. (The mixtures of boosted trees,
-# 0.7842 and 0.7757 there, take longer than a test should; the study has them.)
-HELOC = {
-    "LinARM1": 0.7963,
-    "LinARM2": 0.7958,
-    "MixARM1": 0.7817,
-    "MixLinARM1": 0.7818,
-    "XGB": 0.7931,
-    "MonoXGB": 0.7908,
-}
+from paper.published import paper_table
+from plainrisk.errors import PlainriskWarning
 
 
-@pytest.fixture(scope="module")
-def load(data_folder):
-    @cache
-    def load_or_skip(name):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("PLAINRISK_DATA", str(data_folder))
-            try:
-                return pr.datasets.load(name)
-            except (DataError, FileNotFoundError) as error:
-                pytest.skip(f"{name} is not in the folder of real data: {str(error)[:60]}")
-
-    return load_or_skip
-
-
-def cross_validate(name, data, **options):
+def mean_auc(name, data, **options):
     """The mean AUC over ten folds; every fold's contributions add up, and directions hold where they are promised."""
     X, y = data.frame, np.asarray(data.target)
     aucs = []
@@ -55,18 +33,37 @@ def cross_validate(name, data, **options):
     return float(np.mean(aucs))
 
 
-@pytest.mark.parametrize("name", HELOC)
+# The paper's folds are not known, so the mean of ten is within 0.003 of the published figure. (The mixtures of boosted
+# trees take longer than a test should; the study has them.)
+@pytest.mark.parametrize("name", ["LinARM1", "LinARM2", "MixARM1", "MixLinARM1", "XGB", "MonoXGB"])
 def test_heloc_is_the_paper_s(load, name):
     if "XGB" in name:
         pytest.importorskip("xgboost")
-    assert cross_validate(name, load("heloc")) == pytest.approx(HELOC[name], abs=0.003)
+    published = paper_table("auc").value("heloc", name)
+    assert mean_auc(name, load("heloc")) == pytest.approx(published, abs=0.003)
+
+
+# A fold has a hundred rows, so the bound is wider. The two-layer models and mixtures are 0.01 to 0.03 above the published
+# figures, which the report lists as not explained.
+@pytest.mark.parametrize("name", ["ARM1", "LinARM1", "XGB", "MonoXGB"])
+def test_german_is_the_paper_s(load, name):
+    if "XGB" in name:
+        pytest.importorskip("xgboost")
+    published = paper_table("auc").value("german", name)
+    assert mean_auc(name, load("german"), paper=True) == pytest.approx(published, abs=0.015)
+
+
+@pytest.mark.parametrize("name", ["ARM2", "LinARM2", "MixARM1", "MixLinARM1"])
+def test_german_is_above_the_paper_s(load, name):
+    assert mean_auc(name, load("german"), paper=True) > paper_table("auc").value("german", name)
 
 
 @pytest.mark.parametrize("name", ["australia", "japan"])
 def test_the_paper_s_weakest_spot_is_cured(load, name):
     """The paper has 0.760 and 0.756 there: one certain error cost an expert its weight. Its variant is kept."""
-    assert cross_validate("MixLinARM1", load(name)) >= 0.93
-    assert cross_validate("MixLinARM1", load(name), paper=True) == pytest.approx(0.76, abs=0.03)
+    assert mean_auc("MixLinARM1", load(name)) >= 0.93
+    published = paper_table("auc").value(name, "MixLinARM1")
+    assert mean_auc("MixLinARM1", load(name), paper=True) == pytest.approx(published, abs=0.03)
 
 
 @pytest.mark.parametrize("name", ["german", "heloc", "australia"])

@@ -9,9 +9,12 @@ import msgspec
 import numpy as np
 import pytest
 
+from paper.document import Fold, Grid, Heading, Items, Mark, Pictures, Prose, render_page, to_markdown
+from paper.plans import STUDIES
+from paper.published import paper_table
+from paper.report import write_report, write_results
 from plainrisk.errors import DataError
-from plainrisk.study import METRICS, STUDIES, ClassifierSpec, Plan, Store, write_report
-from plainrisk.study.pieces import Fold, Grid, Heading, Items, Mark, Pictures, Prose, to_html, to_markdown
+from plainrisk.study import METRICS, Plan, Store, study_table
 from plainrisk.study.store import Cell, CellKey, DataSet
 
 SETS = ("heloc", "taiwan", "german", "poland_2")
@@ -24,17 +27,17 @@ def made_up(store: Store, plan: Plan, rng: np.random.Generator) -> None:
     for spec in plan.data:
         y = (rng.random(60) < 0.4).astype(np.uint8)
         store.put_data(spec.name, spec.name, y, 9)
-        y, fold_of = store.outcomes(spec.name), store.fold_of(spec.name, plan.folds, plan.seed)
-        sets.append(DataSet(spec.name, spec.name, "present", "", None, None, None))
+        y, fold_of = store.outcomes(spec.name), store.fold_of(spec.name, plan.cv, plan.seed)
+        sets.append(DataSet(spec.name, spec.name))
         for c in plan.lineup:
-            for fold in range(plan.folds):
+            for fold in range(plan.cv):
                 truth = y[fold_of == fold]
                 risks = np.clip(0.3 * truth + 0.7 * rng.random(len(truth)), 0, 1)
                 figures = {m: METRICS[m].of(truth, risks) for m in plan.metrics}
-                key = CellKey(spec.name, c.key(plan.conventions), plan.folds, plan.seed, fold)
+                key = CellKey(spec.name, c.key, plan.cv, plan.seed, fold)
                 facts = {"fit_seconds": 0.5, "score_seconds": 0.1, "versions": '{"plainrisk": "1"}'}
                 store.put(Cell(key=key, status="done", risks=risks, figures=figures, **facts))
-    sets.append(DataSet("gmsc", None, "absent", "", None, None, None))
+    sets.append(DataSet("gmsc", None))
     store.put_plan(plan, sets)
 
 
@@ -45,7 +48,7 @@ def store(tmp_path_factory):
         for name in TOLD:
             plan = STUDIES[name]
             sets = tuple(d for d in plan.data if d.name in SETS) or plan.data
-            made_up(store, msgspec.structs.replace(plan, datasets=sets, folds=2), rng)
+            made_up(store, msgspec.structs.replace(plan, datasets=sets, cv=2), rng)
         yield store
 
 
@@ -98,7 +101,7 @@ def test_the_page_tells_every_part(page) -> None:
         "AUC: ours in rows against rivals",
         "AUC: the best of each kind",
         "paper: time by classifier",
-        "plainrisk study run paper",
+        "python -m paper run paper",
         "left out: GMSC",
     ):
         assert part in text
@@ -107,8 +110,6 @@ def test_the_page_tells_every_part(page) -> None:
 
 
 def test_differences_are_ours_minus_the_paper_s(page, store) -> None:
-    from plainrisk.study import paper_table, study_table
-
     mine = study_table(store, "paper", "auc").value("heloc", "ARM1")
     printed = paper_table("auc").value("heloc", "ARM1")
     shown = f"{mine:.4f}<small class=@>{printed:.4f}</small><small>{mine - printed:+.4f}".replace("-", "−")
@@ -126,40 +127,40 @@ def test_markdown_says_the_same(store, page, tmp_path) -> None:
     assert len(tables) == page.count("<table")
 
 
-def test_a_study_of_one_s_own_has_its_part(tmp_path) -> None:
-    with Store(tmp_path / "s.db") as store:
-        odd = ClassifierSpec(name="<b>", make="x:y")
-        plan = Plan(name="ours", datasets=("german", "heloc"), classifiers=("ARM1", odd), folds=2)
-        made_up(store, plan, np.random.default_rng(1))
-        write_report(store, tmp_path / "r.html")
-        with pytest.raises(DataError, match=r"a \.html or a \.md file"):
-            write_report(store, tmp_path / "r.pdf")
-        with pytest.raises(DataError, match="no study 'theirs'"):
-            write_report(store, tmp_path / "r.html", ["theirs"])
-    page = (tmp_path / "r.html").read_text()
-    assert "1. ours" in page
-    assert '<th scope="row">&lt;b&gt;</th>' in page
-    assert "paper reproduced" not in page
+def test_the_folder_holds_all_there_is_to_publish(store, tmp_path) -> None:
+    with pytest.raises(DataError, match="is not a folder"):
+        write_results(store, tmp_path / "nowhere")
+    folder = tmp_path / "results"
+    folder.mkdir()
+    written = write_results(store, folder)
+    assert sorted(p.name for p in folder.iterdir()) == sorted(p.name for p in written)
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    assert "`python -m paper run paper --store study.db --jobs 2`" in text
+    assert "paper, balanced, product, slsqp, one-hot, leakage, trees, seed-1, refitted, codes: plainrisk 1." in text
+    assert str(tmp_path) not in text
 
 
 def test_one_data_set_and_a_gap(tmp_path) -> None:
     """Ranks over one data set make no sense, and a missing fold is told."""
     with Store(tmp_path / "s.db") as store:
-        plan = Plan(name="small", datasets=("german",), classifiers=("ARM1", "XGB"), folds=2)
+        plan = msgspec.structs.replace(STUDIES["product"], datasets=("german",), cv=2)
         made_up(store, plan, np.random.default_rng(1))
-        store._db.execute("update cells set status = 'failed', reason = 'it broke' where classifier like '%XGB%'")
+        broken = "update cells set status = 'failed', reason = 'it broke' where classifier like '%LGBM%'"
+        store._all(broken)
         write_report(store, tmp_path / "r.md")
-    text = (tmp_path / "r.md").read_text()
+        with pytest.raises(DataError, match=r"a \.html or a \.md file"):
+            write_report(store, tmp_path / "r.pdf")
+    text = (tmp_path / "r.md").read_text(encoding="utf-8")
     assert "Ranks need two data sets" in text
-    assert "| small | XGB | failed | 2 | German (fold 0–1) | it broke |" in text
+    assert "| product | LightGBM | failed | 2 | German (fold 0–1) | it broke |" in text
 
 
 def test_an_empty_store(tmp_path) -> None:
-    with Store(tmp_path / "s.db") as store, pytest.raises(DataError, match="holds no study yet"):
+    with Store(tmp_path / "s.db") as store, pytest.raises(DataError, match="neither the study 'paper' nor 'product'"):
         write_report(store, tmp_path / "r.html")
 
 
-def test_pieces_in_both_forms() -> None:
+def test_blocks_in_both_forms() -> None:
     blocks = [
         Heading(1, "A & B"),
         Prose("a **bold**\n  word, `code` and <tag>"),
@@ -168,7 +169,7 @@ def test_pieces_in_both_forms() -> None:
         Grid("two", ("x", "y"), [["c", Mark("1", "2", "-1")]]),
         Fold("more", (Pictures(('<svg xmlns="http://www.w3.org/2000/svg"></svg>',), "shown"),)),
     ]
-    page, text = to_html(blocks), to_markdown(blocks)
+    page, text = render_page("title", "lead", blocks), to_markdown(blocks)
     assert '<h2 id="a-b">A &amp; B</h2>' in page
     assert "<p>a <b>bold</b> word, <code>code</code> and &lt;tag&gt;</p>" in page
     assert '<td class="bad"><b>1</b><small>+0.5</small></td>' in page
