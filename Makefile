@@ -13,13 +13,14 @@ SANITIZED := build/sanitized
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test format lint types unit sanitize bench orientation clean
+.PHONY: help demo test format lint types unit sanitize bench orientation paper clean
 
 help:
 	@echo "make demo        fit, certify and explain models on built-in credit data (about a minute)"
 	@echo "make test        format, lint, types, tests, doctests"
 	@echo "make sanitize    the compiled kernels under the address and undefined-behaviour sanitizers"
 	@echo "make orientation count lines, files, constants and the way of a fit for docs/architecture.md"
+	@echo "make paper       reproduce the paper's tables and write docs/results (hours; PAPER=report for the report alone)"
 	@echo "make bench       time plainrisk beside its rivals (half an hour; BENCH=--quick for minutes)"
 
 $(BIN)/python:
@@ -80,6 +81,10 @@ bench: $(BENCH_VENV)/.installed
 # Counts the house: lines, files, constants, the way of a fit; the table stands in docs/architecture.md.
 orientation: $(VENV)/.installed-dev
 	$(BIN)/python scripts/orientation.py
+
+# What is in the store already is not fitted again. PAPER="run paper" and the like go to the runner.
+paper: $(BENCH_VENV)/.installed
+	$(BENCH_VENV)/bin/python -m paper $(PAPER)
 
 clean:
 	rm -rf $(VENV) $(BENCH_VENV) build src/*.egg-info src/plainrisk/_native/*.so demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
