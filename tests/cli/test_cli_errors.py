@@ -12,15 +12,16 @@ import polars as pl
 import pytest
 
 from plainrisk import __version__
-from plainrisk.cli.errors import EXIT_CODES
-from plainrisk.cli.main import main
+from plainrisk._native import COMPILED
+from plainrisk.cli.main import EXIT_CODES, main
 from plainrisk.errors import PlainriskWarning, missing_extra
 
 PLAINRISK = [sys.executable, "-c", "from plainrisk.cli.main import main; main()"]
 
 
 def test_version_and_help(run) -> None:
-    assert run("--version").stdout == f"plainrisk {__version__}\n"
+    kernels = "compiled" if COMPILED else "numpy"
+    assert run("--version").stdout == f"plainrisk {__version__} ({kernels} kernels)\n"
     text = " ".join(run("--help").stdout.split())
     for code, meaning in EXIT_CODES.items():
         assert f"{code} {meaning}" in text

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from plainrisk.form import Shape
 
 __all__ = [
+    "METRICS",
     "certificate",
     "error",
     "figures",
@@ -33,16 +34,28 @@ __all__ = [
     "solver",
 ]
 
+# What cross validation shows, by the metric's name in results.
+METRICS = {"auc": "AUC", "ece": "ECE", "brier": "Brier score", "log_loss": "log loss"}
 _FEW_NOTES = 4
 
 
+class _Console(Console):
+    """A console that reads no text as markup and leaves it to the caller to end when nobody reads any more."""
+
+    def __init__(self, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, markup=False, highlight=False, emoji=False)
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def out() -> Console:
-    """Return the console of results; no text is read as markup."""
-    return Console(markup=False, highlight=False, emoji=False)
+    """Return the console of results."""
+    return _Console()
 
 
 def _err() -> Console:
-    return Console(stderr=True, markup=False, highlight=False, emoji=False)
+    return _Console(stderr=True)
 
 
 def error(message: str) -> None:
@@ -136,13 +149,13 @@ def progress(task: str, total: int | None) -> Iterator[Callable[[int], None]]:
 # ---- what several commands show
 
 
-def figures(results: Mapping[str, Mapping[str, Any]], names: Mapping[str, str]) -> None:
+def figures(results: Mapping[str, Mapping[str, Any]]) -> None:
     """Print cross validation figures, one row per model: mean and standard deviation over the folds."""
     rows = [
-        [model, *(f"{_number(cv[m]['mean'])} ± {_number(cv[m]['sd'], 3)}" for m in names)]
+        [model, *(f"{_number(cv[m]['mean'])} ± {_number(cv[m]['sd'], 3)}" for m in METRICS)]
         for model, cv in results.items()
     ]
-    print_table(("model", *names.values()), rows, numbers=tuple(names.values()))
+    print_table(("model", *METRICS.values()), rows, numbers=tuple(METRICS.values()))
 
 
 def _number(value: float, digits: int = 4) -> str:
@@ -181,21 +194,15 @@ def certificate(result: Mapping[str, Any]) -> None:
     """Print a certificate: the monotone checks in one line, the broken ones one by one."""
     checks = result["checks"]
     monotone = [c for c in checks if c["name"].startswith("monotone in ")]
-    broken = [c for c in checks if not c["holds"]]
-    kept = len([c for c in monotone if c["holds"]])
-    rows: list[list[str | Text]] = []
+    kept = sum(c["holds"] for c in monotone)
+    rows: list[list[str | Text]]
     if monotone:
-        rows.append(
-            [
-                _verdict(kept == len(monotone)),
-                "monotone",
-                f"in {kept} of {len(monotone)} features with a direction",
-            ]
-        )
+        detail = f"in {kept} of {len(monotone)} features with a direction"
+        rows = [[_verdict(kept == len(monotone)), "monotone", detail]]
     else:
-        rows.append([Text("-"), "monotone", "the schema states no direction"])
-    rows += [[_verdict(c["holds"]), c["name"], c["detail"]] for c in checks if c not in monotone]
-    rows += [[_verdict(False), c["name"], c["detail"]] for c in broken if c in monotone]
+        rows = [[Text("-"), "monotone", "the schema states no direction"]]
+    shown = [c for c in checks if c not in monotone] + [c for c in monotone if not c["holds"]]
+    rows += [[_verdict(c["holds"]), c["name"], c["detail"]] for c in shown]
     print_table(("certificate", "promise", "evidence"), rows)
     console, more = out(), len(result["notes"]) - _FEW_NOTES
     for text in result["notes"][:_FEW_NOTES]:
