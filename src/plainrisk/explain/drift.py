@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from plainrisk.data.frame import Frame, frame_like
 from plainrisk.errors import DataError
+from plainrisk.explain.atoms import Atoms, atoms_of
 from plainrisk.explain.overview import score_rates
-from plainrisk.explain.places import Places, places_of
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import Alone, Logistic, Part, RiskForm, Table
 from plainrisk.form.form import BLOCK_ROWS
@@ -49,7 +49,7 @@ class Profile:
     Attributes
     ----------
     rows : how many
-    counts : by feature, (places,)
+    counts : by feature, (atoms,)
     means : (part, feature) to the summed scores
     risks : (parts + 1, GRID) counts of the parts' risks and of the risk itself; None for training counts
     risk_sums : (parts + 1,)
@@ -61,10 +61,10 @@ class Profile:
     sums: dict[tuple[str, str], float] = field(default_factory=dict)
     risks: npt.NDArray[np.int64] | None = None
     risk_sums: Floats | None = None
-    places: dict[str, Places] = field(default_factory=dict, repr=False)
+    atoms: dict[str, Atoms] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        self.places = places_of(self.form)
+        self.atoms = atoms_of(self.form)
 
     def add(self, X: Any) -> Profile:
         """Count the rows of a batch too."""
@@ -77,8 +77,8 @@ class Profile:
         form, n_parts = self.form, len(self.form.parts)
         if self.risks is None or self.risk_sums is None:
             self.risks, self.risk_sums = np.zeros((n_parts + 1, GRID), np.int64), np.zeros(n_parts + 1)
-        for name, places in self.places.items():
-            found = np.bincount(places.levels.codes(frame, name), minlength=len(places.levels))
+        for name, atoms in self.atoms.items():
+            found = np.bincount(atoms.levels.codes(frame, name), minlength=len(atoms.levels))
             self.counts[name] = self.counts.get(name, np.zeros(len(found))) + found
         for part in form.parts:
             terms = part.terms(frame, form.schema) if isinstance(part, Part) else {}
@@ -97,7 +97,7 @@ class Profile:
         for part in form.parts:
             for name, shape in part.shapes.items() if isinstance(part, Part) else ():
                 weights = np.asarray(shape.weights)
-                if not isinstance(shape, Table) or shape.levels != found.places[name].levels or weights.sum() <= 0:
+                if not isinstance(shape, Table) or shape.levels != found.atoms[name].levels or weights.sum() <= 0:
                     raise DataError(
                         f"The form has no training counts of feature {name!r} to compare with. Give the old rows."
                     )
@@ -211,7 +211,7 @@ def _feature(form: RiskForm, name: str, before: Profile, after: Profile) -> Feat
         feature=name,
         psi=float(parts.sum()),
         shift=shift,
-        levels=after.places[name].levels.labels,
+        levels=after.atoms[name].levels.labels,
         old=tuple((before.counts[name] / before.counts[name].sum()).tolist()),
         new=tuple((after.counts[name] / after.counts[name].sum()).tolist()),
         parts=tuple(parts.tolist()),

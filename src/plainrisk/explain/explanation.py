@@ -1,14 +1,15 @@
-"""Contributions that add up, and the ways to hand them on."""
+"""Contributions that add up, the ways to hand them on, and how results are printed."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from plainrisk._types import Array, Floats, Index
 from plainrisk.data.frame import Frame, frame_like
 from plainrisk.errors import DataError
 from plainrisk.schema import label_of
@@ -16,10 +17,52 @@ from plainrisk.schema import label_of
 if TYPE_CHECKING:
     from plainrisk.explain.uncertainty import Interval
 
-__all__ = ["Explanation", "Unit"]
+__all__ = ["Explanation", "Unit", "row_position", "text_table"]
 
-Floats = npt.NDArray[np.float64]
 Unit = Literal["probability", "log odds"]
+
+
+def text_table(head: str, columns: Mapping[str, Iterable[Any]], *, rows: int = 8, width: int = 110) -> str:
+    """Return a heading and the first rows and columns of a table as text that fits a screen.
+
+    >>> print(text_table("Two features", {"feature": ["age", "job"], "psi": [0.01, 0.25]}))
+    Two features
+      feature    psi
+      age       0.01
+      job       0.25
+    """
+    content = {name: list(column) for name, column in columns.items()}
+    total = len(next(iter(content.values()), []))
+    lines = [""] * (1 + min(rows, total))
+    left_out = 0
+    for name, column in content.items():
+        cells = [_short(name), *(_cell(value) for value in column[:rows])]
+        size = max(map(len, cells))
+        if left_out or len(lines[0]) + 2 + size > width:
+            left_out += 1
+            continue
+        side = "<" if any(isinstance(value, str) for value in column[:rows]) else ">"
+        lines = [f"{line}  {cell:{side}{size}}" for line, cell in zip(lines, cells, strict=True)]
+    more = [f"{total - rows:,} more rows"] if total > rows else []
+    more += [f"{left_out} more columns"] if left_out else []
+    return "\n".join([head, *(line.rstrip() for line in lines), *([f"  ... {', '.join(more)}"] if more else [])])
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float | np.floating):
+        return f"{value:.4g}"
+    return "" if value is None else _short(str(value))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def row_position(row: int, n: int, what: str) -> int:
+    """Return the position of a row that may be counted from the end; refuse rows that do not exist."""
+    if not -n <= row < n:
+        raise DataError(f"There is no row {row}: {what} {n:,} rows, the first is 0.")
+    return row % n
 
 
 @dataclass(frozen=True)
@@ -36,7 +79,7 @@ class Explanation:
         (or an expert that is not additive) makes the subscale the finest exact piece
     clipping : (n,) what cutting the line off at 0 or 1 takes away or adds, for the row less for the reference
     reference_clipping : (n,) the same for the reference alone; None where it is not known
-    reference : what the row is compared with: "constant", "neutral", "mean", "best" or "row"
+    reference : what the row is compared with: "constant", "typical", "best" or "row"
     method : "exact", or the rules the pieces follow where no link tells them apart: "chord", "treeshap"
     approximate : whether a rule had to share out what a curved link or trees do to several features together
     band, rate : (n,) with a link of bands: the applicant's band, from 0, and its rate, in probability per unit of
@@ -53,13 +96,19 @@ class Explanation:
     reference: str = "constant"
     method: str = "exact"
     approximate: bool = False
-    band: npt.NDArray[np.intp] | None = None
+    band: Index | None = None
     rate: Floats | None = None
     reference_clipping: Floats | None = None
     rows: Frame | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.risk)
+
+    def __repr__(self) -> str:
+        rule = "" if self.method == "exact" else f", by the rule: {self.method}"
+        head = f"Explanation of {len(self):,} rows in {self.unit}, compared with {self.reference!r}{rule}"
+        columns = {"row": range(len(self)), "risk": self.risk, "constant": self.constant, **self.by_subscale}
+        return text_table(head, columns)
 
     @property
     def total(self) -> Floats:
@@ -125,11 +174,11 @@ class Explanation:
             )
         return frame_like(self.columns(), like)
 
-    def columns(self) -> dict[str, npt.NDArray[Any]]:
+    def columns(self) -> dict[str, Array]:
         """Return the wide table as columns by name."""
         taken = {"risk", "constant", "clipping", "band", "rate"}
         names = [f"{name} (contribution)" if name in taken else name for name in self.names]
-        columns: dict[str, npt.NDArray[Any]] = {"risk": self.risk, "constant": self.constant}
+        columns: dict[str, Array] = {"risk": self.risk, "constant": self.constant}
         columns |= {name: np.ascontiguousarray(c) for name, c in zip(names, self.contributions.T, strict=True)}
         columns["clipping"] = self.clipping
         if self.band is not None and self.rate is not None:
@@ -137,7 +186,7 @@ class Explanation:
         return columns
 
     def to_dict(self, row: int | None = None) -> Any:
-        """Return one row, or a list of all, as plain data: subscales, and the features inside them."""
+        """Return one row as plain data, subscales with the features inside them; without a row, a list of all rows."""
         if row is None:
             return [self.to_dict(i) for i in range(len(self))]
         i = self._position(row)
@@ -181,7 +230,7 @@ class Explanation:
         row : int, default=0
         kind : {"waterfall", "bars"}, default="waterfall"
         most : int, default=12
-            The waterfall shows so many contributions, the largest, and the rest together.
+            How many contributions the waterfall shows: the largest; it shows the rest together.
         interval : Interval, optional
             Of the contributions, from `Refits.contributions` with the same options; drawn in the waterfall.
         ax : matplotlib axes, optional
@@ -196,6 +245,4 @@ class Explanation:
         raise DataError(f"kind must be 'waterfall' or 'bars', not {kind!r}.")
 
     def _position(self, row: int) -> int:
-        if not -len(self) <= row < len(self):
-            raise DataError(f"There is no row {row}: the explanation has {len(self):,} rows, the first is 0.")
-        return row % len(self)
+        return row_position(row, len(self), "the explanation has")

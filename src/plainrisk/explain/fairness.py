@@ -15,7 +15,7 @@ from scipy.special import expit, ndtri
 
 from plainrisk.data.frame import column_of, frame_like
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.explain.reference import Adverse, adverse_sign
+from plainrisk.explain.options import Adverse
 
 __all__ = ["GroupFigures", "GroupReport", "Range", "group_report", "impact_ratio", "wilson"]
 
@@ -124,7 +124,8 @@ def group_report(
     >>> report.reference, report.groups[1].impact.estimate
     ('a', 0.0)
     """
-    sign = adverse_sign(adverse)
+    if adverse not in ("positive", "negative"):
+        raise DataError(f"adverse must be 'positive' or 'negative', not {adverse!r}.")
     bad, p = np.asarray(y, dtype=np.float64), np.asarray(risk, dtype=np.float64)
     column = column_of(groups)
     if not (len(bad) == len(p) == len(column.codes)):
@@ -133,7 +134,7 @@ def group_report(
         raise DataError("y must be 0 or 1; 1 is the positive outcome.")
     if not 0 < level < 1:
         raise DataError(f"level must lie between 0 and 1, not {level!r}.")
-    approved = p < threshold if sign > 0 else p >= threshold
+    approved = p < threshold if adverse == "positive" else p >= threshold
     z = float(ndtri((1 + level) / 2))
     members = {name: np.flatnonzero(column.codes == k) for k, name in enumerate(column.labels)}
     approvals = {name: wilson(int(approved[rows].sum()), len(rows), z) for name, rows in members.items()}

@@ -9,12 +9,11 @@ functions and methods by the decorator `takes`, commands by reading the fields, 
 # ruff: noqa: RUF009  (`option` calls dataclasses.field, which belongs there)
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import math
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass
+from dataclasses import KW_ONLY, MISSING, Field, dataclass, field, fields
 from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
@@ -46,21 +45,17 @@ S = TypeVar("S")
 R = TypeVar("R")
 
 
-def option(
-    default: Any, help: str, *, words: tuple[str, ...] = (), other: tuple[str, ...] = (), kw_only: bool = True
-) -> Any:
+def option(default: Any, help: str, *, words: tuple[str, ...] = (), other: tuple[str, ...] = ()) -> Any:
     """Declare an option.
 
     Parameters
     ----------
-    default : its value where none is given; MISSING for an option that must be given
+    default : its value where none is given
     help : one or two sentences for documentation and command line
     words : the words it may be
     other : what else it may be, such as ("a row",)
-    kw_only : bool, default=True
-        False for an option that may also be given by position.
     """
-    return dataclasses.field(default=default, kw_only=kw_only, metadata={"help": help, "words": words, "other": other})
+    return field(default=default, metadata={"help": help, "words": words, "other": other})
 
 
 def _adverse() -> Any:
@@ -83,28 +78,28 @@ class Options:
 
     def __new__(cls, *args: Any, **options: Any) -> Any:
         """Refuse unknown names before dataclasses do, with the nearest name."""
-        known = [field.name for field in dataclasses.fields(cls)]
+        known = [f.name for f in fields(cls)]
         for name in options:
             if name not in known:
                 raise DataError(f"{cls.verb}: there is no option {name!r}.{did_you_mean(name, known)}")
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if field.metadata["words"] and value is not field.default:
-                self._check_word(field, value)
-            if field.default == () and isinstance(value, str):
-                raise DataError(f"{self.verb}: {field.name} must be a list of features, not the text {value!r}.")
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if f.metadata["words"] and value is not f.default:
+                self._check_word(f, value)
+            if f.default == () and isinstance(value, str):
+                raise DataError(f"{self.verb}: {f.name} must be a list of features, not the text {value!r}.")
 
-    def _check_word(self, field: dataclasses.Field[Any], value: Any) -> None:
-        words: tuple[str, ...] = field.metadata["words"]
-        other: tuple[str, ...] = field.metadata["other"]
+    def _check_word(self, f: Field[Any], value: Any) -> None:
+        words: tuple[str, ...] = f.metadata["words"]
+        other: tuple[str, ...] = f.metadata["other"]
         if value in words if isinstance(value, str) else other:
             return
-        *first, last = [*map(repr, words), *other, *(["None"] if field.default is None else [])]
+        *first, last = [*map(repr, words), *other, *(["None"] if f.default is None else [])]
         allowed = f"{', '.join(first)} or {last}"
-        raise DataError(f"{self.verb}: {field.name} must be {allowed}, not {value!r}.")
+        raise DataError(f"{self.verb}: {f.name} must be {allowed}, not {value!r}.")
 
     def _check_count(self, name: str) -> None:
         value = getattr(self, name)
@@ -117,7 +112,7 @@ class Options:
         return 1 if self.adverse == "positive" else -1  # type: ignore[attr-defined]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ExplainOptions(Options):
     """The options of `explain`."""
 
@@ -153,7 +148,8 @@ class ReasonOptions(Options):
 
     verb: ClassVar[str] = "reasons"
 
-    k: int = option(4, "The largest number of reasons; fewer where fewer features count.", kw_only=False)
+    k: int = option(4, "The largest number of reasons; fewer where fewer features count.")
+    _: KW_ONLY
     reference: Any = option(
         "best",
         "What applicants are compared with: the best levels there are, the typical applicant (every shape at its mean "
@@ -190,9 +186,14 @@ class WhatIfOptions(Options):
 
     verb: ClassVar[str] = "what_if"
 
-    target: float = option(
-        MISSING, "The risk to reach: at most this, or at least this with adverse='negative'.", kw_only=False
+    target: float = field(
+        metadata={
+            "help": "The risk to reach: at most this, or at least this with adverse='negative'.",
+            "words": (),
+            "other": (),
+        }
     )
+    _: KW_ONLY
     frozen: Sequence[str] = option((), "Features that must stay as they are.")
     cost: Cost = option(
         "features",
@@ -218,7 +219,7 @@ class WhatIfOptions(Options):
             raise DataError(f"{self.verb}: target must be a probability, not {self.target!r}.")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WhatIfsOptions(WhatIfOptions):
     """The options of `what_ifs`: those of `what_if`, with one answer per row by default."""
 
@@ -254,9 +255,9 @@ def _documented(text: str, options: Any) -> str:
     indent = before[before.rindex("\n") :]
     width = 118 - len(indent)
     lines = []
-    for field in dataclasses.fields(options):
-        kind = " or ".join([*map(repr, field.metadata["words"]), *field.metadata["other"]]) or str(field.type)
-        default = "" if field.default is MISSING else f", default={field.default!r}"
-        lines.append(f"{field.name} : {kind}{default}")
-        lines += textwrap.wrap(field.metadata["help"], width, initial_indent="    ", subsequent_indent="    ")
+    for f in fields(options):
+        kind = " or ".join([*map(repr, f.metadata["words"]), *f.metadata["other"]]) or str(f.type)
+        default = "" if f.default is MISSING else f", default={f.default!r}"
+        lines.append(f"{f.name} : {kind}{default}")
+        lines += textwrap.wrap(f.metadata["help"], width, initial_indent="    ", subsequent_indent="    ")
     return before + indent.join(lines) + after

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from plainrisk.data.frame import frame_like
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import explain
-from plainrisk.explain.reference import pool_weights
+from plainrisk.explain.reference import pool_weights, zero_reference
 from plainrisk.form import Alone, Layer, Linear, Logistic, Part, RiskForm, Table
 
 if TYPE_CHECKING:
@@ -217,6 +217,6 @@ def _from_counts(tables: tuple[ShapeTable, ...]) -> list[Importance]:
 
 
 def _from_rows(form: RiskForm, X: Any) -> list[Importance]:
-    said = explain(form, X, reference="neutral", features="chord")
+    said = explain(form, X, reference=zero_reference(form), split="chord")
     columns = zip(said.subscales, said.features, said.contributions.T, strict=True)
     return [Importance(s, f, float(np.abs(c).mean()), float(np.ptp(c)), said.unit) for s, f, c in columns]

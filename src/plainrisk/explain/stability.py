@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from plainrisk.data.frame import frame_like
 from plainrisk.errors import DataError
-from plainrisk.explain.reason_list import Reasons
-from plainrisk.explain.reasons import reasons
+from plainrisk.explain.reasons import Reasons, reasons
 from plainrisk.form import RiskForm
 
 __all__ = ["Agreement", "StabilityReport", "compare_reasons", "reason_stability"]

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.errors import DataError, PlainriskError, did_you_mean
+from plainrisk.explain.options import ExplainOptions, takes
 from plainrisk.form import Mixture
 from plainrisk.model import RiskModel
 from plainrisk.models.arm import AdditiveRiskModel
@@ -188,10 +189,19 @@ class SubscaleMixture(RiskClassifier):
         risk = self.predict_proba(X)[:, 1]
         return np.asarray(self.classes_[(risk > 0.5).astype(np.intp)])
 
+    @takes(ExplainOptions)
     def explain(self, X: Any, **options: Any) -> Explanation:
         """Return what every subscale contributes, and its features where the experts speak in probability.
 
-        The options are those of every model; experts that have no risk form take none.
+        Parameters
+        ----------
+        X : rows
+        {options}
+            Experts that have no risk form take no options.
+
+        Returns
+        -------
+        Explanation
         """
         if hasattr(self, "form_"):
             return super().explain(X, **options)
