@@ -40,7 +40,7 @@ def test_demo_fits_a_terminal_of_80_columns(run, tmp_path, monkeypatch) -> None:
     assert max(map(len, text.splitlines())) <= 80
     for words in (
         "70% of them ended well",
-        "keeps every promise",
+        "Every model keeps every promise",
         "probability of a good end",
         "Applicant 1, explained",
         "The principal reasons for this decision are: 1.",

@@ -157,5 +157,18 @@ def test_a_real_interrupt_ends_with_130_and_leaves_nothing(credit, tmp_path) -> 
     assert sorted(p.name for p in tmp_path.iterdir()) == ["many.parquet", "started"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="pipes of Unix")
+@pytest.mark.parametrize("words", [("data", "list"), ("data", "list", "--json"), ("schema", "infer", "german")])
+def test_a_reader_that_ends_first_is_no_bug(words) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([*PLAINRISK, *words], stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert done.returncode == 141
+    assert "error" not in done.stderr
+    assert "bug" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
 def _python(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)

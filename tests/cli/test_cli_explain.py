@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import MISSING, fields
+from inspect import Parameter, signature
 
 import numpy as np
 import polars as pl
 import pytest
 
 import plainrisk as pr
+from plainrisk.cli.explain import explain, reasons, what_if
+from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions
 from plainrisk.form import form_hash, read_model, write_model
 
 
@@ -125,6 +129,44 @@ def test_the_cheapest_ways_of_all_rows(run, credit, tmp_path):
     assert written["reached"].to_list() == [w.reached for w in expected.rows]
     assert written["new_risk"].to_list() == expected.columns()["new_risk"]
     assert written["changes"].to_list() == expected.columns()["changes"]
+
+
+def test_values_to_try_are_read_by_feature(run, credit):
+    model = pr.load(credit.model_file)
+    row = int(np.argmax(model.predict_proba(credit.frame)[:, 1]))
+    words = ("what-if", credit.csv, "--model", credit.model_file, "--row", row, "--target", 0.2, "--json")
+    told = json.loads(run(*words, "--values", "income=5000,9000", "--values", "housing=own").stdout)
+    expected = model.what_if(credit.frame[row], 0.2, values={"income": [5000.0, 9000.0], "housing": ["own"]})
+    assert [a["risk"] for a in told["answers"]] == [a.risk for a in expected.answers]
+    moved = {c["feature"]: c["to_value"] for a in told["answers"] for c in a["changes"]}
+    assert moved.get("income", 5000.0) in (5000.0, 9000.0)
+    wrong = run(*words, "--values", "income")
+    assert wrong.exit_code == 2
+    assert "--values income: write the feature and its values as FEATURE=VALUE,VALUE" in wrong.stderr
+
+
+# ---- the options
+
+
+@pytest.mark.parametrize(
+    ("command", "options"), [(explain, ExplainOptions), (reasons, ReasonOptions), (what_if, WhatIfOptions)]
+)
+def test_a_command_has_every_option_that_the_library_declares(command, options):
+    shown = signature(command).parameters
+    for field in fields(options):
+        assert field.name in shown
+        default = shown[field.name].default
+        if field.default is MISSING:
+            assert default is Parameter.empty
+        else:
+            assert (() if default is None and field.default == () else default) == field.default
+
+
+def test_the_portfolio_is_read_like_the_data(run, credit):
+    words = ("explain", credit.csv, "--model", credit.model_file, "--reference", "typical", "--json")
+    told = json.loads(run(*words, "--portfolio", credit.parquet).stdout)
+    expected = pr.load(credit.model_file).explain(credit.frame[0], reference="typical", portfolio=credit.frame)
+    assert told["constant"] == pytest.approx(expected.to_dict(0)["constant"], abs=1e-12)
 
 
 # ---- certify

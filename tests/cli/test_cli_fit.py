@@ -28,6 +28,8 @@ def test_the_figures_are_those_of_the_library(run, credit, tmp_path) -> None:
         np.testing.assert_allclose(cv[name]["values"], expected, atol=1e-12)
         np.testing.assert_allclose(cv[name]["mean"], np.mean(expected), atol=1e-12)
         np.testing.assert_allclose(cv[name]["sd"], np.std(expected, ddof=1), atol=1e-12)
+    pooled = pr.metrics.expected_calibration_error(*(np.concatenate(side) for side in zip(*risks, strict=True)))
+    assert cv["pooled_ece"] == pytest.approx(pooled, abs=1e-12)
 
 
 def test_the_model_file_is_the_librarys(run, credit, tmp_path) -> None:

@@ -22,6 +22,8 @@ __all__ = ["data_app", "schema_app"]
 schema_app = typer.Typer(no_args_is_help=True, help="Draft a schema from data, and check one against data.")
 data_app = typer.Typer(no_args_is_help=True, help="The data sets by name: what they are, and whether they are here.")
 
+HOW = "How to get one that is absent: plainrisk data show NAME"
+
 
 # ---- schema
 
@@ -43,10 +45,9 @@ def infer(
     from plainrisk.schema import Schema
     from plainrisk.schema.toml import schema_to_toml
 
-    if output is not None:
-        tables.check_output(output, (".toml", ".json"))
-        if output.exists() and not force:
-            raise SchemaError(f"{output} is there already, perhaps edited by hand. --force replaces it.")
+    tables.check_output(output, (".toml", ".json"))
+    if output is not None and output.exists() and not force:
+        raise SchemaError(f"{output} is there already, perhaps edited by hand. --force replaces it.")
     rows = source.open_source(data, missing)
     known = target or (rows.schema.target if rows.schema is not None else None)
     label = None if positive is None else source.label_in(positive, rows.frame, known)
@@ -75,10 +76,8 @@ def check_schema(data: Data, schema: SchemaFile = None, missing: Missing = None,
         raise SchemaError(f"{data}: which schema? Add --schema FILE, or draft one with plainrisk schema infer.")
     problems = [asdict(problem) for problem in known.check(rows.frame)]
     wrong = any(problem["severity"] == "error" for problem in problems)
-    if json:
-        show.print_json({"valid": not wrong, "problems": problems})
-    else:
-        _show_problems(problems, len(known.features), rows.frame.height)
+    result = {"valid": not wrong, "problems": problems}
+    show.result(result, json, lambda _: _show_problems(problems, len(known.features), rows.frame.height))
     raise typer.Exit(FOUND_PROBLEMS if wrong else 0)
 
 
@@ -111,16 +110,7 @@ def list_data(json: Json = False) -> None:
     from plainrisk import datasets
 
     sets = [_facts(name) for name in datasets.names()]
-    if json:
-        show.print_json({"data_sets": sets})
-        return
-    rows = [
-        [s["name"], s["title"], _count(s["rows"]), _rate(s["positive_rate"]), s["licence"], s["status"]]
-        for s in _families(sets)
-    ]
-    header = ("name", "title", "rows", "positive", "licence", "status")
-    show.print_table(header, rows, numbers=("rows", "positive"), whole=("name", "status"))
-    show.hint("How to get one that is absent: plainrisk data show NAME")
+    show.result({"data_sets": sets}, json, _show_sets)
 
 
 @data_app.command("show")
@@ -166,21 +156,11 @@ def check_data(
     for name in known:
         datasets.info(name)  # a name that is wrong is said before the first file is read
     results = []
-    with show.progress("Checking", len(known)) as advance:
+    with show.progress("Checking", len(known)) as bar:
         for name in known:
             results += [asdict(result) for result in datasets.check([name])]
-            advance(1)
-    if json:
-        show.print_json({"data_sets": results})
-    else:
-        # How to get a data set is a long text; `data show` has it.
-        remarks = ["" if r["status"] == "absent" else str(r["message"]) for r in results]
-        rows = [
-            [r["name"], r["status"], _count(r["rows"]), _rate(r["positive_rate"]), remark]
-            for r, remark in zip(results, remarks, strict=True)
-        ]
-        show.print_table(("name", "status", "rows", "positive", "remark"), rows, numbers=("rows", "positive"))
-        show.hint("How to get one that is absent: plainrisk data show NAME")
+            bar.advance()
+    show.result({"data_sets": results}, json, _show_checked)
     if any(r["status"] == "wrong" for r in results):
         raise typer.Exit(FOUND_PROBLEMS)
 
@@ -198,6 +178,28 @@ def _facts(name: str) -> dict[str, Any]:
         "path": None if found is None else str(found.path),
         "get": absent_message(entry).removeprefix("Datasets: ") if found is None else None,
     }
+
+
+def _show_sets(result: dict[str, Any]) -> None:
+    rows = [
+        [s["name"], s["title"], _count(s["rows"]), _rate(s["positive_rate"]), s["licence"], s["status"]]
+        for s in _families(result["data_sets"])
+    ]
+    header = ("name", "title", "rows", "positive", "licence", "status")
+    show.print_table(header, rows, numbers=("rows", "positive"), whole=("name", "status"))
+    show.hint(HOW)
+
+
+def _show_checked(result: dict[str, Any]) -> None:
+    def remark(checked: dict[str, Any]) -> str:
+        # How to get a data set is a long text; `data show` has it.
+        return "" if checked["status"] == "absent" else checked["message"]
+
+    rows = [
+        [r["name"], r["status"], _count(r["rows"]), _rate(r["positive_rate"]), remark(r)] for r in result["data_sets"]
+    ]
+    show.print_table(("name", "status", "rows", "positive", "remark"), rows, numbers=("rows", "positive"))
+    show.hint(HOW)
 
 
 def _count(rows: int | None) -> str:

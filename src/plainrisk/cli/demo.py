@@ -51,10 +51,7 @@ def demo(
     decision = _Decision(models["DirectARM1"], rows)
     result |= decision.to_dict()
     result["files"] = _save(models, rows, folder)
-    if json:
-        show.print_json(result)
-    else:
-        _tell(models, rows, result, decision)
+    show.result(result, json, lambda _: _tell(models, rows, result, decision))
 
 
 def _fit_all(rows: Rows) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -62,13 +59,13 @@ def _fit_all(rows: Rows) -> tuple[dict[str, Any], dict[str, Any]]:
 
     models = {name: make_classifier(name, rows.schema) for name in MODELS}
     result: dict[str, Any] = {"data": "german", "models": {}}
-    with show.progress("Fitting", len(models) * (CV + 1)) as advance, warnings.catch_warnings():
+    with show.progress("Fitting", len(models) * (CV + 1)) as bar, warnings.catch_warnings():
         # The text says how many rows are cut off.
         warnings.filterwarnings("ignore", ".*the line is cut off", PlainriskWarning)
         for name, model in models.items():
-            cv = cross_validation(model, rows, CV, SEED, lambda *_: advance(1))
+            cv = cross_validation(model, rows, CV, SEED, bar)
             result["models"][name] = {"cv": cv, **certified(model.fit(rows.X, rows.y))}
-            advance(1)
+            bar.advance()
     return models, {**result, **facts(models["ARM1"])}
 
 
@@ -164,15 +161,12 @@ def _tell_shapes(model: Any, rows: Rows) -> None:
 
 def _tell_promises(result: dict[str, Any]) -> None:
     show.heading("What is certain about them?")
-    for name in ("ARM1", "ARM2"):
-        certificate, solver = result["models"][name]["certificate"], result["models"][name]["solver"]
-        monotone = [c["holds"] for c in certificate["checks"] if c["name"].startswith("monotone in ")]
-        solved = "is at the optimum" if solver["converged"] else "stopped before the optimum"
-        show.out().print(
-            f"{name} keeps every promise. {sum(monotone)} of {len(monotone)} features with a direction obey it, "
-            f"proved for every applicant there could be; every probability lies in [0, 1]; the solver {solved} "
-            f"(KKT residual {max(solver['kkt']):.0e})."
-        )
+    show.out().print(
+        "Every model keeps every promise: what a certificate says is proved for every applicant there could be. "
+        "ARM1's, and what its solver says:"
+    )
+    show.certificate(result["models"]["ARM1"]["certificate"])
+    show.solver(result["models"]["ARM1"]["solver"])
 
 
 def _tell_step(step: dict[str, Any]) -> None:

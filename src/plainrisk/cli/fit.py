@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -74,8 +73,8 @@ def fit(
         known = rows.schema
         estimator = make_classifier(model, known, **options)
         if cv:
-            with show.progress("Cross validation", cv) as advance:
-                result["cv"] = cross_validation(estimator, rows, cv, seed, lambda *_: advance(1))
+            with show.progress("Cross validation", cv) as bar:
+                result["cv"] = cross_validation(estimator, rows, cv, seed, bar)
         estimator.fit(rows.X, rows.y)
     result |= {"target": known.target, **facts(estimator), **certified(estimator)}
     _finish(result, estimator, output, json)
@@ -101,9 +100,7 @@ def _ridge(text: str | None) -> float | str | None:
 # ---- cross validation
 
 
-def cross_validation(
-    model: Any, rows: source.Rows, cv: int, seed: int, progress: Callable[..., None]
-) -> dict[str, Any]:
+def cross_validation(model: Any, rows: source.Rows, cv: int, seed: int, bar: show.Bar) -> dict[str, Any]:
     """Return figures of a model on rows that it was not fitted to.
 
     Returns
@@ -118,7 +115,7 @@ def cross_validation(
 
     _check_folds(rows, cv)
     try:
-        folds = _held_out(model, rows, cv, seed, progress)
+        folds = _held_out(model, rows, cv, seed, bar)
     except DataError as error:
         raise DataError(f"Cross validation: {error} Or leave it out: --cv 0.") from None
     figures = [summary(outcome, risk) for outcome, risk in folds]
@@ -142,9 +139,7 @@ def _check_folds(rows: source.Rows, cv: int) -> None:
         raise DataError(f"--cv {cv}: the rarer outcome has only {rarer:,} rows. {remedy}")
 
 
-def _held_out(
-    model: Any, rows: source.Rows, cv: int, seed: int, progress: Callable[..., None]
-) -> list[tuple[Floats, Floats]]:
+def _held_out(model: Any, rows: source.Rows, cv: int, seed: int, bar: show.Bar) -> list[tuple[Floats, Floats]]:
     """Return outcomes and held-out risks, fold by fold."""
     from sklearn.base import clone
     from sklearn.model_selection import StratifiedKFold
@@ -153,7 +148,7 @@ def _held_out(
     for train, test in StratifiedKFold(cv, shuffle=True, random_state=seed).split(rows.positive, rows.positive):
         risk = clone(model).fit(rows.X[train], rows.y[train]).predict_proba(rows.X[test])[:, 1]
         found.append((rows.positive[test], risk))
-        progress()
+        bar.advance()
     return found
 
 
@@ -171,33 +166,14 @@ def _spread(values: list[float]) -> dict[str, Any]:
 
 
 def _fit_stream(estimator: Any, data: str, missing: Sequence[str]) -> None:
-    """Fit to rows that are read in batches, with a bar for every pass."""
+    """Fit to rows that are read in batches, with a bar that shows every pass."""
     from plainrisk.data import rows
 
-    with _bars() as progress:
+    with show.progress("Reading rows") as bar:
         if data.endswith((".csv", ".csv.gz")):
-            estimator.fit(rows.csv(data, missing=missing, progress=progress))
+            estimator.fit(rows.csv(data, missing=missing, progress=bar.move))
         else:
-            estimator.fit(rows.parquet(data, progress=progress))
-
-
-@contextlib.contextmanager
-def _bars() -> Iterator[Callable[[str, int, int], None]]:
-    """Show one bar per pass over the rows."""
-    with contextlib.ExitStack() as open_bars:
-        task, reached = "", 0
-        advance: Callable[[int], None] = lambda rows: None  # noqa: E731
-
-        def progress(name: str, done: int, total: int) -> None:
-            nonlocal task, reached, advance
-            if name != task or done < reached:  # a pass of the same name may begin anew
-                open_bars.close()  # one bar at a time
-                task, reached = name, 0
-                advance = open_bars.enter_context(show.progress(name.capitalize(), total))
-            advance(done - reached)
-            reached = done
-
-        yield progress
+            estimator.fit(rows.parquet(data, progress=bar.move))
 
 
 # ---- results
@@ -232,10 +208,7 @@ def _finish(result: dict[str, Any], estimator: Any, output: Path, json: bool) ->
     valid = result["certificate"]["valid"]
     if valid:
         estimator.save(output)
-    if json:
-        show.print_json(result)
-    else:
-        _show(result)
+    show.result(result, json, _show)
     if not valid:
         show.error(f"the model does not keep what the schema states (BROKEN above), so {output} was not written.")
         raise typer.Exit(BROKEN_PROMISE)

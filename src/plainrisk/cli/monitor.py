@@ -41,18 +41,19 @@ def certify(
         "differences": list(found.differences),
         "certificate": found.fresh.to_dict(),
     }
-    if json:
-        show.print_json(result)
-    else:
-        console = show.out()
-        console.print(f"{model}, form {found.fresh.form_sha256[:16]}…", style="bold")
-        show.certificate(result["certificate"])
-        agrees = "The stored certificate says the same." if found.stored else "The file holds no certificate."
-        console.print(agrees if not found.differences else "The stored certificate says otherwise:")
-        for difference in found.differences:
-            console.print(f"  {difference}")
+    show.result(result, json, _show_certificate)
     if not found.valid:
         raise typer.Exit(BROKEN_PROMISE)
+
+
+def _show_certificate(result: dict[str, Any]) -> None:
+    console = show.out()
+    console.print(f"{result['model']}, form {result['certificate']['form_sha256'][:16]}…", style="bold")
+    show.certificate(result["certificate"])
+    agrees = "The stored certificate says the same." if result["stored"] else "The file holds no certificate."
+    console.print(agrees if not result["differences"] else "The stored certificate says otherwise:")
+    for difference in result["differences"]:
+        console.print(f"  {difference}")
 
 
 def drift(
@@ -76,8 +77,7 @@ def drift(
     """Compare new rows with old ones: stability index and shift of every feature and subscale."""
     from plainrisk.explain import drift as compare
 
-    if output is not None:
-        tables.check_output(output, tables.WRITE)
+    tables.check_output(output, tables.WRITE)
     form = load(model).form_
     new_rows = _profile(data, form, missing)
     found = compare(form, new_rows, None if old is None else _profile(old, form, missing))
@@ -85,10 +85,8 @@ def drift(
         import polars as pl
 
         tables.write_lazy(found.to_frame(pl.DataFrame(), levels=True).lazy(), output)
-    if json:
-        show.print_json({"data": data, "model": str(model), "old": old, **found.to_dict()})
-    else:
-        _show(found)
+    result = {"data": data, "model": str(model), "old": old, **found.to_dict()}
+    show.result(result, json, lambda _: _show_drift(found))
 
 
 def _profile(data: str, form: RiskForm, missing: list[str] | None) -> Profile:
@@ -100,7 +98,7 @@ def _profile(data: str, form: RiskForm, missing: list[str] | None) -> Profile:
     return profile
 
 
-def _show(found: Drift) -> None:
+def _show_drift(found: Drift) -> None:
     console = show.out()
     console.print(f"{found.new_rows:,.0f} new rows against {found.old_rows:,.0f} old ones", style="bold")
     unit = "shift" if found.unit == "probability" else f"shift ({found.unit})"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from plainrisk._types import Bools
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.options import Data, Json, Missing, ModelFile, declared, read_options
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.model import load
+from plainrisk.model import RiskModel, load
 
 if TYPE_CHECKING:
     import polars as pl
@@ -113,56 +112,39 @@ def _parameters(function: Callable[..., Any]) -> list[Parameter]:
     ]
 
 
-def _run(request: Request, make: Callable[[Any], Work]) -> None:
+def _run(request: Request, make: Callable[[RiskModel], Work]) -> None:
     """Show one row, or write all rows and say what was done."""
     start = time.perf_counter()
-    if request.output is not None:
-        tables.check_output(request.output, tables.WRITE)
+    tables.check_output(request.output, tables.WRITE)
     model = load(request.model)
     reader = RowReader(request.data, model.form_, request.missing, request.keep or ())
     work = make(model)
     result: dict[str, Any] = {"data": request.data, "model": str(request.model)}
     if request.output is None:
         found = work.compute(reader.row(request.row))
-        if request.json:
-            show.print_json({**result, "row": request.row, **found.to_dict(0)})
-        else:
-            work.show(found, request.row)
-        return
-    tally = _write(reader, work, request.output)
-    seconds = round(time.perf_counter() - start, 3)
-    result |= {"file": str(request.output), "rows": reader.rows, "written": tally.rows}
-    result |= {"mean_risk": tally.mean, "seconds": seconds}
-    if request.json:
-        show.print_json(result)
+        result |= {"row": request.row, **found.to_dict(0)}
+        show.result(result, request.json, lambda _: work.show(found, request.row))
     else:
-        some = f"{tally.rows:,} of " if tally.rows != reader.rows else ""
-        mean = "" if tally.mean is None else f", mean risk {tally.mean:.4f}"
-        show.out().print(f"{some}{reader.rows:,} rows{mean}, {seconds:.1f} s: wrote {request.output}")
+        result |= {"file": str(request.output), **_write(reader, work, request.output)}
+        result["seconds"] = round(time.perf_counter() - start, 3)
+        show.result(result, request.json, _show_written)
 
 
-@dataclass
-class _Tally:
-    """Rows written and their risks; polars computes several batches at a time."""
-
-    rows: int = 0
-    sums: list[float] = field(default_factory=list)
-
-    @property
-    def mean(self) -> float | None:
-        # Which rows fall into which batch differs from run to run, and so do the last digits of a sum.
-        return round(math.fsum(self.sums) / self.rows, 12) if self.rows else None
+def _show_written(result: dict[str, Any]) -> None:
+    some = "" if result["written"] == result["rows"] else f"{result['written']:,} of "
+    mean = "" if result["mean_risk"] is None else f", mean risk {result['mean_risk']:.4f}"
+    show.out().print(f"{some}{result['rows']:,} rows{mean}, {result['seconds']:.1f} s: wrote {result['file']}")
 
 
-def _write(reader: RowReader, work: Work, output: Path) -> _Tally:
-    """Compute all rows and write their results beside the columns to keep."""
+def _write(reader: RowReader, work: Work, output: Path) -> dict[str, Any]:
+    """Compute all rows, write their results beside the columns to keep, and return how many there were."""
     import polars as pl
 
-    tally = _Tally()
     types = {**({"row": pl.Int64()} if work.numbered else {}), **_types(work, reader)}
     for name in reader.keep:
         if name in types:
             raise DataError(f"--keep {name}: a new column has this name. Rename the old one first.")
+    done: list[tuple[int, int, float]] = []
 
     def compute(batch: pl.DataFrame) -> pl.DataFrame:
         found = work.compute(batch)
@@ -172,13 +154,14 @@ def _write(reader: RowReader, work: Work, output: Path) -> _Tally:
         table = pl.DataFrame([*(batch[name] for name in reader.keep), *new])
         if work.chosen is not None:
             table = table.filter(pl.Series(work.chosen(found)))
-        with reader.lock:
-            tally.rows += table.height
-            tally.sums.append(float(table["risk"].sum()))
+        done.append((batch.height, table.height, float(table["risk"].sum())))
         return table
 
     reader.write(output, compute, types)
-    return tally
+    rows, written = sum(n for n, _, _ in done), sum(n for _, n, _ in done)
+    # Which rows fall into which batch differs from run to run, and so do the last digits of a sum.
+    mean = round(math.fsum(risk for _, _, risk in done) / written, 12) if written else None
+    return {"rows": rows, "written": written, "mean_risk": mean}
 
 
 def _types(work: Work, reader: RowReader) -> dict[str, Any]:
@@ -198,18 +181,13 @@ class RowReader:
     ----------
     lazy : the rows, numbered in the column `ROW`
     keep : columns to copy beside the results
-    rows : how many were computed so far
-    lock : to be held where batches that are computed at the same time add to the same sums
     """
 
     def __init__(self, data: str, form: RiskForm, missing: Sequence[str] | None, keep: Sequence[str] = ()) -> None:
         self.data = data
         self.keep = tuple(dict.fromkeys(keep))
         self.lazy = self._needed(source.scan_source(data, missing, ROW), form)
-        self.rows = 0
-        self.lock = threading.Lock()
         self._error: BaseException | None = None
-        self._advance: Callable[[int], None] = lambda rows: None
 
     def _needed(self, lazy: pl.LazyFrame, form: RiskForm) -> pl.LazyFrame:
         """Take the columns that are needed, or say which is missing or holds text."""
@@ -230,48 +208,43 @@ class RowReader:
         return found
 
     def write(self, output: Path, compute: Callable[[pl.DataFrame], pl.DataFrame], types: Mapping[str, Any]) -> None:
-        """Write what is computed from every batch, which has the columns to keep and those of `types`."""
+        """Write what is computed from every batch, which has the columns to keep and those of `types`.
+
+        polars computes several batches at a time.
+        """
         known = self.lazy.collect_schema()
         schema = {**{name: known[name] for name in self.keep}, **types}
-        one = self._watched(compute)
-        with self._progress():
-            tables.write_lazy(self.lazy.map_batches(one, schema=schema, streamable=True), output)
+        with self._watched(compute) as watched:
+            tables.write_lazy(self.lazy.map_batches(watched, schema=schema, streamable=True), output)
 
     def each(self, add: Callable[[pl.DataFrame], Any]) -> None:
         """Hand every batch to `add`, in the order of the rows."""
-        watched = self._watched(add)
-        with self._progress():
+        with self._watched(add) as watched:
             for batch in self.lazy.collect_batches(maintain_order=True):
                 watched(batch)
 
-    def _watched(self, compute: Callable[[pl.DataFrame], T]) -> Callable[[pl.DataFrame], T]:
-        """Count the rows of every batch, and if one fails say where it starts."""
+    @contextlib.contextmanager
+    def _watched(self, compute: Callable[[pl.DataFrame], T]) -> Iterator[Callable[[pl.DataFrame], T]]:
+        """Show how many rows were computed, and if a batch fails raise what it raised, with its place in the data."""
 
-        def one(batch: pl.DataFrame) -> T:
+        def watched(batch: pl.DataFrame) -> T:
             try:
                 found = compute(batch)
             except DataError as error:
                 # A message of the model counts rows from the start of the batch.
-                start = batch[ROW][0] if len(batch) else 0
-                self._error = DataError(f"{error} (Rows are counted from row {start:,} of the data.)")
+                self._error = DataError(f"{error} (Rows are counted from row {batch[ROW][0]:,} of the data.)")
                 raise
             except BaseException as error:
                 self._error = error
                 raise
-            with self.lock:
-                self.rows += batch.height
-            self._advance(batch.height)
+            bar.advance(batch.height)
             return found
 
-        return one
-
-    @contextlib.contextmanager
-    def _progress(self) -> Iterator[None]:
-        """Show a bar, and raise what a batch raised: polars may have wrapped it in an error of its own."""
-        try:
-            with show.progress("Rows", tables.count_rows(self.lazy, self.data)) as self._advance:
-                yield
-        except BaseException:
-            if self._error is not None:
-                raise self._error from None
-            raise
+        with show.progress("Rows", tables.count_rows(self.lazy, self.data)) as bar:
+            try:
+                yield watched
+            except BaseException:
+                # polars may have wrapped it in an error of its own.
+                if self._error is not None:
+                    raise self._error from None
+                raise

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from json import dumps
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -15,10 +15,13 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from plainrisk.form import Shape
 
 __all__ = [
     "METRICS",
+    "Bar",
     "certificate",
     "error",
     "figures",
@@ -29,6 +32,7 @@ __all__ = [
     "print_json",
     "print_table",
     "progress",
+    "result",
     "shape",
     "signed_bar",
     "solver",
@@ -73,9 +77,17 @@ def hint(message: str) -> None:
     _err().print(message, style="dim", soft_wrap=True)
 
 
+def result(result: dict[str, Any], json: bool, as_text: Callable[[dict[str, Any]], None]) -> None:
+    """Print the result of a command: as JSON if that was asked for, else for a person."""
+    if json:
+        print_json(result)
+    else:
+        as_text(result)
+
+
 def print_json(result: Mapping[str, Any] | Sequence[Any]) -> None:
     """Print a result as JSON; what is not a finite number is null, as JSON has no word for it."""
-    text = json.dumps(_finite(result), indent=2, ensure_ascii=not _speaks_utf8(), default=str)
+    text = dumps(_finite(result), indent=2, ensure_ascii=not _speaks_utf8(), default=str)
     sys.stdout.write(text + "\n")
 
 
@@ -134,16 +146,30 @@ def signed_bar(value: float, largest: float, width: int = 10) -> Text:
     return Text.assemble(" " * width, middle, (block * length, "cyan"), " " * (width - length))
 
 
+class Bar:
+    """A progress bar on stderr, if that is a terminal."""
+
+    def __init__(self, bar: Progress, task: str, total: int | None) -> None:
+        self._bar, self._job = bar, bar.add_task(task, total=total)
+
+    def advance(self, steps: int = 1) -> None:
+        """Move the bar on by some steps."""
+        self._bar.update(self._job, advance=steps)
+
+    def move(self, task: str, done: int, total: int) -> None:
+        """Move the bar to a state of this or another task."""
+        self._bar.update(self._job, description=task.capitalize(), completed=done, total=total)
+
+
 @contextlib.contextmanager
-def progress(task: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a bar on stderr, if that is a terminal, and give a function that moves it on."""
+def progress(task: str, total: int | None = None) -> Iterator[Bar]:
+    """Show a progress bar while something runs."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = _err()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        job = bar.add_task(task, total=total)
-        yield lambda steps: bar.update(job, advance=steps)
+        yield Bar(bar, task, total)
 
 
 # ---- what several commands show
