@@ -45,6 +45,8 @@ class FormMethods:
         >>> german = pr.datasets.load("german")
         >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.predict_proba(german.frame.head(2)).round(2)
+        array([[0.04, 0.96],
+               [0.74, 0.26]])
         """
         self._require_form()
         return self.form_.probabilities(X)
@@ -67,6 +69,7 @@ class FormMethods:
         >>> german = pr.datasets.load("german")
         >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.predict(german.frame.head(3)).tolist()
+        [1, 0, 1]
         """
         self._require_form()
         return np.asarray(self.classes_[(self.form_.risk(X) > 0.5).astype(np.intp)])
@@ -90,7 +93,8 @@ class FormMethods:
         >>> import plainrisk as pr
         >>> german = pr.datasets.load("german")
         >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
-        >>> round(model.score(german.frame, german.target), 2)
+        >>> round(model.score(german.frame, german.target), 1)
+        0.8
         """
         from sklearn.metrics import accuracy_score
 
@@ -116,6 +120,10 @@ class FormMethods:
         >>> german = pr.datasets.load("german")
         >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.explain(german.frame.head(2), unit="probability", reference="typical")
+        Explanation of 2 rows in probability, compared with 'typical', by the rule: chord
+          row    risk  constant  CreditLoanInfo  (no subscale)  PersonalInfo
+            0  0.9578    0.7794         0.06894        0.05219       0.05732
+            1  0.2595    0.7794         -0.1508        -0.3376      -0.03153
         """
         self._require_form()
         return answers.explain(self.form_, X, **options)
@@ -138,7 +146,11 @@ class FormMethods:
         >>> import plainrisk as pr
         >>> german = pr.datasets.load("german")
         >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
-        >>> model.reasons(german.frame.head(2), k=2, adverse="negative").named(1)
+        >>> model.reasons(german.frame.head(2), k=2, adverse="negative")
+        Reasons against 2 applicants, at most 2, compared with 'best'
+          row    risk  reason 1            reason 2
+            0  0.9578  Amount of the loan  Status of checking account
+            1  0.2595  Amount of the loan  Duration of the loan
         """
         self._require_form()
         return answers.reasons(self.form_, X, *args, **options)
@@ -161,7 +173,10 @@ class FormMethods:
         >>> import plainrisk as pr
         >>> german = pr.datasets.load("german")
         >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
-        >>> model.what_if(german.frame[1:2], target=0.6, adverse="negative", answers=1)
+        >>> model.what_if(german.frame[1:2], target=0.6, adverse="negative", answers=2)
+        risk 0.2595, target at least 0.6:
+          1. Credit amount: 5951 -> 3913 (risk 0.6506)
+          2. Duration in month: 48 -> 11 (risk 0.6255)
         """
         self._require_form()
         return answers.what_if(self.form_, x, *args, **options)
@@ -185,6 +200,10 @@ class FormMethods:
         >>> german = pr.datasets.load("german")
         >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.what_ifs(german.frame.head(2), target=0.6, adverse="negative")
+        WhatIfs of 2 applicants, 2 of whom can reach the target
+          row    risk  reached  new_risk  features_changed  cost  changes
+            0  0.9578     True    0.9578                 0     0
+            1  0.2595     True    0.6506                 1     2  Credit amount: 5951 -> 3913
         """
         self._require_form()
         return answers.what_ifs(self.form_, X, *args, **options)
@@ -207,6 +226,7 @@ class FormMethods:
         >>> german = pr.datasets.load("german")
         >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.overview().importance[0].feature
+        'Status of existing checking account'
         """
         self._require_form()
         return answers.overview(self.form_, X)
@@ -230,6 +250,7 @@ class FormMethods:
         >>> german = pr.datasets.load("german")
         >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.drift(german.frame.head(100)).features[0].feature
+        'Purpose'
         """
         self._require_form()
         return answers.drift(self.form_, new, old)
@@ -251,8 +272,8 @@ class FormMethods:
         >>> import plainrisk as pr
         >>> german = pr.datasets.load("german")
         >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
-        >>> model.certify().valid
-        True
+        >>> model.certify()
+        Certificate: valid, 5 of 5 checks hold, 4 notes
         """
         self._require_form()
         return answers.certify(self.form_, thin=thin)
@@ -273,6 +294,7 @@ class FormMethods:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     model.save(f"{folder}/model.json")
         ...     pr.load(f"{folder}/model.json")
+        RiskModel(20 features, parts: all)
         """
         self._require_form()
         write_model(path, self.form_, self.fit_record_, answers.certify(self.form_))
@@ -298,6 +320,7 @@ class FormMethods:
         >>> german = pr.datasets.load("german")
         >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> round(float(model.at_base_rate(0.9).predict_proba(german.frame)[:, 1].mean()), 2)
+        0.86
         """
         self._require_form()
         record = self.fit_record_

@@ -20,19 +20,7 @@ import numpy as np
 
 from plainrisk.errors import DataError, did_you_mean
 
-__all__ = [
-    "Adverse",
-    "Cost",
-    "ExplainOptions",
-    "Options",
-    "Order",
-    "ReasonOptions",
-    "Split",
-    "Value",
-    "WhatIfOptions",
-    "WhatIfsOptions",
-    "takes",
-]
+__all__ = ["ExplainOptions", "Options", "ReasonOptions", "WhatIfOptions", "WhatIfsOptions", "takes"]
 
 Adverse = Literal["positive", "negative"]
 Cost = Literal["features", "steps"] | Mapping[str, float] | Callable[[str, str, str, int], float]

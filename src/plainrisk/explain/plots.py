@@ -1,42 +1,41 @@
-"""Pictures of explanations, shapes and drift; matplotlib is loaded when one is drawn.
+"""Pictures of explanations, shapes, weights and drift; matplotlib is loaded when one is drawn.
 
 Colours are Okabe and Ito's, told apart by colour-blind readers; signs, marks and words say the same without colour.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plainrisk.errors import DataError
-from plainrisk.explain.plot_parts import (
-    DOWN,
-    NEUTRAL,
-    PALE,
-    TOTAL,
-    UP,
-    level,
-    name_levels,
-    name_rows,
-    new_axes,
-    note,
-    short,
-    signed,
-    tidy,
-    unit_axis,
-    with_value,
-)
+from plainrisk._types import Floats
+from plainrisk.errors import DataError, missing_extra
 
 if TYPE_CHECKING:
-    from plainrisk.explain.drift import Drift
     from plainrisk.explain.explanation import Explanation
-    from plainrisk.explain.fairness import GroupReport
+    from plainrisk.explain.monitor import Drift, GroupReport
     from plainrisk.explain.overview import Overview, ShapeTable
     from plainrisk.explain.uncertainty import Interval
 
-__all__ = ["draw_bars", "draw_drift", "draw_groups", "draw_importance", "draw_shape", "draw_waterfall", "draw_weights"]
+__all__ = [
+    "draw_bars",
+    "draw_drift",
+    "draw_groups",
+    "draw_importance",
+    "draw_shape",
+    "draw_waterfall",
+    "draw_weight_path",
+    "draw_weights",
+]
+
+UP, DOWN, TOTAL, NEUTRAL = "#D55E00", "#0072B2", "#333333", "#8C8C8C"
+PALE = {UP: "#F3C6A5", DOWN: "#A6CBE3"}
+COLOURS = (DOWN, UP, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+STYLES = ("-", "--", ":", "-.")  # for readers who see no colours
+PATH_POINTS = 2000  # of a path of weights; more can not be seen
 
 _Step = tuple[str, float, tuple[float, float] | None]  # label, amount, interval
 
@@ -211,6 +210,17 @@ def draw_weights(weights: Mapping[str, float], intervals: Mapping[str, Interval]
     return ax
 
 
+def draw_weight_path(path: Floats, names: Sequence[str], ax: Any = None) -> Any:
+    """Draw the weights of subscales, (rows + 1, subscales), against the number of rows seen; returns the axes."""
+    ax = new_axes(7.0, 4.0) if ax is None else ax
+    rows = np.unique(np.linspace(0, len(path) - 1, PATH_POINTS).astype(np.intp))
+    for j, name in enumerate(names):
+        ax.plot(rows, path[rows, j], STYLES[j % len(STYLES)], color=COLOURS[j % len(COLOURS)], label=name)
+    ax.set(xlabel="rows seen", ylabel="weight", ylim=(0, None), xlim=(0, len(path) - 1))
+    ax.legend(fontsize="small", ncols=1 + len(names) // 12, loc="upper left", bbox_to_anchor=(1.01, 1))
+    return ax
+
+
 def draw_drift(found: Drift, *, most: int = 25, ax: Any = None) -> Any:
     """Draw the population stability index of every feature and subscale, with the usual marks at 0.1 and 0.25."""
     rows = [*((f.feature, f.psi) for f in found.features), *((f"[{s.subscale}]", s.psi) for s in found.subscales)]
@@ -260,3 +270,96 @@ def draw_groups(found: GroupReport, ax: Any = None) -> Any:
     unit_axis(ax, "probability", "approval rate")
     tidy(ax, "x")
     return ax
+
+
+# ---- what the pictures share
+
+
+def new_axes(width: float, height: float, rows: int = 1, ratios: Sequence[float] = (1,)) -> Any:
+    """Return the axes of a new figure."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise missing_extra("matplotlib", "plot") from None
+    figure = Figure(figsize=(width, height), layout="constrained")
+    if rows == 1:
+        return figure.subplots()
+    return figure.subplots(rows, 1, sharex=True, height_ratios=list(ratios))
+
+
+def name_rows(ax: Any, labels: Sequence[str], bold: Sequence[int] = ()) -> None:
+    """Name horizontal bars, as long and as large as the figure allows."""
+    width, height = ax.figure.get_size_inches()
+    space = int(np.clip(5.5 * width, 18, 60))
+    size = float(np.clip(72 * 0.7 * height / (1.25 * len(labels)), 5.5, 10))
+    ax.set_yticks(range(len(labels)), [cut(label, space) for label in labels], fontsize=size)
+    for i in bold:
+        ax.get_yticklabels()[i].set_fontweight("bold")
+
+
+def name_levels(ax: Any, x: Any, labels: Sequence[str]) -> None:
+    """Name levels below bars: wrapped where that fits, else turned."""
+    space = int(0.8 * ax.figure.get_figwidth() / len(labels) / 0.07)
+    longest = max(len(word) for label in labels for word in label.split())
+    if longest <= space:
+        ax.set_xticks(x, ["\n".join(textwrap.wrap(label, max(space, longest))) for label in labels], fontsize=8)
+    else:
+        ax.set_xticks(x, [short(label, 22) for label in labels], fontsize=7, rotation=40, ha="right")
+
+
+def with_value(name: str, value: str) -> str:
+    """Return a feature with its value."""
+    return f"{name} = {value}" if value else name
+
+
+def cut(label: str, space: int) -> str:
+    """Shorten a label; of a feature with its value, the name."""
+    name, equals, value = label.rpartition(" = ")
+    return short(name, max(8, space - 3 - len(value))) + equals + value if equals else short(label, space)
+
+
+def note(ax: Any, amount: float, y: float, unit: str, bold: bool = False) -> None:
+    """Write a number at the end of its bar."""
+    side = 4 if amount >= 0 else -4
+    ax.annotate(
+        signed(amount, unit),
+        (amount, y),
+        (side, 0),
+        textcoords="offset points",
+        va="center",
+        ha="left" if amount >= 0 else "right",
+        fontsize=8,
+        fontweight="bold" if bold else "normal",
+    )
+
+
+def signed(amount: float, unit: str) -> str:
+    """Return a contribution as text, in percentage points where it is a probability."""
+    return f"{100 * amount:+.1f}" if unit == "probability" else f"{amount:+.2f}"
+
+
+def level(value: float, unit: str) -> str:
+    """Return a risk in percent, or a score."""
+    return f"{value:.1%}" if unit == "probability" else f"{value:+.2f}"
+
+
+def unit_axis(ax: Any, unit: str, what: str, axis: str = "x", signed: bool = False) -> None:
+    """Name an axis with its unit; probabilities in percent, differences of them in percentage points."""
+    which = ax.xaxis if axis == "x" else ax.yaxis
+    if unit == "probability":
+        which.set_major_formatter(lambda v, _: f"{100 * v:+g}" if signed else f"{100 * v:g}%")
+        which.set_label_text(f"{what} (% points)" if signed else what)
+    else:
+        which.set_label_text(what if unit in what else f"{what} ({unit})")
+
+
+def short(text: str, width: int = 34) -> str:
+    """Cut a text to a width."""
+    return text if len(text) <= width else text[: width - 1].rstrip() + "…"
+
+
+def tidy(ax: Any, grid: str) -> None:
+    """Take away what is not needed, and lay a faint grid."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis=grid, color=NEUTRAL, alpha=0.25, linewidth=0.6)
+    ax.set_axisbelow(True)

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from plainrisk._types import Array, Bools, Floats, Index
-from plainrisk.data.frame import Frame, frame_like
+from plainrisk._types import Bools, Floats, Index
+from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, SchemaError, did_you_mean
 from plainrisk.explain.atoms import atoms_of
 from plainrisk.explain.contributions import Explainer, explainer
-from plainrisk.explain.explanation import Explanation, Unit, row_position, text_table
+from plainrisk.explain.explanation import Explanation, RowsResult, Unit, text_table
 from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, takes
 from plainrisk.form import Bins, Levels, Part, RiskForm
 from plainrisk.form.form import BLOCK_ROWS
@@ -35,8 +35,8 @@ _COMPARED = {
 }
 
 
-@dataclass(frozen=True)
-class Reasons:
+@dataclass(frozen=True, repr=False)
+class Reasons(RowsResult):
     """Ranked reasons against n applicants.
 
     Attributes
@@ -72,11 +72,14 @@ class Reasons:
     def __len__(self) -> int:
         return len(self.risk)
 
+    def _headline(self) -> str:
+        return f"Reasons against {len(self):,} applicants, at most {self.k}, compared with {self.reference!r}"
+
     def __repr__(self) -> str:
-        head = f"Reasons against {len(self):,} applicants, at most {self.k}, compared with {self.reference!r}"
-        names = [*self.texts, ""]
-        reasons = {f"reason {j + 1}": [names[c] for c in self.text_codes[:8, j]] for j in range(self.codes.shape[1])}
-        return text_table(head, {"row": range(len(self)), "risk": self.risk, **reasons})
+        columns: dict[str, Any] = {"row": range(len(self)), "risk": self.risk}
+        for j, codes in enumerate(self.text_codes[:8].T, 1):
+            columns[f"reason {j}"] = [self.texts[c] if c >= 0 else "" for c in codes]
+        return text_table(self._headline(), columns)
 
     def named(self, row: int) -> tuple[str, ...]:
         """Return the features named to one applicant, in order."""
@@ -86,14 +89,10 @@ class Reasons:
         """Return the reasons given to one applicant, in order."""
         return tuple(self.texts[c] for c in self.text_codes[self._position(row)] if c >= 0)
 
-    def to_frame(self, like: Any = None) -> Any:
-        """Return a data frame, one line per row; of the library `like` came from."""
-        return frame_like(self.columns(), like)
-
-    def columns(self) -> dict[str, Array]:
+    def columns(self) -> dict[str, Any]:
         """Return the table as columns by name: reason_1, feature_1, lost_1, ..., with None where there is none."""
         texts, names = (np.array([*words, None], dtype=object) for words in (self.texts, self.candidates))
-        columns: dict[str, Array] = {"risk": self.risk}
+        columns: dict[str, Any] = {"risk": self.risk}
         for j in range(self.codes.shape[1]):
             columns[f"reason_{j + 1}"] = texts[self.text_codes[:, j]]
             columns[f"feature_{j + 1}"] = names[self.codes[:, j]]
@@ -102,11 +101,7 @@ class Reasons:
             columns["withheld"] = self.withheld
         return columns
 
-    def to_dict(self, row: int | None = None) -> Any:
-        """Return one row as plain data; without a row, a list of all rows."""
-        if row is None:
-            return [self.to_dict(i) for i in range(len(self))]
-        i = self._position(row)
+    def _plain(self, i: int) -> dict[str, Any]:
         return {
             "risk": float(self.risk[i]),
             "reference": self.reference,
@@ -136,9 +131,6 @@ class Reasons:
         lines = [f"  {i}. {text}" for i, text in enumerate(words, 1)]
         tail = f"Each was found by comparing your application with {_COMPARED[self.reference]}."
         return "\n".join([head, "", *lines, "", tail.replace("Each", "It") if one else tail]) + "\n"
-
-    def _position(self, row: int) -> int:
-        return row_position(row, len(self), "there are reasons for")
 
 
 @takes(ReasonOptions)

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from plainrisk.data.frame import Frame, frame_like
+from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError
-from plainrisk.explain.atoms import feature_moves, value_frame
-from plainrisk.explain.explanation import row_position, text_table
+from plainrisk.explain.atoms import feature_moves
+from plainrisk.explain.explanation import RowsResult
 from plainrisk.explain.options import Adverse, Value, WhatIfOptions, WhatIfsOptions, takes
 from plainrisk.explain.pareto import Applicant, Choice, FormFront, FormFronts, Problem
 from plainrisk.form import Part, RiskForm
@@ -115,8 +115,8 @@ class WhatIf:
         return "\n".join([f"{goal}:", *(f"  {i}. {answer}" for i, answer in enumerate(self.answers, 1))])
 
 
-@dataclass(frozen=True)
-class WhatIfs:
+@dataclass(frozen=True, repr=False)
+class WhatIfs(RowsResult):
     """What would bring each of many applicants to the target."""
 
     rows: tuple[WhatIf, ...]
@@ -127,22 +127,15 @@ class WhatIfs:
     def __getitem__(self, row: int) -> WhatIf:
         return self.rows[row]
 
-    def __repr__(self) -> str:
-        reached = sum(w.reached for w in self.rows)
-        head = f"WhatIfs of {len(self):,} applicants, {reached:,} of whom can reach the target"
-        return text_table(head, {"row": range(len(self)), **self.columns()})
+    def _headline(self) -> str:
+        return (
+            f"WhatIfs of {len(self):,} applicants, {sum(w.reached for w in self.rows):,} of whom can reach the target"
+        )
 
-    def to_dict(self, row: int | None = None) -> Any:
-        """Return one row as plain data; without a row, a list of all rows."""
-        if row is None:
-            return [w.to_dict() for w in self.rows]
-        return self.rows[row_position(row, len(self), "there are answers for")].to_dict()
+    def _plain(self, row: int) -> dict[str, Any]:
+        return self.rows[row].to_dict()
 
-    def to_frame(self, like: Any = None) -> Any:
-        """Return a data frame with the first answer of every row, of the library `like` came from."""
-        return frame_like(self.columns(), like)
-
-    def columns(self) -> dict[str, list[Any]]:
+    def columns(self) -> dict[str, Any]:
         """Return the table as columns by name."""
         first = [w.answers[0] if w.answers else None for w in self.rows]
         return {
@@ -341,5 +334,5 @@ class _Search:
                 )
             )
         values = {**self.applicant.values, **{change.feature: change.to_value for change in changes}}
-        risk = self.plan.problem.form.risk(value_frame({name: [value] for name, value in values.items()}))
+        risk = self.plan.problem.form.risk(values)
         return Answer(tuple(changes), float(risk[0]), math.fsum(change.cost for change in changes))

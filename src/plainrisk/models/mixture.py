@@ -156,7 +156,7 @@ class SubscaleMixture(RiskClassifier):
 
     def plot_weights(self, X: Any, y: Any, ax: Any = None) -> Any:
         """Draw the weight path over the rows of X; returns the axes."""
-        from plainrisk.models.mixture_plot import draw_weight_path
+        from plainrisk.explain.plots import draw_weight_path
 
         return draw_weight_path(self.weight_path(X, y), tuple(self.experts_), ax)
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import plainrisk as pr
-from plainrisk.explain.places import nearest_value, places_of, value_frame
+from plainrisk.explain.atoms import atoms_of, nearest_value, value_frame
 from plainrisk.form import Alone, Bins, Categories, Linear, Part, RiskForm, Table, Tree, TreeInput, TreePart
 
 numbers = st.one_of(
@@ -33,16 +33,16 @@ def test_the_nearest_value_is_inside_the_bin_and_on_the_near_side(edges, start, 
 def test_every_place_has_a_value_that_stands_for_it(make_form):
     for seed in range(30):
         form = make_form(seed, trees=seed % 2 == 1)
-        for name, places in places_of(form).items():
-            codes = places.levels.codes(value_frame({name: places.values}), name)
-            for j, value in enumerate(places.values):
+        for name, atoms in atoms_of(form).items():
+            codes = atoms.levels.codes(value_frame({name: atoms.values}), name)
+            for j, value in enumerate(atoms.values):
                 if value is not None:
                     assert codes[j] == j, (name, j)
-            assert not places.seen[[j for j, v in enumerate(places.values) if v is None]].any()
+            assert not atoms.seen[[j for j, v in enumerate(atoms.values) if v is None]].any()
 
 
-def test_places_divide_what_any_part_divides(make_form, every_row):
-    """Rows in the same places get the same risk, whatever their values."""
+def test_atoms_divide_what_any_part_divides(make_form, every_row):
+    """Rows in the same atoms get the same risk, whatever their values."""
     rng = np.random.default_rng(0)
     for seed in range(12):
         form = make_form(seed, trees=seed % 2 == 1)
@@ -54,8 +54,8 @@ def test_places_divide_what_any_part_divides(make_form, every_row):
             "rent": rng.uniform(0, 20, n),
         }
         frame = form.align(X)
-        places = places_of(form)
-        keys = [places[name].levels.codes(frame, name) for name in places]
+        atoms = atoms_of(form)
+        keys = [atoms[name].levels.codes(frame, name) for name in atoms]
         risk = form.risk(X)
         seen = {}
         for i, key in enumerate(zip(*keys, strict=True)):
@@ -68,8 +68,8 @@ def test_thin_levels_can_be_left_out(make_form):
     part = next(p for p in form.parts if isinstance(p, Part))
     name = part.features[0]
     weights = np.array(part.shapes[name].weights)
-    assert places_of(form)[name].seen.sum() >= places_of(form, 20)[name].seen.sum()
-    seen = places_of(form, 20)[name].seen
+    assert atoms_of(form)[name].seen.sum() >= atoms_of(form, 20)[name].seen.sum()
+    seen = atoms_of(form, 20)[name].seen
     assert all(weights[j] >= 20 for j in np.flatnonzero(seen))
 
 
@@ -78,11 +78,11 @@ def test_trees_bring_their_edges_and_categories(make_form):
         f for f in (make_form(s, trees=True) for s in range(20)) if any(isinstance(p, TreePart) for p in f.parts)
     )
     trees = next(p for p in form.parts if isinstance(p, TreePart))
-    places = places_of(form)
+    atoms = atoms_of(form)
     asked = {e for t in trees.trees for j, e in zip(t.inputs, t.edges, strict=True) if j == 0}
-    assert asked <= set(places["debt"].levels.edges)
-    assert isinstance(places["job"].levels, Categories)
-    assert "b" in places["job"].levels.categories
+    assert asked <= set(atoms["debt"].levels.edges)
+    assert isinstance(atoms["job"].levels, Categories)
+    assert "b" in atoms["job"].levels.categories
 
 
 def test_a_bin_no_value_can_reach_has_none():
@@ -92,9 +92,9 @@ def test_a_bin_no_value_can_reach_has_none():
     part = Part(name="all", intercept=0.0, shapes={"u": table}, link=Linear())
     schema = pr.Schema(features={"u": {}})
     form = RiskForm(schema=schema, columns=("u",), classes=(0, 1), parts=(part,), pool=Alone())
-    places = places_of(form)["u"]
-    assert [v is None for v in places.values] == [True, False, False, False, True]
-    assert places.seen.tolist() == [False, True, True, True, False]
+    atoms = atoms_of(form)["u"]
+    assert [v is None for v in atoms.values] == [True, False, False, False, True]
+    assert atoms.seen.tolist() == [False, True, True, True, False]
 
 
 def test_trees_do_not_turn_codes_into_targets():
@@ -106,5 +106,5 @@ def test_trees_do_not_turn_codes_into_targets():
     part = TreePart(name="all", intercept=0.0, inputs=(TreeInput(feature="u"),), trees=(tree,), link=Linear())
     schema = pr.Schema(features={"u": {"special_values": [-9], "lower_bound": 0}})
     form = RiskForm(schema=schema, columns=("u",), classes=(0, 1), parts=(part,), pool=Alone())
-    assert places_of(form)["u"].levels == Bins((-8.5,), (-9.0,), 0.0)
+    assert atoms_of(form)["u"].levels == Bins((-8.5,), (-9.0,), 0.0)
     assert not pr.RiskModel(form).what_if({"u": 5.0}, 0.2).reached

@@ -10,7 +10,7 @@ import pytest
 import plainrisk as pr
 from plainrisk.errors import DataError
 from plainrisk.explain import Profile, drift, weight_drift
-from plainrisk.explain.drift import psi
+from plainrisk.explain.monitor import psi
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the line is cut off")
 
