@@ -9,11 +9,12 @@ BUILT := pyproject.toml setup.py $(wildcard src/plainrisk/_native/*.[ch])
 NUMPY_TOO := $(addprefix tests/,native bins form solve data models property)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test format lint types unit bench clean
+.PHONY: help demo test format lint types unit bench paper clean
 
 help:
 	@echo "make demo    fit, certify and explain models on built-in credit data (about a minute)"
 	@echo "make test    format, lint, types, tests, doctests"
+	@echo "make paper   reproduce the paper's tables and write docs/results (hours; PAPER=report writes the report alone)"
 	@echo "make bench   time plainrisk beside its rivals (about an hour; BENCH=--quick for minutes)"
 
 $(BIN)/python:
@@ -59,6 +60,10 @@ $(BENCH_VENV)/.installed: $(BUILT)
 
 bench: $(BENCH_VENV)/.installed
 	$(BENCH_VENV)/bin/python -m benchmarks.run $(BENCH)
+
+# What is in the store already is not fitted again. PAPER="run paper" and the like go to the runner.
+paper: $(BENCH_VENV)/.installed
+	$(BENCH_VENV)/bin/python -m paper $(PAPER)
 
 clean:
 	rm -rf $(VENV) $(BENCH_VENV) build src/*.egg-info src/plainrisk/_native/*.so demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

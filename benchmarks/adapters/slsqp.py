@@ -25,7 +25,7 @@ class SLSQPAdapter(IndicatorAdapter):
 
     def solve(self, dense: Any, y: Any, lower: Any, ridge: float) -> tuple[float, Any, bool]:
         """Minimise."""
-        from plainrisk.solve.reference import minimise_slsqp
+        from paper.slsqp import minimise_slsqp
 
         found = minimise_slsqp(dense, y, ridge=ridge, lower=lower, **self.settings)
         return found.intercept, found.coefficients, found.converged

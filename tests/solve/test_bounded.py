@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from paper.slsqp import minimise_slsqp
 from plainrisk.bins import collapse, pack_codes
 from plainrisk.solve import (
     BOX,
@@ -17,7 +18,6 @@ from plainrisk.solve import (
     minimise,
     sampling,
 )
-from plainrisk.solve.reference import minimise_slsqp
 
 N = 600
 LEVELS = (4, 3, 5)

@@ -21,7 +21,10 @@ import numpy.typing as npt
 
 from plainrisk.errors import ModelFileError
 
-__all__ = ["Bands", "Linear", "Link", "Logistic"]
+__all__ = ["ALPHA_STAR", "Bands", "Linear", "Link", "Logistic"]
+
+#: The half width, in log odds, of the clipped line with the least squared error against the sigmoid.
+ALPHA_STAR = 2.5996819083143223
 
 Floats = npt.NDArray[np.float64]
 
