@@ -1,6 +1,5 @@
 """The risk form: shapes, links, pools, and the file they are kept in."""
 
-from plainrisk.form.alpha import ALPHA_STAR
 from plainrisk.form.certificate import Certificate, Check
 from plainrisk.form.file import FitRecord, ModelFile, form_hash, read_model, write_model
 from plainrisk.form.form import Alone, Layer, Mixture, Part, Pool, RiskForm, pool_score
