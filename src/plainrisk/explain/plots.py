@@ -289,9 +289,19 @@ def cut(label: str, space: int) -> str:
 
 
 def note(ax: Any, text: str, x: float, y: float, *, left: bool = False, bold: bool = False) -> None:
-    """Write a text to the right of a point, or to its left."""
-    style = {"ha": "right" if left else "left", "va": "center", "fontweight": "bold" if bold else "normal"}
-    ax.annotate(text, (x, y), (-4 if left else 4, 0), textcoords="offset points", fontsize=8, **style)
+    """Write a text to the right of a point, or to its left, where it may stand on a bar."""
+    style: dict[str, Any] = {"ha": "right" if left else "left", "va": "center"}
+    if left:
+        style["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+    ax.annotate(
+        text,
+        (x, y),
+        (-4 if left else 4, 0),
+        textcoords="offset points",
+        fontsize=8,
+        weight="bold" if bold else "normal",
+        **style,
+    )
 
 
 def signed(amount: float, unit: str) -> str:
