@@ -177,11 +177,12 @@ class SubscaleMixture(RiskClassifier):
     def explain(self, X: Any, **options: Any) -> Explanation:
         """Return what every subscale contributes, and its features where the experts speak in probability.
 
+        A mixture with an expert that has no risk form takes no options.
+
         Parameters
         ----------
         X : rows
         {options}
-            Experts that have no risk form take no options.
 
         Returns
         -------
