@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import MISSING, fields
-from inspect import Parameter, signature
 
 import numpy as np
 import polars as pl
 import pytest
 
 import plainrisk as pr
-from plainrisk.cli.explain import explain, reasons, what_if
-from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions
 from plainrisk.form import form_hash, read_model, write_model
 
 
@@ -143,23 +139,6 @@ def test_values_to_try_are_read_by_feature(run, credit):
     wrong = run(*words, "--values", "income")
     assert wrong.exit_code == 2
     assert "--values income: write the feature and its values as FEATURE=VALUE,VALUE" in wrong.stderr
-
-
-# ---- the options
-
-
-@pytest.mark.parametrize(
-    ("command", "options"), [(explain, ExplainOptions), (reasons, ReasonOptions), (what_if, WhatIfOptions)]
-)
-def test_a_command_has_every_option_that_the_library_declares(command, options):
-    shown = signature(command).parameters
-    for field in fields(options):
-        assert field.name in shown
-        default = shown[field.name].default
-        if field.default is MISSING:
-            assert default is Parameter.empty
-        else:
-            assert (() if default is None and field.default == () else default) == field.default
 
 
 def test_the_portfolio_is_read_like_the_data(run, credit):
