@@ -31,22 +31,10 @@ __all__ = [
 
 Cell = str | float
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-}
-_ESCAPE_LATEX = str.maketrans(_LATEX)
+_LATEX_NAMES = {"\\": "backslash", "~": "asciitilde", "^": "asciicircum", "<": "less", ">": "greater", "|": "bar"}
+_ESCAPE_LATEX = str.maketrans(
+    {c: rf"\text{name}{{}}" for c, name in _LATEX_NAMES.items()} | {c: "\\" + c for c in "{}&%$#_"}
+)
 _ESCAPE_MARKDOWN = str.maketrans({c: "\\" + c for c in "\\`*|<"})
 _MOST_SHOWN = 12  # rows, and columns, that a printed result shows
 

@@ -16,10 +16,18 @@ from plainrisk.threads import side_by_side
 if TYPE_CHECKING:
     from plainrisk.schema.schema import Feature, Schema
 
-__all__ = ["MOST_CATEGORIES", "Problem", "check_schema", "require_valid", "suspicious_codes", "target_problems"]
+__all__ = [
+    "FEW_ROWS",
+    "MOST_CATEGORIES",
+    "Problem",
+    "check_schema",
+    "require_valid",
+    "suspicious_codes",
+    "target_problems",
+]
 
 MOST_CATEGORIES = 5_000  # a fit holds a square matrix over the levels; more than this is an identifier, not a category
-_FEW_ROWS = 20  # with fewer rows, as many categories as rows say nothing
+FEW_ROWS = 10  # with fewer rows, values that all differ say nothing
 _MOST_CODES = 5  # codes that one column may have
 _WIDE_SCALE = 10  # distinct values from which on a lone -1 below them is a code
 
@@ -200,7 +208,7 @@ def _category_notes(name: str, feature: Feature, labels: Sequence[str], complete
             yield f"feature {name!r}: not listed, so {fate}: {quoted(extra)}."
     if len(labels) == 1 and complete and n_rows > 1:
         yield _constant(name, labels[0])
-    if n_rows >= _FEW_ROWS and len(labels) > n_rows / 2:
+    if n_rows >= FEW_ROWS and len(labels) > n_rows / 2:
         yield f"feature {name!r} has {len(labels):,} categories in {n_rows:,} rows. Is it a name or a number?"
 
 

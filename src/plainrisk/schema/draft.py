@@ -10,13 +10,12 @@ import numpy as np
 from plainrisk._types import Floats, label_of
 from plainrisk.data.frame import Frame, Labels, as_frame
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError, listing, quoted
-from plainrisk.schema.check import MOST_CATEGORIES, suspicious_codes, target_problems
+from plainrisk.schema.check import FEW_ROWS, MOST_CATEGORIES, suspicious_codes, target_problems
 
 __all__ = ["draft_fields"]
 
 Draft = dict[str, Any]  # the fields of a feature, or of a schema
 
-_FEW_ROWS = 10  # too few to say that a column numbers the rows
 _MOST_BINS = 10
 _ROW_NAMES = {"", "id", "index", "row", "row_id", "rowid"}
 _BAD_WORDS = {"bad", "bankrupt", "charged off", "default", "defaulted", "delinquent", "loss"}
@@ -100,7 +99,7 @@ def _draft_continuous(values: Floats, bad: Floats | None, named_id: bool) -> Dra
     seen = values[present]
     if not seen.size:
         return "it is missing in every row"
-    if len(values) >= _FEW_ROWS and bool((np.diff(values) == 1).all()):
+    if len(values) >= FEW_ROWS and bool((np.diff(values) == 1).all()):
         return "it rises by 1 from row to row"
     distinct, row, counts = np.unique(seen, return_inverse=True, return_counts=True)
     if named_id and len(distinct) == len(values):
@@ -123,12 +122,12 @@ def _draft_categorical(column: Labels) -> Draft | str:
     n_rows, n_labels = len(column.codes), len(column.labels)
     if not n_labels:
         return "it is missing in every row"
-    if n_rows >= _FEW_ROWS and n_labels == n_rows:
+    if n_rows >= FEW_ROWS and n_labels == n_rows:
         return "it differs in every row"
     if n_labels > MOST_CATEGORIES:
         return f"it has more than {MOST_CATEGORIES:,} categories"
     note = _numbers_as_text(column.labels)
-    if note is None and n_rows >= _FEW_ROWS and n_labels > n_rows / 2:
+    if note is None and n_rows >= FEW_ROWS and n_labels > n_rows / 2:
         note = f"{n_labels:,} categories in {n_rows:,} rows: group them, or leave it out"
     return {"kind": "categorical", "note": note}
 
