@@ -18,11 +18,12 @@ INTRO = """# Benchmarks
 
 Made by `{command}` in one run, on {machine}; the load of the machine before it was {load:.1f}.
 
-Every method runs in a fresh process with {threads} threads. Seconds are the best of at least {repeats}; calls under a
-second are repeated until a second is spent, calls over 10 s are timed once. A fit starts from raw rows: the same float64
-matrix for all, in which categories are numbers already, but a pandas frame for optbinning and a polars frame with text
-for "ARM1 (frame)"; glum is given ARM1's bins outside the clock. Memory is the peak during a fit beyond what the process
-held before it. The time limit of a process is {limit:.0f} s. Read the ratios, not the seconds.
+Every method runs in a fresh process with {threads} threads. Seconds are the best of at least {repeats}; calls under
+a second are repeated until a second is spent, calls over 10 s are timed once. A fit starts from raw rows: the same
+float64 matrix for all, in which categories are numbers already, but a pandas frame for optbinning and a polars
+frame with text for "ARM1 (frame)"; glum is given ARM1's bins outside the clock. Memory is the peak during a fit
+beyond what the process held before it. The time limit of a process is {limit:.0f} s. Read the ratios, not the
+seconds.
 
 Shapes: {shapes}.
 """
