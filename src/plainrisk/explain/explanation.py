@@ -80,6 +80,9 @@ class RowsResult(TableResult):
     def __len__(self) -> int:
         raise NotImplementedError
 
+    def __repr__(self) -> str:
+        return text_table(self._headline(), {"row": range(len(self)), **self.columns()})
+
     def _plain(self, row: int) -> dict[str, Any]:
         raise NotImplementedError
 
