@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,9 +13,8 @@ from plainrisk.cli import show, source, tables
 from plainrisk.cli.main import FOUND_PROBLEMS
 from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target
 from plainrisk.errors import SchemaError
-
-if TYPE_CHECKING:
-    from plainrisk.schema import Schema
+from plainrisk.schema import Schema, label_of
+from plainrisk.schema.toml import schema_to_toml
 
 __all__ = ["data_app", "schema_app"]
 
@@ -42,9 +41,6 @@ def infer(
     json: Json = False,
 ) -> None:
     """Draft a schema for a person to edit: kinds, special values, candidate directions in notes."""
-    from plainrisk.schema import Schema
-    from plainrisk.schema.toml import schema_to_toml
-
     tables.check_output(output, (".toml", ".json"))
     if output is not None and output.exists() and not force:
         raise SchemaError(f"{output} is there already, perhaps edited by hand. --force replaces it.")
@@ -67,8 +63,6 @@ def infer(
 @schema_app.command("check")
 def check_schema(data: Data, schema: SchemaFile = None, missing: Missing = None, json: Json = False) -> None:
     """List everything in which a schema and data do not fit each other; exit 1 if there are errors."""
-    from plainrisk.schema import Schema
-
     known = None if schema is None else Schema.load(schema)
     rows = source.open_source(data, missing)
     known = known or rows.schema
@@ -82,8 +76,6 @@ def check_schema(data: Data, schema: SchemaFile = None, missing: Missing = None,
 
 
 def _show_draft(draft: Schema) -> None:
-    from plainrisk.schema import label_of
-
     rows = [
         [name, feature.kind, ", ".join(map(label_of, feature.special_values)), feature.note or ""]
         for name, feature in draft.features.items()

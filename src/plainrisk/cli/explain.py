@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -12,11 +12,12 @@ from rich.text import Text
 from plainrisk._types import Bools, Floats
 from plainrisk.cli import show
 from plainrisk.cli.runner import Request, Work, row_command
+from plainrisk.explain import Explanation, Reasons, WhatIf
+from plainrisk.explain.contributions import explainer
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions
+from plainrisk.explain.reasons import reasoner
+from plainrisk.explain.what_if import planner
 from plainrisk.model import RiskModel
-
-if TYPE_CHECKING:
-    from plainrisk.explain import Explanation, Reasons, WhatIf
 
 __all__ = ["explain", "print_answers", "print_explanation", "reasons", "score", "what_if"]
 
@@ -49,8 +50,6 @@ class _Risks:
 @row_command(ExplainOptions)
 def explain(model: RiskModel, request: Request, options: ExplainOptions) -> Work:
     """Show what makes up the risk of one row, or write the contributions of all rows."""
-    from plainrisk.explain.contributions import explainer
-
     return Work(explainer(model.form_, options).explain, lambda found, row: print_explanation(found, f"Row {row}"))
 
 
@@ -95,8 +94,6 @@ def reasons(
     ] = None,
 ) -> Work:
     """Show one row's reasons as a letter, or write the reasons of all rows, or of the refused ones."""
-    from plainrisk.explain.reasons import reasoner
-
     least = -math.inf if threshold is None else options.sign * threshold
 
     def refused(found: Reasons) -> Bools:
@@ -118,8 +115,6 @@ def _print_letter(found: Reasons, row: int) -> None:
 def what_if(model: RiskModel, request: Request, options: WhatIfOptions) -> Work:
     """Show the cheapest changes that bring one row to the target, or write the cheapest of all rows."""
     import polars as pl
-
-    from plainrisk.explain.what_if import planner
 
     # A table has one line per row, so that the first answer is all it holds.
     plan = planner(model.form_, options if request.output is None else replace(options, answers=1))

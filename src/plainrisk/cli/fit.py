@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from plainrisk._types import Floats
@@ -15,6 +16,7 @@ from plainrisk.cli import show, source, tables
 from plainrisk.cli.main import BROKEN_PROMISE
 from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target
 from plainrisk.errors import DataError
+from plainrisk.schema import label_of
 
 __all__ = ["certified", "cross_validation", "facts", "fit"]
 
@@ -192,8 +194,6 @@ def facts(estimator: Any) -> dict[str, Any]:
 
 def certified(estimator: Any) -> dict[str, Any]:
     """Return what the solver and the fitted model certify, as plain data."""
-    import msgspec
-
     record = msgspec.to_builtins(estimator.fit_record_)
     fields = ("objective", "kkt", "iterations", "converged", "reason", "clipped")
     return {
@@ -215,8 +215,6 @@ def _finish(result: dict[str, Any], estimator: Any, output: Path, json: bool) ->
 
 
 def _show(result: dict[str, Any]) -> None:
-    from plainrisk.schema import label_of
-
     console = show.out()
     outcome = f"{result['target']} = {label_of(result['positive'])}"
     console.print(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -12,11 +12,10 @@ from plainrisk.cli import show, tables
 from plainrisk.cli.main import BROKEN_PROMISE
 from plainrisk.cli.options import Data, Json, Missing, ModelFile
 from plainrisk.cli.runner import RowReader
+from plainrisk.explain import Drift, Profile, recheck
+from plainrisk.explain import drift as compare
+from plainrisk.form import RiskForm, read_model
 from plainrisk.model import load
-
-if TYPE_CHECKING:
-    from plainrisk.explain import Drift, Profile
-    from plainrisk.form import RiskForm
 
 __all__ = ["certify", "drift"]
 
@@ -30,9 +29,6 @@ def certify(
     json: Json = False,
 ) -> None:
     """Certify a model file from its form alone, and compare with the certificate it holds; ends with 4 if one fails."""
-    from plainrisk.explain import recheck
-    from plainrisk.form import read_model
-
     found = recheck(read_model(model), thin)
     result: dict[str, Any] = {
         "model": str(model),
@@ -75,8 +71,6 @@ def drift(
     json: Json = False,
 ) -> None:
     """Compare new rows with old ones: stability index and shift of every feature and subscale."""
-    from plainrisk.explain import drift as compare
-
     tables.check_output(output, tables.WRITE)
     form = load(model).form_
     new_rows = _profile(data, form, missing)
@@ -91,8 +85,6 @@ def drift(
 
 def _profile(data: str, form: RiskForm, missing: list[str] | None) -> Profile:
     """Count the rows of a file batch by batch."""
-    from plainrisk.explain import Profile
-
     profile = Profile(form)
     RowReader(data, form, missing).each(profile.add)
     return profile

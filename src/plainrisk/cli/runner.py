@@ -21,12 +21,11 @@ from plainrisk._types import Bools
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.options import Data, Json, Missing, ModelFile, declared, read_options
 from plainrisk.errors import DataError, did_you_mean
+from plainrisk.form import RiskForm
 from plainrisk.model import RiskModel, load
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from plainrisk.form import RiskForm
 
 __all__ = ["Request", "RowReader", "Work", "row_command"]
 
@@ -91,10 +90,15 @@ def row_command(options: type | None = None) -> Callable[[Callable[..., Work]], 
 
         def command(**given: Any) -> None:
             request = Request(**{p.name: given[p.name] for p in shared})
-            arguments = {p.name: given[p.name] for p in own}
-            if options is not None:
-                arguments["options"] = read_options(options, {p.name: given[p.name] for p in asked}, request.missing)
-            _run(request, lambda model: make(model, request, **arguments))
+
+            def work(model: RiskModel) -> Work:
+                arguments = {p.name: given[p.name] for p in own}
+                if options is not None:
+                    asked_for = {p.name: given[p.name] for p in asked}
+                    arguments["options"] = read_options(options, asked_for, request.missing)
+                return make(model, request, **arguments)
+
+            _run(request, work)
 
         command.__name__, command.__doc__ = make.__name__, make.__doc__
         parameters = [*shared[:2], *asked, *own, *shared[2:]]
