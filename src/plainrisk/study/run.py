@@ -163,7 +163,7 @@ def _fill_metrics(store: Store, plan: Plan) -> None:
         done = [c for c in store.cells(*where) if c.status == "done"]
         if any(not set(plan.metrics) <= set(c.figures or {}) for c in done):
             for cell in store.cells(*where, risks=True):
-                store.put_figures(cell.key, _measured(store, cell, plan).figures or {})
+                store.put(_measured(store, cell, plan))
 
 
 def _measured(store: Store, cell: Cell, plan: Plan) -> Cell:
