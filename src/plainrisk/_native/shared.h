@@ -1,11 +1,11 @@
 /* What the files of the compiled kernels share. Only Python's stable interface is used, and no header of numpy:
-   arrays come and go as plain buffers, so one build serves every Python from 3.11 on. */
+   arrays come and go as plain buffers, so one build serves every Python from 3.11 on. The build defines
+   Py_LIMITED_API where Python has that interface (see setup.py). */
 
 #ifndef PLAINRISK_SHARED_H
 #define PLAINRISK_SHARED_H
 
 #define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x030B0000
 #include <Python.h>
 
 #include <float.h>
@@ -63,35 +63,13 @@ int refuse(const char *why); /* sets an exception and returns 0 */
 int no_memory(void);         /* the same */
 
 PyObject *kernel_add_chains(PyObject *module, PyObject *args);
-PyObject *kernel_block_step(PyObject *module, PyObject *args);
-PyObject *kernel_block_sums(PyObject *module, PyObject *args);
-PyObject *kernel_cell_counts(PyObject *module, PyObject *args);
-PyObject *kernel_cell_sums(PyObject *module, PyObject *args);
-PyObject *kernel_code_scores(PyObject *module, PyObject *args);
 PyObject *kernel_code_singles(PyObject *module, PyObject *args);
 PyObject *kernel_count_codes(PyObject *module, PyObject *args);
-PyObject *kernel_curvatures(PyObject *module, PyObject *args);
-PyObject *kernel_dense_newton(PyObject *module, PyObject *args);
-PyObject *kernel_fold_counts(PyObject *module, PyObject *args);
-PyObject *kernel_fold_cuts(PyObject *module, PyObject *args);
-PyObject *kernel_fold_order(PyObject *module, PyObject *args);
-PyObject *kernel_level_map(PyObject *module, PyObject *args);
 PyObject *kernel_level_sums(PyObject *module, PyObject *args);
-PyObject *kernel_list_cells(PyObject *module, PyObject *args);
 PyObject *kernel_logistic(PyObject *module, PyObject *args);
 PyObject *kernel_look_up(PyObject *module, PyObject *args);
-PyObject *kernel_look_up_risks(PyObject *module, PyObject *args);
-PyObject *kernel_mark_cells(PyObject *module, PyObject *args);
-PyObject *kernel_minimise_in_box(PyObject *module, PyObject *args);
-PyObject *kernel_solve_factored(PyObject *module, PyObject *args);
-PyObject *kernel_newton(PyObject *module, PyObject *args);
-PyObject *kernel_number_cells(PyObject *module, PyObject *args);
-PyObject *kernel_pack(PyObject *module, PyObject *args);
-PyObject *kernel_pack_seen(PyObject *module, PyObject *args);
 PyObject *kernel_pair_sums(PyObject *module, PyObject *args);
 PyObject *kernel_read_levels(PyObject *module, PyObject *args);
-PyObject *kernel_shuffle(PyObject *module, PyObject *args);
-PyObject *kernel_sample(PyObject *module, PyObject *args);
 PyObject *kernel_text_codes(PyObject *module, PyObject *args);
 PyObject *kernel_tree_cuts(PyObject *module, PyObject *args);
 

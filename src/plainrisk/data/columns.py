@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk._native import recode, text_codes
+from plainrisk._types import label_of
 from plainrisk.errors import DataError
-from plainrisk.schema import label_of
 
 __all__ = [
     "Labels",

@@ -26,7 +26,7 @@ from plainrisk.data.columns import (
 )
 from plainrisk.errors import DataError, did_you_mean
 
-__all__ = ["Frame", "Labels", "Places", "as_frame", "column_of", "frame_like"]
+__all__ = ["Frame", "Labels", "Places", "as_frame", "column_of", "frame_like", "native_rows"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -217,6 +217,18 @@ def frame_like(columns: Mapping[str, Any], like: Any = None) -> Any:
         except ImportError:
             continue
     raise DataError("Data: no data frame library is installed: pip install pandas, or polars.")
+
+
+def native_rows(frame: Frame, features: tuple[str, ...]) -> Any:
+    """Return some columns in the library they came from, or as a matrix if they were arrays."""
+    columns = [frame.column(name) for name in features]
+    if all(isinstance(c, np.ndarray) for c in columns):
+        return np.column_stack(columns)
+    frames = [
+        nw.from_native(frame_like({n: c})) if isinstance(c, np.ndarray) else c.alias(n).to_frame()
+        for n, c in zip(features, columns, strict=True)
+    ]
+    return nw.concat(frames, how="horizontal").to_native()
 
 
 def _frame_from_dataframe(frame: nw.DataFrame[Any]) -> Frame:

@@ -29,7 +29,7 @@ from plainrisk.form.single import SingleScore, UnusualRowError, is_one_row
 from plainrisk.form.trees import TreePart
 from plainrisk.schema import Schema
 
-__all__ = ["Alone", "Layer", "Mixture", "Part", "Pool", "RiskForm"]
+__all__ = ["Alone", "Layer", "Mixture", "Part", "Pool", "RiskForm", "pool_score"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -232,6 +232,11 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
         np.subtract(1.0, out[:, 1], out=out[:, 0])
 
     # ---- structure
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features in use, in the order of the parts."""
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.features))
 
     @property
     def last_link(self) -> Link | None:

@@ -29,7 +29,7 @@ class Spool(Sequence[Arrays]):
     ([(0, (2, 0)), (1, (2, 1)), (2, (2, 2))], True)
     """
 
-    def __init__(self, limit: int | None = None) -> None:
+    def __init__(self, limit: float | None = None) -> None:
         self.limit = IN_MEMORY if limit is None else limit
         self.nbytes = 0
         self._held: list[Arrays] = []
