@@ -64,7 +64,8 @@ unit: $(VENV)/.installed-dev
 sanitize: $(VENV)/.installed-dev
 	rm -rf $(SANITIZED)
 	CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)" $(BIN)/python setup.py -q build -b $(SANITIZED) --build-lib $(SANITIZED)/lib
-	export PYTHONPATH=$(SANITIZED)/lib LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0; \
+	export PYTHONPATH=$(SANITIZED)/lib ASAN_OPTIONS=detect_leaks=0; \
+	export LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so)"; \
 	$(BIN)/python -c 'from plainrisk._native import COMPILED, __file__ as f; assert COMPILED and "$(SANITIZED)" in f, f' && \
 	$(BIN)/python -m pytest -n 2 -q tests/native tests/bins tests/form
 

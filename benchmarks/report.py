@@ -16,12 +16,14 @@ from benchmarks.plan import SHAPES
 PACKAGES = ("plainrisk", "numpy", "scikit-learn", "polars", "pandas", "xgboost-cpu", "lightgbm", "glum", "optbinning")
 INTRO = """# Benchmarks
 
-Made by `{command}` in one run, on {machine}. Every method runs in a fresh process with {threads} threads. Seconds are
-the best of at least {repeats}; calls under a second are repeated until a second is spent, calls over 10 s are timed
-once. A fit starts from raw rows: the same float64 matrix for all, in which categories are numbers already, but a pandas
-frame for optbinning and a polars frame with text for "ARM1 (frame)"; glum is given ARM1's bins outside the clock.
-Memory is the peak during a fit beyond what the process held before it. The time limit is {limit:.0f} s.
-Read the ratios, not the seconds.
+Made by `{command}` in one run, on {machine}; the load of the machine before it was {load:.1f}.
+
+Every method runs in a fresh process with {threads} threads. Seconds are the best of at least {repeats}; calls under
+a second are repeated until a second is spent, calls over 10 s are timed once. A fit starts from raw rows: the same
+float64 matrix for all, in which categories are numbers already, but a pandas frame for optbinning and a polars
+frame with text for "ARM1 (frame)"; glum is given ARM1's bins outside the clock. Memory is the peak during a fit
+beyond what the process held before it. The time limit of a process is {limit:.0f} s. Read the ratios, not the
+seconds.
 
 Shapes: {shapes}.
 """
@@ -30,7 +32,7 @@ Shapes: {shapes}.
 def write(path: Path, about: dict[str, Any], rows: Sequence[dict[str, Any]]) -> None:
     """Write the page."""
     results = Results(rows)
-    shapes = [shape for shape in SHAPES if any(row["shape"] == shape for row in rows)]
+    shapes = results.shapes
     sizes = ", ".join(f"{shape} {rows:,} x {features}" for shape, (rows, features) in SHAPES.items())
     found = claims(results)
     met = sum(claim.verdict == "met" for claim in found)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +54,20 @@ def measure(task: Task, options: argparse.Namespace) -> dict[str, Any]:
 
 def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
     rows = []
     for task in tasks(options.shapes, options.methods, options.parts, options.scale):
         print(f"{task.part} {task.shape} {task.method} ... ", end="", flush=True)
         rows.append(measure(task, options))
         print(report.brief(rows[-1]), flush=True)
     command = "make bench" if not options.quick else "make bench BENCH=--quick"
-    about = {"command": command, "threads": options.threads, "repeats": options.repeats, "limit": options.limit}
+    about = {
+        "command": command,
+        "load": load,
+        "threads": options.threads,
+        "repeats": options.repeats,
+        "limit": options.limit,
+    }
     options.output.mkdir(parents=True, exist_ok=True)
     (options.output / "results.json").write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n")
     report.write(options.output / "README.md", about, rows)

@@ -55,8 +55,9 @@ def duels(table: StudyTable, ours: Sequence[str], rivals: Sequence[str]) -> list
     for name in ours:
         for rival in rivals:
             if name in table.classifiers and rival in table.classifiers:
-                both = table.select(classifiers=(name, rival)).results()
-                if len(both.datasets) > 1:
+                part = table.select(classifiers=(name, rival)).complete()
+                if min(part.mean.shape) > 1:
+                    both = part.results()
                     gaps = both.values[:, 0] - both.values[:, 1]
                     found.append((name, rival, gaps, float(wilcoxon_holm(both).p_values[0, 1])))
     adjusted = holm([p for *_, p in found])

@@ -17,7 +17,6 @@ from plainrisk.study import METRICS, ClassifierSpec, Store, run, study_table
 from plainrisk.study.store import Cell, CellKey, DataSet
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
-ROWS = 60
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +27,7 @@ def published() -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def report(published, tmp_path_factory) -> list[str]:
-    """The report from a store that holds the figures of results.csv, and made-up rows."""
+    """The report from a store that holds the figures of results.csv, and no risks."""
     folder = tmp_path_factory.mktemp("results")
     with Store(folder / "s.db") as store:
         for study in dict.fromkeys(row["study"] for row in published):
@@ -42,13 +41,12 @@ def keep_study(store, study, rows) -> None:
     specs = {spec.name: spec for spec in plan.lineup}
     here = {row["dataset"] for row in rows}
     for name in here:
-        store.put_data(name, name, np.tile([0, 1], ROWS // 2).astype(np.uint8), 9)
+        store.put_data(name, name, np.tile([0, 1], 30).astype(np.uint8), 9)
     for row in rows:
         key = CellKey(row["dataset"], specs[row["classifier"]].key, plan.cv, plan.seed, int(row["fold"]))
         figures = {metric: float(row[metric]) for metric in METRICS if row[metric]}
         times = {name: float(row[name]) for name in ("fit_seconds", "score_seconds", "peak_mb")}
-        risks = np.full((store.fold_of(key.fingerprint, plan.cv, plan.seed) == key.fold).sum(), 0.5)
-        store.put(Cell(key=key, status="done", risks=risks, figures=figures, **times))
+        store.put(Cell(key=key, status="done", figures=figures, **times))
     store.put_plan(plan, [DataSet(d.name, d.name if d.name in here else None) for d in plan.data])
 
 
@@ -56,19 +54,20 @@ def part(lines: list[str], start: str, stop: str) -> Iterator[str]:
     return iter(lines[lines.index(start) : lines.index(stop)])
 
 
-@pytest.mark.parametrize(
-    ("start", "stop"),
-    [
-        ("## 1. The paper reproduced", "### 1.4 Calibration: the published tables and the definition"),
-        ("#### LinARM2: when the second layer is fitted", "#### ARM1 on Japan and Australia: not explained"),
-        ("### 1.6 Differences of pairs", "### 1.8 Reliability"),
-        ("### What to take from it", "**log loss with ranks**"),
-        ("### 2.2 Ranks", "### 2.5 Reliability"),
-    ],
-)
-def test_the_report_follows_from_its_results(report, start, stop) -> None:
+# Sections that ask for nothing but figures. (Ranks by log loss hang on digits that results.csv does not have.)
+FROM_FIGURES = {
+    "## 1. The paper reproduced": "### 1.4 Calibration: the published tables and the definition",
+    "#### LinARM2: when the second layer is fitted": "#### ARM1 on Japan and Australia: not explained",
+    "### 1.6 Differences of pairs": "### 1.8 Reliability",
+    "### What to take from it": "**log loss with ranks**",
+    "### 2.2 Ranks": "### 2.5 Reliability",
+}
+
+
+def test_the_report_follows_from_its_results(report) -> None:
     kept = (RESULTS / "report.md").read_text(encoding="utf-8").splitlines()
-    assert list(part(report, start, stop)) == list(part(kept, start, stop))
+    for start, stop in FROM_FIGURES.items():
+        assert list(part(report, start, stop)) == list(part(kept, start, stop))
 
 
 # The optimum is unique with a ridge; without one, and by SLSQP, digits hang on where a solver stops.

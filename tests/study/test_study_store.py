@@ -60,7 +60,7 @@ def test_many_writers_at_once(tmp_path) -> None:
         assert sqlite3.connect(store.path).execute("pragma integrity_check").fetchone() == ("ok",)
 
 
-def test_folds_are_found_once_and_kept(tmp_path) -> None:
+def test_folds_are_stratified(tmp_path) -> None:
     target = np.array([0, 1] * 30, dtype=np.uint8)
     with Store(tmp_path / "s.db") as store:
         store.put_data("f00", "toy", target, 4, "a note")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -195,7 +195,9 @@ def _straightened(
     if not any(isinstance(link, Logistic) for link in form.links):
         raise ExtractionError("The model has no logistic link to linearise: it speaks in probability already.")
 
-    def line(scores: _Scores | None, limits: tuple[float, float]) -> Link:
+    def line(link: Link, scores: _Scores | None, limits: tuple[float, float]) -> Link:
+        if not isinstance(link, Logistic):
+            return link
         if pieces == 1:
             return Linear.from_alpha(alpha, epsilon)
         if scores is None:
@@ -204,25 +206,20 @@ def _straightened(
         ends = limits if knots == "attainable" else (scores.low, scores.high)
         return portfolio_bands(scores.values, pieces, scores.weight, ends)
 
+    swap = msgspec.structs.replace
     rows = None if pieces == 1 or knots == "universal" else portfolio
-    seen = None if rows is None else _gathered(rows())
-    parts = []
-    for k, part in enumerate(form.parts):
-        if isinstance(part.link, Logistic):
-            scores = None if seen is None else seen[k]
-            part = msgspec.structs.replace(part, link=line(scores, _limits(part, scores)))
-        parts.append(part)
-    straight = msgspec.structs.replace(form, parts=tuple(parts))
-    pool = straight.pool
-    if not isinstance(pool, Layer) or not isinstance(pool.link, Logistic):
+    seen: Sequence[_Scores | None] = [None] * len(form.parts) if rows is None else _gathered(rows())
+    lines = [line(part.link, s, _limits(part, s)) for part, s in zip(form.parts, seen, strict=True)]
+    parts = tuple(swap(part, link=link) for part, link in zip(form.parts, lines, strict=True))
+    straight, pool = swap(form, parts=parts), form.pool
+    if not isinstance(pool, Layer):
         return straight
-    limits = (pool.intercept, pool.intercept + math.fsum(pool.weights))
-    # The second layer's scores are those of the parts as they are now.
     pooled = None
     if rows is not None:
+        # The second layer's scores are those of the parts as they are now.
         pooled = _gathered((pooled_score(straight, found)[:, None], weight) for found, weight in rows())[0]
-    link = line(pooled, limits)
-    return msgspec.structs.replace(straight, pool=msgspec.structs.replace(pool, link=link))
+    limits = (pool.intercept, pool.intercept + math.fsum(pool.weights))
+    return swap(straight, pool=swap(pool, link=line(pool.link, pooled, limits)))
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def minimise(
     first = loss.start if start is None else start
     problem = _Problem.of(loss, len(first), ridge, lower, upper, box)
     with one_blas_thread():
-        return _Newton(problem, tolerance).run(problem.inside(first), max_iterations)
+        return _Newton(problem, tolerance, problem.inside(first)).run(max_iterations)
 
 
 @dataclass(frozen=True)
@@ -152,48 +152,71 @@ class _Step:
 
 
 class _Newton:
-    """The iteration: direction from a local model, search along it, then keep the model or take a new one."""
+    """The iteration: direction from a local model, a step along it, then keep the model or take a new one.
 
-    def __init__(self, problem: _Problem, tolerance: float) -> None:
+    Attributes
+    ----------
+    here : where the iteration stands
+    model : the local model, or None where a new one is due
+    exact : whether Hessians are of all rows
+    polished : full steps taken since the predicted decrease fell below the tolerance
+    history : per step, objective and predicted decrease
+    """
+
+    def __init__(self, problem: _Problem, tolerance: float, first: Floats) -> None:
         self.problem, self.tolerance = problem, tolerance
+        self.here = problem.at(first)
+        self.model: _LocalModel | None = None
+        self.exact, self.polished = not problem.loss.is_sampled, 0
         self.history: list[tuple[float, float]] = []
 
-    def run(self, first: Floats, max_iterations: int) -> Solution:
-        problem = self.problem
-        here, step, model = problem.at(first), _Step(), None
-        exact, polished = not problem.loss.is_sampled, 0
+    def run(self, max_iterations: int) -> Solution:
+        """Take steps until a stopping rule holds; see `minimise`."""
+        step = _Step()
         for _ in range(max_iterations):
-            fresh = model is None
-            if model is None:
-                model = _LocalModel(problem.hessian(here.point, exact))
-            d, decrease = model.direction(here.gradient, problem.lower - here.point, problem.upper - here.point)
+            fresh, here = self.model is None, self.here
+            model = self.model or _LocalModel(self.problem.hessian(here.point, self.exact))
+            bounds = self.problem.lower - here.point, self.problem.upper - here.point
+            d, decrease = model.direction(here.gradient, *bounds)
             self.history.append((here.value, decrease))
             last, step = step, step.next(d, decrease)
-            if decrease <= self.tolerance * max(here.value, 1e-3):
-                # Near enough for full steps; go on while they shrink, so that the coefficients are found, too.
-                there = problem.at(problem.inside(here.point + d)) if step.length > 0 and decrease > 0 else here
-                polished += 1
-                slow = step.ratio > _SLOW_STEP
-                found = step.length * max(step.ratio, last.ratio) <= _STEP_TOLERANCE or polished == _MOST_POLISHING
-                if found or (slow and fresh and exact and polished > 2):
-                    return self._optimum(there, step)
-            else:
-                there, halvings = self._search(here, d)
-                if halvings == _MOST_HALVINGS and fresh and exact:
-                    return self._solution(there, False, "rounding: no step lowers the objective further")
-                # Two models' predictions do not compare: a fresh one is given a chance.
-                slow = halvings > _BAD_HALVINGS or (decrease > _SLOW_DECREASE * last.decrease and not fresh)
+            is_near = decrease <= self.tolerance * max(here.value, 1e-3)
+            slow, end = (self._polish if is_near else self._descend)(d, step, last, fresh)
+            if end is not None:
+                return end
             if slow:
-                exact = exact or fresh  # a fresh Hessian of a sample did not help
-                model = None
+                self.exact = self.exact or fresh  # a fresh Hessian of a sample did not help
+                self.model = None
             else:
-                model.learn(there.point - here.point, there.gradient - here.gradient)
-            here = there
-        return self._solution(here, False, f"the limit of {max_iterations} iterations")
+                model.learn(self.here.point - here.point, self.here.gradient - here.gradient)
+                self.model = model
+        return self._solution(False, f"the limit of {max_iterations} iterations")
 
-    def _search(self, here: _State, d: Floats) -> tuple[_State, int]:
+    def _polish(self, d: Floats, step: _Step, last: _Step, fresh: bool) -> tuple[bool, Solution | None]:
+        """Near enough for full steps: go on while they shrink, so that the coefficients are found, too.
+
+        Returns whether the Hessian has become too slow, and the solution if this was the last step.
+        """
+        if step.length > 0 and step.decrease > 0:
+            self.here = self.problem.at(self.problem.inside(self.here.point + d))
+        self.polished += 1
+        slow = step.ratio > _SLOW_STEP
+        next_length = step.length * max(step.ratio, last.ratio)
+        stuck = slow and fresh and self.exact and self.polished > 2
+        found = next_length <= _STEP_TOLERANCE or self.polished == _MOST_POLISHING or stuck
+        return slow, self._optimum(step) if found else None
+
+    def _descend(self, d: Floats, step: _Step, last: _Step, fresh: bool) -> tuple[bool, Solution | None]:
+        """Search along a direction; returns as `_polish` does."""
+        self.here, halvings = self._search(d)
+        if halvings == _MOST_HALVINGS and fresh and self.exact:
+            return True, self._solution(False, "rounding: no step lowers the objective further")
+        # Two models' predictions do not compare: a fresh one is given a chance.
+        return halvings > _BAD_HALVINGS or (step.decrease > _SLOW_DECREASE * last.decrease and not fresh), None
+
+    def _search(self, d: Floats) -> tuple[_State, int]:
         """Halve the step until the objective falls enough (Armijo); return where it leads, and the halvings."""
-        slope = float(here.gradient @ d)
+        here, slope = self.here, float(self.here.gradient @ d)
         for halvings in range(_MOST_HALVINGS):
             size = 0.5**halvings
             there = self.problem.at(self.problem.inside(here.point + size * d))
@@ -201,16 +224,16 @@ class _Newton:
                 return there, halvings
         return here, _MOST_HALVINGS
 
-    def _optimum(self, state: _State, step: _Step) -> Solution:
+    def _optimum(self, step: _Step) -> Solution:
         # Where there is no finite optimum, each step is as long as the last while the loss falls less and less.
         # In a direction without curvature steps may be long too, but there nothing but rounding is predicted.
-        nothing = 1e-6 * self.tolerance * max(state.value, 1e-3)
+        nothing = 1e-6 * self.tolerance * max(self.here.value, 1e-3)
         if step.length > 1e-3 and step.decrease > nothing and not self.problem.has_ridge:
-            return self._solution(state, False, "no finite optimum without a ridge: the coefficients keep growing")
-        return self._solution(state, True, "optimum: the predicted decrease is below the tolerance")
+            return self._solution(False, "no finite optimum without a ridge: the coefficients keep growing")
+        return self._solution(True, "optimum: the predicted decrease is below the tolerance")
 
-    def _solution(self, state: _State, converged: bool, reason: str) -> Solution:
-        problem, point = self.problem, state.point
+    def _solution(self, converged: bool, reason: str) -> Solution:
+        problem, state, point = self.problem, self.here, self.here.point
         at_box = (problem.low_box & (point <= problem.lower)) | (problem.high_box & (point >= problem.upper))
         if converged and at_box.any():
             reason += f"; {int(at_box.sum())} coefficients at the safety box: no finite optimum without a ridge"

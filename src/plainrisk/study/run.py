@@ -7,6 +7,7 @@ costs the fit it was at. An interrupt ends the workers, and what was finished is
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import time
@@ -23,12 +24,13 @@ from typing import Any
 import msgspec
 import numpy as np
 from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
-from plainrisk._types import Floats, Index, Outcome
+from plainrisk._types import Floats, Index
 from plainrisk.errors import DataError, MissingExtraError, PlainriskError, PlainriskWarning, StoppedEarly
 from plainrisk.study.challengers import build
 from plainrisk.study.plan import METRICS, ClassifierSpec, DataSpec, Plan
-from plainrisk.study.sources import StudyData, load_data
+from plainrisk.study.sources import StudyData, load_data, stratified_folds
 from plainrisk.study.store import Cell, CellKey, DataSet, Store
 
 __all__ = ["Progress", "Summary", "run"]
@@ -37,11 +39,6 @@ _PACKAGES = (
     *("plainrisk", "numpy", "scipy", "scikit-learn", "xgboost", "xgboost-cpu"),
     *("lightgbm", "interpret-core", "optbinning"),
 )
-_THREAD_VARIABLES = (
-    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
-    *("NUMEXPR_NUM_THREADS", "POLARS_MAX_THREADS"),
-)
-_READY = "ready"
 _SPAWN = get_context("spawn")
 
 
@@ -53,14 +50,13 @@ class Progress:
     ----------
     done, total : fits of this run
     seconds_left : an estimate, None before there is anything to go by
-    data, cell : the data set and the cell that came last; None at the start
+    data : the data set of the fit that came last
     """
 
     done: int
     total: int
     seconds_left: float | None = None
     data: str = ""
-    cell: Cell | None = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +78,6 @@ class Task:
     data: DataSpec
     classifier: ClassifierSpec
     key: CellKey
-    fold_of: Outcome
 
 
 def run(
@@ -107,25 +102,29 @@ def run(
     progress : callable, optional
         Told at the start and after every fit.
     """
-    start = time.perf_counter()
+    start, fitted = time.perf_counter(), 0
     tell = progress or (lambda _: None)
     with Store(store) as kept:
         sets = [_register(kept, plan, spec) for spec in plan.data]
         kept.put_plan(plan, sets)
         _fill_metrics(kept, plan)
-        queue = _Queue(plan, kept, retry)
-        tell(Progress(0, queue.total))
+        final = ("done",) if retry else ("done", "failed")
+        every = _tasks(kept, plan)
+        missing = [task for task in every if kept.status(task.key) not in final]
+        tell(Progress(0, len(missing)))
+        # Another runner may have made a fit in the meantime.
+        still_missing = (task for task in missing if kept.status(task.key) not in final)
         # Closed at once if something is raised here, so that no worker outlives the run.
-        with contextlib.closing(_fit_all(queue, jobs)) as cells_as_they_come:
+        with contextlib.closing(_fit_all(still_missing, jobs)) as cells_as_they_come:
             for task, cell in cells_as_they_come:
-                kept.put(_measured(cell, kept.outcomes(task.key.fingerprint)[task.fold_of == task.key.fold], plan))
-                queue.done += 1
-                left = (time.perf_counter() - start) / queue.done * (queue.total - queue.done)
-                tell(Progress(queue.done, queue.total, left, task.data.name, cell))
-        states = queue.states()
+                kept.put(_measured(kept, cell, plan))
+                fitted += 1
+                left = (time.perf_counter() - start) / fitted * (len(missing) - fitted)
+                tell(Progress(fitted, len(missing), left, task.data.name))
+        states = [kept.status(task.key) for task in every]
     return Summary(
-        fitted=queue.done,
-        kept=max(0, states.count("done") + states.count("failed") + states.count("skipped") - queue.done),
+        fitted=fitted,
+        kept=len(states) - states.count(None) - fitted,
         failed=states.count("failed"),
         skipped=states.count("skipped"),
         absent=tuple(d.name for d in sets if d.fingerprint is None),
@@ -142,87 +141,55 @@ def _register(store: Store, plan: Plan, spec: DataSpec) -> DataSet:
             raise  # a user's own file: better said now than after hours
         return DataSet(spec.name, None, str(error).removeprefix("Datasets: "))
     store.put_data(data.fingerprint, spec.name, data.target, len(data.schema.features), data.note)
-    store.fold_of(data.fingerprint, plan.cv, plan.seed)
+    store.fold_of(data.fingerprint, plan.cv, plan.seed)  # raises if an outcome has too few rows
     return DataSet(spec.name, data.fingerprint, data.note)
+
+
+def _tasks(store: Store, plan: Plan) -> list[Task]:
+    """Return all fits of a plan, those of the largest data sets first."""
+    specs = {spec.name: spec for spec in plan.data}
+    return [
+        Task(specs[data.name], classifier, CellKey(data.fingerprint, classifier.key, plan.cv, plan.seed, fold))
+        for data in sorted(store.sets(plan.name), key=lambda d: -(d.rows or 0) * (d.features or 0))
+        if data.fingerprint is not None
+        for fold in range(plan.cv)
+        for classifier in plan.lineup
+    ]
 
 
 def _fill_metrics(store: Store, plan: Plan) -> None:
     """Compute metrics that a plan asks for and done cells lack, from the risks kept."""
-    for data in store.sets(plan.name):
-        if data.fingerprint is None:
-            continue
-        fold_of = store.fold_of(data.fingerprint, plan.cv, plan.seed)
-        outcomes = store.outcomes(data.fingerprint)
-        for spec in plan.lineup:
-            where = (data.fingerprint, spec.key, plan.cv, plan.seed)
-            done = [c for c in store.cells(*where) if c.status == "done"]
-            lacking = {c.key.fold for c in done if not set(plan.metrics) <= set(c.figures or {})}
-            for cell in store.cells(*where, risks=True) if lacking else ():
-                if cell.key.fold in lacking:
-                    found = _measured(cell, outcomes[fold_of == cell.key.fold], plan)
-                    store.put_figures(cell.key, found.figures or {})
+    for where in dict.fromkeys((t.key.fingerprint, t.key.classifier, plan.cv, plan.seed) for t in _tasks(store, plan)):
+        done = [c for c in store.cells(*where) if c.status == "done"]
+        if any(not set(plan.metrics) <= set(c.figures or {}) for c in done):
+            for cell in store.cells(*where, risks=True):
+                store.put_figures(cell.key, _measured(store, cell, plan).figures or {})
 
 
-def _measured(cell: Cell, truth: Outcome, plan: Plan) -> Cell:
+def _measured(store: Store, cell: Cell, plan: Plan) -> Cell:
     """Return a cell with the metrics of its risks; risks that cannot be measured are a failure."""
     if cell.risks is None:
         return cell
+    key = cell.key
+    truth = store.outcomes(key.fingerprint)[store.fold_of(key.fingerprint, key.cv, key.seed) == key.fold]
     try:
         return replace(cell, figures={m: METRICS[m].of(truth, cell.risks) for m in plan.metrics})
     except Exception as error:
-        return replace(cell, status="failed", reason=_told(error), risks=None)
-
-
-class _Queue:
-    """The fits that are missing, those of the largest data sets first."""
-
-    def __init__(self, plan: Plan, store: Store, retry: bool) -> None:
-        self.store = store
-        self.final = ("done",) if retry else ("done", "failed")
-        sets = {d.name: d for d in store.sets(plan.name)}
-        self.every: list[Task] = []
-        for spec in sorted(plan.data, key=lambda d: -(sets[d.name].rows or 0) * (sets[d.name].features or 0)):
-            fingerprint = sets[spec.name].fingerprint
-            if fingerprint is None:
-                continue
-            fold_of = store.fold_of(fingerprint, plan.cv, plan.seed)
-            for fold in range(plan.cv):
-                for one in plan.lineup:
-                    key = CellKey(fingerprint, one.key, plan.cv, plan.seed, fold)
-                    self.every.append(Task(spec, one, key, fold_of))
-        self.missing = [task for task in self.every if not self._is_final(task)]
-        self.total, self.done = len(self.missing), 0
-
-    def __iter__(self) -> Iterator[Task]:
-        """Yield the missing fits, less what another runner has made in the meantime."""
-        for task in self.missing:
-            if self._is_final(task):
-                self.total -= 1
-            else:
-                yield task
-
-    def states(self) -> list[str | None]:
-        """Return the statuses of all fits of the plan, None for one that is missing."""
-        return [self.store.status(task.key) for task in self.every]
-
-    def _is_final(self, task: Task) -> bool:
-        return self.store.status(task.key) in self.final
+        return replace(cell, status="failed", reason=_message(error), risks=None)
 
 
 # ---- processes
 
 
-def _fit_all(queue: _Queue, jobs: int) -> Generator[tuple[Task, Cell], None, None]:
+def _fit_all(tasks: Iterator[Task], jobs: int) -> Generator[tuple[Task, Cell], None, None]:
     """Make the fits and yield each as it comes."""
-    tasks = iter(queue)
     if jobs <= 0:
         fitter = Fitter()
         yield from ((task, fitter.cell(task)) for task in tasks)
         return
     workers: set[_Worker] = set()
     try:
-        for _, task in zip(range(jobs), tasks, strict=False):
-            workers.add(_Worker(task))
+        workers.update(_Worker(task) for task in itertools.islice(tasks, jobs))
         while workers:
             ready = wait([worker.connection for worker in workers])
             for worker in [w for w in workers if w.connection in ready]:
@@ -231,13 +198,13 @@ def _fit_all(queue: _Queue, jobs: int) -> Generator[tuple[Task, Cell], None, Non
                     continue
                 yield worker.task, cell
                 following = next(tasks, None)
-                if following is None or not worker.alive:
-                    workers.remove(worker)
-                    worker.stop()
-                    if following is not None:
-                        workers.add(_Worker(following))
-                else:
+                if following is not None and worker.alive:
                     worker.give(following)
+                    continue
+                workers.remove(worker)
+                worker.stop()
+                if following is not None:
+                    workers.add(_Worker(following))
     finally:
         for worker in workers:
             worker.stop()
@@ -249,8 +216,7 @@ class _Worker:
     def __init__(self, task: Task) -> None:
         self.connection, other = _SPAWN.Pipe()
         self.process = _SPAWN.Process(target=_serve, args=(other,), daemon=True)
-        with _one_thread():
-            self.process.start()
+        self.process.start()
         other.close()
         self.alive, self.ready = True, False
         self.give(task)
@@ -262,16 +228,13 @@ class _Worker:
             self.connection.send(task)
 
     def receive(self) -> Cell | None:
-        """Return the result of the task, a failure if the process died at it, None while it only started."""
+        """Return the result of the task, a failure if the process died at it, None if it only says that it is there."""
         try:
-            message = self.connection.recv()
+            message: Cell | None = self.connection.recv()
         except (EOFError, OSError):
             self.process.join()
             return self._failure(self.process.exitcode or 0)
-        if message == _READY:
-            self.ready = True
-            return None
-        assert isinstance(message, Cell)
+        self.ready = True
         return message
 
     def stop(self) -> None:
@@ -291,28 +254,15 @@ class _Worker:
         return Cell(key=self.task.key, status="failed", reason=f"The worker process died with exit code {code}{cause}.")
 
 
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let processes that are started here use one thread of linear algebra each."""
-    before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
 def _serve(connection: Connection) -> None:
     """Work as a worker process until the runner closes the connection or is gone."""
     # An interrupt at the terminal reaches the whole group; the runner decides what becomes of its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # For libraries that are loaded from here on, and for those that are loaded already.
+    os.environ.update(OMP_NUM_THREADS="1", POLARS_MAX_THREADS="1")
     fitter = Fitter()
-    with contextlib.suppress(EOFError, OSError):
-        connection.send(_READY)
+    with contextlib.suppress(EOFError, OSError), threadpool_limits(1):
+        connection.send(None)
         while True:
             connection.send(fitter.cell(connection.recv()))
 
@@ -358,13 +308,13 @@ class Fitter:
         except (MissingExtraError, ModuleNotFoundError) as error:
             return Cell(**facts, status="skipped", reason=str(error), finished=_now())
         except Exception as error:
-            return Cell(**facts, status="failed", reason=_told(error), finished=_now())
+            return Cell(**facts, status="failed", reason=_message(error), finished=_now())
         note = next((str(w.message) for w in said if issubclass(w.category, StoppedEarly)), "")
         return Cell(**facts, status="done", note=note, peak_mb=_peak_mb(), finished=_now(), **found)
 
     def _fit(self, task: Task) -> dict[str, Any]:
         data = self._rows(task)
-        held_out = task.fold_of == task.key.fold
+        held_out = stratified_folds(data.target, task.key.cv, task.key.seed) == task.key.fold
         start = time.perf_counter()
         model = build(task.classifier, data.schema)
         split = (np.flatnonzero(~held_out), np.flatnonzero(held_out))
@@ -391,7 +341,7 @@ def _quiet() -> Iterator[list[warnings.WarningMessage]]:
         yield said
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:2000]
 
 

@@ -1,7 +1,8 @@
 """One SQLite file that keeps every result of every study, fold by fold.
 
-    studies    a plan by name                      sets     which rows a study's data sets are
-    data       outcomes of a data set              splits   the fold of every row
+    studies    a plan by name
+    sets       which rows a study's data sets are
+    data       outcomes of a data set
     cells      one fit: (rows, classifier, cv, seed, fold) -> status, risks, seconds, memory, versions
     figures    metrics of a cell
 
@@ -40,8 +41,6 @@ create table if not exists sets (
   study text, position integer, name text, fingerprint text, note text, primary key (study, name));
 create table if not exists data (
   fingerprint text primary key, name text, rows integer, positives integer, features integer, note text, outcomes blob);
-create table if not exists splits (fingerprint text, cv integer, seed integer, fold_of blob,
-  primary key (fingerprint, cv, seed));
 create table if not exists cells (
   id integer primary key, fingerprint text, classifier text, cv integer, seed integer, fold integer,
   status text not null, reason text, note text, fit_seconds real, score_seconds real, peak_mb real,
@@ -128,6 +127,7 @@ class Store:
             raise DataError(f"{self.path} does not exist. Run a study first: plainrisk study run PLAN.toml.")
         if not self.path.parent.is_dir():
             raise DataError(f"{self.path}: the folder {self.path.parent} does not exist. Make it first.")
+        self._folds: dict[tuple[str, int, int], Outcome] = {}
         self._db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
         try:
             self._open()
@@ -192,15 +192,11 @@ class Store:
         return self._array(self._one("select outcomes from data where fingerprint = ?", fingerprint), np.uint8)
 
     def fold_of(self, fingerprint: str, cv: int, seed: int) -> Outcome:
-        """Return the fold of every row, found once and kept."""
+        """Return the number of the fold of every row."""
         where = (fingerprint, cv, seed)
-        query = "select fold_of from splits where fingerprint = ? and cv = ? and seed = ?"
-        kept = self._one(query, *where)
-        if kept is None:
-            folds = _compressed(stratified_folds(self.outcomes(fingerprint), cv, seed))
-            self._all("insert or ignore into splits values (?, ?, ?, ?)", *where, folds)
-            kept = self._one(query, *where)
-        return self._array(kept, np.uint8)
+        if where not in self._folds:
+            self._folds[where] = stratified_folds(self.outcomes(fingerprint), cv, seed)
+        return self._folds[where]
 
     # ---- cells
 
