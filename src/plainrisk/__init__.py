@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from plainrisk._version import __version__
 from plainrisk.extract import extract_form, register_extractor
-from plainrisk.form import RiskForm
-from plainrisk.form.alpha import ALPHA_STAR
+from plainrisk.form import ALPHA_STAR, RiskForm
 from plainrisk.model import RiskModel, load
 from plainrisk.models.arm import AdditiveRiskModel
 from plainrisk.models.boosted import BoostedRiskModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plainrisk.data.rows import Spool
+from plainrisk.data.spool import Spool
 
 
 def groups():

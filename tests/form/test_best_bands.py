@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from plainrisk.errors import DataError
 from plainrisk.form.alpha import ALPHA_STAR, squared_error
-from plainrisk.form.bands import best_bands
+from plainrisk.form.links import best_bands
 
 
 def error_of(knots, values) -> float:

@@ -93,7 +93,6 @@ def test_what_is_read_together_and_by_how_many_threads_changes_nothing(rng, monk
     training = read_training(x, y, Schema(features=FEATURES), None, None)
     expected = list(by_feature(training, max_bins=5))
     monkeypatch.setattr(encoding, "_VALUES", values)
-    monkeypatch.setattr(encoding, "_NEAR", 1)
     for threads in ("1", "3"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
         monkeypatch.setattr("plainrisk.threads.MANY_ROWS", 1)

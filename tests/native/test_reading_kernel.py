@@ -24,9 +24,13 @@ def singles_by_hand(x, levels):
     return np.where(code == 0, x, np.nan).astype(np.float32), code
 
 
-def read(x, rule, dtype):
+def rule(levels):
+    return reading.rule_of(reading.steps_of(levels))
+
+
+def read(x, steps, dtype):
     out = np.empty(len(x), dtype)
-    return reading.read_levels([x], [rule], [out])[0], out
+    return reading.read_levels([x], [steps], [out])[0], out
 
 
 @pytest.mark.parametrize("levels", [FULL, CATEGORIES, Bins()], ids=["bins", "categories", "one bin"])
@@ -38,8 +42,8 @@ def test_reading_in_c_is_reading_in_numpy(levels, stored, dtype, n, in_numpy):
     rng = np.random.default_rng(n)
     matrix = rng.choice(NUMBERS, (n, 7)).astype(stored)
     for x in (matrix[:, 3], matrix[::-2, 0], np.ascontiguousarray(matrix[:, 1])):
-        flags, out = read(x, levels.rule, dtype)
-        expected_flags, expected = in_numpy(reading, read, x, levels.rule, dtype)
+        flags, out = read(x, rule(levels), dtype)
+        expected_flags, expected = in_numpy(reading, read, x, rule(levels), dtype)
         assert flags == expected_flags
         size = np.dtype(dtype).itemsize
         np.testing.assert_array_equal(out.view(f"u{size}"), expected.view(f"u{size}"))
@@ -52,19 +56,19 @@ def test_columns_read_together_are_columns_read_alone(count, stored):
     matrix = np.random.default_rng(count).normal(size=(700, 12)).astype(stored)
     together = [matrix[:, k] for k in range(count)] + [np.ascontiguousarray(matrix[:, -1])]
     outs = [np.empty(700, np.float32 if k % 2 else np.uint8) for k in range(count + 1)]
-    reading.read_levels(together, [FULL.rule] * (count + 1), outs)
+    reading.read_levels(together, [rule(FULL)] * (count + 1), outs)
     for column, out in zip(together, outs, strict=True):
-        np.testing.assert_array_equal(out, read(column.copy(), FULL.rule, out.dtype)[1])
+        np.testing.assert_array_equal(out, read(column.copy(), rule(FULL), out.dtype)[1])
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.one_of(st.sampled_from(NUMBERS[:-1]), st.floats(-1e9, 1e9)), min_size=1, max_size=40))
 def test_codes_are_those_of_the_levels(values):
     x = np.array(values)
-    np.testing.assert_array_equal(read(x, FULL.rule, np.uint8)[1], FULL.code_numbers(x))
+    np.testing.assert_array_equal(read(x, rule(FULL), np.uint8)[1], FULL.code_numbers(x))
     if np.abs(x[~np.isnan(x)]).max(initial=0.0) < 1e38:
         singles, code = singles_by_hand(x, FULL)
-        found = read(x, Bins((), FULL.special_values, FULL.lower_bound).rule, np.float32)[1]
+        found = read(x, rule(Bins((), FULL.special_values, FULL.lower_bound)), np.float32)[1]
         np.testing.assert_array_equal(found, singles)
         codes = np.empty(len(x), np.uint8)
         reading.code_singles([found], [FULL.edges], [len(FULL)], np.zeros(len(x), np.uint8), [codes])
@@ -88,9 +92,9 @@ def test_codes_are_those_of_the_levels(values):
 def test_what_needs_care_is_flagged(number, flag):
     x = np.full(600, 0.25)
     x[-1] = number
-    assert read(x, Bins().rule, np.float32)[0] == flag
+    assert read(x, rule(Bins()), np.float32)[0] == flag
     # What is no measurement need not fit a float32.
-    assert read(x, Bins(lower_bound=1e300).rule, np.float32)[0] == flag & ~reading.TOO_LARGE
+    assert read(x, rule(Bins(lower_bound=1e300)), np.float32)[0] == flag & ~reading.TOO_LARGE
 
 
 @pytest.mark.parametrize("n", [0, 1, 1023, 1025, 5000])
@@ -99,7 +103,7 @@ def test_coding_in_c_is_coding_in_numpy(n, n_edges, in_numpy):
     rng = np.random.default_rng(n + n_edges)
     x = rng.integers(-50, 500, n) / 2 + rng.choice([0.0, 1e-9], n)
     x[rng.random(n) < 0.2] = rng.choice([np.nan, -100.0, 777.0])
-    flags, singles = read(x, Bins((), (777.0,), -30.0).rule, np.float32)
+    flags, singles = read(x, rule(Bins((), (777.0,), -30.0)), np.float32)
     edges = np.unique(rng.choice(1200, n_edges, replace=False)) / 4 - 30.1
     target = rng.integers(0, 2, n).astype(np.uint8)
 

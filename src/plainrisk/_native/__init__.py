@@ -19,6 +19,7 @@ from plainrisk._native.cells import (
     small_codes,
 )
 from plainrisk._native.choice import COMPILED
+from plainrisk._native.codes import Term, add_scores, code_numbers, is_readable
 from plainrisk._native.dealing import fold_counts, fold_order, shuffle
 from plainrisk._native.fold_trees import fold_cuts
 from plainrisk._native.levels import LevelMap
@@ -28,10 +29,8 @@ from plainrisk._native.numbers import Coded, Numbers
 from plainrisk._native.pairs import Blocks, add_pair_sums, block_sums, table_room
 from plainrisk._native.reading import code_singles, count_codes, read_levels, rule_of
 from plainrisk._native.sampling import sample_rows
-from plainrisk._native.scores import Chain, Plan, Ramp, add_chains
 from plainrisk._native.steps import BlockHessian, block_step
 from plainrisk._native.sums import level_sums, look_up
-from plainrisk._native.text import text_codes
 from plainrisk._native.tree import tree_cuts
 
 __all__ = [
@@ -39,22 +38,21 @@ __all__ = [
     "BlockHessian",
     "Blocks",
     "BoxMinimum",
-    "Chain",
     "Coded",
     "LevelMap",
     "LogisticSums",
     "Numbers",
-    "Plan",
     "Problem",
-    "Ramp",
     "Settled",
-    "add_chains",
+    "Term",
     "add_pair_sums",
     "add_places",
+    "add_scores",
     "block_step",
     "block_sums",
     "cell_counts",
     "cell_sums",
+    "code_numbers",
     "code_singles",
     "count_codes",
     "curvatures",
@@ -62,6 +60,7 @@ __all__ = [
     "fold_counts",
     "fold_cuts",
     "fold_order",
+    "is_readable",
     "level_sums",
     "list_cells",
     "logistic_sums",
@@ -78,6 +77,5 @@ __all__ = [
     "shuffle",
     "small_codes",
     "table_room",
-    "text_codes",
     "tree_cuts",
 ]

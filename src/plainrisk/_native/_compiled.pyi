@@ -163,15 +163,16 @@ def sample(
     weights: Floats,
     /,
 ) -> int: ...
-def text_codes(stream: Any, codes: npt.NDArray[np.int8], /) -> list[str] | None: ...
-def add_chains(
-    scores: Sequence[Floats],
-    columns: Sequence[npt.NDArray[Any]],
+def code_numbers(x: npt.NDArray[Any], cuts: Floats, levels: Codes, out: Codes, /) -> None: ...
+def add_scores(
     rows: int,
-    plan: npt.NDArray[np.int64],
-    numbers: Floats,
+    scores: Sequence[Floats],
+    targets: npt.NDArray[np.int64],
+    columns: Sequence[npt.NDArray[Any]],
+    cuts: Sequence[Floats],
+    tables: Sequence[Floats],
     /,
-) -> bool: ...
+) -> None: ...
 def tree_cuts(
     columns: Sequence[npt.NDArray[np.float32]],
     bad: npt.NDArray[np.bool_] | npt.NDArray[np.uint8],

@@ -56,8 +56,8 @@ int no_memory(void) {
 }
 
 static PyMethodDef methods[] = {
-    {"add_chains", kernel_add_chains, METH_VARARGS,
-     "add_chains(scores, columns, rows, plan, numbers): add what the plan says; whether every score is a number"},
+    {"add_scores", kernel_add_scores, METH_VARARGS,
+     "add_scores(rows, scores, targets, columns, cuts, tables): scores[targets[k]] += tables[k][cell of columns[k]]"},
     {"block_step", kernel_block_step, METH_VARARGS,
      "block_step(point, gradient, lower, upper, corner, border, ridge, widths, blocks, steps, changes, d, longest): d is filled"},
     {"block_sums", kernel_block_sums, METH_VARARGS,
@@ -66,6 +66,7 @@ static PyMethodDef methods[] = {
      "cell_counts(packs, strides, outcome, counts): counts[cell, outcome] += 1"},
     {"cell_sums", kernel_cell_sums, METH_VARARGS,
      "cell_sums(packs, strides, positive, weight or None, total, hits): total[cell] += weight, hits[cell] += positive"},
+    {"code_numbers", kernel_code_numbers, METH_VARARGS, "code_numbers(x, cuts, levels, out): out = levels[cell of x]"},
     {"code_scores", kernel_code_scores, METH_VARARGS,
      "code_scores(coefficients, map, levels, codes): the scores of all levels, and of the codes of all packs"},
     {"code_singles", kernel_code_singles, METH_VARARGS,
@@ -114,8 +115,6 @@ static PyMethodDef methods[] = {
      "shuffle(cards, key, used): the words of a Mersenne twister's key that are used then"},
     {"sample", kernel_sample, METH_VARARGS,
      "sample(packs, floors, share, first, rows, weights): how many rows were taken; rows and weights are filled"},
-    {"text_codes", kernel_text_codes, METH_VARARGS,
-     "text_codes(stream, codes): the labels of a column of text, or None; codes are filled"},
     {"tree_cuts", kernel_tree_cuts, METH_VARARGS,
      "tree_cuts(columns, bad, lower, upper, splits, min_rows, entropy, many, few): of every column the values beside "
      "each cut, then infinity; splits, at most so many, becomes their number"},

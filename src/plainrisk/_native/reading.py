@@ -11,7 +11,16 @@ import numpy.typing as npt
 
 from plainrisk._native.choice import compiled
 
-__all__ = ["HALFWAY", "HAS_INFINITY", "TOO_LARGE", "code_singles", "count_codes", "read_levels", "rule_of"]
+__all__ = [
+    "HALFWAY",
+    "HAS_INFINITY",
+    "TOO_LARGE",
+    "code_singles",
+    "count_codes",
+    "read_levels",
+    "rule_of",
+    "steps_of",
+]
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Counts = npt.NDArray[np.int64]
@@ -36,6 +45,16 @@ def rule_of(steps: Sequence[tuple[np.ufunc | None, float, int]]) -> Floats:
     """
     rows = [(_COMPARISONS.index(compare), value, by) for compare, value, by in steps]
     return np.array(rows, np.float64).reshape(-1, 3)
+
+
+def steps_of(levels: Any) -> list[tuple[np.ufunc | None, float, int]]:
+    """Return the comparisons that lead from 0 to the level of a number, NaN last."""
+    cells = levels.cells
+    rises = zip(cells.cuts.tolist(), np.diff(cells.levels[:-1].astype(int)).tolist(), strict=True)
+    start = int(cells.levels[0])
+    steps: list[tuple[np.ufunc | None, float, int]] = [(None, 0.0, start)] if start else []
+    steps += [(np.greater, cut, by) for cut, by in rises if by]
+    return [*steps, (np.not_equal, np.nan, levels.missing - start)]
 
 
 def read_levels(

@@ -62,11 +62,12 @@ const double *tile_of(const Columns *columns, Py_ssize_t k, Py_ssize_t start, Py
 int refuse(const char *why); /* sets an exception and returns 0 */
 int no_memory(void);         /* the same */
 
-PyObject *kernel_add_chains(PyObject *module, PyObject *args);
+PyObject *kernel_add_scores(PyObject *module, PyObject *args);
 PyObject *kernel_block_step(PyObject *module, PyObject *args);
 PyObject *kernel_block_sums(PyObject *module, PyObject *args);
 PyObject *kernel_cell_counts(PyObject *module, PyObject *args);
 PyObject *kernel_cell_sums(PyObject *module, PyObject *args);
+PyObject *kernel_code_numbers(PyObject *module, PyObject *args);
 PyObject *kernel_code_scores(PyObject *module, PyObject *args);
 PyObject *kernel_code_singles(PyObject *module, PyObject *args);
 PyObject *kernel_count_codes(PyObject *module, PyObject *args);
@@ -92,7 +93,6 @@ PyObject *kernel_pair_sums(PyObject *module, PyObject *args);
 PyObject *kernel_read_levels(PyObject *module, PyObject *args);
 PyObject *kernel_shuffle(PyObject *module, PyObject *args);
 PyObject *kernel_sample(PyObject *module, PyObject *args);
-PyObject *kernel_text_codes(PyObject *module, PyObject *args);
 PyObject *kernel_tree_cuts(PyObject *module, PyObject *args);
 
 #endif

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk._native.reading import HALFWAY, HAS_INFINITY, TOO_LARGE, code_singles, read_levels
+from plainrisk._native.reading import HALFWAY, HAS_INFINITY, TOO_LARGE, code_singles, read_levels, rule_of, steps_of
 from plainrisk.data.columns import numbers_of
 from plainrisk.data.frame import Frame
 from plainrisk.form import Bins, Levels
@@ -75,14 +75,15 @@ def _source(frame: Frame, wanted: Wanted) -> tuple[npt.NDArray[Any], Floats] | N
         column = plain_numbers(frame, wanted.name)
     elif not _is_plain(column, "f"):
         return None
-    rule = wanted.levels.rule
-    return None if rule is None else (column, rule)
+    return column, rule_of(steps_of(wanted.levels))
 
 
 def plain_numbers(frame: Frame, name: str) -> npt.NDArray[Any]:
     """Return a column as numbers that the compiled loops read, as they are stored if possible; text is an error."""
     column = frame.array(name)
-    return column if _is_plain(column, "fiu") else np.require(numbers_of(name, column, frame.first), requirements="A")
+    if column is not None and _is_plain(column, "fiu"):
+        return column
+    return np.require(numbers_of(name, frame.column(name), frame.first), requirements="A")
 
 
 def _is_plain(column: Any, kinds: str) -> bool:

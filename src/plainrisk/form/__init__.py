@@ -4,11 +4,12 @@ from plainrisk.form.certificate import Certificate, Check
 from plainrisk.form.file import FitRecord, ModelFile, form_hash, read_model, write_model
 from plainrisk.form.form import Alone, Layer, Mixture, Part, Pool, RiskForm
 from plainrisk.form.levels import Bins, Categories, Levels
-from plainrisk.form.links import Bands, Linear, Link, Logistic
+from plainrisk.form.links import ALPHA_STAR, Bands, Linear, Link, Logistic
 from plainrisk.form.shapes import Curve, Line, Shape, Table
 from plainrisk.form.trees import Tree, TreeInput, TreePart
 
 __all__ = [
+    "ALPHA_STAR",
     "Alone",
     "Bands",
     "Bins",

@@ -35,7 +35,6 @@ Codes = npt.NDArray[np.unsignedinteger[Any]]
 _Coded = tuple[Levels, Codes, Floats, Floats]
 
 _VALUES = 1 << 16  # encoded in one go, or those of one feature: more would need more memory, and threads share fewer
-_NEAR = 4  # columns of a matrix stored by rows that are always read in one go
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ def encode_with(training: Training, names: Sequence[str], levels: Sequence[Level
 def _encode(training: Training, names: tuple[str, ...], source: _Known | _Learned) -> Encoded:
     """Read, code and count a few features after the other; of many values, several threads do so at a time."""
     n_groups = 1 + len(training.target) * len(names) // _VALUES
-    together = max(-(-len(names) // n_groups), 1 if training.frame.matrix is None else _NEAR)
+    together = max(-(-len(names) // n_groups), 1)
     groups = [names[start : start + together] for start in range(0, len(names), together)]
     done = side_by_side(lambda group: _encode_group(training, group, source), groups)
     levels, codes, weights, positives = zip(*(one for group in done for one in group), strict=True)
@@ -167,5 +166,4 @@ def _encode_one(
 
 def _rows_of(training: Training, name: str) -> Frame:
     """Return the rows with one column ready to be read."""
-    text = training.schema.features[name].kind == "categorical"
-    return training.frame if text else training.frame.prepared({name: None})
+    return training.frame

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk._native import fold_counts, read_levels, rule_of, small_codes
-from plainrisk._native.reading import HAS_INFINITY, TOO_LARGE
+from plainrisk._native.reading import HAS_INFINITY, TOO_LARGE, steps_of
 from plainrisk.bins.learn import Criterion, categories_of
 from plainrisk.bins.reading import plain_numbers
 from plainrisk.data.columns import refuse_infinity
@@ -180,7 +180,7 @@ def _code_numbers(folds: Folds, name: str, feature: Feature, binning: Binning) -
 def _measured(x: Numbers, name: str, line: Bins, first: int) -> Singles:
     """Return measurements as float32, and NaN for all others."""
     singles = np.empty(len(x), np.float32)
-    flags = read_levels([x], [rule_of(line._steps)], [singles])[0]
+    flags = read_levels([x], [rule_of(steps_of(line))], [singles])[0]
     if flags & HAS_INFINITY:
         refuse_infinity(name, x.astype(np.float64, copy=False), first)
     if flags & TOO_LARGE:
@@ -201,7 +201,7 @@ def _fine_codes(fine: Bins, x: Numbers) -> Codes:
     if len(fine.edges) > _COMPARED:
         return fine.code_numbers(x.astype(np.float64, copy=False))
     codes = np.empty(len(x), code_type(len(fine)))
-    read_levels([x], [rule_of(fine._steps)], [codes])
+    read_levels([x], [rule_of(steps_of(fine))], [codes])
     return codes
 
 

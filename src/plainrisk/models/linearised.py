@@ -14,9 +14,8 @@ from sklearn.base import clone
 
 from plainrisk.errors import DataError, ExtractionError
 from plainrisk.extract import extract_form
-from plainrisk.form import Bands, FitRecord, Layer, Linear, Link, Logistic, Part, RiskForm, Table, TreePart
-from plainrisk.form.alpha import ALPHA_STAR
-from plainrisk.form.bands import best_bands
+from plainrisk.form import ALPHA_STAR, Bands, FitRecord, Layer, Linear, Link, Logistic, Part, RiskForm, Table, TreePart
+from plainrisk.form.links import best_bands
 from plainrisk.model import RiskModel
 from plainrisk.models.band_fit import portfolio_bands
 from plainrisk.models.base import RiskClassifier, clipped_share, warn_of_clipping, weighed

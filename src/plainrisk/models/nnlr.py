@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from plainrisk.bins import Columns, feature_columns, line_levels
 from plainrisk.data.frame import Frame
-from plainrisk.data.rows import Spool
+from plainrisk.data.spool import Spool
 from plainrisk.form import Alone, Bins, Levels, Line, Logistic, Part, Shape, Table
 from plainrisk.models.base import CV_FOLDS, RiskClassifier, resolve_ridge
 from plainrisk.models.fitting import Encoded, center, encode_with, logistic_path

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from plainrisk._native import cell_sums
 from plainrisk.bins import Criterion, LevelFinder, Pack, cells_of, find_levels, pack_codes, pack_limit
-from plainrisk.data.rows import Spool
+from plainrisk.data.spool import Spool
 from plainrisk.errors import PlainriskWarning
 from plainrisk.form import Levels
 from plainrisk.models.fitting import Design, Encoded, Penalty, design_columns, encode_rows, encode_with

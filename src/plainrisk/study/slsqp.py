@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk.data.frame import Frame, as_frame
-from plainrisk.form import Linear, Link, Logistic
-from plainrisk.form.alpha import ALPHA_STAR
+from plainrisk.form import ALPHA_STAR, Linear, Link, Logistic
 from plainrisk.models.arm import AdditiveRiskModel
 from plainrisk.models.classifiers import PAPER_CLIP
 from plainrisk.models.fitting import Design

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any, overload
 
 import numpy as np
-import numpy.typing as npt
+
+from plainrisk._types import Array
 
 __all__ = ["Spool"]
 
-Arrays = tuple[npt.NDArray[Any], ...]
+Arrays = tuple[Array, ...]
 
+# Bytes that are kept in memory before the groups move to disk.
 IN_MEMORY = 1 << 27
 
 
@@ -34,7 +36,7 @@ class Spool(Sequence[Arrays]):
         self.nbytes = 0
         self._held: list[Arrays] = []
         self._file: IO[bytes] | None = None
-        self._places: list[tuple[int, tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]]] = []
+        self._index: list[tuple[int, tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]]] = []
 
     @property
     def on_disk(self) -> bool:
@@ -56,13 +58,13 @@ class Spool(Sequence[Arrays]):
         self._write(self._file, arrays)
 
     def _write(self, file: IO[bytes], arrays: Arrays) -> None:
-        self._places.append((file.tell(), tuple((a.dtype, a.shape) for a in arrays)))
+        self._index.append((file.tell(), tuple((a.dtype, a.shape) for a in arrays)))
         for array in arrays:
             file.write(np.ascontiguousarray(array).data)
 
     def _read(self, file: IO[bytes], index: int) -> Arrays:
-        place, kinds = self._places[index]
-        file.seek(place)
+        position, kinds = self._index[index]
+        file.seek(position)
         # From the handle's own buffer, not from its descriptor, which may lag behind what was written.
         return tuple(
             np.frombuffer(file.read(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)
@@ -70,7 +72,7 @@ class Spool(Sequence[Arrays]):
         )
 
     def __len__(self) -> int:
-        return len(self._held) if self._file is None else len(self._places)
+        return len(self._held) if self._file is None else len(self._index)
 
     @overload
     def __getitem__(self, index: int) -> Arrays: ...
