@@ -78,36 +78,31 @@ def refuse_infinity(name: str, values: Floats, first: int) -> None:
 
 
 def array_of(column: Any) -> Array | None:
-    """Return a column of numbers as it is stored, or as floats with NaN where some are missing; None for others."""
+    """Return numbers or booleans as they are stored, or as floats with NaN where some are missing; None for others."""
     if not isinstance(column, np.ndarray):
-        if not column.dtype.is_numeric():
+        column = _decoded(column)
+        dtype = column.dtype
+        if not (dtype.is_numeric() or dtype == nw.Boolean):
             return None
         # A numpy array inside a frame has nothing but NaN for missing.
         is_numpy = isinstance(getattr(column.to_native(), "dtype", None), np.dtype)
-        if not is_numpy and column.null_count():
+        if dtype.is_decimal() or (not is_numpy and column.null_count()):
             column = column.cast(nw.Float64).fill_null(math.nan)
         column = np.asarray(column.to_numpy())
-    return column if column.dtype.kind in "iuf" else None
+    return column if column.dtype.kind in "iufb" else None
 
 
 def numbers_of(name: str, column: Any, first: int = 0) -> Floats:
     """Return a column as float64, NaN for missing; text is an error that names its row, counted from `first`."""
-    if not isinstance(column, np.ndarray):
-        column = _decoded(column)
     values = array_of(column)
-    if values is not None:
-        return np.ascontiguousarray(values, dtype=np.float64)
-    if isinstance(column, np.ndarray):
-        if column.dtype.kind == "b":
-            return column.astype(np.float64)
-        values = floats_or_none(column) if column.dtype == object else None
-        if values is not None:
-            return values
-    elif column.dtype.is_numeric() or column.dtype == nw.Boolean:
-        return np.ascontiguousarray(column.cast(nw.Float64).fill_null(math.nan).to_numpy(), dtype=np.float64)
-    elif column.null_count() == len(column):
-        return np.full(len(column), np.nan)
-    raise _not_a_number(name, labels_of(column), first)
+    if values is None and isinstance(column, np.ndarray) and column.dtype == object:
+        values = floats_or_none(column)
+    if values is None:
+        labels = labels_of(column)
+        if labels.labels:
+            raise _not_a_number(name, labels, first)
+        values = np.full(len(labels.codes), np.nan)
+    return np.ascontiguousarray(values, dtype=np.float64)
 
 
 def _not_a_number(name: str, labels: Labels, first: int) -> DataError:
@@ -145,20 +140,20 @@ def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
 
 def labels_of(column: Any) -> Labels:
     """Return the labels of a series or an array, in the order of numbers if they are numbers, else of text."""
-    found = _labels_of_array(column) if isinstance(column, np.ndarray) else _labels_of_series(_decoded(column))
+    array = column if isinstance(column, np.ndarray) else None
+    if array is None and column.dtype != nw.Boolean:
+        array = array_of(column)
+    found = _labels_of_series(column) if array is None else _labels_of_array(array)
     n = len(found.labels)
     narrow = np.int8 if n <= 2**7 else np.int16 if n <= 2**15 else np.int32
     return Labels(found.codes.astype(narrow, copy=False), found.labels)
 
 
 def _labels_of_series(series: nw.Series[Any]) -> Labels:
-    if series.dtype.is_numeric():
-        values = array_of(series)
-        return _labels_of_array(series.cast(nw.Float64).to_numpy() if values is None else values)
     if series.dtype == nw.Boolean:
         return _in_order(series.cast(nw.Int8).fill_null(-1).to_numpy(), ["False", "True"])
-    codes, labels = _dictionary(series if series.dtype == nw.String else series.cast(nw.String))
-    return _in_order(codes, labels)
+    series = _decoded(series)
+    return _in_order(*_dictionary(series if series.dtype == nw.String else series.cast(nw.String)))
 
 
 def _dictionary(text: nw.Series[Any]) -> tuple[Array, list[str]]:

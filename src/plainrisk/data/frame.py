@@ -21,7 +21,7 @@ from plainrisk.data.columns import (
 )
 from plainrisk.errors import DataError, did_you_mean
 
-__all__ = ["Frame", "Labels", "as_frame", "column_of", "frame_like", "native_rows", "take_rows"]
+__all__ = ["Frame", "Labels", "as_frame", "column_of", "frame_like", "native_rows"]
 
 
 @dataclass(frozen=True)
@@ -160,14 +160,6 @@ def native_rows(frame: Frame, features: Sequence[str]) -> Any:
         for n, c in zip(features, columns, strict=True)
     ]
     return nw.concat(frames, how="horizontal").to_native()
-
-
-def take_rows(X: Any, index: Index) -> Any:
-    """Return the rows of a table at these positions, in the library they came from."""
-    native = nw.from_native(X, pass_through=True, eager_only=True)
-    if isinstance(native, nw.DataFrame):
-        return native[index].to_native()
-    return X[index] if isinstance(X, np.ndarray) else as_frame(X).rows(index)
 
 
 def _frame_from_dataframe(frame: nw.DataFrame[Any]) -> Frame:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 import weakref
-from collections.abc import Iterator, Sequence
-from typing import IO, Any, overload
+from collections.abc import Iterator
+from typing import IO, Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ Arrays = tuple[Array, ...]
 IN_MEMORY = 1 << 27
 
 
-class Spool(Sequence[Arrays]):
+class Spool:
     """Groups of arrays, in memory up to a limit and on disk beyond it; read back one group at a time.
 
     The temporary file has no name and is gone with the spool. `TMPDIR` says where it lies.
@@ -31,11 +32,12 @@ class Spool(Sequence[Arrays]):
     ([(0, (2, 0)), (1, (2, 1)), (2, (2, 2))], True)
     """
 
-    def __init__(self, limit: int | None = None) -> None:
+    def __init__(self, limit: float | None = None) -> None:
         self.limit = IN_MEMORY if limit is None else limit
         self.nbytes = 0
         self._held: list[Arrays] = []
         self._file: IO[bytes] | None = None
+        self._lock = threading.Lock()  # a file has one position, and passes over rows have several threads
         self._index: list[tuple[int, tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]]] = []
 
     @property
@@ -46,50 +48,35 @@ class Spool(Sequence[Arrays]):
     def append(self, arrays: Arrays) -> None:
         """Add a group at the end."""
         self.nbytes += sum(a.nbytes for a in arrays)
-        if self._file is None and self.nbytes <= self.limit:
-            self._held.append(arrays)
-            return
+        self._held.append(arrays)
         if self._file is None:
+            if self.nbytes <= self.limit:
+                return
             self._file = tempfile.TemporaryFile(prefix="plainrisk-")  # noqa: SIM115
             weakref.finalize(self, self._file.close)
-            for group in self._held:
-                self._write(self._file, group)
-            self._held.clear()
-        self._write(self._file, arrays)
+        for group in self._held:
+            self._write(self._file, group)
+        self._held.clear()
 
     def _write(self, file: IO[bytes], arrays: Arrays) -> None:
-        self._index.append((file.tell(), tuple((a.dtype, a.shape) for a in arrays)))
+        self._index.append((file.seek(0, 2), tuple((a.dtype, a.shape) for a in arrays)))
         for array in arrays:
             file.write(np.ascontiguousarray(array).data)
-
-    def _read(self, file: IO[bytes], index: int) -> Arrays:
-        position, kinds = self._index[index]
-        file.seek(position)
-        # From the handle's own buffer, not from its descriptor, which may lag behind what was written.
-        return tuple(
-            np.frombuffer(file.read(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)
-            for dtype, shape in kinds
-        )
 
     def __len__(self) -> int:
         return len(self._held) if self._file is None else len(self._index)
 
-    @overload
-    def __getitem__(self, index: int) -> Arrays: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Arrays]: ...
-    def __getitem__(self, index: int | slice) -> Arrays | list[Arrays]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"the spool has {len(self)} groups, not {index}")
+    def __getitem__(self, index: int) -> Arrays:
         if self._file is None:
             return self._held[index]
-        # A write in between left the position at the end.
-        end = self._file.seek(0, 2)
-        group = self._read(self._file, index % len(self))
-        self._file.seek(end)
-        return group
+        position, kinds = self._index[index]
+        with self._lock:
+            self._file.seek(position)
+            # From the handle's own buffer, not from its descriptor, which may lag behind what was written.
+            return tuple(
+                np.frombuffer(self._file.read(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)
+                for dtype, shape in kinds
+            )
 
     def __iter__(self) -> Iterator[Arrays]:
         return (self[i] for i in range(len(self)))

@@ -2,7 +2,7 @@
 
 from plainrisk.form.certificate import Certificate, Check
 from plainrisk.form.file import FitRecord, ModelFile, form_hash, read_model, write_model
-from plainrisk.form.form import Alone, Layer, Mixture, Part, Pool, RiskForm
+from plainrisk.form.form import Alone, Layer, Mixture, Part, Pool, RiskForm, pool_score
 from plainrisk.form.levels import Bins, Categories, Levels
 from plainrisk.form.links import ALPHA_STAR, Bands, Linear, Link, Logistic
 from plainrisk.form.shapes import Curve, Line, Shape, Table
@@ -35,6 +35,7 @@ __all__ = [
     "TreeInput",
     "TreePart",
     "form_hash",
+    "pool_score",
     "read_model",
     "write_model",
 ]

@@ -25,7 +25,7 @@ from plainrisk.form.trees import TreePart
 from plainrisk.schema import Schema
 from plainrisk.threads import spread
 
-__all__ = ["Alone", "Layer", "Mixture", "Part", "Pool", "RiskForm"]
+__all__ = ["Alone", "Layer", "Mixture", "Part", "Pool", "RiskForm", "pool_score"]
 
 # Rows are scored in blocks whose scores fit the processor's cache.
 BLOCK_ROWS = 1 << 15
@@ -168,7 +168,7 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
                     f"{len(self.columns)} features as input."
                 )
             return frame.renamed(self.columns)
-        for name in (name for part in self.parts for name in part.features):
+        for name in self.features:
             if name not in frame.columns:
                 raise DataError(f"Data: feature {name!r} is not in the data.{did_you_mean(name, frame.names)}")
         return frame
@@ -246,6 +246,11 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
         np.subtract(1.0, out[:, 1], out=out[:, 0])
 
     # ---- structure
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features in use, in the order of the parts."""
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.features))
 
     @property
     def last_link(self) -> Link | None:

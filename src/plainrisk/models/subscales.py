@@ -12,13 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from plainrisk.data.frame import Frame, frame_like
+from plainrisk.data.frame import Frame, native_rows
 from plainrisk.errors import DataError, ExtractionError, PlainriskWarning, did_you_mean
 from plainrisk.extract import extract_form
 from plainrisk.form import Part, RiskForm, TreePart
@@ -235,15 +234,3 @@ def _renamed(form: RiskForm, names: tuple[str, ...]) -> RiskForm:
         for part in form.parts
     )
     return replace(form, schema=replace(form.schema, features=features), columns=names, parts=parts)
-
-
-def native_rows(frame: Frame, features: tuple[str, ...]) -> Any:
-    """Return some columns in the library they came from, or as a matrix if they were arrays."""
-    columns = [frame.column(name) for name in features]
-    if all(isinstance(c, np.ndarray) for c in columns):
-        return np.column_stack(columns)
-    frames = [
-        nw.from_native(frame_like({n: c})) if isinstance(c, np.ndarray) else c.alias(n).to_frame()
-        for n, c in zip(features, columns, strict=True)
-    ]
-    return nw.concat(frames, how="horizontal").to_native()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plainrisk.data.frame import as_frame, column_of, frame_like
+from plainrisk.data.frame import as_frame, column_of, frame_like, native_rows
 from plainrisk.errors import DataError
 
 # ---- the same column in every library
@@ -416,3 +416,50 @@ def test_results_come_in_the_library_of_the_question(like, kind):
 def test_text_that_ends_in_nothing_is_kept(text, dtype):
     found = as_frame(pd.DataFrame({"x": pd.Series(text, dtype=dtype)})).labels("x")
     assert [None if code < 0 else found.labels[code] for code in found.codes] == text
+
+
+# ---- rows in memory as one batch, and back to their library
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+def test_rows_in_memory_are_one_batch(make):
+    frame = as_frame(make({"x": [1, 2], "y": ["a", "b"], "z": [0.5, None]}))
+    frame.labels("y")
+    assert [batch.names for batch in frame.batches()] == [("x", "y", "z")]
+    (batch,) = frame.batches(["y", "x", "y"], "reading rows")
+    assert batch.names == ("y", "x")
+    assert batch.n_rows == 2
+    assert batch.labels("y").labels == ("a", "b")
+    with pytest.raises(DataError, match=r"there is no column 'w'"):
+        next(frame.batches(["w"]))
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_columns_go_back_to_their_library(make):
+    table = make({"x": [1, 2], "y": ["a", "b"], "z": [0.5, 1.5]})
+    some = native_rows(as_frame(table), ("z", "y"))
+    assert type(some) is type(table)
+    assert as_frame(some).names == ("z", "y")
+    assert as_frame(some).numbers("z").tolist() == [0.5, 1.5]
+
+
+def test_arrays_become_a_matrix_again():
+    frame = as_frame(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+    assert native_rows(frame, ("x2", "x0")).tolist() == [[3.0, 1.0], [6.0, 4.0]]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+def test_numbers_as_they_are_stored(make):
+    frame = as_frame(make({"i": [1, 2], "f": [0.5, 1.5], "b": [True, False], "t": ["1", "2"]}))
+    assert frame.array("i").dtype.kind == "i"
+    assert frame.array("f").dtype == np.float64
+    assert frame.array("b").dtype == np.bool_
+    assert frame.array("t") is None
+
+
+@pytest.mark.parametrize("values", [[2**53, 2**53 + 1, 2**53], [-(2**62), 5, -(2**62) + 1]])
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+def test_large_whole_numbers_stay_exact(make, values):
+    frame = as_frame(make({"i": values}))
+    labels = frame.labels("i")
+    assert [labels.labels[code] for code in labels.codes] == [str(v) for v in values]
