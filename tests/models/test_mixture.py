@@ -21,7 +21,8 @@ from sklearn.tree import DecisionTreeClassifier
 import plainrisk as pr
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 from plainrisk.form import Bands, Linear, Logistic, Mixture
-from plainrisk.models.mixture_weights import loss_clip
+from plainrisk.models.folds import stratified_folds
+from plainrisk.models.mixture import loss_clip
 from plainrisk.solve.hedge import hedge_weights_in_sequence
 
 N = 600
@@ -193,8 +194,6 @@ def test_held_out_losses_are_those_of_refitted_experts(data):
     X, y = data
     w = np.random.default_rng(8).uniform(0.5, 2.0, N)
     model = pr.SubscaleMixture(schema=SCHEMA, cv=3).fit(X, y, sample_weight=w)
-    from plainrisk.solve import stratified_folds
-
     folds = stratified_folds(y, 3)
     losses = np.zeros(3)
     for k in range(3):
@@ -582,7 +581,7 @@ def test_what_the_experts_warn_of_is_said_once_if_at_all(data):
 def test_the_library_of_the_rows_makes_no_difference(data, expert):
     pl = pytest.importorskip("polars")
     X, y = data
-    kinds = (X, X.to_numpy(), pl.DataFrame(X), pl.DataFrame(X).to_arrow(), {c: X[c].to_numpy() for c in X})
+    kinds = (X, pl.DataFrame(X), pl.DataFrame(X).to_arrow(), {c: X[c].to_numpy() for c in X})
     risks = [pr.SubscaleMixture(expert, SCHEMA).fit(rows, y).predict_proba(rows) for rows in kinds]
     for risk in risks[1:]:
         np.testing.assert_allclose(risk, risks[0], rtol=0, atol=1e-12)
