@@ -87,7 +87,7 @@ HEAVY = ["fastapi", "matplotlib", "pandas", "polars", "pyarrow", "pyspark", "ric
 
 def loaded_by(statement):
     script = f"import sys\n{statement}\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))"
-    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=600)
     return set(done.stdout.split())
 
 

@@ -18,7 +18,7 @@ def test_few_rows_start_no_thread(monkeypatch):
     here = threading.get_ident()
     assert set(parallel_map(lambda _: threading.get_ident(), range(5), MANY_ROWS - 1)) == {here}
     both = threading.Barrier(2)
-    assert len(set(parallel_map(lambda _: (both.wait(10) and 0) or threading.get_ident(), range(2), MANY_ROWS))) == 2
+    assert len(set(parallel_map(lambda _: (both.wait(600) and 0) or threading.get_ident(), range(2), MANY_ROWS))) == 2
 
 
 def test_the_first_error_is_raised(monkeypatch):
@@ -109,17 +109,17 @@ def test_blocks_of_two_threads_end_with_the_last_of_them(order):
     def fit(name):
         with one_blas_thread():
             inside[name].set()
-            leave[name].wait(60)
+            leave[name].wait(600)
 
     fits = {name: threading.Thread(target=fit, args=(name,)) for name in order}
     found = []
     for name in ("first", "second"):
         fits[name].start()
-        inside[name].wait(60)
+        inside[name].wait(600)
     for name in order:
         found.append(blas_threads())
         leave[name].set()
-        fits[name].join(60)
+        fits[name].join(600)
     assert found == [{1}, {1}]
     assert blas_threads() == {2}
 
@@ -129,7 +129,7 @@ def test_many_blocks_in_many_threads_leave_the_setting_as_it_was():
     start = threading.Barrier(4)
 
     def work():
-        start.wait(60)
+        start.wait(600)
         for _ in range(200):
             with one_blas_thread():
                 pass
@@ -138,5 +138,5 @@ def test_many_blocks_in_many_threads_leave_the_setting_as_it_was():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(600)
     assert blas_threads() == {2}

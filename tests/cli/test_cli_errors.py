@@ -151,7 +151,7 @@ def test_a_real_interrupt_ends_with_130_and_leaves_nothing(credit, tmp_path) -> 
     while not (tmp_path / "started").exists() and job.poll() is None:
         time.sleep(0.02)
     job.send_signal(signal.SIGINT)
-    _, err = job.communicate(timeout=60)
+    _, err = job.communicate(timeout=600)
     assert job.returncode == 130
     assert b"error: interrupted" in err
     assert sorted(p.name for p in tmp_path.iterdir()) == ["many.parquet", "started"]

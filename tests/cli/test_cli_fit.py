@@ -144,8 +144,8 @@ def test_an_infinite_log_loss_is_null_in_json(run, credit, tmp_path) -> None:
         (("--model", "NNLR", "--max-bins", "4"), "NNLR has no option 'max_bins'"),
         (("--target", "bda"), "target 'bda' is not in the data. Did you mean 'bad'?"),
         (("--positive", "7"), "positive label '7' is not among those of 'bad'"),
-        (("--cv", "300"), "--cv 300: the rarer outcome has only"),
-        (("--cv", "1"), "--cv 1: cross validation needs 2 folds or more, or 0 for none"),
+        (("--cv", "300"), "cv=300: the rarer outcome has only"),
+        (("--cv", "1"), "cv must be 2 folds or more, not 1. Or leave out cross validation: --cv 0."),
     ],
 )
 def test_wrong_options_end_with_2_and_write_nothing(run, credit, tmp_path, words, message) -> None:

@@ -111,7 +111,7 @@ def test_the_target_comes_from_the_schema_and_kinds_from_the_columns(credit):
 def test_a_spool_on_disk_gives_the_same_model(credit, monkeypatch):
     data, table = credit
     held = pr.AdditiveRiskModel(data.schema).fit(in_batches(table, 500), "bad")
-    monkeypatch.setattr("plainrisk.data.rows.spool.IN_MEMORY", 1000)
+    monkeypatch.setattr("plainrisk.data.spool.IN_MEMORY", 1000)
     spooled = pr.AdditiveRiskModel(data.schema).fit(in_batches(table, 500), "bad")
     assert spooled.form_ == held.form_
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
-from plainrisk.data.rows import Spool
+from plainrisk.data.spool import Spool
 
 
 def groups():
@@ -26,11 +28,20 @@ def test_what_goes_in_comes_out(limit, on_disk):
             for a, b in zip(found, given, strict=True):
                 np.testing.assert_array_equal(a, b)
                 assert a.dtype == b.dtype
-    assert [len(g[0]) for g in spool[1:3]] == [0, 400]
 
 
-def test_there_is_nothing_beyond_the_end():
-    spool = Spool()
+@pytest.mark.parametrize("limit", [None, 0])
+def test_there_is_nothing_beyond_the_end(limit):
+    spool = Spool(limit)
     spool.append((np.arange(3),))
-    with pytest.raises(IndexError, match="the spool has 1 groups, not 1"):
+    with pytest.raises(IndexError, match="index out of range"):
         spool[1]
+
+
+def test_threads_may_read_at_the_same_time():
+    spool = Spool(limit=0)
+    for k in range(40):
+        spool.append((np.full(2000, k), np.full(3, -k)))
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda k: [set(a.tolist()) for a in spool[k]], [k % 40 for k in range(400)]))
+    assert found == [[{k % 40}, {-(k % 40)}] for k in range(400)]

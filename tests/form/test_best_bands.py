@@ -11,7 +11,7 @@ from scipy.special import expit
 from paper.alpha import squared_error
 from plainrisk.errors import DataError
 from plainrisk.form import ALPHA_STAR
-from plainrisk.form.bands import best_bands
+from plainrisk.form.links import best_bands
 
 
 def error_of(knots, values) -> float:

@@ -49,6 +49,7 @@ def test_bins_code_every_number_as_documented(edges, special, bound, values):
     codes = bins.code_numbers(x)
     assert codes.tolist() == [level_of(bins, v) for v in x.tolist()]
     assert len(bins.labels) == len(bins) > codes.max()
+    assert [bins.level_of(v) for v in x.tolist()] == codes.tolist()
 
 
 def test_codes_are_small_and_wide_bins_are_right():
@@ -115,6 +116,50 @@ def test_many_categories_need_wide_codes():
     codes = levels.codes(as_frame({"u": [*names, None, "?"]}), "u")
     assert codes.dtype == np.uint16
     assert codes.tolist() == list(range(302))
+
+
+# ---- one value
+
+
+CELLS = [0, 7, -9, 2.5, 1e300, 2**52, math.nan, None, np.float64(2.5)]
+UNUSUAL = [math.inf, -math.inf, 2**53, -(10**400), True, np.int8(3), np.float32(1.5), b"7", [7], object()]
+
+
+@pytest.mark.parametrize("value", CELLS, ids=repr)
+@pytest.mark.parametrize("levels", [Bins((0.5, 7.0), (-9.0,), 0.0), Categories(("7", "2.5", "1e+300", "-9"), 2)])
+def test_one_value_has_the_level_of_a_column(levels, value):
+    level = levels.level_of(value)
+    if level is not None:  # which is what numpy's own floats are to categories, and large ones
+        assert [level] == levels.codes(as_frame({"u": [value]}), "u").tolist()
+    else:
+        assert isinstance(levels, Categories)
+        assert type(value) is np.float64 or value == 1e300
+
+
+@pytest.mark.parametrize("value", UNUSUAL, ids=repr)
+def test_an_unusual_value_is_left_to_the_column(value):
+    assert Bins((0.5,)).level_of(value) is None
+    assert Categories(("7",), 1).level_of(value) is None
+
+
+def test_text_is_a_category_and_no_number():
+    assert Bins((0.5,)).level_of("7") is None
+    assert [Categories(("7", ""), 1).level_of(text) for text in ("7", "", "7.0", "missing")] == [0, 1, 3, 3]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, object])
+def test_labels_of_odd_numbers(dtype):
+    """Infinity is a number with a label; NaN is missing even if a category has its name."""
+    levels = Categories(("inf", "-inf", "nan", "0", "5e-324"), 0)
+    x = np.array([np.inf, -np.inf, np.nan, -0.0, 0.0, 1.0], dtype)
+    assert levels.codes(as_frame({"u": x}), "u").tolist() == [0, 1, 5, 3, 3, 6]
+
+
+def test_whole_numbers_that_a_float_can_not_hold():
+    levels = Categories((str(2**53 + 1), str(2**53), "1"), 0)
+    x = np.array([2**53, 2**53 + 1, 2**53 + 2, 1])
+    assert levels.codes(as_frame({"u": x}), "u").tolist() == [1, 0, 4, 2]
+    assert levels.codes(as_frame({"u": x.astype(object)}), "u")[3] == 2
 
 
 # ---- what may not be

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 import plainrisk as pr
 from plainrisk.errors import DataError, ExtractionError, PlainriskError, PlainriskWarning
 from plainrisk.form import Bands, Linear, Logistic
-from plainrisk.form.bands import best_bands
+from plainrisk.form.links import best_bands
 
 MODELS = {
     "ARM1": lambda s: pr.AdditiveRiskModel(s),

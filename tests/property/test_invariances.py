@@ -178,7 +178,7 @@ def test_two_processes_write_the_same_bytes(tmp_path):
             [sys.executable, "-c", SCRIPT, str(tmp_path / seed)],
             check=True,
             env={**os.environ, "PYTHONHASHSEED": seed},
-            timeout=120,
+            timeout=600,
         )
     for k in range(5):
         first, second = ((tmp_path / f"{seed}-{k}.json").read_bytes() for seed in ("1", "271828"))

@@ -36,7 +36,8 @@ def test_a_result_is_never_overwritten_but_a_failure_is(tmp_path) -> None:
         store.put(Cell(key=KEY, status="skipped", reason="late"))
         (cell,) = store.cells("f00", "{}", 3, 0)
         assert (cell.status, cell.reason, cell.figures) == ("done", "", {"auc": 0.5})
-        store.put_figures(KEY, {"ks": 0.25})
+        store.put(Cell(key=KEY, status="done", note="late", figures={"ks": 0.25}))
+        assert store.cells("f00", "{}", 3, 0)[0].note == ""
         assert store.cells("f00", "{}", 3, 0)[0].figures == {"auc": 0.5, "ks": 0.25}
 
 

@@ -5,30 +5,21 @@ differ by rounding. The compiled loops leave the interpreter to others while the
 ``PLAINRISK_KERNELS=numpy`` in the environment turns them off.
 """
 
-from plainrisk._native.cells import recode
 from plainrisk._native.choice import COMPILED
-from plainrisk._native.reading import code_singles, count_codes, read_levels, rule_of
-from plainrisk._native.scores import Chain, Plan, Ramp, add_chains
+from plainrisk._native.codes import Term, add_scores, code_numbers, is_readable
 from plainrisk._native.sums import LogisticPass, level_sums, logistic_pass, look_up, pair_sums
-from plainrisk._native.text import text_codes
 from plainrisk._native.tree import tree_cuts
 
 __all__ = [
     "COMPILED",
-    "Chain",
     "LogisticPass",
-    "Plan",
-    "Ramp",
-    "add_chains",
-    "code_singles",
-    "count_codes",
+    "Term",
+    "add_scores",
+    "code_numbers",
+    "is_readable",
     "level_sums",
     "logistic_pass",
     "look_up",
     "pair_sums",
-    "read_levels",
-    "recode",
-    "rule_of",
-    "text_codes",
     "tree_cuts",
 ]

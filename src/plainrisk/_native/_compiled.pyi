@@ -1,8 +1,4 @@
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from plainrisk._types import Array, Codes, Counts, Floats
 
@@ -30,28 +26,13 @@ def pair_sums(
     /,
 ) -> None: ...
 def tree_cuts(rows: Counts, good: Floats, bad: Floats, cuts: Counts, min_rows: int, entropy: bool, /) -> int: ...
-def text_codes(stream: Any, codes: npt.NDArray[np.int8], /) -> list[str] | None: ...
-def add_chains(
-    scores: Sequence[Floats],
-    columns: Sequence[npt.NDArray[Any]],
+def code_numbers(x: Array, cuts: Floats, levels: Codes, out: Codes, /) -> None: ...
+def add_scores(
     rows: int,
-    plan: npt.NDArray[np.int64],
-    numbers: Floats,
-    /,
-) -> bool: ...
-def read_levels(
-    columns: Sequence[npt.NDArray[Any]],
-    rules: Sequence[Floats],
-    outs: Sequence[npt.NDArray[Any]],
-    flags: npt.NDArray[np.uint8],
+    scores: Sequence[Floats],
+    targets: Counts,
+    columns: Sequence[Array],
+    cuts: Sequence[Floats],
+    tables: Sequence[Floats],
     /,
 ) -> None: ...
-def code_singles(
-    singles: Sequence[npt.NDArray[np.float32]],
-    edges: Sequence[npt.NDArray[np.float32]],
-    outcome: npt.NDArray[np.uint8],
-    codes: Sequence[Codes],
-    counts: Sequence[npt.NDArray[np.int64]],
-    /,
-) -> None: ...
-def count_codes(codes: Codes, outcome: npt.NDArray[np.uint8], counts: npt.NDArray[np.int64], /) -> None: ...

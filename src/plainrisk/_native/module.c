@@ -56,12 +56,9 @@ int no_memory(void) {
 }
 
 static PyMethodDef methods[] = {
-    {"add_chains", kernel_add_chains, METH_VARARGS,
-     "add_chains(scores, columns, rows, plan, numbers): add what the plan says; whether every score is a number"},
-    {"code_singles", kernel_code_singles, METH_VARARGS,
-     "code_singles(singles, edges, outcome, codes, counts): the levels of all rows, and rows by level and outcome, of "
-     "every column"},
-    {"count_codes", kernel_count_codes, METH_VARARGS, "count_codes(codes, outcome, counts): rows by level and outcome"},
+    {"add_scores", kernel_add_scores, METH_VARARGS,
+     "add_scores(rows, scores, targets, columns, cuts, tables): scores[targets[k]] += tables[k][cell of columns[k]]"},
+    {"code_numbers", kernel_code_numbers, METH_VARARGS, "code_numbers(x, cuts, levels, out): out = levels[cell of x]"},
     {"level_sums", kernel_level_sums, METH_VARARGS,
      "level_sums(values or None, codes, rows, sums): sums[k][codes[k]] += values"},
     {"logistic", kernel_logistic, METH_VARARGS,
@@ -71,10 +68,6 @@ static PyMethodDef methods[] = {
      "look_up(score, codes, tables): score += tables[k][codes[k]], for every k"},
     {"pair_sums", kernel_pair_sums, METH_VARARGS,
      "pair_sums(values or None, [first], others, rows, codes of the first, tables): tables[k][first, others[k]] += values"},
-    {"read_levels", kernel_read_levels, METH_VARARGS,
-     "read_levels(columns, rules, outs, flags): levels, or floats with levels in the bits of NaN; what needs care"},
-    {"text_codes", kernel_text_codes, METH_VARARGS,
-     "text_codes(stream, codes): the labels of a column of text, or None; codes are filled"},
     {"tree_cuts", kernel_tree_cuts, METH_VARARGS,
      "tree_cuts(rows, good, bad, cuts, min_rows, entropy): the number of cuts; their positions are filled in"},
     {NULL, NULL, 0, NULL},

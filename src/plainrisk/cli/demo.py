@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from plainrisk import make_classifier
 from plainrisk.cli import show, source
 from plainrisk.cli.explain import print_answers, print_explanation
 from plainrisk.cli.fit import certified, cross_validation, facts
@@ -55,15 +56,13 @@ def demo(
 
 
 def _fit_all(rows: Rows) -> tuple[dict[str, Any], dict[str, Any]]:
-    from plainrisk.models.classifiers import make_classifier
-
     models = {name: make_classifier(name, rows.schema) for name in MODELS}
     result: dict[str, Any] = {"data": "german", "models": {}}
     with show.progress("Fitting", len(models) * (CV + 1)) as bar, warnings.catch_warnings():
         # The text says how many rows are cut off.
         warnings.filterwarnings("ignore", ".*the line is cut off", PlainriskWarning)
         for name, model in models.items():
-            cv = cross_validation(model, rows, CV, SEED, bar)
+            cv = cross_validation(model, rows, CV, SEED, lambda *_: bar.advance())
             result["models"][name] = {"cv": cv, **certified(model.fit(rows.X, rows.y))}
             bar.advance()
     return models, {**result, **facts(models["ARM1"])}

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
-from plainrisk._types import Floats
+from plainrisk import cross_validate, make_classifier
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.main import BROKEN_PROMISE
 from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target
@@ -59,8 +58,6 @@ def fit(
     json: Json = False,
 ) -> None:
     """Fit a model: cross validation figures, the solver's and the model's certificates, the model file."""
-    from plainrisk.models.classifiers import make_classifier
-
     tables.check_output(output, (".json",))
     given = {"ridge": _ridge(ridge), "max_bins": max_bins}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
@@ -76,7 +73,7 @@ def fit(
         estimator = make_classifier(model, known, **options)
         if cv:
             with show.progress("Cross validation", cv) as bar:
-                result["cv"] = cross_validation(estimator, rows, cv, seed, bar)
+                result["cv"] = cross_validation(estimator, rows, cv, seed, lambda *_: bar.advance())
         estimator.fit(rows.X, rows.y)
     result |= {"target": known.target, **facts(estimator), **certified(estimator)}
     _finish(result, estimator, output, json)
@@ -102,7 +99,9 @@ def _ridge(text: str | None) -> float | str | None:
 # ---- cross validation
 
 
-def cross_validation(model: Any, rows: source.Rows, cv: int, seed: int, bar: show.Bar) -> dict[str, Any]:
+def cross_validation(
+    model: Any, rows: source.Rows, cv: int, seed: int, progress: Callable[[int, int], None]
+) -> dict[str, Any]:
     """Return figures of a model on rows that it was not fitted to.
 
     Returns
@@ -111,57 +110,13 @@ def cross_validation(model: Any, rows: source.Rows, cv: int, seed: int, bar: sho
         `folds`, `seed`; for each metric its mean and standard deviation over the folds and the figures; `pooled_ece`,
         the calibration error of all held-out risks together.
     """
-    import numpy as np
-
-    from plainrisk.evaluate.metrics import expected_calibration_error, summary
-
-    _check_folds(rows, cv)
     try:
-        folds = _held_out(model, rows, cv, seed, bar)
+        found = cross_validate(model, rows.X, rows.y, cv=cv, seed=seed, progress=progress)
     except DataError as error:
-        raise DataError(f"Cross validation: {error} Or leave it out: --cv 0.") from None
-    figures = [summary(outcome, risk) for outcome, risk in folds]
-    outcomes, risks = (np.concatenate(side) for side in zip(*folds, strict=True))
-    return {
-        "folds": cv,
-        "seed": seed,
-        **{name: _spread([f[name] for f in figures]) for name in show.METRICS},
-        "pooled_ece": expected_calibration_error(outcomes, risks),
-    }
-
-
-def _check_folds(rows: source.Rows, cv: int) -> None:
-    """Raise unless there are folds, and every one can hold both outcomes."""
-    positives = int(rows.positive.sum())
-    rarer = min(positives, len(rows.positive) - positives)
-    if cv < 2:
-        raise DataError(f"--cv {cv}: cross validation needs 2 folds or more, or 0 for none.")
-    if cv > rarer:
-        remedy = f"Take --cv {rarer}, or --cv 0 for none." if rarer > 1 else "Leave out cross validation: --cv 0."
-        raise DataError(f"--cv {cv}: the rarer outcome has only {rarer:,} rows. {remedy}")
-
-
-def _held_out(model: Any, rows: source.Rows, cv: int, seed: int, bar: show.Bar) -> list[tuple[Floats, Floats]]:
-    """Return outcomes and held-out risks, fold by fold."""
-    from sklearn.base import clone
-    from sklearn.model_selection import StratifiedKFold
-
-    found = []
-    for train, test in StratifiedKFold(cv, shuffle=True, random_state=seed).split(rows.positive, rows.positive):
-        risk = clone(model).fit(rows.X[train], rows.y[train]).predict_proba(rows.X[test])[:, 1]
-        found.append((rows.positive[test], risk))
-        bar.advance()
-    return found
-
-
-def _spread(values: list[float]) -> dict[str, Any]:
-    """Return mean, standard deviation (n - 1 below the line) and the values.
-
-    >>> _spread([1.0, 3.0])
-    {'mean': 2.0, 'sd': 1.4142135623730951, 'values': [1.0, 3.0]}
-    """
-    sd = statistics.stdev(values) if all(map(math.isfinite, values)) else math.nan
-    return {"mean": sum(values) / len(values), "sd": sd, "values": values}
+        raise DataError(f"{error} Or leave out cross validation: --cv 0.") from None
+    mean, sd, values = found.mean, found.sd, found.scores
+    figures = {name: {"mean": mean[name], "sd": sd[name], "values": values[name].tolist()} for name in show.METRICS}
+    return {"folds": len(found.folds), "seed": seed, **figures, "pooled_ece": found.pooled["ece"]}
 
 
 # ---- streams

@@ -6,17 +6,16 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from plainrisk._types import Floats
+from plainrisk._types import Array
 from plainrisk.cli import tables
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean
 from plainrisk.schema import Schema, label_of
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import polars as pl
 
 __all__ = ["Rows", "Source", "label_in", "open_source", "rows_to_fit", "scan_source", "schema_to_stream"]
@@ -47,13 +46,11 @@ class Rows:
     schema : with target and positive outcome, fitting the data
     X : the features alone
     y : the outcomes as they are stored
-    positive : whether each is the positive outcome, 1 or 0
     """
 
     schema: Schema
     X: pl.DataFrame
-    y: npt.NDArray[Any]
-    positive: Floats
+    y: Array
 
 
 def open_source(data: str, missing: Sequence[str] | None = None) -> Source:
@@ -95,7 +92,6 @@ def _is_data_set(data: str) -> bool:
 
 def rows_to_fit(source: Source, path: Path | None, target: str | None, positive: str | None) -> Rows:
     """Find the schema, the outcome and its positive label, and check all of it against the rows."""
-    from plainrisk.data.frame import as_frame
     from plainrisk.schema.check import require_valid
 
     known = Schema.load(path) if path is not None else source.schema
@@ -111,10 +107,7 @@ def rows_to_fit(source: Source, path: Path | None, target: str | None, positive:
         raise SchemaError(f"{error}{hint}") from None
     outcome = schema.target or ""  # a schema that is valid for rows with outcomes names them
     schema = _with_positive(schema, source.frame, outcome)
-    column = as_frame(source.frame).labels(outcome)
-    is_positive = column.codes == column.labels.index(label_of(schema.positive))
-    y = source.frame[outcome].to_numpy()
-    return Rows(schema, source.frame.select(list(schema.features)), y, is_positive.astype(float))
+    return Rows(schema, source.frame.select(list(schema.features)), source.frame[outcome].to_numpy())
 
 
 def schema_to_stream(path: Path | None, target: str | None, positive: str | None) -> Schema:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -43,7 +41,11 @@ def run(
     from plainrisk import study as studies
 
     loaded = studies.load_plan(plan)
-    with _progress_bar(loaded.name) as tell:
+    with show.progress(loaded.name) as bar:
+
+        def tell(progress: Progress) -> None:
+            bar.move(progress.data or loaded.name, progress.done, progress.total)
+
         summary = studies.run(loaded, store, jobs=jobs, retry=retry, progress=tell)
     if json:
         show.print_json({"study": loaded.name, "store": str(store), **asdict(summary)})
@@ -102,27 +104,6 @@ def report(
         typer.echo(text)
     if output is not None:
         show.hint(f"Wrote {output}.")
-
-
-@contextlib.contextmanager
-def _progress_bar(name: str) -> Iterator[Callable[[Progress], None]]:
-    """Show a bar with the time left on stderr, if that is a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    last = TextColumn("{task.fields[left]}")
-    with Bar(*columns, last, console=console, transient=True, disable=not console.is_terminal) as bar:
-        job = bar.add_task(name, total=None, left="")
-
-        def tell(progress: Progress) -> None:
-            left = "" if progress.seconds_left is None else f"about {_duration(progress.seconds_left)} left"
-            what = f"{name}: {progress.data}" if progress.data else name
-            bar.update(job, completed=progress.done, total=progress.total, description=what, left=left)
-
-        yield tell
 
 
 def _duration(seconds: float) -> str:

@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 
-from plainrisk._native import recode
+from plainrisk._types import Array, Floats, Index
 from plainrisk.data.columns import (
     Labels,
-    filled,
+    array_of,
     floats_or_none,
     is_missing,
-    labels_of_array,
-    labels_of_series,
-    narrow,
+    labels_of,
     numbers_of,
-    places_of_text,
     refuse_infinity,
 )
 from plainrisk.errors import DataError, did_you_mean
 
-__all__ = ["Frame", "Labels", "Places", "as_frame", "column_of", "frame_like", "native_rows"]
-
-Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Places:
-    """A column as places among known labels; ``len(known)`` is missing, and one more is none of them."""
-
-    codes: npt.NDArray[np.unsignedinteger[Any]]
-    known: tuple[str, ...]
-
-    def __getitem__(self, rows: Any) -> Places:
-        return Places(self.codes[rows], self.known)
+__all__ = ["Frame", "Labels", "as_frame", "column_of", "frame_like", "native_rows"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +34,6 @@ class Frame:
     columns : narwhals series or numpy arrays of one length, by name
     named : False if the rows came without column names (numpy), and the names are x0, x1, ...
     first : where these rows start in all of them, for messages
-    matrix : the columns as one array of floats, if it is stored row by row, so that its columns are slow to read
     """
 
     names: tuple[str, ...]
@@ -61,7 +42,6 @@ class Frame:
     named: bool = True
     _labels: dict[str, Labels] = field(default_factory=dict, init=False, repr=False, compare=False)
     first: int = 0
-    matrix: npt.NDArray[np.floating[Any]] | None = field(default=None, repr=False)
 
     def column(self, name: str) -> Any:
         """Return one column as it is stored, or say which columns there are."""
@@ -84,85 +64,25 @@ class Frame:
         refuse_infinity(name, values, self.first)
         return values
 
-    def measures(self, name: str, room: Floats | None = None) -> tuple[Floats | npt.NDArray[np.integer[Any]], bool]:
-        """Return one column as `numbers` does, small integers as they are, and whether it is known to be complete.
-
-        A copy, where one is needed, is made in `room`.
-        """
-        column = self.column(name)
-        if isinstance(column, nw.Series) and column.dtype.is_integer() and not column.null_count():
-            column = np.asarray(column.to_numpy())
-        # Integers of up to 32 bits are the same numbers as floats; larger ones may be rounded.
-        if isinstance(column, np.ndarray) and column.dtype.kind in "iu" and column.itemsize <= 4:
-            return np.ascontiguousarray(column), True
-        values = numbers_of(name, column, self.first, room)
-        return values, refuse_infinity(name, values, self.first)
-
-    def require_numbers(self, name: str) -> None:
-        """Raise as `measures` does; most columns of data frames need not become arrays for it."""
-        column = self.column(name)
-        if isinstance(column, nw.Series):
-            dtype = column.dtype
-            # A sum passes over missing values, and is finite unless some value is not. pandas is slow at it.
-            quick = dtype.is_float() and not column.implementation.is_pandas_like()
-            if dtype.is_integer() or (quick and math.isfinite(column.sum())):
-                return
-        self.measures(name)
-
-    def places(self, name: str, known: tuple[str, ...]) -> npt.NDArray[np.unsignedinteger[Any]]:
-        """Return the place of each row's text among known labels; missing and unknown text come after the last."""
-        column = self.column(name)
-        if isinstance(column, Places) and column.known == known:
-            return column.codes
-        dtype = np.uint8 if len(known) + 2 <= 256 else np.uint16
-        if name not in self._labels and isinstance(column, nw.Series) and column.dtype == nw.String:
-            found = places_of_text(column, known)
-            if found is not None:
-                return found.astype(dtype, copy=False)
-        read = self.labels(name)
-        order = {label: place for place, label in enumerate(known)}
-        # One entry per distinct label of the data, and one more at the end, which code -1 (missing) reaches.
-        reached = [order.get(label, len(known) + 1) for label in read.labels]
-        table: npt.NDArray[np.unsignedinteger[Any]] = np.array([*reached, len(known)], dtype=dtype)
-        return recode(read.codes, table)
-
-    def prepared(self, wanted: Mapping[str, tuple[str, ...] | None]) -> Frame:
-        """Return the wanted columns as arrays, which are quick to cut: numbers, and places among known labels."""
-        if self.matrix is not None:
-            return self
-        columns = {name: self.array(name, known) for name, known in wanted.items()}
-        return Frame(tuple(columns), columns, self.n_rows, self.named, first=self.first)
-
-    def array(self, name: str, known: tuple[str, ...] | None = None) -> Any:
-        """Return one column as an array where it holds numbers; else as it is, or as places among known labels."""
-        column = self.column(name)
-        if isinstance(column, nw.Series) and column.dtype.is_numeric():
-            return filled(column)
-        is_array = isinstance(column, np.ndarray) and column.dtype != object
-        return column if is_array or known is None else Places(self.places(name, known), known)
+    def array(self, name: str) -> Array | None:
+        """Return a column of numbers as it is stored, or as floats with NaN where some are missing; None for others."""
+        return array_of(self.column(name))
 
     def labels(self, name: str) -> Labels:
         """Return one column as codes of text labels; text is read once, and then kept as small integers."""
         if name not in self._labels:
-            column = self.column(name)
-            found = labels_of_array(column) if isinstance(column, np.ndarray) else labels_of_series(column)
-            self._labels[name] = Labels(narrow(found.codes, len(found.labels)), found.labels)
+            self._labels[name] = labels_of(self.column(name))
         return self._labels[name]
-
-    def has_labels(self, name: str) -> bool:
-        """Whether a column was read as labels."""
-        return name in self._labels
 
     def take(self, start: int, stop: int) -> Frame:
         """Return the rows from `start` up to `stop`."""
         columns = {name: column[start:stop] for name, column in self.columns.items()}
         n_rows = max(0, min(stop, self.n_rows) - start)
-        matrix = None if self.matrix is None else self.matrix[start:stop]
-        block = Frame(self.names, columns, n_rows, self.named, self.first + start, matrix)
+        block = Frame(self.names, columns, n_rows, self.named, self.first + start)
         block._labels.update({n: Labels(read.codes[start:stop], read.labels) for n, read in self._labels.items()})
         return block
 
-    def rows(self, index: npt.NDArray[np.intp]) -> Frame:
+    def rows(self, index: Index) -> Frame:
         """Return the rows at these positions."""
         columns = {name: column[index] for name, column in self.columns.items()}
         return Frame(self.names, columns, len(index), self.named)
@@ -170,7 +90,18 @@ class Frame:
     def renamed(self, names: Sequence[str]) -> Frame:
         """Return the same columns under other names, by position."""
         columns = {new: self.columns[old] for new, old in zip(names, self.names, strict=True)}
-        return Frame(tuple(names), columns, self.n_rows, named=True, matrix=self.matrix)
+        return Frame(tuple(names), columns, self.n_rows, named=True)
+
+    def select(self, names: Sequence[str]) -> Frame:
+        """Return some of the columns, each as it was read."""
+        chosen = tuple(dict.fromkeys(names))
+        part = replace(self, names=chosen, columns={name: self.column(name) for name in chosen})
+        part._labels.update({name: self._labels[name] for name in chosen if name in self._labels})
+        return part
+
+    def batches(self, columns: Sequence[str] | None = None, task: str = "") -> Iterator[Frame]:
+        """Yield all rows in one batch, some of the columns or all: rows in memory are `Rows` too."""
+        yield self if columns is None else self.select(columns)
 
 
 def as_frame(X: Any) -> Frame:
@@ -203,7 +134,7 @@ def as_frame(X: Any) -> Frame:
 def column_of(values: Any) -> Labels:
     """Read one sequence (the target, a group) as labels."""
     column = _as_column(values)
-    return labels_of_array(column.ravel()) if isinstance(column, np.ndarray) else labels_of_series(column)
+    return labels_of(column.ravel() if isinstance(column, np.ndarray) else column)
 
 
 def frame_like(columns: Mapping[str, Any], like: Any = None) -> Any:
@@ -219,7 +150,7 @@ def frame_like(columns: Mapping[str, Any], like: Any = None) -> Any:
     raise DataError("Data: no data frame library is installed: pip install pandas, or polars.")
 
 
-def native_rows(frame: Frame, features: tuple[str, ...]) -> Any:
+def native_rows(frame: Frame, features: Sequence[str]) -> Any:
     """Return some columns in the library they came from, or as a matrix if they were arrays."""
     columns = [frame.column(name) for name in features]
     if all(isinstance(c, np.ndarray) for c in columns):
@@ -295,11 +226,10 @@ def _frame_from_array(X: Any) -> Frame:
         _check_cells(array)
     names = tuple(f"x{j}" for j in range(array.shape[1]))
     columns = {name: array[:, j] for j, name in enumerate(names)}
-    by_rows = array.dtype.kind == "f" and array.flags.c_contiguous and array.shape[1] > 1
-    return Frame(names, columns, array.shape[0], named=False, matrix=array if by_rows else None)
+    return Frame(names, columns, array.shape[0], named=False)
 
 
-def _check_cells(array: npt.NDArray[Any]) -> None:
+def _check_cells(array: Array) -> None:
     scalar = (str, bytes, int, float, bool, np.generic, type(None))
     for j in range(array.shape[1]):
         for i, value in enumerate(array[:, j]):

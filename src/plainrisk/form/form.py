@@ -7,34 +7,71 @@ Nothing here knows how the numbers were found.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from plainrisk._native import COMPILED
+from plainrisk._types import Floats
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.errors import DataError, ModelFileError, did_you_mean
-from plainrisk.form.blocks import Evaluate, Room, by_blocks
-from plainrisk.form.chains import Chains
 from plainrisk.form.links import Link, Logistic
-from plainrisk.form.part import Part, labels_of, strict_features
-from plainrisk.form.shapes import LARGEST
-from plainrisk.form.single import SingleScore, UnusualRowError, is_one_row
+from plainrisk.form.score import Scorer
+from plainrisk.form.shapes import LARGEST, Shape
 from plainrisk.form.trees import TreePart
 from plainrisk.schema import Schema
+from plainrisk.threads import spread
 
 __all__ = ["Alone", "Layer", "Mixture", "Part", "Pool", "RiskForm", "pool_score"]
 
-Floats = npt.NDArray[np.float64]
-
-# Rows are scored in blocks whose columns fit the processor's cache.
+# Rows are scored in blocks whose scores fit the processor's cache.
 BLOCK_ROWS = 1 << 15
+
+# From the scores of some rows, parts by rows, to an array with an entry per row, which is filled.
+Evaluate = Callable[[Floats, Floats], None]
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, tag="additive", tag_field="kind", forbid_unknown_fields=True):
+    """One additive model: the whole model, or the expert of one subscale."""
+
+    name: str
+    intercept: float
+    shapes: dict[str, Shape]
+    link: Link
+
+    def __post_init__(self) -> None:
+        if not abs(self.intercept) <= LARGEST:
+            raise ModelFileError(f"Model: the intercept of {self.name!r} must be within {LARGEST:g}.")
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features the part reads."""
+        return tuple(self.shapes)
+
+    def terms(self, frame: Frame, schema: Schema) -> dict[str, Floats]:
+        """Return what each feature adds to the score of every row."""
+        return {
+            name: shape.values(frame, name, refuse_unseen=schema.features[name].unseen == "error")
+            for name, shape in self.shapes.items()
+        }
+
+    def score(self, frame: Frame, schema: Schema) -> Floats:
+        """Return the score of every row; `RiskForm.score` gives the same, sooner."""
+        score = np.full(frame.n_rows, self.intercept)
+        for values in self.terms(frame, schema).values():
+            score += values
+        return score
+
+    def split(self, frame: Frame, schema: Schema, zeros: Sequence[float], pieces: Floats) -> Floats:
+        """Return the score of every row, and fill in what each feature adds beyond its zero: rows by features."""
+        score = np.full(frame.n_rows, self.intercept)
+        for j, values in enumerate(self.terms(frame, schema).values()):
+            score += values
+            np.subtract(values, zeros[j], out=pieces[:, j])
+        return score
 
 
 class Alone(msgspec.Struct, frozen=True, tag="alone", tag_field="kind", forbid_unknown_fields=True):
@@ -99,27 +136,27 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
 
     def risk(self, X: Any) -> Floats:
         """Return the probability of the positive outcome, one per row."""
-        if type(X) is dict and (risk := self._single_risk(X)) is not None:
+        if type(X) is dict and (risk := self._row_risk(X)) is not None:
             return np.array([risk])
-        return self._by_blocks(X, self._block_risk)
+        return self._evaluate(X, self._risk)
 
     def probabilities(self, X: Any) -> Floats:
         """Return the probabilities of the two outcomes, the positive one last: (rows, 2)."""
-        if type(X) is dict and (risk := self._single_risk(X)) is not None:
+        if type(X) is dict and (risk := self._row_risk(X)) is not None:
             return np.array([[1.0 - risk, risk]])
-        return self._by_blocks(X, self._block_probabilities, (2,))
+        return self._evaluate(X, self._probabilities, (2,))
 
     def score(self, X: Any) -> Floats:
         """Return the additive value before the last link, one per row (for a mixture: the risk)."""
-        return self._by_blocks(X, self._block_score)
+        return self._evaluate(X, self._score)
 
     def part_risks(self, X: Any) -> Floats:
         """Return the risk each part sees, rows by parts."""
-        return self._by_blocks(X, self._block_part_risks, (len(self.parts),))
+        return self._evaluate(X, self._part_risks, (len(self.parts),))
 
     def part_scores(self, X: Any) -> Floats:
         """Return the additive score of each part, rows by parts."""
-        return self._by_blocks(X, self._block_part_scores, (len(self.parts),))
+        return self._evaluate(X, self._part_scores, (len(self.parts),))
 
     def align(self, X: Any) -> Frame:
         """Read a table and give its columns the names the form knows; say what is missing."""
@@ -131,104 +168,81 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
                     f"{len(self.columns)} features as input."
                 )
             return frame.renamed(self.columns)
-        for name in (name for part in self.parts for name in part.features):
+        for name in self.features:
             if name not in frame.columns:
                 raise DataError(f"Data: feature {name!r} is not in the data.{did_you_mean(name, frame.names)}")
         return frame
 
-    def _single_risk(self, row: dict[Any, Any]) -> float | None:
-        """Return the risk of one row, or None if it is a matter for `risk`."""
-        if self._singles is None:
+    def _row_risk(self, row: dict[Any, Any]) -> float | None:
+        """Return the risk of one row, or None if it is a matter for arrays."""
+        scores = None if self._has_trees else self._scorer.row_scores(row)
+        if scores is None:
             return None
-        features, parts = self._singles
-        if not is_one_row(row, features):
-            return None
-        try:
-            scores = [part.score(row) for part in parts]
-        except (KeyError, UnusualRowError):
-            return None
-        links = [part.link for part in self.parts]
-        risks = [float(link.value(np.array([s]))[0]) for link, s in zip(links, scores, strict=True)]
-        if isinstance(self.pool, Alone):
-            return risks[0]
-        score = pool_score(self.pool, np.array([risks]))
-        return float((self.pool.link.value(score) if isinstance(self.pool, Layer) else score)[0])
+        out = np.empty(1)
+        self._risk(np.array(scores)[:, None], out)
+        return float(out[0])
 
     @functools.cached_property
-    def _singles(self) -> tuple[frozenset[str], tuple[SingleScore, ...]] | None:
-        """The features in use and the parts' scores for rows that come one by one, if every part has one."""
-        strict = strict_features(self.schema)
-        found = [part.single(strict) if isinstance(part, Part) else None for part in self.parts]
-        parts = tuple(part for part in found if part is not None)
-        features = frozenset(name for part in self.parts for name in part.features)
-        return (features, parts) if len(parts) == len(found) else None
+    def _has_trees(self) -> bool:
+        return any(isinstance(part, TreePart) for part in self.parts)
 
-    def _by_blocks(self, X: Any, evaluate: Evaluate, width: tuple[int, ...] = ()) -> Floats:
+    @functools.cached_property
+    def _scorer(self) -> Scorer:
+        """The additive parts, prepared."""
+        strict = frozenset(name for name, feature in self.schema.features.items() if feature.unseen == "error")
+        shapes = [part.shapes if isinstance(part, Part) else {} for part in self.parts]
+        return Scorer([part.intercept for part in self.parts], shapes, strict)
+
+    def _evaluate(self, X: Any, evaluate: Evaluate, width: tuple[int, ...] = ()) -> Floats:
+        """Score the rows in blocks, on all cores; every row is worked out by itself, so neither changes a result."""
         frame = self.align(X)
-        n = len(self.parts)
-        # An error comes up again below, in one piece, so that the row it names is the row of the data.
-        with contextlib.suppress(DataError, UnusualRowError):
-            if COMPILED:
-                return by_blocks(frame, self._columns_read, evaluate, BLOCK_ROWS, width, n)
-        with contextlib.suppress(DataError):
-            if frame.n_rows > BLOCK_ROWS:
-                return by_blocks(frame, self._columns_read, evaluate, BLOCK_ROWS, width)
+        columns = self._scorer.read(frame)
         out = np.empty((frame.n_rows, *width))
-        evaluate(frame, Room(frame.n_rows), out)
+        refused = []
+
+        def work(starts: Iterator[int]) -> None:
+            workspace = np.empty((len(self.parts), min(BLOCK_ROWS, frame.n_rows)))
+            for start in starts:
+                rows = slice(start, min(start + BLOCK_ROWS, frame.n_rows))
+                scores = workspace[:, : rows.stop - rows.start]
+                for part, score in zip(self.parts, scores, strict=True):
+                    is_tree = isinstance(part, TreePart)
+                    score[:] = part.score(frame.take(rows.start, rows.stop), self.schema) if is_tree else part.intercept
+                self._scorer.add(list(scores), columns, rows)
+                if np.isnan(scores).any():
+                    refused.append(start)
+                    return
+                evaluate(scores, out[rows])
+
+        spread(work, range(0, frame.n_rows, BLOCK_ROWS))
+        if refused:
+            # This raises, and names the row of the data.
+            evaluate(np.array([part.score(frame, self.schema) for part in self.parts]), out)
         return out
 
-    @functools.cached_property
-    def _columns_read(self) -> dict[str, tuple[str, ...] | None]:
-        """The features in use, with the labels of those that all parts read as the same categories."""
-        known: dict[str, set[tuple[str, ...] | None]] = {}
-        for part in self.parts:
-            for name in part.features:
-                known.setdefault(name, set()).add(labels_of(part.shapes[name]) if isinstance(part, Part) else None)
-        return {name: next(iter(ways)) if len(ways) == 1 else None for name, ways in known.items()}
+    def _part_scores(self, scores: Floats, out: Floats) -> None:
+        out[:] = scores.T
 
-    @functools.cached_property
-    def _chains(self) -> Chains:
-        """The features of the additive parts, for the compiled loop."""
-        shapes = [part.shapes if isinstance(part, Part) else {} for part in self.parts]
-        return Chains(shapes, strict_features(self.schema), self.columns)
+    def _part_risks(self, scores: Floats, out: Floats) -> None:
+        for k, part in enumerate(self.parts):
+            out[:, k] = part.link.value(scores[k])
 
-    def _scores(self, frame: Frame, room: Room) -> Iterator[Floats]:
-        """Yield the score of every part, each in an array that may be used again for the next."""
-        if not len(room.scores):
-            yield from (part.score(frame, self.schema, room) for part in self.parts)
-            return
-        scores = room.scores[:, : frame.n_rows]
-        for part, score in zip(self.parts, scores, strict=True):
-            score[:] = part.intercept if isinstance(part, Part) else part.score(frame, self.schema)
-        if not self._chains.add(list(scores), frame):
-            raise UnusualRowError
-        yield from scores
-
-    def _block_part_scores(self, frame: Frame, room: Room, out: Floats) -> None:
-        for k, score in enumerate(self._scores(frame, room)):
-            out[:, k] = score
-
-    def _block_part_risks(self, frame: Frame, room: Room, out: Floats) -> None:
-        for k, score in enumerate(self._scores(frame, room)):
-            out[:, k] = self.parts[k].link.value(score)
-
-    def _block_score(self, frame: Frame, room: Room, out: Floats) -> None:
+    def _score(self, scores: Floats, out: Floats) -> None:
         if isinstance(self.pool, Alone):
-            out[:] = next(self._scores(frame, room))
+            out[:] = scores[0]
             return
         # One column of all parts after the other, which is how they are added up.
-        risks = np.empty((len(self.parts), frame.n_rows)).T
-        self._block_part_risks(frame, room, risks)
+        risks = np.empty(scores.shape).T
+        self._part_risks(scores, risks)
         out[:] = pool_score(self.pool, risks)
 
-    def _block_risk(self, frame: Frame, room: Room, out: Floats) -> None:
-        self._block_score(frame, room, out)
-        link = self.last_link
-        if link is not None:
-            out[:] = link.value(out)
+    def _risk(self, scores: Floats, out: Floats) -> None:
+        self._score(scores, out)
+        if self.last_link is not None:
+            out[:] = self.last_link.value(out)
 
-    def _block_probabilities(self, frame: Frame, room: Room, out: Floats) -> None:
-        self._block_risk(frame, room, out[:, 1])
+    def _probabilities(self, scores: Floats, out: Floats) -> None:
+        self._risk(scores, out[:, 1])
         np.subtract(1.0, out[:, 1], out=out[:, 0])
 
     # ---- structure

@@ -1,44 +1,70 @@
 """The levels of a feature, and which level a value falls into.
 
-Every feature, once encoded, is a small integer: the number of its level. Fitting and scoring both ask the
-same two classes here, so they can not disagree.
+Every feature, once encoded, is a small integer: the number of its level. Fitting and scoring ask the two classes here,
+and nobody else, so they can not disagree.
 
     Bins        bin 0 .. bin k | special value 0 .. | below the bound | missing
     Categories  category 0 ..  | missing | unseen
 
 The levels before the first bar are the *ordered* ones when the feature has a direction. The others stand
 outside the order, each with an effect of its own.
+
+A level is a set of numbers, so the levels divide the number line into cells (`Cells`), whose ends are edges, bounds
+and the two sides of single numbers. One number is looked up in them by `level_of`, a column by `codes`, and scoring
+looks up what the level adds. Text is encoded by a dictionary first, and its distinct labels are looked up.
 """
 
 from __future__ import annotations
 
+import bisect
 import functools
 import itertools
 import math
 import operator
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from plainrisk._native import Chain, rule_of
+from plainrisk import _native
+from plainrisk._types import Array, Codes, Floats
 from plainrisk.data.frame import Frame
 from plainrisk.errors import ModelFileError
 from plainrisk.schema import label_of
 
-__all__ = ["Bins", "Categories", "Codes", "Levels", "add_steps", "code_type"]
+__all__ = ["Bins", "Categories", "Cells", "Levels", "code_type"]
 
-Codes = npt.NDArray[np.unsignedinteger[Any]]
-Floats = npt.NDArray[np.float64]
+# Larger whole numbers may be rounded on their way to a float.
+_LARGEST_WHOLE = 2**53
 
-# Up to here, adding up comparisons beats a binary search per value.
-_FEW_EDGES = 12
 
-# A comparison, what to compare with, and what a hit adds to the code; without a comparison it is added to all.
-Step = tuple[np.ufunc | None, float, int]
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The levels of all numbers: that of x is ``levels[count(cuts < x)]``, and that of NaN is the last.
+
+    Attributes
+    ----------
+    cuts : (k,), ascending
+    levels : (k + 2,) uint8 or uint16
+    """
+
+    cuts: Floats
+    levels: Codes
+
+    @classmethod
+    def of(cls, ends: Iterable[float], level_of: Callable[[float], int], missing: int, n_levels: int) -> Cells:
+        """Return the cells with these ends; each is closed on its right, so it has the level of its right end."""
+        cuts = sorted(set(ends))
+        levels = [*map(level_of, (*cuts, math.inf)), missing]
+        return cls(np.array(cuts, np.float64), np.array(levels, code_type(n_levels)))
+
+    @functools.cached_property
+    def lists(self) -> tuple[list[float], list[int]]:
+        """The same as lists, in which one number is found sooner."""
+        return self.cuts.tolist(), self.levels.tolist()
 
 
 class Bins(msgspec.Struct, frozen=True, dict=True, tag="bins", tag_field="kind", forbid_unknown_fields=True):
@@ -51,6 +77,8 @@ class Bins(msgspec.Struct, frozen=True, dict=True, tag="bins", tag_field="kind",
     ('x <= 10', '10 < x <= 20', 'x > 20', '= -9', 'x < 0', 'missing')
     >>> bins.code_numbers(np.array([5.0, 10.0, 25.0, -9.0, -1.0, np.nan])).tolist()
     [0, 0, 2, 3, 4, 5]
+    >>> bins.level_of(25.0), bins.level_of(None), bins.level_of("25")
+    (2, 5, None)
     """
 
     edges: tuple[float, ...] = ()
@@ -89,92 +117,44 @@ class Bins(msgspec.Struct, frozen=True, dict=True, tag="bins", tag_field="kind",
         below = [] if self.lower_bound is None else [f"x < {self.lower_bound:.6g}"]
         return (*bins, *special, *below, "missing")
 
-    def codes(self, frame: Frame, name: str) -> Codes:
-        """Return the level of every row."""
-        codes: Codes = np.zeros(frame.n_rows, code_type(len(self)))
-        self.add_codes(codes, frame, name)
-        return codes
-
-    def add_codes(self, codes: Codes, frame: Frame, name: str, room: Floats | None = None) -> None:
-        """Add the level of every row to `codes`; a column that must be copied first is copied to `room`."""
-        x, complete = frame.measures(name, room)
-        self._add(codes, x, complete)
-
-    def code_numbers(self, x: Floats) -> Codes:
-        """Return the level of every number; NaN is missing."""
-        codes: Codes = np.zeros(x.shape, code_type(len(self)))
-        self._add(codes, x, complete=False)
-        return codes
-
-    def _add(self, codes: Codes, x: Floats | npt.NDArray[np.integer[Any]], complete: bool) -> None:
-        """Add the level of every number; `complete` says that none is NaN."""
-        if len(self.edges) > _FEW_EDGES:
-            codes += self._search(np.asarray(x, dtype=np.float64))
-            return
-        steps = self._steps if x.dtype.kind == "f" else self._whole_steps
-        add_steps(codes, x, steps[:-1] if complete and x.dtype.kind == "f" else steps)
-
     @functools.cached_property
-    def _steps(self) -> tuple[Step, ...]:
-        """What leads from 0 to the level of a float, missing last.
-
-        A special value is one number, so its bin is known, and adding a constant leads from there to its level. The
-        same holds below the bound once the edges there are left out, which tell nothing apart, and for missing.
-        """
+    def cells(self) -> Cells:
+        """The level of every number."""
+        special = {value: self.n_ordered + k for k, value in enumerate(self.special_values)}
         low = -math.inf if self.lower_bound is None else self.lower_bound
-        start = sum(edge < low for edge in self.edges)
-        steps: list[Step] = [(None, 0.0, start)] if start else []
-        steps += [(np.greater, edge, 1) for edge in self.edges[start:]]
-        if self.lower_bound is not None:
-            steps.append((np.less, low, self.missing - 1 - start))
-        for value, level in {v: self.n_ordered + k for k, v in enumerate(self.special_values)}.items():
-            without = self.missing - 1 if value < low else sum(value > edge for edge in self.edges)
-            steps.append((np.equal, value, level - without))
-        # Only NaN differs from itself.
-        return (*steps, (np.not_equal, math.nan, self.missing - start))
 
-    @functools.cached_property
-    def _whole_steps(self) -> tuple[Step, ...]:
-        """The same for integers, compared as integers: none is missing."""
-        steps: list[Step] = []
-        for compare, value, by in self._steps[:-1]:
-            whole = math.ceil(value) if compare is np.less else math.floor(value)
-            if compare is not np.equal or whole == value:
-                steps.append((compare, whole, by))
-        return tuple(steps)
+        def level_of(x: float) -> int:
+            if x in special:
+                return special[x]
+            return self.missing - 1 if x < low else bisect.bisect_left(self.edges, x)
 
-    def chain(self, scores: Sequence[float]) -> Chain:
-        """Return the comparisons that lead from a number to its level's score; infinity has none."""
-        n, edges, values = self.n_ordered, self.edges, scores[: self.n_ordered]
-        if self.lower_bound is not None:
-            # Below the bound is where the chain starts; the edges down there tell nothing apart.
-            start = sum(edge < self.lower_bound for edge in edges)
-            edges = (math.nextafter(self.lower_bound, -math.inf), *edges[start:])
-            values = (scores[self.missing - 1], *values[start:])
-        equal = tuple(zip(self.special_values, scores[n:], strict=False))
-        return Chain(tuple(values), edges, equal=equal, limit=sys.float_info.max, missing=scores[self.missing])
+        ends = (*self.edges, *_sides(special), *(() if self.lower_bound is None else (_below(low),)))
+        return Cells.of(ends, level_of, self.missing, len(self))
 
-    @property
-    def rule(self) -> Floats | None:
-        """The steps as numbers, for `kernels.read_levels`; None if they are too many."""
-        return _rule(self) if len(self.edges) <= _FEW_EDGES else None
+    def codes(self, frame: Frame, name: str) -> Codes:
+        """Return the level of every row; text and infinity raise and name the row."""
+        return self.code_numbers(frame.numbers(name))
 
-    def _search(self, x: Floats) -> Codes:
-        codes: Codes = np.searchsorted(np.asarray(self.edges), x, side="left").astype(code_type(len(self)))
-        if self.lower_bound is not None:
-            codes[x < self.lower_bound] = self.missing - 1
-        for k, value in enumerate(self.special_values):
-            codes[x == value] = self.n_ordered + k
-        codes[np.isnan(x)] = self.missing
-        return codes
+    def code_numbers(self, x: Array) -> Codes:
+        """Return the level of every number; NaN is missing."""
+        return _native.code_numbers(x, self.cells.cuts, self.cells.levels)
 
-
-@functools.lru_cache(maxsize=256)
-def _rule(bins: Bins) -> Floats:
-    """The steps as numbers; before bins are found, most features are alike."""
-    rule = rule_of(bins._steps)
-    rule.flags.writeable = False
-    return rule
+    def level_of(self, value: Any) -> int | None:
+        """Return the level of one value; None if it is not plainly a finite number, and `codes` must judge it."""
+        kind = type(value)
+        if value is None:
+            return self.missing
+        if kind is int:
+            if not -_LARGEST_WHOLE < value < _LARGEST_WHOLE:
+                return None
+        elif kind is not float and kind is not np.float64:
+            return None
+        elif value != value:
+            return self.missing
+        elif not -sys.float_info.max <= value <= sys.float_info.max:
+            return None
+        cuts, levels = self.cells.lists
+        return levels[bisect.bisect_left(cuts, value)]
 
 
 class Categories(
@@ -183,10 +163,13 @@ class Categories(
     """The levels of a categorical feature: its categories, missing, unseen.
 
     `n_ordered` is how many of the categories, from the first, are in the order; the special values among
-    them come after.
+    them come after. The category of a number is its label: 2, 2.0 and "2" are the same.
 
-    >>> Categories(("low", "high"), 2).labels
+    >>> levels = Categories(("low", "high"), 2)
+    >>> levels.labels
     ('low', 'high', 'missing', 'unseen')
+    >>> levels.level_of("high"), levels.level_of(None), levels.level_of(7)
+    (1, 2, 3)
     """
 
     categories: tuple[str, ...]
@@ -211,64 +194,18 @@ class Categories(
         """A text per level."""
         return (*self.categories, "missing", "unseen")
 
-    def codes(self, frame: Frame, name: str) -> Codes:
-        """Return the level of every row."""
-        codes: Codes = np.zeros(frame.n_rows, code_type(len(self)))
-        self.add_codes(codes, frame, name)
-        return codes
-
-    def add_codes(self, codes: Codes, frame: Frame, name: str, room: Floats | None = None) -> None:
-        """Add the level of every row to `codes`; a column that must be copied first is copied to `room`."""
-        column = frame.column(name)
-        is_numeric = isinstance(column, np.ndarray) and column.dtype.kind in "iuf"
-        if is_numeric and len(self.categories) <= _FEW_EDGES and not frame.has_labels(name):
-            self._add(codes, column, room)
-        else:
-            codes += frame.places(name, self.categories)
-
-    def _add(self, codes: Codes, column: npt.NDArray[Any], room: Floats | None) -> None:
-        """Add the level of every number, found by comparing it with the categories that are numbers."""
-        real = column.dtype.kind == "f"
-        x = column if real else np.ascontiguousarray(column)
-        if real and not (column.dtype == np.float64 and column.flags.c_contiguous):
-            x = np.empty(len(column)) if room is None else room[: len(column)]
-            np.copyto(x, column)
-        add_steps(codes, x, self._steps if real else self._whole_steps)
+    @functools.cached_property
+    def cells(self) -> Cells:
+        """The level of every number as a float: that of the category which is its label, else unseen."""
+        numbers = {x: level for x, level in self._numbers(float) if x == x}
+        return Cells.of(_sides(numbers), lambda x: numbers.get(x, len(self) - 1), self.missing, len(self))
 
     @functools.cached_property
-    def _steps(self) -> tuple[Step, ...]:
-        """What leads from 0 to the level of a float: unseen first, then back to the categories that are its label."""
-        unseen = len(self) - 1
-        steps = [(np.equal, value, level - unseen) for value, level in self._numbers(float)]
-        return ((None, 0.0, unseen), *steps, (np.not_equal, math.nan, self.missing - unseen))
+    def _has_large_integers(self) -> bool:
+        """Whether some category is a whole number that a float may not hold."""
+        return any(abs(x) >= _LARGEST_WHOLE for x, _ in self._numbers(int))
 
-    @functools.cached_property
-    def _whole_steps(self) -> tuple[Step, ...]:
-        """The same for integers."""
-        unseen = len(self) - 1
-        return ((None, 0, unseen), *((np.equal, value, level - unseen) for value, level in self._numbers(int)))
-
-    def chain(self, scores: Sequence[float]) -> Chain:
-        """Return the comparisons that lead from a number to the score of the category that is its label."""
-        equal = tuple((value, scores[level]) for value, level in self._numbers(float))
-        return Chain(values=(scores[-1],), equal=equal, missing=scores[self.missing])
-
-    def place_chain(self, scores: Sequence[float]) -> Chain:
-        """Return the comparisons that lead from a place among the categories to its score; see `Frame.places`."""
-        return Chain(values=tuple(scores), edges=tuple(float(k) for k in range(len(scores) - 1)))
-
-    @functools.cached_property
-    def reads_integers(self) -> bool:
-        """Whether an integer is a category exactly if it is as a float, into which large ones are rounded."""
-        numbers = itertools.chain(self._numbers(float), self._numbers(int))
-        return all(abs(value) < 2**53 or not math.isfinite(value) for value, _ in numbers)
-
-    @property
-    def rule(self) -> Floats | None:
-        """The steps from a float as numbers, for `kernels.read_levels`; None if they are too many."""
-        return rule_of(self._steps) if len(self.categories) <= _FEW_EDGES else None
-
-    def _numbers(self, kind: type[float]) -> Iterator[tuple[float, int]]:
+    def _numbers(self, kind: type[float]) -> Iterable[tuple[float, int]]:
         """Yield the categories that are the label of such a number, as that number, with their levels."""
         for level, label in enumerate(self.categories):
             try:
@@ -278,29 +215,50 @@ class Categories(
             if label_of(number) == label:
                 yield number, level
 
+    @functools.cached_property
+    def _level_of_label(self) -> dict[str, int]:
+        return {label: level for level, label in enumerate(self.categories)}
+
+    def reads(self, x: Array) -> bool:
+        """Whether the `cells` say the level of the numbers of an array; else it is for their labels to say."""
+        return x.dtype.kind == "f" or (x.dtype.kind in "iu" and (x.itemsize <= 4 or not self._has_large_integers))
+
+    def codes(self, frame: Frame, name: str) -> Codes:
+        """Return the level of every row."""
+        x = frame.array(name)
+        if x is not None and self.reads(x):
+            return _native.code_numbers(x, self.cells.cuts, self.cells.levels)
+        read = frame.labels(name)
+        unseen = len(self) - 1
+        # Code -1, missing, is the last entry.
+        table = np.array([*(self._level_of_label.get(label, unseen) for label in read.labels), self.missing])
+        return table.astype(code_type(len(self))).take(read.codes, mode="wrap")
+
+    def level_of(self, value: Any) -> int | None:
+        """Return the level of one value; None if it is not plainly a text or a number, and `codes` must judge it."""
+        kind = type(value)
+        if kind is not str:
+            if value is None or (kind is float and value != value):
+                return self.missing
+            if (kind is not int and kind is not float) or not -_LARGEST_WHOLE < value < _LARGEST_WHOLE:
+                return None
+            value = label_of(value)
+        return self._level_of_label.get(value, len(self) - 1)
+
 
 Levels = Bins | Categories
 
 
-def add_steps(codes: Codes, x: npt.NDArray[Any], steps: Sequence[Step]) -> None:
-    """Add to each code what the comparisons of its number give; codes wrap around, so steps may be negative."""
-    hit = np.empty(x.shape, np.bool_)
-    ones = hit.view(np.uint8)
-    turn = 1 << 8 * codes.itemsize
-    for compare, value, by in steps:
-        if compare is None:
-            codes += codes.dtype.type(by % turn)
-            continue
-        compare(x, x if compare is np.not_equal else value, hit)
-        if by == 1:
-            np.add(codes, ones, codes)
-        elif codes.itemsize == 1:
-            np.multiply(ones, by % turn, ones)
-            np.add(codes, ones, codes)
-        else:
-            np.add(codes, np.multiply(ones, codes.dtype.type(by % turn)), codes)
-
-
 def code_type(n_levels: int) -> type[np.unsignedinteger[Any]]:
-    """Return the smallest type that holds so many codes."""
+    """Return the smallest type that holds the codes of this many levels."""
     return np.uint8 if n_levels <= 256 else np.uint16
+
+
+def _below(x: float) -> float:
+    """Return the next float below x: the cell that ends there leaves x out."""
+    return math.nextafter(x, -math.inf)
+
+
+def _sides(numbers: Iterable[float]) -> Iterable[float]:
+    """Return the ends of the cells that hold one number each."""
+    return itertools.chain.from_iterable((_below(x), x) for x in numbers)

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from plainrisk._native import Chain, Ramp
+from plainrisk._types import Codes, Floats
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, ModelFileError
-from plainrisk.form.blocks import Room
-from plainrisk.form.levels import Bins, Categories, Codes, Levels, code_type
+from plainrisk.form.levels import Bins, Levels
 
-__all__ = ["Curve", "Line", "Shape", "Table"]
-
-Floats = npt.NDArray[np.float64]
+__all__ = ["LARGEST", "Curve", "Line", "Shape", "Table"]
 
 # What one feature may add to a score, so that a sum over features is a number: infinity less infinity is none.
 LARGEST = 1e100
@@ -50,19 +45,6 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, tag="table", tag_field="k
             _refuse_unseen(self, codes, name)
         return np.asarray(self.scores)[codes]
 
-    def chain(self, *, places: bool = False, refuse_unseen: bool = False) -> Chain:
-        """Return the same as comparisons of a number, or of a place among categories; what is refused is NaN."""
-        scores = _allowed(self, refuse_unseen)
-        if places and isinstance(self.levels, Categories):
-            return self.levels.place_chain(scores)
-        return self.levels.chain(scores)
-
-    def add(self, score: Floats, frame: Frame, name: str, room: Room) -> None:
-        """Add the `values` to a score, asking for little memory."""
-        codes: Codes = np.zeros(len(score), code_type(len(self.levels)))
-        self.levels.add_codes(codes, frame, name, room.numbers)
-        score += room.look_up(np.asarray(self.scores), codes)
-
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, tag="line", tag_field="kind", forbid_unknown_fields=True):
     """A straight line, ``slope * (x - center)``, with a score per level outside the order.
@@ -83,23 +65,16 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, tag="line", tag_field="kin
         if not (math.isfinite(self.slope) and math.isfinite(self.center)) or self.levels.edges:
             raise ModelFileError("Model: a line needs a finite slope and center, and no bin edges.")
 
-    def values(self, frame: Frame, name: str, *, refuse_unseen: bool = False) -> Floats:
-        """Return what the feature adds to the score of every row."""
-        x = frame.numbers(name)
+    def of_numbers(self, x: Floats) -> Floats:
+        """Return what each number adds to the score."""
         codes = self.levels.code_numbers(x)
-        if refuse_unseen:
-            _refuse_unseen(self, codes, name)
         with np.errstate(over="ignore"):
             line = np.clip(self.slope * (x - self.center), -LARGEST, LARGEST)
         return np.where(codes == 0, line, np.asarray(self.scores)[codes])
 
-    def chain(self, *, refuse_unseen: bool = False) -> Chain:
-        """Return the same as comparisons of a number; what is refused is NaN."""
-        scores = _allowed(self, refuse_unseen)
-        low, below = self.levels.lower_bound, scores[-2]
-        slope = math.nan if math.isnan(scores[0]) else self.slope
-        ramp = Ramp(slope, self.center, LARGEST) if low is None else Ramp(slope, self.center, LARGEST, low, below)
-        return replace(self.levels.chain(scores), values=(0.0,), edges=(), ramp=ramp)
+    def values(self, frame: Frame, name: str, *, refuse_unseen: bool = False) -> Floats:
+        """Return what the feature adds to the score of every row."""
+        return _values(self, frame, name, refuse_unseen)
 
 
 class Curve(msgspec.Struct, frozen=True, kw_only=True, tag="curve", tag_field="kind", forbid_unknown_fields=True):
@@ -137,13 +112,14 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True, tag="curve", tag_field="k
                 value = value * t + table[piece, power]
         return np.clip(value, -LARGEST, LARGEST)
 
+    def of_numbers(self, x: Floats) -> Floats:
+        """Return what each number adds to the score."""
+        codes = self.levels.code_numbers(x)
+        return np.where(codes == 0, self.at(np.where(codes == 0, x, 0.0)), np.asarray(self.scores)[codes])
+
     def values(self, frame: Frame, name: str, *, refuse_unseen: bool = False) -> Floats:
         """Return what the feature adds to the score of every row."""
-        x = frame.numbers(name)
-        codes = self.levels.code_numbers(x)
-        if refuse_unseen:
-            _refuse_unseen(self, codes, name)
-        return np.where(codes == 0, self.at(np.where(codes == 0, x, 0.0)), np.asarray(self.scores)[codes])
+        return _values(self, frame, name, refuse_unseen)
 
 
 Shape = Table | Line | Curve
@@ -160,10 +136,11 @@ def _check_levels(shape: Table | Line | Curve) -> None:
             raise ModelFileError(f"Model: the {field} of a shape must be within {LARGEST:g}.")
 
 
-def _allowed(shape: Table | Line, refuse_unseen: bool) -> tuple[float, ...]:
-    """Return the scores, NaN for levels that are refused."""
-    pairs = zip(shape.scores, shape.weights, strict=True)
-    return tuple(math.nan if refuse_unseen and weight == 0 else score for score, weight in pairs)
+def _values(shape: Line | Curve, frame: Frame, name: str, refuse_unseen: bool) -> Floats:
+    x = frame.numbers(name)
+    if refuse_unseen:
+        _refuse_unseen(shape, shape.levels.code_numbers(x), name)
+    return shape.of_numbers(x)
 
 
 def _refuse_unseen(shape: Shape, codes: Codes, name: str) -> None:

@@ -6,17 +6,14 @@ import math
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from plainrisk._types import Floats, Index
 from plainrisk.data.frame import Frame
 from plainrisk.errors import ModelFileError
-from plainrisk.form.blocks import Room
 from plainrisk.form.links import Link
 from plainrisk.schema import Schema
 
 __all__ = ["Tree", "TreeInput", "TreePart"]
-
-Floats = npt.NDArray[np.float64]
 
 LEAF = -1
 
@@ -91,7 +88,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """Return the value of the leaf each row falls into."""
         out = np.empty(len(inputs[0]) if inputs else 0)
         # Parents come first, so when a node's turn comes all its rows have arrived. A node may have several parents.
-        arrived: dict[int, list[npt.NDArray[np.intp]]] = {0: [np.arange(len(out))]}
+        arrived: dict[int, list[Index]] = {0: [np.arange(len(out))]}
         for node, j in enumerate(self.inputs):
             if node not in arrived:
                 continue
@@ -137,7 +134,7 @@ class TreePart(msgspec.Struct, frozen=True, kw_only=True, tag="trees", tag_field
         """The features the part reads."""
         return tuple(dict.fromkeys(i.feature for i in self.inputs))
 
-    def score(self, frame: Frame, schema: Schema, room: Room | None = None) -> Floats:
+    def score(self, frame: Frame, schema: Schema) -> Floats:
         """Return the score of every row."""
         # Trees without inputs are leaves; one column of anything tells them how many rows there are.
         inputs = [i.read(frame) for i in self.inputs] or [np.zeros(frame.n_rows)]

@@ -20,7 +20,7 @@ import numpy as np
 from plainrisk._native import level_sums, look_up
 from plainrisk._types import Codes, Floats
 from plainrisk.bins import Contrast, Criterion, JointCode, LevelFinder, code_type, joint_codes
-from plainrisk.data.rows import Spool
+from plainrisk.data.spool import Spool
 from plainrisk.errors import PlainriskWarning
 from plainrisk.form import Levels, Link, Part, Shape, Table
 from plainrisk.models.training import Training, TrainingRows

@@ -16,7 +16,7 @@ from plainrisk._types import Floats
 from plainrisk.errors import DataError, ExtractionError
 from plainrisk.extract import extract_form
 from plainrisk.form import ALPHA_STAR, Bands, FitRecord, Layer, Linear, Link, Logistic, Part, RiskForm, Table, TreePart
-from plainrisk.form.bands import best_bands
+from plainrisk.form.links import best_bands
 from plainrisk.model import RiskModel
 from plainrisk.models.bands import portfolio_bands
 from plainrisk.models.base import (

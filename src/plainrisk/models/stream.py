@@ -10,7 +10,8 @@ import numpy as np
 
 from plainrisk._types import Array, Bools, Floats, Index, Outcome
 from plainrisk.data.frame import Frame
-from plainrisk.data.rows import Batches, Spool
+from plainrisk.data.rows import Batches
+from plainrisk.data.spool import Spool
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.models.training import (
     Training,

@@ -15,7 +15,7 @@ import numpy as np
 
 from plainrisk._types import Array, Floats, Index, Outcome
 from plainrisk.data.frame import Frame, as_frame, column_of
-from plainrisk.data.rows import Spool
+from plainrisk.data.spool import Spool
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean
 from plainrisk.schema import Feature, Schema, label_of
 

@@ -136,7 +136,7 @@ def _nearest(name: str, frame: Frame, features: Iterable[str]) -> str:
 def _look_at_numbers(name: str, feature: Feature, frame: Frame, notes: bool) -> Iterator[Problem]:
     try:
         if not notes:
-            frame.require_numbers(name)
+            frame.numbers(name)
             return
         values = frame.numbers(name)
     except DataError as error:

@@ -29,6 +29,8 @@ BOX = 20.0
 _SLOW_DECREASE = 0.2
 # Near the optimum it is taken anew where a step is longer than this share of the last.
 _SLOW_STEP = 0.5
+# After this many Hessians from a sample of the rows, the next is of all rows.
+_MOST_ESTIMATES = 4
 # A step that must be halved more often than this comes of a bad Hessian; after the second number, no step helps.
 _BAD_HALVINGS, _MOST_HALVINGS = 4, 40
 # Near the optimum: the length of the next step at which coefficients count as found, and steps taken for that at most.
@@ -159,6 +161,7 @@ class _Newton:
     here : where the iteration stands
     model : the local model, or None where a new one is due
     exact : whether Hessians are of all rows
+    estimates : Hessians taken from a sample so far
     polished : full steps taken since the predicted decrease fell below the tolerance
     history : per step, objective and predicted decrease
     """
@@ -167,7 +170,7 @@ class _Newton:
         self.problem, self.tolerance = problem, tolerance
         self.here = problem.at(first)
         self.model: _LocalModel | None = None
-        self.exact, self.polished = not problem.loss.is_sampled, 0
+        self.exact, self.estimates, self.polished = not problem.loss.is_sampled, 0, 0
         self.history: list[tuple[float, float]] = []
 
     def run(self, max_iterations: int) -> Solution:
@@ -176,6 +179,7 @@ class _Newton:
         for _ in range(max_iterations):
             fresh, here = self.model is None, self.here
             model = self.model or _LocalModel(self.problem.hessian(here.point, self.exact))
+            self.estimates += fresh and not self.exact
             bounds = self.problem.lower - here.point, self.problem.upper - here.point
             d, decrease = model.direction(here.gradient, *bounds)
             self.history.append((here.value, decrease))
@@ -185,7 +189,8 @@ class _Newton:
             if end is not None:
                 return end
             if slow:
-                self.exact = self.exact or fresh  # a fresh Hessian of a sample did not help
+                # A fresh Hessian of a sample did not help, or several did not bring it to an end.
+                self.exact = self.exact or fresh or self.estimates == _MOST_ESTIMATES
                 self.model = None
             else:
                 model.learn(self.here.point - here.point, self.here.gradient - here.gradient)

@@ -13,7 +13,7 @@ from plainrisk._types import Array, Floats
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.errors import DataError, MissingExtraError
 from plainrisk.form import TreeInput
-from plainrisk.models.classifiers import CLASSIFIERS, make_classifier
+from plainrisk.models.registry import CLASSIFIERS, make_classifier
 from plainrisk.schema import Schema
 from plainrisk.study.plan import ClassifierSpec
 

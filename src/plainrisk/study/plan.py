@@ -15,7 +15,7 @@ from plainrisk._types import Array, Floats
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.evaluate import metrics
 from plainrisk.files import read_text
-from plainrisk.models.classifiers import CLASSIFIERS
+from plainrisk.models.registry import CLASSIFIERS
 
 __all__ = ["METRICS", "ClassifierSpec", "DataSpec", "Metric", "Plan", "load_plan"]
 

@@ -23,11 +23,10 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from plainrisk._types import Floats, Index
 from plainrisk.errors import DataError, MissingExtraError, PlainriskError, PlainriskWarning, StoppedEarly
+from plainrisk.models.crossval import cross_validate
 from plainrisk.study.challengers import build
 from plainrisk.study.plan import METRICS, ClassifierSpec, DataSpec, Plan
 from plainrisk.study.sources import StudyData, load_data, stratified_folds
@@ -49,13 +48,11 @@ class Progress:
     Attributes
     ----------
     done, total : fits of this run
-    seconds_left : an estimate, None before there is anything to go by
     data : the data set of the fit that came last
     """
 
     done: int
     total: int
-    seconds_left: float | None = None
     data: str = ""
 
 
@@ -119,8 +116,7 @@ def run(
             for task, cell in cells_as_they_come:
                 kept.put(_measured(kept, cell, plan))
                 fitted += 1
-                left = (time.perf_counter() - start) / fitted * (len(missing) - fitted)
-                tell(Progress(fitted, len(missing), left, task.data.name))
+                tell(Progress(fitted, len(missing), task.data.name))
         states = [kept.status(task.key) for task in every]
     return Summary(
         fitted=fitted,
@@ -163,7 +159,7 @@ def _fill_metrics(store: Store, plan: Plan) -> None:
         done = [c for c in store.cells(*where) if c.status == "done"]
         if any(not set(plan.metrics) <= set(c.figures or {}) for c in done):
             for cell in store.cells(*where, risks=True):
-                store.put_figures(cell.key, _measured(store, cell, plan).figures or {})
+                store.put(_measured(store, cell, plan))
 
 
 def _measured(store: Store, cell: Cell, plan: Plan) -> Cell:
@@ -270,28 +266,6 @@ def _serve(connection: Connection) -> None:
 # ---- one fit
 
 
-@dataclass(frozen=True)
-class _Fold:
-    test: Index
-    risk: Floats
-    model: Any
-    seconds: float
-
-
-def _cross_validate(model: Any, X: Any, y: Any, cv: Any) -> tuple[_Fold, ...]:
-    import narwhals as nw
-
-    rows = nw.from_native(X, eager_only=True)
-    out = []
-    for train, test in cv:
-        start = time.perf_counter()
-        fitted = clone(model).fit(rows[train].to_native(), y[train])
-        seconds = time.perf_counter() - start
-        risk = np.asarray(fitted.predict_proba(rows[test].to_native()), dtype=np.float64)[:, 1]
-        out.append(_Fold(test, risk, fitted, seconds))
-    return tuple(out)
-
-
 class Fitter:
     """Makes fits one after the other, and keeps the data set at hand."""
 
@@ -318,7 +292,7 @@ class Fitter:
         start = time.perf_counter()
         model = build(task.classifier, data.schema)
         split = (np.flatnonzero(~held_out), np.flatnonzero(held_out))
-        (fold,) = _cross_validate(model, data.frame, data.target, cv=[split])
+        (fold,) = cross_validate(model, data.frame, data.target, cv=[split]).folds
         elapsed = time.perf_counter() - start
         return {"risks": fold.risk, "fit_seconds": fold.seconds, "score_seconds": elapsed - fold.seconds}
 

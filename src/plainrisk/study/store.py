@@ -206,7 +206,7 @@ class Store:
         return None if found is None else str(found)
 
     def put(self, cell: Cell) -> None:
-        """Write a cell in one transaction; one that is done already is left as it is."""
+        """Write a cell and its metrics in one transaction; of one that is done already only metrics are written."""
         risks = None if cell.risks is None else _compressed(np.asarray(cell.risks, dtype=np.float64))
         names = (*_KEY, *_FACTS, "risks")
         changes = ", ".join(f"{name} = excluded.{name}" for name in (*_FACTS, "risks"))
@@ -216,12 +216,9 @@ class Store:
                 f"on conflict ({', '.join(_KEY)}) do update set {changes} where cells.status <> 'done'",
                 *(*_values(cell.key, _KEY), *_values(cell, _FACTS), risks),
             )
-            self._put_figures(cell.key, cell.figures or {})
-
-    def put_figures(self, key: CellKey, figures: Mapping[str, float]) -> None:
-        """Add metrics to a cell."""
-        with self._transaction():
-            self._put_figures(key, figures)
+            number = self._one(f"select id from cells where {_where(_KEY)}", *_values(cell.key, _KEY))
+            for metric, value in (cell.figures or {}).items():
+                self._all("insert or replace into figures values (?, ?, ?)", number, metric, float(value))
 
     def cells(self, fingerprint: str, classifier: str, cv: int, seed: int, *, risks: bool = False) -> list[Cell]:
         """Return the cells of one classifier on some rows, by fold, with the risks if asked."""
@@ -279,11 +276,6 @@ class Store:
             return np.frombuffer(zlib.decompress(blob), dtype=kind)
         except (zlib.error, ValueError, TypeError):
             raise DataError(f"{self.path} is damaged: an array cannot be read. Use another file, or a copy.") from None
-
-    def _put_figures(self, key: CellKey, figures: Mapping[str, float]) -> None:
-        number = self._one(f"select id from cells where {_where(_KEY)}", *_values(key, _KEY))
-        for metric, value in figures.items():
-            self._all("insert or replace into figures values (?, ?, ?)", number, metric, float(value))
 
 
 def _where(names: Iterable[str]) -> str:

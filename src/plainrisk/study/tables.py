@@ -255,13 +255,7 @@ def _table_text(table: StudyTable) -> Iterator[str]:
         yield "Rank tests need two classifiers on two data sets without a gap."
         return
     yield f"{friedman(part.results(), table.higher_is_better).summary()}."
-    found = hodges_lehmann_table(part.results())
-    differences = [
-        [name, *("" if i == j else f"{d:+.4f}{'*' if s else ''}" for j, (d, s) in enumerate(zip(*line, strict=True)))]
-        for i, (name, *line) in enumerate(zip(found.classifiers, found.differences, found.significant, strict=True))
-    ]
-    yield _grid(("row less column", *found.classifiers), differences)
-    yield "Typical differences (Hodges-Lehmann); \\*: significant at 0.05 after Holm's adjustment."
+    yield hodges_lehmann_table(part.results()).to_markdown().rstrip()
 
 
 def _gap_row(gap: Gap) -> list[str]:

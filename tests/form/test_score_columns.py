@@ -1,4 +1,4 @@
-"""The compiled loop and numpy give the same scores, or raise the same, from columns of every kind."""
+"""The compiled search and numpy give the same scores, or raise the same, from columns of every kind."""
 
 from __future__ import annotations
 
@@ -89,11 +89,10 @@ def columns_of(dtype, n=700):
 
 
 def both_ways(monkeypatch, function):
-    """What a function returns with the compiled loop, and without it."""
+    """What a function returns with the compiled search, and without it."""
     found = function()
     with monkeypatch.context() as patch:
-        patch.setattr("plainrisk.form.form.COMPILED", False)
-        patch.setattr("plainrisk.form.part.COMPILED", False)
+        patch.setattr("plainrisk._native.codes.compiled", None)
         return found, function()
 
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plainrisk.data import columns as frame_columns
-from plainrisk.data.frame import as_frame, column_of, frame_like
+from plainrisk.data.frame import as_frame, column_of, frame_like, native_rows
 from plainrisk.errors import DataError
 
 # ---- the same column in every library
@@ -216,22 +215,6 @@ def test_infinity_is_named_with_its_row(make, sign):
         as_frame(make({"x": [np.inf, -np.inf]})).numbers("x")
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
-def test_numbers_can_be_required_without_being_read(make):
-    good = {"f": [0.5, None, 2.0], "i": [1, 2, None], "none": [None, np.nan, 1.0], "large": [1e308, 1e308, 1e308]}
-    frame = as_frame(make(good))
-    for name in good:
-        frame.require_numbers(name)
-    bad = as_frame(make({"x": [0.0, None, np.inf], "y": [np.inf, -np.inf, None], "z": ["1", "old", None]}))
-    for name, message in {
-        "x": r"'x' holds infinity \(row 2\)",
-        "y": r"infinity \(row 0\)",
-        "z": "'old' in row 1",
-    }.items():
-        with pytest.raises(DataError, match=message):
-            bad.require_numbers(name)
-
-
 @pytest.mark.parametrize("dtype", [pl.Float64, pl.Float32, pl.Int32, pl.Int64])
 def test_missing_numbers_of_many_rows_are_missing_too(dtype):
     values = [None if k % 7 == 0 else k % 1000 for k in range(40_000)]
@@ -428,11 +411,55 @@ def test_results_come_in_the_library_of_the_question(like, kind):
     assert as_frame(result).labels("id").labels == ("a", "b")
 
 
-@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("dtype", [object, "str"])
 @pytest.mark.parametrize("text", [["a\0", None], ["\0", None, ""], [None, "b", "b\0"]])
-def test_text_that_ends_in_nothing_is_kept(text, dtype, compiled, monkeypatch):
-    if not compiled:
-        monkeypatch.setattr(frame_columns, "text_codes", lambda *_: None)
+def test_text_that_ends_in_nothing_is_kept(text, dtype):
     found = as_frame(pd.DataFrame({"x": pd.Series(text, dtype=dtype)})).labels("x")
     assert [None if code < 0 else found.labels[code] for code in found.codes] == text
+
+
+# ---- rows in memory as one batch, and back to their library
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+def test_rows_in_memory_are_one_batch(make):
+    frame = as_frame(make({"x": [1, 2], "y": ["a", "b"], "z": [0.5, None]}))
+    frame.labels("y")
+    assert [batch.names for batch in frame.batches()] == [("x", "y", "z")]
+    (batch,) = frame.batches(["y", "x", "y"], "reading rows")
+    assert batch.names == ("y", "x")
+    assert batch.n_rows == 2
+    assert batch.labels("y").labels == ("a", "b")
+    with pytest.raises(DataError, match=r"there is no column 'w'"):
+        next(frame.batches(["w"]))
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_columns_go_back_to_their_library(make):
+    table = make({"x": [1, 2], "y": ["a", "b"], "z": [0.5, 1.5]})
+    some = native_rows(as_frame(table), ("z", "y"))
+    assert type(some) is type(table)
+    assert as_frame(some).names == ("z", "y")
+    assert as_frame(some).numbers("z").tolist() == [0.5, 1.5]
+
+
+def test_arrays_become_a_matrix_again():
+    frame = as_frame(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+    assert native_rows(frame, ("x2", "x0")).tolist() == [[3.0, 1.0], [6.0, 4.0]]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+def test_numbers_as_they_are_stored(make):
+    frame = as_frame(make({"i": [1, 2], "f": [0.5, 1.5], "b": [True, False], "t": ["1", "2"]}))
+    assert frame.array("i").dtype.kind == "i"
+    assert frame.array("f").dtype == np.float64
+    assert frame.array("b").dtype == np.bool_
+    assert frame.array("t") is None
+
+
+@pytest.mark.parametrize("values", [[2**53, 2**53 + 1, 2**53], [-(2**62), 5, -(2**62) + 1]])
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+def test_large_whole_numbers_stay_exact(make, values):
+    frame = as_frame(make({"i": values}))
+    labels = frame.labels("i")
+    assert [labels.labels[code] for code in labels.codes] == [str(v) for v in values]

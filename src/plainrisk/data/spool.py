@@ -1,0 +1,82 @@
+"""A list of groups of arrays that moves to a temporary file when it grows."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import IO, Any
+
+import numpy as np
+
+from plainrisk._types import Array
+
+__all__ = ["Spool"]
+
+Arrays = tuple[Array, ...]
+
+# Bytes that are kept in memory before the groups move to disk.
+IN_MEMORY = 1 << 27
+
+
+class Spool:
+    """Groups of arrays, in memory up to a limit and on disk beyond it; read back one group at a time.
+
+    The temporary file has no name and is gone with the spool. `TMPDIR` says where it lies.
+
+    >>> spool = Spool(limit=10)
+    >>> for k in range(3):
+    ...     spool.append((np.arange(k), np.ones((2, k))))
+    >>> [(len(a), b.shape) for a, b in spool], spool.on_disk
+    ([(0, (2, 0)), (1, (2, 1)), (2, (2, 2))], True)
+    """
+
+    def __init__(self, limit: float | None = None) -> None:
+        self.limit = IN_MEMORY if limit is None else limit
+        self.nbytes = 0
+        self._held: list[Arrays] = []
+        self._file: IO[bytes] | None = None
+        self._lock = threading.Lock()  # a file has one position, and passes over rows have several threads
+        self._index: list[tuple[int, tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]]] = []
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether the groups lie in a file."""
+        return self._file is not None
+
+    def append(self, arrays: Arrays) -> None:
+        """Add a group at the end."""
+        self.nbytes += sum(a.nbytes for a in arrays)
+        self._held.append(arrays)
+        if self._file is None:
+            if self.nbytes <= self.limit:
+                return
+            self._file = tempfile.TemporaryFile(prefix="plainrisk-")  # noqa: SIM115
+            weakref.finalize(self, self._file.close)
+        for group in self._held:
+            self._write(self._file, group)
+        self._held.clear()
+
+    def _write(self, file: IO[bytes], arrays: Arrays) -> None:
+        self._index.append((file.seek(0, 2), tuple((a.dtype, a.shape) for a in arrays)))
+        for array in arrays:
+            file.write(np.ascontiguousarray(array).data)
+
+    def __len__(self) -> int:
+        return len(self._held) if self._file is None else len(self._index)
+
+    def __getitem__(self, index: int) -> Arrays:
+        if self._file is None:
+            return self._held[index]
+        position, kinds = self._index[index]
+        with self._lock:
+            self._file.seek(position)
+            # From the handle's own buffer, not from its descriptor, which may lag behind what was written.
+            return tuple(
+                np.frombuffer(self._file.read(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)
+                for dtype, shape in kinds
+            )
+
+    def __iter__(self) -> Iterator[Arrays]:
+        return (self[i] for i in range(len(self)))

@@ -1,0 +1,175 @@
+"""Scores of additive parts: for every row the intercept plus what its features add, in the order of the shapes.
+
+Many rows are scored by `_native.add_scores`, which looks up every number in the cells of its levels. One row from a
+dict is scored in plain Python, since setting up arrays takes longer than scoring it. Both use the same levels and the
+same tables in the same order, so a row has the same score to the last bit in any company, and a monotone shape gives
+exactly ordered scores: rounding keeps an order.
+
+A value that must be refused (infinity, a level that the schema does not allow) has the score NaN here. Whoever asked
+then scores the rows by `Shape.values`, which names the row.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from plainrisk._native import Term, add_scores, is_readable
+from plainrisk._types import Array, Floats
+from plainrisk.data.frame import Frame
+from plainrisk.form.levels import Bins, Categories
+from plainrisk.form.shapes import LARGEST, Curve, Line, Shape, Table
+from plainrisk.threads import side_by_side
+
+__all__ = ["Column", "Scorer"]
+
+# What may stand beside the features in a dict of one row: anything that is clearly one value.
+_ONE_VALUE = (str, float, int, type(None), np.number)
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column as it is scored.
+
+    Attributes
+    ----------
+    values : (n,), numbers as they are stored, or codes of categories
+    term : what they add to the score; None if the shape itself must say, because it is no table
+    """
+
+    values: Array
+    term: Term | None
+
+
+class _Feature:
+    """One feature of one part."""
+
+    def __init__(self, part: int, name: str, shape: Shape, strict: bool) -> None:
+        self.part, self.name, self.shape, self.strict = part, name, shape, strict
+        refused = np.array([strict and weight == 0 for weight in shape.weights], np.bool_)
+        self.scores = np.where(refused, np.nan, shape.scores)
+
+    @functools.cached_property
+    def by_number(self) -> Term:
+        """What a number adds: of bins, infinity is refused."""
+        cells = self.shape.levels.cells
+        cuts, table = cells.cuts, self.scores[cells.levels]
+        if isinstance(self.shape.levels, Bins):
+            cuts = np.concatenate([[-math.inf], cuts, [sys.float_info.max]])
+            table = np.concatenate([[math.nan], table[:-1], [math.nan], table[-1:]])
+        return Term(self.part, cuts, table)
+
+    @functools.cached_property
+    def by_code(self) -> Term:
+        """What a code adds: it is a whole number, so the cuts are all whole numbers below the last."""
+        return Term(self.part, np.arange(len(self.scores) - 1.0), np.append(self.scores, math.nan))
+
+    def read(self, frame: Frame) -> Column:
+        """Read the feature's column; text among numbers raises."""
+        levels = self.shape.levels
+        x = frame.array(self.name)
+        if isinstance(levels, Categories) and (x is None or not levels.reads(x)):
+            return Column(levels.codes(frame, self.name), self.by_code)
+        if x is None:
+            x = frame.numbers(self.name)
+        if isinstance(self.shape, Table):
+            return Column(x if is_readable(x) else x.astype(np.float64), self.by_number)
+        return Column(x, None)
+
+    def of_numbers(self, x: Array) -> Floats:
+        """Return what numbers add by a line or a curve."""
+        assert not isinstance(self.shape, Table)
+        numbers = x.astype(np.float64)
+        infinite = np.isinf(numbers)
+        numbers[infinite] = np.nan
+        values = self.shape.of_numbers(numbers)
+        if self.strict:
+            infinite |= np.isnan(self.scores)[self.shape.levels.code_numbers(numbers)]
+        values[infinite] = np.nan
+        return values
+
+
+class Scorer:
+    """The scores of several additive parts, prepared once and used for rows of any kind.
+
+    Parameters
+    ----------
+    intercepts : one per part
+    parts : the shapes of each part by feature, in the order in which they are added
+    strict : the features whose unseen levels are refused
+    """
+
+    def __init__(
+        self, intercepts: Sequence[float], parts: Sequence[Mapping[str, Shape]], strict: frozenset[str]
+    ) -> None:
+        self._intercepts = intercepts
+        self._features = [
+            _Feature(k, name, shape, name in strict) for k, shapes in enumerate(parts) for name, shape in shapes.items()
+        ]
+
+    # ---- many rows
+
+    def read(self, frame: Frame) -> list[Column]:
+        """Read all columns once, so that blocks of rows are slices of arrays."""
+        return list(side_by_side(lambda feature: feature.read(frame), self._features, frame.n_rows))
+
+    def add(self, scores: Sequence[Floats], columns: Iterable[Column], rows: slice) -> None:
+        """Add every feature to the score of its part, for some of the rows; what is refused becomes NaN."""
+        terms = [(column.values[rows], column.term, f) for column, f in zip(columns, self._features, strict=True)]
+        # Neighbouring tables go together: a matrix that is stored row by row is then read once.
+        for is_table, run in itertools.groupby(terms, key=lambda item: item[1] is not None):
+            if is_table:
+                values, tables, _ = zip(*run, strict=True)
+                add_scores(scores, values, tables)
+                continue
+            for x, _, feature in run:
+                scores[feature.part] += feature.of_numbers(x)
+
+    # ---- one row
+
+    @functools.cached_property
+    def _row_terms(self) -> list[tuple[int, str, Any, list[float], Line | None]]:
+        return [
+            (f.part, f.name, f.shape.levels.level_of, f.scores.tolist(), f.shape if isinstance(f.shape, Line) else None)
+            for f in self._features
+        ]
+
+    @functools.cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(f.name for f in self._features)
+
+    @functools.cached_property
+    def _has_curves(self) -> bool:
+        return any(isinstance(f.shape, Curve) for f in self._features)
+
+    def row_scores(self, row: Mapping[Any, Any]) -> list[float] | None:
+        """Return the score of each part for one row; None if something in it is unusual, and is for arrays to judge."""
+        if self._has_curves or not self._is_one_row(row):
+            return None
+        scores = list(self._intercepts)
+        for part, name, level_of, values, line in self._row_terms:
+            level = level_of(row.get(name, _ABSENT))
+            if level is None:
+                return None
+            if line is not None and level == 0 and values[0] == values[0]:
+                scores[part] += min(max(line.slope * (float(row[name]) - line.center), -LARGEST), LARGEST)
+            else:
+                scores[part] += values[level]
+        return None if any(map(math.isnan, scores)) else scores
+
+    def _is_one_row(self, row: Mapping[Any, Any]) -> bool:
+        """Whether a dict holds one value under each name, as far as its columns that are no features tell."""
+        return len(row) == len(self._names) or all(
+            name in self._names or (isinstance(name, str) and isinstance(value, _ONE_VALUE))
+            for name, value in row.items()
+        )
+
+
+_ABSENT = object()  # no level is that of a column that is not there
