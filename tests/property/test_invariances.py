@@ -137,7 +137,6 @@ def test_the_frame_library(model):
         "polars": pl.from_pandas(X, nan_to_null=True),
         "arrow": pa.Table.from_pandas(X),
         "dict": {name: X[name].tolist() for name in X},
-        "numpy": X.to_numpy(),
     }
     for name, frame in frames.items():
         np.testing.assert_array_equal(risk(model, frame, y), expected, err_msg=name)

@@ -172,7 +172,7 @@ def test_balanced_training_under_the_paper_s_conventions():
 
 
 def test_options_given_go_before_the_paper_s():
-    model = pr.make_classifier("MixLinARM1", paper=True, ridge=0.3, clip=0.01, class_weight=None, hedge_rate="hedge")
+    model = pr.make_classifier("MixLinARM1", paper=True, ridge=0.3, clip=0.01, class_weight=None, learning_rate="hedge")
     assert model.estimator.estimator.ridge == 0.3
     assert (model.clip, model.class_weight, model.learning_rate) == (0.01, None, "hedge")
 
@@ -195,7 +195,8 @@ def test_options_given_go_before_the_paper_s():
         ),
         ("MixARM1", {"max_bins": 4, "weights": "stacking"}, {"estimator__max_bins": 4, "weights": "stacking"}),
         ("MixLinARM1", {"alpha": 3.0, "ridge": 0.5}, {"estimator__alpha": 3.0, "estimator__estimator__ridge": 0.5}),
-        ("MixXGB", {"learning_rate": 0.3, "hedge_rate": 0.0}, {"estimator__learning_rate": 0.3, "learning_rate": 0.0}),
+        ("MixXGB", {"learning_rate": 0.3}, {"estimator__learning_rate": 0.1, "learning_rate": 0.3}),
+        ("MixXGB", {"class_weight": "balanced"}, {"estimator__class_weight": None, "class_weight": "balanced"}),
         ("DirectARM1", {"ridge": "cv"}, {"ridge": "cv", "link": "linear"}),
         ("DirectARM2", {"ridge": 0.1}, {"ridge": 0.1, "link": "linear"}),
         ("MixDirectARM1", {"loss": "brier"}, {"loss": "brier", "estimator__link": "linear"}),
@@ -207,15 +208,29 @@ def test_options_reach_the_model_they_are_for(name, options, found):
 
 
 @every_classifier
-def test_every_option_a_classifier_names_is_one(name):
-    kind = pr.CLASSIFIERS[name]
-    values = {"ridge": 0.1, "max_bins": 3, "class_weight": "balanced", "pieces": 2, "cv": 2, "clip": 0.1, "params": {}}
-    for option in (*kind.inner, *kind.outer):
-        model = pr.make_classifier(name, data("german").schema, **{option: values.get(option, "x")})
-        assert values.get(option, "x") in [
-            v for v in model.get_params().values() if isinstance(v, str | float | int | dict)
-        ]
-        clone(model)
+def test_an_option_goes_to_the_outermost_model_that_has_it(name):
+    plain = pr.make_classifier(name).get_params()
+    options = pr.CLASSIFIERS[name].options
+    assert list(options) == sorted(set(options))
+    assert set(options) == {key.split("__")[-1] for key in plain} - {"estimator", "schema"}
+    for option in options:
+        mark = object()
+        found = pr.make_classifier(name, **{option: mark}).get_params()
+        outermost = min((key for key in plain if key.split("__")[-1] == option), key=lambda key: key.count("__"))
+        assert [key for key, value in found.items() if value is mark] == [outermost]
+
+
+@every_classifier
+def test_a_made_classifier_can_be_cloned(name):
+    model = pr.make_classifier(name, data("german").schema)
+    assert repr(clone(model)) == repr(model)
+    assert clone(model).schema == data("german").schema
+
+
+def test_what_is_made_twice_shares_nothing():
+    one, two = (pr.make_classifier("MixLinARM1") for _ in range(2))
+    one.set_params(estimator__estimator__max_bins=9)
+    assert two.estimator.estimator.max_bins == 5
 
 
 def test_unknown_names_and_options_are_met_with_known_ones():
@@ -227,6 +242,10 @@ def test_unknown_names_and_options_are_met_with_known_ones():
         pr.make_classifier("XGB", ridge=1.0)
     with pytest.raises(DataError, match="ARM1 has no option 'pieces'"):
         pr.make_classifier("ARM1", pieces=3)
+    with pytest.raises(DataError, match="MixXGB has no option 'hedge_rate'"):
+        pr.make_classifier("MixXGB", hedge_rate=0.1)
+    with pytest.raises(DataError, match="MixARM1 has no option 'estimator'"):
+        pr.make_classifier("MixARM1", estimator=None)
 
 
 def test_the_schema_reaches_the_model():

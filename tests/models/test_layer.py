@@ -1,8 +1,9 @@
-"""ridge="cv": the path against refits fold by fold with scipy, the choice, and what is kept of it."""
+"""The driver of one-layer fits: the problem it solves, and ridge="cv" against refits fold by fold with scipy."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,9 +14,11 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import plainrisk as pr
 from plainrisk.errors import DataError, PlainriskWarning
-from plainrisk.models.fitting import Design
-from plainrisk.solve import stratified_folds
-from plainrisk.solve.ridge_path import RIDGE_TIMES_ROWS
+from plainrisk.models.folds import stratified_folds
+from plainrisk.models.layer import LayerSettings, Problem, fit_layer, solve_layer
+from plainrisk.models.training import read_training
+from plainrisk.solve import Block, Layout, Rows
+from plainrisk.solve.ridge import RIDGE_TIMES_ROWS
 
 N = 260
 SCHEMA = pr.Schema(
@@ -166,7 +169,7 @@ def test_the_second_layer_s_path_is_that_of_refits(data):
     model = pr.TwoLayerRiskModel(schema=SCHEMA, link="linear", ridge="cv").fit(X, y)
     risks = model.form_.part_risks(X)
     lower = np.zeros(2)
-    wanted = path_by_refitting(risks, y, np.ones(N), lower, least_squares, squares, model.ridge_path_.ridges)
+    wanted = path_by_refitting(risks, y, np.ones(N), lower, least_squares, squares, model.ridge_path_.ridges, 10)
     np.testing.assert_allclose(model.ridge_path_.losses, wanted, rtol=0, atol=1e-9)
     logistic = pr.TwoLayerRiskModel(schema=SCHEMA, ridge="cv").fit(X, y)
     risks = logistic.form_.part_risks(X)
@@ -184,7 +187,7 @@ def test_the_chosen_ridge_is_the_best_and_the_model_is_its_fit(data, name):
     X, y, _ = data
     model = clone(MODELS[name]).fit(X, y)
     path = model.ridge_path_
-    assert path.losses.shape == (10 if name == "DirectARM1" else 5, len(RIDGE_TIMES_ROWS))
+    assert path.losses.shape == (10 if name.startswith("Direct") else 5, len(RIDGE_TIMES_ROWS))
     assert path.best == model.ridge_ == path.ridges[np.argmin(path.mean)]
     assert path.mean.min() < path.mean.max()
     if "2" not in name:  # in two layers every layer chooses its own
@@ -210,20 +213,76 @@ def test_noise_is_shrunk_and_signal_is_not():
         assert times_rows[0] >= 10 * times_rows[1]
 
 
-def test_the_line_s_rows_are_read_once(data, monkeypatch):
-    """One table of counts per fold, and all nine ridges of ten folds from those."""
+# ---- the driver
+
+
+@pytest.mark.parametrize("link", ["logistic", "linear"])
+def test_the_driver_s_fit_is_the_model_s(data, link):
+    X, y, w = data
+    fitted = fit_layer(read_training(X, y, SCHEMA, w, None), LayerSettings(link=link, ridge=0.01))
+    model = pr.AdditiveRiskModel(SCHEMA, link=link, ridge=0.01).fit(X, y, sample_weight=w)
+    assert (fitted.part,) == model.form_.parts
+    assert (fitted.ridge, fitted.ridge_path) == (0.01, None)
+    assert fitted.solution.objective == model.solution_.objective
+    scores = np.concatenate(list(fitted.design.scores(fitted.solution)))
+    np.testing.assert_allclose(scores, model.form_.score(X), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("link", ["logistic", "linear"])
+def test_cells_give_the_solution_of_rows(data, link):
+    """Where distinct rows are few they are fitted as weighted cells: fewer rows, the same sums."""
+    X, y, w = data
+    schema = SCHEMA.select(("up", "free"))
+    design = fit_layer(read_training(X, y, schema, w, None), LayerSettings(link=link)).design
+    assert design.cells.totals[0] <= 5 * 5 < N
+    assert design.cells.totals[1:] == pytest.approx(design.coded.rows.totals[1:], rel=1e-12)
+    cells, rows = (
+        Problem(link, design.layout, design.coded.rows, some, lower=design.lower).solve(0.01)
+        for some in (design.cells, None)
+    )
+    np.testing.assert_allclose(cells.point, rows.point, rtol=0, atol=1e-9)
+    assert cells.objective == pytest.approx(rows.objective, rel=1e-12)
+
+
+@pytest.mark.parametrize("link", ["logistic", "linear"])
+def test_a_problem_of_some_rows_is_that_of_these_rows_alone(data, rng, link):
+    X, y, w = data
+    A, lower = indicators(X, "levels")
+    mask = rng.random(N) < 0.6
+    whole = Problem(link, Layout((), A.shape[1]), Rows([Block((), w * y, w, A)]), lower=lower, scale=2.0)
+    alone = replace(whole, rows=Rows([Block((), (w * y)[mask], w[mask], A[mask])]))
+    np.testing.assert_allclose(whole.where(mask).solve(0.01).point, alone.solve(0.01).point, rtol=0, atol=1e-9)
+    point = rng.normal(size=1 + A.shape[1])
+    score = point[0] + A[mask] @ point[1:]
+    wanted = np.average((log_loss if link == "logistic" else squares)(y[mask], score), weights=w[mask])
+    assert whole.where(mask).loss(point) == pytest.approx(wanted, rel=1e-11)
+
+
+def test_a_scale_multiplies_the_ridge_of_each_coefficient(data):
+    X, y, w = data
+    A, lower = indicators(X, "levels")
+    scale = np.linspace(0.5, 3.0, A.shape[1])
+    problem = Problem("linear", Layout((), A.shape[1]), Rows([Block((), w * y, w, A)]), lower=lower, scale=scale)
+    found = problem.solve(0.02)
+    line = found.intercept + A @ found.coefficients
+    slope = 2 * A.T @ (w * (line - y)) / w.sum() + 2 * 0.02 * scale * found.coefficients
+    bound = found.coefficients <= lower
+    assert np.abs(slope[~bound]).max() < 1e-10
+    assert (slope[bound] > -1e-10).all()
+
+
+def test_auto_is_half_a_row(data):
+    X, y, w = data
+    training = read_training(X, y, SCHEMA, w, None)
+    problem = Problem("linear", Layout(()), Rows([Block((), w * y, w)]))
+    assert solve_layer(problem, "auto", training)[1] == pytest.approx(1 / (2 * w.sum()))
+
+
+@pytest.mark.parametrize("ridge", [-1.0, np.inf, np.nan, "always", None])
+def test_a_ridge_that_is_none_is_named(data, ridge):
     X, y, _ = data
-    counted = []
-    count = Design.pair_counts
-
-    def noted(self, rows=None):
-        counted.append(sum(map(len, [self.rows] if rows is None else rows)))
-        return count(self, rows)
-
-    monkeypatch.setattr(Design, "pair_counts", noted)
-    pr.AdditiveRiskModel(SCHEMA, link="linear", ridge="cv").fit(X, y)
-    assert len(counted) == 10
-    assert sum(counted) == N
+    with pytest.raises(DataError, match="ridge must be 'auto', 'cv' or a finite number not below 0, not"):
+        pr.AdditiveRiskModel(SCHEMA, ridge=ridge).fit(X, y)
 
 
 # ---- inside other tools
