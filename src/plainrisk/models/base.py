@@ -62,7 +62,12 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
         read = read_stream if isinstance(X, Batches) else read_training
-        return read(X, y, self.schema, sample_weight, getattr(self, "class_weight", None))
+        return read(X, y, self.schema, sample_weight, self._class_weight)
+
+    @property
+    def _class_weight(self) -> Any:
+        """The class weights of the fit."""
+        return getattr(self, "class_weight", None)
 
     def _fit_rows(self, training: TrainingRows) -> PartScores:
         """Fit the model to rows that were read already; return how to go through their scores."""

@@ -17,7 +17,7 @@ from plainrisk._types import Array, Floats, Index, Outcome
 from plainrisk.data.frame import frame_like, native_rows
 from plainrisk.errors import DataError
 from plainrisk.models.experts import is_ours
-from plainrisk.models.training import Training, read_training
+from plainrisk.models.training import Training, read_training, with_class_weight
 
 __all__ = ["METRICS", "CrossValidation", "Fold", "Split", "cross_validate", "splits_of", "stratified_folds"]
 
@@ -167,21 +167,14 @@ def cross_validate(
     """
     if sample_weight is not None and not np.all(sample_weight):
         raise DataError("cross_validate: some sample_weight is 0. Drop those rows first.")
-    training = _read(model, X, y, sample_weight)
+    training = read_training(X, y, getattr(model, "schema", None), sample_weight, None)
     splits = splits_of(training.target, cv, seed, groups)
     folds = []
     for k, split in enumerate(splits):
         folds.append(_fold(model, training, split, k, len(splits)))
         if progress is not None:
             progress(k + 1, len(splits))
-    return CrossValidation(tuple(folds), training.target, training.sample_weight)
-
-
-def _read(model: Any, X: Any, y: Any, sample_weight: Any) -> Training:
-    if not is_ours(model):
-        return read_training(X, y, getattr(model, "schema", None), sample_weight, None)
-    read: Training = model._read(X, y, sample_weight).in_memory
-    return read
+    return CrossValidation(tuple(folds), training.target, training.weight)
 
 
 def _fold(model: Any, training: Training, split: Split, k: int, n_folds: int) -> Fold:
@@ -191,7 +184,7 @@ def _fold(model: Any, training: Training, split: Split, k: int, n_folds: int) ->
         raise DataError(f"Fold {k + 1} of {n_folds}: the rows to fit have one outcome only.")
     start, asked = time.perf_counter(), held_out.frame
     if is_ours(fitted):
-        fitted._fit_rows(rows)
+        fitted._fit_rows(with_class_weight(rows, fitted._class_weight))
     else:
         weights = {} if rows.weight is None else {"sample_weight": rows.weight}
         fitted.fit(native_rows(rows.frame, rows.names), rows.classes[rows.target], **weights)
@@ -242,12 +235,9 @@ def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None) -> list
         _check_number(int(cv), target)
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
         cv = kind(int(cv), shuffle=True, random_state=seed)
-    if hasattr(cv, "split"):
-        found = cv.split(rows, target, groups)
-    elif isinstance(cv, Iterable) and not isinstance(cv, str):
-        found = cv
-    else:
+    if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
         raise DataError(f"cv must be a number of folds, a scikit-learn splitter or pairs of rows, not {cv!r}.")
+    found = cv.split(rows, target, groups) if hasattr(cv, "split") else cv
     splits = [(_positions(train, len(target)), _positions(test, len(target))) for train, test in found]
     if not splits:
         raise DataError("cv has no splits.")

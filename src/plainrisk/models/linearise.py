@@ -108,10 +108,10 @@ class Linearised(RiskClassifier):
         self._straighten(training, form, form_scores(form, training))
         return self
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-        if not isinstance(self.estimator, RiskClassifier):
-            return super()._read(X, y, sample_weight)
-        return self.estimator._read(X, y, sample_weight)
+    @property
+    def _class_weight(self) -> Any:
+        # A classifier of another library applies its class weights itself.
+        return self.estimator._class_weight if isinstance(self.estimator, RiskClassifier) else None
 
     def _fit(self, training: TrainingRows) -> PartScores:
         _check_line(self.alpha, self.epsilon, self.pieces, self.knots)
