@@ -5,16 +5,23 @@ BIN := $(VENV)/bin
 BENCH_VENV := .venv-bench
 BUILT := pyproject.toml setup.py $(wildcard src/plainrisk/_native/*.[ch])
 
-# What depends on the compiled loops is tested a second time without them.
-NUMPY_TOO := $(addprefix tests/,native bins form solve data models property)
+# What depends on linear algebra is tested a second time under other kernels of OpenBLAS, what depends on the compiled
+# kernels a second time without them, and with them under sanitizers by `make sanitize`.
+OTHER_BLAS_TOO := $(addprefix tests/,solve models property)
+NUMPY_TOO := $(addprefix tests/,native bins form)
+SANITIZED := build/sanitized
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test format lint types unit bench clean
+.PHONY: help demo test format lint types unit sanitize bench orientation paper clean
 
 help:
-	@echo "make demo    fit, certify and explain models on built-in credit data (about a minute)"
-	@echo "make test    format, lint, types, tests, doctests"
-	@echo "make bench   time plainrisk beside its rivals (about an hour; BENCH=--quick for minutes)"
+	@echo "make demo        fit, certify and explain models on built-in credit data (about a minute)"
+	@echo "make test        format, lint, types, tests, doctests"
+	@echo "make sanitize    the compiled kernels under the address and undefined-behaviour sanitizers"
+	@echo "make orientation count lines, files, constants and the way of a fit for docs/architecture.md"
+	@echo "make paper       reproduce the paper's tables and write docs/results (hours; PAPER=report for the report alone)"
+	@echo "make bench       time plainrisk beside its rivals (half an hour; BENCH=--quick for minutes)"
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "plainrisk needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
@@ -48,7 +55,19 @@ types: $(VENV)/.installed-dev
 
 unit: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2 -q
+	core=$$($(BIN)/python scripts/other_blas.py); if [ -n "$$core" ]; then \
+	  echo "again with OPENBLAS_CORETYPE=$$core"; \
+	  OPENBLAS_CORETYPE=$$core $(BIN)/python -m pytest -n 2 -q $(OTHER_BLAS_TOO); fi
 	PLAINRISK_KERNELS=numpy $(BIN)/python -m pytest -n 2 -q $(NUMPY_TOO)
+
+# A build apart from the installed one. The kernels are optional at installation, so see first that they are there.
+sanitize: $(VENV)/.installed-dev
+	rm -rf $(SANITIZED)
+	CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)" $(BIN)/python setup.py -q build -b $(SANITIZED) --build-lib $(SANITIZED)/lib
+	export PYTHONPATH=$(SANITIZED)/lib ASAN_OPTIONS=detect_leaks=0; \
+	export LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so)"; \
+	$(BIN)/python -c 'from plainrisk._native import COMPILED, __file__ as f; assert COMPILED and "$(SANITIZED)" in f, f' && \
+	$(BIN)/python -m pytest -n 2 -q tests/native tests/bins tests/form
 
 # The rivals ask for much, so they live in an environment of their own. BENCH="--quick" and the like go to the runner.
 $(BENCH_VENV)/.installed: $(BUILT)
@@ -59,6 +78,14 @@ $(BENCH_VENV)/.installed: $(BUILT)
 
 bench: $(BENCH_VENV)/.installed
 	$(BENCH_VENV)/bin/python -m benchmarks.run $(BENCH)
+
+# Counts the house: lines, files, constants, the way of a fit; the table stands in docs/architecture.md.
+orientation: $(VENV)/.installed-dev
+	$(BIN)/python scripts/orientation.py
+
+# What is in the store already is not fitted again. PAPER="run paper" and the like go to the runner.
+paper: $(BENCH_VENV)/.installed
+	$(BENCH_VENV)/bin/python -m paper $(PAPER)
 
 clean:
 	rm -rf $(VENV) $(BENCH_VENV) build src/*.egg-info src/plainrisk/_native/*.so demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

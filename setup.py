@@ -19,6 +19,7 @@ setup(
             sources=sorted(map(str, folder.glob("*.c"))),
             depends=sorted(map(str, folder.glob("*.h"))),
             extra_compile_args=flags,
+            define_macros=[("Py_LIMITED_API", "0x030B0000")] if stable else [],
             py_limited_api=stable,
             # Without a C compiler the installation goes on, and numpy does the work.
             optional=True,

@@ -1,10 +1,9 @@
-"""The rows that are timed: made or loaded once, kept in a folder, and read from it by every fresh process.
+"""The rows that are timed: made once, kept in a folder, and read from it by every fresh process.
 
     python -m benchmarks.data FOLDER NAME
 
-A name is `credit-ROWSxFEATURES` (synthetic) or that of a public data set. The folder of a name holds the frame as it
-is (words are words), the same rows as a matrix of float64 in which words are their places in the list of categories,
-the outcomes, and the schema of each.
+A name is `credit-ROWSxFEATURES` (synthetic applications), `wide-ROWSxFEATURES` (numbers, of which five matter) or
+`parquet-ROWSxFEATURES` (synthetic applications in many files, for rows that do not fit memory).
 """
 
 from __future__ import annotations
@@ -20,132 +19,111 @@ from typing import Any
 import numpy as np
 
 SEED = 0
+PIECE = 1_000_000  # rows of one Parquet file
 
 
 @dataclass(frozen=True)
 class Data:
-    """Rows in a folder, read when they are asked for.
-
-    Attributes
-    ----------
-    folder : where they are
-    rows, features : only so many of the first ones, or None for all
-    as_matrix : whether methods that read frames shall be given the matrix instead
-    subscales : this many equal groups of features instead of the schema's, or None
-    max_bins : bins per feature for methods that take them
-    """
+    """Rows in a folder, read when they are asked for; `rows` limits them to the first ones."""
 
     folder: Path
     rows: int | None = None
-    features: int | None = None
-    as_matrix: bool = False
-    subscales: int | None = None
-    max_bins: int = 5
 
     @cached_property
     def target(self) -> Any:
         """The outcomes, 0 or 1."""
-        return np.load(self.folder / "target.npy", mmap_mode="r")[: self.rows].copy()
-
-    @cached_property
-    def frame(self) -> Any:
-        """The rows as a polars data frame."""
-        import polars
-
-        # Parquet, not arrow's own file: that is mapped, and pages first read in a fit would count as its memory.
-        path = self.folder / "frame.parquet"
-        return polars.read_parquet(path, n_rows=self.rows, columns=self._names).rechunk()
+        return np.load(self.folder / "target.npy")[: self.rows].copy()
 
     @cached_property
     def matrix(self) -> Any:
-        """The rows as float64, one row after the other; missing is NaN."""
-        stored = np.load(self.folder / "matrix.npy", mmap_mode="r")
-        return np.array(stored[: self.rows, : self.features], order="C")
+        """The rows as float64, row by row; missing is NaN, a category is its index in the schema's list."""
+        return np.array(np.load(self.folder / "matrix.npy", mmap_mode="r")[: self.rows], order="C")
+
+    @cached_property
+    def frame(self) -> Any:
+        """The rows as a polars frame, with categories as text."""
+        import polars
+
+        # Parquet, not arrow's own file: that is mapped, and pages first read in a fit would count as its memory.
+        return polars.read_parquet(self.folder / "frame.parquet", n_rows=self.rows).rechunk()
 
     @cached_property
     def schema(self) -> Any:
         """What is known of the columns of the frame."""
-        return self._schema("schema.json")
+        from plainrisk import Schema
+
+        return Schema.load(self.folder / "schema.json")
 
     @cached_property
     def matrix_schema(self) -> Any:
         """What is known of the columns of the matrix."""
-        return self._schema("matrix-schema.json")
+        from plainrisk import Schema
 
-    def tree_matrix(self) -> Any:
-        """Return the matrix as boosted trees like it: float32, and NaN for codes that are no measurements."""
-        X = self.matrix.astype(np.float32)
-        for j, feature in enumerate(self.matrix_schema.features.values()):
-            if feature.kind != "continuous":
-                continue
-            if feature.lower_bound is not None:
-                X[X[:, j] < feature.lower_bound, j] = np.nan
-            for code in feature.special_values:
-                X[X[:, j] == code, j] = np.nan
-        return X
+        return Schema.load(self.folder / "matrix-schema.json")
 
     def head(self, rows: int) -> Data:
         """Return the first rows alone."""
         return replace(self, rows=min(rows, len(self.target)))
 
-    @cached_property
-    def _names(self) -> list[str]:
-        from plainrisk import Schema
-
-        return list(Schema.load(self.folder / "schema.json").features)[: self.features]
-
-    def _schema(self, file: str) -> Any:
-        from plainrisk import Schema
-
-        known = Schema.load(self.folder / file)
-        if self.features is not None:
-            known = known.select(self._names)
-        if self.subscales is not None:
-            groups = np.array_split(np.array(self._names), self.subscales)
-            parts = {f"Part {k + 1}": tuple(map(str, group)) for k, group in enumerate(groups)}
-            known = Schema(features=known.features, subscales=parts, target=known.target, positive=known.positive)
-        return known
-
 
 def make(folder: Path, name: str) -> None:
     """Write the rows of a name into a folder, unless they are there."""
-    import plainrisk as pr
-
     if (folder / "ready").exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
-    size = re.fullmatch(r"credit-(\d+)x(\d+)", name)
-    if size:
-        data = pr.datasets.make_credit(int(size[1]), SEED, n_features=int(size[2]), backend="polars")
-    else:
-        data = pr.datasets.load(name, backend="polars")
-    matrix, coded = as_numbers(data.frame, data.schema.features)
-    np.save(folder / "matrix.npy", matrix)
-    del matrix
-    np.save(folder / "target.npy", np.asarray(data.target, dtype=np.uint8))
-    data.frame.write_parquet(folder / "frame.parquet", compression="lz4", row_group_size=len(data.frame))
-    data.schema.save(folder / "schema.json")
-    known = pr.Schema(
-        features=coded, subscales=data.schema.subscales, target=data.schema.target, positive=data.schema.positive
-    )
-    known.save(folder / "matrix-schema.json")
+    kind, rows, features = re.fullmatch(r"(\w+)-(\d+)x(\d+)", name).groups()
+    {"credit": make_credit, "wide": make_wide, "parquet": make_parquet}[kind](folder, int(rows), int(features))
     (folder / "ready").touch()
 
 
+def make_credit(folder: Path, rows: int, features: int) -> None:
+    import plainrisk as pr
+
+    data = pr.datasets.make_credit(rows, SEED, n_features=features, backend="polars")
+    matrix, coded = as_numbers(data.frame, data.schema.features)
+    np.save(folder / "matrix.npy", matrix)
+    np.save(folder / "target.npy", np.asarray(data.target, dtype=np.uint8))
+    data.frame.write_parquet(folder / "frame.parquet", compression="lz4", row_group_size=rows)
+    data.schema.save(folder / "schema.json")
+    known = data.schema
+    known = pr.Schema(features=coded, subscales=known.subscales, target=known.target, positive=known.positive)
+    known.save(folder / "matrix-schema.json")
+
+
+def make_wide(folder: Path, rows: int, features: int) -> None:
+    import plainrisk as pr
+
+    rng = np.random.default_rng(SEED)
+    matrix = rng.normal(size=(rows, features))
+    chance = 1.0 / (1.0 + np.exp(-matrix[:, :5].sum(axis=1)))
+    np.save(folder / "matrix.npy", matrix)
+    np.save(folder / "target.npy", (rng.random(rows) < chance).astype(np.uint8))
+    known = {f"x{j}": pr.Feature(direction="increasing" if j % 2 else "none") for j in range(features)}
+    pr.Schema(features=known, target="bad", positive=1).save(folder / "matrix-schema.json")
+
+
+def make_parquet(folder: Path, rows: int, features: int) -> None:
+    """Write files of a million rows, each with a seed of its own, so that memory stays small."""
+    import plainrisk as pr
+
+    for k, start in enumerate(range(0, rows, PIECE)):
+        data = pr.datasets.make_credit(min(PIECE, rows - start), k, n_features=features, backend="polars")
+        data.with_target().write_parquet(folder / f"rows-{k:04d}.parquet", compression="lz4")
+        data.schema.save(folder / "schema.json")
+
+
 def as_numbers(frame: Any, features: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Return a polars frame as a matrix, words by their places, and the features that describe it."""
+    """Return a polars frame as a matrix, categories by their index, and the features that describe it."""
     import msgspec
     import polars
 
-    matrix = np.empty(frame.shape)
-    coded = dict(features)
+    matrix, coded = np.empty(frame.shape), dict(features)
     for j, (name, feature) in enumerate(features.items()):
         column = frame[name]
         if column.dtype == polars.String:
             words = [str(c) for c in feature.categories or sorted(column.drop_nulls().unique())]
             column = column.cast(polars.Enum(words)).to_physical()
-            numbers = tuple(range(len(words)))
-            coded[name] = msgspec.structs.replace(feature, categories=numbers, reasons={})
+            coded[name] = msgspec.structs.replace(feature, categories=tuple(range(len(words))), reasons={})
         matrix[:, j] = column.cast(polars.Float64).fill_null(np.nan).to_numpy()
     return matrix, coded
 

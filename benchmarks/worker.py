@@ -1,15 +1,15 @@
-"""One task in a fresh process: python -m benchmarks.worker TASK.json RECORD.json
+"""One task in a fresh process: python -m benchmarks.worker TASK RECORD (both JSON files).
 
-The record is rewritten as the work goes on: which stage began when, and all that is known so far, so that whoever
-started this process can end it at a time-out and keep what was measured before.
+The record is rewritten whenever something is known, so that a task that is ended at its time limit keeps it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
+import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -19,176 +19,124 @@ from typing import Any
 import numpy as np
 
 from benchmarks import memory
-from benchmarks.adapters import METHODS
-from benchmarks.adapters.base import Adapter
 from benchmarks.data import Data
+from benchmarks.methods import METHODS
 
-ONCE = 30.0  # seconds; what takes longer is run once
-ENOUGH, MOST_RUNS = 1.0, 200  # seconds; what takes little is run until so many are spent: noise is as long as it is
-LITTLE = 1.0  # seconds; a record written between shorter runs would disturb them, and nothing is lost without it
-LATENCY_CALLS, LATENCY_SECONDS = 2000, 3.0
-FOLDS = 10
-
-
-class Record:
-    """What is known so far, kept in a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.values: dict[str, Any] = {}
-
-    def stage(self, name: str) -> None:
-        """Say what begins now."""
-        self.values |= {"stage": name, "since": time.time()}
-        self._write()
-
-    def add(self, **values: Any) -> None:
-        """Keep measurements."""
-        self.values |= values
-        self._write()
-
-    def _write(self) -> None:
-        draft = self.path.with_suffix(".draft")
-        draft.write_text(json.dumps(self.values))
-        os.replace(draft, self.path)
+WARM_ROWS = 500
+LONG = 10.0  # seconds; a call that takes longer is timed once
+SPENT = 1.0  # seconds; a shorter call is repeated until this much is spent, since its noise is as large as it is
+LATENCY_CALLS = 2000
 
 
-def best(
-    call: Callable[[], Any],
-    repeats: int,
-    record: Record,
-    name: str,
-    once: float = ONCE,
-    after_first: Callable[[], None] = lambda: None,
-) -> Any:
-    """Time a call, best of several or of as many as a second has room for, and return its last result.
-
-    The times of the first ones are kept beside.
-    """
-    result: Any = None
+def seconds_of(call: Callable[[], Any], repeats: int) -> tuple[float, Any]:
+    """Return the best time of a call, and its last result."""
     times: list[float] = []
-    while len(times) < repeats or (sum(times) < ENOUGH and len(times) < MOST_RUNS):
-        del result  # its memory is not the next one's
-        if not times or times[-1] > LITTLE:
-            record.stage(name)
-        started = time.perf_counter()
+    result = None
+    while not times or (times[-1] < LONG and (len(times) < repeats or sum(times) < SPENT)):
+        result = None  # its memory is not the next one's
+        begin = time.perf_counter()
         result = call()
-        times.append(time.perf_counter() - started)
-        if len(times) == 1:
-            after_first()
-        if times[-1] > LITTLE:
-            record.add(**{name: min(times), f"{name}_at_first": times[:repeats]})
-        if times[-1] > once:
-            break
-    record.add(**{name: min(times), f"{name}_at_first": times[:repeats]})
-    return result
+        times.append(time.perf_counter() - begin)
+    return min(times), result
 
 
-def measure_fit(adapter: Adapter, data: Data, repeats: int, record: Record, *, brief: bool = False) -> None:
-    """Time the fit, and say how good it is."""
-    record.stage("prepare")
-    adapter.warm(data)
-    rows = adapter.prepare(data)
+def measure_fit(method: Any, data: Data, task: dict[str, Any], note: Callable[..., None]) -> None:
+    """Time the fit; memory is the peak of the first one, beyond what was held before it."""
+    method.fit(method.prepare(data.head(WARM_ROWS)))  # what is loaded or started once is not in the clock
+    rows = method.prepare(data)
     before = memory.reset_peak()
-
-    def note_memory() -> None:
-        record.add(peak_mb=memory.peak() - before, held_mb=before)
-
-    model = best(lambda: adapter.fit(rows), repeats, record, "seconds", after_first=note_memory)
-    if brief:
-        return
-    record.stage("judge")
-    record.add(auc=auc(rows.y, adapter.predict(model, rows)))
-    record.add(**adapter.certificate(model, rows), bytes=adapter.size(model))
+    method.fit(rows)
+    note(peak_mb=memory.peak() - before, coded_mb=data.matrix.size / 2**20)
+    seconds, model = seconds_of(lambda: method.fit(rows), task["repeats"])
+    note(seconds=seconds)
+    note(auc=auc(rows.y, method.predict(model, rows)))
 
 
-def measure_cv(adapter: Adapter, data: Data, repeats: int, record: Record) -> None:
-    """Time ten folds."""
-    record.stage("prepare")
-    adapter.warm(data)
-    rows = adapter.prepare(data)
-    risk = best(lambda: adapter.cross_validate(rows, FOLDS), repeats, record, "seconds", ONCE / 3)
-    record.add(auc=auc(rows.y, risk))
-
-
-def measure_score(adapter: Adapter, data: Data, train_rows: int, explain_rows: int, record: Record) -> None:
-    """Time scoring and explaining many rows, and scoring one."""
-    record.stage("prepare")
-    rows = adapter.prepare(data)
-    record.stage("train")
-    model = adapter.fit(adapter.prepare(data.head(train_rows)))
-    record.add(bytes=adapter.size(model), rows=len(rows.y))
-    best(data.matrix.sum, 7, record, "pass_seconds")
-    best(lambda: adapter.predict(model, rows), 5, record, "seconds")
-    record.stage("latency")
+def measure_score(method: Any, data: Data, task: dict[str, Any], note: Callable[..., None]) -> None:
+    """Time scoring all rows, and one applicant, by a model of the first rows."""
+    model = method.fit(method.prepare(data.head(task["train_rows"])))
+    rows = method.prepare(data)
+    seconds, _ = seconds_of(lambda: method.predict(model, rows), task["repeats"])
+    note(seconds=seconds, rows=len(rows.y))
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):  # threads only delay a single row
-        record.add(latency_us=latency(adapter.single(model, rows)))
-    few = rows.take(np.arange(min(explain_rows, len(rows.y))))
-    with contextlib.suppress(NotImplementedError):
-        best(lambda: adapter.explain(model, few), 3, record, "explain_seconds")
-        record.add(explain_rows=len(few.y))
+        note(latency_us=latency(method.single(model, rows)))
 
 
-def measure_parquet(method: str, pieces: str, schema: Any, record: Record) -> None:
+def measure_wide(method: Any, data: Data, task: dict[str, Any], note: Callable[..., None]) -> None:
+    """Time the fit of many features, and how long it goes on after an interrupt, at three points of it."""
+    rows = method.prepare(data)
+    seconds, _ = seconds_of(lambda: method.fit(rows), 1)
+    note(seconds=seconds)
+    delays = [interrupt_delay(lambda: method.fit(rows), seconds * share) for share in (0.25, 0.5, 0.75)]
+    note(interrupt_seconds=max(delays))
+
+
+def measure_parquet(method: Any, data: Data, task: dict[str, Any], note: Callable[..., None]) -> None:
     """Fit from Parquet files; memory is that of the whole process."""
     import plainrisk as pr
-    import plainrisk.data.rows
 
-    rows = pr.rows.parquet(pieces)
-    model = best(lambda: pr.make_classifier(method, schema).fit(rows, y=schema.target), 1, record, "seconds")
-    record.add(whole_mb=memory.peak(), rows=model.fit_record_.rows)
+    rows = pr.rows.parquet(str(data.folder / "*.parquet"))
+    schema = data.schema
+    seconds, _ = seconds_of(lambda: pr.make_classifier(method.name, schema).fit(rows, y=schema.target), 1)
+    note(seconds=seconds, whole_mb=memory.peak())
+
+
+def interrupt_delay(call: Callable[[], Any], after: float) -> float:
+    """Return the seconds from an interrupt to the end of the call; 0 if the call ended before."""
+    sent: list[float] = []
+
+    def send() -> None:
+        sent.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(after, send)
+    timer.start()
+    try:
+        call()
+        timer.cancel()
+        timer.join()
+    except KeyboardInterrupt:
+        return time.perf_counter() - sent[0]
+    return 0.0
 
 
 def latency(call: Callable[[], Any]) -> float:
     """Return the median microseconds of a call."""
     call()
-    times: list[float] = []
-    end = time.perf_counter() + LATENCY_SECONDS
-    while len(times) < LATENCY_CALLS and time.perf_counter() < end:
-        started = time.perf_counter()
+    times = []
+    for _ in range(LATENCY_CALLS):
+        begin = time.perf_counter()
         call()
-        times.append(time.perf_counter() - started)
+        times.append(time.perf_counter() - begin)
     return float(np.median(times)) * 1e6
 
 
 def auc(y: Any, risk: Any) -> float:
-    """Return the area under the ROC curve."""
-    from plainrisk.evaluate.metrics import roc_auc
+    from sklearn.metrics import roc_auc_score
 
-    return float(roc_auc(y, np.asarray(risk, dtype=np.float64)))
+    return float(roc_auc_score(y, risk))
 
 
-def run(task: dict[str, Any], record: Record) -> None:
-    """Do what the task says."""
-    if task["part"] == "parquet":
-        from plainrisk import Schema
-
-        measure_parquet(task["method"], task["pieces"], Schema.load(task["schema"]), record)
-        return
-    adapter: Adapter = METHODS[task["method"]].make()
-    data = Data(Path(task["folder"]), **task["limits"])
-    repeats: int = task["repeats"]
-    if task["part"] == "cv":
-        measure_cv(adapter, data, repeats, record)
-    elif task["part"] == "score":
-        measure_score(adapter, data, task["train_rows"], task["explain_rows"], record)
-    else:
-        measure_fit(adapter, data, repeats, record, brief=task["part"] == "growth")
+PARTS = {"fit": measure_fit, "score": measure_score, "wide": measure_wide, "parquet": measure_parquet}
 
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    task, record = json.loads(Path(sys.argv[1]).read_text()), Record(Path(sys.argv[2]))
+    task, record = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
+    known: dict[str, Any] = {}
+
+    def note(**values: Any) -> None:
+        known.update(values)
+        draft = record.with_suffix(".draft")
+        draft.write_text(json.dumps(known))
+        draft.replace(record)
+
     try:
-        run(task, record)
-    except MemoryError:
-        record.add(error="out of memory")
-    except BaseException as error:  # whatever a library raises is a row
-        record.add(error=f"{type(error).__name__}: {error}".replace("\n", " ")[:200])
-    else:
-        record.add(done=True)
+        PARTS[task["part"]](METHODS[task["method"]], Data(Path(task["folder"])), task, note)
+    except BaseException as error:  # whatever a library raises is a result
+        note(error=f"{type(error).__name__}: {error}".replace("\n", " ")[:200])
 
 
 if __name__ == "__main__":

@@ -69,9 +69,9 @@ def of_pools(credit):
     weights = mixed.overview().weights
     spread = bootstrap(mixed, credit.frame, credit.target, n=100).weights()
     row = credit.frame[7]
-    log_odds = curved.explain(row, reference="mean")
-    by_rule = curved.explain(row, reference="mean", unit="probability")
-    pooled = mixed.explain(row, reference="best", features="chord")
+    log_odds = curved.explain(row, reference="typical")
+    by_rule = curved.explain(row, reference="typical", unit="probability")
+    pooled = mixed.explain(row, reference="best", split="chord")
     return {
         "waterfall-log-odds": lambda f: draw_waterfall(log_odds, 0, ax=f.subplots()),
         "waterfall-by-rule": lambda f: draw_waterfall(by_rule, 0, ax=f.subplots()),

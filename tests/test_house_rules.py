@@ -18,7 +18,7 @@ import plainrisk as pr
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "plainrisk"
 MODULES = sorted(SOURCE.rglob("*.py"))
-TESTS = sorted((ROOT / "tests").rglob("*.py"))
+TESTS = sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "paper" / "tests").rglob("*.py")])
 
 # Docs/architecture: a module imports from lower ranks, from its own package, and within rank 0.
 RANKS: dict[str, float] = {
@@ -87,7 +87,7 @@ HEAVY = ["fastapi", "matplotlib", "pandas", "polars", "pyarrow", "pyspark", "ric
 
 def loaded_by(statement):
     script = f"import sys\n{statement}\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))"
-    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=600)
     return set(done.stdout.split())
 
 

@@ -10,10 +10,10 @@ from plainrisk.model import RiskModel, load
 from plainrisk.models.arm import AdditiveRiskModel
 from plainrisk.models.boosted import BoostedRiskModel
 from plainrisk.models.bootstrap import bootstrap
-from plainrisk.models.classifiers import CLASSIFIERS, make_classifier
-from plainrisk.models.linearised import Linearised, linearise
+from plainrisk.models.linearise import Linearised, linearise
 from plainrisk.models.mixture import SubscaleMixture
 from plainrisk.models.nnlr import NonnegativeLogisticRegression
+from plainrisk.models.registry import CLASSIFIERS, make_classifier
 from plainrisk.models.two_layer import TwoLayerRiskModel
 from plainrisk.schema import Feature, Schema
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from plainrisk import datasets, errors, explain
     from plainrisk.data import rows
     from plainrisk.evaluate import compare, metrics
-    from plainrisk.models.cross_validation import cross_validate
+    from plainrisk.models.crossval import cross_validate
 
 __all__ = [
     "ALPHA_STAR",
@@ -67,7 +67,7 @@ def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return importlib.import_module(_LAZY[name])
     if name == "cross_validate":
-        return importlib.import_module("plainrisk.models.cross_validation").cross_validate
+        return importlib.import_module("plainrisk.models.crossval").cross_validate
     raise AttributeError(f"module 'plainrisk' has no attribute {name!r}")
 
 

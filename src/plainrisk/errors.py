@@ -16,7 +16,7 @@ The first four are also `ValueError`, so that scikit-learn and callers who know 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 __all__ = [
     "DataError",
@@ -28,7 +28,9 @@ __all__ = [
     "SchemaError",
     "StoppedEarly",
     "did_you_mean",
+    "listing",
     "missing_extra",
+    "quoted",
 ]
 
 
@@ -80,6 +82,23 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
         return ""
     shown = ", ".join(repr(n) for n in names[:8])
     return f" Known: {shown}{', ...' if len(names) > 8 else ''}."
+
+
+def listing(who: str, problems: Sequence[str], noun: str = "problems") -> str:
+    """Say one problem in one line, several as a list."""
+    if len(problems) == 1:
+        return f"{who}: {problems[0]}"
+    return f"{who}: {len(problems)} {noun}\n" + "\n".join(f"  - {p}" for p in problems)
+
+
+def quoted(names: Sequence[str], most: int = 12) -> str:
+    """Return names in quotes, the first few if there are many.
+
+    >>> quoted(["age", "job", "zip"], most=2)
+    "'age', 'job' and 1 more"
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(repr, names[:most])) + more
 
 
 def missing_extra(package: str, extra: str) -> MissingExtraError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,12 +37,12 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     # The suffixes stay, since writers choose a format by them.
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix="".join(path.suffixes))
-    os.close(handle)
-    temporary = Path(name)
+    temporary = path.parent / f".{path.stem}-{secrets.token_hex(8)}{''.join(path.suffixes)}"
+    # Created with the mode of any new file, which the system derives from the umask. Asking for the umask would mean
+    # changing it, for every thread of the process.
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
         yield temporary
-        temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -53,9 +53,3 @@ def write_text(path: str | Path, text: str) -> None:
     """Write a text file in one step."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, NoReturn
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from plainrisk import explain as answers
+from plainrisk._types import Array, Floats
 from plainrisk.errors import PlainriskError
+from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, WhatIf, WhatIfs
+from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
 from plainrisk.form import Alone, FitRecord, Layer, Logistic, RiskForm, read_model, write_model
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, WhatIf, WhatIfs
-    from plainrisk.explain.contributions import Split
-    from plainrisk.explain.moves import Cost
-    from plainrisk.explain.places import Value
-    from plainrisk.explain.reasons import Order
-    from plainrisk.explain.reference import Adverse
-
 __all__ = ["FormMethods", "RiskModel", "load"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class FormMethods:
@@ -33,203 +24,280 @@ class FormMethods:
 
     form_: RiskForm
     fit_record_: FitRecord | None
-    classes_: npt.NDArray[Any]
+    classes_: Array
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probabilities of the two outcomes, the positive one last: (rows, 2)."""
+        """Return the probabilities of the two outcomes.
+
+        Parameters
+        ----------
+        X : rows
+            pandas, polars, arrow or numpy; or one row as a dict.
+
+        Returns
+        -------
+        array of shape (rows, 2)
+            The positive outcome stands last.
+
+        Examples
+        --------
+        >>> import plainrisk as pr
+        >>> german = pr.datasets.load("german")
+        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
+        >>> model.predict_proba(german.frame.head(2)).round(2)
+        array([[0.04, 0.96],
+               [0.74, 0.26]])
+        """
         self._require_form()
         return self.form_.probabilities(X)
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the likelier outcome of every row."""
+    def predict(self, X: Any) -> Array:
+        """Return the likelier outcome of every row.
+
+        Parameters
+        ----------
+        X : rows
+
+        Returns
+        -------
+        array of shape (rows,)
+            Of the labels in `classes_`.
+
+        Examples
+        --------
+        >>> import plainrisk as pr
+        >>> german = pr.datasets.load("german")
+        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
+        >>> model.predict(german.frame.head(3)).tolist()
+        [1, 0, 1]
+        """
         self._require_form()
         return np.asarray(self.classes_[(self.form_.risk(X) > 0.5).astype(np.intp)])
 
-    def explain(
-        self,
-        X: Any,
-        *,
-        reference: Any = "constant",
-        portfolio: Any = None,
-        unit: Literal["probability"] | None = None,
-        features: Split | None = None,
-        adverse: Adverse = "positive",
-        min_rows: float = 0.0,
-    ) -> Explanation:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy, scikit-learn's score of a classifier.
+
+        Parameters
+        ----------
+        X : rows
+        y : the outcomes
+        sample_weight : array of shape (rows,), default=None
+
+        Returns
+        -------
+        float
+            The share of rows whose likelier outcome is the true one.
+
+        Examples
+        --------
+        >>> import plainrisk as pr
+        >>> german = pr.datasets.load("german")
+        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
+        >>> round(model.score(german.frame, german.target), 1)
+        0.8
+        """
+        from sklearn.metrics import accuracy_score
+
+        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+
+    @takes(ExplainOptions)
+    def explain(self, X: Any, **options: Any) -> Explanation:
         """Return what every subscale and feature contributes to each row's risk.
 
         Parameters
         ----------
-        reference : {"constant", "neutral", "mean", "best"} or a row, default="constant"
-            What the rows are compared with.
-        portfolio : rows, optional
-            For references that need rows to look at.
-        unit : "probability", optional
-            Pieces of the probability also through a logistic last link: an approximation, labelled as such.
-        features : {"chord", "treeshap"}, optional
-            Split subscales that are not additive, by a rule that the explanation names.
-        adverse : {"positive", "negative"}, default="positive"
-            "negative" if a high probability is good for the applicant; says which levels are the best.
-        min_rows : float, default=0
-            Levels with fewer training rows are not taken for the best.
+        X : rows
+        {options}
+
+        Returns
+        -------
+        Explanation
+            Its `total` is the risk, where contributions are in probability.
+
+        Examples
+        --------
+        >>> import plainrisk as pr
+        >>> german = pr.datasets.load("german")
+        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
+        >>> model.explain(german.frame.head(2), unit="probability", reference="typical")
+        Explanation of 2 rows in probability, compared with 'typical', by the rule: chord
+          row    risk  constant  CreditLoanInfo  (no subscale)  PersonalInfo
+            0  0.9578    0.7794         0.06894        0.05219       0.05732
+            1  0.2595    0.7794         -0.1508        -0.3376      -0.03153
         """
-        from plainrisk.explain import explain
-
         self._require_form()
-        return explain(
-            self.form_,
-            X,
-            reference=reference,
-            portfolio=portfolio,
-            unit=unit,
-            features=features,
-            adverse=adverse,
-            min_rows=min_rows,
-        )
+        return answers.explain(self.form_, X, **options)
 
-    def reasons(
-        self,
-        X: Any,
-        k: int = 4,
-        against: Any = "best",
-        *,
-        adverse: Adverse = "positive",
-        order: Order = "subscale",
-        barred: Sequence[str] = (),
-        inquiries: Sequence[str] = (),
-        portfolio: Any = None,
-        features: Split = "chord",
-        min_rows: float = 0.0,
-    ) -> Reasons:
+    @takes(ReasonOptions)
+    def reasons(self, X: Any, *args: Any, **options: Any) -> Reasons:
         """Return the reasons against each row: what its features cost compared with a reference, ranked, in words.
 
         Parameters
         ----------
-        k : int, default=4
-            At most so many reasons.
-        against : {"best", "mean", "neutral"} or a row, default="best"
-            What applicants are compared with.
-        adverse : {"positive", "negative"}, default="positive"
-            "negative" if the model predicts the good outcome.
-        order : {"subscale", "feature"}, default="subscale"
-            Tell the k reasons subscale by subscale, or by their loss alone.
-        barred : features that are never named
-        inquiries : features of which one is a further reason if it counts and none is among the k
-        portfolio : rows, for references that need some
-        features : {"chord", "treeshap"}, default="chord"
-            How experts that are not additive are split.
-        min_rows : float, default=0
-            Levels with fewer training rows are not taken for the best.
+        X : rows
+        {options}
+
+        Returns
+        -------
+        Reasons
+
+        Examples
+        --------
+        >>> import plainrisk as pr
+        >>> german = pr.datasets.load("german")
+        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
+        >>> model.reasons(german.frame.head(2), k=2, adverse="negative")
+        Reasons against 2 applicants, at most 2, compared with 'best'
+          row    risk  reason 1            reason 2
+            0  0.9578  Amount of the loan  Status of checking account
+            1  0.2595  Amount of the loan  Duration of the loan
         """
-        from plainrisk.explain import reasons
-
         self._require_form()
-        return reasons(
-            self.form_,
-            X,
-            k,
-            against,
-            adverse=adverse,
-            order=order,
-            barred=barred,
-            inquiries=inquiries,
-            portfolio=portfolio,
-            features=features,
-            min_rows=min_rows,
-        )
+        return answers.reasons(self.form_, X, *args, **options)
 
-    def what_if(
-        self,
-        x: Any,
-        target: float,
-        *,
-        frozen: Iterable[str] = (),
-        cost: Cost = "features",
-        adverse: Adverse = "positive",
-        answers: int = 3,
-        values: Mapping[str, Iterable[Value]] | None = None,
-        min_rows: float = 0.0,
-    ) -> WhatIf:
+    @takes(WhatIfOptions)
+    def what_if(self, x: Any, *args: Any, **options: Any) -> WhatIf:
         """Return the cheapest changes that bring one row to the target risk, proved to be the cheapest.
 
         Parameters
         ----------
         x : one row
-        target : float
-            The risk to reach: at most this, or at least this with adverse="negative".
-        frozen : features that must stay as they are
-        cost : {"features", "steps"}, dict or callable, default="features"
-            "features" changes as few features as possible, then as few bins; "steps" adds up the schema's step
-            costs; a dict gives step costs, a callable the cost of (feature, level, new level, steps).
-        adverse : {"positive", "negative"}, default="positive"
-            "negative" if the model predicts the good outcome.
-        answers : int, default=3
-            At most so many, each without at least one feature of every answer before it.
-        values : dict of feature to values, optional
-            Values to try, for features that enter as a line or a curve.
-        min_rows : float, default=0
-            Levels with fewer training rows are not moved to.
+        {options}
+
+        Returns
+        -------
+        WhatIf
+
+        Examples
+        --------
+        >>> import plainrisk as pr
+        >>> german = pr.datasets.load("german")
+        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
+        >>> model.what_if(german.frame[1:2], target=0.6, adverse="negative", answers=2)
+        risk 0.2595, target at least 0.6:
+          1. Credit amount: 5951 -> 3913 (risk 0.6506)
+          2. Duration in month: 48 -> 11 (risk 0.6255)
         """
-        from plainrisk.explain import what_if
-
         self._require_form()
-        return what_if(self.form_, x, target, frozen=frozen, cost=cost, adverse=adverse, answers=answers, values=values)
+        return answers.what_if(self.form_, x, *args, **options)
 
-    def what_ifs(
-        self,
-        X: Any,
-        target: float,
-        *,
-        frozen: Iterable[str] = (),
-        cost: Cost = "features",
-        adverse: Adverse = "positive",
-        answers: int = 1,
-        values: Mapping[str, Iterable[Value]] | None = None,
-        min_rows: float = 0.0,
-    ) -> WhatIfs:
-        """Return the cheapest changes for every row of X; parameters as in `what_if`."""
-        from plainrisk.explain import what_ifs
+    @takes(WhatIfsOptions)
+    def what_ifs(self, X: Any, *args: Any, **options: Any) -> WhatIfs:
+        """Return the cheapest changes that bring each row to the target risk.
 
+        Parameters
+        ----------
+        X : rows
+        {options}
+
+        Returns
+        -------
+        WhatIfs
+
+        Examples
+        --------
+        >>> import plainrisk as pr
+        >>> german = pr.datasets.load("german")
+        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
+        >>> model.what_ifs(german.frame.head(2), target=0.6, adverse="negative")
+        WhatIfs of 2 applicants, 2 of whom can reach the target
+          row    risk  reached  new_risk  features_changed  cost  changes
+            0  0.9578     True    0.9578                 0     0
+            1  0.2595     True    0.6506                 1     2  Credit amount: 5951 -> 3913
+        """
         self._require_form()
-        return what_ifs(
-            self.form_,
-            X,
-            target,
-            frozen=frozen,
-            cost=cost,
-            adverse=adverse,
-            answers=answers,
-            values=values,
-            min_rows=min_rows,
-        )
+        return answers.what_ifs(self.form_, X, *args, **options)
 
     def overview(self, X: Any = None) -> Overview:
-        """Return the model at a glance: shape tables, importance (over the rows of X if given), subscale weights."""
-        from plainrisk.explain import overview
+        """Return the model at a glance: shape tables, importance, subscale weights.
 
+        Parameters
+        ----------
+        X : rows, default=None
+            Take the importance over these, not over the training counts. Lines, curves and trees need rows.
+
+        Returns
+        -------
+        Overview
+
+        Examples
+        --------
+        >>> import plainrisk as pr
+        >>> german = pr.datasets.load("german")
+        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
+        >>> model.overview().importance[0].feature
+        'Status of existing checking account'
+        """
         self._require_form()
-        return overview(self.form_, X)
+        return answers.overview(self.form_, X)
 
     def drift(self, new: Any, old: Any = None) -> Drift:
-        """Return how far new rows have moved from old ones, or from the training rows as the form counts them."""
-        from plainrisk.explain import drift
+        """Return how far new rows have moved from old ones.
 
+        Parameters
+        ----------
+        new : rows
+        old : rows, default=None
+            None compares with the training rows, as the form counts them.
+
+        Returns
+        -------
+        Drift
+
+        Examples
+        --------
+        >>> import plainrisk as pr
+        >>> german = pr.datasets.load("german")
+        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
+        >>> model.drift(german.frame.head(100)).features[0].feature
+        'Purpose'
+        """
         self._require_form()
-        return drift(self.form_, new, old)
+        return answers.drift(self.form_, new, old)
 
     def certify(self, *, thin: float = 30.0) -> Certificate:
-        """Check from the form alone that the model keeps its promises; levels with fewer rows than `thin` are noted."""
-        from plainrisk.explain import certify
+        """Check from the form alone that the model keeps its promises.
 
+        Parameters
+        ----------
+        thin : float, default=30.0
+            Levels with fewer training rows are listed as notes.
+
+        Returns
+        -------
+        Certificate
+
+        Examples
+        --------
+        >>> import plainrisk as pr
+        >>> german = pr.datasets.load("german")
+        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
+        >>> model.certify()
+        Certificate: valid, 5 of 5 checks hold, 4 notes
+        """
         self._require_form()
-        return certify(self.form_, thin=thin)
+        return answers.certify(self.form_, thin=thin)
 
     def save(self, path: str | Path) -> None:
-        """Write the model, with its certificate, to a JSON file; `plainrisk.load` reads it back."""
-        from plainrisk.explain import certify
+        """Write the model, with its certificate, to a JSON file, which `plainrisk.load` reads.
 
+        Parameters
+        ----------
+        path : str or Path
+
+        Examples
+        --------
+        >>> import plainrisk as pr
+        >>> german = pr.datasets.load("german")
+        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/model.json")
+        ...     pr.load(f"{folder}/model.json")
+        RiskModel(20 features, parts: all)
+        """
         self._require_form()
-        write_model(path, self.form_, self.fit_record_, certify(self.form_))
+        write_model(path, self.form_, self.fit_record_, answers.certify(self.form_))
 
     def at_base_rate(self, base_rate: float | None = None) -> RiskModel:
         """Return the model corrected for training at another base rate than it is used at.
@@ -239,8 +307,20 @@ class FormMethods:
 
         Parameters
         ----------
-        base_rate : float, optional
-            The true share of the positive outcome; default: that of the training rows before class weights.
+        base_rate : float, default=None
+            The true share of the positive outcome; None takes that of the training rows before class weights.
+
+        Returns
+        -------
+        RiskModel
+
+        Examples
+        --------
+        >>> import plainrisk as pr
+        >>> german = pr.datasets.load("german")
+        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
+        >>> round(float(model.at_base_rate(0.9).predict_proba(german.frame)[:, 1].mean()), 2)
+        0.86
         """
         self._require_form()
         record = self.fit_record_
@@ -262,7 +342,11 @@ class FormMethods:
 
 
 class RiskModel(FormMethods):
-    """A model read from a file, or derived from another: ready to score, explain and certify."""
+    """A model read from a file, or derived from another: ready to score, explain and certify.
+
+    For scikit-learn it is a fitted classifier, so its metrics, displays and inspection take one. It has no parameters
+    and cannot be fitted again. scikit-learn is loaded only when it asks.
+    """
 
     def __init__(self, form: RiskForm, fit_record: FitRecord | None = None) -> None:
         self.form_ = form
@@ -273,14 +357,53 @@ class RiskModel(FormMethods):
         parts = ", ".join(part.name for part in self.form_.parts)
         return f"RiskModel({len(self.form_.schema.features)} features, parts: {parts})"
 
+    def fit(self, X: Any, y: Any = None) -> NoReturn:
+        """Refuse: scikit-learn takes only objects with this method, but a finished model has nothing to fit.
+
+        Parameters
+        ----------
+        X, y : ignored
+        """
+        raise PlainriskError("A RiskModel is finished and cannot be fitted again. Fit an AdditiveRiskModel instead.")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags(multi_class=False),
+            input_tags=InputTags(allow_nan=True, categorical=True, string=True),
+        )
+
 
 def load(path: str | Path) -> RiskModel:
     """Read a model file written by `save`.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    RiskModel
 
     Raises
     ------
     ModelFileError
         If the file is damaged, was changed, is too new or is no plainrisk model.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import plainrisk as pr
+    >>> german = pr.datasets.load("german")
+    >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model.json")
+    ...     loaded = pr.load(f"{folder}/model.json")
+    >>> bool((loaded.predict_proba(german.frame) == model.predict_proba(german.frame)).all())
+    True
     """
     content = read_model(path)
     return RiskModel(content.form, content.fit)

@@ -1,4 +1,7 @@
-"""Passes over rows on all cores. Results never depend on how many there are: order and grouping are the caller's."""
+"""Threads: all cores for passes over rows, one thread for linear algebra on small problems.
+
+Results never depend on the number of threads: the caller fixes the order and the grouping of sums.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,14 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-__all__ = ["n_threads", "side_by_side", "spread"]
+__all__ = ["n_threads", "one_blas_thread", "parallel_for", "parallel_map"]
 
-MANY_ROWS = 1 << 16  # below, handing work over costs more than it saves
+MANY_ROWS = 1 << 16  # with fewer rows, handing work to another thread costs more than it saves
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -35,10 +38,11 @@ def n_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def side_by_side(function: Callable[[T], R], items: Iterable[T], rows: int = MANY_ROWS) -> Iterator[R]:
-    """Return the function's results in the order of the items, worked out by several threads where rows are many.
+def parallel_map(function: Callable[[T], R], items: Iterable[T], rows: int = MANY_ROWS) -> Iterator[R]:
+    """Map a function over items and return the results in the order of the items.
 
-    If it fails, the error is that of the first item that fails, as it is without threads.
+    Several threads share the items if `rows`, the number of rows behind them, is at least MANY_ROWS.
+    If calls fail, the error raised is that of the first failing item, as it is without threads.
     """
     if rows < MANY_ROWS or n_threads() == 1:
         return map(function, items)
@@ -46,23 +50,23 @@ def side_by_side(function: Callable[[T], R], items: Iterable[T], rows: int = MAN
     results: dict[int, R] = {}
     errors: dict[int, Exception] = {}
 
-    def work(places: Iterator[int]) -> None:
-        for k in places:
+    def work(indices: Iterator[int]) -> None:
+        for k in indices:
             if errors:
-                return  # those before the failed one are done, or others are at them
+                return  # items before the failed one are done, or other threads are working on them
             try:
                 results[k] = function(given[k])
             except Exception as error:
                 errors[k] = error
 
-    spread(work, range(len(given)))
+    parallel_for(work, range(len(given)))
     if errors:
         raise errors[min(errors)]
     return (results[k] for k in range(len(given)))
 
 
-def spread(work: Callable[[Iterator[int]], None], starts: Sequence[int]) -> None:
-    """Work through all starts, where there are several on several threads; each takes the next one that is left."""
+def parallel_for(work: Callable[[Iterator[int]], None], starts: Sequence[int]) -> None:
+    """Call `work` on several threads; the iterator each call gets takes the next start that is left."""
     threads = n_threads()
     if min(threads, len(starts)) <= 1:
         work(iter(starts))
@@ -77,13 +81,13 @@ def spread(work: Callable[[Iterator[int]], None], starts: Sequence[int]) -> None
                 return
             yield start
 
-    others = _begun(lambda: work(taken()), threads - 1, min(threads, len(starts)) - 1)
+    others = _submit(lambda: work(taken()), threads - 1, min(threads, len(starts)) - 1)
     _this.is_worker = True
     try:
-        work(taken())  # this thread takes its share, too
+        work(taken())  # the calling thread takes its share, too
     finally:
         _this.is_worker = False
-        left = iter(())  # after an error, nobody begins anything new
+        left = iter(())  # after an error, no thread begins anything new
         others = [other for other in others if not other.cancel()]
         for other in others:
             other.exception()
@@ -91,25 +95,86 @@ def spread(work: Callable[[Iterator[int]], None], starts: Sequence[int]) -> None
         other.result()
 
 
-def _begun(work: Callable[[], None], size: int, wanted: int) -> list[Future[None]]:
-    """Hand work to so many of the pool's threads, or to fewer if the system has no more."""
-    begun: list[Future[None]] = []
+def _submit(work: Callable[[], None], size: int, wanted: int) -> list[Future[None]]:
+    """Submit work to `wanted` threads of the pool, or to fewer if the system gives no more."""
+    submitted: list[Future[None]] = []
     with contextlib.suppress(RuntimeError):  # no more threads, or the interpreter is about to end
-        begun.extend(_pool(size).submit(work) for _ in range(wanted))
-    return begun
+        submitted.extend(_pool(size).submit(work) for _ in range(wanted))
+    return submitted
 
 
 @functools.cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """The threads themselves, kept from call to call: starting them takes as long as a pass over few rows."""
+    """Return the pool, kept from call to call: starting threads takes as long as a pass over few rows."""
     from concurrent.futures import ThreadPoolExecutor  # most processes score a few rows and never need it
 
-    return ThreadPoolExecutor(threads, "plainrisk", initializer=_begin)
+    return ThreadPoolExecutor(threads, "plainrisk", initializer=_mark_worker)
 
 
-def _begin() -> None:
+def _mark_worker() -> None:
     _this.is_worker = True
+
+
+class _BlasLimit:
+    """Hold the linear-algebra libraries at one thread while at least one block asks for it.
+
+    The libraries' setting belongs to the process, not to a thread. So the blocks of all threads are counted together:
+    the first to begin sets the limit, the last to end restores what was there before.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._blocks = 0
+        self._before: list[int] = []
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._blocks == 0:
+                self._before = [library.get_num_threads() for library in _blas_libraries()]
+                _set_blas_threads([1] * len(self._before))
+            self._blocks += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._blocks -= 1
+            if self._blocks == 0:
+                _set_blas_threads(self._before)
+
+    def renew_lock(self) -> None:
+        """Replace the lock in a forked process, where no thread is left that could release it."""
+        self._lock = threading.Lock()
+
+
+_blas_limit = _BlasLimit()
+
+
+def one_blas_thread() -> contextlib.AbstractContextManager[None]:
+    """Limit linear algebra to one thread inside the block: on small problems, two threads are many times slower.
+
+    Blocks may be nested, and may run in several threads at the same time.
+    """
+    return _blas_limit
+
+
+def _set_blas_threads(counts: Sequence[int]) -> None:
+    for library, count in zip(_blas_libraries(), counts, strict=True):
+        library.set_num_threads(count)
+        # Newer versions of threadpoolctl obey only the thread that set a limit first, until it gives up control;
+        # the thread that restores the limit may be another one.
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread()
+
+
+@functools.cache
+def _blas_libraries() -> Sequence[Any]:
+    """Return controllers of the loaded linear-algebra libraries. Finding them takes a while, so it is done once."""
+    from threadpoolctl import ThreadpoolController  # a dependency of scikit-learn
+
+    return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not live on in a copy of the process
+    os.register_at_fork(after_in_child=_blas_limit.renew_lock)
+
+side_by_side, spread = parallel_map, parallel_for  # former names, until the last caller has changed

@@ -1,3 +1,5 @@
+"""Levels of a feature: found from all rows at once or batch by batch."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -5,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from plainrisk.bins import learn_levels, line_levels
+from plainrisk.bins import LevelFinder
 from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, SchemaError
 from plainrisk.form import Bins, Categories
@@ -13,8 +15,9 @@ from plainrisk.schema import Feature
 
 
 def learn(values, target, feature, weight=None, **options):
-    frame = as_frame(pd.DataFrame({"u": values}))
-    return learn_levels(frame, "u", feature, np.asarray(target), weight, **{"max_bins": 5, **options})
+    finder = LevelFinder("u", feature, **options)
+    finder.add(as_frame(pd.DataFrame({"u": values})), np.asarray(target), weight)
+    return finder.finish()
 
 
 @pytest.fixture
@@ -101,14 +104,63 @@ def test_the_order_of_equal_numbers_does_not_depend_on_the_rows():
     assert categories(["1.0", "1", "01"], feature) == categories(["01", "1.0", "1"], feature)
 
 
+@pytest.mark.parametrize("size", [1, 7, 400])
+@pytest.mark.parametrize("criterion", ["gini", "entropy", "quantile"])
+def test_batches_give_the_levels_of_all_rows(column, size, criterion):
+    x, y = column
+    x[::7] = -9.0
+    feature, weight = Feature(special_values=(-9,)), np.arange(400) % 4 * 0.5
+    finder = LevelFinder("u", feature, criterion=criterion)
+    for start in range(0, 400, size):
+        rows = slice(start, start + size)
+        finder.add(as_frame(pd.DataFrame({"u": x[rows]})), y[rows], weight[rows])
+    assert finder.finish() == learn(x, y, feature, weight, criterion=criterion)
+
+
+def test_categories_of_all_batches():
+    finder = LevelFinder("u", Feature(kind="categorical", special_values=("none",)))
+    for labels in (["b", "none"], ["a", None], ["b"]):
+        finder.add(as_frame(pd.DataFrame({"u": labels})), np.zeros(len(labels)), None)
+    assert finder.finish() == Categories(("a", "b", "none"), 2)
+
+
+def test_too_many_distinct_values_move_edges_to_the_ends_of_buckets(column, monkeypatch):
+    monkeypatch.setattr("plainrisk.bins.histogram.MOST_VALUES", 50)
+    x, y = column
+    finder = LevelFinder("u", Feature())
+    for rows in (slice(0, 200), slice(200, 400)):
+        finder.add(as_frame(pd.DataFrame({"u": x[rows]})), y[rows], None)
+    assert finder.values.bits > 0
+    ends = set(finder.values.histogram.values.tolist())
+    assert set(finder.finish().edges) <= ends
+    assert finder.values.histogram is None, "what was counted is given up"
+
+
+def test_more_categories_than_any_model_should_have(monkeypatch):
+    monkeypatch.setattr("plainrisk.bins.learn.MOST_CATEGORIES", 3)
+    feature = Feature(kind="categorical", special_values=("none",))
+    assert categories(["a", "b", "c", "none"], feature).categories == ("a", "b", "c", "none")
+    with pytest.raises(DataError, match=r"feature 'u' has more than 3 categories\. Group them"):
+        categories(["a", "b", "c", "d", "none"], feature)
+
+
+def test_a_criterion_is_offered_by_name():
+    with pytest.raises(SchemaError, match=r"unknown criterion 'quantiles'\. Did you mean 'quantile'"):
+        LevelFinder("u", Feature(), criterion="quantiles")
+
+
+def test_a_value_that_is_too_large_names_its_feature():
+    with pytest.raises(DataError, match=r"feature 'u': .*too large for float32"):
+        learn([1.0, 1e39], [0, 1], Feature())
+
+
 # ---- lines
 
 
 def test_a_line_has_one_bin_and_the_levels_outside_the_order():
-    frame = as_frame(pd.DataFrame({"u": [1.0, 2.0], "v": ["a", "b"]}))
-    line = line_levels(frame, "u", Feature(special_values=(-9,), lower_bound=0.0, max_bins=7))
-    assert line == Bins(special_values=(-9.0,), lower_bound=0.0)
-    assert line_levels(frame, "v", Feature(kind="categorical")) == Categories(("a", "b"), 2)
+    feature = Feature(special_values=(-9,), lower_bound=0.0, max_bins=7, edges=(1.5,))
+    assert learn([1.0, 2.0], [0, 1], feature, lines=True) == Bins(special_values=(-9.0,), lower_bound=0.0)
+    assert learn(["a", "b"], [0, 1], Feature(kind="categorical"), lines=True) == Categories(("a", "b"), 2)
 
 
 def test_text_in_a_continuous_feature_names_feature_and_row():

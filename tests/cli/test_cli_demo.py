@@ -18,7 +18,7 @@ def test_demo(run, tmp_path, monkeypatch) -> None:
     assert told["models"]["ARM2"]["cv"]["auc"]["mean"] == pytest.approx(0.77, abs=0.015)
     assert all(model["certificate"]["valid"] for model in told["models"].values())
     one = told["applicant"]
-    parts = [part["contribution"] for part in one["contributions"]]
+    parts = [part["contribution"] for part in one["subscales"]]
     np.testing.assert_allclose(one["constant"] + sum(parts), one["risk"], atol=1e-12)
     told_no = told["decision"]
     assert told_no["risk"] == one["risk"] < 0.5
@@ -40,8 +40,9 @@ def test_demo_fits_a_terminal_of_80_columns(run, tmp_path, monkeypatch) -> None:
     assert max(map(len, text.splitlines())) <= 80
     for words in (
         "70% of them ended well",
-        "keeps every promise",
+        "Every model keeps every promise",
         "probability of a good end",
+        "Applicant 1, explained",
         "The principal reasons for this decision are: 1.",
         "The cheapest ways to approval",
         "demo/arm1.json",

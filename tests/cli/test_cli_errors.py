@@ -12,15 +12,16 @@ import polars as pl
 import pytest
 
 from plainrisk import __version__
-from plainrisk.cli.errors import EXIT_CODES
-from plainrisk.cli.main import main
+from plainrisk._native import COMPILED
+from plainrisk.cli.main import EXIT_CODES, main
 from plainrisk.errors import PlainriskWarning, missing_extra
 
 PLAINRISK = [sys.executable, "-c", "from plainrisk.cli.main import main; main()"]
 
 
 def test_version_and_help(run) -> None:
-    assert run("--version").stdout == f"plainrisk {__version__}\n"
+    kernels = "compiled" if COMPILED else "numpy"
+    assert run("--version").stdout == f"plainrisk {__version__} ({kernels} kernels)\n"
     text = " ".join(run("--help").stdout.split())
     for code, meaning in EXIT_CODES.items():
         assert f"{code} {meaning}" in text
@@ -150,10 +151,23 @@ def test_a_real_interrupt_ends_with_130_and_leaves_nothing(credit, tmp_path) -> 
     while not (tmp_path / "started").exists() and job.poll() is None:
         time.sleep(0.02)
     job.send_signal(signal.SIGINT)
-    _, err = job.communicate(timeout=60)
+    _, err = job.communicate(timeout=600)
     assert job.returncode == 130
     assert b"error: interrupted" in err
     assert sorted(p.name for p in tmp_path.iterdir()) == ["many.parquet", "started"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of Unix")
+@pytest.mark.parametrize("words", [("data", "list"), ("data", "list", "--json"), ("schema", "infer", "german")])
+def test_a_reader_that_ends_first_is_no_bug(words) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([*PLAINRISK, *words], stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert done.returncode == 141
+    assert "error" not in done.stderr
+    assert "bug" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
 
 
 def _python(*words: str) -> subprocess.CompletedProcess[str]:

@@ -25,7 +25,7 @@ def straight(credit, tmp_path_factory):
 
 
 def test_one_row_is_shown(run, credit):
-    result = run("explain", credit.csv, "--model", credit.model_file, "--row", 7, "--reference", "mean")
+    result = run("explain", credit.csv, "--model", credit.model_file, "--row", 7, "--reference", "typical")
     assert result.exit_code == 0
     model = pr.load(credit.model_file)
     risk = model.predict_proba(credit.frame[7])[0, 1]
@@ -33,12 +33,12 @@ def test_one_row_is_shown(run, credit):
     for name in (*credit.schema.features, *credit.schema.subscales):
         assert name in result.stdout
     told = json.loads(
-        run("explain", credit.csv, "--model", credit.model_file, "--row", 7, "--reference", "mean", "--json").stdout
+        run("explain", credit.csv, "--model", credit.model_file, "--row", 7, "--reference", "typical", "--json").stdout
     )
     parts = sum(s["contribution"] for s in told["subscales"])
     assert told["unit"] == "log odds"
     assert told["constant"] + parts == pytest.approx(model.form_.score(credit.frame[7])[0])
-    by_rule = run("explain", credit.csv, "--model", credit.model_file, "--probability").stdout
+    by_rule = run("explain", credit.csv, "--model", credit.model_file, "--unit", "probability").stdout
     assert "an approximation, by the rule: chord" in by_rule
 
 
@@ -72,7 +72,7 @@ def test_a_letter(run, credit):
 
 def test_reasons_of_all_refused_rows(run, credit, tmp_path):
     out = tmp_path / "reasons.csv"
-    words = ("--threshold", 0.2, "--bar", "age", "--inquiry", "inquiries", "--keep", "id", "-k", 2)
+    words = ("--threshold", 0.2, "--barred", "age", "--inquiries", "inquiries", "--keep", "id", "-k", 2)
     result = run("reasons", credit.parquet, "--model", credit.model_file, "-o", out, *words)
     assert result.exit_code == 0
     model = pr.load(credit.model_file)
@@ -91,7 +91,7 @@ def test_barred_features_are_told_of(run, credit):
     model = pr.load(credit.model_file)
     found = model.reasons(credit.frame)
     row, first = next((i, found.named(i)[0]) for i in range(600) if found.named(i))
-    result = run("reasons", credit.csv, "--model", credit.model_file, "--row", row, "--bar", first)
+    result = run("reasons", credit.csv, "--model", credit.model_file, "--row", row, "--barred", first)
     assert f"1 barred of {first} would have been among the reasons" in result.stderr
 
 
@@ -102,7 +102,7 @@ def test_the_cheapest_way_is_shown(run, credit):
     model = pr.load(credit.model_file)
     risk = model.predict_proba(credit.frame)[:, 1]
     row = int(np.argmax(risk))
-    words = ("what-if", credit.csv, "--model", credit.model_file, "--row", row, "--freeze", "age")
+    words = ("what-if", credit.csv, "--model", credit.model_file, "--row", row, "--frozen", "age")
     result = run(*words, "--target", 0.2)
     assert result.exit_code == 0
     expected = model.what_if(credit.frame[row], 0.2, frozen=["age"])
@@ -125,6 +125,27 @@ def test_the_cheapest_ways_of_all_rows(run, credit, tmp_path):
     assert written["reached"].to_list() == [w.reached for w in expected.rows]
     assert written["new_risk"].to_list() == expected.columns()["new_risk"]
     assert written["changes"].to_list() == expected.columns()["changes"]
+
+
+def test_values_to_try_are_read_by_feature(run, credit):
+    model = pr.load(credit.model_file)
+    row = int(np.argmax(model.predict_proba(credit.frame)[:, 1]))
+    words = ("what-if", credit.csv, "--model", credit.model_file, "--row", row, "--target", 0.2, "--json")
+    told = json.loads(run(*words, "--values", "income=5000,9000", "--values", "housing=own").stdout)
+    expected = model.what_if(credit.frame[row], 0.2, values={"income": [5000.0, 9000.0], "housing": ["own"]})
+    assert [a["risk"] for a in told["answers"]] == [a.risk for a in expected.answers]
+    moved = {c["feature"]: c["to_value"] for a in told["answers"] for c in a["changes"]}
+    assert moved.get("income", 5000.0) in (5000.0, 9000.0)
+    wrong = run(*words, "--values", "income")
+    assert wrong.exit_code == 2
+    assert "--values income: write the feature and its values as FEATURE=VALUE,VALUE" in wrong.stderr
+
+
+def test_the_portfolio_is_read_like_the_data(run, credit):
+    words = ("explain", credit.csv, "--model", credit.model_file, "--reference", "typical", "--json")
+    told = json.loads(run(*words, "--portfolio", credit.parquet).stdout)
+    expected = pr.load(credit.model_file).explain(credit.frame[0], reference="typical", portfolio=credit.frame)
+    assert told["constant"] == pytest.approx(expected.to_dict(0)["constant"], abs=1e-12)
 
 
 # ---- certify
@@ -188,13 +209,13 @@ def test_drift_between_two_files(run, credit, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("explain", "--reference", "worst"), "reference must be one of"),
+        (("explain", "--reference", "worst"), "reference must be"),
         (("explain", "--row", "9999"), "there is no row 9999. The first is 0"),
         (("explain", "--keep", "risk", "-o", "x.csv"), "--keep 'risk' is not in the data"),
-        (("reasons", "--against", "worst"), "against must be"),
-        (("reasons", "--bar", "agee"), "there is no feature 'agee'. Did you mean 'age'"),
+        (("reasons", "--reference", "worst"), "reference must be"),
+        (("reasons", "--barred", "agee"), "there is no feature 'agee'. Did you mean 'age'"),
         (("what-if", "--target", "2"), "target must be a probability"),
-        (("what-if", "--target", "0.1", "--freeze", "agee"), "frozen: there is no feature 'agee'"),
+        (("what-if", "--target", "0.1", "--frozen", "agee"), "frozen: there is no feature 'agee'"),
         (("what-if", "--target", "0.1", "--cost", "none"), "cost must be"),
         (("drift", "--old", "nothing.csv"), "does not exist"),
         (("explain", "-o", "x.txt"), "The name must end in"),

@@ -14,7 +14,7 @@ from plainrisk.explain import Certificate, Check
 
 
 def test_the_figures_are_those_of_the_library(run, credit, tmp_path) -> None:
-    words = ("fit", credit.csv, "--schema", credit.schema_file, "--model", "ARM1", "--folds", "4", "--seed", "3")
+    words = ("fit", credit.csv, "--schema", credit.schema_file, "--model", "ARM1", "--cv", "4", "--seed", "3")
     result = run(*words, "-o", tmp_path / "m.json", "--json")
     assert result.exit_code == 0
     cv = json.loads(result.stdout)["cv"]
@@ -28,10 +28,12 @@ def test_the_figures_are_those_of_the_library(run, credit, tmp_path) -> None:
         np.testing.assert_allclose(cv[name]["values"], expected, atol=1e-12)
         np.testing.assert_allclose(cv[name]["mean"], np.mean(expected), atol=1e-12)
         np.testing.assert_allclose(cv[name]["sd"], np.std(expected, ddof=1), atol=1e-12)
+    pooled = pr.metrics.expected_calibration_error(*(np.concatenate(side) for side in zip(*risks, strict=True)))
+    assert cv["pooled_ece"] == pytest.approx(pooled, abs=1e-12)
 
 
 def test_the_model_file_is_the_librarys(run, credit, tmp_path) -> None:
-    words = ("--schema", credit.schema_file, "--model", "ARM1", "--no-cv")
+    words = ("--schema", credit.schema_file, "--model", "ARM1", "--cv", "0")
     run("fit", credit.parquet, *words, "-o", tmp_path / "m.json")
     assert (tmp_path / "m.json").read_bytes() == credit.model_file.read_bytes()
 
@@ -48,7 +50,7 @@ def test_the_model_file_is_the_librarys(run, credit, tmp_path) -> None:
     ],
 )
 def test_models_by_name(run, credit, tmp_path, name, estimator, link) -> None:
-    words = ("--schema", credit.schema_file, "--model", name, "--ridge", "0.001", "--folds", "2")
+    words = ("--schema", credit.schema_file, "--model", name, "--ridge", "0.001", "--cv", "2")
     result = run("fit", credit.csv, *words, "-o", tmp_path / "m.json")
     assert result.exit_code == 0
     assert "KKT" in result.stdout
@@ -60,13 +62,13 @@ def test_models_by_name(run, credit, tmp_path, name, estimator, link) -> None:
 
 
 def test_the_default_speaks_in_probability_and_clips_nothing(run, credit, tmp_path) -> None:
-    result = run("fit", credit.csv, "--schema", credit.schema_file, "--no-cv", "-o", tmp_path / "m.json", "--json")
+    result = run("fit", credit.csv, "--schema", credit.schema_file, "--cv", "0", "-o", tmp_path / "m.json", "--json")
     assert json.loads(result.stdout)["solver"]["clipped"] == 0
     assert pr.load(tmp_path / "m.json").form_.speaks_probability
 
 
 def test_a_data_set_by_name(run, tmp_path) -> None:
-    result = run("fit", "german", "--max-bins", "3", "--no-cv", "-o", tmp_path / "m.json", "--json")
+    result = run("fit", "german", "--max-bins", "3", "--cv", "0", "-o", tmp_path / "m.json", "--json")
     facts = json.loads(result.stdout)
     assert (facts["rows"], facts["features"], facts["target"], facts["base_rate"]) == (1000, 20, "good", 0.7)
     assert facts["certificate"]["valid"] is True
@@ -75,7 +77,7 @@ def test_a_data_set_by_name(run, tmp_path) -> None:
 
 
 def test_without_a_schema_it_says_what_was_inferred(run, credit, tmp_path) -> None:
-    result = run("fit", credit.csv, "--target", "bad", "--no-cv", "-o", tmp_path / "m.json")
+    result = run("fit", credit.csv, "--target", "bad", "--cv", "0", "-o", tmp_path / "m.json")
     assert result.exit_code == 0
     assert "note: no --schema: kinds were inferred" in result.stderr
     assert "left out because its name says that it numbers the rows: 'id'" in result.stderr
@@ -91,7 +93,7 @@ def test_labels_may_be_words(run, tmp_path) -> None:
     words = ["good" if i % 3 else "poor" for i in range(n)]
     pl.DataFrame({"x": [i % 3 + i % 7 for i in range(n)], "end": words}).write_csv(tmp_path / "w.csv")
     pr.Schema(target="end", features={"x": {}}).save(tmp_path / "s.toml")
-    shared = ("fit", tmp_path / "w.csv", "--schema", tmp_path / "s.toml", "--no-cv", "--json")
+    shared = ("fit", tmp_path / "w.csv", "--schema", tmp_path / "s.toml", "--cv", "0", "--json")
     larger = run(*shared, "-o", tmp_path / "a.json")
     assert "the risk is the probability of 'poor', the larger label" in larger.stderr
     assert json.loads(larger.stdout)["base_rate"] == words.count("poor") / n
@@ -103,14 +105,14 @@ def test_labels_may_be_words(run, tmp_path) -> None:
 def test_truth_values_as_outcome(run, tmp_path) -> None:
     pl.DataFrame({"x": list(range(100)), "late": [i > 60 for i in range(100)]}).write_parquet(tmp_path / "t.parquet")
     pr.Schema(target="late", features={"x": {}}).save(tmp_path / "s.toml")
-    words = ("fit", tmp_path / "t.parquet", "--schema", tmp_path / "s.toml", "--no-cv", "--positive", "false")
+    words = ("fit", tmp_path / "t.parquet", "--schema", tmp_path / "s.toml", "--cv", "0", "--positive", "false")
     assert run(*words, "-o", tmp_path / "m.json").exit_code == 0
     risk = pr.load(tmp_path / "m.json").predict_proba({"x": [5, 95]})[:, 1]
     assert risk[0] > 0.9 > 0.1 > risk[1]
 
 
 def test_turning_the_outcome_round_is_said(run, tmp_path) -> None:
-    result = run("fit", "german", "--positive", "0", "--no-cv", "-o", tmp_path / "m.json")
+    result = run("fit", "german", "--positive", "0", "--cv", "0", "-o", tmp_path / "m.json")
     assert "note: --positive turns the outcome round" in result.stderr
 
 
@@ -125,9 +127,9 @@ def test_an_infinite_log_loss_is_null_in_json(run, credit, tmp_path) -> None:
         "-o",
         tmp_path / "m.json",
     )
-    figures = json.loads(run(*words, "--json", "--folds", "3").stdout)["cv"]["log_loss"]
+    figures = json.loads(run(*words, "--json", "--cv", "3").stdout)["cv"]["log_loss"]
     assert figures["mean"] is None
-    text = run(*words, "--folds", "3")
+    text = run(*words, "--cv", "3")
     assert "a prediction of exactly 0 or 1 was wrong" in text.stdout
     # Every fold warns of clipping with another figure: it is said once.
     assert text.stderr.count("the line is cut off") == 1
@@ -136,14 +138,14 @@ def test_an_infinite_log_loss_is_null_in_json(run, credit, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--model", "ARM3"), "There is no model 'ARM3'. Did you mean 'ARM2'? Known: NNLR, LinNNLR, ARM1"),
+        (("--model", "ARM3"), "There is no classifier 'ARM3'. Did you mean 'ARM2'?"),
         (("--model", "directarm1"), "Did you mean 'DirectARM1'?"),
         (("--ridge", "strong"), "--ridge must be 'auto', 'cv' or a number not below 0, not 'strong'"),
-        (("--model", "NNLR", "--max-bins", "4"), "Leave out --max-bins"),
+        (("--model", "NNLR", "--max-bins", "4"), "NNLR has no option 'max_bins'"),
         (("--target", "bda"), "target 'bda' is not in the data. Did you mean 'bad'?"),
         (("--positive", "7"), "positive label '7' is not among those of 'bad'"),
-        (("--folds", "300"), "--folds 300: the rarer outcome has only"),
-        (("--folds", "1"), "--folds"),
+        (("--cv", "300"), "cv=300: the rarer outcome has only"),
+        (("--cv", "1"), "cv must be 2 folds or more, not 1. Or leave out cross validation: --cv 0."),
     ],
 )
 def test_wrong_options_end_with_2_and_write_nothing(run, credit, tmp_path, words, message) -> None:
@@ -166,7 +168,7 @@ def test_text_in_a_numeric_column(run, credit, tmp_path) -> None:
     frame = credit.frame.with_columns(pl.col("income").cast(pl.String))
     frame[17, "income"] = "n/a"
     frame.write_csv(tmp_path / "t.csv")
-    words = ("fit", tmp_path / "t.csv", "--schema", credit.schema_file, "--no-cv", "-o", tmp_path / "m.json")
+    words = ("fit", tmp_path / "t.csv", "--schema", credit.schema_file, "--cv", "0", "-o", tmp_path / "m.json")
     result = run(*words)
     assert result.exit_code == 2
     assert "feature 'income' is continuous but holds text: 'n/a' in row 17" in result.stderr
@@ -190,7 +192,7 @@ def test_a_broken_promise_ends_with_4_and_writes_nothing(run, credit, tmp_path, 
         Check("weights", True, "one part"),
     )
     monkeypatch.setattr("plainrisk.model.FormMethods.certify", lambda self: Certificate(checks, ()))
-    words = ("fit", credit.csv, "--schema", credit.schema_file, "--no-cv", "-o", tmp_path / "m.json")
+    words = ("fit", credit.csv, "--schema", credit.schema_file, "--cv", "0", "-o", tmp_path / "m.json")
     result = run(*words)
     assert result.exit_code == 4
     assert "in 0 of 1 features with a direction" in result.stdout
@@ -203,7 +205,7 @@ def test_a_broken_promise_ends_with_4_and_writes_nothing(run, credit, tmp_path, 
 def test_an_interrupted_save_keeps_the_old_model(run, credit, tmp_path, monkeypatch) -> None:
     shutil.copy(credit.model_file, tmp_path / "m.json")
     monkeypatch.setattr("pathlib.Path.replace", _interrupt)
-    words = ("--schema", credit.schema_file, "--model", "NNLR", "--no-cv", "-o", tmp_path / "m.json")
+    words = ("--schema", credit.schema_file, "--model", "NNLR", "--cv", "0", "-o", tmp_path / "m.json")
     result = run("fit", credit.csv, *words)
     assert result.exit_code == 130
     assert "error: interrupted" in result.stderr

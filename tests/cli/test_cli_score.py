@@ -73,7 +73,7 @@ def test_nothing_is_kept_unless_asked(run, credit, tmp_path) -> None:
 
 
 def test_a_data_set_by_name(run, tmp_path) -> None:
-    run("fit", "german", "--no-cv", "-o", tmp_path / "m.json")
+    run("fit", "german", "--cv", "0", "-o", tmp_path / "m.json")
     assert run("score", "german", "--model", tmp_path / "m.json", "-o", tmp_path / "r.csv").exit_code == 0
     assert pl.read_csv(tmp_path / "r.csv").height == 1000
 
@@ -119,7 +119,6 @@ def test_a_level_that_is_refused_is_found_by_its_row(run, tmp_path) -> None:
     ("words", "message"),
     [
         (("--keep", "hosing"), "--keep 'hosing' is not in the data. Did you mean 'housing'?"),
-        (("--keep", "risk"), "--keep risk: the new column has this name"),
         (("-o", "r.xlsx"), "The name must end in .csv, .csv.gz, .parquet or .jsonl"),
         (("--model", "none.json"), "none.json does not exist"),
     ],
@@ -130,6 +129,54 @@ def test_wrong_options(run, credit, tmp_path, monkeypatch, words, message) -> No
     assert result.exit_code == 2
     assert message in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["score", "explain", "reasons"])
+def test_a_column_of_the_name_of_a_new_one_is_not_kept(run, credit, tmp_path, command) -> None:
+    credit.frame.with_columns(risk=1).write_parquet(tmp_path / "t.parquet")
+    words = ("--model", credit.model_file, "-o", tmp_path / "r.csv", "--keep", "risk")
+    result = run(command, tmp_path / "t.parquet", *words)
+    assert result.exit_code == 2
+    assert "--keep risk: a new column has this name. Rename the old one first." in result.stderr
+    assert not (tmp_path / "r.csv").exists()
+
+
+@pytest.fixture(scope="module")
+def partial(tmp_path_factory):
+    """A mixture whose subscales leave out the feature c, in a file, and its rows without c."""
+    path = tmp_path_factory.mktemp("models") / "mixture.json"
+    rows = pl.DataFrame({name: [(i * step) % 17 for i in range(300)] for name, step in (("a", 1), ("b", 5), ("c", 3))})
+    schema = pr.Schema(features={"a": {}, "b": {}, "c": {}}, subscales={"one": ("a",), "two": ("b",)})
+    outcome = [int(a + b > 15) for a, b in zip(rows["a"], rows["b"], strict=True)]
+    pr.make_classifier("MixARM1", schema).fit(rows, outcome).save(path)
+    return path, rows.drop("c")
+
+
+@pytest.mark.parametrize("command", ["score", "explain", "reasons", "what-if"])
+def test_columns_the_model_never_reads_need_not_be_there(run, partial, tmp_path, command) -> None:
+    model, rows = partial
+    rows.write_parquet(tmp_path / "t.parquet")
+    words = ("--target", "0.2") if command == "what-if" else ()
+    result = run(command, tmp_path / "t.parquet", "--model", model, "-o", tmp_path / "r.parquet", *words)
+    assert result.exit_code == 0, result.stderr
+    expected = pr.load(model).predict_proba(rows)[:, 1]
+    np.testing.assert_array_equal(pl.read_parquet(tmp_path / "r.parquet")["risk"], expected)
+
+
+@pytest.mark.parametrize("command", ["score", "drift"])
+def test_a_hint_names_the_columns_of_the_data_alone(run, partial, tmp_path, command) -> None:
+    model, rows = partial
+    rows.select("a", other="b").write_parquet(tmp_path / "t.parquet")
+    result = run(command, tmp_path / "t.parquet", "--model", model)
+    assert result.exit_code == 2
+    assert "feature 'b' is not in the data. Known: 'a', 'other'." in result.stderr
+
+
+def test_one_row_is_shown_without_an_output(run, credit) -> None:
+    risk = pr.load(credit.model_file).predict_proba(credit.frame[7])[0, 1]
+    words = ("score", credit.csv, "--model", credit.model_file, "--row", 7)
+    assert run(*words).stdout == f"Row 7: risk {risk:.4f}\n"
+    assert json.loads(run(*words, "--json").stdout)["risk"] == risk
 
 
 def test_a_missing_feature(run, credit, tmp_path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -85,9 +86,9 @@ def test_a_failed_write_keeps_the_old_file(tmp_path) -> None:
 
 def test_output_in_the_present_folder(monkeypatch, tmp_path) -> None:
     monkeypatch.chdir(tmp_path)
-    assert check_output("m.json", (".json",)).name == "m.json"
+    check_output(Path("m.json"), (".json",))
     with pytest.raises(DataError, match=r"The name must end in \.json"):
-        check_output("m.pickle", (".json",))
+        check_output(Path("m.pickle"), (".json",))
 
 
 def test_a_folder_that_may_not_be_written_to(monkeypatch, tmp_path) -> None:

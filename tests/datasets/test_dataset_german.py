@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from plainrisk import datasets
-from plainrisk.datasets import dataset
+from plainrisk.datasets import loading
 from plainrisk.datasets.registry import HERE
 from plainrisk.errors import DataError, MissingExtraError
 
@@ -93,10 +93,10 @@ def test_an_unknown_library_is_refused():
 
 def test_the_library_is_the_first_that_is_installed(monkeypatch):
     pytest.importorskip("pandas")
-    monkeypatch.setattr(dataset, "find_spec", lambda name: None if name == "polars" else object())
+    monkeypatch.setattr(loading, "find_spec", lambda name: None if name == "polars" else object())
     frame = nw.from_native(datasets.load("german").frame, eager_only=True)
     assert frame.implementation.value == "pandas"
-    monkeypatch.setattr(dataset, "find_spec", lambda name: None)
+    monkeypatch.setattr(loading, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"polars is needed .* pip install polars"):
         datasets.load("german")
     with pytest.raises(MissingExtraError, match=r"pandas is needed .* pip install pandas"):

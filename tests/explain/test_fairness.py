@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 from plainrisk.errors import DataError
 from plainrisk.explain import group_report
-from plainrisk.explain.fairness import Range, impact_ratio, newcombe, wilson
+from plainrisk.explain.monitor import Range, impact_ratio, newcombe, wilson
 
 Z = norm.ppf(0.975)
 

@@ -9,6 +9,7 @@ import pytest
 
 import plainrisk as pr
 from plainrisk.errors import DataError
+from plainrisk.explain.reference import zero_reference
 from plainrisk.form import Table
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the line is cut off")
@@ -72,7 +73,7 @@ def test_importance_from_counts_is_the_mean_over_the_training_rows(model, credit
 
 def test_importance_over_given_rows(model, credit):
     rows = credit.frame[:200]
-    said = model.explain(rows, reference="neutral", features="chord")
+    said = model.explain(rows, reference=zero_reference(model.form_), split="chord")
     found = {(i.subscale, i.feature): i.mean for i in model.overview(rows).importance}
     for s, f, column in zip(said.subscales, said.features, said.contributions.T, strict=True):
         assert found[s, f] == pytest.approx(np.abs(column).mean())

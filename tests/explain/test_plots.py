@@ -9,8 +9,7 @@ import pytest
 import plainrisk as pr
 from plainrisk.errors import DataError
 from plainrisk.explain import group_report
-from plainrisk.explain.plot_parts import DOWN, UP
-from plainrisk.explain.plots import draw_shape
+from plainrisk.explain.plots import DOWN, UP, draw_shape
 from plainrisk.models.bootstrap import bootstrap
 
 mpl.use("Agg")
@@ -42,7 +41,7 @@ def colour(patch):
 
 
 def test_a_waterfall_goes_from_the_reference_to_the_risk(model, credit):
-    found = model.explain(credit.frame[:50], reference="mean")
+    found = model.explain(credit.frame[:50], reference="typical")
     row = int(np.argmax(found.clipping == 0))
     ax = drawn(found.plot(row, most=5))
     steps = bars(ax)
@@ -54,7 +53,7 @@ def test_a_waterfall_goes_from_the_reference_to_the_risk(model, credit):
     for patch in steps:
         assert colour(patch) == (UP if patch.get_width() > 0 else DOWN)
     labels = [t.get_text() for t in ax.get_yticklabels()]
-    assert labels[0].startswith("mean: ")
+    assert labels[0].startswith("typical: ")
     assert labels[-1] == f"risk: {found.risk[row]:.1%}"
     assert any(text.endswith(" more") for text in labels)
     assert len(labels) == 5 + 3
@@ -71,7 +70,7 @@ def test_clipping_is_named_in_the_waterfall(model, credit):
 
 
 def test_axes_have_units(model, credit):
-    found = model.explain(credit.frame[:5], reference="mean")
+    found = model.explain(credit.frame[:5], reference="typical")
     assert "% points" in drawn(found.plot(0, kind="bars")).get_xlabel()
     assert drawn(found.plot(0)).get_xticklabels()[0].get_text().endswith("%")
     curved = pr.AdditiveRiskModel(credit.schema).fit(credit.frame, credit.target)
@@ -102,8 +101,8 @@ def test_intervals_are_drawn(model, credit):
     np.testing.assert_allclose(sorted(segments[:, 1, 1]), sorted(interval.high[shown]))
     assert bottom.texts[0].get_text().endswith("%")
     assert "rows" in bottom.get_ylabel()
-    found = model.explain(credit.frame[:3], reference="mean")
-    spread = refits.contributions(credit.frame[:3], reference="mean")
+    found = model.explain(credit.frame[:3], reference="typical")
+    spread = refits.contributions(credit.frame[:3], reference="typical")
     assert len(drawn(found.plot(1, interval=spread)).lines) > len(drawn(found.plot(1)).lines)
 
 

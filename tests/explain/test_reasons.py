@@ -11,6 +11,7 @@ import pytest
 import plainrisk as pr
 from plainrisk.errors import DataError, SchemaError
 from plainrisk.explain import reasons
+from plainrisk.explain.reference import zero_reference
 from plainrisk.form import Alone, Bins, Categories, Linear, Logistic, Mixture, Part, RiskForm, Table
 
 
@@ -42,10 +43,10 @@ def refused(model, X, n, sign):
     return X[bad[:n]]
 
 
-def check_by_brute_force(model, X, sign, against, best_score, rate):
+def check_by_brute_force(model, X, sign, reference, best_score, rate):
     form = model.form_
     adverse = "positive" if sign > 0 else "negative"
-    found = model.reasons(X, 4, against, adverse=adverse, order="feature")
+    found = model.reasons(X, 4, reference=reference, adverse=adverse, order="feature")
     shapes = form.parts[0].shapes
     levels = {name: shape.levels.codes(form.align(X), name).tolist() for name, shape in shapes.items()}
     best = {name: best_score(shape) for name, shape in shapes.items()}
@@ -61,14 +62,14 @@ def check_by_brute_force(model, X, sign, against, best_score, rate):
 
 
 @pytest.mark.filterwarnings("ignore:.*the line is cut off")
-@pytest.mark.parametrize("against", ["best", "mean", "neutral"])
-def test_german_reasons_are_those_of_the_definition(against):
+@pytest.mark.parametrize("reference", ["best", "typical"])
+def test_german_reasons_are_those_of_the_definition(reference):
     """German credit predicts the good outcome, so refused applicants have a low probability."""
     d = pr.datasets.load("german", backend="polars")
-    scorer = {"best": best_seen(-1), "mean": training_mean, "neutral": lambda shape: 0.0}[against]
+    scorer = {"best": best_seen(-1), "typical": training_mean}[reference]
     for link in ("logistic", "linear"):
         model = pr.AdditiveRiskModel(d.schema, link=link).fit(d.frame, d.target)
-        check_by_brute_force(model, d.frame, -1, against, scorer, 1.0)
+        check_by_brute_force(model, d.frame, -1, reference, scorer, 1.0)
 
 
 def test_heloc_reasons_are_those_of_the_definition(data_folder, monkeypatch):
@@ -78,7 +79,7 @@ def test_heloc_reasons_are_those_of_the_definition(data_folder, monkeypatch):
     X = refused(model, d.frame, 1000, 1)
     assert len(X) == 1000
     check_by_brute_force(model, X, 1, "best", best_seen(1), 1.0)
-    check_by_brute_force(model, X, 1, "mean", training_mean, 1.0)
+    check_by_brute_force(model, X, 1, "typical", training_mean, 1.0)
     # In bands the loss is in probability, and the order stays.
     banded = pr.linearise(model, d.frame, pieces=3)
     flat, curved = (m.reasons(X, order="feature") for m in (banded, model))
@@ -113,12 +114,12 @@ LOW = dict.fromkeys("abcdef", -1.0)
 
 
 def test_only_what_counts_against_the_applicant_is_a_reason():
-    found = reasons(small_form(), HIGH, 6, "neutral", order="feature")
+    found = reasons(small_form(), HIGH, 6, reference=LOW, order="feature")
     assert found.named(0) == ("c", "b", "a", "d")  # e does nothing, f helps
     assert found.lost[0][:4].tolist() == pytest.approx([0.15, 0.10, 0.05, 0.02])
     assert found.codes[0, 4:].tolist() == [-1, -1]
-    assert reasons(small_form(), HIGH, 2, "neutral").named(0) == ("c", "b")
-    assert reasons(small_form(), HIGH, 2, "neutral", adverse="negative").named(0) == ("f",)
+    assert reasons(small_form(), HIGH, 2, reference=LOW).named(0) == ("c", "b")
+    assert reasons(small_form(), HIGH, 2, reference=LOW, adverse="negative").named(0) == ("f",)
 
 
 def test_against_the_best_the_own_best_level_is_no_reason():
@@ -129,44 +130,46 @@ def test_against_the_best_the_own_best_level_is_no_reason():
 
 def test_against_a_given_applicant():
     form = small_form()
-    found = reasons(form, HIGH, 4, {**LOW, "c": 1.0}, order="feature")
+    found = reasons(form, HIGH, 4, reference={**LOW, "c": 1.0}, order="feature")
     assert found.named(0) == ("b", "a", "d")
-    assert found.against == "row"
+    assert found.reference == "row"
 
 
 def test_ties_go_by_the_schemas_order():
     scores = dict.fromkeys("abcdef", 0.1)
-    found = reasons(small_form(scores=scores), HIGH, 3, "neutral", order="feature")
+    found = reasons(small_form(scores=scores), HIGH, 3, reference=LOW, order="feature")
     assert found.named(0) == ("a", "b", "c")
     turned = {name: {} for name in "fedcba"}
-    assert reasons(small_form(turned, scores), HIGH, 3, "neutral").named(0) == ("f", "e", "d")
+    assert reasons(small_form(turned, scores), HIGH, 3, reference=LOW).named(0) == ("f", "e", "d")
 
 
 def test_the_subscale_that_cost_most_comes_first():
     form = small_form(subscales={"one": ("a", "c", "f"), "two": ("b", "d")})
-    found = reasons(form, HIGH, 3, "neutral")
+    found = reasons(form, HIGH, 3, reference=LOW)
     # Subscale one: 0.05 + 0.15 - 0.2 = 0; two: 0.12. The three reasons are c, b and a in any order.
     assert found.named(0) == ("b", "c", "a")
     assert found.subscales[found.codes[0, 0]] == "two"
-    without_f = reasons(form, {**HIGH, "f": -1.0}, 3, "neutral")
+    without_f = reasons(form, {**HIGH, "f": -1.0}, 3, reference=LOW)
     assert without_f.named(0) == ("c", "a", "b")
-    assert reasons(form, HIGH, 3, "neutral", order="feature").named(0) == ("c", "b", "a")
+    assert reasons(form, HIGH, 3, reference=LOW, order="feature").named(0) == ("c", "b", "a")
 
 
 def test_barred_features_are_never_named_and_that_is_reported():
     form = small_form()
-    found = reasons(form, [list(HIGH.values()), list(LOW.values())], 2, "neutral", barred=["c", "e"], order="feature")
+    found = reasons(
+        form, [list(HIGH.values()), list(LOW.values())], 2, reference=LOW, barred=["c", "e"], order="feature"
+    )
     assert found.named(0) == ("b", "a")
     assert found.barred == ("c", "e")
     assert found.withheld.tolist() == [1, 0]
     assert found.to_dict(0)["withheld"] == 1
     assert "withheld" in found.columns()
-    assert reasons(form, HIGH, 2, "neutral", barred=["d"]).withheld.tolist() == [0]  # d is not among the first two
+    assert reasons(form, HIGH, 2, reference=LOW, barred=["d"]).withheld.tolist() == [0]  # d is not among the first two
 
 
 def test_the_same_words_are_said_once():
     features = {name: {"reason": "Debt is too high" if name in "abd" else name} for name in "abcdef"}
-    found = reasons(small_form(features), HIGH, 4, "neutral", order="feature")
+    found = reasons(small_form(features), HIGH, 4, reference=LOW, order="feature")
     assert found.words(0) == ("Debt is too high", "c")
     assert found.lost[0][:2].tolist() == pytest.approx([0.05 + 0.10 + 0.02, 0.15])
     assert found.named(0) == ("a", "c")
@@ -174,11 +177,11 @@ def test_the_same_words_are_said_once():
 
 def test_an_inquiry_is_a_further_reason():
     form = small_form()
-    found = reasons(form, HIGH, 2, "neutral", inquiries=["d", "a"])
+    found = reasons(form, HIGH, 2, reference=LOW, inquiries=["d", "a"])
     assert found.named(0) == ("c", "b", "a")
-    assert reasons(form, HIGH, 3, "neutral", inquiries=["a"]).named(0) == ("c", "b", "a")  # named already
-    assert reasons(form, HIGH, 2, "neutral", inquiries=["f"]).named(0) == ("c", "b")  # it helps
-    assert reasons(form, HIGH, 2, "neutral", inquiries=["a"], barred=["a"]).named(0) == ("c", "b")
+    assert reasons(form, HIGH, 3, reference=LOW, inquiries=["a"]).named(0) == ("c", "b", "a")  # named already
+    assert reasons(form, HIGH, 2, reference=LOW, inquiries=["f"]).named(0) == ("c", "b")  # it helps
+    assert reasons(form, HIGH, 2, reference=LOW, inquiries=["a"], barred=["a"]).named(0) == ("c", "b")
 
 
 def test_words_per_bin_per_special_value_and_per_category():
@@ -198,7 +201,7 @@ def test_words_per_bin_per_special_value_and_per_category():
     schema = pr.Schema(features=features)
     form = RiskForm(schema=schema, columns=("age", "job"), classes=(0, 1), parts=(part,), pool=Alone())
     X = {"age": [25.0, 40.0, -9.0, np.nan], "job": ["b", "a", "z", "b"]}
-    found = reasons(form, X, 2, "neutral", order="feature")
+    found = reasons(form, X, 2, reference=zero_reference(form), order="feature")
     assert [found.words(i) for i in range(4)] == [
         ("Too young", "Job is unstable"),
         ("Age", "Job"),
@@ -220,7 +223,9 @@ def test_words_that_two_levels_share_are_merged_where_both_apply():
     form = RiskForm(
         schema=pr.Schema(features=features), columns=("u", "v"), classes=(0, 1), parts=(part,), pool=Alone()
     )
-    found = reasons(form, {"u": [-9.0, -9.0, 1.0], "v": [-9.0, 1.0, -9.0]}, 2, "neutral", order="feature")
+    found = reasons(
+        form, {"u": [-9.0, -9.0, 1.0], "v": [-9.0, 1.0, -9.0]}, 2, reference=zero_reference(form), order="feature"
+    )
     assert [found.words(i) for i in range(3)] == [("No record",), ("No record", "v"), ("No record", "u")]
     assert found.lost[0][0] == pytest.approx(0.4)
 
@@ -234,7 +239,7 @@ def test_any_form_gives_its_largest_losses(make_form, every_row, seed):
     form = make_form(seed)
     row = {"age": [25.0], "job": ["b"], "debt": [2.0], "rent": [5.0]}
     explained = form_explained(form, every_row, row)
-    found = reasons(form, every_row, 3, row, order="feature")
+    found = reasons(form, every_row, 3, reference=row, order="feature")
     for i in range(0, 450, 7):
         sums = {}
         for name, amount in zip(explained.features, explained.contributions[i], strict=True):
@@ -248,15 +253,15 @@ def test_any_form_gives_its_largest_losses(make_form, every_row, seed):
 
 
 def form_explained(form, X, row):
-    return pr.RiskModel(form).explain(X, reference=row, features="chord")
+    return pr.RiskModel(form).explain(X, reference=row, split="chord")
 
 
 def test_experts_of_trees_are_named_by_their_subscale(make_form, every_row):
     form = next(f for f in (make_form(s, trees=True) for s in range(40)) if isinstance(f.pool, Mixture))
     row = {"age": [25.0], "job": ["b"], "debt": [2.0], "rent": [5.0]}
-    whole = reasons(form, every_row, 4, row)
+    whole = reasons(form, every_row, 4, reference=row)
     assert "trees" in whole.candidates
-    fine = reasons(form, every_row, 4, row, features="treeshap")
+    fine = reasons(form, every_row, 4, reference=row, split="treeshap")
     assert "trees" not in fine.candidates
     assert set(fine.candidates) == {"age", "job", "debt", "rent"}
 
@@ -267,7 +272,7 @@ def test_experts_of_trees_are_named_by_their_subscale(make_form, every_row):
 def test_as_frame_json_and_letter():
     form = small_form()
     X = pd.DataFrame([HIGH, LOW])
-    found = reasons(form, X, 2, "neutral", order="feature")
+    found = reasons(form, X, 2, reference=LOW, order="feature")
     for like in (pd.DataFrame(), pl.DataFrame()):
         frame = found.to_frame(like)
         assert type(frame) is type(like)
@@ -279,9 +284,9 @@ def test_as_frame_json_and_letter():
     assert plain[1]["reasons"] == []
     letter = found.letter(0)
     assert "The principal reasons for this decision are:\n\n  1. c is too high\n  2. b is too high\n" in letter
-    assert "a neutral application" in letter
+    assert "the application it was compared with" in letter
     assert "nothing in your application counts against it" in found.letter(1)
-    assert "The principal reason for this decision is:\n\n  1. c" in reasons(form, X, 1, "neutral").letter(0)
+    assert "The principal reason for this decision is:\n\n  1. c" in reasons(form, X, 1, reference=LOW).letter(0)
     with pytest.raises(DataError, match="There is no row 2"):
         found.letter(2)
 
@@ -301,7 +306,9 @@ def test_blocks_do_not_matter():
     [
         ({"k": 0}, "k must be a whole number of at least 1"),
         ({"k": 2.5}, "k must be a whole number"),
-        ({"against": "worst"}, "against must be 'best', 'mean', 'neutral' or a row"),
+        ({"reference": "worst"}, "reference must be 'best', 'typical' or a row"),
+        ({"reference": "constant"}, "reference must be 'best', 'typical' or a row"),
+        ({"against": "best"}, "there is no option 'against'"),
         ({"order": "size"}, "order must be 'subscale' or 'feature'"),
         ({"barred": ["aa"]}, "barred: there is no feature 'aa'"),
         ({"barred": "a"}, "barred must be a list"),
@@ -317,6 +324,6 @@ def test_what_makes_no_sense_is_refused(options, message):
 def test_logistic_losses_are_in_log_odds():
     form = small_form()
     curved = msgspec.structs.replace(form, parts=(msgspec.structs.replace(form.parts[0], link=Logistic()),))
-    found = reasons(curved, HIGH, 2, "neutral")
+    found = reasons(curved, HIGH, 2, reference=LOW)
     assert found.unit == "log odds"
     assert found.lost[0].tolist() == pytest.approx([0.15, 0.10])

@@ -11,7 +11,7 @@ import pytest
 import plainrisk as pr
 from plainrisk.errors import DataError
 from plainrisk.explain import explain
-from plainrisk.form import Alone, Bands, Layer, Line, Linear, Logistic, Mixture, Part, TreePart
+from plainrisk.form import Alone, Bands, Bins, Layer, Line, Linear, Logistic, Mixture, Part, TreePart
 
 SEEDS = range(40)
 
@@ -28,7 +28,7 @@ def as_row(X, i):
 def test_against_a_row_everything_adds_up_to_the_difference(make_form, every_row, seed):
     form = make_form(seed)
     for i in (0, 101, 449):
-        found = explain(form, every_row, reference=as_row(every_row, i), features="chord")
+        found = explain(form, every_row, reference=as_row(every_row, i), split="chord")
         start = form.risk(every_row) if form.last_link is None else form.score(every_row)
         risk = form.risk(every_row)
         if isinstance(form.last_link, Logistic):
@@ -45,15 +45,15 @@ def test_against_a_row_everything_adds_up_to_the_difference(make_form, every_row
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("reference", ["constant", "neutral", "mean", "best"])
+@pytest.mark.parametrize("reference", ["constant", "typical", "best"])
 def test_sums_are_exact_whatever_the_reference(make_form, every_row, seed, reference):
     form = make_form(seed)
     risk = form.risk(every_row)
-    for features in (None, "chord"):
-        found = explain(form, every_row, reference=reference, features=features, unit="probability")
+    for split in (None, "chord"):
+        found = explain(form, every_row, reference=reference, split=split, unit="probability")
         np.testing.assert_allclose(found.total, risk, rtol=0, atol=1e-12)
         np.testing.assert_array_equal(found.risk, risk)
-        if reference not in ("constant", "neutral"):
+        if reference != "constant":
             assert len(np.unique(found.constant)) == 1  # one reference, one risk
 
 
@@ -61,7 +61,7 @@ def test_sums_are_exact_whatever_the_reference(make_form, every_row, seed, refer
 def test_a_feature_that_does_not_differ_contributes_nothing(make_form, every_row, seed):
     form = make_form(seed)
     row = as_row(every_row, 33)
-    found = explain(form, every_row, reference=row, features="chord", unit="probability")
+    found = explain(form, every_row, reference=row, split="chord", unit="probability")
     for key, feature in enumerate(found.features):
         if feature is not None:
             here = row[feature][0]
@@ -133,9 +133,9 @@ def test_the_best_is_the_best_level_training_saw(make_form, sign):
             continue
         rows = {"age": [25.0], "job": ["a"], "debt": [0.0], "rent": [5.0]}
         adverse = "positive" if sign > 0 else "negative"
-        neutral = explain(form, rows, reference="neutral", unit="probability")
+        typical = explain(form, rows, reference="typical", unit="probability")
         best = explain(form, rows, reference="best", adverse=adverse, unit="probability")
-        assert sign * best.constant[0] <= sign * neutral.risk[0] + 1e-12
+        assert sign * best.constant[0] <= sign * typical.risk[0] + 1e-12
         scores = []
         for shape in form.parts[0].shapes.values():
             n = len(shape.levels)
@@ -148,39 +148,48 @@ def test_the_best_is_the_best_level_training_saw(make_form, sign):
     assert checked > 5
 
 
-def test_the_mean_is_that_of_the_training_rows_or_of_a_portfolio():
+def test_the_typical_applicant_is_the_mean_of_the_training_rows_or_of_a_portfolio():
     d = pr.datasets.make_credit(2000, 1)
     model = pr.AdditiveRiskModel(d.schema).fit(d.frame, d.target)
-    trained = model.explain(d.frame, reference="mean")
-    given = model.explain(d.frame, reference="mean", portfolio=d.frame)
+    trained = model.explain(d.frame, reference="typical")
+    given = model.explain(d.frame, reference="typical", portfolio=d.frame)
     np.testing.assert_allclose(trained.contributions, given.contributions, rtol=0, atol=1e-9)
     np.testing.assert_allclose(given.contributions.mean(axis=0), 0, atol=1e-9)
-    other = model.explain(d.frame, reference="mean", portfolio=d.frame[:100])
+    other = model.explain(d.frame, reference="typical", portfolio=d.frame[:100])
     assert np.abs(other.contributions[:100].mean(axis=0)).max() < 1e-9
 
 
-def test_lines_and_trees_need_rows_to_look_at(make_form, every_row):
-    form = make_form(0)
-    line = Line(
-        slope=1.0,
-        center=0.0,
-        levels=form.parts[0].shapes[form.parts[0].features[0]].levels.__class__(),
-        scores=(0.0, 0.0),
-        weights=(9.0, 0.0),
-        positives=(1.0, 0.0),
-    )
+def line_form(form, weights):
+    line = Line(slope=1.0, center=2.5, levels=Bins(()), scores=(0.0, 3.0), weights=weights, positives=(1.0, 0.0))
     part = Part(name="all", intercept=0.0, shapes={"debt": line}, link=Linear(slope=0.1, offset=0.4))
-    form = msgspec.structs.replace(form, parts=(part,), pool=Alone())
+    return msgspec.structs.replace(form, parts=(part,), pool=Alone())
+
+
+def test_lines_need_rows_to_look_at(make_form):
     X = {"debt": [1.0, 2.0, 3.0]}
-    for reference in ("mean", "best"):
-        with pytest.raises(DataError, match=r"since feature 'debt' enters as a line .*portfolio"):
-            explain(form, X, reference=reference)
-    assert explain(form, X, reference="mean", portfolio=X).contributions.ravel().tolist() == pytest.approx(
-        [-0.1, 0, 0.1]
-    )
-    assert explain(form, X, reference="best", portfolio=X).contributions.ravel().tolist() == pytest.approx(
-        [0, 0.1, 0.2]
-    )
+    form = line_form(make_form(0), (0.0, 0.0))
+    with pytest.raises(DataError, match=r"since feature 'debt' has no training counts. Pass portfolio=rows"):
+        explain(form, X, reference="typical")
+    with pytest.raises(DataError, match=r"since feature 'debt' enters as a line .*portfolio"):
+        explain(form, X, reference="best")
+    typical = explain(form, X, reference="typical", portfolio=X)
+    assert typical.contributions.ravel().tolist() == pytest.approx([-0.1, 0, 0.1])
+    best = explain(form, X, reference="best", portfolio=X)
+    assert best.contributions.ravel().tolist() == pytest.approx([0, 0.1, 0.2])
+
+
+def test_a_line_with_counts_is_typical_at_its_training_mean(make_form):
+    """The line is centred on the mean of its nine measured rows; the one missing value scores 3."""
+    found = explain(line_form(make_form(0), (9.0, 1.0)), {"debt": [2.5]}, reference="typical")
+    assert found.contributions.ravel().tolist() == pytest.approx([-0.03])
+
+
+def test_the_typical_applicant_of_fitted_lines_needs_no_portfolio():
+    d = pr.datasets.make_credit(2000, 1)
+    model = pr.NonnegativeLogisticRegression(d.schema, ridge="auto").fit(d.frame, d.target)
+    trained = model.explain(d.frame, reference="typical")
+    given = model.explain(d.frame, reference="typical", portfolio=d.frame)
+    np.testing.assert_allclose(trained.contributions, given.contributions, rtol=0, atol=1e-9)
 
 
 # ---- trees
@@ -214,7 +223,7 @@ def test_tree_experts_are_split_by_shapley_values_if_asked(make_form, make_trees
     other = {"age": 25.0, "job": "a", "debt": 0.0, "rent": 15.0}
     whole = explain(form, row, reference=other)
     assert [f for s, f in zip(whole.subscales, whole.features, strict=True) if s == "trees"] == [None]
-    found = explain(form, row, reference=other, features="treeshap")
+    found = explain(form, row, reference=other, split="treeshap")
     assert "treeshap" in found.method
     assert found.approximate
     np.testing.assert_allclose(found.total, form.risk(row), atol=1e-12)
@@ -229,10 +238,10 @@ def test_tree_experts_are_split_by_shapley_values_if_asked(make_form, make_trees
 def test_tree_experts_against_a_portfolio(make_form, every_row):
     form = next(f for f in (make_form(s, trees=True) for s in SEEDS) if isinstance(f.pool, Layer))
     X = {k: v[::50] for k, v in every_row.items()}
-    found = explain(form, X, reference="mean", portfolio=X, features="treeshap", unit="probability")
+    found = explain(form, X, reference="typical", portfolio=X, split="treeshap", unit="probability")
     np.testing.assert_allclose(found.total, form.risk(X), rtol=0, atol=1e-12)
     with pytest.raises(DataError, match="compares the trees of 'trees' with rows"):
-        explain(form, X, features="treeshap")
+        explain(form, X, split="treeshap")
 
 
 # ---- handing on
@@ -240,7 +249,7 @@ def test_tree_experts_against_a_portfolio(make_form, every_row):
 
 def test_frames_and_dicts(make_form, every_row):
     form = make_form(2)
-    found = explain(form, every_row, reference="best", features="chord")
+    found = explain(form, every_row, reference="best", split="chord")
     for like in (pd.DataFrame(), pl.DataFrame()):
         wide = found.to_frame(like)
         assert type(wide) is type(like)
@@ -268,12 +277,9 @@ def test_values_are_shown_as_the_applicant_gave_them(make_form):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"reference": "beste"},
-            "must be one of constant, neutral, mean, best or a row. Did you mean 'best'",
-        ),
-        ({"unit": "odds"}, "unit must be None"),
-        ({"features": "shap"}, "features must be None, 'chord' or 'treeshap'"),
+        ({"reference": "mean"}, "reference must be 'constant', 'typical', 'best' or a row, not 'mean'"),
+        ({"unit": "odds"}, "unit must be 'probability' or None"),
+        ({"split": "shap"}, "split must be 'chord', 'treeshap' or None"),
         ({"adverse": "high", "reference": "best"}, "adverse must be 'positive' or 'negative'"),
         ({"reference": {"age": [1, 2], "job": ["a", "b"], "debt": [1, 1], "rent": [1, 1]}}, "must be one row, not 2"),
     ],

@@ -19,8 +19,8 @@ def credit():
 
 def test_agreement_by_hand(credit):
     model = pr.AdditiveRiskModel(credit.schema).fit(credit.frame, credit.target)
-    base = model.reasons(credit.frame, 3, "best")
-    other = model.reasons(credit.frame, 3, "mean")
+    base = model.reasons(credit.frame, 3)
+    other = model.reasons(credit.frame, 3, reference="typical")
     found = compare_reasons(base, other)
     sets = [(set(base.named(i)), set(other.named(i))) for i in range(len(base))]
     assert found.changed == pytest.approx(np.mean([a != b for a, b in sets]))
@@ -38,15 +38,15 @@ def test_the_report(credit):
     refused = credit.frame.filter(risk > 0.3)
     refits = bootstrap(model, credit.frame, credit.target, n=10)
     report = reason_stability(
-        model.form_, refused, refits=refits.forms, models={"logistic": logistic.form_}, rules=["mean"], k=3
+        model.form_, refused, refits=refits.forms, models={"logistic": logistic.form_}, rules=["typical"], k=3
     )
-    assert [(r.what, r.times) for r in report.rows] == [("refits", 10), ("logistic", 1), ("against=mean", 1)]
+    assert [(r.what, r.times) for r in report.rows] == [("refits", 10), ("logistic", 1), ("reference=typical", 1)]
     each = [compare_reasons(reasons(model.form_, refused, 3), reasons(f, refused, 3)).changed for f in refits.forms]
     assert report.rows[0].changed == pytest.approx(np.mean(each))
     assert 0 < report.rows[0].changed < 1
     assert report.applicants == len(refused)
-    assert list(report.to_frame(pd.DataFrame())["what"]) == ["refits", "logistic", "against=mean"]
-    assert "another set" in str(report)
+    assert list(report.to_frame(pd.DataFrame())["what"]) == ["refits", "logistic", "reference=typical"]
+    assert "first_changed" in str(report)
     assert report.to_dict()["rows"][1]["what"] == "logistic"
 
 

@@ -195,7 +195,7 @@ def test_the_best_that_can_be_reached_is_told():
     found = what_if(form, {"u": 5.0}, 0.1)
     assert not found.reached
     assert found.reachable.risk == pytest.approx(0.4)
-    assert "cannot be reached; the best is 0.4000, with u: 5 -> 21" in str(found)
+    assert "cannot be reached; the best is u: 5 -> 21 (risk 0.4000)" in str(found)
 
 
 def test_nothing_needs_to_change():
@@ -258,7 +258,7 @@ def test_many_rows_are_the_rows_one_by_one(make_form, every_row):
         ({"cost": "cheap"}, "cost must be 'features', 'steps'"),
         ({"cost": {"aje": 1.0}}, "cost: there is no feature 'aje'"),
         ({"cost": {"age": -1.0}}, "must cost a finite number not below 0"),
-        ({"answers": 0}, "answers must be at least 1"),
+        ({"answers": 0}, "answers must be a whole number of at least 1"),
         ({"adverse": "up"}, "adverse must be 'positive' or 'negative'"),
         ({"values": {"u": [1]}}, "values: there is no feature 'u'"),
     ],

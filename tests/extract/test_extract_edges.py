@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plainrisk.errors import ExtractionError
-from plainrisk.extract.collapse import collapse
 from plainrisk.extract.effects import LabelEffect, NumberEffect, Piece
-from plainrisk.extract.nodes import Split, float32_edge_at_most, float32_edge_below, tree_from
 from plainrisk.extract.reading import Additive, TreeSum
+from plainrisk.extract.tree_sums import Split, collapse, float32_edge_at_most, float32_edge_below, tree_from
 from plainrisk.form import TreeInput
 
 SINGLES = st.floats(width=32, allow_nan=False, allow_infinity=False, min_value=-(2.0**100), max_value=2.0**100)

@@ -8,8 +8,9 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from paper.alpha import squared_error
 from plainrisk.errors import DataError
-from plainrisk.form.alpha import ALPHA_STAR, squared_error
+from plainrisk.form import ALPHA_STAR
 from plainrisk.form.links import best_bands
 
 

@@ -231,3 +231,28 @@ def test_wrong_parameters_are_named(data, parameters, message):
     X, y, _ = data
     with pytest.raises((DataError, SchemaError), match=message):
         pr.AdditiveRiskModel(**parameters).fit(X, y)
+
+
+def test_a_model_with_bins_of_equal_shares():
+    """The outcome moves no edge, special values are left out, and the schema's own settings go before."""
+    rng = np.random.default_rng(5)
+    schema = pr.Schema(features={"u": {"special_values": (-9,)}, "v": {"max_bins": 3}, "w": {"edges": (0.25,)}})
+    X = pd.DataFrame({"u": np.where(rng.random(900) < 0.3, -9.0, rng.random(900)), "v": rng.random(900)})
+    X["w"] = rng.random(900)
+    first = pr.AdditiveRiskModel(schema, criterion="quantile", max_bins=10).fit(X, (X["v"] > 0.5).astype(int))
+    other = pr.AdditiveRiskModel(schema, criterion="quantile", max_bins=10).fit(X, (X["u"] > 0.9).astype(int))
+    levels = {name: shape.levels for name, shape in first.form_.parts[0].shapes.items()}
+    assert levels == {name: shape.levels for name, shape in other.form_.parts[0].shapes.items()}
+    measured = X["u"][X["u"] != -9]
+    assert len(levels["u"].edges) == 9
+    np.testing.assert_allclose(levels["u"].edges, np.quantile(measured, np.arange(1, 10) / 10), atol=0.005)
+    assert len(levels["v"].edges) == 2
+    assert levels["w"].edges == (0.25,)
+    thick = pr.AdditiveRiskModel(schema, criterion="quantile", max_bins=10, min_bin_rows=100)
+    shape = thick.fit(X, (X["v"] > 0.5).astype(int)).form_.parts[0].shapes["u"]
+    assert min(shape.weights[: shape.levels.n_ordered]) >= 100
+
+
+def test_criteria_are_offered_by_name():
+    with pytest.raises(SchemaError, match=r"unknown criterion 'quantiles'\. Did you mean 'quantile'"):
+        pr.AdditiveRiskModel(criterion="quantiles").fit(np.arange(8.0)[:, None], [0, 1] * 4)

@@ -114,7 +114,7 @@ def test_everything_has_intervals(credit):
         assert [p.link for p in form.parts] == [p.link for p in model.form_.parts]
         assert pr.RiskModel(form).certify().valid  # every refit is monotone and additive too
     X = credit.frame[:20]
-    pieces = refits.contributions(X, reference="mean")
+    pieces = refits.contributions(X, reference="typical")
     assert pieces.low.shape == (20, 12)
     assert (pieces.low <= pieces.high).all()
     shape = refits.shape("bureau_score", level=0.5)

@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy.optimize import nnls
 from scipy.special import softmax
@@ -21,7 +22,8 @@ from sklearn.tree import DecisionTreeClassifier
 import plainrisk as pr
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 from plainrisk.form import Bands, Linear, Logistic, Mixture
-from plainrisk.models.mixture_weights import loss_clip
+from plainrisk.models.folds import stratified_folds
+from plainrisk.models.mixture import loss_clip
 from plainrisk.solve.hedge import hedge_weights_in_sequence
 
 N = 600
@@ -193,8 +195,6 @@ def test_held_out_losses_are_those_of_refitted_experts(data):
     X, y = data
     w = np.random.default_rng(8).uniform(0.5, 2.0, N)
     model = pr.SubscaleMixture(schema=SCHEMA, cv=3).fit(X, y, sample_weight=w)
-    from plainrisk.solve import stratified_folds
-
     folds = stratified_folds(y, 3)
     losses = np.zeros(3)
     for k in range(3):
@@ -381,31 +381,37 @@ def test_an_estimator_per_subscale(data):
 
 
 def test_logistic_regression_has_a_form(data, tmp_path):
-    """Of data frames and of matrices, whose columns have no names of their own."""
     X, y = data
     named = pr.SubscaleMixture(LogisticRegression(), SCHEMA).fit(X, y)
-    plain = pr.SubscaleMixture(LogisticRegression(), SCHEMA).fit(X.to_numpy(), y)
-    wrapped = pr.SubscaleMixture(pr.Linearised(LogisticRegression()), SCHEMA).fit(X.to_numpy(), y)
+    wrapped = pr.SubscaleMixture(pr.Linearised(LogisticRegression()), SCHEMA).fit(X, y)
     risks = [LogisticRegression().fit(X[list(f)], y).predict_proba(X[list(f)])[:, 1] for f in SCHEMA.subscales.values()]
-    for model, rows in ((named, X), (plain, X.to_numpy()), (plain, X)):
-        expected = np.column_stack(risks) @ list(model.weights_.values())
-        np.testing.assert_allclose(model.predict_proba(rows)[:, 1], expected, rtol=0, atol=1e-9)
-        assert [part.features for part in model.form_.parts] == [("a", "b"), ("c",), ("d",)]
-        model.save(tmp_path / "m.json")
-        np.testing.assert_array_equal(pr.load(tmp_path / "m.json").predict_proba(rows), model.predict_proba(rows))
+    expected = np.column_stack(risks) @ list(named.weights_.values())
+    np.testing.assert_allclose(named.predict_proba(X)[:, 1], expected, rtol=0, atol=1e-9)
+    assert [part.features for part in named.form_.parts] == [("a", "b"), ("c",), ("d",)]
+    named.save(tmp_path / "m.json")
+    np.testing.assert_array_equal(pr.load(tmp_path / "m.json").predict_proba(X), named.predict_proba(X))
     lines = [np.clip(0.5 + np.log(r / (1 - r)) / (2 * pr.ALPHA_STAR), 0, 1) for r in risks]
     expected = np.column_stack(lines) @ list(wrapped.weights_.values())
-    for rows in (X, X.to_numpy()):
-        np.testing.assert_allclose(wrapped.predict_proba(rows)[:, 1], expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(wrapped.predict_proba(X)[:, 1], expected, rtol=0, atol=1e-9)
     assert set(wrapped.explain(X).features) == set("abcd")
+
+
+def test_foreign_experts_of_a_matrix(data):
+    """Without a schema every column is a subscale, named by its position."""
+    X, y = data
+    matrix = X.to_numpy()
+    model = pr.SubscaleMixture(LogisticRegression()).fit(matrix, y)
+    risks = [LogisticRegression().fit(matrix[:, [j]], y).predict_proba(matrix[:, [j]])[:, 1] for j in range(4)]
+    expected = np.column_stack(risks) @ list(model.weights_.values())
+    np.testing.assert_allclose(model.predict_proba(matrix)[:, 1], expected, rtol=0, atol=1e-9)
 
 
 def test_experts_without_a_form_score_and_explain_by_subscale(data, tmp_path):
     X, y = data
-    for rows in (X.to_numpy(), X):
+    for rows in (pl.DataFrame(X), X):
         model = pr.SubscaleMixture(RandomForestClassifier(n_estimators=8, random_state=0), SCHEMA).fit(rows, y)
         assert not hasattr(model, "form_")
-        columns = [rows[list(f)] if rows is X else X[list(f)].to_numpy() for f in SCHEMA.subscales.values()]
+        columns = [rows[list(f)] for f in SCHEMA.subscales.values()]
         experts = [e.model for e in model.experts_.values()]
         risks = np.column_stack([m.predict_proba(c)[:, 1] for m, c in zip(experts, columns, strict=True)])
         expected = risks @ list(model.weights_.values())
@@ -580,9 +586,8 @@ def test_what_the_experts_warn_of_is_said_once_if_at_all(data):
     "expert", [LogisticRegression(), RandomForestClassifier(n_estimators=4, random_state=0)], ids=["form", "none"]
 )
 def test_the_library_of_the_rows_makes_no_difference(data, expert):
-    pl = pytest.importorskip("polars")
     X, y = data
-    kinds = (X, X.to_numpy(), pl.DataFrame(X), pl.DataFrame(X).to_arrow(), {c: X[c].to_numpy() for c in X})
+    kinds = (X, pl.DataFrame(X), pl.DataFrame(X).to_arrow(), {c: X[c].to_numpy() for c in X})
     risks = [pr.SubscaleMixture(expert, SCHEMA).fit(rows, y).predict_proba(rows) for rows in kinds]
     for risk in risks[1:]:
         np.testing.assert_allclose(risk, risks[0], rtol=0, atol=1e-12)

@@ -20,6 +20,10 @@ def data():
     return X, (score > 0.3).astype(int), rng.uniform(0.5, 2.0, N)
 
 
+def named(X):
+    return pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+
+
 def signed(*directions):
     return pr.Schema(features={f"x{j}": {"direction": d} for j, d in enumerate(directions)})
 
@@ -50,7 +54,7 @@ def test_the_ridge_is_in_the_users_units(data):
 )
 def test_signs_are_kept_and_the_rest_is_optimal(data, directions):
     X, y, _ = data
-    model = pr.NonnegativeLogisticRegression(signed(*directions)).fit(X, y)
+    model = pr.NonnegativeLogisticRegression(signed(*directions)).fit(named(X), y)
     allowed = {"increasing": (0, None), "decreasing": (None, 0), "none": (None, None)}
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
 
@@ -115,8 +119,8 @@ def test_what_is_not_measured_has_an_effect_of_its_own():
 
 def test_coefficients_give_the_score(data):
     X, y, _ = data
-    model = pr.NonnegativeLogisticRegression(signed("increasing", "decreasing", "none")).fit(X, y)
-    np.testing.assert_allclose(model.form_.score(X), X @ model.coef_[0] + model.intercept_[0], atol=1e-9)
+    model = pr.NonnegativeLogisticRegression(signed("increasing", "decreasing", "none")).fit(named(X), y)
+    np.testing.assert_allclose(model.form_.score(named(X)), X @ model.coef_[0] + model.intercept_[0], atol=1e-9)
     (part,) = model.form_.parts
     assert all(isinstance(shape, Line) for shape in part.shapes.values())
     np.testing.assert_allclose([s.center for s in part.shapes.values()], X.mean(axis=0), rtol=1e-12)

@@ -5,6 +5,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import plainrisk as pr
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning, SchemaError
@@ -262,8 +264,6 @@ def test_rows_that_do_not_fit_the_schema_are_refused(data):
     X, y = data
     with pytest.raises(DataError, match="no rows to fit"):
         fit(X.iloc[:0], y[:0])
-    with pytest.raises(SchemaError, match="lists 2 features, but X has 3 columns without names"):
-        fit(np.zeros((N, 3)), y)
     with pytest.raises(SchemaError, match="'v' is not in the data"):
         fit(X[["u"]], y)
     with pytest.raises(ValueError, match=r"'u'.*text"):
@@ -290,11 +290,42 @@ def test_columns_beside_the_schema_are_ignored(data):
     assert model.feature_names_in_.tolist() == ["u", "v", "name", "other"]
 
 
-def test_rows_without_names_are_read_in_the_schemas_order(data):
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_rows_without_names_do_not_fit_a_schema(data, width):
+    """Not even if they are as many as the features: columns are never matched by position."""
+    _, y = data
+    rows = np.zeros((N, width))
+    models = [
+        pr.AdditiveRiskModel(pr.Schema(features=FEATURES)),
+        pr.NonnegativeLogisticRegression(pr.Schema(features=FEATURES)),
+        pr.TwoLayerRiskModel(schema=pr.Schema(features=FEATURES)),
+        pr.SubscaleMixture(schema=pr.Schema(features=FEATURES)),
+        pr.Linearised(pr.AdditiveRiskModel(pr.Schema(features=FEATURES))),
+    ]
+    for model in models:
+        for X in (rows, rows.tolist()):
+            with pytest.raises(SchemaError, match=r"no column names.*set_output\(transform='pandas'\)"):
+                model.fit(X, y)
+
+
+def test_a_pipeline_that_keeps_names_fits_a_schema(data):
     X, y = data
-    model = fit(X.to_numpy(), y)
+    schema = pr.Schema(features={"u": FEATURES["u"]})
+    steps = make_pipeline(StandardScaler(), pr.AdditiveRiskModel(schema))
+    with pytest.raises(SchemaError, match="no column names"):
+        steps.fit(X[["u"]], y)
+    steps.set_output(transform="pandas").fit(X[["u"]], y)
+    scaled = (X[["u"]] - X["u"].mean()) / X["u"].std(ddof=0)
+    expected = pr.AdditiveRiskModel(schema).fit(scaled, y).predict_proba(scaled)
+    np.testing.assert_allclose(steps.predict_proba(X[["u"]]), expected, atol=1e-9)
+
+
+def test_rows_without_names_need_no_schema(data):
+    X, y = data
+    model = pr.AdditiveRiskModel().fit(X[["u"]].to_numpy(), y)
     assert not hasattr(model, "feature_names_in_")
-    np.testing.assert_array_equal(model.predict_proba(X), fit(X, y).predict_proba(X))
+    expected = pr.AdditiveRiskModel().fit(X[["u"]], y).predict_proba(X[["u"]])
+    np.testing.assert_array_equal(model.predict_proba(X[["u"]].to_numpy()), expected)
 
 
 def test_rows_without_weight_are_not_even_seen():

@@ -4,13 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import lsq_linear, minimize
-from sklearn.base import clone
 
 import plainrisk as pr
-from plainrisk._native import Coded, Numbers
 from plainrisk.errors import DataError
 from plainrisk.form import Layer, Linear, Logistic
-from plainrisk.models import fitting, subscales
 
 FEATURES = {
     "income": {"direction": "decreasing"},
@@ -154,49 +151,16 @@ def test_a_wrong_link_is_named(data):
 
 
 @pytest.mark.parametrize("link", ["logistic", "linear"])
-@pytest.mark.parametrize("ridge", ["auto", "cv"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_risks_in_several_blocks_give_the_same_model(data, monkeypatch, link, ridge, weighted):
-    X, y, weight = data
-    model = pr.TwoLayerRiskModel(schema=SCHEMA, link=link, ridge=ridge)
-    weight = weight if weighted else None
-    one = model.fit(X, y, sample_weight=weight).weights_, model.ridge_
-    monkeypatch.setattr("plainrisk.models.two_layer._ROWS", 70)
-    several = model.fit(X, y, sample_weight=weight).weights_, model.ridge_
-    assert several[1] == one[1]
-    np.testing.assert_allclose(list(several[0].values()), list(one[0].values()), atol=1e-8)
-
-
-@pytest.mark.parametrize("link", ["logistic", "linear"])
-@pytest.mark.parametrize("ridge", ["auto", "cv"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_risks_as_codes_give_the_same_model(data, link, ridge, weighted, monkeypatch):
+def test_training_scores_are_those_the_form_gives(data, link):
     X, y, w = data
-    model = pr.TwoLayerRiskModel(schema=SCHEMA, link=link, ridge=ridge, max_bins=2)
-    models = []
-    for few in (1 << 14, 0):
-        monkeypatch.setattr(fitting, "_FEW_RISKS", few)
-        fitted = clone(model).fit(X, y, sample_weight=w if weighted else None)
-        models.append((fitted.predict_proba(X), list(fitted.weights_.values())))
-    for coded, plain in zip(*models, strict=True):
-        np.testing.assert_allclose(coded, plain, rtol=0, atol=1e-10)
+    model = pr.TwoLayerRiskModel(schema=SCHEMA, link=link)
+    scores = model._fit_rows(model._read(X, y, w))
+    for _ in range(2):  # they can be gone through again
+        found = np.vstack(list(scores()))
+        np.testing.assert_allclose(found, model.form_.part_scores(X), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("few", [0, 1 << 14])
-@pytest.mark.parametrize("link", [Logistic(), Linear()])
-def test_training_risks_are_those_the_form_gives(data, link, few, monkeypatch):
-    X, y, _ = data
-    kind = "logistic" if isinstance(link, Logistic) else "linear"
-    model = pr.AdditiveRiskModel(SCHEMA.select(("income", "debt", "job")), link=kind, max_bins=3)
-    monkeypatch.setattr(fitting, "_FEW_RISKS", few)
-    risks_of = model.fit_rows(model._read(X, y, None))()
-    some = risks_of(slice(10, 300))
-    assert isinstance(some, Coded) == (few > 0)
-    found = np.asarray(Numbers((some,)))[:, 0]
-    np.testing.assert_allclose(found, model.predict_proba(X)[10:300, 1], rtol=0, atol=1e-14)
-
-
-def test_more_subscales_than_the_quick_way_takes(data):
+def test_many_subscales_are_weighed_to_the_optimum(data):
     X, y, _ = data
     many = pd.DataFrame({f"x{k}": np.roll(X["debt"].to_numpy(), k) for k in range(18)})
     model = pr.TwoLayerRiskModel(max_bins=3).fit(many, y)
@@ -220,11 +184,9 @@ def test_a_feature_of_one_value_beside_one_of_256(data):
     assert np.abs(slope[weights > 0]).max() < 1e-9
 
 
-@pytest.mark.parametrize("values", [0, 1 << 40])
-def test_experts_stand_in_the_order_of_their_subscales(data, values, monkeypatch):
+def test_experts_stand_in_the_order_of_their_subscales(data, monkeypatch):
     X, y, _ = data
     names = {"few": ("debt",), "most": ("age", "job", "income"), "some": ("noise", "debt")}
-    monkeypatch.setattr(subscales, "_MANY_VALUES", values)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     model = pr.TwoLayerRiskModel(schema=pr.Schema(features=FEATURES, subscales=names)).fit(X, y)
     assert list(model.estimators_) == list(model.weights_) == list(names)

@@ -14,8 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError
 from plainrisk.schema import Feature, Schema
-from plainrisk.schema.codes import suspicious_codes
-from plainrisk.schema.draft import draft_schema
+from plainrisk.schema.check import suspicious_codes
 
 
 def codes(*values, **counted):
@@ -106,7 +105,7 @@ def test_kinds_come_from_types_whatever_the_library():
     }
     expected = {"whole": "continuous", "real": "continuous", "word": "categorical", "truth": "categorical"}
     for frame in (columns, pd.DataFrame(columns), pl.DataFrame(columns)):
-        schema = draft_schema(frame)
+        schema = Schema.infer(frame)
         assert {name: f.kind for name, f in schema.features.items()} == expected
         assert schema.target is None
         assert schema.positive is None
@@ -116,9 +115,9 @@ def test_kinds_come_from_types_whatever_the_library():
 
 def test_categorical_types_are_categorical_even_if_they_hold_numbers():
     frame = pd.DataFrame({"code": pd.Series([1, 2, 3] * 5).astype("category")})
-    assert draft_schema(frame).features["code"].kind == "categorical"
+    assert Schema.infer(frame).features["code"].kind == "categorical"
     frame = pl.DataFrame({"code": pl.Series(["1", "2"] * 5, dtype=pl.Enum(["1", "2"]))})
-    assert draft_schema(frame).features["code"].kind == "categorical"
+    assert Schema.infer(frame).features["code"].kind == "categorical"
 
 
 def test_notes_on_text_that_is_nearly_numbers_and_on_many_categories(rng):
@@ -130,7 +129,7 @@ def test_notes_on_text_that_is_nearly_numbers_and_on_many_categories(rng):
         "word": ["a", "b"] * (n // 2),
         "same": [3] * n,
     }
-    features = draft_schema(frame).features
+    features = Schema.infer(frame).features
     assert features["income"].note == "numbers but for 'NA': make that missing, and it is continuous"
     assert features["zip"].note == "numbers as text: make them numbers, and it is continuous"
     assert re.fullmatch(r"\d+ categories in 40 rows: group them, or leave it out", features["name"].note)
@@ -142,7 +141,7 @@ def test_notes_on_text_that_is_nearly_numbers_and_on_many_categories(rng):
 
 
 def note_of(values, bad, **options):
-    return draft_schema({"x": values, "bad": bad}, "bad", **options).features["x"].note
+    return Schema.infer({"x": values, "bad": bad}, "bad", **options).features["x"].note
 
 
 def test_a_rising_risk_and_its_mirror(rng):
@@ -174,7 +173,7 @@ def test_codes_do_not_count_for_the_direction(rng):
     x = rng.integers(0, 15, size=3000).astype(float)
     bad = (rng.random(3000) < 0.1 + 0.04 * x).astype(int)
     x[:300], bad[:300] = -9, 1
-    feature = draft_schema({"x": x, "bad": bad}, "bad").features["x"]
+    feature = Schema.infer({"x": x, "bad": bad}, "bad").features["x"]
     auc = roc_auc_score(bad[300:], x[300:])
     assert feature.special_values == (-9.0,)
     assert feature.direction == "none"
@@ -189,7 +188,7 @@ def test_a_feature_with_measurements_of_one_outcome_only():
 
 
 def test_a_binary_column_stays_continuous_with_one_step():
-    feature = draft_schema({"x": [0, 1] * 100, "bad": [0, 1] * 90 + [1, 0] * 10}, "bad").features["x"]
+    feature = Schema.infer({"x": [0, 1] * 100, "bad": [0, 1] * 90 + [1, 0] * 10}, "bad").features["x"]
     assert feature == Feature(note="candidate direction: increasing (AUC 0.90, bad rate rises in 1 of 1 steps)")
 
 
@@ -213,7 +212,7 @@ def test_the_bad_outcome_is_known_or_guessed_aloud(values, expected, warned):
     frame = {"x": [1, 5, 2, 2], "y": values}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        schema = draft_schema(frame, "y")
+        schema = Schema.infer(frame, "y")
     assert schema.positive == expected
     assert type(schema.positive) is not bool or expected is True
     assert [w.category for w in caught] == ([PlainriskWarning] if warned else [])
@@ -293,19 +292,19 @@ def test_columns_that_are_no_features_are_left_out_with_one_warning():
 
 
 def test_text_with_one_repeat_is_kept_with_a_note():
-    feature = draft_schema({"x": ["p0", *(f"p{i}" for i in range(11))]}).features["x"]
+    feature = Schema.infer({"x": ["p0", *(f"p{i}" for i in range(11))]}).features["x"]
     assert feature.note == "11 categories in 12 rows: group them, or leave it out"
 
 
 def test_a_few_rows_prove_no_numbering():
-    schema = draft_schema({"x": [1, 2, 3], "y": ["a", "b", "c"]})
+    schema = Schema.infer({"x": [1, 2, 3], "y": ["a", "b", "c"]})
     assert list(schema.features) == ["x", "y"]
 
 
 def test_numpy_dates_are_left_out_too():
     dates = np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]")
     with pytest.warns(PlainriskWarning, match="it holds dates"):
-        assert list(draft_schema({"x": [1, 2], "d": dates}).features) == ["x"]
+        assert list(Schema.infer({"x": [1, 2], "d": dates}).features) == ["x"]
 
 
 # ---- real data

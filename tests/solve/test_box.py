@@ -1,6 +1,12 @@
+"""Quadratics in a box: against every active set, by their optimality conditions, and where they are singular."""
+
 from __future__ import annotations
 
 import itertools
+import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -9,9 +15,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from plainrisk.solve import box
-from plainrisk.solve.box import minimise_quadratic, solve_symmetric
+from plainrisk.solve.box import FREE, LOWER, UPPER, BoxedQuadratic, solve_semidefinite
 
 INF = np.inf
+
+
+def minimise(H, g, lower, upper):
+    return BoxedQuadratic(H).minimise(g, lower, upper)
 
 
 def best_value(H, g, lower, upper):
@@ -54,101 +64,173 @@ def problems(draw):
 @given(problems())
 def test_equals_brute_force_over_active_sets(problem):
     H, g, lower, upper = problem
-    d = minimise_quadratic(H, g, lower, upper)
+    d = minimise(H, g, lower, upper)
     assert (d >= lower).all()
     assert (d <= upper).all()
     best = best_value(H, g, lower, upper)
     assert g @ d + 0.5 * d @ H @ d == pytest.approx(best, rel=1e-9, abs=1e-9)
 
 
+def check_optimal(quadratic, g, lower, upper, d):
+    gradient = quadratic.H @ d + g
+    free = (d > lower) & (d < upper)
+    assert (d >= lower).all()
+    assert (d <= upper).all()
+    assert np.abs(gradient[free]).max(initial=0.0) < 1e-9
+    assert gradient[(d == lower) & (d < upper)].min(initial=0.0) > -1e-9
+    assert gradient[(d == upper) & (d > lower)].max(initial=0.0) < 1e-9
+
+
 @pytest.mark.parametrize("n", [30, 120, 250])
 def test_large_problems_meet_the_optimality_conditions(rng, n):
     A = rng.normal(size=(n // 2, n))  # singular
-    H, g = A.T @ A + 0.01 * np.eye(n), rng.normal(size=n)
+    quadratic, g = BoxedQuadratic(A.T @ A + 0.01 * np.eye(n)), rng.normal(size=n)
     lower, upper = -rng.random(n), np.where(rng.random(n) < 0.5, rng.random(n), INF)
-    d = minimise_quadratic(H, g, lower, upper)
-    gradient = H @ d + g
-    free = (d > lower) & (d < upper)
-    assert free.any()
+    d = quadratic.minimise(g, lower, upper)
+    check_optimal(quadratic, g, lower, upper, d)
+    assert ((d > lower) & (d < upper)).any()
     assert (d == lower).any()
-    assert np.abs(gradient[free]).max() < 1e-9
-    assert gradient[d == lower].min() > -1e-9
-    assert gradient[d == upper].max(initial=-1.0) < 1e-9
 
 
-@pytest.mark.parametrize(("came", "left"), [(3, 0), (0, 4), (5, 6), (0, 0)])
-def test_a_factor_serves_for_nearly_the_same_variables(rng, monkeypatch, came, left):
-    A = rng.normal(size=(400, 240))
-    quadratic = box.BoxedQuadratic(A.T @ A)
-    free = rng.random(240) < 0.5
-    quadratic.solver(free)
-    monkeypatch.setattr(box.BoxedQuadratic, "_own_solver", None)  # no further factor is made
-    near = free.copy()
-    near[np.flatnonzero(~free)[:came]] = True
-    near[np.flatnonzero(free)[:left]] = False
-    right = rng.normal(size=int(near.sum()))
-    expected = np.linalg.solve((A.T @ A)[np.ix_(near, near)], right)
-    np.testing.assert_allclose(quadratic.solver(near)(right), expected, rtol=0, atol=1e-12)
+def test_the_active_set_method_alone_finds_the_optimum_too(rng, monkeypatch):
+    monkeypatch.setattr(box, "_PATIENCE", 0)  # block pivoting gives way at once
+    for _ in range(20):
+        A = rng.normal(size=(15, 12))
+        quadratic, g = BoxedQuadratic(A.T @ A), rng.normal(size=12)
+        lower, upper = -rng.random(12) * 0.05, np.where(rng.random(12) < 0.5, 0.05 * rng.random(12), INF)
+        d = quadratic.minimise(g, lower, upper)
+        check_optimal(quadratic, g, lower, upper, d)
+
+
+def test_one_matrix_serves_for_many_gradients(rng):
+    A = rng.normal(size=(40, 10))
+    quadratic, lower, upper = BoxedQuadratic(A.T @ A), np.zeros(10), np.full(10, INF)
+    for _ in range(10):
+        g = rng.normal(size=10)
+        d = quadratic.minimise(g, lower, upper)
+        np.testing.assert_allclose(d, minimise(A.T @ A, g, lower, upper), rtol=0, atol=1e-12)
+
+
+def test_the_state_says_which_bounds_hold():
+    quadratic = BoxedQuadratic(np.eye(3))
+    d = quadratic.minimise(np.array([1.0, 0.5, -3.0]), np.array([0.0, -1.0, -1.0]), np.array([1.0, 1.0, 1.0]))
+    np.testing.assert_allclose(d, [0.0, -0.5, 1.0])
+    assert quadratic.state.tolist() == [LOWER, FREE, UPPER]
 
 
 def test_without_bounds_it_is_a_linear_system(rng):
     A = rng.normal(size=(20, 6))
     H, g = A.T @ A, rng.normal(size=6)
-    d = minimise_quadratic(H, g, np.full(6, -INF), np.full(6, INF))
+    d = minimise(H, g, np.full(6, -INF), np.full(6, INF))
     np.testing.assert_allclose(d, np.linalg.solve(H, -g), rtol=1e-11)
 
 
 def test_one_variable_in_large_units_does_not_blur_the_others():
     H = np.array([[1e16, 0.0, 0.0], [0.0, 1.0, 0.4], [0.0, 0.4, 2.0]])
     g = np.array([3.0, -1.0, 0.5])
-    d = minimise_quadratic(H, g, np.full(3, -INF), np.full(3, INF))
+    d = minimise(H, g, np.full(3, -INF), np.full(3, INF))
     np.testing.assert_allclose(d, [-3e-16, *np.linalg.solve(H[1:, 1:], -g[1:])], rtol=1e-11)
 
 
 def test_flat_directions_stay_where_they_are():
     # An intercept beside one indicator per level: moving one up and the others down changes nothing.
     A = np.column_stack([np.ones(6), np.repeat(np.eye(2), 3, axis=0)])
-    d = minimise_quadratic(A.T @ A, -A.T @ np.arange(6.0), np.full(3, -INF), np.full(3, INF))
+    d = minimise(A.T @ A, -A.T @ np.arange(6.0), np.full(3, -INF), np.full(3, INF))
     assert np.abs(d).max() < 10
     np.testing.assert_allclose(A @ d, [1, 1, 1, 4, 4, 4], rtol=1e-9)
 
 
 def test_no_variables():
-    assert minimise_quadratic(np.zeros((0, 0)), np.zeros(0), np.zeros(0), np.zeros(0)).shape == (0,)
+    assert minimise(np.zeros((0, 0)), np.zeros(0), np.zeros(0), np.zeros(0)).shape == (0,)
 
 
 def test_a_matrix_without_any_curvature_gives_a_finite_answer():
     H = np.array([[1e-310, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
-    d = minimise_quadratic(H, np.array([0.0, 0.0, -2.0]), np.full(3, -INF), np.full(3, INF))
+    d = minimise(H, np.array([0.0, 0.0, -2.0]), np.full(3, -INF), np.full(3, INF))
     assert np.isfinite(d).all()
     assert d[2] == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e-8, 1e8])
-def test_a_singular_matrix_is_solved_up_to_what_it_can_not_see(rng, scale):
-    A = rng.normal(size=(3, 6))
-    units = scale ** np.linspace(0, 1, 6)
-    H = units[:, None] * (A.T @ A) * units
-    x = rng.normal(size=6)
-    d = solve_symmetric(H, H @ x)
-    assert (A * units) @ d == pytest.approx((A * units) @ x, rel=1e-3)
-
-
-def test_an_exactly_singular_matrix_raises_nothing():
-    H = np.ones((4, 4))
-    d = solve_symmetric(H, np.full(4, 8.0))
-    assert H @ d == pytest.approx(np.full(4, 8.0), rel=1e-6)
-    assert np.isfinite(solve_symmetric(np.zeros((2, 2)), np.array([1.0, -1.0]))).all()
-
-
-def test_flat_directions_do_not_use_up_the_pivots(monkeypatch):
-    """Badly conditioned problems end early, no worse than where they began."""
+def test_badly_conditioned_problems_end_no_worse_than_where_they_began():
     rng = np.random.default_rng(7)
     A = rng.normal(size=(20, 60)) * 10.0 ** rng.uniform(-7, 1, 60)
     H, g = A.T @ A, A.T @ rng.normal(size=20) + 1e-9 * rng.normal(size=60)
     lower, upper = np.where(rng.random(60) < 0.7, 0.0, -1e6), np.full(60, 1e6)
-    solves = []
-    monkeypatch.setattr(box, "solve_symmetric", lambda H, r: solves.append(1) or solve_symmetric(H, r))
-    d = minimise_quadratic(H, g, lower, upper)
-    assert len(solves) < 500
+    d = minimise(H, g, lower, upper)
+    assert (d >= lower).all()
+    assert (d <= upper).all()
     assert g @ d + 0.5 * d @ H @ d < 0
+
+
+# ---- singular systems
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-8, 1e8])
+def test_a_singular_system_is_solved(rng, scale):
+    A = rng.normal(size=(3, 6))
+    units = scale ** np.linspace(0, 1, 6)
+    H = units[:, None] * (A.T @ A) * units
+    x = rng.normal(size=6)
+    d = solve_semidefinite(H, H @ x)
+    np.testing.assert_allclose((A * units) @ d, (A * units) @ x, rtol=1e-6)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 8), st.integers(0, 8))
+def test_of_all_solutions_it_is_the_shortest(seed, n, rank):
+    """In units that make the diagonal 1."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(min(rank, n), n))
+    H = A.T @ A
+    right = H @ rng.normal(size=n)
+    scale = 1.0 / np.sqrt(np.where(H.diagonal() > 0, H.diagonal(), 1.0))
+    scaled = scale[:, None] * H * scale
+    shortest = np.linalg.pinv(scaled, rcond=1e-9, hermitian=True) @ (scale * right)
+    values = np.linalg.eigvalsh(scaled)
+    if (np.abs(values) < 1e-12).sum() + (values > 1e-4).sum() < n:
+        return  # neither flat nor curved: what counts as a solution is a matter of tolerance
+    np.testing.assert_allclose(solve_semidefinite(H, right), scale * shortest, rtol=1e-7, atol=1e-7)
+
+
+def test_an_exactly_singular_system():
+    np.testing.assert_allclose(solve_semidefinite(np.ones((4, 4)), np.full(4, 8.0)), np.full(4, 2.0), rtol=1e-12)
+    assert np.isfinite(solve_semidefinite(np.zeros((2, 2)), np.array([1.0, -1.0]))).all()
+    assert solve_semidefinite(np.zeros((0, 0)), np.zeros(0)).shape == (0,)
+
+
+def test_a_slope_along_a_flat_direction_makes_a_long_step_that_way():
+    H = np.array([[1.0, 1.0], [1.0, 1.0]])
+    d = solve_semidefinite(H, np.array([1.0, -1.0]))  # no solution: (1, -1) is flat
+    assert d[0] > 1e6
+    assert d[0] == pytest.approx(-d[1], rel=1e-6)
+    rounding = solve_semidefinite(H, np.array([2.0 + 1e-12, 2.0 - 1e-12]))
+    np.testing.assert_allclose(rounding, [1.0, 1.0], rtol=1e-9)
+
+
+def singular_answers():
+    """Solutions of systems with flat directions: an intercept beside an indicator per level, and doubled columns."""
+    rng = np.random.default_rng(3)
+    answers = []
+    for n in (5, 40, 150):
+        levels = rng.integers(0, n, 20 * n)
+        X = np.hstack([np.ones((20 * n, 1)), np.eye(n)[levels], np.eye(n)[levels][:, :3]])
+        w = rng.random(20 * n)
+        H, right = (X.T * w) @ X / w.sum(), X.T @ (w * rng.normal(size=20 * n)) / w.sum()
+        answers.append(solve_semidefinite(H, right).tolist())
+        lower = np.full(len(H), -INF)
+        lower[1 : n // 2] = 0.0
+        answers.append(minimise(H, -right, lower, np.full(len(H), INF)).tolist())
+    return answers
+
+
+if __name__ == "__main__":
+    print(json.dumps(singular_answers()))
+
+
+@pytest.mark.parametrize("kernels", ["Haswell", "Prescott"])
+def test_singular_answers_do_not_depend_on_the_kernels_of_linear_algebra(kernels):
+    environment = {**os.environ, "OPENBLAS_CORETYPE": kernels, "OPENBLAS_NUM_THREADS": "1"}
+    run = [sys.executable, __file__]
+    found = json.loads(subprocess.run(run, env=environment, capture_output=True, check=True, text=True).stdout)
+    for other, here in zip(found, singular_answers(), strict=True):
+        np.testing.assert_allclose(other, here, rtol=0, atol=1e-9)

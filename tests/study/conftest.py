@@ -39,14 +39,16 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> tuple[Book, Book]:
 OWN_CLASSIFIERS = '''
 import os, time
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
 
-class Rate:
+class Rate(ClassifierMixin, BaseEstimator):
     """The base rate for everybody, plus a little of one column: a classifier as a user would write it."""
-    def __init__(self, shift):
+    def __init__(self, shift=0.0):
         self.shift = shift
     def fit(self, X, y):
         self.rate = float(np.mean(y)) + self.shift
         self.columns = list(X.columns)
+        self.classes_ = np.unique(y)
         return self
     def predict_proba(self, X):
         assert list(X.columns) == self.columns
@@ -56,6 +58,10 @@ class Rate:
 class Broken(Rate):
     def fit(self, X, y):
         raise ValueError("this one never fits")
+
+class Wild(Rate):
+    def predict_proba(self, X):
+        return np.full((len(X), 2), np.nan)
 
 class Deadly(Rate):
     def fit(self, X, y):
@@ -72,6 +78,9 @@ def rate(schema, shift=0.0):
 
 def broken(schema):
     return Broken(0.0)
+
+def wild(schema):
+    return Wild()
 
 def deadly(schema):
     return Deadly(0.0)
@@ -98,5 +107,5 @@ def plan(books: tuple[Book, Book]) -> Plan:
         name="tiny",
         datasets=tuple(book.data for book in books),
         classifiers=("ARM1", ClassifierSpec(name="Lin", make="LinARM1")),
-        folds=3,
+        cv=3,
     )

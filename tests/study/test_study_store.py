@@ -17,13 +17,13 @@ def test_a_cell_comes_back_whole(tmp_path, rng) -> None:
     risks = rng.random(50)
     with Store(tmp_path / "s.db") as store:
         store.put(
-            Cell(key=KEY, status="done", note="n", fit_seconds=2.0, shared_seconds=0.5, score_seconds=0.25,
+            Cell(key=KEY, status="done", note="n", fit_seconds=2.0, score_seconds=0.25,
                  peak_mb=3.0, versions="{}", finished="now", risks=risks, figures={"auc": 0.75})
         )  # fmt: skip
     with Store(tmp_path / "s.db", create=False) as store:
         (cell,) = store.cells("f00", "{}", 3, 0, risks=True)
         assert (cell.key, cell.status, cell.note, cell.peak_mb) == (KEY, "done", "n", 3.0)
-        assert cell.seconds == 1.75
+        assert cell.seconds == 2.25
         assert cell.figures == {"auc": 0.75}
         np.testing.assert_array_equal(cell.risks, risks)
         assert store.cells("f00", "{}", 3, 0)[0].risks is None
@@ -36,7 +36,8 @@ def test_a_result_is_never_overwritten_but_a_failure_is(tmp_path) -> None:
         store.put(Cell(key=KEY, status="skipped", reason="late"))
         (cell,) = store.cells("f00", "{}", 3, 0)
         assert (cell.status, cell.reason, cell.figures) == ("done", "", {"auc": 0.5})
-        store.put_figures(KEY, {"ks": 0.25})
+        store.put(Cell(key=KEY, status="done", note="late", figures={"ks": 0.25}))
+        assert store.cells("f00", "{}", 3, 0)[0].note == ""
         assert store.cells("f00", "{}", 3, 0)[0].figures == {"auc": 0.5, "ks": 0.25}
 
 
@@ -60,7 +61,7 @@ def test_many_writers_at_once(tmp_path) -> None:
         assert sqlite3.connect(store.path).execute("pragma integrity_check").fetchone() == ("ok",)
 
 
-def test_folds_are_dealt_once_and_kept(tmp_path) -> None:
+def test_folds_are_stratified(tmp_path) -> None:
     target = np.array([0, 1] * 30, dtype=np.uint8)
     with Store(tmp_path / "s.db") as store:
         store.put_data("f00", "toy", target, 4, "a note")
@@ -75,15 +76,15 @@ def test_folds_are_dealt_once_and_kept(tmp_path) -> None:
 
 def test_plans_and_their_data_sets(tmp_path) -> None:
     plan = Plan(name="p", datasets=("german", "heloc"), classifiers=("ARM1",))
-    here = DataSet("german", "f00", "present", "", None, None, None)
-    gone = DataSet("heloc", None, "absent", "ask", None, None, None)
+    here = DataSet("german", "f00")
+    gone = DataSet("heloc", None, "ask")
     with Store(tmp_path / "s.db") as store:
         store.put_data("f00", "german", np.array([0, 1, 1], dtype=np.uint8), 20)
         store.put_plan(plan, [here, gone])
         assert store.plan("p") == plan
-        assert [(d.name, d.rows, d.positives, d.status) for d in store.sets("p")] == [
-            ("german", 3, 2, "present"),
-            ("heloc", None, None, "absent"),
+        assert [(d.name, d.rows, d.positives, d.note) for d in store.sets("p")] == [
+            ("german", 3, 2, ""),
+            ("heloc", None, None, "ask"),
         ]
         with pytest.raises(DataError, match=r"no study 'q' in it\. There is: p"):
             store.plan("q")
@@ -98,6 +99,21 @@ def test_files_that_are_no_store(tmp_path) -> None:
     with pytest.raises(DataError, match="cannot be used as a store"):
         Store(tmp_path / "text.db")
     with Store(tmp_path / "new.db") as store:
-        store._db.execute("update meta set value = '99'")
+        store._all("update meta set value = '99'")
     with pytest.raises(DataError, match="has format 99"):
         Store(tmp_path / "new.db")
+
+
+def test_a_damaged_file_is_said(tmp_path) -> None:
+    path = tmp_path / "s.db"
+    with Store(path) as store:
+        store.put_data("f00", "toy", np.array([0, 1], dtype=np.uint8), 4)
+        store._all("update data set outcomes = x'00ff'")
+        with pytest.raises(DataError, match=r"s\.db is damaged: an array cannot be read"):
+            store.outcomes("f00")
+        store._all("pragma wal_checkpoint(truncate)")
+    content = bytearray(path.read_bytes())
+    content[1000:] = b"\xff" * (len(content) - 1000)
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"s\.db cannot be used as a store: .*malformed"), Store(path) as store:
+        store.plan("tiny")

@@ -3,20 +3,22 @@ from __future__ import annotations
 import csv
 import io
 
+import msgspec
 import numpy as np
 import pytest
 
 from plainrisk.errors import DataError
-from plainrisk.study import Plan, Store, paper_table, study_table, write_csv
+from plainrisk.evaluate.compare import friedman, hodges_lehmann_table
+from plainrisk.study import Plan, Store, report, study_table, write_folds
 from plainrisk.study.store import Cell, CellKey, DataSet
-from plainrisk.study.tables import timings
+from plainrisk.study.tables import gaps, timings
 
 # Figures of two folds: data set -> classifier -> AUCs.
 AUCS = {
     "german": {"ARM1": (0.7, 0.8), "XGB": (0.6, 0.8), "NNLR": (0.9, 0.9)},
     "heloc": {"ARM1": (0.8, 0.8), "XGB": (0.7, 0.9), "NNLR": None},
 }
-PLAN = Plan(name="hand", datasets=("german", "heloc", "taiwan"), classifiers=("ARM1", "XGB", "NNLR"), folds=2)
+PLAN = Plan(name="hand", datasets=("german", "heloc", "taiwan"), classifiers=("ARM1", "XGB", "NNLR"), cv=2)
 
 
 @pytest.fixture
@@ -25,19 +27,19 @@ def store(tmp_path):
         sets = []
         for name, lines in AUCS.items():
             store.put_data(name, name, np.array([0, 1, 0, 0], dtype=np.uint8), 5)
-            sets.append(DataSet(name, name, "present", "", None, None, None))
+            sets.append(DataSet(name, name))
             for spec in PLAN.lineup:
                 for fold in range(2):
-                    key = CellKey(name, spec.key("product"), 2, 0, fold)
+                    key = CellKey(name, spec.key, 2, 0, fold)
                     values = lines[spec.name]
                     if values is None:
                         store.put(Cell(key=key, status="failed", reason="it broke"))
                         continue
-                    took = {"fit_seconds": 3.0, "shared_seconds": 1.0, "score_seconds": 0.5, "peak_mb": 100.0 + fold}
+                    took = {"fit_seconds": 2.0, "score_seconds": 0.5, "peak_mb": 100.0 + fold}
                     found = {"risks": np.array([0.25, 0.5]), "figures": dict.fromkeys(PLAN.metrics, values[fold])}
                     cell = Cell(key=key, status="done", **took, **found)
                     store.put(cell)
-        store.put_plan(PLAN, [*sets, DataSet("taiwan", None, "absent", "", None, None, None)])
+        store.put_plan(PLAN, [*sets, DataSet("taiwan", None)])
         yield store
 
 
@@ -46,8 +48,9 @@ def test_means_spreads_and_gaps(store) -> None:
     assert (table.datasets, table.classifiers) == (("german", "heloc"), ("ARM1", "XGB", "NNLR"))
     np.testing.assert_allclose(table.mean, [[0.75, 0.7, 0.9], [0.8, 0.8, np.nan]])
     np.testing.assert_allclose(table.sd[0], [0.1 / 2**0.5, 0.2 / 2**0.5, 0.0], atol=1e-15)
-    (gap,) = table.gaps
+    (gap,) = gaps(store, "hand")
     assert (gap.dataset, gap.classifier, gap.status, gap.reason) == ("heloc", "NNLR", "failed", "it broke")
+    assert gap.folds == (0, 1)
     assert np.isnan(table.value("taiwan", "ARM1"))
 
 
@@ -69,8 +72,6 @@ def test_the_part_without_gaps(store) -> None:
 def test_unknown_metric(store) -> None:
     with pytest.raises(DataError, match="no metric 'auk'"):
         study_table(store, "hand", "auk")
-    with pytest.raises(DataError, match="no table of 'ks'"):
-        paper_table("ks")
 
 
 def test_where_the_time_went(store) -> None:
@@ -83,34 +84,38 @@ def test_where_the_time_went(store) -> None:
     assert by_classifier == pytest.approx({"ARM1": 10.0, "XGB": 10.0, "NNLR": 5.0})
 
 
-def test_csv(store, tmp_path) -> None:
-    write_csv(store, ["hand"], tmp_path / "out.csv")
+def test_every_fold_is_a_row(store, tmp_path) -> None:
+    write_folds(store, ["hand"], tmp_path / "out.csv")
     rows = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text())))
-    assert len(rows) == 6
+    assert len(rows) == 12
     first, broken = rows[0], rows[-1]
-    assert (first["dataset"], first["classifier"], first["rows"], first["positive_rate"]) == (
-        "german",
-        "ARM1",
-        "4",
-        "0.250000",
-    )
-    assert (first["auc_mean"], first["auc_sd"], first["fit_seconds"]) == ("0.750000", "0.070711", "3.000000")
-    assert (broken["status"], broken["reason"], broken["auc_mean"]) == ("failed", "it broke", "")
+    assert (first["dataset"], first["classifier"], first["fold"], first["auc"]) == ("german", "ARM1", "0", "0.7")
+    assert (first["fit_seconds"], first["peak_mb"]) == ("2.000", "100")
+    assert (broken["status"], broken["reason"], broken["auc"]) == ("failed", "it broke", "")
 
 
-def test_published_tables_are_whole() -> None:
-    for metric in ("auc", "ece", "mce", "certainty"):
-        table = paper_table(metric)
-        assert table.mean.shape == (24, 12)
-        assert ((table.mean >= 0) & (table.mean <= 1)).all()
-    assert paper_table("ece").value("gmsc", "NNLR") == 0.2166
+def test_the_report_as_data_and_as_text(store) -> None:
+    data, text = report(store, "hand", ["auc"])
+    (table,) = data["tables"]
+    assert table["values"][1] == {
+        "dataset": "german", "classifier": "XGB", "mean": 0.7, "sd": pytest.approx(0.2 / 2**0.5), "rank": 3.0
+    }  # fmt: skip
+    assert table["values"][-1]["mean"] is None
+    assert data["without_result"][0]["reason"] == "it broke"
+    assert "| XGB | 0.7000 (3) | 0.8000 (1.5) | 2.25 |" in text
+    assert "| heloc | NNLR | failed | 0, 1 | it broke |" in text
+    assert "Rank tests need two classifiers on two data sets without a gap." in text
 
 
-@pytest.mark.parametrize("metric", ["auc", "ece", "mce", "certainty"])
-def test_published_tables_are_the_paper_s(paper_folder, metric) -> None:
-    header, *rows = csv.reader((paper_folder / f"{metric}.csv").read_text().splitlines())
-    table = paper_table(metric)
-    assert table.classifiers == tuple(header[1:])
-    for name, *cells in rows:
-        for classifier, cell in zip(header[1:], cells, strict=True):
-            assert table.value(name.lower(), classifier) == float(cell)
+def test_the_report_tests_ranks(store) -> None:
+    plan = msgspec.structs.replace(PLAN, classifiers=("ARM1", "XGB"))
+    store.put_plan(plan, store.sets("hand"))
+    data, text = report(store, "hand", ["auc"])
+    expected = friedman([[0.75, 0.7], [0.8, 0.8]])
+    assert data["tables"][0]["mean_ranks"] == {"ARM1": 1.25, "XGB": 1.75}
+    assert data["tables"][0]["friedman"]["statistic"] == pytest.approx(expected.statistic)
+    (pair,) = data["tables"][0]["differences"]
+    assert (pair["first"], pair["second"], pair["significant"]) == ("ARM1", "XGB", False)
+    assert pair["difference"] == pytest.approx(0.025)
+    assert expected.summary() in text
+    assert hodges_lehmann_table({"ARM1": [0.75, 0.8], "XGB": [0.7, 0.8]}).to_markdown().strip() in text

@@ -1,38 +1,111 @@
-/* The best-first tree on one feature: which node is split next. Every quantity that decides is computed in the
-   precision and the order of encode/tree.py, which says why. */
+/* The best-first classification tree on one feature, from running sums: which cut is best, which node is split next.
+
+   Every quantity that decides is computed in the precision and the order of scikit-learn's tree; tree.py, the same in
+   numpy, says why each matters. */
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
-#include "tree.h"
+#include "shared.h"
 
 #define PURE DBL_EPSILON /* a node of at most this impurity is a leaf */
+#define BLOCK 512        /* candidates evaluated at once, so that the loop over them can be vectorised */
 
-static Node make_node(const Splitter *s, Sums start, Sums end, double impurity) {
-    const Places *p = s->places;
-    Node node = {.range = {start, end}};
-    if (impurity <= PURE) return node;
-    Best best = best_cut(s, &node.range);
-    if (!best.found) return node;
-    Sums cut = best.cut, total = at_segment(p, p->segments);
-    double weight = rows_below(end) - rows_below(start);
-    double wl = rows_below(cut) - rows_below(start), wr = rows_below(end) - rows_below(cut);
-    double left = impurity_of(s, start, cut), right = impurity_of(s, cut, end);
-    double gain = (weight / rows_below(total)) * (impurity - (wr / weight * right) - (wl / weight * left));
-    if (gain + PURE < 0.0) return node;
-    node.cut = cut;
-    node.has_cut = 1;
-    node.gain = gain;
-    node.left_impurity = left;
-    node.right_impurity = right;
-    node.lower = best.lower;
-    node.upper = best.upper;
-    return node;
+typedef struct {
+    const int64_t *rows;     /* running sums below each candidate cut, from 0 to all: rows, */
+    const double *good, *bad; /* and the weight of each class */
+    Py_ssize_t count;
+    int entropy; /* the impurity, else gini */
+    int64_t min_rows;
+} Sums;
+
+/* The candidates from `start` to `end`, and the best cut between them; cut 0 marks a leaf. */
+typedef struct {
+    Py_ssize_t start, end, cut;
+    double gain, left_impurity, right_impurity;
+} Node;
+
+static double share(double p) {
+    /* 0 log 0 is 0. The logarithm is divided by ln 2, not log2: their last bits differ. */
+    return p * (log(p > DBL_MIN ? p : DBL_MIN) / 0.6931471805599453);
 }
 
-/* A binary heap with the largest gain on top. Which of two equal gains comes first depends on every move, as
-   encode/tree.py says. */
+static double impurity(const Sums *s, Py_ssize_t from, Py_ssize_t to) {
+    double good = s->good[to] - s->good[from], bad = s->bad[to] - s->bad[from], weight = good + bad;
+    if (s->entropy) return -share(good / weight) - share(bad / weight);
+    return 1.0 - (good * good + bad * bad) / (weight * weight);
+}
+
+static double weight_of(const Sums *s, Py_ssize_t from, Py_ssize_t to) {
+    return (s->good[to] - s->good[from]) + (s->bad[to] - s->bad[from]);
+}
+
+/* The decrease of impurity up to constants of the node, for the cuts from `first` on. */
+FOR_EVERY_PROCESSOR
+static void gini_gains(const Sums *s, const Node *node, Py_ssize_t first, Py_ssize_t n, double *restrict gain) {
+    const double good0 = s->good[node->start], bad0 = s->bad[node->start];
+    const double good1 = s->good[node->end], bad1 = s->bad[node->end];
+    const double *good = s->good + first, *bad = s->bad + first;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        double gl = good[i] - good0, bl = bad[i] - bad0, gr = good1 - good[i], br = bad1 - bad[i];
+        double wl = gl + bl, wr = gr + br;
+        double left = 1.0 - (gl * gl + bl * bl) / (wl * wl), right = 1.0 - (gr * gr + br * br) / (wr * wr);
+        gain[i] = -wr * right - wl * left;
+    }
+}
+
+static void gains(const Sums *s, const Node *node, Py_ssize_t first, Py_ssize_t n, double *gain) {
+    if (!s->entropy) {
+        gini_gains(s, node, first, n, gain);
+        return;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        const Py_ssize_t cut = first + i;
+        double left = impurity(s, node->start, cut), right = impurity(s, cut, node->end);
+        gain[i] = -weight_of(s, cut, node->end) * right - weight_of(s, node->start, cut) * left;
+    }
+}
+
+/* The first candidate from `low` up to `high` with at least so many rows below it. */
+static Py_ssize_t first_with(const Sums *s, Py_ssize_t low, Py_ssize_t high, int64_t rows) {
+    while (low < high) {
+        Py_ssize_t middle = low + (high - low) / 2;
+        if (s->rows[middle] < rows) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* The leftmost best cut of a node; 0 if there is none. */
+static Py_ssize_t best_cut(const Sums *s, const Node *node) {
+    double gain[BLOCK], best = -INFINITY;
+    Py_ssize_t found = 0;
+    const Py_ssize_t from = first_with(s, node->start, node->end, s->rows[node->start] + s->min_rows);
+    const Py_ssize_t to = first_with(s, from, node->end, s->rows[node->end] - s->min_rows + 1);
+    for (Py_ssize_t first = from; first < to; first += BLOCK) {
+        const Py_ssize_t n = to - first < BLOCK ? to - first : BLOCK;
+        gains(s, node, first, n, gain);
+        for (Py_ssize_t i = 0; i < n; i++) /* not a number loses every comparison */
+            if (gain[i] > best) best = gain[i], found = first + i;
+    }
+    return found;
+}
+
+static Node make_node(const Sums *s, Py_ssize_t start, Py_ssize_t end, double own) {
+    Node node = {start, end, 0, 0.0, 0.0, 0.0};
+    const Py_ssize_t cut = own <= PURE ? 0 : best_cut(s, &node);
+    if (cut == 0) return node;
+    const double weight = weight_of(s, start, end), total = weight_of(s, 0, s->count - 1);
+    const double wl = weight_of(s, start, cut), wr = weight_of(s, cut, end);
+    const double left = impurity(s, start, cut), right = impurity(s, cut, end);
+    const double gain = (weight / total) * (own - (wr / weight * right) - (wl / weight * left));
+    if (gain + PURE < 0.0) return node;
+    return (Node){start, end, cut, gain, left, right};
+}
+
+/* A binary heap with the largest gain on top. Which of two equal gains comes first depends on every move; tree.py says
+   how they go. */
 static void rise(Node *heap, Py_ssize_t hole, Node node) {
     while (hole > 0 && heap[(hole - 1) / 2].gain < node.gain) {
         heap[hole] = heap[(hole - 1) / 2];
@@ -58,111 +131,44 @@ static Node pop(Node *heap, Py_ssize_t *size) {
     return top;
 }
 
-/* Split the best node again and again; write the values on both sides of every cut, in the order of the cuts made. */
-static Py_ssize_t grow(const Splitter *s, Py_ssize_t splits, Node *heap, float *lower, float *upper) {
-    const Places *p = s->places;
-    Py_ssize_t cuts = 0, size = 1;
-    Sums none = {0.0, 0.0}, all = at_segment(p, p->segments);
-    if (rows_below(all) < 2.0 || splits < 1) return 0;
-    heap[0] = make_node(s, none, all, impurity_of(s, none, all));
+/* Split the best node again and again; write the cuts in the order they are made and return their number. */
+static Py_ssize_t grow(const Sums *s, Py_ssize_t splits, Node *heap, int64_t *cuts) {
+    Py_ssize_t made = 0, size = 1;
+    heap[0] = make_node(s, 0, s->count - 1, impurity(s, 0, s->count - 1));
     while (size > 0) {
-        Node node = pop(heap, &size);
-        if (!node.has_cut) continue;
-        lower[cuts] = node.lower;
-        upper[cuts++] = node.upper;
-        if (cuts == splits) break;
-        Node left = make_node(s, node.range.start, node.cut, node.left_impurity);
-        Node right = make_node(s, node.cut, node.range.end, node.right_impurity);
+        const Node node = pop(heap, &size);
+        if (node.cut == 0) continue;
+        cuts[made++] = node.cut;
+        if (made == splits) break;
+        const Node left = make_node(s, node.start, node.cut, node.left_impurity);
+        const Node right = make_node(s, node.cut, node.end, node.right_impurity);
         rise(heap, size++, left);
         rise(heap, size++, right);
     }
-    return cuts;
+    return made;
 }
 
-Py_ssize_t grow_tree(const Splitter *s, Py_ssize_t splits, Node *heap, float *lower, float *upper) {
-    return grow(s, splits, heap, lower, upper);
-}
-
-void foresee_tree(Splitter splitter, Py_ssize_t splits, Node *heap, float *lower, float *upper) {
-    if (splitter.places->segments == 1) return;
-    splitter.foresee = 1;
-    splitter.margin = 2;
-    grow(&splitter, splits, heap, lower, upper);
-}
-
-/* Gather in one pass over the rows what will be opened, nearly all of it. */
-static void foresee(Splitter splitter, Py_ssize_t splits, Node *heap, float *lower, float *upper) {
-    Places *p = splitter.places;
-    if (p->segments == 1) return;
-    splitter.foresee = 1;
-    splitter.margin = 2;
-    grow(&splitter, splits, heap, lower, upper);
-    gather_wanted(p);
-    for (Py_ssize_t k = 0; k < p->segments; k++) p->state[k] &= ~WANTED;
-}
-
-/* The cuts of one feature, at most so many; -1 without memory. */
-static Py_ssize_t cut(const Py_buffer *x, const uint8_t *bad, Splitter splitter, Py_ssize_t splits, float *lower,
-                      float *upper, Py_ssize_t many, Py_ssize_t few) {
-    Places places;
-    Py_ssize_t cuts = -1;
-    Node *heap = malloc(((size_t)splits * 2 + 2) * sizeof(Node));
-    splitter.places = &places;
-    if (make_places(&places, x->buf, bad, x->len / (Py_ssize_t)sizeof(float), many, few) == 0 && heap != NULL) {
-        foresee(splitter, splits, heap, lower, upper);
-        cuts = grow(&splitter, splits, heap, lower, upper);
-    }
-    free_places(&places);
-    free(heap);
-    return cuts;
-}
-
-/* Whether there are floats and outcomes for every row, and room for the cuts of every column. */
-static int cuts_fit(const Arrays *columns, const Py_buffer *bad, const Py_buffer *lower, const Py_buffer *upper,
-                    const Py_buffer *splits, Py_ssize_t most) {
-    int good = bad->itemsize == 1 && bad->len < INT32_MAX && lower->len == upper->len;
-    good = good && splits->itemsize == sizeof(int64_t);
-    good = good && splits->len == columns->count * (Py_ssize_t)sizeof(int64_t);
-    good = good && lower->len == columns->count * most * (Py_ssize_t)sizeof(float);
-    for (Py_ssize_t k = 0; good && k < columns->count; k++) {
-        const Py_buffer *x = &columns->each[k];
-        int64_t wanted = ((const int64_t *)splits->buf)[k];
-        good = x->itemsize == sizeof(float) && x->len == bad->len * (Py_ssize_t)sizeof(float);
-        good = good && wanted >= 0 && wanted <= most;
-    }
-    return good || refuse("one float and one outcome per row, and room for the cuts of every column are needed");
-}
-
+/* tree_cuts(rows, good, bad, cuts, min_rows, entropy): fills in positions of cuts and returns how many there are */
 PyObject *kernel_tree_cuts(PyObject *module, PyObject *args) {
-    PyObject *column_list;
-    Py_buffer bad, lower, upper, splits;
-    Py_ssize_t min_rows, many, few;
-    int entropy_wanted, enough = 1;
+    Py_buffer rows, good, bad, cuts;
+    Py_ssize_t min_rows, made = 0;
+    int entropy;
+    Node *heap = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "Oy*w*w*w*npnn", &column_list, &bad, &lower, &upper, &splits, &min_rows,
-                          &entropy_wanted, &many, &few))
-        return NULL;
-    Arrays columns = {0, NULL};
-    int good = open_arrays(column_list, 0, &columns) == 0;
-    Py_ssize_t most = columns.count ? lower.len / (columns.count * (Py_ssize_t)sizeof(float)) : 0;
-    good = good && cuts_fit(&columns, &bad, &lower, &upper, &splits, most);
-    if (good && min_rows < 1) good = refuse("at least one row is needed on both sides of a cut");
-    if (good) {
-        Splitter splitter = {NULL, entropy_wanted, min_rows, 0, 0};
-        int64_t *wanted = splits.buf;
+    if (!PyArg_ParseTuple(args, "y*y*y*w*np", &rows, &good, &bad, &cuts, &min_rows, &entropy)) return NULL;
+    const Py_ssize_t count = rows.len / (Py_ssize_t)sizeof(int64_t), splits = cuts.len / (Py_ssize_t)sizeof(int64_t);
+    int fits = count >= 2 && splits >= 1 && min_rows >= 1 && good.len == rows.len && bad.len == rows.len;
+    if (!fits) refuse("running sums of one length, room for a cut and at least one row are needed");
+    if (fits) heap = PyMem_Malloc(((size_t)splits * 2 + 2) * sizeof(Node));
+    if (fits && heap == NULL) fits = no_memory();
+    if (fits) {
+        const Sums sums = {rows.buf, good.buf, bad.buf, count, entropy, min_rows};
         Py_BEGIN_ALLOW_THREADS;
-        for (Py_ssize_t k = 0; enough && k < columns.count; k++) {
-            float *below = (float *)lower.buf + k * most, *above = (float *)upper.buf + k * most;
-            wanted[k] = cut(&columns.each[k], bad.buf, splitter, (Py_ssize_t)wanted[k], below, above, many, few);
-            enough = wanted[k] >= 0;
-            for (Py_ssize_t i = enough ? (Py_ssize_t)wanted[k] : most; i < most; i++) below[i] = above[i] = INFINITY;
-        }
+        made = grow(&sums, splits, heap, cuts.buf);
         Py_END_ALLOW_THREADS;
-        good = enough || no_memory();
     }
-    close_arrays(&columns);
-    Py_buffer *each[] = {&bad, &lower, &upper, &splits};
+    PyMem_Free(heap);
+    Py_buffer *each[] = {&rows, &good, &bad, &cuts};
     for (size_t k = 0; k < sizeof each / sizeof *each; k++) PyBuffer_Release(each[k]);
-    if (!good) return NULL;
-    Py_RETURN_NONE;
+    return fits ? PyLong_FromSsize_t(made) : NULL;
 }

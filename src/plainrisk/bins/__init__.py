@@ -1,33 +1,16 @@
-"""From rows to small integers: bins, categories, columns, packs and cells."""
+"""From columns to levels and codes: histograms, bin edges, categories, contrasts, joint codes."""
 
-from plainrisk.bins.accumulate import LevelFinder, find_levels
-from plainrisk.bins.cells import Cells, cells_of, collapse, counted_cells
-from plainrisk.bins.columns import Columns, feature_columns
-from plainrisk.bins.counts import level_counts
-from plainrisk.bins.learn import Criterion, given_levels, learn_bins, learn_levels, line_levels
-from plainrisk.bins.packs import Pack, pack_codes, pack_limit
-from plainrisk.bins.reading import Column, Wanted, code_bins, read_wanted
+from plainrisk.bins.contrasts import Contrast, level_contrast, outside_contrast
+from plainrisk.bins.joint import JointCode, code_type, joint_codes
+from plainrisk.bins.learn import Criterion, LevelFinder
 
 __all__ = [
-    "Cells",
-    "Column",
-    "Columns",
+    "Contrast",
     "Criterion",
+    "JointCode",
     "LevelFinder",
-    "Pack",
-    "Wanted",
-    "cells_of",
-    "code_bins",
-    "collapse",
-    "counted_cells",
-    "feature_columns",
-    "find_levels",
-    "given_levels",
-    "learn_bins",
-    "learn_levels",
-    "level_counts",
-    "line_levels",
-    "pack_codes",
-    "pack_limit",
-    "read_wanted",
+    "code_type",
+    "joint_codes",
+    "level_contrast",
+    "outside_contrast",
 ]

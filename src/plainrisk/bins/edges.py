@@ -1,43 +1,32 @@
-"""Supervised bin edges of one feature, from a histogram of its values.
+"""Bin edges of one feature, from a histogram of its values.
 
-The edges are the thresholds of a best-first classification tree on that single feature. They are those of
-scikit-learn's ``DecisionTreeClassifier(criterion=..., max_leaf_nodes=..., min_samples_leaf=...)``, bit for
-bit, because every quantity that decides a split is computed in the same precision and the same order. But the
-rows are counted once and never visited again; histograms add up over blocks of rows and subtract for folds.
-
-Equality needs weights whose sums are exact in any order: none, integers, or multiples of a power of two. With
-others scikit-learn's own sums depend on the order of tied rows, and splits that are equally good up to
-rounding may change places. Nodes that tie follow the heap of the GNU C++ library, and products are rounded
-before they are added, as in scikit-learn's builds for Linux on x86-64; elsewhere ties may fall differently.
+Supervised edges are the thresholds of a best-first classification tree on that single feature: those of scikit-learn's
+``DecisionTreeClassifier(criterion=..., max_leaf_nodes=..., min_samples_leaf=...)``, bit for bit. Equality needs weights
+whose sums are exact in any order: none, integers, or multiples of a power of two. With others scikit-learn's own sums
+depend on the order of tied rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, TypeVar
+from typing import TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk._native import tree_cuts
-from plainrisk.bins.buckets import bucket_edges
-from plainrisk.bins.histogram import Histogram, checked, histogram, sorted_histogram, tabulated
-from plainrisk.bins.tree import GAP, IMPURITY, Splitter, grow, midway
+from plainrisk._native.tree import Impurity, tree_cuts
+from plainrisk._types import Floats, Index
+from plainrisk.bins.histogram import Histogram, histogram
 from plainrisk.errors import SchemaError, did_you_mean
 
-__all__ = ["Criterion", "column_edges", "row_edges", "split_edges", "supervised_edges"]
+__all__ = ["quantile_edges", "split_edges", "supervised_edges"]
 
-Criterion = Literal["gini", "entropy"]
-Bools = npt.NDArray[np.bool_]
-Singles = npt.NDArray[np.float32]
-Floats = npt.NDArray[np.float64]
 _Number = TypeVar("_Number", np.int64, np.float64)
 
-MANY_ROWS = 1 << 16  # from here on buckets are faster than sorting
-WIDE = 2.0**-6
+# scikit-learn never separates neighbours that are nearer than this; the sum is rounded to float32.
+_GAP = np.float32(1e-7)
 
 
-def split_edges(h: Histogram, max_bins: int, criterion: Criterion = "gini", min_rows: int = 1) -> Floats:
+def split_edges(h: Histogram, max_bins: int, criterion: Impurity = "gini", min_rows: int = 1) -> Floats:
     r"""Return the thresholds of a best-first tree on the histogram, ascending.
 
     The node with the largest decrease of impurity is split first, until there are `max_bins` leaves:
@@ -67,17 +56,18 @@ def split_edges(h: Histogram, max_bins: int, criterion: Criterion = "gini", min_
     >>> split_edges(histogram([1, 2, 3, 4, 5, 6], [0, 0, 1, 1, 1, 0]), max_bins=3)
     array([2.5, 5.5])
     """
-    _check_settings(max_bins, criterion, min_rows)
+    _check("split_edges", max_bins, min_rows)
+    if criterion not in get_args(Impurity):
+        raise SchemaError(f"split_edges: unknown criterion {criterion!r}.{did_you_mean(criterion, get_args(Impurity))}")
     if h.values.size < 2 or max_bins < 2:
         return np.zeros(0)
-    # Neighbours that no split may separate are one group; the gap rule does not depend on the node.
-    last = np.flatnonzero(h.values[1:] > h.values[:-1] + GAP)
-    rows = _prefix_sums(h.rows, last)
-    good, bad = _prefix_sums(h.weight - h.positive, last), _prefix_sums(h.positive, last)
-    with np.errstate(divide="ignore", invalid="ignore"):  # weights whose squares vanish: never a best split
-        cuts = grow(Splitter(rows, good, bad, criterion, min_rows), max_bins - 1)
-    at = last[np.searchsorted(rows, sorted(cuts)) - 1]
-    return midway(h.values[at], h.values[at + 1])
+    # Neighbours that no cut may separate are one candidate; the rule does not depend on the node.
+    last = np.flatnonzero(h.values[1:] > h.values[:-1] + _GAP)
+    rows = _running_sums(h.rows, last)
+    good, bad = _running_sums(h.weight - h.positive, last), _running_sums(h.positive, last)
+    cuts = tree_cuts(rows, good, bad, max_bins - 1, min(min_rows, int(rows[-1]) + 1), criterion)
+    at = last[np.array(sorted(cuts), dtype=np.intp) - 1]
+    return _midway(h, at)
 
 
 def supervised_edges(
@@ -86,80 +76,69 @@ def supervised_edges(
     weight: npt.ArrayLike | None = None,
     *,
     max_bins: int = 5,
-    criterion: Criterion = "gini",
+    criterion: Impurity = "gini",
     min_rows: int = 1,
 ) -> Floats:
-    """Return the bin edges of one feature, those of `split_edges` on its `histogram`, the quickest way there is.
-
-    That is the compiled one for rows without weights; else of many rows `bucket_edges`, which sorts few of them.
+    """Return the bin edges of one feature: `split_edges` on the `histogram` of its values.
 
     Examples
     --------
     >>> supervised_edges([20, 30, 40, 50], [1, 1, 0, 0])
     array([35.])
     """
-    _check_settings(max_bins, criterion, min_rows)
-    single, bad, mass = checked(x, y, weight)
-    if mass is None:
-        return row_edges(single, bad, max_bins, criterion, min_rows)
-    return split_edges(histogram(single, bad, mass), max_bins, criterion, min_rows)
+    return split_edges(histogram(x, y, weight), max_bins, criterion, min_rows)
 
 
-def row_edges(x: Singles, bad: Bools, max_bins: int, criterion: Criterion = "gini", min_rows: int = 1) -> Floats:
-    """Return the bin edges of rows that are checked and have no weights; NaN is no measurement and left out.
+def quantile_edges(h: Histogram, max_bins: int, min_rows: int = 1) -> Floats:
+    """Return the edges that cut the weight into `max_bins` equal shares as nearly as the values allow.
 
-    Examples
-    --------
-    >>> row_edges(np.array([20, 30, np.nan, 50], np.float32), np.array([True, True, True, False]), max_bins=5)
-    array([40.])
-    """
-    return np.array(column_edges([x], bad, [max_bins], criterion, min_rows)[0])
-
-
-def column_edges(
-    columns: Sequence[Singles], bad: Bools, max_bins: Sequence[int], criterion: Criterion = "gini", min_rows: int = 1
-) -> list[list[float]]:
-    """Return the same for several columns of the same rows.
+    Edges that would leave a bin with fewer than `min_rows` rows are left out. They are found without the outcome, so a
+    held-out fold knows nothing through them.
 
     Examples
     --------
-    >>> columns = [np.array([20, 30, np.nan, 50], np.float32), np.array([1, 2, 2, 2], np.float32)]
-    >>> column_edges(columns, np.array([True, True, True, False]), max_bins=[5, 5])
-    [[40.0], [1.5]]
+    >>> quantile_edges(histogram([1, 2, 3, 4, 4, 4, 4, 4], [0] * 8), max_bins=4)
+    array([2.5, 3.5])
     """
-    for most in max_bins:
-        _check_settings(most, criterion, min_rows)
-    cuts = tree_cuts(columns, bad, max_bins, criterion, min_rows)
-    if cuts is None:
-        each = zip(columns, max_bins, strict=True)
-        return [_edges_in_numpy(x, bad, most, criterion, min_rows).tolist() for x, most in each]
-    lower, upper, found = cuts
-    return [edges[:n] for edges, n in zip(midway(lower, upper).tolist(), found, strict=True)]
+    _check("quantile_edges", max_bins, min_rows)
+    if h.values.size < 2:
+        return np.zeros(0)
+    upto = np.cumsum(h.weight)
+    wanted = upto[-1] * np.arange(1, max_bins) / max_bins
+    after = np.searchsorted(upto, wanted)
+    before = np.maximum(after - 1, 0)
+    # A heavy value holds several quantiles; cut on whichever side of it is nearer.
+    last = np.unique(np.where(wanted - upto[before] < upto[after] - wanted, before, after))
+    return _midway(h, _with_rows(h, last[last < h.values.size - 1], min_rows))
 
 
-def _edges_in_numpy(x: Singles, bad: Bools, max_bins: int, criterion: Criterion, min_rows: int) -> Floats:
-    measured = x == x
-    if not measured.all():
-        x, bad = x[measured], bad[measured]
-    found = tabulated(x, bad, None) if x.size else None
-    # Where hardly two values are far enough apart to be separated, no bucket would stay closed.
-    if found is None and x.size >= MANY_ROWS and float(x.max()) - float(x.min()) > WIDE:
-        return bucket_edges(x, bad, max_bins, criterion, min_rows)
-    return split_edges(found or sorted_histogram(x, bad), max_bins, criterion, min_rows)
+def _with_rows(h: Histogram, last: Index, min_rows: int) -> Index:
+    """Return the cuts, from below, that leave enough rows on both sides."""
+    upto = np.cumsum(h.rows)
+    kept, start = [], 0
+    for cut in last:
+        if min(upto[cut] - start, upto[-1] - upto[cut]) >= min_rows:
+            kept.append(cut)
+            start = upto[cut]
+    return np.array(kept, dtype=np.intp)
 
 
-def _check_settings(max_bins: int, criterion: str, min_rows: int) -> None:
-    if criterion not in IMPURITY:
-        raise SchemaError(f"split_edges: unknown criterion {criterion!r}.{did_you_mean(criterion, IMPURITY)}")
-    for name, value in {"max_bins": max_bins, "min_rows": min_rows}.items():
-        if not isinstance(value, (int, np.integer)) or value < 1:
-            raise SchemaError(f"split_edges: {name} must be a whole number of at least 1, got {value!r}.")
+def _midway(h: Histogram, at: Index) -> Floats:
+    """Return the edges between the values at these positions and the next ones."""
+    values = h.values.astype(np.float64)
+    return np.asarray(values[at] / 2.0 + values[at + 1] / 2.0)
 
 
-def _prefix_sums(each: npt.NDArray[_Number], last: npt.NDArray[np.intp]) -> npt.NDArray[_Number]:
-    """Return sums before each group of values: entry i adds up groups 0 to i - 1."""
+def _running_sums(each: npt.NDArray[_Number], last: Index) -> npt.NDArray[_Number]:
+    """Return the sums below each candidate cut, from 0 to all."""
     total = np.cumsum(each)
     out = np.zeros(last.size + 2, each.dtype)
     out[1:-1] = total[last]
     out[-1] = total[-1]
     return out
+
+
+def _check(who: str, max_bins: int, min_rows: int) -> None:
+    for name, value in {"max_bins": max_bins, "min_rows": min_rows}.items():
+        if not isinstance(value, (int, np.integer)) or value < 1:
+            raise SchemaError(f"{who}: {name} must be a whole number of at least 1, got {value!r}.")

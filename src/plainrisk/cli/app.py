@@ -1,36 +1,42 @@
-"""The commands together, and what holds for all of them."""
+"""The commands together, and what holds for all of them: how warnings are shown and how errors end."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from plainrisk._version import __version__
-from plainrisk.cli.certify import certify
+from plainrisk.cli import show
 from plainrisk.cli.compare import compare
-from plainrisk.cli.data import data_app
+from plainrisk.cli.data import data_app, schema_app
 from plainrisk.cli.demo import demo
-from plainrisk.cli.drift import drift
-from plainrisk.cli.errors import EXIT_CODES, guard, notes
-from plainrisk.cli.explain import explain
+from plainrisk.cli.explain import explain, reasons, score, what_if
 from plainrisk.cli.fit import fit
-from plainrisk.cli.reasons import reasons
-from plainrisk.cli.schema import schema_app
-from plainrisk.cli.score import score
+from plainrisk.cli.main import BROKEN_PIPE, BUG, EXIT_CODES, INTERRUPTED, MISSING_EXTRA, USAGE
+from plainrisk.cli.monitor import certify, drift
 from plainrisk.cli.study import study_app
-from plainrisk.cli.what_if import what_if
+from plainrisk.errors import MissingExtraError, PlainriskError, PlainriskWarning
 
 __all__ = ["app"]
 
 
 class _Guarded(TyperGroup):
-    """Every command runs inside `guard` and `notes`."""
+    """Every command runs inside `_guard` and `_notes`."""
 
     def invoke(self, ctx: Any) -> Any:
-        with guard(bool(ctx.params.get("debug"))), notes():
-            return super().invoke(ctx)
+        with _guard(bool(ctx.params.get("debug"))), _notes():
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # a closed pipe is noticed here, not when the interpreter ends
+            return result
 
 
 app = typer.Typer(
@@ -45,14 +51,19 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"plainrisk {__version__}")
+        from plainrisk._native import COMPILED
+
+        typer.echo(f"plainrisk {__version__} ({'compiled' if COMPILED else 'numpy'} kernels)")
         raise typer.Exit
 
 
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version, and whether kernels are compiled."
+        ),
     ] = False,
     debug: Annotated[
         bool,
@@ -74,3 +85,60 @@ app.command()(drift)
 app.add_typer(data_app, name="data")
 app.command()(compare)
 app.add_typer(study_app, name="study")
+
+
+@contextlib.contextmanager
+def _guard(debug: bool) -> Iterator[None]:
+    """Turn what a command raises into a message on stderr and an exit code."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        _stop("interrupted", INTERRUPTED)
+    except MissingExtraError as error:
+        _stop(str(error), MISSING_EXTRA)
+    except PlainriskError as error:
+        _stop(str(error), USAGE)
+    except BrokenPipeError:
+        # What is still in the buffer goes nowhere, without a message of the interpreter when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise typer.Exit(BROKEN_PIPE) from None
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _stop(f"{where}{error.strerror or error}.", USAGE)
+    except Exception as error:
+        # typer's own ways to end a command carry their exit code.
+        if isinstance(error, typer.Abort) or hasattr(error, "exit_code"):
+            raise
+        if debug:
+            sys.stderr.write(traceback.format_exc())
+        else:
+            show.error(f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}")
+        show.hint("This is a bug in plainrisk." + ("" if debug else " See where with: plainrisk --debug ..."))
+        raise typer.Exit(BUG) from None
+
+
+def _stop(message: str, code: int) -> None:
+    show.error(message)
+    raise typer.Exit(code) from None
+
+
+@contextlib.contextmanager
+def _notes() -> Iterator[None]:
+    """Show each of the library's warnings once, as a note on stderr."""
+    seen: set[str] = set()
+    show_other = warnings.showwarning
+
+    def tell(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if not issubclass(category, PlainriskWarning):
+            show_other(message, category, *where, **more)
+            return
+        # The folds of a cross validation say the same with other figures.
+        words = re.sub(r"\d+(\.\d+)?", "#", str(message))
+        if words not in seen:
+            seen.add(words)
+            show.note(str(message))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", PlainriskWarning)
+        warnings.showwarning = tell
+        yield

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from plainrisk.cli import show
+from plainrisk.cli import show, tables
 from plainrisk.cli.options import Json
 from plainrisk.errors import DataError, PlainriskWarning, did_you_mean
 
@@ -52,13 +52,11 @@ def compare(
     json: Json = False,
 ) -> None:
     """Compare classifiers over data sets: average ranks, Friedman's test, all pairs, the diagram."""
-    from plainrisk.cli.tables import check_output, read_table
     from plainrisk.evaluate.compare import critical_difference_diagram
     from plainrisk.files import replacing
 
-    if output is not None:
-        check_output(output, FORMATS)
-    table = _complete(wide_table(read_table(results), metric, results), results, drop_incomplete)
+    tables.check_output(output, FORMATS)
+    table = _complete(wide_table(tables.read_table(results), metric, results), results, drop_incomplete)
     better = _higher_is_better(metric, higher)
     diagram = critical_difference_diagram(
         table, better, alpha, zero_method, title=metric, missing="drop" if drop_incomplete else "raise"
@@ -66,11 +64,7 @@ def compare(
     if output is not None:
         with replacing(output) as temporary:
             diagram.save(temporary)
-    summary = _summary(diagram, metric, better, output)
-    if json:
-        show.print_json(summary)
-    else:
-        _show(summary)
+    show.result(_summary(diagram, metric, better, output), json, _show)
 
 
 def wide_table(table: pl.DataFrame, metric: str, path: Path) -> pl.DataFrame:

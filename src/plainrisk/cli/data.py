@@ -1,109 +1,113 @@
-"""`plainrisk data`: the data sets by name."""
+"""`plainrisk schema` and `plainrisk data`: what is known of the features, and the data sets by name."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from textwrap import shorten
 from typing import Annotated, Any
 
 import typer
 
-from plainrisk.cli import show
-from plainrisk.cli.errors import FOUND_PROBLEMS
-from plainrisk.cli.options import Json
+from plainrisk.cli import show, source, tables
+from plainrisk.cli.main import FOUND_PROBLEMS
+from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target
+from plainrisk.errors import SchemaError
+from plainrisk.schema import Schema, label_of
+from plainrisk.schema.toml import schema_to_toml
 
-__all__ = ["data_app"]
+__all__ = ["data_app", "schema_app"]
 
-_HOW = "How to get one that is absent: plainrisk data show NAME"
-
+schema_app = typer.Typer(no_args_is_help=True, help="Draft a schema from data, and check one against data.")
 data_app = typer.Typer(no_args_is_help=True, help="The data sets by name: what they are, and whether they are here.")
+
+HOW = "How to get one that is absent: plainrisk data show NAME"
+
+
+# ---- schema
+
+
+@schema_app.command()
+def infer(
+    data: Data,
+    target: Target = None,
+    positive: Positive = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where to write the draft, .toml or .json; else TOML on stdout."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a schema that is there already.")] = False,
+    missing: Missing = None,
+    json: Json = False,
+) -> None:
+    """Draft a schema for a person to edit: kinds, special values, candidate directions in notes."""
+    tables.check_output(output, (".toml", ".json"))
+    if output is not None and output.exists() and not force:
+        raise SchemaError(f"{output} is there already, perhaps edited by hand. --force replaces it.")
+    rows = source.open_source(data, missing)
+    known = target or (rows.schema.target if rows.schema is not None else None)
+    label = None if positive is None else source.label_in(positive, rows.frame, known)
+    draft = Schema.infer(rows.frame, known, positive=label)
+    if output is not None:
+        draft.save(output)
+    if json:
+        show.print_json({"schema": draft.to_dict(), "file": None if output is None else str(output)})
+    elif output is None:
+        typer.echo(schema_to_toml(draft.to_dict()), nl=False)
+    else:
+        _show_draft(draft)
+        show.hint(f"Wrote {output}. Add directions and subscales, then check them:")
+        show.hint(f"plainrisk schema check {data} --schema {output}")
+
+
+@schema_app.command("check")
+def check_schema(data: Data, schema: SchemaFile = None, missing: Missing = None, json: Json = False) -> None:
+    """List everything in which a schema and data do not fit each other; exit 1 if there are errors."""
+    known = None if schema is None else Schema.load(schema)
+    rows = source.open_source(data, missing)
+    known = known or rows.schema
+    if known is None:
+        raise SchemaError(f"{data}: which schema? Add --schema FILE, or draft one with plainrisk schema infer.")
+    problems = [asdict(problem) for problem in known.check(rows.frame)]
+    wrong = any(problem["severity"] == "error" for problem in problems)
+    result = {"valid": not wrong, "problems": problems}
+    show.result(result, json, lambda _: _show_problems(problems, len(known.features), rows.frame.height))
+    raise typer.Exit(FOUND_PROBLEMS if wrong else 0)
+
+
+def _show_draft(draft: Schema) -> None:
+    rows = [
+        [name, feature.kind, ", ".join(map(label_of, feature.special_values)), feature.note or ""]
+        for name, feature in draft.features.items()
+    ]
+    show.print_table(("feature", "kind", "special values", "note"), rows)
+
+
+def _show_problems(problems: list[dict[str, Any]], features: int, rows: int) -> None:
+    if not problems:
+        show.out().print(f"The schema fits the data: {features:,} features, {rows:,} rows.")
+        return
+    show.print_table(("severity", "problem"), [[p["severity"], p["message"]] for p in problems])
+    errors = sum(p["severity"] == "error" for p in problems)
+    words = f"{errors} error{'' if errors == 1 else 's'}, {len(problems) - errors} to know."
+    show.out().print(words + ("" if errors else " A model can be fitted."))
+
+
+# ---- data
 
 
 @data_app.command("list")
-def list_(json: Json = False) -> None:
+def list_data(json: Json = False) -> None:
     """List the data sets, and whether each is on this machine."""
     from plainrisk import datasets
 
     sets = [_facts(name) for name in datasets.names()]
-    if json:
-        show.print_json({"data_sets": sets})
-        return
-    rows = [
-        [s["name"], s["title"], _count(s["rows"]), _rate(s["positive_rate"]), s["licence"], s["status"]]
-        for s in _families(sets)
-    ]
-    header = ("name", "title", "rows", "positive", "licence", "status")
-    show.print_table(header, rows, numbers=("rows", "positive"), whole=("name", "status"))
-    show.hint(_HOW)
+    show.result({"data_sets": sets}, json, _show_sets)
 
 
 @data_app.command("show")
-def show_(name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)], json: Json = False) -> None:
+def show_data(name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)], json: Json = False) -> None:
     """Show what one data set is, what is known of its features, and how to get it."""
-    facts = {**_facts(name), **_knowledge(name)}
-    if json:
-        show.print_json(facts)
-        return
-    labels = {
-        "title": "title",
-        "outcome": "positive outcome",
-        "rows": "rows",
-        "positive_rate": "positive rate",
-    }
-    labels |= {"licence": "licence", "source": "source", "citation": "citation", "note": "note"}
-    labels |= {"status": "status", "path": "file", "get": "how to get it"}
-    written = {**facts, "rows": _count(facts["rows"]), "positive_rate": _rate(facts["positive_rate"])}
-    show.print_table((name, ""), [[label, str(written[key])] for key, label in labels.items() if written[key]])
-    rows = [[f["name"], f["kind"], f["direction"], f["subscales"]] for f in facts["features"]]
-    show.print_table(("feature", "kind", "direction", "subscale"), rows)
-
-
-@data_app.command()
-def check(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Which; all unless told.", show_default=False),
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Read every data set that is here and compare it with what it must hold; exit 1 if one is wrong."""
-    from plainrisk import datasets
-
-    known = names or list(datasets.names())
-    for name in known:
-        datasets.info(name)  # a name that is wrong is said before the first file is read
-    results = []
-    with show.progress("Checking", len(known)) as advance:
-        for name in known:
-            results += [asdict(result) for result in datasets.check([name])]
-            advance(1)
-    if json:
-        show.print_json({"data_sets": results})
-    else:
-        rows = [[r["name"], r["status"], _count(r["rows"]), _rate(r["positive_rate"]), _remark(r)] for r in results]
-        show.print_table(("name", "status", "rows", "positive", "remark"), rows, numbers=("rows", "positive"))
-        show.hint(_HOW)
-    if any(r["status"] == "wrong" for r in results):
-        raise typer.Exit(FOUND_PROBLEMS)
-
-
-def _facts(name: str) -> dict[str, Any]:
-    from plainrisk import datasets
-    from plainrisk.datasets.sources import absent_message, find
-
-    entry = datasets.info(name)
-    found = find(entry)
-    status = "absent" if found is None else "partial" if found.partial else "present"
-    fields = ("name", "title", "outcome", "rows", "positive_rate", "licence", "source", "citation", "note")
-    return {
-        **{field: getattr(entry, field) for field in fields},
-        "status": status,
-        "path": None if found is None else str(found.path),
-        "get": absent_message(entry).removeprefix("Datasets: ") if found is None else None,
-    }
-
-
-def _knowledge(name: str) -> dict[str, Any]:
     from plainrisk import datasets
     from plainrisk.datasets.registry import schema_of
 
@@ -117,7 +121,77 @@ def _knowledge(name: str) -> dict[str, Any]:
         }
         for feature, known in schema.features.items()
     ]
-    return {"features": features}
+    facts = _facts(name)
+    if json:
+        show.print_json({**facts, "features": features})
+        return
+    labels = {"outcome": "positive outcome", "positive_rate": "positive rate", "path": "file", "get": "how to get it"}
+    facts |= {"rows": _count(facts["rows"]), "positive_rate": _rate(facts["positive_rate"])}
+    rows = [[labels.get(key, key), str(value)] for key, value in facts.items() if value and key != "name"]
+    show.print_table((name, ""), rows)
+    columns = ("kind", "direction", "subscales")
+    show.print_table(("feature", *columns), [[f["name"], *(f[c] for c in columns)] for f in features])
+
+
+@data_app.command("check")
+def check_data(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Which; all unless told.", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Read every data set that is here and compare it with what it must hold; exit 1 if one is wrong."""
+    from plainrisk import datasets
+
+    known = names or list(datasets.names())
+    for name in known:
+        datasets.info(name)  # a name that is wrong is said before the first file is read
+    results = []
+    with show.progress("Checking", len(known)) as bar:
+        for name in known:
+            results += [asdict(result) for result in datasets.check([name])]
+            bar.advance()
+    show.result({"data_sets": results}, json, _show_checked)
+    if any(r["status"] == "wrong" for r in results):
+        raise typer.Exit(FOUND_PROBLEMS)
+
+
+def _facts(name: str) -> dict[str, Any]:
+    from plainrisk import datasets
+    from plainrisk.datasets.sources import absent_message, find
+
+    entry = datasets.info(name)
+    found = find(entry)
+    fields = ("name", "title", "outcome", "rows", "positive_rate", "licence", "source", "citation", "note")
+    return {
+        **{field: getattr(entry, field) for field in fields},
+        "status": "absent" if found is None else "partial" if found.partial else "present",
+        "path": None if found is None else str(found.path),
+        "get": absent_message(entry).removeprefix("Datasets: ") if found is None else None,
+    }
+
+
+def _show_sets(result: dict[str, Any]) -> None:
+    rows = [
+        [s["name"], s["title"], _count(s["rows"]), _rate(s["positive_rate"]), s["licence"], s["status"]]
+        for s in _families(result["data_sets"])
+    ]
+    header = ("name", "title", "rows", "positive", "licence", "status")
+    show.print_table(header, rows, numbers=("rows", "positive"), whole=("name", "status"))
+    show.hint(HOW)
+
+
+def _show_checked(result: dict[str, Any]) -> None:
+    def remark(checked: dict[str, Any]) -> str:
+        # How to get a data set is a long text; `data show` has it.
+        return "" if checked["status"] == "absent" else checked["message"]
+
+    rows = [
+        [r["name"], r["status"], _count(r["rows"]), _rate(r["positive_rate"]), remark(r)] for r in result["data_sets"]
+    ]
+    show.print_table(("name", "status", "rows", "positive", "remark"), rows, numbers=("rows", "positive"))
+    show.hint(HOW)
 
 
 def _count(rows: int | None) -> str:
@@ -126,11 +200,6 @@ def _count(rows: int | None) -> str:
 
 def _rate(rate: float | None) -> str:
     return "" if rate is None else f"{rate:.1%}"
-
-
-def _remark(result: dict[str, Any]) -> str:
-    # How to get a data set is a long text; `data show` has it.
-    return "" if result["status"] == "absent" else str(result["message"])
 
 
 def _families(sets: list[dict[str, Any]]) -> list[dict[str, Any]]:

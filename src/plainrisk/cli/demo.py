@@ -1,4 +1,4 @@
-"""`plainrisk demo`: the main job on data that come with the package."""
+"""`plainrisk demo`: the main job on data that come with the package, told in words and small tables."""
 
 from __future__ import annotations
 
@@ -7,15 +7,31 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
-from plainrisk.cli import show
-from plainrisk.cli.errors import BROKEN_PROMISE
+from plainrisk import make_classifier
+from plainrisk.cli import show, source
+from plainrisk.cli.explain import print_answers, print_explanation
+from plainrisk.cli.fit import certified, cross_validation, facts
+from plainrisk.cli.main import BROKEN_PROMISE
 from plainrisk.cli.options import Json
 from plainrisk.cli.source import Rows
+from plainrisk.errors import DataError, PlainriskWarning
 
 __all__ = ["demo"]
 
-FOLDS, SEED = 10, 0
+MODELS = ("ARM1", "ARM2", "LinARM1", "MixLinARM1", "DirectARM1")
+CV, SEED = 10, 0
+SHOWN = {
+    "Status of existing checking account": "11: below 0 DM, 12: below 200 DM, 13: 200 DM or more, 14: none",
+    "Duration in month": "",
+    "Credit history": "A30: no credits, A31, A32: paid back so far, A33: delays, A34: critical account",
+}
+APPROVED = 0.5  # these data predict the good outcome
+BARRED = ("Personal status and sex", "Age in years", "foreign worker")
+# What nobody changes for a loan: the past, and who one is.
+FROZEN = (*BARRED, "Credit history", "Purpose", "Job", "Present residence since", "Present employment since")
+MIN_ROWS = 10  # training rows a level must have to be held up as an example
 
 
 def demo(
@@ -23,51 +39,33 @@ def demo(
     json: Json = False,
 ) -> None:
     """Fit, cross validate, certify and explain models on German credit; offline, in seconds."""
-    from plainrisk.cli.demo_decision import decide
-    from plainrisk.cli.demo_text import tell
-    from plainrisk.cli.source import open_source, rows_to_fit
-
-    _make(folder)
-    rows = rows_to_fit(open_source("german"), None, None, None)
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"--folder {folder}: a file of this name is in the way.")
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = source.rows_to_fit(source.open_source("german"), None, None, None)
     models, result = _fit_all(rows)
     broken = [name for name, model in result["models"].items() if not model["certificate"]["valid"]]
     if broken:
         show.error(f"{', '.join(broken)} breaks a promise, so nothing was written. Please report this.")
         raise typer.Exit(BROKEN_PROMISE)
     result["step"] = _same_step(models["ARM1"], models["LinARM1"], rows)
-    result["applicant"] = _applicant(models["DirectARM1"], rows)
-    result["decision"] = decide(models["DirectARM1"], rows, result["applicant"]["row"])
+    decision = _Decision(models["DirectARM1"], rows)
+    result |= decision.to_dict()
     result["files"] = _save(models, rows, folder)
-    if json:
-        show.print_json(result)
-    else:
-        tell(models, rows, result)
-
-
-def _make(folder: Path) -> None:
-    from plainrisk.errors import DataError
-
-    if folder.exists() and not folder.is_dir():
-        raise DataError(f"--folder {folder}: a file of this name is in the way.")
-    folder.mkdir(parents=True, exist_ok=True)
+    show.result(result, json, lambda _: _tell(models, rows, result, decision))
 
 
 def _fit_all(rows: Rows) -> tuple[dict[str, Any], dict[str, Any]]:
-    from plainrisk.cli.fit import facts, fit_and_certify
-    from plainrisk.cli.folds import cross_validate
-    from plainrisk.cli.models import make_model
-    from plainrisk.errors import PlainriskWarning
-
-    models = {name: make_model(name, rows.schema) for name in ("ARM1", "ARM2", "LinARM1", "MixLinARM1", "DirectARM1")}
-    result: dict[str, Any] = {"data": "german", **facts(rows), "models": {}}
-    with show.progress("Fitting", len(models) * (FOLDS + 1)) as advance, warnings.catch_warnings():
+    models = {name: make_classifier(name, rows.schema) for name in MODELS}
+    result: dict[str, Any] = {"data": "german", "models": {}}
+    with show.progress("Fitting", len(models) * (CV + 1)) as bar, warnings.catch_warnings():
         # The text says how many rows are cut off.
         warnings.filterwarnings("ignore", ".*the line is cut off", PlainriskWarning)
         for name, model in models.items():
-            cv = cross_validate(model, rows, FOLDS, SEED, lambda: advance(1))
-            result["models"][name] = {"cv": cv, **fit_and_certify(model, rows)}
-            advance(1)
-    return models, result
+            cv = cross_validation(model, rows, CV, SEED, lambda *_: bar.advance())
+            result["models"][name] = {"cv": cv, **certified(model.fit(rows.X, rows.y))}
+            bar.advance()
+    return models, {**result, **facts(models["ARM1"])}
 
 
 def _same_step(logistic: Any, linear: Any, rows: Rows) -> dict[str, Any]:
@@ -76,45 +74,147 @@ def _same_step(logistic: Any, linear: Any, rows: Rows) -> dict[str, Any]:
     import polars as pl
 
     name, before, after = "Duration in month", 24, 12
-    there = rows.X.with_columns(pl.lit(before).cast(rows.X[name].dtype).alias(name))
-    then = rows.X.with_columns(pl.lit(after).cast(rows.X[name].dtype).alias(name))
+    sides = [rows.X.with_columns(pl.lit(months).cast(rows.X[name].dtype).alias(name)) for months in (before, after)]
     risks = {
-        label: np.column_stack([model.predict_proba(side)[:, 1] for side in (there, then)])
+        label: np.column_stack([model.predict_proba(side)[:, 1] for side in sides])
         for label, model in (("ARM1", logistic), ("LinARM1", linear))
     }
     # Real people with this duration, one near even odds and one safe, neither cut off by the line.
-    usable = (
-        (rows.X[name].to_numpy() == before) & (risks["LinARM1"] > 0).all(axis=1) & (risks["LinARM1"] < 1).all(axis=1)
-    )
-    start = np.where(usable, risks["ARM1"][:, 0], np.nan)
+    inside = ((risks["LinARM1"] > 0) & (risks["LinARM1"] < 1)).all(axis=1)
+    start = np.where((rows.X[name].to_numpy() == before) & inside, risks["ARM1"][:, 0], np.nan)
     people = [int(np.nanargmin(np.abs(start - wanted))) for wanted in (0.5, 0.85)]
     moves = {label: [[float(p) for p in both[row]] for row in people] for label, both in risks.items()}
     return {"feature": name, "from": before, "to": after, "people": people, "models": moves}
 
 
-def _applicant(model: Any, rows: Rows) -> dict[str, Any]:
-    """Explain the first applicant with a poor chance that is not clipped."""
-    import numpy as np
+class _Decision:
+    """The first applicant with a poor chance that is not clipped: explained, refused, and shown a way to approval."""
 
-    explained = model.explain(rows.X)
-    row = int(np.argmax((explained.risk < 0.5) & (explained.clipping == 0)))
-    return {
-        "row": row,
-        "risk": float(explained.risk[row]),
-        "constant": float(explained.constant[row]),
-        "contributions": [
-            {"feature": name, "value": rows.X[name][row], "contribution": float(part)}
-            for name, part in zip(explained.features, explained.contributions[row], strict=True)
-        ],
-        "total": float(explained.total[row]),
-    }
+    def __init__(self, model: Any, rows: Rows) -> None:
+        import numpy as np
+
+        everybody = model.explain(rows.X)
+        self.row = int(np.argmax((everybody.risk < APPROVED) & (everybody.clipping == 0)))
+        applicant = rows.X[self.row]
+        self.explanation = model.explain(applicant)
+        self.reasons = model.reasons(applicant, adverse="negative", barred=BARRED, min_rows=MIN_ROWS)
+        self.way = model.what_if(
+            applicant, APPROVED, adverse="negative", frozen=FROZEN, answers=2, cost="features", min_rows=MIN_ROWS
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        decision = {**self.reasons.to_dict(0), "letter": self.reasons.letter(0), "what_if": self.way.to_dict()}
+        return {"applicant": {"row": self.row, **self.explanation.to_dict(0)}, "decision": decision}
 
 
 def _save(models: dict[str, Any], rows: Rows, folder: Path) -> dict[str, str]:
-    schema = folder / "german.toml"
-    rows.schema.save(schema)
-    files = {"schema": str(schema)}
+    files = {"schema": str(folder / "german.toml")}
+    rows.schema.save(files["schema"])
     for name in ("ARM1", "ARM2"):
         files[name] = str(folder / f"{name.lower()}.json")
         models[name].save(files[name])
     return files
+
+
+# ---- in words
+
+
+def _tell(models: dict[str, Any], rows: Rows, result: dict[str, Any], decision: _Decision) -> None:
+    """Print the whole demonstration."""
+    console = show.out()
+    console.print("plainrisk on German credit", style="bold underline")
+    console.print(
+        f"{result['rows']:,} loans with {result['features']} features; {result['base_rate']:.0%} of them "
+        "ended well. These data predict the good outcome: a high probability is a good sign."
+    )
+    _tell_figures(result)
+    _tell_shapes(models["ARM1"], rows)
+    _tell_promises(result)
+    _tell_step(result["step"])
+    _tell_applicant(decision, result["models"]["DirectARM1"])
+    _tell_decision(decision)
+    _tell_next(result["files"])
+
+
+def _tell_figures(result: dict[str, Any]) -> None:
+    show.heading("How good are the models?")
+    show.out().print(
+        "ARM1 adds up one step function per feature. ARM2 judges each subscale by itself, then weighs them. LinARM1 "
+        "is ARM1 with the sigmoid replaced by the best line; MixLinARM1 pools one such model per subscale. "
+        f"Mean ± standard deviation over {CV} stratified folds:"
+    )
+    show.figures({name: model["cv"] for name, model in result["models"].items() if name != "DirectARM1"})
+
+
+def _tell_shapes(model: Any, rows: Rows) -> None:
+    show.heading("What did ARM1 learn? Three of its features")
+    console = show.out()
+    console.print("A score above 0 makes a good end likelier than average; scores are in log odds.")
+    for name, legend in SHOWN.items():
+        feature = rows.schema.features[name]
+        kind = feature.kind if feature.sign == 0 else f"{feature.direction}, by the schema"
+        show.shape(f"{name} ({kind})", model.form_.parts[0].shapes[name], "good")
+        if legend:
+            console.print(legend, style="dim")
+
+
+def _tell_promises(result: dict[str, Any]) -> None:
+    show.heading("What is certain about them?")
+    show.out().print(
+        "Every model keeps every promise: what a certificate says is proved for every applicant there could be. "
+        "ARM1's, and what its solver says:"
+    )
+    show.certificate(result["models"]["ARM1"]["certificate"])
+    show.solver(result["models"]["ARM1"]["solver"])
+
+
+def _tell_step(step: dict[str, Any]) -> None:
+    show.heading("Why a line? The same step for two people")
+    first, second = step["people"]
+    show.out().print(
+        f"Applicants {first} and {second} both ask for {step['from']} months. What if it were {step['to']}? In log "
+        "odds the step is the same for both, but in probability the logistic model gives each another answer. The line "
+        "gives both the same."
+    )
+    rows: list[list[str | Text]] = []
+    for name, moves in step["models"].items():
+        cells = [f"{before:.1%} -> {after:.1%}   {after - before:+.1%}" for before, after in moves]
+        rows.append([f"{name} ({'logistic' if name == 'ARM1' else 'line'})", *cells])
+    show.print_table(("model", f"applicant {first}", f"applicant {second}"), rows)
+
+
+def _tell_applicant(decision: _Decision, model: dict[str, Any]) -> None:
+    show.heading("Why this probability?")
+    show.out().print(
+        f"DirectARM1 is ARM1 fitted as a straight line (AUC {model['cv']['auc']['mean']:.4f}; "
+        f"{model['solver']['clipped']:.0%} of the rows are cut off at 0 or 1). So every part below is a "
+        "piece of the probability of a good end itself, and they add up."
+    )
+    print_explanation(decision.explanation, f"Applicant {decision.row}")
+
+
+def _tell_decision(decision: _Decision) -> None:
+    console = show.out()
+    show.heading("Why was the loan refused, and what would change that?")
+    barred = ", ".join(BARRED)
+    console.print(f"With {APPROVED:.0%} needed, this applicant is refused. The reasons, never naming {barred}:")
+    console.print()
+    console.print(decision.reasons.letter(0).strip())
+    console.print()
+    console.print("The cheapest ways to approval, proved over all combinations of changes:")
+    print_answers(decision.way, f"Applicant {decision.row}")
+
+
+def _tell_next(files: dict[str, str]) -> None:
+    show.heading("Where to look, what to try")
+    steps = {
+        "models, plain JSON": f"{files['ARM1']}, {files['ARM2']}",
+        "schema, to edit": files["schema"],
+        "another model": "plainrisk fit german --model DirectARM2 -o model.json",
+        "explain one": f"plainrisk explain german --model {files['ARM1']} --row 4",
+        "score rows": f"plainrisk score german --model {files['ARM1']} -o risks.csv",
+        "your own data": "plainrisk schema infer YOUR.csv --target NAME -o my.toml",
+        "all commands": "plainrisk --help",
+    }
+    for why, what in steps.items():
+        show.out().print(Text.assemble(f"{why:<20}", (what, "cyan")), soft_wrap=True)

@@ -1,154 +1,144 @@
-"""`plainrisk explain`: what every subscale and feature contributes."""
+"""`plainrisk score`, `explain`, `reasons` and `what-if`: what a model says of rows, one shown or all written."""
 
 from __future__ import annotations
 
-import time
-from pathlib import Path
+import math
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
+from plainrisk._types import Bools, Floats
 from plainrisk.cli import show
-from plainrisk.cli.options import Data, Json, Missing, ModelFile
+from plainrisk.cli.runner import Request, Work, row_command
+from plainrisk.explain import Explanation, Reasons, WhatIf
+from plainrisk.explain.contributions import explainer
+from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions
+from plainrisk.explain.reasons import reasoner
+from plainrisk.explain.what_if import planner
+from plainrisk.model import RiskModel
 
-__all__ = ["Adverse", "Keep", "MinRows", "Output", "Portfolio", "Row", "explain", "finish", "read_portfolio"]
-
-Adverse = Annotated[
-    str,
-    typer.Option(
-        "--adverse",
-        metavar="positive|negative",
-        help="negative: the model predicts the good outcome, so a low risk hurts.",
-    ),
-]
-MinRows = Annotated[
-    float,
-    typer.Option("--min-rows", metavar="ROWS", help="Levels with fewer training rows are not held up as the best."),
-]
-Keep = Annotated[
-    list[str] | None,
-    typer.Option("--keep", metavar="COLUMN", help="A column to copy beside the results. Repeatable."),
-]
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output", "-o", help="Write all rows: .parquet, .csv, .csv.gz or .jsonl. Without it one row is shown."
-    ),
-]
-Portfolio = Annotated[
-    str | None,
-    typer.Option("--portfolio", metavar="DATA", help="Rows to compare with, for models with lines, curves or trees."),
-]
-Row = Annotated[int, typer.Option("--row", min=0, help="Which row to show, from 0.")]
+__all__ = ["explain", "print_answers", "print_explanation", "reasons", "score", "what_if"]
 
 
-def explain(
-    data: Data,
-    model: ModelFile,
-    output: Output = None,
-    row: Row = 0,
-    reference: Annotated[
-        str,
-        typer.Option(
-            "--reference", metavar="NAME", help="What rows are compared with: constant, neutral, mean or best."
-        ),
-    ] = "constant",
-    adverse: Adverse = "positive",
-    probability: Annotated[
-        bool,
-        typer.Option("--probability", help="Pieces of the probability also for logistic models, by the chord rule."),
-    ] = False,
-    split: Annotated[
-        str | None,
-        typer.Option("--split", metavar="chord|treeshap", help="Split subscales that are not additive, by this rule."),
-    ] = None,
-    portfolio: Portfolio = None,
-    min_rows: MinRows = 0.0,
-    keep: Keep = None,
-    missing: Missing = None,
-    json: Json = False,
-) -> None:
+@row_command()
+def score(model: RiskModel, request: Request) -> Work:
+    """Show the risk of one row, or write the risk of every row."""
+    return Work(
+        lambda rows: _Risks(model.predict_proba(rows)[:, 1]),
+        lambda found, row: show.out().print(f"Row {row}: risk {found.risk[0]:.4f}"),
+    )
+
+
+@dataclass(frozen=True)
+class _Risks:
+    """The risks of rows."""
+
+    risk: Floats
+
+    def columns(self) -> dict[str, Floats]:
+        return {"risk": self.risk}
+
+    def to_dict(self, row: int) -> dict[str, float]:
+        return {"risk": float(self.risk[row])}
+
+
+# ---- explain
+
+
+@row_command(ExplainOptions)
+def explain(model: RiskModel, request: Request, options: ExplainOptions) -> Work:
     """Show what makes up the risk of one row, or write the contributions of all rows."""
-    from plainrisk.cli.batches import Batches, one_row
-    from plainrisk.cli.tables import WRITE, check_output
-    from plainrisk.explain.contributions import explainer
-    from plainrisk.model import load
-
-    start = time.perf_counter()
-    if output is not None:
-        check_output(output, WRITE)
-    form = load(model).form_
-    batches = Batches.open(data, form, missing, keep or [])
-    rows = read_portfolio(portfolio, missing)
-    unit = "probability" if probability else None
-    one = explainer(form, reference, rows, unit, split, adverse, min_rows)  # type: ignore[arg-type]
-    if output is None:
-        found = one.explain(one_row(batches, row, data))
-        if json:
-            show.print_json({"data": data, "model": str(model), "row": row, **found.to_dict(0)})
-        else:
-            _show(found, row)
-        return
-    import polars as pl
-
-    empty = one.explain(batches.lazy.head(0).collect()).columns()
-    types = {name: pl.Int64() if name == "band" else pl.Float64() for name in empty}
-    finish(batches, output, types, lambda batch: one.explain(batch).columns(), data, model, start, json)
+    return Work(explainer(model.form_, options).explain, lambda found, row: print_explanation(found, f"Row {row}"))
 
 
-def finish(batches: Any, output: Path, types: Any, work: Any, data: str, model: Path, start: float, json: bool) -> None:
-    """Write all rows with a bar, and say what was done."""
-    from plainrisk.cli.tables import count_rows
-
-    with show.progress("Rows", count_rows(batches.lazy, data)) as advance:
-        batches.advance = advance
-        batches.write(output, types, work)
-    result = {
-        "data": data,
-        "model": str(model),
-        "file": str(output),
-        "rows": batches.rows,
-        "seconds": round(time.perf_counter() - start, 3),
-    }
-    if json:
-        show.print_json(result)
-    else:
-        show.out().print(f"{batches.rows:,} rows, {result['seconds']:.1f} s: wrote {output}")
-
-
-def read_portfolio(data: str | None, missing: list[str] | None) -> Any:
-    """Read the rows to compare with, all at once."""
-    from plainrisk.cli.source import open_source
-
-    return None if data is None else open_source(data, missing).frame
-
-
-def _show(found: Any, row: int) -> None:
-    """Print one row's waterfall: the reference, subscales with their features inside, the risk."""
+def print_explanation(found: Explanation, who: str) -> None:
+    """Print the waterfall of the first row: the reference, subscales with their features inside, the risk."""
     one = found.to_dict(0)
-    groups = sorted(one["subscales"], key=lambda g: -abs(g["contribution"]))
-    largest = max((abs(f["contribution"]) for g in groups for f in [g, *g["features"]]), default=0.0)
+    groups = sorted(one["subscales"], key=lambda group: -abs(group["contribution"]))
+    largest = max((abs(part["contribution"]) for group in groups for part in [group, *group["features"]]), default=0.0)
 
     def amount(value: float) -> str:
         return f"{value:+.1%}" if found.unit == "probability" else f"{value:+.2f}"
 
+    def line(name: str | Text, value: str, contribution: float, style: str = "") -> list[str | Text]:
+        return [name, value, Text(amount(contribution), style), show.signed_bar(contribution, largest, 8)]
+
     lines: list[list[str | Text]] = [[found.reference, "", amount(one["constant"]).lstrip("+"), ""]]
     for group in groups:
-        head = Text(group["subscale"], "bold")
-        lines.append(
-            [head, "", Text(amount(group["contribution"]), "bold"), show.signed_bar(group["contribution"], largest, 8)]
-        )
-        for part in sorted(group["features"], key=lambda f: -abs(f["contribution"])):
-            bar = show.signed_bar(part["contribution"], largest, 8)
-            lines.append([f"  {part['feature']}", part["value"], amount(part["contribution"]), bar])
+        lines.append(line(Text(group["subscale"], "bold"), "", group["contribution"], "bold"))
+        parts = sorted(group["features"], key=lambda part: -abs(part["contribution"]))
+        lines += [line(f"  {part['feature']}", part["value"], part["contribution"]) for part in parts]
     lines += [[cut["what"], "", amount(cut["amount"]), ""] for cut in one["cuts"]]
     lines.append([Text("risk", "bold"), "", Text(f"{one['risk']:.1%}", "bold"), ""])
     unit = "part" if found.unit == "probability" else "log odds"
-    show.print_table(
-        ("feature", "value", unit, "effect"), lines, numbers=("value", unit), title=f"Row {row}, explained"
-    )
+    show.print_table(("feature", "value", unit, "effect"), lines, numbers=("value", unit), title=f"{who}, explained")
     if found.approximate:
         show.out().print(f"The parts are an approximation, by the rule: {found.method}.", style="dim")
     if "band" in one:
         show.out().print(f"In band {one['band']}, at a rate of {one['rate']:.4f} per unit of score.", style="dim")
+
+
+# ---- reasons
+
+
+@row_command(ReasonOptions)
+def reasons(
+    model: RiskModel,
+    request: Request,
+    options: ReasonOptions,
+    threshold: Annotated[
+        float | None,
+        typer.Option("--threshold", metavar="RISK", help="Write refused rows only: those with a risk beyond this."),
+    ] = None,
+) -> Work:
+    """Show one row's reasons as a letter, or write the reasons of all rows, or of the refused ones."""
+    least = -math.inf if threshold is None else options.sign * threshold
+
+    def refused(found: Reasons) -> Bools:
+        return options.sign * found.risk > least
+
+    return Work(reasoner(model.form_, options).reasons, _print_letter, numbered=True, chosen=refused)
+
+
+def _print_letter(found: Reasons, row: int) -> None:
+    show.out().print(found.letter(0), soft_wrap=True)
+    if found.withheld[0]:
+        show.note(f"{found.withheld[0]} barred of {', '.join(found.barred)} would have been among the reasons.")
+
+
+# ---- what-if
+
+
+@row_command(WhatIfOptions)
+def what_if(model: RiskModel, request: Request, options: WhatIfOptions) -> Work:
+    """Show the cheapest changes that bring one row to the target, or write the cheapest of all rows."""
+    import polars as pl
+
+    # A table has one line per row, so that the first answer is all it holds.
+    plan = planner(model.form_, options if request.output is None else replace(options, answers=1))
+    types = {"reached": pl.Boolean(), "features_changed": pl.Int64(), "changes": pl.String()}
+    return Work(plan.solve, lambda found, row: print_answers(found[0], f"Row {row}"), types, numbered=True)
+
+
+def print_answers(found: WhatIf, who: str) -> None:
+    """Print the answers of one applicant as small tables."""
+    console = show.out()
+    word = "at most" if found.adverse == "positive" else "at least"
+    goal = f"{who}: risk {found.risk:.1%}, wanted {word} {found.target:.1%}."
+    if not found.reached:
+        console.print(f"{goal} That cannot be reached; the best that can is {found.reachable.risk:.1%}.")
+        return
+    if not found.answers[0].changes:
+        console.print(f"{goal} Nothing needs to change.")
+        return
+    console.print(goal)
+    for i, answer in enumerate(found.answers, 1):
+        lines = [[change.feature, _text(change.value), _text(change.to_value)] for change in answer.changes]
+        title = f"{'The cheapest way' if i == 1 else 'Another way'}: risk {answer.risk:.1%}"
+        show.print_table(("feature", "now", "to"), lines, whole=("now", "to"), title=title)
+
+
+def _text(value: Any) -> str:
+    return "missing" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

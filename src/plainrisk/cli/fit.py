@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
-from plainrisk.cli import show
-from plainrisk.cli.errors import BROKEN_PROMISE
-from plainrisk.cli.models import DEFAULT_MODEL
+from plainrisk import cross_validate, make_classifier
+from plainrisk.cli import show, source, tables
+from plainrisk.cli.main import BROKEN_PROMISE
 from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target
-from plainrisk.cli.source import Rows
+from plainrisk.errors import DataError
+from plainrisk.schema import label_of
 
-__all__ = ["certified", "facts", "fit", "fit_and_certify"]
+__all__ = ["certified", "cross_validation", "facts", "fit"]
+
+# Exact in probability, in the logistic model's order, with no row clipped: docs/models-table.md has the figures.
+DEFAULT_MODEL = "BandARM1"
 
 
 def fit(
@@ -37,8 +44,7 @@ def fit(
     max_bins: Annotated[
         int | None, typer.Option("--max-bins", min=1, help="Bins per continuous feature, 5 unless told.")
     ] = None,
-    folds: Annotated[int, typer.Option("--folds", min=2, help="Folds of the cross validation.")] = 10,
-    no_cv: Annotated[bool, typer.Option("--no-cv", help="Fit without cross validation.")] = False,
+    cv: Annotated[int, typer.Option("--cv", min=0, help="Folds of the cross validation; 0 for none.")] = 10,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Shuffles the folds.")] = 0,
     missing: Missing = None,
     stream: Annotated[
@@ -52,53 +58,97 @@ def fit(
     json: Json = False,
 ) -> None:
     """Fit a model: cross validation figures, the solver's and the model's certificates, the model file."""
-    from plainrisk.cli.models import check_model, make_model, parse_ridge
-    from plainrisk.cli.source import open_source, rows_to_fit
-    from plainrisk.cli.streamed import fit_stream, stream_schema
-    from plainrisk.cli.tables import check_output
-
-    check_output(output, (".json",))
-    check_model(model)
-    penalty = parse_ridge(ridge)
+    tables.check_output(output, (".json",))
+    given = {"ridge": _ridge(ridge), "max_bins": max_bins}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    make_classifier(model, **options)  # a wrong name or option is said before any data are read
     result: dict[str, Any] = {"data": data, "model": model, "file": str(output)}
     if stream:
-        known = stream_schema(schema, target, positive)
-        estimator = make_model(model, known, ridge=penalty, max_bins=max_bins)
-        result |= fit_stream(estimator, data, known, missing or ())
+        known = source.schema_to_stream(schema, target, positive)
+        estimator = make_classifier(model, known, **options)
+        _fit_stream(estimator, data, missing or ())
     else:
-        rows = rows_to_fit(open_source(data, missing), schema, target, positive)
-        estimator = make_model(model, rows.schema, ridge=penalty, max_bins=max_bins)
-        result |= facts(rows)
-        if not no_cv:
-            result["cv"] = _cross_validate(estimator, rows, folds, seed)
+        rows = source.rows_to_fit(source.open_source(data, missing), schema, target, positive)
+        known = rows.schema
+        estimator = make_classifier(model, known, **options)
+        if cv:
+            with show.progress("Cross validation", cv) as bar:
+                result["cv"] = cross_validation(estimator, rows, cv, seed, lambda *_: bar.advance())
         estimator.fit(rows.X, rows.y)
-    result |= certified(estimator)
+    result |= {"target": known.target, **facts(estimator), **certified(estimator)}
     _finish(result, estimator, output, json)
 
 
-def _finish(result: dict[str, Any], estimator: Any, output: Path, json: bool) -> None:
-    """Write the model, unless it breaks a promise, and show what was found."""
-    valid = result["certificate"]["valid"]
-    if valid:
-        estimator.save(output)
-    if json:
-        show.print_json(result)
-    else:
-        _show(result)
-    if not valid:
-        show.error(f"the model does not keep what the schema states (BROKEN above), so {output} was not written.")
-        raise typer.Exit(BROKEN_PROMISE)
+def _ridge(text: str | None) -> float | str | None:
+    """Read --ridge: "auto", "cv", a number, or None where it was not given.
+
+    >>> _ridge("auto"), _ridge("0.01"), _ridge(None)
+    ('auto', 0.01, None)
+    """
+    if text is None or text in ("auto", "cv"):
+        return text
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise DataError(f"--ridge must be 'auto', 'cv' or a number not below 0, not {text!r}.")
+    return number
 
 
-def fit_and_certify(estimator: Any, rows: Rows) -> dict[str, Any]:
-    """Fit on all rows and return what the solver and the model certify, as plain data."""
-    return certified(estimator.fit(rows.X, rows.y))
+# ---- cross validation
+
+
+def cross_validation(
+    model: Any, rows: source.Rows, cv: int, seed: int, progress: Callable[[int, int], None]
+) -> dict[str, Any]:
+    """Return figures of a model on rows that it was not fitted to.
+
+    Returns
+    -------
+    dict
+        `folds`, `seed`; for each metric its mean and standard deviation over the folds and the figures; `pooled_ece`,
+        the calibration error of all held-out risks together.
+    """
+    try:
+        found = cross_validate(model, rows.X, rows.y, cv=cv, seed=seed, progress=progress)
+    except DataError as error:
+        raise DataError(f"{error} Or leave out cross validation: --cv 0.") from None
+    mean, sd, values = found.mean, found.sd, found.scores
+    figures = {name: {"mean": mean[name], "sd": sd[name], "values": values[name].tolist()} for name in show.METRICS}
+    return {"folds": len(found.folds), "seed": seed, **figures, "pooled_ece": found.pooled["ece"]}
+
+
+# ---- streams
+
+
+def _fit_stream(estimator: Any, data: str, missing: Sequence[str]) -> None:
+    """Fit to rows that are read in batches, with a bar that shows every pass."""
+    from plainrisk.data import rows
+
+    with show.progress("Reading rows") as bar:
+        if data.endswith((".csv", ".csv.gz")):
+            estimator.fit(rows.csv(data, missing=missing, progress=bar.move))
+        else:
+            estimator.fit(rows.parquet(data, progress=bar.move))
+
+
+# ---- results
+
+
+def facts(estimator: Any) -> dict[str, Any]:
+    """Return what a model was fitted to, as plain data."""
+    form, record = estimator.form_, estimator.fit_record_
+    return {
+        "rows": record.rows,
+        "features": len(form.schema.features),
+        "positive": form.classes[1],
+        "base_rate": record.base_rate,
+    }
 
 
 def certified(estimator: Any) -> dict[str, Any]:
     """Return what the solver and the fitted model certify, as plain data."""
-    import msgspec
-
     record = msgspec.to_builtins(estimator.fit_record_)
     fields = ("objective", "kkt", "iterations", "converged", "reason", "clipped")
     return {
@@ -108,29 +158,18 @@ def certified(estimator: Any) -> dict[str, Any]:
     }
 
 
-def facts(rows: Rows) -> dict[str, Any]:
-    """Return what there is to fit, as plain data."""
-    return {
-        "rows": len(rows.bad),
-        "features": len(rows.schema.features),
-        "target": rows.schema.target,
-        "positive": rows.schema.positive,
-        "base_rate": float(rows.bad.mean()),
-    }
-
-
-def _cross_validate(estimator: Any, rows: Rows, folds: int, seed: int) -> dict[str, Any]:
-    from plainrisk.cli.folds import check_folds, cross_validate
-
-    check_folds(rows, folds)
-    with show.progress("Cross validation", folds) as advance:
-        return cross_validate(estimator, rows, folds, seed, lambda: advance(1))
+def _finish(result: dict[str, Any], estimator: Any, output: Path, json: bool) -> None:
+    """Write the model, unless it breaks a promise, and show what was found."""
+    valid = result["certificate"]["valid"]
+    if valid:
+        estimator.save(output)
+    show.result(result, json, _show)
+    if not valid:
+        show.error(f"the model does not keep what the schema states (BROKEN above), so {output} was not written.")
+        raise typer.Exit(BROKEN_PROMISE)
 
 
 def _show(result: dict[str, Any]) -> None:
-    from plainrisk.cli.folds import METRICS
-    from plainrisk.schema import label_of
-
     console = show.out()
     outcome = f"{result['target']} = {label_of(result['positive'])}"
     console.print(
@@ -140,9 +179,13 @@ def _show(result: dict[str, Any]) -> None:
     )
     if "cv" in result:
         cv = result["cv"]
-        show.figures({result["model"]: cv}, METRICS)
-        console.print(f"Mean ± standard deviation over {cv['folds']} stratified folds, seed {cv['seed']}.", style="dim")
-        if cv["log_loss"]["mean"] == float("inf"):
+        show.figures({result["model"]: cv})
+        console.print(
+            f"Mean ± standard deviation over {cv['folds']} stratified folds, seed {cv['seed']}. "
+            f"ECE of all held-out risks together: {cv['pooled_ece']:.4f}.",
+            style="dim",
+        )
+        if cv["log_loss"]["mean"] == math.inf:
             console.print("The log loss is infinite: a prediction of exactly 0 or 1 was wrong.", style="dim")
     show.solver(result["solver"])
     show.certificate(result["certificate"])

@@ -1,4 +1,4 @@
-"""Where the `plainrisk` command starts."""
+"""Where the `plainrisk` command starts, and the exit codes by which it ends."""
 
 from __future__ import annotations
 
@@ -6,10 +6,26 @@ import io
 import sys
 from importlib.util import find_spec
 
-__all__ = ["main"]
+__all__ = ["EXIT_CODES", "main"]
 
 NEEDED = ("typer", "rich", "polars")
+
+FOUND_PROBLEMS = BUG = 1
+USAGE = 2
 MISSING_EXTRA = 3
+BROKEN_PROMISE = 4
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+EXIT_CODES = {
+    0: "done",
+    1: "schema check or data check found errors, or a bug in plainrisk",
+    2: "the command, a file or the data cannot be used; the message says why",
+    3: "an optional package is missing; the message says which",
+    4: "a model breaks one of its promises; nothing was written",
+    130: "interrupted; nothing was left half-written",
+    141: "the program that reads the output ended first, as head does",
+}
 
 
 def main() -> None:

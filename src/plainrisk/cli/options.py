@@ -1,13 +1,18 @@
-"""Options that several commands share, so that they read and behave alike."""
+"""Options that several commands share, and options made from the library's own declarations."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, fields
+from inspect import Parameter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-__all__ = ["Data", "Json", "Missing", "ModelFile", "Positive", "SchemaFile", "Target"]
+from plainrisk.errors import DataError
+
+__all__ = ["Data", "Json", "Missing", "ModelFile", "Positive", "SchemaFile", "Target", "declared", "read_options"]
 
 Data = Annotated[
     str,
@@ -32,3 +37,73 @@ SchemaFile = Annotated[
     typer.Option("--schema", metavar="SCHEMA", help="A schema, .toml or .json (see: plainrisk schema infer)."),
 ]
 Target = Annotated[str | None, typer.Option("--target", metavar="NAME", help="The column that holds the outcome.")]
+
+
+# ---- options that the library declares
+
+# What stands on a command line for a value that is no number and none of a few words.
+_METAVARS = {"portfolio": "DATA", "values": "FEATURE=VALUE,..."}
+
+
+def declared(options: type) -> list[Parameter]:
+    """Return the parameters of a command, one for each field of an options class of `plainrisk.explain`.
+
+    >>> from plainrisk.explain.options import ReasonOptions
+    >>> [(p.name, p.default) for p in declared(ReasonOptions)][:2]
+    [('k', 4), ('reference', 'best')]
+    """
+    return [_parameter(field) for field in fields(options)]
+
+
+def _parameter(field: Field[Any]) -> Parameter:
+    kind = _kind(field)
+    words, text = field.metadata["words"], field.metadata["help"]
+    metavar = "|".join(words) or _METAVARS.get(field.name) or ("FEATURE" if kind == list[str] | None else None)
+    if kind == list[str] | None:
+        text += " Repeatable."
+    flag = f"-{field.name}" if len(field.name) == 1 else f"--{field.name.replace('_', '-')}"
+    info = typer.Option(flag, metavar=metavar, help=text)
+    default = Parameter.empty if field.default is MISSING else field.default
+    # typer shows and hands on a list that was not given as None.
+    default = None if default == () else default
+    return Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
+
+
+def _kind(field: Field[Any]) -> Any:
+    """Return the type of an option on the command line, where rows are named and other values are text."""
+    if field.default == () or field.name == "values":
+        return list[str] | None
+    if field.type in ("int", "float"):
+        return {"int": int, "float": float}[field.type]
+    return str | None if field.default is None else str
+
+
+def read_options(options: Any, given: Mapping[str, Any], missing: Sequence[str] | None) -> Any:
+    """Return an options class filled from a command line; rows are read and lists of values taken apart."""
+    from plainrisk.cli import source
+
+    found = {name: value for name, value in given.items() if value is not None}
+    if "portfolio" in found:
+        found["portfolio"] = source.open_source(found["portfolio"], missing).frame
+    if "values" in found:
+        found["values"] = dict(map(_values, found["values"]))
+    return options(**found)
+
+
+def _values(text: str) -> tuple[str, list[float | str]]:
+    """Read the values to try for one feature.
+
+    >>> _values("income=1500,2000"), _values("housing=own,rent")
+    (('income', [1500.0, 2000.0]), ('housing', ['own', 'rent']))
+    """
+    name, equals, values = text.rpartition("=")
+    if not equals:
+        raise DataError(f"--values {text}: write the feature and its values as FEATURE=VALUE,VALUE.")
+
+    def number(value: str) -> float | str:
+        try:
+            return float(value)
+        except ValueError:
+            return value
+
+    return name, [number(value) for value in values.split(",")]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from json import dumps
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -15,9 +15,13 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from plainrisk.form import Shape
 
 __all__ = [
+    "METRICS",
+    "Bar",
     "certificate",
     "error",
     "figures",
@@ -28,21 +32,34 @@ __all__ = [
     "print_json",
     "print_table",
     "progress",
+    "result",
     "shape",
     "signed_bar",
     "solver",
 ]
 
+# What cross validation shows, by the metric's name in results.
+METRICS = {"auc": "AUC", "ece": "ECE", "brier": "Brier score", "log_loss": "log loss"}
 _FEW_NOTES = 4
 
 
+class _Console(Console):
+    """A console that reads no text as markup and leaves it to the caller to end when nobody reads any more."""
+
+    def __init__(self, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, markup=False, highlight=False, emoji=False)
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def out() -> Console:
-    """Return the console of results; no text is read as markup."""
-    return Console(markup=False, highlight=False, emoji=False)
+    """Return the console of results."""
+    return _Console()
 
 
 def _err() -> Console:
-    return Console(stderr=True, markup=False, highlight=False, emoji=False)
+    return _Console(stderr=True)
 
 
 def error(message: str) -> None:
@@ -60,9 +77,17 @@ def hint(message: str) -> None:
     _err().print(message, style="dim", soft_wrap=True)
 
 
+def result(result: dict[str, Any], json: bool, as_text: Callable[[dict[str, Any]], None]) -> None:
+    """Print the result of a command: as JSON if that was asked for, else for a person."""
+    if json:
+        print_json(result)
+    else:
+        as_text(result)
+
+
 def print_json(result: Mapping[str, Any] | Sequence[Any]) -> None:
     """Print a result as JSON; what is not a finite number is null, as JSON has no word for it."""
-    text = json.dumps(_finite(result), indent=2, ensure_ascii=not _speaks_utf8(), default=str)
+    text = dumps(_finite(result), indent=2, ensure_ascii=not _speaks_utf8(), default=str)
     sys.stdout.write(text + "\n")
 
 
@@ -121,28 +146,42 @@ def signed_bar(value: float, largest: float, width: int = 10) -> Text:
     return Text.assemble(" " * width, middle, (block * length, "cyan"), " " * (width - length))
 
 
+class Bar:
+    """A progress bar on stderr, if that is a terminal."""
+
+    def __init__(self, bar: Progress, task: str, total: int | None) -> None:
+        self._bar, self._job = bar, bar.add_task(task, total=total)
+
+    def advance(self, steps: int = 1) -> None:
+        """Move the bar on by some steps."""
+        self._bar.update(self._job, advance=steps)
+
+    def move(self, task: str, done: int, total: int) -> None:
+        """Move the bar to a state of this or another task."""
+        self._bar.update(self._job, description=task.capitalize(), completed=done, total=total)
+
+
 @contextlib.contextmanager
-def progress(task: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a bar on stderr, if that is a terminal, and give a function that moves it on."""
+def progress(task: str, total: int | None = None) -> Iterator[Bar]:
+    """Show a progress bar while something runs."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = _err()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        job = bar.add_task(task, total=total)
-        yield lambda steps: bar.update(job, advance=steps)
+        yield Bar(bar, task, total)
 
 
 # ---- what several commands show
 
 
-def figures(results: Mapping[str, Mapping[str, Any]], names: Mapping[str, str]) -> None:
+def figures(results: Mapping[str, Mapping[str, Any]]) -> None:
     """Print cross validation figures, one row per model: mean and standard deviation over the folds."""
     rows = [
-        [model, *(f"{_number(cv[m]['mean'])} ± {_number(cv[m]['sd'], 3)}" for m in names)]
+        [model, *(f"{_number(cv[m]['mean'])} ± {_number(cv[m]['sd'], 3)}" for m in METRICS)]
         for model, cv in results.items()
     ]
-    print_table(("model", *names.values()), rows, numbers=tuple(names.values()))
+    print_table(("model", *METRICS.values()), rows, numbers=tuple(METRICS.values()))
 
 
 def _number(value: float, digits: int = 4) -> str:
@@ -181,21 +220,15 @@ def certificate(result: Mapping[str, Any]) -> None:
     """Print a certificate: the monotone checks in one line, the broken ones one by one."""
     checks = result["checks"]
     monotone = [c for c in checks if c["name"].startswith("monotone in ")]
-    broken = [c for c in checks if not c["holds"]]
-    kept = len([c for c in monotone if c["holds"]])
-    rows: list[list[str | Text]] = []
+    kept = sum(c["holds"] for c in monotone)
+    rows: list[list[str | Text]]
     if monotone:
-        rows.append(
-            [
-                _verdict(kept == len(monotone)),
-                "monotone",
-                f"in {kept} of {len(monotone)} features with a direction",
-            ]
-        )
+        detail = f"in {kept} of {len(monotone)} features with a direction"
+        rows = [[_verdict(kept == len(monotone)), "monotone", detail]]
     else:
-        rows.append([Text("-"), "monotone", "the schema states no direction"])
-    rows += [[_verdict(c["holds"]), c["name"], c["detail"]] for c in checks if c not in monotone]
-    rows += [[_verdict(False), c["name"], c["detail"]] for c in broken if c in monotone]
+        rows = [[Text("-"), "monotone", "the schema states no direction"]]
+    shown = [c for c in checks if c not in monotone] + [c for c in monotone if not c["holds"]]
+    rows += [[_verdict(c["holds"]), c["name"], c["detail"]] for c in shown]
     print_table(("certificate", "promise", "evidence"), rows)
     console, more = out(), len(result["notes"]) - _FEW_NOTES
     for text in result["notes"][:_FEW_NOTES]:

@@ -6,19 +6,19 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from plainrisk._types import Array
+from plainrisk.cli import tables
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean
 from plainrisk.schema import Schema, label_of
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     import polars as pl
 
-__all__ = ["Rows", "Source", "label_in", "open_source", "rows_to_fit", "scan_source"]
+__all__ = ["Rows", "Source", "label_in", "open_source", "rows_to_fit", "scan_source", "schema_to_stream"]
 
 
 @dataclass(frozen=True)
@@ -46,72 +46,36 @@ class Rows:
     schema : with target and positive outcome, fitting the data
     X : the features alone
     y : the outcomes as they are stored
-    bad : the same as 0 and 1, 1 the positive outcome
     """
 
     schema: Schema
     X: pl.DataFrame
-    y: npt.NDArray[Any]
-    bad: npt.NDArray[np.uint8]
+    y: Array
 
 
 def open_source(data: str, missing: Sequence[str] | None = None) -> Source:
     """Read a file, or load a data set by its name."""
     from plainrisk import datasets
-    from plainrisk.cli.tables import read_table
 
     if not _is_data_set(data):
-        return Source(data, read_table(data, missing or ()))
-    loaded = datasets.load(data, backend="polars")
-    frame: pl.DataFrame = loaded.frame
+        return Source(data, tables.read_table(data, missing or ()))
     import polars as pl
 
-    outcome = pl.Series(loaded.schema.target, loaded.target)
-    return Source(data, frame.with_columns(outcome), loaded.schema)
+    loaded = datasets.load(data, backend="polars")
+    frame: pl.DataFrame = loaded.frame
+    return Source(data, frame.with_columns(pl.Series(loaded.schema.target, loaded.target)), loaded.schema)
 
 
 def scan_source(data: str, missing: Sequence[str] | None, index: str) -> pl.LazyFrame:
     """Open a file or a data set to be read in batches, with the number of each row in the column `index`."""
-    from plainrisk.cli.tables import scan_table
-
     if _is_data_set(data):
         return open_source(data).frame.with_row_index(index).lazy()
-    return scan_table(data, missing or (), index)
-
-
-def rows_to_fit(source: Source, path: Path | None, target: str | None, positive: str | None) -> Rows:
-    """Find the schema, settle the outcome and its positive label, and check all of it against the rows."""
-    import numpy as np
-
-    from plainrisk.data.frame import as_frame
-    from plainrisk.schema.check import require_valid
-
-    schema = _schema(source, path, target, positive)
-    if schema.target is None:
-        raise SchemaError(
-            f"{source.name}: which column is the outcome? Add --target NAME, or target = ... to the schema."
-        )
-    try:
-        require_valid(schema, source.frame, target=True)
-    except SchemaError as error:
-        hint = " (--missing TEXT reads a text as missing.)" if "holds text" in str(error) else ""
-        raise SchemaError(f"{error}{hint}") from None
-    schema = _with_positive(schema, source.frame)
-    assert schema.target is not None
-    column = as_frame(source.frame).labels(schema.target)
-    bad = column.codes == column.labels.index(label_of(schema.positive))
-    return Rows(
-        schema,
-        source.frame.select(list(schema.features)),
-        source.frame[schema.target].to_numpy(),
-        bad.astype(np.uint8),
-    )
+    return tables.scan_table(data, missing or (), index)
 
 
 def _is_data_set(data: str) -> bool:
     """Whether `data` names a data set; a file of that name comes first."""
     from plainrisk import datasets
-    from plainrisk.cli.tables import READ
 
     if Path(data).exists():
         return False
@@ -120,32 +84,57 @@ def _is_data_set(data: str) -> bool:
     if "." in data or "/" in data:
         return False  # meant as a file, and the reader says that it is not there
     hint = did_you_mean(data, datasets.names())
-    raise DataError(f"{data!r} is neither a file ({', '.join(READ)}) nor the name of a data set.{hint}")
+    raise DataError(f"{data!r} is neither a file ({', '.join(tables.READ)}) nor the name of a data set.{hint}")
 
 
-def _schema(source: Source, path: Path | None, target: str | None, positive: str | None) -> Schema:
+# ---- schemas
+
+
+def rows_to_fit(source: Source, path: Path | None, target: str | None, positive: str | None) -> Rows:
+    """Find the schema, the outcome and its positive label, and check all of it against the rows."""
+    from plainrisk.schema.check import require_valid
+
     known = Schema.load(path) if path is not None else source.schema
     if known is None:
-        return _draft(source, target, positive)
-    changes: dict[str, Any] = {}
+        schema = _draft(source, target, positive)
+    else:
+        label = None if positive is None else label_in(positive, source.frame, target or known.target)
+        schema = _with_outcome(known, target, label, source.name)
+    try:
+        require_valid(schema, source.frame, target=True)
+    except SchemaError as error:
+        hint = " (--missing TEXT reads a text as missing.)" if "holds text" in str(error) else ""
+        raise SchemaError(f"{error}{hint}") from None
+    outcome = schema.target or ""  # a schema that is valid for rows with outcomes names them
+    schema = _with_positive(schema, source.frame, outcome)
+    return Rows(schema, source.frame.select(list(schema.features)), source.frame[outcome].to_numpy())
+
+
+def schema_to_stream(path: Path | None, target: str | None, positive: str | None) -> Schema:
+    """Return the schema of rows that are read in batches, of which nothing can be inferred."""
+    if path is None:
+        raise SchemaError("--stream needs --schema SCHEMA. Draft one from a sample: plainrisk schema infer SAMPLE.")
+    return _with_outcome(Schema.load(path), target, positive, str(path))
+
+
+def _with_outcome(known: Schema, target: str | None, positive: str | float | bool | None, who: str) -> Schema:
+    """Return a schema with the outcome and the positive label that were asked for."""
+    schema = known
     if target is not None and target != known.target:
-        changes = {"target": target, "positive": None}  # the label belonged to the other column
-    if positive is not None:
-        changes["positive"] = label_in(positive, source.frame, target or known.target)
-        _warn_of_a_turn(known, changes)
-    return msgspec.structs.replace(known, **changes)
-
-
-def _warn_of_a_turn(known: Schema, changes: dict[str, Any]) -> None:
-    """Directions are about the outcome the schema calls positive."""
-    turned = known.positive is not None and label_of(changes["positive"]) != label_of(known.positive)
-    if turned and "target" not in changes and any(feature.sign for feature in known.features.values()):
+        schema = msgspec.structs.replace(known, target=target, positive=None)  # the label belonged to the other column
+    if schema.target is None:
+        raise SchemaError(f"{who}: which column is the outcome? Add --target NAME, or target = ... to the schema.")
+    if positive is None:
+        return schema
+    turned = schema.positive is not None and label_of(positive) != label_of(schema.positive)
+    if turned and any(feature.sign for feature in known.features.values()):
         warnings.warn(
             f"--positive turns the outcome round: the schema's directions were stated for {known.positive!r} "
             "and are now required of the other outcome.",
             PlainriskWarning,
             stacklevel=2,
         )
+    return msgspec.structs.replace(schema, positive=positive)
 
 
 def _draft(source: Source, target: str | None, positive: str | None) -> Schema:
@@ -169,24 +158,22 @@ def _draft(source: Source, target: str | None, positive: str | None) -> Schema:
     return msgspec.structs.replace(draft, features=features)
 
 
-def _with_positive(schema: Schema, frame: pl.DataFrame) -> Schema:
-    """State the positive outcome where the schema leaves it open, and say so if it is not plain."""
+def _with_positive(schema: Schema, frame: pl.DataFrame, target: str) -> Schema:
+    """State the positive outcome in the type of its column; where the schema leaves it open, say which it is."""
     from plainrisk.data.frame import as_frame
 
-    assert schema.target is not None
-    if isinstance(schema.positive, str):
-        return msgspec.structs.replace(schema, positive=label_in(schema.positive, frame, schema.target))
-    if schema.positive is not None:
-        return schema
-    labels = as_frame(frame).labels(schema.target).labels
-    if labels not in (("0", "1"), ("False", "True")):
-        warnings.warn(
-            f"the risk is the probability of {labels[-1]!r}, the larger label of {schema.target!r}. "
-            "--positive chooses.",
-            PlainriskWarning,
-            stacklevel=2,
-        )
-    return msgspec.structs.replace(schema, positive=label_in(labels[-1], frame, schema.target))
+    positive = schema.positive
+    if positive is None:
+        labels = as_frame(frame).labels(target).labels
+        positive = labels[-1]
+        if labels not in (("0", "1"), ("False", "True")):
+            warnings.warn(
+                f"the risk is the probability of {positive!r}, the larger label of {target!r}. --positive chooses.",
+                PlainriskWarning,
+                stacklevel=2,
+            )
+    label = label_in(positive, frame, target) if isinstance(positive, str) else positive
+    return msgspec.structs.replace(schema, positive=label)
 
 
 def label_in(text: str, frame: pl.DataFrame, target: str | None) -> str | float | bool:

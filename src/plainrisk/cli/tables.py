@@ -6,12 +6,10 @@ import contextlib
 import gzip
 import os
 import re
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar, cast
 
 from plainrisk.errors import DataError
 from plainrisk.files import replacing
@@ -92,12 +90,15 @@ def write_lazy(lazy: pl.LazyFrame, path: str | Path) -> None:
         elif suffix == ".csv":
             _once(lambda: lazy.sink_csv(temporary))
         else:
-            _sink_gzip(lazy, temporary)
+            # polars calls its own compression unstable. Without a name and a time the same rows give the same file.
+            with temporary.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0, compresslevel=6) as gz:
+                _once(lambda: lazy.sink_csv(cast("IO[bytes]", gz)))
 
 
-def check_output(path: str | Path, allowed: Sequence[str]) -> Path:
-    """Say before any work if a file could not be written, or its name does not say how."""
-    path = Path(path)
+def check_output(path: Path | None, allowed: Sequence[str]) -> None:
+    """Say before any work if a file that is wanted could not be written, or its name does not say how."""
+    if path is None:
+        return
     _suffix(path, allowed, "write")
     folder = path.parent
     if not folder.is_dir():
@@ -107,7 +108,6 @@ def check_output(path: str | Path, allowed: Sequence[str]) -> Path:
         raise DataError(f"{path} cannot be written: it is a folder. Give the name of a file.")
     if not os.access(folder, os.W_OK):
         raise DataError(f"{path} cannot be written: the folder {folder} may not be written to.")
-    return path
 
 
 def check_text(lazy: pl.LazyFrame, path: str, continuous: Sequence[str]) -> None:
@@ -187,20 +187,6 @@ def _refuse_repeated(path: Path, names: Sequence[str]) -> None:
         first = re.sub(r"_duplicated_\d+$", "", name)
         if first != name and first in names:
             raise DataError(f"{path}: column {first!r} appears more than once. Rename one.")
-
-
-def _sink_gzip(lazy: pl.LazyFrame, path: Path) -> None:
-    # polars calls its own compression of CSV unstable.
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f"{path.name}-") as folder:
-        rows = Path(folder) / "rows.csv"
-        _once(lambda: lazy.sink_csv(rows))
-        # Without a name and a time the same rows give the same file.
-        with (
-            rows.open("rb") as plain,
-            path.open("wb") as file,
-            gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=6) as packed,
-        ):
-            shutil.copyfileobj(plain, packed, 2**20)
 
 
 def _once(query: Callable[[], T]) -> T:

@@ -10,9 +10,8 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk._types import Array, Floats
+from plainrisk._types import Array, Floats, label_of
 from plainrisk.errors import DataError
-from plainrisk.schema import label_of
 
 __all__ = [
     "Labels",

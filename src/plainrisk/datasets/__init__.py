@@ -7,11 +7,10 @@
 
 from __future__ import annotations
 
-from plainrisk.datasets.content import content_sha256
-from plainrisk.datasets.dataset import Dataset
-from plainrisk.datasets.loading import CheckResult, check, load
+from plainrisk.datasets.loading import CheckResult, Dataset, check, load
 from plainrisk.datasets.registry import Info, Partial, info, names
 from plainrisk.datasets.synthetic import make_credit
+from plainrisk.datasets.tables import content_sha256
 
 __all__ = [
     "CheckResult",

@@ -11,16 +11,17 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import compress, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 
+from plainrisk._types import Array, Counts, Outcome
 from plainrisk.data.frame import Frame, as_frame
-from plainrisk.datasets.tables import Column, Table, numbers, open_text, tidy
+from plainrisk.datasets.tables import Table, numbers, open_text, tidy
 from plainrisk.errors import DataError, missing_extra
 from plainrisk.schema import Schema
 
@@ -42,8 +43,8 @@ class Resolved:
     charged_off : 1 charged off, 0 fully paid
     """
 
-    rows: npt.NDArray[np.int64]
-    charged_off: npt.NDArray[np.uint8]
+    rows: Counts
+    charged_off: Outcome
 
     def block(self, k: int, size: int = BLOCK) -> Resolved:
         """Return the k-th block of loans; the last may be smaller."""
@@ -57,11 +58,11 @@ def resolved_loans(path: Path) -> Resolved:
     Loans of one month keep the order of the file. The result is remembered until the file changes.
     """
     state = path.stat()
-    return _resolved_loans(path, state.st_size, state.st_mtime_ns)
+    return _resolved_loans(path, (state.st_size, state.st_mtime_ns))
 
 
 @lru_cache(maxsize=2)
-def _resolved_loans(path: Path, size: int, modified: int) -> Resolved:
+def _resolved_loans(path: Path, _state: tuple[int, int]) -> Resolved:
     rows, months, outcomes = array("q"), array("q"), array("b")
     with open_text(path) as stream:
         reader = csv.reader(stream)
@@ -75,8 +76,7 @@ def _resolved_loans(path: Path, size: int, modified: int) -> Resolved:
                 months.append(_month(row[issued]))
                 outcomes.append(outcome)
     order = np.argsort(np.asarray(months, dtype=np.int64), kind="stable")
-    found = np.asarray(rows, dtype=np.int64), np.asarray(outcomes, dtype=np.uint8)
-    return Resolved(found[0][order], found[1][order])
+    return Resolved(np.asarray(rows, dtype=np.int64)[order], np.asarray(outcomes, dtype=np.uint8)[order])
 
 
 def read_block(path: Path, schema: Schema, k: int, *, size: int = BLOCK) -> Table:
@@ -90,28 +90,19 @@ def read_block(path: Path, schema: Schema, k: int, *, size: int = BLOCK) -> Tabl
     return Table({name: column[back] for name, column in columns.items()}, block.charged_off)
 
 
-def _read_rows(path: Path, schema: Schema, rows: npt.NDArray[np.int64]) -> dict[str, Column]:
+def _read_rows(path: Path, schema: Schema, rows: Counts) -> dict[str, Array]:
     """Read some rows of a file, given in rising order, a few thousand at a time."""
     wanted = np.zeros(rows[-1] + 1, dtype=bool)
     wanted[rows] = True
-    parts: dict[str, list[Column]] = {name: [] for name in schema.features}
+    parts: dict[str, list[Array]] = {name: [] for name in schema.features}
     with open_text(path) as stream:
         reader = csv.reader(stream)
         pick = itemgetter(*_positions(path, next(reader), tuple(schema.features)))
-        picked = []
-        for row, take in zip(reader, wanted.tolist(), strict=False):
-            if take:
-                picked.append(pick(row))
-                if len(picked) == _CHUNK:
-                    _append(parts, picked, schema, path)
-        _append(parts, picked, schema, path)
+        picked = map(pick, compress(reader, wanted.tolist()))
+        while chunk := list(islice(picked, _CHUNK)):
+            for name, texts in zip(parts, zip(*chunk, strict=True), strict=True):
+                parts[name].append(_convert(name, texts, schema, path))
     return {name: tidy(np.concatenate(chunks)) for name, chunks in parts.items()}
-
-
-def _append(parts: dict[str, list[Column]], picked: list[tuple[str, ...]], schema: Schema, path: Path) -> None:
-    for name, texts in zip(parts, zip(*picked, strict=True), strict=False):
-        parts[name].append(_convert(name, texts, schema, path))
-    picked.clear()
 
 
 def _positions(path: Path, header: Sequence[str], names: tuple[str, ...]) -> list[int]:
@@ -124,7 +115,7 @@ def _positions(path: Path, header: Sequence[str], names: tuple[str, ...]) -> lis
 # ---- cells to values
 
 
-def _convert(name: str, texts: Sequence[str], schema: Schema, path: Path) -> Column:
+def _convert(name: str, texts: Sequence[str], schema: Schema, path: Path) -> Array:
     if schema.features[name].kind == "categorical":
         return np.array([_word(text) for text in texts], dtype=object)
     special: dict[str, Callable[[str], float]] = {"issue_d": _month, "sub_grade": _sub_grade}
@@ -145,10 +136,10 @@ def _month(text: str) -> int:
     try:
         first, second = text.strip().split("-")[:2]
         year, month = (int(second), _MONTHS.index(first)) if first in _MONTHS else (int(first), int(second) - 1)
+        if not (1900 <= year <= 2100 and 0 <= month < 12):
+            raise ValueError("out of range")
     except ValueError:
         raise DataError(f"Datasets: {text!r} is not a month as in 'Dec-2015' or '2015-12-01'.") from None
-    if not (1900 <= year <= 2100 and 0 <= month < 12):
-        raise DataError(f"Datasets: {text!r} is not a month as in 'Dec-2015' or '2015-12-01'.")
     return 12 * (year - 2007) + month
 
 
@@ -178,18 +169,18 @@ def read_years(path: Path, schema: Schema, drop: tuple[str, ...] = ()) -> Table:
     return Table(present, outcome[texts.codes])
 
 
-def _year_column(frame: Frame, name: str, schema: Schema, path: Path) -> Column:
+def _year_column(frame: Frame, name: str, schema: Schema, path: Path) -> Array:
     if schema.features[name].kind == "continuous" and name not in ("issue_d", "sub_grade"):
         values = frame.numbers(name)
         return np.round(100 * values, 6) if name in ("int_rate", "revol_util") else values
     labels = frame.labels(name)
     words = [f"{label} months" if name == "term" else label for label in labels.labels]
     if (labels.codes < 0).any():
-        words.append("")  # missing has code -1, the last place
+        words.append("")  # missing has code -1, the last position
     return _convert(name, words, schema, path)[labels.codes]
 
 
-def _all_missing(column: Column) -> bool:
+def _all_missing(column: Array) -> bool:
     return all(v is None for v in column) if column.dtype == object else bool(np.isnan(column).all())
 
 

@@ -1,25 +1,99 @@
-"""Load data sets by name, and check which are here."""
+"""Data sets by name: load them, check what was read, and check which are on this machine."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
+import narwhals as nw
 
-from plainrisk.datasets.content import verify as verify_content
-from plainrisk.datasets.dataset import Backend, Dataset, to_frame
+from plainrisk._types import Array, Floats, Outcome
 from plainrisk.datasets.lending_club import read_block, read_years, resolved_loans
-from plainrisk.datasets.registry import Info, info, schema_of
+from plainrisk.datasets.registry import Info, Partial, info, schema_of
 from plainrisk.datasets.registry import names as all_names
 from plainrisk.datasets.sources import Found, Progress, absent_message, download, find
-from plainrisk.datasets.tables import Table, read_table
-from plainrisk.errors import DataError, PlainriskWarning
+from plainrisk.datasets.tables import Table, content_sha256, read_table
+from plainrisk.errors import DataError, MissingExtraError, PlainriskWarning
+from plainrisk.schema import Schema
 
-__all__ = ["CheckResult", "check", "load"]
+__all__ = ["Backend", "CheckResult", "Dataset", "check", "load", "to_frame"]
+
+Backend = Literal["polars", "pandas", "pyarrow"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Dataset:
+    """Features, outcome and what is known of them.
+
+    Attributes
+    ----------
+    name, title, source, licence, citation, note : str
+    frame : data frame of the features alone, in schema order; missing values are null (NaN in pandas)
+    target : array of 0 and 1; 1 is the outcome that ``schema.target`` names
+    schema : what is known of the features
+    expected_rows, expected_positive_rate : what the full data set holds, where it is known
+    after_the_fact : features that were known only after the loan was made
+    partial : whether this is a known incomplete copy
+    path : the file that was read
+    truth : the true probability of each row, of synthetic data only
+    """
+
+    name: str
+    title: str
+    frame: Any = field(repr=False)
+    target: Outcome = field(repr=False)
+    schema: Schema = field(repr=False)
+    source: str
+    licence: str
+    citation: str = field(repr=False)
+    note: str = field(default="", repr=False)
+    expected_rows: int | None = None
+    expected_positive_rate: float | None = None
+    after_the_fact: tuple[str, ...] = ()
+    partial: bool = False
+    path: Path | None = None
+    truth: Floats | None = field(default=None, repr=False)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return len(self.target)
+
+    @property
+    def positive_rate(self) -> float:
+        """The share of rows whose outcome is 1."""
+        return float(self.target.mean())
+
+    def with_target(self) -> Any:
+        """Return the frame with the target as its last column, under the name that the schema gives it."""
+        frame = nw.from_native(self.frame, eager_only=True)
+        name = str(self.schema.target)
+        target = nw.new_series(name, self.target, backend=frame.implementation)
+        return frame.with_columns(target).to_native()
+
+    def select(self, names: Iterable[str]) -> Dataset:
+        """Return the data set with these features alone.
+
+        >>> from plainrisk.datasets import load
+        >>> load("german").select(["Age in years", "Housing"]).frame.columns
+        ['Age in years', 'Housing']
+        """
+        keep = list(names)
+        for name in keep:
+            if name not in self.schema.features:
+                raise DataError(f"Datasets: {self.name} has no feature {name!r}.")
+        frame = nw.from_native(self.frame, eager_only=True)[keep].to_native()
+        after = tuple(name for name in self.after_the_fact if name in keep)
+        return replace(self, frame=frame, schema=self.schema.select(keep), after_the_fact=after)
+
+    def without_hindsight(self) -> Dataset:
+        """Return the data set without the features that were known only after the loan was made."""
+        return self.select(name for name in self.schema.features if name not in self.after_the_fact)
 
 
 @dataclass(frozen=True)
@@ -143,9 +217,26 @@ def _read(entry: Info, found: Found, verify: bool) -> Table:
     else:
         table = read_table(found.path, entry, schema)
     if verify:
-        expected = entry.partial if found.partial and entry.partial is not None else entry
-        verify_content(entry, table, found.path, expected)
+        _verify(entry, table, found)
     return table
+
+
+def _verify(entry: Info, table: Table, found: Found) -> None:
+    """Raise DataError unless the table holds the rows, outcomes and values that are expected of it."""
+    expected: Info | Partial = entry.partial if found.partial and entry.partial is not None else entry
+    rows, positives = len(table.target), int(table.target.sum())
+    if expected.rows is not None and rows != expected.rows:
+        problem = f"{rows:,} rows, not {expected.rows:,}."
+    elif expected.positives is not None and positives != expected.positives:
+        problem = f"{positives:,} rows are {entry.outcome!r}, not {expected.positives:,}."
+    elif expected.content_sha256 not in (None, content_sha256(table.columns, table.target)):
+        problem = "its values or their order differ."
+    else:
+        return
+    raise DataError(
+        f"Datasets: {found.path} is not {entry.name}: {problem} Get the file anew (see "
+        f"plainrisk.datasets.info({entry.name!r}).source), or load with verify=False."
+    )
 
 
 def _dataset(entry: Info, table: Table, found: Found, backend: Backend | None) -> Dataset:
@@ -168,3 +259,27 @@ def _dataset(entry: Info, table: Table, found: Found, backend: Backend | None) -
         partial=found.partial,
         path=found.path,
     )
+
+
+def to_frame(columns: Mapping[str, Array], backend: Backend | None = None) -> Any:
+    """Return a data frame: polars if it is installed, else pandas, else an arrow table."""
+    library = _library(backend)
+    words = {name for name, column in columns.items() if column.dtype == object}
+    data = {name: column.tolist() if name in words else column for name, column in columns.items()}
+    frame = nw.from_dict(data, backend=library)
+    # A column of missing words alone has no type of its own.
+    casts = [nw.col(name).cast(nw.String) for name in words if frame.schema[name] != nw.String]
+    if library != "pandas":
+        casts += [nw.col(name).fill_nan(None) for name, column in columns.items() if column.dtype.kind == "f"]
+    return frame.with_columns(casts).to_native() if casts else frame.to_native()
+
+
+def _library(backend: Backend | None) -> Backend:
+    known: tuple[Backend, ...] = ("polars", "pandas", "pyarrow")
+    if backend is not None and backend not in known:
+        raise DataError(f"Datasets: backend must be 'polars', 'pandas' or 'pyarrow', not {backend!r}.")
+    for library in known if backend is None else (backend,):
+        if find_spec(library):
+            return library
+    wanted = backend or "polars"
+    raise MissingExtraError(f"{wanted} is needed for this and is not installed: pip install {wanted}")

@@ -1,24 +1,31 @@
-"""Synthetic credit applications of any size, with a known truth."""
+"""Synthetic credit applications of any size, with a known truth.
+
+Each feature has a trait of real credit data: ties, heavy tails, codes for "no record", missing values, values
+below a bound, ordered and unordered categories, a U-shape. Its effect, in log-odds, is a function of the value
+in the data, and moves only in the direction that its schema says.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
-from scipy.special import expit
+from scipy.special import expit, ndtri
 
-from plainrisk.datasets.dataset import Backend, Dataset, to_frame
-from plainrisk.datasets.templates import TEMPLATES, Floats, Template, Values
+from plainrisk._types import Array, Floats, Outcome
+from plainrisk.datasets.loading import Backend, Dataset, to_frame
+from plainrisk.datasets.registry import schema_of
 from plainrisk.errors import DataError
 from plainrisk.schema import Schema
 
-__all__ = ["make_credit", "true_score"]
+__all__ = ["TEMPLATES", "Code", "Template", "make_credit"]
 
-Plan = dict[str, Template]
-
-_BLOCK = 2**15  # rows at a time: they stay in the processor's cache
+_BLOCK = 2**15  # rows drawn at a time; the rows of a seed depend on it
 _PILOT = 50_000  # rows that set intercept and strength
 _SPREAD = 1.1  # the standard deviation of the log-odds that many features are scaled down to
 
@@ -82,13 +89,154 @@ def make_credit(
     )
 
 
-def true_score(columns: Mapping[str, Values]) -> Floats:
-    """Return the sum of the true effects, from values as they are drawn.
+# ---- templates
 
-    Categories are given by their place in the schema's list, missing ones as -1.
+
+@dataclass(frozen=True)
+class Code:
+    """A value that is not a measurement (NaN: missing): its share of the rows and its effect."""
+
+    value: float
+    share: float
+    effect: float
+
+
+@dataclass(frozen=True)
+class Template:
+    """How one feature of an application is drawn, and its effect.
+
+    Attributes
+    ----------
+    draw : random generator, hidden financial strain of each row -> values
+        A category is its position in the schema's list.
+    effect : values -> log-odds
+    dtype : the type that holds the values and codes
+    codes : values that are not measurements; the missing category is -1
     """
-    effects = [_effect(template, columns[name]) for name, template in _plan(len(columns)).items()]
-    return np.asarray(np.sum(effects, axis=0), dtype=np.float64)
+
+    draw: Callable[[np.random.Generator, Floats], Array]
+    effect: Callable[[Array], Floats]
+    dtype: npt.DTypeLike = np.float64
+    codes: tuple[Code, ...] = ()
+
+
+# ---- how values are drawn, given the hidden financial strain of each row
+
+
+def _strained(rng: np.random.Generator, strain: Floats, weight: float) -> Floats:
+    """Return standard normal numbers with the given correlation to the strain."""
+    return math.sqrt(1 - weight**2) * rng.standard_normal(len(strain)) + weight * strain
+
+
+def _normal(
+    rng: np.random.Generator, strain: Floats, centre: float, spread: float, weight: float, low: float, high: float
+) -> Floats:
+    return np.rint(np.clip(spread * _strained(rng, strain, weight) + centre, low, high))
+
+
+def _lognormal(
+    rng: np.random.Generator, strain: Floats, centre: float, spread: float, weight: float, step: float = 0.0
+) -> Floats:
+    values: Floats = np.exp(spread * _strained(rng, strain, weight) + np.log(centre))
+    return np.rint(values / step) * step if step else values
+
+
+def _count(rng: np.random.Generator, strain: Floats, scale: float, weight: float, high: int) -> Floats:
+    return np.minimum(np.floor(scale * np.exp(_strained(rng, strain, weight))), high)
+
+
+def _pareto(rng: np.random.Generator, strain: Floats, scale: float, shape: float, weight: float) -> Floats:
+    return scale * np.exp(rng.standard_exponential(len(strain)) / shape + 0.3 * weight * strain)
+
+
+def _months(rng: np.random.Generator, strain: Floats, mean: float, weight: float) -> Floats:
+    return np.floor(mean * rng.standard_exponential(len(strain)) * np.exp(0.3 * weight * strain))
+
+
+def _choice(rng: np.random.Generator, strain: Floats, shares: tuple[float, ...], weight: float = 0.0) -> Array:
+    # A category is where a normal number falls between the quantiles of the shares.
+    edges = ndtri(np.cumsum(shares)[:-1] / np.sum(shares))
+    return np.searchsorted(edges, _strained(rng, strain, weight))
+
+
+# ---- what values do to the risk
+
+
+def _lookup(values: Array, effects: tuple[float, ...]) -> Floats:
+    return np.array(effects)[np.minimum(values.astype(np.intp), len(effects) - 1)]
+
+
+def _per_count(top: float, half: float, high: int) -> Callable[[Array], Floats]:
+    """Return an effect that rises quickly at first and then ever more slowly, up to `top`."""
+    return partial(_lookup, effects=tuple(top * (1 - 0.5 ** (np.arange(high + 1) / half))))
+
+
+TEMPLATES: dict[str, Template] = {
+    "bureau_score": Template(
+        partial(_normal, centre=680, spread=70, weight=-0.6, low=300, high=850),
+        lambda v: 0.7 * np.tanh((680 - v) / 80),
+        np.int32,
+        (Code(-9, 0.04, 0.6),),
+    ),
+    "utilisation": Template(
+        partial(_lognormal, centre=0.3, spread=0.9, weight=0.5),
+        lambda v: 0.7 * np.tanh(v - 0.3),
+        codes=(Code(np.nan, 0.03, 0.15),),
+    ),
+    "income": Template(
+        partial(_lognormal, centre=36_000, spread=0.6, weight=-0.3, step=10),
+        lambda v: -0.35 * np.log1p(v / 36_000),
+        codes=(Code(np.nan, 0.08, 0.1),),
+    ),
+    "late_payments": Template(
+        partial(_count, scale=0.5, weight=0.5, high=24),
+        _per_count(top=1.4, half=1.5, high=24),
+        np.int32,
+        (Code(-9, 0.03, 0.5), Code(-8, 0.05, -0.2)),
+    ),
+    "age": Template(
+        partial(_normal, centre=44, spread=14, weight=-0.1, low=18, high=90),
+        lambda v: 0.35 * ((v - 48) / 20) ** 2,
+        np.int32,
+    ),
+    "debt_ratio": Template(
+        partial(_pareto, scale=0.15, shape=1.5, weight=0.5),
+        lambda v: 0.25 * np.log1p(4 * v),
+        codes=(Code(-0.5, 0.01, 0.4), Code(-1.5, 0.01, 0.4)),
+    ),
+    "savings": Template(
+        partial(_choice, shares=(0.4, 0.3, 0.2, 0.1), weight=-0.4),
+        partial(_lookup, effects=(0.4, 0.1, -0.2, -0.5)),
+        np.int8,
+    ),
+    "purpose": Template(
+        partial(_choice, shares=(0.3, 0.25, 0.15, 0.1, 0.08, 0.06, 0.04, 0.02)),
+        partial(_lookup, effects=(-0.2, 0.2, -0.1, 0.0, 0.1, 0.5, -0.3, 0.3)),
+        np.int8,
+        (Code(-1, 0.01, 0.2),),
+    ),
+    "loan_amount": Template(
+        partial(_lognormal, centre=8_000, spread=0.8, weight=0.1, step=100), lambda v: 0.3 * np.log1p(v / 8_000)
+    ),
+    "months_employed": Template(
+        partial(_months, mean=60, weight=-0.4),
+        lambda v: -0.6 * np.minimum(v, 120) / 120,
+        np.int32,
+        (Code(-8, 0.06, 0.5),),
+    ),
+    "housing": Template(
+        partial(_choice, shares=(0.45, 0.45, 0.1)), partial(_lookup, effects=(0.15, -0.25, 0.1)), np.int8
+    ),
+    "inquiries": Template(
+        partial(_count, scale=0.9, weight=0.3, high=30),
+        _per_count(top=0.9, half=2.5, high=30),
+        np.int32,
+        (Code(-9, 0.03, 0.3),),
+    ),
+}
+
+
+# ---- rows
 
 
 def _check_arguments(n: int, seed: int, n_features: int, base_rate: float) -> None:
@@ -99,22 +247,19 @@ def _check_arguments(n: int, seed: int, n_features: int, base_rate: float) -> No
         raise DataError(f"make_credit: base_rate must lie between 0 and 1, not {base_rate}.")
 
 
-def _plan(n_features: int) -> Plan:
-    """Return the features by name, with a number from the second turn through the templates on."""
-    plan = {}
-    for i in range(n_features):
-        turn, kind = divmod(i, len(TEMPLATES))
-        template = TEMPLATES[kind]
-        plan[f"{template.name}_{turn + 1}" if turn else template.name] = template
-    return plan
+def _plan(n_features: int) -> dict[str, str]:
+    """Return the template of each feature; from the second turn through the templates on, features are numbered."""
+    kinds = list(schema_of("synthetic").features)
+    turns = [divmod(i, len(kinds)) for i in range(n_features)]
+    return {f"{kinds[j]}_{turn + 1}" if turn else kinds[j]: kinds[j] for turn, j in turns}
 
 
 def _draw(
-    plan: Plan, n: int, seed: int, intercept: float, strength: float
-) -> tuple[dict[str, Values], Floats, npt.NDArray[np.uint8]]:
+    plan: dict[str, str], n: int, seed: int, intercept: float, strength: float
+) -> tuple[dict[str, Array], Floats, Outcome]:
     """Draw columns, true probabilities and outcomes, a block of rows at a time."""
     rng = np.random.default_rng([seed, 0])
-    columns: dict[str, Values] = {name: np.empty(n, t.dtype) for name, t in plan.items()}
+    columns: dict[str, Array] = {name: np.empty(n, TEMPLATES[kind].dtype) for name, kind in plan.items()}
     truth, target = np.empty(n), np.empty(n, np.uint8)
     for start in range(0, n, _BLOCK):
         rows = slice(start, min(start + _BLOCK, n))
@@ -124,13 +269,14 @@ def _draw(
             score += effect
         truth[rows] = expit(intercept + strength * score)
         target[rows] = rng.random(rows.stop - start) < truth[rows]
-    return {name: _with_names(plan[name], columns.pop(name)) for name in plan}, truth, target
+    return {name: _with_labels(kind, columns.pop(name)) for name, kind in plan.items()}, truth, target
 
 
-def _block(plan: Plan, rng: np.random.Generator, n: int) -> Iterator[tuple[str, Values, Floats]]:
+def _block(plan: dict[str, str], rng: np.random.Generator, n: int) -> Iterator[tuple[str, Array, Floats]]:
     """Draw rows: the name, the values and the effects of each feature."""
     strain = rng.standard_normal(n)
-    for name, template in plan.items():
+    for name, kind in plan.items():
+        template = TEMPLATES[kind]
         values = template.draw(rng, strain)
         effect = template.effect(values)
         if template.codes:
@@ -139,7 +285,7 @@ def _block(plan: Plan, rng: np.random.Generator, n: int) -> Iterator[tuple[str, 
         yield name, values, effect
 
 
-def _set_codes(template: Template, rng: np.random.Generator, values: Values, effect: Floats) -> None:
+def _set_codes(template: Template, rng: np.random.Generator, values: Array, effect: Floats) -> None:
     """Replace a share of the rows by each code."""
     dice = rng.random(len(values), dtype=np.float32)
     low = 0.0
@@ -150,18 +296,7 @@ def _set_codes(template: Template, rng: np.random.Generator, values: Values, eff
         low += code.share
 
 
-def _effect(template: Template, values: Values) -> Floats:
-    """Return the effect of values that may be codes."""
-    coded = [np.isnan(values) if np.isnan(code.value) else values == code.value for code in template.codes]
-    regular = ~np.any(coded, axis=0) if coded else np.ones(len(values), dtype=bool)
-    effect = np.empty(len(values))
-    effect[regular] = template.effect(np.asarray(values)[regular])
-    for code, rows in zip(template.codes, coded, strict=True):
-        effect[rows] = code.effect
-    return effect
-
-
-def _calibrated(plan: Plan, seed: int, base_rate: float) -> tuple[float, float]:
+def _calibrated(plan: dict[str, str], seed: int, base_rate: float) -> tuple[float, float]:
     """Find intercept and strength on rows drawn for this alone."""
     rng = np.random.default_rng([seed, 1])
     score = np.zeros(_PILOT)
@@ -173,21 +308,19 @@ def _calibrated(plan: Plan, seed: int, base_rate: float) -> tuple[float, float]:
     return float(intercept), strength
 
 
-def _with_names(template: Template, values: Values) -> Values:
+def _with_labels(kind: str, values: Array) -> Array:
     """Write categories as words; numbers stay as they are."""
-    if template.feature.categories is None:
-        return values
-    # The last place stands for missing, which is -1.
-    return np.array([*template.feature.categories, None], dtype=object)[values]
+    categories = schema_of("synthetic").features[kind].categories
+    # The last position stands for missing, which is -1.
+    return values if categories is None else np.array([*categories, None], dtype=object)[values]
 
 
-def _schema(plan: Plan) -> Schema:
-    subscales: dict[str, list[str]] = {}
-    for name, template in plan.items():
-        subscales.setdefault(template.subscale, []).append(name)
+def _schema(plan: dict[str, str]) -> Schema:
+    known = schema_of("synthetic")
+    subscales = {s: tuple(f for f, kind in plan.items() if kind in kinds) for s, kinds in known.subscales.items()}
     return Schema(
-        target="bad",
+        target=known.target,
         positive=1,
-        features={name: template.feature for name, template in plan.items()},
-        subscales={name: tuple(members) for name, members in subscales.items()},
+        features={name: known.features[kind] for name, kind in plan.items()},
+        subscales={name: members for name, members in subscales.items() if members},
     )

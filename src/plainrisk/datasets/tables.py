@@ -7,24 +7,23 @@ from __future__ import annotations
 
 import csv
 import gzip
+import hashlib
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
-import numpy.typing as npt
 
+from plainrisk._types import Array, Outcome
 from plainrisk.datasets.registry import Info
 from plainrisk.errors import DataError
 from plainrisk.schema import Schema, label_of
 
-__all__ = ["Column", "RawTable", "Table", "numbers", "open_text", "read_raw", "read_table", "tidy", "words"]
-
-Column = npt.NDArray[Any]
+__all__ = ["RawTable", "Table", "content_sha256", "numbers", "open_text", "read_raw", "read_table", "tidy", "words"]
 
 _MISSING = frozenset({"", "?", "NA", "NaN", "nan"})
 _LEADING_ZERO = re.compile(r"[+-]?0\d")
@@ -42,8 +41,8 @@ class RawTable:
 class Table:
     """Features (int64, float64 with NaN, or words with None) and the target (0 or 1)."""
 
-    columns: dict[str, Column]
-    target: npt.NDArray[np.uint8]
+    columns: dict[str, Array]
+    target: Outcome
 
 
 def read_table(path: Path, entry: Info, schema: Schema) -> Table:
@@ -137,37 +136,33 @@ def _select(path: Path, raw: RawTable, entry: Info, schema: Schema) -> list[tupl
 # ---- text to values
 
 
-def numbers(texts: Sequence[str], where: str, prefix: str = "") -> Column:
+def numbers(texts: Sequence[str], where: str, prefix: str = "") -> Array:
     """Return numbers, NaN for missing; int64 where all are whole and none is missing."""
-    bare = [text.strip().removeprefix(prefix) for text in texts] if prefix else texts
-    try:
-        return tidy(np.array([float(t) for t in bare]))
-    except ValueError:
-        pass  # some are missing, or not numbers
-    values = np.full(len(texts), np.nan)
-    for i, text in enumerate(bare):
-        if (stripped := text.strip()) not in _MISSING:
-            try:
-                values[i] = float(stripped)
-            except ValueError:
-                raise DataError(f"Datasets: {where}, row {i}: {texts[i]!r} is not a number.") from None
-    return tidy(values)
+    known = {text: _number(text.strip().removeprefix(prefix)) for text in set(texts)}
+    if None in known.values():
+        row = next(i for i, text in enumerate(texts) if known[text] is None)
+        raise DataError(f"Datasets: {where}, row {row}: {texts[row]!r} is not a number.")
+    return tidy(np.array([known[text] for text in texts], dtype=np.float64))
 
 
-def words(texts: Sequence[str]) -> Column:
+def words(texts: Sequence[str]) -> Array:
     """Return categories: numbers if all are and none has leading zeros (00202 is a word), else text."""
-    stripped = [None if (t := text.strip()) in _MISSING else t for text in texts]
-    present = {t for t in stripped if t is not None}
-    if present and not any(map(_LEADING_ZERO.match, present)):
-        try:
-            known: dict[str | None, float] = {t: float(t) for t in present}
-            return tidy(np.fromiter((known.get(t, np.nan) for t in stripped), float, len(stripped)))
-        except ValueError:
-            pass
-    return np.array(stripped, dtype=object)
+    known = {text: None if (bare := text.strip()) in _MISSING else bare for text in set(texts)}
+    present = {word for word in known.values() if word is not None}
+    if present and not any(_LEADING_ZERO.match(word) or _number(word) is None for word in present):
+        return numbers(texts, "")
+    return np.array([known[text] for text in texts], dtype=object)
 
 
-def tidy(values: Column) -> Column:
+def _number(text: str) -> float | None:
+    """Return a number, NaN if the text says that it is missing, None if it is neither."""
+    try:
+        return np.nan if text in _MISSING else float(text)
+    except ValueError:
+        return None
+
+
+def tidy(values: Array) -> Array:
     """Return whole numbers as int64; fractions, missing values and words stay as they are."""
     if values.dtype != np.float64:
         return values
@@ -176,7 +171,7 @@ def tidy(values: Column) -> Column:
     return values.astype(np.int64) if whole else values
 
 
-def _target(path: Path, texts: Sequence[str], positive: str, negative: str) -> npt.NDArray[np.uint8]:
+def _target(path: Path, texts: Sequence[str], positive: str, negative: str) -> Outcome:
     known = {positive: 1, negative: 0}
     labels = {text: _plain_label(text) for text in set(texts)}
     strange = sorted(label for label in labels.values() if label not in known)
@@ -194,3 +189,31 @@ def _plain_label(text: str) -> str:
         return label_of(float(text))
     except ValueError:
         return text
+
+
+# ---- a fingerprint of the parsed columns
+
+
+def content_sha256(columns: Mapping[str, Array], target: Outcome) -> str:
+    """Return the SHA-256 of columns and target, the same for every file format they may come in.
+
+    Numbers count as little-endian float64 with one NaN and one zero, words as UTF-8. Names, and the order of
+    columns and rows, count too.
+    """
+    digest = hashlib.sha256()
+    for name, column in columns.items():
+        digest.update(f"{name}\0".encode())
+        digest.update(_word_bytes(column) if column.dtype == object else _number_bytes(column))
+    digest.update(np.ascontiguousarray(target, dtype=np.uint8).tobytes())
+    return digest.hexdigest()
+
+
+def _number_bytes(column: Array) -> bytes:
+    values = column.astype("<f8")
+    values[np.isnan(values)] = np.nan
+    values += 0.0  # -0.0 becomes 0.0
+    return b"n" + values.tobytes()
+
+
+def _word_bytes(column: Array) -> bytes:
+    return b"w" + "".join("\x1e" if text is None else f"\x1f{text}" for text in column).encode()

@@ -1,17 +1,22 @@
 """Everything a person asks of a model, answered from the risk form."""
 
-from plainrisk.explain.answers import Answer, Change, WhatIf, WhatIfs
 from plainrisk.explain.certify import Certificate, Check, Recheck, certify, recheck
 from plainrisk.explain.contributions import explain
-from plainrisk.explain.drift import Drift, Profile, WeightDrift, drift, weight_drift
 from plainrisk.explain.explanation import Explanation
-from plainrisk.explain.fairness import GroupReport, group_report
+from plainrisk.explain.monitor import Drift, GroupReport, Profile, drift, group_report
+from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions
 from plainrisk.explain.overview import Overview, overview
-from plainrisk.explain.reason_list import Reasons
-from plainrisk.explain.reasons import reasons
-from plainrisk.explain.stability import StabilityReport, compare_reasons, reason_stability
-from plainrisk.explain.uncertainty import Interval, Refits
-from plainrisk.explain.what_if import what_if, what_ifs
+from plainrisk.explain.reasons import Reasons, reasons
+from plainrisk.explain.uncertainty import (
+    Interval,
+    Refits,
+    StabilityReport,
+    WeightDrift,
+    compare_reasons,
+    reason_stability,
+    weight_drift,
+)
+from plainrisk.explain.what_if import Answer, Change, WhatIf, WhatIfs, what_if, what_ifs
 
 __all__ = [
     "Answer",
@@ -19,18 +24,22 @@ __all__ = [
     "Change",
     "Check",
     "Drift",
+    "ExplainOptions",
     "Explanation",
     "GroupReport",
     "Interval",
     "Overview",
     "Profile",
+    "ReasonOptions",
     "Reasons",
     "Recheck",
     "Refits",
     "StabilityReport",
     "WeightDrift",
     "WhatIf",
+    "WhatIfOptions",
     "WhatIfs",
+    "WhatIfsOptions",
     "certify",
     "compare_reasons",
     "drift",

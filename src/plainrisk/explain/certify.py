@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 
 from plainrisk.errors import DataError, ModelFileError
+from plainrisk.explain.atoms import atoms_of, value_frame
 from plainrisk.explain.contributions import explain
-from plainrisk.explain.places import places_of, value_frame
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import (
     Alone,
@@ -225,9 +225,9 @@ def _largest_gap(form: RiskForm) -> tuple[float, int]:
     """Add up the contributions of random combinations of levels, and compare with the output."""
     rng = np.random.default_rng(0)
     columns = {}
-    for name, places in places_of(form).items():
-        usable = np.flatnonzero(places.seen)
-        values = [places.values[j] for j in usable] or [None]
+    for name, atoms in atoms_of(form).items():
+        usable = np.flatnonzero(atoms.seen)
+        values = [atoms.values[j] for j in usable] or [None]
         columns[name] = [values[j] for j in rng.integers(len(values), size=SAMPLED)]
     frame = value_frame(columns)
     try:

@@ -13,89 +13,61 @@ way; through a sigmoid it is a rule, and the explanation says so. Cutting off at
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from plainrisk._types import Floats
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError
 from plainrisk.explain.explanation import Explanation, Unit
-from plainrisk.explain.reference import Adverse, Reference, adverse_sign, make_reference, pool_weights
-from plainrisk.explain.tree_shapley import background, shapley_values
-from plainrisk.form import Alone, Bands, Layer, Linear, Link, Logistic, Part, RiskForm, TreePart
+from plainrisk.explain.options import ExplainOptions, takes
+from plainrisk.explain.reference import Reference, make_reference, pool_weights
+from plainrisk.form import Alone, Bands, Layer, Linear, Link, Logistic, Part, RiskForm, Tree, TreePart
 from plainrisk.form.form import BLOCK_ROWS
+from plainrisk.form.trees import LEAF
 from plainrisk.threads import spread
 
-__all__ = ["Explanation", "Split", "explain", "explainer"]
-
-Floats = npt.NDArray[np.float64]
-Split = Literal["chord", "treeshap"]
+__all__ = ["Explainer", "Explanation", "explain", "explainer", "shapley_values"]
 
 NO_SUBSCALE = "(no subscale)"
+BACKGROUND_ROWS = 100  # of the portfolio that trees are compared with
+TREE_FEATURES = 12  # of one tree: Shapley values run over 2^12 sets
 
 
-def explain(
-    form: RiskForm,
-    X: Any,
-    *,
-    reference: Any = "constant",
-    portfolio: Any = None,
-    unit: Literal["probability"] | None = None,
-    features: Split | None = None,
-    adverse: Adverse = "positive",
-    min_rows: float = 0.0,
-) -> Explanation:
+@takes(ExplainOptions)
+def explain(form: RiskForm, X: Any, **options: Any) -> Explanation:
     """Return the contributions of every row of X under a risk form.
 
     Parameters
     ----------
-    reference : {"constant", "neutral", "mean", "best"} or a row, default="constant"
-        What the rows are compared with; see `make_reference`.
-    portfolio : rows, optional
-        For references that need rows to look at.
-    unit : "probability", optional
-        Carry contributions through a logistic last link by the chord rule, an approximation. By default they are
-        log odds there.
-    features : {"chord", "treeshap"}, optional
-        Also share out the subscales that are not additive in probability: by the chord of their sigmoid, and with
-        "treeshap" the trees' score by Shapley values against the reference's rows.
-    adverse : {"positive", "negative"}, default="positive"
-        Which way the best reference lies: "positive" means that a high probability is bad for the applicant.
-    min_rows : float, default=0
-        Levels with fewer training rows are not taken for the best.
+    form : RiskForm
+    X : rows
+    {options}
+
+    Returns
+    -------
+    Explanation
     """
-    return explainer(form, reference, portfolio, unit, features, adverse, min_rows).explain(X)
+    return explainer(form, ExplainOptions(**options)).explain(X)
 
 
-def explainer(
-    form: RiskForm,
-    reference: Any = "constant",
-    portfolio: Any = None,
-    unit: str | None = None,
-    features: str | None = None,
-    adverse: Adverse = "positive",
-    min_rows: float = 0.0,
-) -> Explainer:
-    """Return what explains rows, ready for many batches."""
-    if unit not in (None, "probability"):
-        raise DataError(f"unit must be None (the exact one) or 'probability', not {unit!r}.")
-    if features not in (None, "chord", "treeshap"):
-        raise DataError(f"features must be None, 'chord' or 'treeshap', not {features!r}.")
-    if isinstance(reference, Reference):
-        point = reference
-    else:
-        point = make_reference(form, reference, portfolio, adverse_sign(adverse), min_rows)
-    if features == "treeshap":
-        point = background(form, point, None if portfolio is None else form.align(portfolio))
-    return Explainer(form, point, unit is not None, features)
+def explainer(form: RiskForm, options: ExplainOptions) -> Explainer:
+    """Return an explainer that is ready for many batches of rows."""
+    reference = options.reference
+    if not isinstance(reference, Reference):
+        reference = make_reference(form, reference, options.portfolio, options.sign, options.min_rows)
+    if options.split == "treeshap":
+        reference = _with_background(form, reference, options.portfolio)
+    return Explainer(form, reference, options.unit is not None, options.split)
 
 
 @dataclass(frozen=True)
-class Carried:
-    """How a link treats scores: value = constant + rate * (score - reference's score) + clipping - before.
+class LinkPath:
+    """A link from the reference's score to the row's: value = constant + rate * (difference) + clipping - before.
 
     `clipping` is what cutting off does to the row, `before` what it does to the reference.
     """
@@ -106,13 +78,13 @@ class Carried:
     before: Floats
 
 
-def carry(link: Link, score: Floats, start: Floats, own_piece: bool) -> Carried:
+def follow_link(link: Link, score: Floats, start: Floats, own_piece: bool) -> LinkPath:
     """Follow a link from `start` to `score`: on the row's own straight piece, or along the chord."""
     value = link.value(score)
     line = link.line(score)
     if line is None:
         before, none = link.value(start), np.zeros(len(score))
-        return Carried(before, _chord(value - before, score - start, link.derivative(start)), none, none)
+        return LinkPath(before, _chord(value - before, score - start, link.derivative(start)), none, none)
     offset, slope = line
     straight = offset + slope * score
     if own_piece or isinstance(link, Linear):
@@ -123,9 +95,9 @@ def carry(link: Link, score: Floats, start: Floats, own_piece: bool) -> Carried:
         # Inside one band the rate is the band's, to the last digit.
         rate = np.where(first_slope == slope, slope, _chord(straight - before, score - start, first_slope))
     if own_piece:
-        return Carried(before, rate, value - straight, np.zeros(len(score)))
+        return LinkPath(before, rate, value - straight, np.zeros(len(score)))
     cut = link.value(start)
-    return Carried(cut, rate, value - straight, cut - before)
+    return LinkPath(cut, rate, value - straight, cut - before)
 
 
 def _chord(rise: Floats, run: Floats, slope: Floats) -> Floats:
@@ -146,8 +118,8 @@ class Explainer:
     def keys(self) -> tuple[tuple[str, str | None], ...]:
         """The (subscale, feature) of every column."""
         if isinstance(self.form.pool, Alone):
-            part, homes = self.form.parts[0], _homes(self.form)
-            return tuple((homes[f], f) for f in part.features) if self._additive(part) else ((part.name, None),)
+            part, subscale = self.form.parts[0], _subscale_of(self.form)
+            return tuple((subscale[f], f) for f in part.features) if self._additive(part) else ((part.name, None),)
         return tuple(
             (part.name, f) for part in self.form.parts for f in (part.features if self._fine(part) else (None,))
         )
@@ -236,12 +208,12 @@ class Explainer:
         if self.unit == "log odds":
             return
         own = self.reference.name == "constant" and not isinstance(link, Logistic)
-        carried = carry(link, score, out.constant.copy(), own)
-        out.pieces *= carried.rate[:, None]
-        for cut, more in ((out.clipping, carried.clipping), (out.before, carried.before)):
-            cut *= carried.rate
+        path = follow_link(link, score, out.constant.copy(), own)
+        out.pieces *= path.rate[:, None]
+        for cut, more in ((out.clipping, path.clipping), (out.before, path.before)):
+            cut *= path.rate
             cut += more
-        out.constant[:] = carried.constant
+        out.constant[:] = path.constant
 
     def _pool(self, intercept: float, frame: Frame, out: _Columns) -> Floats:
         """Fill in the pieces of a pool's score, and return the score."""
@@ -255,16 +227,16 @@ class Explainer:
             if self._fine(part):
                 score, start = self._score(k, frame, pieces)
                 own = self.reference.name == "constant" and not isinstance(part.link, Logistic)
-                carried = carry(part.link, score, np.full(len(score), start), own)
-                pieces *= (weight * carried.rate)[:, None]
-                out.constant += weight * carried.constant
-                out.clipping += weight * carried.clipping
-                out.before += weight * carried.before
+                path = follow_link(part.link, score, np.full(len(score), start), own)
+                pieces *= (weight * path.rate)[:, None]
+                out.constant += weight * path.constant
+                out.clipping += weight * path.clipping
+                out.before += weight * path.before
                 total += weight * part.link.value(score)
                 continue
             risk = part.link.value(part.score(frame, self.form.schema))
             whole = self.reference.name == "constant"
-            before = 0.0 if whole else float(part.link.value(np.array([self.reference.scores[k]]))[0])
+            before = 0.0 if whole else float(part.link.value(np.array([self.reference.points[k].score]))[0])
             pieces[:, 0] = weight * (risk - before)
             out.constant += weight * before
             total += weight * risk
@@ -272,19 +244,17 @@ class Explainer:
 
     def _score(self, k: int, frame: Frame, pieces: Floats) -> tuple[Floats, float]:
         """Fill in the differences of a part's score to the reference's; return both scores."""
-        part, reference = self.form.parts[k], self.reference
-        if isinstance(part, TreePart):
-            score = part.score(frame, self.form.schema)
-            start = 0.0 if reference.name == "constant" else reference.scores[k]
-            if self.split != "treeshap":
-                pieces[:, 0] = score - start
-                return score, start
-            rows = reference.rows[k]
-            assert rows is not None
-            pieces[:] = shapley_values(part, frame, rows)
-            return score, reference.scores[k]
-        zeros = [reference.terms[k][name] for name in part.features]
-        return part.split(frame, self.form.schema, zeros, pieces), reference.scores[k]
+        part, point = self.form.parts[k], self.reference.points[k]
+        if isinstance(part, Part):
+            zeros = [point.terms[name] for name in part.features]
+            return part.split(frame, self.form.schema, zeros, pieces), point.score
+        score = part.score(frame, self.form.schema)
+        if self.split == "treeshap":
+            assert point.rows is not None
+            pieces[:] = shapley_values(part, frame, point.rows)
+        else:
+            pieces[:, 0] = score - point.score
+        return score, point.score
 
 
 @dataclass
@@ -302,9 +272,73 @@ class _Columns:
         return _Columns(*(column[rows] for column in vars(self).values()))
 
 
-def _homes(form: RiskForm) -> dict[str, str]:
+def _subscale_of(form: RiskForm) -> dict[str, str]:
     """The subscale each feature is shown under: the first that lists it."""
     homes = dict.fromkeys(form.schema.features, NO_SUBSCALE)
     for subscale, members in reversed(form.schema.subscales.items()):
         homes.update(dict.fromkeys(members, subscale))
     return homes
+
+
+# ---- trees
+
+
+def _with_background(form: RiskForm, reference: Reference, portfolio: Any) -> Reference:
+    """Give every part of trees the rows it is compared with, and the score these rows have on average."""
+    points = list(reference.points)
+    for k, part in enumerate(form.parts):
+        if not isinstance(part, TreePart):
+            continue
+        rows = points[k].rows if portfolio is None or points[k].rows is not None else form.align(portfolio)
+        if rows is None or not rows.n_rows:
+            raise DataError(
+                f"split='treeshap' compares the trees of {part.name!r} with rows. Pass portfolio=rows, or a row as "
+                "the reference."
+            )
+        if rows.n_rows > BACKGROUND_ROWS:
+            rows = rows.rows(np.linspace(0, rows.n_rows - 1, BACKGROUND_ROWS).astype(np.intp))
+        points[k] = replace(points[k], rows=rows, score=float(part.score(rows, form.schema).mean()))
+    return replace(reference, points=tuple(points))
+
+
+def shapley_values(part: TreePart, frame: Frame, rows: Frame) -> Floats:
+    r"""Return what each feature of a part of trees adds to its score against the mean of `rows`: (n, features).
+
+    With a row x and a row z it is compared with, a tree t and a set U of its features, let t(x_U, z) be the tree's
+    value where the features in U are taken from x and the others from z. Feature u gets
+
+    .. math:: \phi_u = \sum_{U \not\ni u} \frac{|U|!\,(m - |U| - 1)!}{m!} \big(t(x_{U \cup u}, z) - t(x_U, z)\big),
+
+    averaged over the rows z: interventional TreeSHAP, exact by running over all sets, since a small tree asks few
+    features (m).
+    """
+    mine = [i.read(frame) for i in part.inputs]
+    theirs = [i.read(rows) for i in part.inputs]
+    column = {name: j for j, name in enumerate(part.features)}
+    owner = [column[i.feature] for i in part.inputs]
+    out = np.zeros((frame.n_rows, len(column)))
+    for tree in part.trees:
+        asked = sorted({owner[j] for j in tree.inputs if j != LEAF})
+        if len(asked) > TREE_FEATURES:
+            raise DataError(f"A tree of {part.name!r} asks {len(asked)} features; at most {TREE_FEATURES} are split.")
+        for z in range(rows.n_rows):
+            _add_tree(tree, asked, owner, mine, [x[z] for x in theirs], out)
+    return out / rows.n_rows
+
+
+def _add_tree(
+    tree: Tree, asked: list[int], owner: list[int], mine: list[Floats], other: list[float], out: Floats
+) -> None:
+    """Add one tree's Shapley values against one row."""
+    m = len(asked)
+    constant = [np.full(len(x), z) for x, z in zip(mine, other, strict=True)]
+    values = []
+    for chosen in range(2**m):
+        own = {asked[b] for b in range(m) if chosen >> b & 1}
+        values.append(tree.values_at([x if owner[j] in own else constant[j] for j, x in enumerate(mine)]))
+    for b, feature in enumerate(asked):
+        for chosen in range(2**m):
+            if not chosen >> b & 1:
+                size = chosen.bit_count()
+                share = math.factorial(size) * math.factorial(m - size - 1) / math.factorial(m)
+                out[:, feature] += share * (values[chosen | 1 << b] - values[chosen])

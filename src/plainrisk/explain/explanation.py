@@ -1,14 +1,15 @@
-"""Contributions that add up, and the ways to hand them on."""
+"""Contributions that add up, the ways to hand them on, and how results are printed."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from plainrisk._types import Array, Floats, Index
 from plainrisk.data.frame import Frame, frame_like
 from plainrisk.errors import DataError
 from plainrisk.schema import label_of
@@ -16,14 +17,90 @@ from plainrisk.schema import label_of
 if TYPE_CHECKING:
     from plainrisk.explain.uncertainty import Interval
 
-__all__ = ["Explanation", "Unit"]
+__all__ = ["Explanation", "RowsResult", "TableResult", "Unit", "text_table"]
 
-Floats = npt.NDArray[np.float64]
 Unit = Literal["probability", "log odds"]
 
 
-@dataclass(frozen=True)
-class Explanation:
+def text_table(head: str, columns: Mapping[str, Sequence[Any] | Array], *, rows: int = 8, width: int = 110) -> str:
+    """Return a heading and the first rows and columns of a table as text that fits a screen.
+
+    >>> print(text_table("Two features", {"feature": ["age", "job"], "psi": [0.01, 0.25]}))
+    Two features
+      feature   psi
+      age      0.01
+      job      0.25
+    """
+    total = len(next(iter(columns.values())))
+    lines = [""] * (1 + min(rows, total))
+    shown = 0
+    for name, column in columns.items():
+        cells = [_cell(name), *(_cell(value) for value in column[:rows])]
+        size = max(map(len, cells))
+        if len(lines[0]) + 2 + size > width:
+            break
+        side = "<" if any(isinstance(value, str) for value in column[:rows]) else ">"
+        lines = [f"{line}  {cell:{side}{size}}" for line, cell in zip(lines, cells, strict=True)]
+        shown += 1
+    left_out = {"rows": total - rows, "columns": len(columns) - shown}
+    more = ", ".join(f"{n:,} more {what}" for what, n in left_out.items() if n > 0)
+    return "\n".join([head, *(line.rstrip() for line in lines), *([f"  ... {more}"] if more else [])])
+
+
+def _cell(value: Any) -> str:
+    text = f"{value:.4g}" if isinstance(value, float | np.floating) else "" if value is None else str(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+class TableResult:
+    """A result with a table: it prints the first lines, and becomes a data frame or plain data."""
+
+    def _headline(self) -> str:
+        raise NotImplementedError
+
+    def columns(self) -> dict[str, Any]:
+        """Return the table as columns by name."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return text_table(self._headline(), self.columns())
+
+    def to_frame(self, like: Any = None) -> Any:
+        """Return the table as a data frame of the library `like` came from (pandas, else polars, if not given)."""
+        return frame_like(self.columns(), like)
+
+    def to_dict(self) -> Any:
+        """Return everything as plain data."""
+        return asdict(self)  # type: ignore[call-overload]
+
+
+class RowsResult(TableResult):
+    """A result with an entry per row of the data."""
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return text_table(self._headline(), {"row": range(len(self)), **self.columns()})
+
+    def _plain(self, row: int) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def to_dict(self, row: int | None = None) -> Any:
+        """Return one row as plain data; without a row, a list of all rows."""
+        if row is None:
+            return [self._plain(i) for i in range(len(self))]
+        return self._plain(self._position(row))
+
+    def _position(self, row: int) -> int:
+        """Return the position of a row, which may be counted from the end."""
+        if not -len(self) <= row < len(self):
+            raise DataError(f"There is no row {row}: the result has {len(self):,} rows, the first is 0.")
+        return row % len(self)
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation(RowsResult):
     """Contributions of n rows that add up.
 
     Attributes
@@ -36,7 +113,7 @@ class Explanation:
         (or an expert that is not additive) makes the subscale the finest exact piece
     clipping : (n,) what cutting the line off at 0 or 1 takes away or adds, for the row less for the reference
     reference_clipping : (n,) the same for the reference alone; None where it is not known
-    reference : what the row is compared with: "constant", "neutral", "mean", "best" or "row"
+    reference : what the row is compared with: "constant", "typical", "best" or "row"
     method : "exact", or the rules the pieces follow where no link tells them apart: "chord", "treeshap"
     approximate : whether a rule had to share out what a curved link or trees do to several features together
     band, rate : (n,) with a link of bands: the applicant's band, from 0, and its rate, in probability per unit of
@@ -53,13 +130,21 @@ class Explanation:
     reference: str = "constant"
     method: str = "exact"
     approximate: bool = False
-    band: npt.NDArray[np.intp] | None = None
+    band: Index | None = None
     rate: Floats | None = None
     reference_clipping: Floats | None = None
     rows: Frame | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.risk)
+
+    def _headline(self) -> str:
+        rule = "" if self.method == "exact" else f", by the rule: {self.method}"
+        return f"Explanation of {len(self):,} rows in {self.unit}, compared with {self.reference!r}{rule}"
+
+    def __repr__(self) -> str:
+        columns: dict[str, Any] = {"row": range(len(self)), "risk": self.risk, "constant": self.constant}
+        return text_table(self._headline(), columns | self.by_subscale)
 
     @property
     def total(self) -> Floats:
@@ -106,54 +191,44 @@ class Explanation:
     def to_frame(self, like: Any = None, *, long: bool = False) -> Any:
         """Return a data frame of the library `like` came from (pandas, else polars, where it is not given).
 
-        Parameters
-        ----------
-        like : data frame, optional
-        long : bool, default=False
-            One line per row and column (row, subscale, feature, contribution), not one line per row.
+        With long=True there is one line per row and column (row, subscale, feature, contribution).
         """
-        if long:
-            n, k = self.contributions.shape
-            return frame_like(
-                {
-                    "row": np.repeat(np.arange(n), k),
-                    "subscale": np.tile(np.array(self.subscales, dtype=object), n),
-                    "feature": np.tile(np.array(self.features, dtype=object), n),
-                    "contribution": self.contributions.ravel(),
-                },
-                like,
-            )
-        return frame_like(self.columns(), like)
+        if not long:
+            return super().to_frame(like)
+        n, k = self.contributions.shape
+        columns = {
+            "row": np.repeat(np.arange(n), k),
+            "subscale": np.tile(np.array(self.subscales, dtype=object), n),
+            "feature": np.tile(np.array(self.features, dtype=object), n),
+            "contribution": self.contributions.ravel(),
+        }
+        return frame_like(columns, like)
 
-    def columns(self) -> dict[str, npt.NDArray[Any]]:
+    def columns(self) -> dict[str, Any]:
         """Return the wide table as columns by name."""
         taken = {"risk", "constant", "clipping", "band", "rate"}
         names = [f"{name} (contribution)" if name in taken else name for name in self.names]
-        columns: dict[str, npt.NDArray[Any]] = {"risk": self.risk, "constant": self.constant}
+        columns: dict[str, Any] = {"risk": self.risk, "constant": self.constant}
         columns |= {name: np.ascontiguousarray(c) for name, c in zip(names, self.contributions.T, strict=True)}
         columns["clipping"] = self.clipping
         if self.band is not None and self.rate is not None:
             columns |= {"band": self.band, "rate": self.rate}
         return columns
 
-    def to_dict(self, row: int | None = None) -> Any:
-        """Return one row, or a list of all, as plain data: subscales, and the features inside them."""
-        if row is None:
-            return [self.to_dict(i) for i in range(len(self))]
-        i = self._position(row)
+    def _plain(self, row: int) -> dict[str, Any]:
         found: dict[str, Any] = {
-            "risk": float(self.risk[i]),
+            "risk": float(self.risk[row]),
             "unit": self.unit,
             "reference": self.reference,
             "method": self.method,
             "approximate": self.approximate,
-            "constant": float(self.constant[i]),
-            "clipping": float(self.clipping[i]),
-            "cuts": [{"what": what, "amount": amount} for what, amount in self.cuts(i)],
-            "subscales": self._subscales(i),
+            "constant": float(self.constant[row]),
+            "clipping": float(self.clipping[row]),
+            "cuts": [{"what": what, "amount": amount} for what, amount in self.cuts(row)],
+            "subscales": self._subscales(row),
         }
         if self.band is not None and self.rate is not None:
-            found |= {"band": int(self.band[i]), "rate": float(self.rate[i])}
+            found |= {"band": int(self.band[row]), "rate": float(self.rate[row])}
         return found
 
     def _subscales(self, row: int) -> list[dict[str, Any]]:
@@ -181,7 +256,7 @@ class Explanation:
         row : int, default=0
         kind : {"waterfall", "bars"}, default="waterfall"
         most : int, default=12
-            The waterfall shows so many contributions, the largest, and the rest together.
+            How many contributions the waterfall shows: the largest; it shows the rest together.
         interval : Interval, optional
             Of the contributions, from `Refits.contributions` with the same options; drawn in the waterfall.
         ax : matplotlib axes, optional
@@ -194,8 +269,3 @@ class Explanation:
         if kind == "bars":
             return draw_bars(self, row, ax=ax)
         raise DataError(f"kind must be 'waterfall' or 'bars', not {kind!r}.")
-
-    def _position(self, row: int) -> int:
-        if not -len(self) <= row < len(self):
-            raise DataError(f"There is no row {row}: the explanation has {len(self):,} rows, the first is 0.")
-        return row % len(self)

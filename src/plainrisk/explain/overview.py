@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from plainrisk._types import Floats
 from plainrisk.data.frame import frame_like
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import explain
-from plainrisk.explain.reference import pool_weights
+from plainrisk.explain.explanation import TableResult, text_table
+from plainrisk.explain.reference import pool_weights, zero_reference
 from plainrisk.form import Alone, Layer, Linear, Logistic, Part, RiskForm, Table
 
 if TYPE_CHECKING:
     from plainrisk.explain.uncertainty import Refits
 
 __all__ = ["Importance", "Overview", "ShapeTable", "overview", "score_rates"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,8 @@ class Importance:
     unit: str
 
 
-@dataclass(frozen=True)
-class Overview:
+@dataclass(frozen=True, repr=False)
+class Overview(TableResult):
     """A model at a glance.
 
     Attributes
@@ -86,6 +85,13 @@ class Overview:
     importance: tuple[Importance, ...]
     weights: dict[str, float]
 
+    def _headline(self) -> str:
+        features = {t.feature for t in self.shapes}
+        return f"Overview of {len(features)} features with shapes; importance is the mean absolute contribution"
+
+    def __repr__(self) -> str:
+        return text_table(self._headline(), self._importance())
+
     def shape(self, feature: str, part: str | None = None) -> ShapeTable:
         """Return the table of a feature, in the first part that has it unless one is named."""
         found = [t for t in self.shapes if t.feature == feature and part in (None, t.part)]
@@ -95,21 +101,27 @@ class Overview:
             raise DataError(f"There is no table of {feature!r}{where}.{did_you_mean(feature, known)}")
         return found[0]
 
-    def to_frame(self, like: Any = None, *, what: str = "shapes") -> Any:
-        """Return a data frame: what="shapes" one line per level, what="importance" one line per feature."""
-        if what == "importance":
-            return frame_like({k: [getattr(i, k) for i in self.importance] for k in Importance.__annotations__}, like)
-        if what != "shapes":
-            raise DataError(f"what must be 'shapes' or 'importance', not {what!r}.")
-        columns: dict[str, list[Any]] = {k: [] for k in ("part", "feature", "level", "rows", "bad_rate", "score")}
-        columns["effect"] = []
+    def columns(self) -> dict[str, Any]:
+        """Return one line per level, as columns by name."""
+        columns: dict[str, list[Any]] = {
+            name: [] for name in ("part", "feature", "level", "rows", "bad_rate", "score", "effect")
+        }
         for t in self.shapes:
             n = len(t.labels)
-            effect = [None] * n if t.effect is None else t.effect.tolist()
+            effect = [None] * n if t.effect is None else t.effect
             lines = ([t.part] * n, [t.feature] * n, t.labels, t.rows, t.bad_rate, t.score, effect)
             for column, values in zip(columns.values(), lines, strict=True):
                 column.extend(values)
-        return frame_like(columns, like)
+        return columns
+
+    def to_frame(self, like: Any = None, *, what: Literal["shapes", "importance"] = "shapes") -> Any:
+        """Return a data frame: what="shapes" one line per level, what="importance" one line per feature."""
+        if what not in ("shapes", "importance"):
+            raise DataError(f"what must be 'shapes' or 'importance', not {what!r}.")
+        return super().to_frame(like) if what == "shapes" else frame_like(self._importance(), like)
+
+    def _importance(self) -> dict[str, list[Any]]:
+        return {name: [getattr(i, name) for i in self.importance] for name in Importance.__annotations__}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data; a rate without rows is None."""
@@ -217,6 +229,6 @@ def _from_counts(tables: tuple[ShapeTable, ...]) -> list[Importance]:
 
 
 def _from_rows(form: RiskForm, X: Any) -> list[Importance]:
-    said = explain(form, X, reference="neutral", features="chord")
+    said = explain(form, X, reference=zero_reference(form), split="chord")
     columns = zip(said.subscales, said.features, said.contributions.T, strict=True)
     return [Importance(s, f, float(np.abs(c).mean()), float(np.ptp(c)), said.unit) for s, f, c in columns]

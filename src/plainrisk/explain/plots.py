@@ -1,42 +1,41 @@
-"""Pictures of explanations, shapes and drift; matplotlib is loaded when one is drawn.
+"""Pictures of explanations, shapes, weights and drift; matplotlib is loaded when one is drawn.
 
 Colours are Okabe and Ito's, told apart by colour-blind readers; signs, marks and words say the same without colour.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plainrisk.errors import DataError
-from plainrisk.explain.plot_parts import (
-    DOWN,
-    NEUTRAL,
-    PALE,
-    TOTAL,
-    UP,
-    level,
-    name_levels,
-    name_rows,
-    new_axes,
-    note,
-    short,
-    signed,
-    tidy,
-    unit_axis,
-    with_value,
-)
+from plainrisk._types import Floats
+from plainrisk.errors import DataError, missing_extra
 
 if TYPE_CHECKING:
-    from plainrisk.explain.drift import Drift
     from plainrisk.explain.explanation import Explanation
-    from plainrisk.explain.fairness import GroupReport
+    from plainrisk.explain.monitor import Drift, GroupReport
     from plainrisk.explain.overview import Overview, ShapeTable
     from plainrisk.explain.uncertainty import Interval
 
-__all__ = ["draw_bars", "draw_drift", "draw_groups", "draw_importance", "draw_shape", "draw_waterfall", "draw_weights"]
+__all__ = [
+    "draw_bars",
+    "draw_drift",
+    "draw_groups",
+    "draw_importance",
+    "draw_shape",
+    "draw_waterfall",
+    "draw_weight_path",
+    "draw_weights",
+]
+
+UP, DOWN, TOTAL, NEUTRAL = "#D55E00", "#0072B2", "#333333", "#8C8C8C"
+PALE = {UP: "#F3C6A5", DOWN: "#A6CBE3"}
+COLOURS = (DOWN, UP, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+STYLES = ("-", "--", ":", "-.")  # for readers who see no colours
+PATH_POINTS = 2000  # of a path of weights; more can not be seen
 
 _Step = tuple[str, float, tuple[float, float] | None]  # label, amount, interval
 
@@ -53,23 +52,19 @@ def draw_waterfall(
         colour = UP if amount > 0 else DOWN
         ax.barh(i, amount, left=at, color=colour, height=0.62)
         ax.plot([at, at], [i - 1.31, i + 0.31], color=NEUTRAL, linewidth=0.8, zorder=0)
-        reach = [at, at + amount]
+        reach = max(at, at + amount)
         if ends is not None:
             ax.plot([at + e for e in ends], [i, i], color=TOTAL, linewidth=1.2, marker="|", markersize=6)
-            reach.append(at + ends[1])
+            reach = max(reach, at + ends[1])
         at += amount
-        end = max(reach)
-        ax.annotate(signed(amount, found.unit), (end, i), (4, 0), textcoords="offset points", va="center", fontsize=8)
+        note(ax, signed(amount, found.unit), reach, i)
     last = len(steps) + 1
     ax.plot([at, at], [last - 1.31, last + 0.31], color=NEUTRAL, linewidth=0.8, zorder=0)
     for y, x in ((0, float(found.constant[row])), (last, at)):
         ax.plot([x], [y], marker="D", color=TOTAL, markersize=6)
-    total = f"risk: {found.risk[row]:.1%}"
-    name_rows(ax, [*labels, total], bold=[last])
-    ax.invert_yaxis()
+    name_rows(ax, [*labels, f"risk: {found.risk[row]:.1%}"], bold=[last])
     ax.use_sticky_edges = False
     ax.margins(x=0.14)
-    tidy(ax, "x")
     unit_axis(ax, found.unit, "risk" if found.unit == "probability" else "log odds")
     if found.approximate:
         ax.set_title(f"pieces by rule: {found.method}", loc="left", fontsize=9, color=NEUTRAL)
@@ -102,7 +97,7 @@ def draw_bars(found: Explanation, row: int, *, ax: Any = None) -> Any:
         total = group["contribution"]
         colour = UP if total > 0 else DOWN
         ax.barh(y, total, color=PALE[colour], edgecolor=colour, linewidth=1.0, height=0.8)
-        note(ax, total, y, found.unit, bold=True)
+        note(ax, signed(total, found.unit), total, y, left=total < 0, bold=True)
         labels.append(group["subscale"])
         heads.append(y)
         y += 1
@@ -110,15 +105,13 @@ def draw_bars(found: Explanation, row: int, *, ax: Any = None) -> Any:
         for feature in sorted(inside, key=lambda f: -abs(f["contribution"])):
             amount = feature["contribution"]
             ax.barh(y, amount, color=UP if amount > 0 else DOWN, height=0.5)
-            note(ax, amount, y, found.unit)
+            note(ax, signed(amount, found.unit), amount, y, left=amount < 0)
             labels.append(with_value(feature["feature"], feature["value"]))
             y += 1
     ax.axvline(0, color=TOTAL, linewidth=0.8)
     name_rows(ax, labels, bold=heads)
-    ax.invert_yaxis()
     ax.use_sticky_edges = False
     ax.margins(x=0.22)
-    tidy(ax, "x")
     unit_axis(ax, found.unit, f"contribution against {found.reference}", signed=True)
     return ax
 
@@ -157,14 +150,7 @@ def _draw_counts(ax: Any, x: Any, table: ShapeTable, shown: list[int]) -> None:
     ax.bar(x, table.rows[shown], color="#BDBDBD", width=0.7)
     for at, j in zip(x, shown, strict=True):
         if table.rows[j] > 0:
-            ax.annotate(
-                f"{table.bad_rate[j]:.0%}",
-                (at, table.rows[j]),
-                (0, 2),
-                textcoords="offset points",
-                ha="center",
-                fontsize=8,
-            )
+            ax.text(at, table.rows[j], f"{table.bad_rate[j]:.0%}", ha="center", va="bottom", fontsize=8)
     name_levels(ax, x, [table.labels[j] for j in shown])
     ax.set_ylabel("training rows,\nbad rate", fontsize=8)
     ax.margins(y=0.22)
@@ -183,11 +169,9 @@ def draw_importance(found: Overview, *, most: int = 20, ax: Any = None) -> Any:
     ax.plot([], [], color=NEUTRAL, linewidth=1.5, label="span from the best level to the worst")
     ax.plot([], [], color=DOWN, linewidth=6, label="mean absolute contribution")
     name_rows(ax, [i.feature or i.subscale for i in shown])
-    ax.invert_yaxis()
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize=8, borderaxespad=0)
     unit = shown[0].unit
     unit_axis(ax, unit, "contribution", signed=False)
-    tidy(ax, "x")
     return ax
 
 
@@ -203,11 +187,20 @@ def draw_weights(weights: Mapping[str, float], intervals: Mapping[str, Interval]
             ends = [float(intervals[name].low), float(intervals[name].high)]
             ax.plot(ends, [y, y], color=TOTAL, linewidth=1.2, marker="|", markersize=7)
     name_rows(ax, names)
-    ax.invert_yaxis()
     ax.set_xlim(0, None)
     ax.margins(y=0.1)
     ax.set_xlabel("weight of the subscale (no unit)")
-    tidy(ax, "x")
+    return ax
+
+
+def draw_weight_path(path: Floats, names: Sequence[str], ax: Any = None) -> Any:
+    """Draw the weights of subscales, (rows + 1, subscales), against the number of rows seen; returns the axes."""
+    ax = new_axes(7.0, 4.0) if ax is None else ax
+    rows = np.unique(np.linspace(0, len(path) - 1, PATH_POINTS).astype(np.intp))
+    for j, name in enumerate(names):
+        ax.plot(rows, path[rows, j], STYLES[j % len(STYLES)], color=COLOURS[j % len(COLOURS)], label=name)
+    ax.set(xlabel="rows seen", ylabel="weight", ylim=(0, None), xlim=(0, len(path) - 1))
+    ax.legend(fontsize="small", ncols=1 + len(names) // 12, loc="upper left", bbox_to_anchor=(1.01, 1))
     return ax
 
 
@@ -219,17 +212,7 @@ def draw_drift(found: Drift, *, most: int = 25, ax: Any = None) -> Any:
     for y, (_, psi) in enumerate(rows):
         colour, hatch = (UP, "//") if psi >= 0.25 else ("#E69F00", "") if psi >= 0.1 else (DOWN, "")
         ax.barh(y, psi, color=colour, height=0.62, hatch=hatch, edgecolor="white")
-        inside = psi > 0.9
-        ax.annotate(
-            f"{psi:.3f}",
-            (min(psi, 1.0), y),
-            (-4 if inside else 4, 0),
-            textcoords="offset points",
-            va="center",
-            ha="right" if inside else "left",
-            fontsize=8,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1} if inside else None,
-        )
+        note(ax, f"{psi:.3f}", min(psi, 1.0), y, left=psi > 0.9)
     for mark, word in ((0.1, "look"), (0.25, "act")):
         ax.axvline(mark, color=NEUTRAL, linestyle="--", linewidth=0.9)
         ax.annotate(word, (mark, -0.75), ha="center", fontsize=8, color=TOTAL)
@@ -238,7 +221,6 @@ def draw_drift(found: Drift, *, most: int = 25, ax: Any = None) -> Any:
     # Beyond 1 there is nothing more to tell apart, and the marks would be lost.
     ax.set_xlim(0, min(1.0, max(0.35, 1.15 * max(psi for _, psi in rows))))
     ax.set_xlabel("population stability index (no unit)")
-    tidy(ax, "x")
     return ax
 
 
@@ -247,16 +229,108 @@ def draw_groups(found: GroupReport, ax: Any = None) -> Any:
     ax = new_axes(6.5, 1.3 + 0.45 * len(found.groups)) if ax is None else ax
     for y, g in enumerate(found.groups):
         rate = g.approval
-        ax.errorbar(
-            [rate.estimate], [y], xerr=[[rate.estimate - rate.low], [rate.high - rate.estimate]], fmt="o",
-            color=DOWN, ecolor=TOTAL, capsize=4,
-        )  # fmt: skip
+        ends = [[rate.estimate - rate.low], [rate.high - rate.estimate]]
+        ax.errorbar([rate.estimate], [y], xerr=ends, fmt="o", color=DOWN, ecolor=TOTAL, capsize=4)
         ratio = f"ratio {g.impact.estimate:.2f} ({g.impact.low:.2f} to {g.impact.high:.2f})"
         word = "reference group" if g.group == found.reference else ratio
-        ax.annotate(word, (rate.high, y), (6, 0), textcoords="offset points", va="center", fontsize=8)
+        note(ax, word, rate.high, y)
     name_rows(ax, [f"{short(g.group)} ({g.rows:,})" for g in found.groups])
-    ax.invert_yaxis()
     ax.margins(x=0.35, y=0.2)
     unit_axis(ax, "probability", "approval rate")
-    tidy(ax, "x")
     return ax
+
+
+# ---- what the pictures share
+
+
+def new_axes(width: float, height: float, rows: int = 1, ratios: Sequence[float] = (1,)) -> Any:
+    """Return the axes of a new figure."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise missing_extra("matplotlib", "plot") from None
+    figure = Figure(figsize=(width, height), layout="constrained")
+    if rows == 1:
+        return figure.subplots()
+    return figure.subplots(rows, 1, sharex=True, height_ratios=list(ratios))
+
+
+def name_rows(ax: Any, labels: Sequence[str], bold: Sequence[int] = ()) -> None:
+    """Name horizontal bars from the top, in letters as long and as large as the figure allows."""
+    width, height = ax.figure.get_size_inches()
+    space = int(np.clip(5.5 * width, 18, 60))
+    size = float(np.clip(72 * 0.7 * height / (1.25 * len(labels)), 5.5, 10))
+    ax.set_yticks(range(len(labels)), [cut(label, space) for label in labels], fontsize=size)
+    for i in bold:
+        ax.get_yticklabels()[i].set_fontweight("bold")
+    ax.invert_yaxis()
+    tidy(ax, "x")
+
+
+def name_levels(ax: Any, x: Any, labels: Sequence[str]) -> None:
+    """Name levels below bars: wrapped where that fits, else turned."""
+    space = int(0.8 * ax.figure.get_figwidth() / len(labels) / 0.07)
+    longest = max(len(word) for label in labels for word in label.split())
+    if longest <= space:
+        ax.set_xticks(x, ["\n".join(textwrap.wrap(label, max(space, longest))) for label in labels], fontsize=8)
+    else:
+        ax.set_xticks(x, [short(label, 22) for label in labels], fontsize=7, rotation=40, ha="right")
+
+
+def with_value(name: str, value: str) -> str:
+    """Return a feature with its value."""
+    return f"{name} = {value}" if value else name
+
+
+def cut(label: str, space: int) -> str:
+    """Shorten a label; of a feature with its value, the name."""
+    name, equals, value = label.rpartition(" = ")
+    return short(name, max(8, space - 3 - len(value))) + equals + value if equals else short(label, space)
+
+
+def note(ax: Any, text: str, x: float, y: float, *, left: bool = False, bold: bool = False) -> None:
+    """Write a text to the right of a point, or to its left, where it may stand on a bar."""
+    style: dict[str, Any] = {"ha": "right" if left else "left", "va": "center"}
+    if left:
+        style["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+    ax.annotate(
+        text,
+        (x, y),
+        (-4 if left else 4, 0),
+        textcoords="offset points",
+        fontsize=8,
+        weight="bold" if bold else "normal",
+        **style,
+    )
+
+
+def signed(amount: float, unit: str) -> str:
+    """Return a contribution as text, in percentage points where it is a probability."""
+    return f"{100 * amount:+.1f}" if unit == "probability" else f"{amount:+.2f}"
+
+
+def level(value: float, unit: str) -> str:
+    """Return a risk in percent, or a score."""
+    return f"{value:.1%}" if unit == "probability" else f"{value:+.2f}"
+
+
+def unit_axis(ax: Any, unit: str, what: str, axis: str = "x", signed: bool = False) -> None:
+    """Name an axis with its unit; probabilities in percent, differences of them in percentage points."""
+    which = ax.xaxis if axis == "x" else ax.yaxis
+    if unit == "probability":
+        which.set_major_formatter(lambda v, _: f"{100 * v:+g}" if signed else f"{100 * v:g}%")
+        which.set_label_text(f"{what} (% points)" if signed else what)
+    else:
+        which.set_label_text(what if unit in what else f"{what} ({unit})")
+
+
+def short(text: str, width: int = 34) -> str:
+    """Cut a text to a width."""
+    return text if len(text) <= width else text[: width - 1].rstrip() + "…"
+
+
+def tidy(ax: Any, grid: str) -> None:
+    """Take away what is not needed, and lay a faint grid."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis=grid, color=NEUTRAL, alpha=0.25, linewidth=0.6)
+    ax.set_axisbelow(True)

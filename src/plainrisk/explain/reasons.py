@@ -1,154 +1,207 @@
 """Reasons for a refusal: what each feature cost the applicant, ranked, in the schema's words.
 
 A feature's *loss* is what it adds to the risk compared with the reference (see `explain`): the best attainable
-level, the portfolio's mean, a neutral applicant or a given one. The reasons are the k largest losses that are
-positive. They are told subscale by subscale, the subscale that cost most first, the features inside by their loss.
+level, the typical applicant or a given one. The reasons are the k largest losses that are positive. They are told
+subscale by subscale, the subscale that cost most first, the features inside by their loss.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from plainrisk._types import Bools, Floats, Index
 from plainrisk.data.frame import Frame
-from plainrisk.errors import DataError, did_you_mean
-from plainrisk.explain.contributions import Explainer, Split, explainer
-from plainrisk.explain.explanation import Explanation
-from plainrisk.explain.reason_list import Reasons
-from plainrisk.explain.reason_texts import Texts, texts_of
-from plainrisk.explain.reference import Adverse, adverse_sign
-from plainrisk.form import RiskForm
+from plainrisk.errors import DataError, SchemaError, did_you_mean
+from plainrisk.explain.atoms import atoms_of
+from plainrisk.explain.contributions import Explainer, explainer
+from plainrisk.explain.explanation import Explanation, RowsResult, Unit, text_table
+from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, takes
+from plainrisk.form import Bins, Levels, Part, RiskForm
 from plainrisk.form.form import BLOCK_ROWS
+from plainrisk.schema import Feature
 
-__all__ = ["Order", "Reasoner", "Reasons", "reasoner", "reasons"]
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.intp]
-Order = Literal["subscale", "feature"]
+__all__ = ["Reasoner", "Reasons", "reasoner", "reasons"]
 
 NOTHING = 1e-12  # a loss up to this is rounding, not a reason
 
+_COMPARED = {
+    "best": "the best levels there are",
+    "typical": "the average application",
+    "row": "the application it was compared with",
+}
 
-def reasons(
-    form: RiskForm,
-    X: Any,
-    k: int = 4,
-    against: Any = "best",
-    *,
-    adverse: Adverse = "positive",
-    order: Order = "subscale",
-    barred: Sequence[str] = (),
-    inquiries: Sequence[str] = (),
-    portfolio: Any = None,
-    features: Split = "chord",
-    min_rows: float = 0.0,
-) -> Reasons:
+
+@dataclass(frozen=True, repr=False)
+class Reasons(RowsResult):
+    """Ranked reasons against n applicants.
+
+    Attributes
+    ----------
+    k : how many reasons at most, a further one for inquiries not counted
+    reference : what applicants are compared with: "best", "typical" or "row"
+    adverse : "positive" if a high probability hurts the applicant
+    unit : of the losses, "probability" or "log odds"
+    risk : (n,) the predicted probability
+    candidates, subscales : what can be named, features (or subscales that can not be split), and their subscales
+    texts : all words for reasons
+    codes : (n, k or k + 1) which candidate each reason is, -1 where there is none
+    text_codes : the same, which text
+    lost : the same, what it cost the applicant; NaN where there is none
+    barred : features that are never named
+    withheld : (n,) how many barred features would have been among the k
+    """
+
+    k: int
+    reference: str
+    adverse: Adverse
+    unit: Unit
+    risk: Floats
+    candidates: tuple[str, ...]
+    subscales: tuple[str, ...]
+    texts: tuple[str, ...]
+    codes: Index
+    text_codes: Index
+    lost: Floats
+    barred: tuple[str, ...]
+    withheld: Index
+
+    def __len__(self) -> int:
+        return len(self.risk)
+
+    def _headline(self) -> str:
+        return f"Reasons against {len(self):,} applicants, at most {self.k}, compared with {self.reference!r}"
+
+    def __repr__(self) -> str:
+        columns: dict[str, Any] = {"row": range(len(self)), "risk": self.risk}
+        for j, codes in enumerate(self.text_codes[:8].T, 1):
+            columns[f"reason {j}"] = [self.texts[c] if c >= 0 else "" for c in codes]
+        return text_table(self._headline(), columns)
+
+    def named(self, row: int) -> tuple[str, ...]:
+        """Return the features named to one applicant, in order."""
+        return tuple(self.candidates[c] for c in self.codes[self._position(row)] if c >= 0)
+
+    def words(self, row: int) -> tuple[str, ...]:
+        """Return the reasons given to one applicant, in order."""
+        return tuple(self.texts[c] for c in self.text_codes[self._position(row)] if c >= 0)
+
+    def columns(self) -> dict[str, Any]:
+        """Return the table as columns by name: reason_1, feature_1, lost_1, ..., with None where there is none."""
+        texts, names = (np.array([*words, None], dtype=object) for words in (self.texts, self.candidates))
+        columns: dict[str, Any] = {"risk": self.risk}
+        for j in range(self.codes.shape[1]):
+            columns[f"reason_{j + 1}"] = texts[self.text_codes[:, j]]
+            columns[f"feature_{j + 1}"] = names[self.codes[:, j]]
+            columns[f"lost_{j + 1}"] = np.ascontiguousarray(self.lost[:, j])
+        if self.barred:
+            columns["withheld"] = self.withheld
+        return columns
+
+    def _plain(self, i: int) -> dict[str, Any]:
+        return {
+            "risk": float(self.risk[i]),
+            "reference": self.reference,
+            "unit": self.unit,
+            "reasons": [
+                {
+                    "reason": self.texts[text],
+                    "feature": self.candidates[code],
+                    "subscale": self.subscales[code],
+                    "lost": float(amount),
+                }
+                for code, text, amount in zip(self.codes[i], self.text_codes[i], self.lost[i], strict=True)
+                if code >= 0
+            ],
+            "barred": list(self.barred),
+            "withheld": int(self.withheld[i]),
+        }
+
+    def letter(self, row: int = 0) -> str:
+        """Return the reasons against one applicant as a short letter."""
+        words = self.words(row)
+        if not words:
+            return f"Compared with {_COMPARED[self.reference]}, nothing in your application counts against it.\n"
+        head = "We are sorry that we cannot approve your application. "
+        one = len(words) == 1
+        head += "The principal reason for this decision is:" if one else "The principal reasons for this decision are:"
+        lines = [f"  {i}. {text}" for i, text in enumerate(words, 1)]
+        tail = f"Each was found by comparing your application with {_COMPARED[self.reference]}."
+        return "\n".join([head, "", *lines, "", tail.replace("Each", "It") if one else tail]) + "\n"
+
+
+@takes(ReasonOptions)
+def reasons(form: RiskForm, X: Any, *args: Any, **options: Any) -> Reasons:
     """Return the reasons against every row of X.
 
     Parameters
     ----------
-    k : int, default=4
-        At most so many; fewer where fewer features count against the applicant.
-    against : {"best", "mean", "neutral"} or a row, default="best"
-        What the applicant is compared with.
-    adverse : {"positive", "negative"}, default="positive"
-        "positive" if a high probability leads to refusal; "negative" if the model predicts the good outcome.
-    order : {"subscale", "feature"}, default="subscale"
-        Of the same k reasons: grouped by subscale, or by loss alone.
-    barred : features that are never named; `withheld` counts how often one would have been
-    inquiries : features about credit inquiries; if one counts and none is among the k, it is a further reason
-    portfolio : rows, for references that need some
-    features : {"chord", "treeshap"}, default="chord"
-        How experts that are not additive are split; without "treeshap" trees are named by subscale.
-    min_rows : float, default=0
-        Levels with fewer training rows are not taken for the best.
+    form : RiskForm
+    X : rows
+    {options}
+
+    Returns
+    -------
+    Reasons
     """
-    return reasoner(
-        form,
-        k,
-        against,
-        adverse=adverse,
-        order=order,
-        barred=barred,
-        inquiries=inquiries,
-        portfolio=portfolio,
-        features=features,
-        min_rows=min_rows,
-    ).reasons(X)
+    return reasoner(form, ReasonOptions(*args, **options)).reasons(X)
 
 
-def reasoner(
-    form: RiskForm,
-    k: int = 4,
-    against: Any = "best",
-    *,
-    adverse: Adverse = "positive",
-    order: Order = "subscale",
-    barred: Sequence[str] = (),
-    inquiries: Sequence[str] = (),
-    portfolio: Any = None,
-    features: Split = "chord",
-    min_rows: float = 0.0,
-) -> Reasoner:
-    """Return what finds reasons, ready for many batches; parameters as in `reasons`."""
-    if not isinstance(k, int | np.integer) or k < 1:
-        raise DataError(f"k must be a whole number of at least 1, not {k!r}.")
-    if order not in ("subscale", "feature"):
-        raise DataError(f"order must be 'subscale' or 'feature', not {order!r}.")
-    if isinstance(against, str) and against not in ("best", "mean", "neutral"):
-        raise DataError(f"against must be 'best', 'mean', 'neutral' or a row, not {against!r}.")
-    for what, names in (("barred", barred), ("inquiries", inquiries)):
-        _require_features(form, what, names)
-    sign = adverse_sign(adverse)
-    one = explainer(form, against, portfolio, features=features, adverse=adverse, min_rows=min_rows)
-    candidates, homes = _candidates(form, one)
-    barred_at = np.array([c in set(barred) for c in candidates], dtype=bool)
-    asked_at = np.array([c in set(inquiries) for c in candidates], dtype=bool)
-    texts = texts_of(form, candidates)
-    return Reasoner(one, int(k), sign, order, candidates, homes, texts, barred_at, asked_at, tuple(inquiries))
+def reasoner(form: RiskForm, options: ReasonOptions) -> Reasoner:
+    """Return a reasoner that is ready for many batches of rows."""
+    for what, names in (("barred", options.barred), ("inquiries", options.inquiries)):
+        for name in names:
+            if name not in form.schema.features:
+                raise DataError(f"{what}: there is no feature {name!r}.{did_you_mean(name, form.schema.features)}")
+    shared = ("reference", "portfolio", "split", "adverse", "min_rows")
+    explain = explainer(form, ExplainOptions(**{name: getattr(options, name) for name in shared}))
+    candidates, subscales = _candidates(form, explain)
+    return Reasoner(
+        explainer=explain,
+        options=options,
+        candidates=candidates,
+        subscales=subscales,
+        texts=texts_of(form, candidates),
+        barred=np.array([c in options.barred for c in candidates], dtype=bool),
+        asked=np.array([c in options.inquiries for c in candidates], dtype=bool),
+    )
 
 
-def _require_features(form: RiskForm, what: str, names: Sequence[str]) -> None:
-    if isinstance(names, str):
-        raise DataError(f"{what} must be a list of features, not the text {names!r}.")
-    for name in names:
-        if name not in form.schema.features:
-            raise DataError(f"{what}: there is no feature {name!r}.{did_you_mean(name, form.schema.features)}")
-
-
-def _candidates(form: RiskForm, one: Explainer) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _candidates(form: RiskForm, explain: Explainer) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return what can be named, in the schema's order, and the first subscale of each."""
-    homes: dict[str, str] = {}
-    for subscale, feature in one.keys:
-        homes.setdefault(subscale if feature is None else feature, subscale)
-    place = {name: i for i, name in enumerate(form.schema.features)}
-    names = sorted(homes, key=lambda name: place.get(name, len(place)))
-    return tuple(names), tuple(homes[name] for name in names)
+    subscales: dict[str, str] = {}
+    for subscale, feature in explain.keys:
+        subscales.setdefault(subscale if feature is None else feature, subscale)
+    position = {name: i for i, name in enumerate(form.schema.features)}
+    names = sorted(subscales, key=lambda name: position.get(name, len(position)))
+    return tuple(names), tuple(subscales[name] for name in names)
 
 
 @dataclass(frozen=True)
 class Reasoner:
-    """A form and a rule; finds the reasons of any number of batches alike."""
+    """A form and a rule; finds the reasons of any number of batches alike.
+
+    Attributes
+    ----------
+    candidates, subscales : what can be named, in the schema's order, and the subscale of each
+    barred, asked : (candidates,) those never to be named, and those about inquiries
+    """
 
     explainer: Explainer
-    k: int
-    sign: int
-    order: Order
+    options: ReasonOptions
     candidates: tuple[str, ...]
-    homes: tuple[str, ...]
+    subscales: tuple[str, ...]
     texts: Texts
-    barred: npt.NDArray[np.bool_]
-    asked: npt.NDArray[np.bool_]
-    inquiries: tuple[str, ...]
+    barred: Bools
+    asked: Bools
 
     @property
     def width(self) -> int:
         """How many reasons there may be."""
-        return self.k + bool(self.inquiries)
+        return self.options.k + bool(self.options.inquiries)
 
     def reasons(self, X: Any) -> Reasons:
         """Return the reasons against every row."""
@@ -168,13 +221,13 @@ class Reasoner:
             risk[rows] = explained.risk
             self._block(block, explained, codes[rows], texts[rows], lost[rows], withheld[rows])
         return Reasons(
-            k=self.k,
-            against=self.explainer.reference.name,
-            adverse="positive" if self.sign > 0 else "negative",
+            k=self.options.k,
+            reference=self.explainer.reference.name,
+            adverse=self.options.adverse,
             unit=self.explainer.unit,
             risk=risk,
             candidates=self.candidates,
-            subscales=self.homes,
+            subscales=self.subscales,
             texts=self.texts.words,
             codes=codes,
             text_codes=texts,
@@ -184,44 +237,38 @@ class Reasoner:
         )
 
     def _block(
-        self, frame: Frame, explained: Explanation, codes: Codes, texts: Codes, lost: Floats, out: Codes
+        self, frame: Frame, explained: Explanation, codes: Index, texts: Index, lost: Floats, out: Index
     ) -> None:
         """Fill in the reasons of some rows."""
+        k = self.options.k
         loss, totals = self._losses(explained)
         words = self.texts.codes(frame)
         self._merge(loss, words)
         if self.barred.any():
-            among = top(loss, self.k)[0]
+            among = top(loss, k)[0]
             out[:] = ((among >= 0) & self.barred[among]).sum(axis=1)
             loss[:, self.barred] = 0.0
-        chosen, amounts = top(loss, self.k)
-        if self.order == "subscale":
+        chosen, amounts = top(loss, k)
+        if self.options.order == "subscale":
             chosen, amounts = self._group(chosen, amounts, totals)
-        codes[:, : self.k], lost[:, : self.k] = chosen, amounts
-        if self.inquiries:
-            self._add_inquiry(loss, words, codes, lost)
+        codes[:, :k], lost[:, :k] = chosen, amounts
+        if self.options.inquiries:
+            self._add_inquiry(loss, codes, lost)
         at = np.maximum(codes, 0)
         found = words[0][at] if len(words) == 1 else np.take_along_axis(words, at, axis=1)
         texts[:] = np.where(codes >= 0, found, -1)
 
     def _losses(self, explained: Explanation) -> tuple[Floats, Floats]:
         """Return the loss of every candidate, and of the subscale it is in."""
-        place = {name: i for i, name in enumerate(self.candidates)}
-        group = {name: i for i, name in enumerate(dict.fromkeys(explained.subscales))}
-        n = len(explained)
-        if len(place) == len(explained.features):
-            order = np.argsort([place[s if f is None else f] for s, f in self.explainer.keys])
-            loss = self.sign * explained.contributions[:, order]
-        else:
-            loss = np.zeros((n, len(place)))
-            for column, (s, f) in zip(explained.contributions.T, self.explainer.keys, strict=True):
-                loss[:, place[s if f is None else f]] += self.sign * column
-        spread = np.zeros((len(explained.subscales), len(group)))
-        spread[np.arange(len(spread)), [group[s] for s in explained.subscales]] = self.sign
-        totals = explained.contributions @ spread
-        return loss, totals[:, [group[s] for s in self.homes]]
+        column_of = {name: j for j, name in enumerate(self.candidates)}
+        loss = np.zeros((len(explained), len(column_of)))
+        totals = {name: np.zeros(len(explained)) for name in explained.subscales}
+        for (subscale, feature), pieces in zip(self.explainer.keys, explained.contributions.T, strict=True):
+            loss[:, column_of[subscale if feature is None else feature]] += self.options.sign * pieces
+            totals[subscale] += self.options.sign * pieces
+        return loss, np.column_stack([totals[name] for name in self.subscales])
 
-    def _merge(self, loss: Floats, words: Codes) -> None:
+    def _merge(self, loss: Floats, words: Index) -> None:
         """Add the losses that have the same words to the first of them in the schema's order."""
         for columns in self.texts.shared():
             for i, first in enumerate(columns):
@@ -232,46 +279,115 @@ class Reasoner:
                     loss[:, first] += np.where(same, loss[:, later], 0.0)
                     loss[:, later] = np.where(same, 0.0, loss[:, later])
 
-    def _group(self, chosen: Codes, amounts: Floats, totals: Floats) -> tuple[Codes, Floats]:
+    def _group(self, chosen: Index, amounts: Floats, totals: Floats) -> tuple[Index, Floats]:
         """Put the subscale that cost most first; inside it the order is by loss already."""
-        names = dict.fromkeys(self.homes)
-        number = np.array([list(names).index(s) for s in self.homes])
+        number = {name: i for i, name in enumerate(dict.fromkeys(self.subscales))}
         at = np.maximum(chosen, 0)
         total = np.where(chosen < 0, -np.inf, np.take_along_axis(totals, at, axis=1))
-        # Rows where the groups are in order already, most of them, need no sorting.
-        home = number[at]
-        wrong = (total[:, 1:] > total[:, :-1]) | ((total[:, 1:] == total[:, :-1]) & (home[:, 1:] < home[:, :-1]))
-        rows = np.flatnonzero(wrong.any(axis=1))
-        by = np.lexsort((home[rows], -total[rows]), axis=1)  # stable, so losses stay in order
-        chosen[rows] = np.take_along_axis(chosen[rows], by, axis=1)
-        amounts[rows] = np.take_along_axis(amounts[rows], by, axis=1)
-        return chosen, amounts
+        subscale = np.array([number[name] for name in self.subscales])[at]
+        by = np.lexsort((subscale, -total), axis=1)  # stable, so losses stay in order
+        return np.take_along_axis(chosen, by, axis=1), np.take_along_axis(amounts, by, axis=1)
 
-    def _add_inquiry(self, loss: Floats, words: Codes, codes: Codes, lost: Floats) -> None:
-        """Name the inquiry feature that cost most, in the place after the k, where none is named yet."""
+    def _add_inquiry(self, loss: Floats, codes: Index, lost: Floats) -> None:
+        """Name the inquiry feature that cost most, after the k reasons, where none is named yet."""
+        k = self.options.k
         only = np.where(self.asked, loss, 0.0)
         best = only.argmax(axis=1)
         amount = only[np.arange(len(only)), best]
-        named = ((codes[:, : self.k] >= 0) & self.asked[codes[:, : self.k]]).any(axis=1)
+        named = ((codes[:, :k] >= 0) & self.asked[codes[:, :k]]).any(axis=1)
         add = (amount > NOTHING) & ~named
-        codes[add, self.k] = best[add]
-        lost[add, self.k] = amount[add]
+        codes[add, k] = best[add]
+        lost[add, k] = amount[add]
 
 
-def top(loss: Floats, k: int) -> tuple[Codes, Floats]:
+def top(loss: Floats, k: int) -> tuple[Index, Floats]:
     """Return the k largest positive entries of each row and where they are; -1 and NaN where there are fewer.
 
-    Of equal entries the first is taken first, which sorting by parts would not promise.
+    Of equal entries the first is taken first, which np.argpartition does not guarantee.
     """
     n = len(loss)
     chosen = np.full((n, k), -1, dtype=np.intp)
     amounts = np.full((n, k), np.nan)
     left = loss.copy()
     rows = np.arange(n)
-    for place in range(min(k, loss.shape[1])):
+    for j in range(min(k, loss.shape[1])):
         best = left.argmax(axis=1)
         amount = left[rows, best]
         found = amount > NOTHING
-        chosen[found, place], amounts[found, place] = best[found], amount[found]
+        chosen[found, j], amounts[found, j] = best[found], amount[found]
         left[rows, best] = -np.inf
     return chosen, amounts
+
+
+# ---- words
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The words for every candidate reason.
+
+    Attributes
+    ----------
+    words : all texts
+    base : (candidates,) the text of each
+    by_level : for a candidate whose levels have words of their own, its levels and the text of each
+    """
+
+    words: tuple[str, ...]
+    base: Index
+    by_level: dict[int, tuple[str, Levels, Index]]
+
+    def codes(self, frame: Frame) -> Index:
+        """Return the text of every row and candidate; one line for all rows where no level matters."""
+        if not self.by_level:
+            return self.base[None, :]
+        codes = np.tile(self.base, (frame.n_rows, 1))
+        for column, (name, levels, texts) in self.by_level.items():
+            codes[:, column] = texts[levels.codes(frame, name)]
+        return codes
+
+    def shared(self) -> list[list[int]]:
+        """Return the groups of candidates that may have the same words."""
+        owners: dict[int, list[int]] = {}
+        for column, text in enumerate(self.base.tolist()):
+            found = {text} if column not in self.by_level else set(self.by_level[column][2].tolist())
+            for code in sorted(found):
+                owners.setdefault(code, []).append(column)
+        return [columns for columns in owners.values() if len(columns) > 1]
+
+
+def texts_of(form: RiskForm, candidates: Sequence[str]) -> Texts:
+    """Return the words for candidates, which are features or whole subscales."""
+    words: dict[str, int] = {}
+    base, by_level = [], {}
+    for column, name in enumerate(candidates):
+        feature = form.schema.features.get(name)
+        text = name if feature is None or feature.reason is None else feature.reason
+        base.append(words.setdefault(text, len(words)))
+        if feature is not None and feature.reasons:
+            levels = _levels_of(form, name)
+            own = _texts_by_label(name, feature, levels)
+            codes = [words.setdefault(own.get(label, text), len(words)) for label in levels.labels]
+            by_level[column] = (name, levels, np.array(codes, dtype=np.intp))
+    return Texts(tuple(words), np.array(base, dtype=np.intp), by_level)
+
+
+def _levels_of(form: RiskForm, name: str) -> Levels:
+    for part in form.parts:
+        if isinstance(part, Part) and name in part.shapes:
+            return part.shapes[name].levels
+    return atoms_of(form)[name].levels
+
+
+def _texts_by_label(name: str, feature: Feature, levels: Levels) -> dict[str, str]:
+    """Return the words by the labels of the model's levels."""
+    found = {}
+    for key, text in feature.reasons.items():
+        label = f"= {key}" if isinstance(levels, Bins) and f"= {key}" in levels.labels else key
+        if label not in levels.labels and (isinstance(levels, Bins) or feature.categories is not None):
+            raise SchemaError(
+                f"Schema: feature {name!r}: reasons has words for {key!r}, which is no level of the model."
+                f"{did_you_mean(label, levels.labels)}"
+            )
+        found[label] = text
+    return found

@@ -1,101 +1,338 @@
-"""What would bring an applicant to a target, and at what cost."""
+"""The provably cheapest changes that bring an applicant to a target.
+
+The risk is a rising function of every part's additive score, so a state of the search needs two numbers only: what
+it cost so far, and the score so far. The Pareto front of the two (see `pareto`) covers all combinations of moves, and
+is exact for every link and pool.
+
+Further answers come from best-first search over what is held fixed: each must leave out at least one feature of every
+answer before it, and is the cheapest that does.
+"""
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
+from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError
-from plainrisk.explain.answers import WhatIf, WhatIfs
-from plainrisk.explain.moves import Cost, feature_moves
-from plainrisk.explain.places import Value
-from plainrisk.explain.reference import Adverse, adverse_sign
-from plainrisk.explain.search import Planner
-from plainrisk.form import RiskForm
+from plainrisk.explain.atoms import feature_moves
+from plainrisk.explain.explanation import RowsResult
+from plainrisk.explain.options import Adverse, Value, WhatIfOptions, WhatIfsOptions, takes
+from plainrisk.explain.pareto import Applicant, Choice, FormFront, FormFronts, Problem
+from plainrisk.form import Part, RiskForm
+from plainrisk.schema import label_of
 
-__all__ = ["planner", "what_if", "what_ifs"]
+__all__ = ["Answer", "Change", "Planner", "WhatIf", "WhatIfs", "planner", "what_if", "what_ifs"]
 
 
-def what_if(
-    form: RiskForm,
-    x: Any,
-    target: float,
-    *,
-    frozen: Iterable[str] = (),
-    cost: Cost = "features",
-    adverse: Adverse = "positive",
-    answers: int = 3,
-    values: Mapping[str, Iterable[Value]] | None = None,
-    min_rows: float = 0.0,
-) -> WhatIf:
+@dataclass(frozen=True)
+class Change:
+    """One feature moved.
+
+    Attributes
+    ----------
+    feature : str
+    value, level : what the applicant has
+    to_value, to_level : a concrete value to reach, the nearest in its bin, and the bin
+    steps : how many bins it is moved
+    cost : what the move costs
+    """
+
+    feature: str
+    value: Value
+    level: str
+    to_value: Value
+    to_level: str
+    steps: int
+    cost: float
+
+    def __str__(self) -> str:
+        return f"{self.feature}: {_text(self.value)} -> {_text(self.to_value)}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Changes that belong together.
+
+    Attributes
+    ----------
+    changes : none where nothing needs to change
+    risk : the risk after them, by scoring the changed row
+    cost : their costs added up
+    """
+
+    changes: tuple[Change, ...]
+    risk: float
+    cost: float
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features that change."""
+        return tuple(change.feature for change in self.changes)
+
+    def __str__(self) -> str:
+        what = "; ".join(map(str, self.changes)) or "nothing needs to change"
+        return f"{what} (risk {self.risk:.4f})"
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """What would bring one applicant to the target.
+
+    Attributes
+    ----------
+    risk, target : now, and wanted
+    adverse : "positive" if the risk must fall to the target, "negative" if it must rise
+    answers : the cheapest, then others that each leave out a feature of every answer before; empty if there is none
+    reachable : the best risk the allowed moves can reach, and the cheapest way there
+    """
+
+    risk: float
+    target: float
+    adverse: Adverse
+    answers: tuple[Answer, ...]
+    reachable: Answer
+
+    @property
+    def reached(self) -> bool:
+        """Whether there is an answer."""
+        return bool(self.answers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return {"reached": self.reached, **asdict(self)}
+
+    def __repr__(self) -> str:
+        goal = f"risk {self.risk:.4f}, target {'at most' if self.adverse == 'positive' else 'at least'} {self.target:g}"
+        if not self.answers:
+            return f"{goal}: cannot be reached; the best is {self.reachable}"
+        return "\n".join([f"{goal}:", *(f"  {i}. {answer}" for i, answer in enumerate(self.answers, 1))])
+
+
+@dataclass(frozen=True, repr=False)
+class WhatIfs(RowsResult):
+    """What would bring each of many applicants to the target."""
+
+    rows: tuple[WhatIf, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, row: int) -> WhatIf:
+        return self.rows[row]
+
+    def _headline(self) -> str:
+        return (
+            f"WhatIfs of {len(self):,} applicants, {sum(w.reached for w in self.rows):,} of whom can reach the target"
+        )
+
+    def _plain(self, row: int) -> dict[str, Any]:
+        return self.rows[row].to_dict()
+
+    def columns(self) -> dict[str, Any]:
+        """Return the table as columns by name."""
+        first = [w.answers[0] if w.answers else None for w in self.rows]
+        return {
+            "risk": [w.risk for w in self.rows],
+            "reached": [w.reached for w in self.rows],
+            "new_risk": [w.reachable.risk if a is None else a.risk for w, a in zip(self.rows, first, strict=True)],
+            "features_changed": [None if a is None else len(a.changes) for a in first],
+            "cost": [None if a is None else a.cost for a in first],
+            "changes": [None if a is None else "; ".join(map(str, a.changes)) for a in first],
+        }
+
+
+def _text(value: Value) -> str:
+    if value is None or value != value:
+        return "missing"
+    return f"{value:.12g}" if isinstance(value, float) else label_of(value)
+
+
+# ---- the search
+
+
+@takes(WhatIfOptions)
+def what_if(form: RiskForm, x: Any, *args: Any, **options: Any) -> WhatIf:
     """Return the cheapest changes that bring one row to the target.
 
     Parameters
     ----------
+    form : RiskForm
     x : one row
-    target : float
-        The risk to reach: at most this, or at least this with adverse="negative".
-    frozen : features that must stay as they are
-    cost : {"features", "steps"}, dict or callable, default="features"
-        "features": as few features as possible, and of these the least sum of steps times the schema's step_cost.
-        "steps": the least such sum. A dict gives step costs by feature, a callable the cost of a move from (feature,
-        level, new level, steps); both then count alone, as "steps" does.
-    adverse : {"positive", "negative"}, default="positive"
-        "negative" if the model predicts the good outcome, so that the risk must rise.
-    answers : int, default=3
-        At most so many, each without at least one feature of every answer before it.
-    values : dict of feature to values, optional
-        Values to try instead of bins; the only way to move a feature that enters as a line or a curve.
-    min_rows : float, default=0
-        Levels with fewer training rows are not moved to.
+    {options}
+
+    Returns
+    -------
+    WhatIf
     """
-    found = planner(
-        form, target, frozen=frozen, cost=cost, adverse=adverse, answers=answers, values=values, min_rows=min_rows
-    )
+    found = planner(form, WhatIfOptions(*args, **options))
     frame = form.align(x)
     if frame.n_rows != 1:
         raise DataError(f"what_if answers for one row, not {frame.n_rows:,}. For many rows use what_ifs.")
     return found.solve(frame)[0]
 
 
-def what_ifs(
-    form: RiskForm,
-    X: Any,
-    target: float,
-    *,
-    frozen: Iterable[str] = (),
-    cost: Cost = "features",
-    adverse: Adverse = "positive",
-    answers: int = 1,
-    values: Mapping[str, Iterable[Value]] | None = None,
-    min_rows: float = 0.0,
-) -> WhatIfs:
-    """Return the cheapest changes for every row of X; parameters as in `what_if`."""
-    return planner(
-        form, target, frozen=frozen, cost=cost, adverse=adverse, answers=answers, values=values, min_rows=min_rows
-    ).solve(X)
+@takes(WhatIfsOptions)
+def what_ifs(form: RiskForm, X: Any, *args: Any, **options: Any) -> WhatIfs:
+    """Return the cheapest changes for every row of X.
+
+    Parameters
+    ----------
+    form : RiskForm
+    X : rows
+    {options}
+
+    Returns
+    -------
+    WhatIfs
+    """
+    return planner(form, WhatIfsOptions(*args, **options)).solve(X)
 
 
-def planner(
-    form: RiskForm,
-    target: float,
-    *,
-    frozen: Iterable[str] = (),
-    cost: Cost = "features",
-    adverse: Adverse = "positive",
-    answers: int = 1,
-    values: Mapping[str, Iterable[Value]] | None = None,
-    min_rows: float = 0.0,
-) -> Planner:
-    """Return what finds answers, ready for many rows; parameters as in `what_if`."""
-    if not (math.isfinite(target) and 0 <= target <= 1):
-        raise DataError(f"target must be a probability, not {target!r}.")
-    if isinstance(cost, str) and cost not in ("features", "steps"):
-        raise DataError(f"cost must be 'features', 'steps', a dict or a function, not {cost!r}.")
-    if isinstance(frozen, str):
-        raise DataError(f"frozen must be a list of features, not the text {frozen!r}.")
-    if answers < 1:
-        raise DataError(f"answers must be at least 1, not {answers!r}.")
-    moves = feature_moves(form, tuple(frozen), cost, values, min_rows)
-    return Planner(form, float(target), adverse, adverse_sign(adverse), answers, moves, cost == "features")
+def planner(form: RiskForm, options: WhatIfOptions) -> Planner:
+    """Return a planner that is ready for many batches of rows."""
+    targets = feature_moves(form, options.frozen, options.cost, options.values, options.min_rows)
+    return Planner(Problem(form, options.sign, targets, options.cost == "features"), options)
+
+
+@dataclass(frozen=True)
+class Planner:
+    """A form with the moves that are allowed, and what is asked."""
+
+    problem: Problem
+    options: WhatIfOptions
+
+    def solve(self, X: Any) -> WhatIfs:
+        """Return the answers for every row."""
+        frame = self.problem.form.align(X)
+        return WhatIfs(tuple(_Search(self, one).solve() for one in _applicants(self.problem, frame)))
+
+    def reaches(self, risk: Any) -> Any:
+        """Whether a risk, or each of many, is good enough."""
+        sign = self.problem.sign
+        return sign * risk <= sign * self.options.target
+
+
+def _applicants(problem: Problem, frame: Frame) -> Iterator[Applicant]:
+    """Read rows for the search."""
+    form = problem.form
+    risk = form.risk(frame).tolist()
+    terms = [part.terms(frame, form.schema) if isinstance(part, Part) else {} for part in form.parts]
+    atoms = {name: t.atoms.levels.codes(frame, name) for name, t in problem.targets.items()}
+    names = dict.fromkeys(name for part in form.parts for name in part.features)
+    values = {name: _plain_values(form, frame, name) for name in names}
+    for row in range(frame.n_rows):
+        yield Applicant(
+            risk=risk[row],
+            values={name: column[row] for name, column in values.items()},
+            terms=[{name: term[row] for name, term in part.items()} for part in terms],
+            atoms={name: int(codes[row]) for name, codes in atoms.items()},
+        )
+
+
+def _plain_values(form: RiskForm, frame: Frame, name: str) -> list[Value]:
+    if form.schema.features[name].kind == "categorical":
+        column = frame.labels(name)
+        labels = [*column.labels, None]
+        return [labels[code] for code in column.codes]
+    return [None if value != value else value for value in frame.numbers(name).tolist()]
+
+
+class _Search:
+    """One applicant's way to the target."""
+
+    def __init__(self, plan: Planner, applicant: Applicant) -> None:
+        self.plan, self.applicant = plan, applicant
+        found = {n: t.moves(applicant.atoms[n], applicant.number(n)) for n, t in plan.problem.targets.items()}
+        self.moves = {name: moves for name, moves in found.items() if len(moves.target)}
+
+    def solve(self) -> WhatIf:
+        options, risk = self.plan.options, self.applicant.risk
+        if self.plan.reaches(risk):
+            stay = Answer((), risk, 0.0)
+            return WhatIf(risk, options.target, options.adverse, (stay,), stay)
+        fronts = self._fronts(frozenset())
+        first = self._cheapest(fronts)
+        answers = [] if first is None else list(itertools.islice(self._diverse(first), options.answers))
+        return WhatIf(risk, options.target, options.adverse, tuple(answers), self._furthest(fronts))
+
+    def _diverse(self, first: Answer) -> Iterator[Answer]:
+        """Give the cheapest answer, then the cheapest that contains none of those given, and so on."""
+        given: list[Answer] = []
+        tried = {frozenset[str]()}
+        queue = [(self._price(first), 0, frozenset[str](), first)]
+        while queue:
+            _, _, held, answer = heapq.heappop(queue)
+            blocking = next((a for a in given if set(a.features) <= set(answer.features)), None)
+            if blocking is None:
+                yield answer
+                given.append(answer)
+                blocking = answer
+            for name in blocking.features:
+                more = held | {name}
+                if more in tried:
+                    continue
+                tried.add(more)
+                found = self._cheapest(self._fronts(more))
+                if found is not None:
+                    heapq.heappush(queue, (self._price(found), len(tried), more, found))
+
+    def _price(self, answer: Answer) -> float:
+        return answer.cost + self.plan.problem.per_feature * len(answer.changes)
+
+    def _fronts(self, held: frozenset[str]) -> list[FormFront]:
+        moves = {name: m for name, m in self.moves.items() if name not in held}
+        return FormFronts(self.plan.problem, self.applicant, moves).build()
+
+    def _cheapest(self, fronts: Sequence[FormFront]) -> Answer | None:
+        """Return the cheapest answer, or None if no state reaches the target."""
+        best: Answer | None = None
+        least = math.inf
+        for f in fronts:
+            for state in np.flatnonzero(self.plan.reaches(f.risk)).tolist():
+                if f.front.cost[state] >= least:
+                    break
+                answer = self._answer(f.read(state))
+                # The front adds up what scoring adds up; should a sigmoid round another way, the next state will do.
+                if self.plan.reaches(answer.risk):
+                    best, least = answer, f.front.cost[state]
+                    break
+        return best
+
+    def _furthest(self, fronts: Sequence[FormFront]) -> Answer:
+        """Return the cheapest way to the best risk there is."""
+        found = []
+        for f in fronts:
+            state = int(np.argmax(f.risk == f.risk[-1]))
+            found.append((self.plan.problem.sign * f.risk[-1], f.front.cost[state], f, state))
+        _, _, best, state = min(found, key=lambda entry: entry[:2])
+        return self._answer(best.read(state))
+
+    def _answer(self, choice: Choice) -> Answer:
+        """Return the changes of a choice in the applicant's own values, and the risk by scoring the changed row."""
+        changes = []
+        for name, target in self.plan.problem.targets.items():
+            if name not in choice:
+                continue
+            atom, number, moves = self.applicant.atoms[name], self.applicant.number(name), self.moves[name]
+            at = int(np.flatnonzero(moves.target == choice[name])[0])
+            changes.append(
+                Change(
+                    feature=name,
+                    value=self.applicant.values[name],
+                    level=target.atoms.levels.labels[atom],
+                    to_value=target.concrete(choice[name], number, atom),
+                    to_level=target.labels[choice[name]],
+                    steps=int(moves.steps[at]),
+                    cost=float(moves.price[at]),
+                )
+            )
+        values = {**self.applicant.values, **{change.feature: change.to_value for change in changes}}
+        risk = self.plan.problem.form.risk(values)
+        return Answer(tuple(changes), float(risk[0]), math.fsum(change.cost for change in changes))

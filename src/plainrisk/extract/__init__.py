@@ -3,24 +3,20 @@
 No other library is imported here: a model is known by the name of its class, and its attributes are read.
 """
 
-from plainrisk.extract.ebm import read_ebm
 from plainrisk.extract.effects import LabelEffect, NumberEffect
-from plainrisk.extract.glum_model import read_glum
-from plainrisk.extract.linear_models import read_linear, read_sgd
-from plainrisk.extract.ours import read_form
+from plainrisk.extract.gam import read_ebm, read_logistic_gam
+from plainrisk.extract.linear import read_glum, read_linear, read_sgd, read_statsmodels
 from plainrisk.extract.pipelines import read_pipeline, read_search
-from plainrisk.extract.pygam_terms import read_logistic_gam
 from plainrisk.extract.reading import Additive, TreeSum
-from plainrisk.extract.registry import (
-    extract_form,
-    refuse_type,
-    register_extractor,
-    supported_models,
+from plainrisk.extract.registry import extract_form, read_form, refuse_type, register_extractor, supported_models
+from plainrisk.extract.trees import (
+    read_gradient_boosting,
+    read_hist_gradient_boosting,
+    read_lightgbm_booster,
+    read_lightgbm_classifier,
+    read_xgboost_booster,
+    read_xgboost_classifier,
 )
-from plainrisk.extract.stats_models import read_results
-from plainrisk.extract.trees_lightgbm import read_lgbm_booster, read_lgbm_classifier
-from plainrisk.extract.trees_sklearn import read_gradient_boosting, read_hist_gradient_boosting
-from plainrisk.extract.trees_xgboost import read_booster, read_xgb_classifier
 
 __all__ = [
     "Additive",
@@ -36,8 +32,8 @@ for _name, _reader in {
     "glum.GeneralizedLinearRegressor": read_glum,
     "glum.GeneralizedLinearRegressorCV": read_glum,
     "interpret.glassbox.ExplainableBoostingClassifier": read_ebm,
-    "lightgbm.Booster": read_lgbm_booster,
-    "lightgbm.LGBMClassifier": read_lgbm_classifier,
+    "lightgbm.Booster": read_lightgbm_booster,
+    "lightgbm.LGBMClassifier": read_lightgbm_classifier,
     "plainrisk.model.FormMethods": read_form,
     "pygam.GAM": read_logistic_gam,
     "sklearn.ensemble.GradientBoostingClassifier": read_gradient_boosting,
@@ -46,10 +42,10 @@ for _name, _reader in {
     "sklearn.linear_model.SGDClassifier": read_sgd,
     "sklearn.model_selection.BaseSearchCV": read_search,
     "sklearn.pipeline.Pipeline": read_pipeline,
-    "statsmodels.base.model.Results": read_results,
-    "statsmodels.base.wrapper.ResultsWrapper": read_results,
-    "xgboost.Booster": read_booster,
-    "xgboost.XGBClassifier": read_xgb_classifier,
+    "statsmodels.base.model.Results": read_statsmodels,
+    "statsmodels.base.wrapper.ResultsWrapper": read_statsmodels,
+    "xgboost.Booster": read_xgboost_booster,
+    "xgboost.XGBClassifier": read_xgboost_classifier,
 }.items():
     register_extractor(_name, _reader)
 

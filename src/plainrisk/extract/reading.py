@@ -17,6 +17,7 @@ from plainrisk.form import RiskForm, Tree, TreeInput
 __all__ = [
     "Additive",
     "Extractor",
+    "Label",
     "TreeSum",
     "class_pair",
     "input_names",
@@ -104,14 +105,16 @@ def input_names(
     `made_up` is the pattern of the names that a library invents for rows without any.
     """
     own = None if names is None else tuple(map(str, names))
-    if own is not None and made_up is not None and all(re.fullmatch(made_up, name) for name in own):
+    if own and made_up and all(re.fullmatch(made_up, name) for name in own):
         own = None
-    if own is None or frame is None or not frame.named:
-        if frame is not None and len(frame.names) != n_inputs:
-            raise refuse(model, f"it reads {n_inputs} columns, and the rows it was shown have {len(frame.names)}.")
-        found = frame.names if frame is not None and frame.named else [f"x{j}" for j in range(n_inputs)]
-        return tuple(found) if own is None else own
-    missing = [name for name in own if name not in frame.columns]
-    if missing:
-        raise refuse(model, f"its input {missing[0]!r} is not a column of the rows it was shown.")
-    return own
+    numbered = tuple(f"x{j}" for j in range(n_inputs))
+    if frame is None:
+        return own or numbered
+    if own is not None and frame.named:
+        absent = [name for name in own if name not in frame.columns]
+        if absent:
+            raise refuse(model, f"its input {absent[0]!r} is not a column of the rows it was shown.")
+        return own
+    if len(frame.names) != n_inputs:
+        raise refuse(model, f"it reads {n_inputs} columns, and the rows it was shown have {len(frame.names)}.")
+    return own or (frame.names if frame.named else numbered)

@@ -7,14 +7,15 @@ from typing import Any
 
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.errors import ExtractionError
-from plainrisk.extract.build import build_form
-from plainrisk.extract.reading import Additive, Extractor, TreeSum, refuse
+from plainrisk.extract.reading import Additive, Extractor, TreeSum, refuse, require_fitted
+from plainrisk.extract.risk_form import build_form
 from plainrisk.form import RiskForm
 from plainrisk.schema import Schema
 
 __all__ = [
     "class_names",
     "extract_form",
+    "read_form",
     "read_model",
     "refuse_type",
     "register_extractor",
@@ -129,7 +130,7 @@ def read_model(model: Any, frame: Frame | None) -> Additive | TreeSum | RiskForm
         if name in _REFUSED:
             raise refuse(model, _REFUSED[name])
     if isinstance(getattr(model, "form_", None), RiskForm):
-        return _EXTRACTORS["plainrisk.model.FormMethods"](model, frame)
+        return read_form(model, frame)
     if isinstance(model, type):
         raise ExtractionError(f"Extract: {model.__name__} is a class. Pass a fitted model, not its class.")
     known = ", ".join(supported_models())
@@ -138,6 +139,13 @@ def read_model(model: Any, frame: Frame | None) -> Additive | TreeSum | RiskForm
         f"models of {type(model).__module__}.{type(model).__qualname__} are not known. Known: {known}. "
         "Add a reader of your own with register_extractor.",
     )
+
+
+def read_form(model: Any, frame: Frame | None) -> RiskForm:
+    """Return the form of one of our models, or of any model that keeps one in `form_`."""
+    form = require_fitted(model, "form_")
+    assert isinstance(form, RiskForm)
+    return form
 
 
 def class_names(cls: type) -> Iterator[str]:

@@ -42,6 +42,12 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return the certificate as plain data."""
         return {"valid": self.valid, **msgspec.to_builtins(self)}
 
+    def __repr__(self) -> str:
+        broken = [check.name for check in self.checks if not check.holds]
+        state = "valid" if self.valid else f"BROKEN ({'; '.join(broken)})"
+        held = len(self.checks) - len(broken)
+        return f"Certificate: {state}, {held} of {len(self.checks)} checks hold, {len(self.notes)} notes"
+
     def __str__(self) -> str:
         lines = [f"{'holds ' if c.holds else 'BROKEN'}  {c.name}: {c.detail}" for c in self.checks]
         return "\n".join([*lines, *(f"note    {n}" for n in self.notes)])

@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
-
-from plainrisk._native import COMPILED
 from plainrisk.bins import Criterion
-from plainrisk.errors import DataError, did_you_mean
-from plainrisk.form import Alone, Linear, Logistic
-from plainrisk.models.base import CV_FOLDS, LINE_CV_FOLDS, RiskClassifier, resolve_ridge
-from plainrisk.models.fitting import (
-    Design,
-    Encoded,
-    Penalty,
-    RisksOf,
-    encode_rows,
-    fit_line,
-    fit_logistic,
-    line_path,
-    logistic_path,
-    table_part,
-    training_risks,
-)
-from plainrisk.models.stream_fit import AnyRows, lay_out
-from plainrisk.models.training import Training
+from plainrisk.form import Alone
+from plainrisk.models.base import PartScores, RiskClassifier
+from plainrisk.models.layer import LayerSettings, LinkName, Penalty, fit_layer
+from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
-from plainrisk.solve import Solution
 
 __all__ = ["AdditiveRiskModel"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class AdditiveRiskModel(RiskClassifier):
@@ -91,7 +69,7 @@ class AdditiveRiskModel(RiskClassifier):
         self,
         schema: Schema | None = None,
         *,
-        link: Literal["logistic", "linear"] = "logistic",
+        link: LinkName = "logistic",
         max_bins: int = 5,
         ridge: float | Literal["auto", "cv"] = "auto",
         penalty: Penalty = "levels",
@@ -108,70 +86,18 @@ class AdditiveRiskModel(RiskClassifier):
         self.criterion = criterion
         self.min_bin_rows = min_bin_rows
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AdditiveRiskModel:
-        """Fit the model to rows X and outcomes y (default: the schema's target column of X)."""
-        self.fit_rows(self._read(X, y, sample_weight, self.class_weight))
-        return self
+    def _fit(self, training: TrainingRows) -> PartScores:
+        fitted = fit_layer(training, self._settings)
+        self.solution_, self.ridge_ = fitted.solution, fitted.ridge
+        if fitted.ridge_path is not None:
+            self.ridge_path_ = fitted.ridge_path
 
-    def encode(self, training: Training) -> Encoded:
-        """Find the levels of every feature as a fit does, and code the rows."""
-        return encode_rows(training, max_bins=self.max_bins, criterion=self.criterion, min_rows=self.min_bin_rows)
+        def scores() -> Any:
+            return (score[:, None] for score in fitted.design.scores(fitted.solution))
 
-    def lay_out(self, training: AnyRows, encoded: Encoded | None = None) -> tuple[Encoded, Design]:
-        """Lay out rows for the solver; `encoded` is what `encode` returns for them, if it is known."""
-        return lay_out(
-            training,
-            max_bins=self.max_bins,
-            criterion=self.criterion,
-            min_rows=self.min_bin_rows,
-            penalty=self.penalty,
-            encoded=encoded,
-        )
+        self._keep(training, [fitted.part], Alone(), [fitted.solution], scores)
+        return scores
 
-    def fit_rows(
-        self,
-        training: AnyRows,
-        laid_out: tuple[Encoded, Design] | None = None,
-        solution: Solution | None = None,
-    ) -> Callable[[], RisksOf]:
-        """Fit the model to rows that were read already; return what makes what gives their risks.
-
-        Parameters
-        ----------
-        training : the rows
-        laid_out, solution : what `lay_out` and `solve` return for them, if it is known
-        """
-        check_link(self.link)
-        encoded, design = self.lay_out(training) if laid_out is None else laid_out
-        self.solution_ = self.solve(design, training) if solution is None else solution
-        link = Logistic() if self.link == "logistic" else Linear()
-        part = table_part("all", encoded, design, self.solution_, link, training.schema)
-        self._keep(training, [part], Alone(), [self.solution_])
-        return partial(training_risks, design, self.solution_, link)
-
-    def prepare(self, design: Design) -> None:
-        """Have ready what `solve` asks for."""
-        if self.link == "logistic" and COMPILED:
-            _ = design.block, design.layout.levels.compiled
-
-    def solve(self, design: Design, training: AnyRows) -> Solution:
-        """Choose the ridge if asked, then solve."""
-        counts = None
-        if self.ridge == "cv" and self.link == "linear":
-            self.ridge_path_, counts = line_path(design, training.outcomes(), LINE_CV_FOLDS)
-        elif self.ridge == "cv":
-            self.ridge_path_ = logistic_path(
-                design.layout, design.cells_where, training.outcomes(), training.total, CV_FOLDS, lower=design.lower
-            )
-        self.ridge_ = self.ridge_path_.best if self.ridge == "cv" else resolve_ridge(self.ridge, training.total)
-        if self.link == "logistic":
-            return fit_logistic(design, self.ridge_)
-        return fit_line(design, design.pair_counts() if counts is None else counts, self.ridge_)
-
-
-def check_link(link: str) -> None:
-    """Raise unless the link is one that can be fitted."""
-    if link not in ("logistic", "linear"):
-        raise DataError(
-            f"link must be 'logistic' or 'linear', not {link!r}.{did_you_mean(link, ('logistic', 'linear'))}"
-        )
+    @property
+    def _settings(self) -> LayerSettings:
+        return LayerSettings(self.link, self.max_bins, self.ridge, self.penalty, self.criterion, self.min_bin_rows)

@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
-from collections.abc import Mapping, Sequence
-from numbers import Real
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from plainrisk.data.frame import Frame
-from plainrisk.data.rows import Batches
-from plainrisk.errors import DataError, PlainriskWarning, StoppedEarly
-from plainrisk.form import FitRecord, Link, Logistic, Part, Pool, RiskForm, TreePart
+from plainrisk._types import Bools, Floats
+from plainrisk.errors import PlainriskWarning, StoppedEarly
+from plainrisk.form import Alone, FitRecord, Link, Logistic, Part, Pool, RiskForm, TreePart, pool_score
 from plainrisk.model import FormMethods
-from plainrisk.models.scores import WeighedRows
-from plainrisk.models.streams import Stream, read_stream
-from plainrisk.models.training import Training, read_training
+from plainrisk.models.stream import read_rows
+from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
 from plainrisk.solve import Solution
 
-__all__ = ["RiskClassifier"]
+__all__ = [
+    "PartScores",
+    "RiskClassifier",
+    "clipped_share",
+    "form_scores",
+    "pooled_risk",
+    "pooled_score",
+    "warn_of_clipping",
+    "weighted_scores",
+]
 
 # Above this share of clipped training rows the user is told.
 CLIPPING_WARNING = 0.10
-# Folds that choose the ridge: of a logistic fit, which visits the rows for each; and of a line, whose folds are tables
-# that cost next to nothing.
-CV_FOLDS = 5
-LINE_CV_FOLDS = 10
+
+# Goes through the training rows, batch by batch: the score of every row in every part, (rows, parts).
+PartScores = Callable[[], Iterator[Floats]]
 
 
 class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -38,12 +41,40 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
 
     schema: Schema | None
 
-    @classmethod
-    @functools.cache
-    def _get_param_names(cls) -> list[str]:
-        # Every fit asks for them several times, and a signature takes a while to read.
-        names: list[str] = super()._get_param_names()
-        return names
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : data frame, array, dict of columns, or `pr.rows`
+        y : (n,), optional
+            The outcomes; by default the schema's target column of X. With `pr.rows`, the name of a column.
+        sample_weight : (n,), optional
+            With `pr.rows`, the name of a column.
+
+        Returns
+        -------
+        self
+        """
+        self._fit_rows(self._read(X, y, sample_weight))
+        return self
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        return read_rows(X, y, self.schema, sample_weight, getattr(self, "class_weight", None))
+
+    def _fit_rows(self, training: TrainingRows) -> PartScores:
+        """Fit the model to rows that were read already; return how to go through their scores."""
+        for name in ("feature_names_in_", "ridge_path_"):  # of an earlier fit
+            if hasattr(self, name):
+                delattr(self, name)
+        self.classes_ = training.classes
+        self.n_features_in_ = len(training.names)
+        if training.named:
+            self.feature_names_in_ = np.array(training.names, dtype=object)
+        return self._fit(training)
+
+    def _fit(self, training: TrainingRows) -> PartScores:
+        raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -53,33 +84,14 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         tags.input_tags.string = True
         return tags
 
-    def _read(
-        self, X: Any, y: Any, sample_weight: Any, class_weight: str | Mapping[Any, float] | None = None
-    ) -> Training | Stream:
-        training: Training | Stream
-        if isinstance(X, Training | Stream):  # a part of a model whose rows were read already
-            training = X.under(self.schema)
-        elif isinstance(X, Batches):
-            training = read_stream(X, y, self.schema, sample_weight, class_weight)
-        else:
-            training = read_training(X, y, self.schema, sample_weight, class_weight)
-        self.classes_ = training.classes
-        self.n_features_in_ = len(training.names)
-        if isinstance(training, Stream) or _has_names(X.frame if isinstance(X, Training) else X):
-            self.feature_names_in_ = np.array(training.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        if hasattr(self, "ridge_path_"):  # an earlier fit chose its ridge
-            del self.ridge_path_
-        return training
-
     def _keep(
         self,
-        training: Training | Stream,
+        training: TrainingRows,
         parts: Sequence[Part | TreePart],
         pool: Pool,
         solutions: Sequence[Solution],
-    ) -> None:
+        scores: PartScores | None = None,
+    ) -> PartScores:
         """Store the form and the record of the fit; warn once of what the user should know."""
         self.form_ = RiskForm(
             schema=training.schema,
@@ -88,8 +100,9 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
             parts=tuple(parts),
             pool=pool,
         )
+        found = form_scores(self.form_, training) if scores is None else scores
         self.n_iter_ = max((s.iterations for s in solutions), default=0)
-        clipped = clipped_share(self.form_, weighed(training, "counting clipped rows"))
+        clipped = clipped_share(self.form_, weighted_scores(training, found))
         self.fit_record_ = FitRecord(
             estimator=type(self).__name__,
             parameters={k: _describe(v) for k, v in self.get_params(deep=False).items() if k != "schema"},
@@ -106,6 +119,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         )
         warn_of_clipping(type(self).__name__, clipped, self.form_.last_link)
         self._warn_of_stops(solutions)
+        return found
 
     def _warn_of_stops(self, solutions: Sequence[Solution]) -> None:
         bad = [s for s in solutions if not s.converged or s.at_box.any()]
@@ -118,8 +132,33 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
             )
 
 
-def clipped_share(form: RiskForm, rows: WeighedRows) -> float:
-    """Return the weighted share of the rows whose line is cut off at the last link.
+def form_scores(form: RiskForm, training: TrainingRows) -> PartScores:
+    """Score the training rows by a form, for models that keep no codes of them."""
+    return lambda: (form.part_scores(batch.frame) for batch in training.batches(form.features, "scoring rows"))
+
+
+def pooled_score(form: RiskForm, part_scores: Floats) -> Floats:
+    """Return the score before the last link (for a mixture: the risk), given the score of every part: (rows, parts)."""
+    if isinstance(form.pool, Alone):
+        return part_scores[:, 0]
+    each = zip(form.parts, part_scores.T, strict=True)
+    return pool_score(form.pool, np.column_stack([part.link.value(s) for part, s in each]))
+
+
+def pooled_risk(form: RiskForm, part_scores: Floats) -> Floats:
+    """Return the risk, given the score of every part: (rows, parts)."""
+    score, link = pooled_score(form, part_scores), form.last_link
+    return score if link is None else link.value(score)
+
+
+def weighted_scores(training: TrainingRows, scores: PartScores) -> Iterator[tuple[Floats, Floats | None]]:
+    """Go through the training rows: the score of every row in every part, and its weight without class weights."""
+    batches = training.batches((), "scoring the portfolio")
+    return ((found, batch.sample_weight) for batch, found in zip(batches, scores(), strict=True))
+
+
+def clipped_share(form: RiskForm, portfolio: Iterable[tuple[Floats, Floats | None]]) -> float:
+    """Return the weighted share of rows whose line is cut off at the last link, given their scores in every part.
 
     A mixture has no link of its own; its share is that of the rows where all its experts are cut off at the same end.
     """
@@ -127,24 +166,17 @@ def clipped_share(form: RiskForm, rows: WeighedRows) -> float:
     if all(isinstance(link, Logistic) for link in last):
         return 0.0  # a sigmoid is never cut off: no need to score the rows
     total = clipped = 0.0
-    for frame, weight in rows:
-        found = _clipped(form, frame)
+    for part_scores, weight in portfolio:
+        found = _clipped(form, part_scores)
         total += len(found) if weight is None else float(weight.sum())
         clipped += float(np.count_nonzero(found) if weight is None else weight[found].sum())
     return clipped / total
 
 
-def weighed(training: Training | Stream, task: str) -> WeighedRows:
-    """Return the rows and their weights, batch by batch."""
-    return ((batch.frame, batch.weight) for batch in training.batches(task=task))
-
-
-def _clipped(form: RiskForm, frame: Frame) -> npt.NDArray[np.bool_]:
-    link = form.last_link
+def _clipped(form: RiskForm, part_scores: Floats) -> Bools:
+    score, link = pooled_score(form, part_scores), form.last_link
     if link is None:
-        risk = form.risk(frame)
-        return np.asarray((risk <= 0.0) | (risk >= 1.0))
-    score = form.score(frame)
+        return np.asarray((score <= 0.0) | (score >= 1.0))
     line = link.line(score)
     if line is None:
         return np.zeros(len(score), bool)
@@ -165,24 +197,6 @@ def warn_of_clipping(who: str, share: float, link: Link | None) -> None:
         PlainriskWarning,
         stacklevel=4,
     )
-
-
-def resolve_ridge(ridge: float | str, total: float) -> float:
-    """Return the ridge as a number: "auto" is 1/(2M), M the total weight."""
-    if ridge == "auto":
-        return 1.0 / (2.0 * total)
-    number: Any = ridge
-    if not isinstance(number, Real) or not 0 <= float(number) < np.inf:
-        raise DataError(f"ridge must be 'auto', 'cv' or a finite number not below 0, not {ridge!r}.")
-    return float(ridge)
-
-
-def _has_names(X: Any) -> bool:
-    """scikit-learn keeps feature names only of data frames whose names are all text."""
-    if isinstance(X, Frame):
-        return X.named
-    columns = getattr(X, "columns", getattr(X, "column_names", None))
-    return columns is not None and all(isinstance(c, str) for c in columns)
 
 
 def _plain(label: Any) -> str | float | bool:

@@ -6,21 +6,18 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from plainrisk.bins import line_levels
+from plainrisk._types import Floats
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, missing_extra
-from plainrisk.extract.trees_xgboost import booster_trees
-from plainrisk.form import Alone, Logistic, TreeInput, TreePart
-from plainrisk.models.base import RiskClassifier
-from plainrisk.models.stream_fit import AnyRows, learn_stream
-from plainrisk.models.training import Training
+from plainrisk.extract.trees import booster_trees
+from plainrisk.form import Alone, Levels, Logistic, TreeInput, TreePart
+from plainrisk.models.base import PartScores, RiskClassifier
+from plainrisk.models.design import learn_levels
+from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
 
 __all__ = ["BoostedRiskModel"]
-
-Floats = npt.NDArray[np.float64]
 
 _FIXED = {
     "objective": "the risk is the sigmoid of the sum of the trees, binary:logistic",
@@ -74,14 +71,12 @@ class BoostedRiskModel(RiskClassifier):
         self.class_weight = class_weight
         self.params = params
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BoostedRiskModel:
-        """Fit the trees to rows X and outcomes y."""
+    def _fit(self, training: TrainingRows) -> PartScores:
         try:
             from xgboost import XGBClassifier
         except ImportError:
             raise missing_extra("xgboost", "boost") from None
         check_params(self.params)
-        training = self._read(X, y, sample_weight, self.class_weight)
         inputs = tree_inputs(training)
         signs = tuple(training.schema.features[i.feature].sign if i.category is None else 0 for i in inputs)
         settings = {
@@ -97,8 +92,7 @@ class BoostedRiskModel(RiskClassifier):
         self.booster_ = XGBClassifier(**settings).fit(matrix, target, sample_weight=weight)
         intercept, trees = booster_trees(self.booster_)
         part = TreePart(name="all", intercept=intercept, inputs=inputs, trees=trees, link=Logistic())
-        self._keep(training, [part], Alone(), [])
-        return self
+        return self._keep(training, [part], Alone(), [])
 
 
 def check_params(params: Mapping[str, Any] | None) -> None:
@@ -108,46 +102,32 @@ def check_params(params: Mapping[str, Any] | None) -> None:
             raise DataError(f"BoostedRiskModel: params can not set {name!r}: {fixed}.")
 
 
-def _gathered(inputs: tuple[TreeInput, ...], training: AnyRows) -> tuple[Any, Any, Any]:
+def _gathered(inputs: tuple[TreeInput, ...], training: TrainingRows) -> tuple[Any, Any, Any]:
     """Return matrix, outcomes and weights: XGBoost grows its trees in memory, on numbers of four bytes."""
-    if isinstance(training, Training):
-        return read_inputs(inputs, training.frame), training.target, training.weight
-    matrix = np.empty((training.n_rows, len(inputs)), np.float32)
-    target: list[Any] = []
-    weights: list[Any] = []
-    done = 0
-    for batch in training.batches(task="gathering rows"):
-        matrix[done : done + batch.n_rows] = read_inputs(inputs, batch.frame)
-        done += batch.n_rows
-        target.append(batch.target)
-        weights.append(batch.weight)
-    weight = None if weights[0] is None else np.concatenate(weights)
-    return matrix, np.concatenate(target), weight
+    batches = [(read_inputs(inputs, b.frame).astype(np.float32), b.target, b.weight) for b in training.batches()]
+    matrix, target, weights = zip(*batches, strict=True)
+    return np.concatenate(matrix), np.concatenate(target), None if weights[0] is None else np.concatenate(weights)
 
 
-def tree_inputs(training: AnyRows) -> tuple[TreeInput, ...]:
+def tree_inputs(training: TrainingRows) -> tuple[TreeInput, ...]:
     """Return what the trees read: numbers, the places of ordered categories, and an indicator per category."""
     inputs: list[TreeInput] = []
     first = next(training.batches(task="looking at the first rows")).frame
-    finders = None if isinstance(training, Training) else {f.name: f for f in learn_stream(training, lines=True)}
+    levels = learn_levels(training, lines=True)
     for name, feature in training.schema.features.items():
-        if feature.kind == "continuous":
-            inputs.append(TreeInput(feature=name, missing=feature.lower_bound))
-        elif feature.sign != 0 and feature.categories is None and first.is_numeric(name):
-            inputs.append(TreeInput(feature=name))
+        is_number = feature.kind == "continuous"
+        if is_number or (feature.sign != 0 and feature.categories is None and first.is_numeric(name)):
+            inputs.append(TreeInput(feature=name, missing=feature.lower_bound if is_number else None))
         elif feature.sign != 0:
-            levels = line_levels(first, name, feature) if finders is None else finders[name].levels()
-            inputs.append(TreeInput(feature=name, order=levels.labels[: levels.n_ordered]))
+            inputs.append(TreeInput(feature=name, order=levels[name].labels[: levels[name].n_ordered]))
         else:
-            seen = first.labels(name).labels if finders is None else _sorted(finders[name].labels, first, name)
-            labels = feature.category_labels or seen
-            inputs.extend(TreeInput(feature=name, category=label) for label in labels)
+            inputs.extend(TreeInput(feature=name, category=label) for label in _categories(levels[name]))
     return tuple(inputs)
 
 
-def _sorted(labels: set[str], first: Frame, name: str) -> tuple[str, ...]:
-    """Return labels in the order a frame would list them."""
-    return tuple(sorted(labels, key=float) if first.is_numeric(name) else sorted(labels))
+def _categories(levels: Levels) -> tuple[str, ...]:
+    """Return all categories, special values among them: the levels but missing and unseen."""
+    return levels.labels[:-2]
 
 
 def read_inputs(inputs: tuple[TreeInput, ...], frame: Frame) -> Floats:

@@ -7,33 +7,29 @@ further, to its own few; all subscales and their weights are refitted to the sam
 
 from __future__ import annotations
 
-import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from plainrisk._types import Codes, Counts, Floats, Index
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 from plainrisk.explain.uncertainty import Refits
 from plainrisk.form import Alone, Layer, Link, Mixture, Part, Pool, RiskForm, Table
 from plainrisk.models.arm import AdditiveRiskModel
-from plainrisk.models.fitting import Design, Encoded, encode_with, fit_line, table_part
-from plainrisk.models.linearised import Linearised
-from plainrisk.models.mixture import SubscaleMixture
-from plainrisk.models.mixture_weights import RiskSums
+from plainrisk.models.design import Design, table_part
+from plainrisk.models.layer import LinkName, Problem, make_design
+from plainrisk.models.linearise import Linearised
+from plainrisk.models.mixture import RiskSums, SubscaleMixture
 from plainrisk.models.training import Training, read_training
-from plainrisk.models.two_layer import TwoLayerRiskModel, fit_second_layer
-from plainrisk.solve import Block, LogisticLoss, minimise
+from plainrisk.models.two_layer import TwoLayerRiskModel, second_layer
+from plainrisk.solve import Block, Rows, Solution
 from plainrisk.solve.hedge import hedge_weights, learning_rate, summed_losses
 
 __all__ = ["bootstrap"]
-
-Floats = npt.NDArray[np.float64]
-Index = npt.NDArray[np.intp]
 
 
 def bootstrap(model: Any, X: Any, y: Any = None, n: int = 200, seed: int = 0, *, sample_weight: Any = None) -> Refits:
@@ -105,41 +101,44 @@ class _Expert:
     Attributes
     ----------
     cell : (joint cells,) which of the part's own cells each joint cell is in
-    packs : codes of the part's own cells
+    codes : joint codes of the part's own cells
     start : where the solver starts: the first fit
     """
 
     name: str
     link: Link
-    logistic: bool
+    fitted_link: LinkName
     ridge: float
-    encoded: Encoded
     design: Design
     cell: Index
-    packs: tuple[npt.NDArray[Any], ...]
+    codes: tuple[Codes, ...]
     start: Floats
 
-    def fit(self, weight: Floats, positive: Floats, schema: Any) -> Part:
-        """Fit the part to cells with these weights."""
-        n = len(self.packs[0])
-        block = Block(
-            self.packs,
-            np.bincount(self.cell, positive, minlength=n).astype(np.float64),
-            np.bincount(self.cell, weight, minlength=n).astype(np.float64),
-        )
-        if self.logistic:
-            loss = LogisticLoss(self.design.layout, [block])
-            found = minimise(loss, ridge=self.ridge, lower=self.design.lower, start=self.start)
-        else:
-            found = fit_line(self.design, self.design.pair_counts([block]), self.ridge)
-        return table_part(self.name, self.encoded, self.design, found, self.link, schema)  # type: ignore[arg-type]
+    @classmethod
+    def of(cls, part: Part, model: AdditiveRiskModel, cells: Training) -> _Expert:
+        """Prepare one part for its refits."""
+        own = cells.with_schema(cells.schema.part(part.features))
+        design = make_design(own, {name: shape.levels for name, shape in part.shapes.items()}, model.penalty)
+        if len(model.solution_.coefficients) != len(design.lower):
+            raise PlainriskError("bootstrap: the rows do not have the levels the model was fitted with.")
+        codes = next(iter(design.coded.rows)).codes
+        first, cell = _distinct(codes)
+        own_codes = tuple(code[first] for code in codes)
+        start = model.solution_.point
+        return cls(part.name, part.link, model.link, model.ridge_, design, cell, own_codes, start)
 
-    def risk(self, part: Part) -> Floats:
-        """Return the part's risk in every joint cell."""
-        score = np.full(len(self.encoded.codes[0]), part.intercept)
-        for shape, codes in zip(part.shapes.values(), self.encoded.codes, strict=True):
-            score += np.asarray(shape.scores)[codes]
-        return part.link.value(score)
+    def fit(self, weight: Floats, positive: Floats, signs: Mapping[str, int]) -> tuple[Part, Floats]:
+        """Fit the part to joint cells with these weights; return it, and its risk in every joint cell."""
+        n = len(self.codes[0])
+        total, hits = (np.bincount(self.cell, values, minlength=n) for values in (weight, positive))
+        rows = Rows([Block(self.codes, hits.astype(np.float64), total.astype(np.float64))])
+        found = Problem(self.fitted_link, self.design.layout, rows, lower=self.design.lower).solve(
+            self.ridge, self.start
+        )
+        return table_part(self.name, self.design, found, self.link, signs), self._risk(found)
+
+    def _risk(self, found: Solution) -> Floats:
+        return self.link.value(next(self.design.scores(found)))
 
 
 @dataclass(frozen=True)
@@ -154,18 +153,18 @@ class _Refitter:
 
     model: Any
     cells: Training
-    count: Index
+    count: Counts
     experts: tuple[_Expert, ...]
 
     @classmethod
     def of(cls, model: Any, training: Training, *, collapse: bool) -> _Refitter:
-        """Collapse the rows and lay out every part."""
+        """Collapse the rows and prepare every part."""
         parts = _additive_parts(model.form_)
         first, count = _joint_cells(parts, training, collapse)
-        cells = training.rows(first)
+        cells = training.subset(first)
         weight = count.astype(np.float64) * (1.0 if cells.weight is None else cells.weight)
         weighted = replace(cells, weight=weight)
-        experts = [_lay_out(p, m, weighted) for p, m in zip(parts, _one_layers(model), strict=True)]
+        experts = [_Expert.of(p, m, weighted) for p, m in zip(parts, _one_layers(model), strict=True)]
         return cls(model, cells, count, tuple(experts))
 
     def draw(self, rng: np.random.Generator) -> Floats:
@@ -177,29 +176,28 @@ class _Refitter:
     def refit(self, weight: Floats) -> RiskForm:
         """Return the form fitted to cells with these weights."""
         positive = weight * self.cells.target
-        parts = [e.fit(weight, positive, self.cells.schema) for e in self.experts]
+        signs = {name: feature.sign for name, feature in self.cells.schema.features.items()}
+        parts, risks = zip(*(e.fit(weight, positive, signs) for e in self.experts), strict=True)
         form: RiskForm = self.model.form_
-        return msgspec.structs.replace(form, parts=tuple(parts), pool=self._pool(parts, weight))
+        return msgspec.structs.replace(form, parts=parts, pool=self._pool(np.column_stack(risks), weight))
 
-    def _pool(self, parts: Sequence[Part], weight: Floats) -> Pool:
+    def _pool(self, risks: Floats, weight: Floats) -> Pool:
         model = self.model
         pool: Pool = model.form_.pool
         if isinstance(pool, Alone):
             return pool
-        risks = np.column_stack([e.risk(p) for e, p in zip(self.experts, parts, strict=True)])
         drawn = np.flatnonzero(weight)
-        rows = replace(self.cells, weight=weight).rows(drawn)
-        risks = risks[drawn]
+        rows, risks = replace(self.cells, weight=weight).subset(drawn), risks[drawn]
         if isinstance(pool, Layer):
             block = Block((), rows.positive, rows.weight, risks)
-            found = fit_second_layer([block], risks.shape[1], model.link, model.ridge_)
+            found = second_layer(model.link, Rows([block]), risks.shape[1]).solve(model.ridge_)
             return msgspec.structs.replace(pool, intercept=found.intercept, weights=tuple(found.coefficients.tolist()))
         if model.weights == "stacking":
             sums = RiskSums(risks.shape[1])
             sums.add(risks, rows)
-            return Mixture(tuple(sums.stacked_weights().tolist()))
+            return Mixture(tuple(sums.weights().tolist()))
         losses = summed_losses(risks, rows.target, rows.weight, model.loss, model.clips_)
-        eta = learning_rate(model.learning_rate, len(parts), rows.total)
+        eta = learning_rate(model.learning_rate, risks.shape[1], rows.total)
         return Mixture(tuple(hedge_weights(losses, eta).tolist()))
 
 
@@ -231,44 +229,20 @@ def _one_layers(model: Any) -> list[AdditiveRiskModel]:
     return found
 
 
-def _joint_cells(parts: Sequence[Part], training: Training, collapse: bool) -> tuple[Index, Index]:
+def _joint_cells(parts: Sequence[Part], training: Training, collapse: bool) -> tuple[Index, Counts]:
     """Return a row of every cell, and how many rows are in it."""
-    n = len(training.target)
     if not collapse:
-        return np.arange(n), np.ones(n, dtype=np.intp)
-    columns = {(name, id(p)): p.shapes[name].levels.codes(training.frame, name) for p in parts for name in p.shapes}
-    key = training.target.astype(np.int64)
-    for codes in columns.values():
+        return np.arange(training.n_rows), np.ones(training.n_rows, np.int64)
+    codes = [p.shapes[name].levels.codes(training.frame, name) for p in parts for name in p.shapes]
+    first, cell = _distinct([training.target, *codes])
+    return first, np.bincount(cell).astype(np.int64)
+
+
+def _distinct(codes: Sequence[Codes]) -> tuple[Index, Index]:
+    """Return a row of every distinct combination of codes, and which combination every row is."""
+    key = np.zeros(len(codes[0]), dtype=np.intp)
+    for code in codes:
         # Renumbering after every column keeps the key small.
-        _, key = np.unique(key * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)
-    _, first, count = np.unique(key, return_index=True, return_counts=True)
-    return first, count
-
-
-def _lay_out(part: Part, model: AdditiveRiskModel, cells: Training) -> _Expert:
-    """Prepare one part for its refits."""
-    names = part.features
-    own = replace(cells, schema=cells.schema.select(names))
-    encoded = encode_with(own, names, [part.shapes[name].levels for name in names])
-    design = Design.of(encoded, own, model.penalty)
-    packs = design.rows.packs
-    key = functools.reduce(
-        lambda a, p: np.unique(a * (int(p.max(initial=0)) + 1) + p, return_inverse=True)[1],
-        packs,
-        np.zeros(len(own.target), dtype=np.int64),
-    )
-    _, first, cell = np.unique(key, return_index=True, return_inverse=True)
-    solution = model.solution_
-    if len(solution.coefficients) != len(design.lower):
-        raise PlainriskError("bootstrap: the rows do not have the levels the model was fitted with.")
-    return _Expert(
-        name=part.name,
-        link=part.link,
-        logistic=model.link == "logistic",
-        ridge=model.ridge_,
-        encoded=encoded,
-        design=design,
-        cell=cell,
-        packs=tuple(p[first] for p in packs),
-        start=np.concatenate([[solution.intercept], solution.coefficients]),
-    )
+        key = np.unique(key * (int(code.max(initial=0)) + 1) + code, return_inverse=True)[1]
+    _, first = np.unique(key, return_index=True)
+    return first, key

@@ -4,31 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from plainrisk._types import Array, Floats
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.errors import DataError, PlainriskError, did_you_mean
-from plainrisk.form import Mixture
+from plainrisk.explain.options import ExplainOptions, takes
+from plainrisk.form import Bands, Linear, Link, Mixture
 from plainrisk.model import RiskModel
 from plainrisk.models.arm import AdditiveRiskModel
-from plainrisk.models.base import RiskClassifier
-from plainrisk.models.mixture_weights import RiskSums, check_settings, held_out_risks, loss_clip, own_log_loss
-from plainrisk.models.stream_fit import AnyRows
-from plainrisk.models.subscales import Expert, fit_experts, takes_missing
-from plainrisk.models.training import Training, read_more
+from plainrisk.models.base import PartScores, RiskClassifier
+from plainrisk.models.experts import Expert, FittedExperts, fit_experts, takes_missing
+from plainrisk.models.folds import stratified_folds
+from plainrisk.models.training import Training, TrainingRows, read_more
 from plainrisk.schema import Schema
+from plainrisk.solve import Moments, minimise_squares
 from plainrisk.solve.hedge import hedge_weights, learning_rate, row_losses, summed_losses
 
 if TYPE_CHECKING:
     from plainrisk.explain import Explanation
 
-__all__ = ["SubscaleMixture"]
+__all__ = ["RiskSums", "SubscaleMixture", "loss_clip"]
 
-Floats = npt.NDArray[np.float64]
+# The least risk that a line fitted directly is charged for.
+DIRECT_CLIP = 1e-3
 
 
 class SubscaleMixture(RiskClassifier):
@@ -51,7 +54,7 @@ class SubscaleMixture(RiskClassifier):
     loss : {"log", "brier"}, default="log"
     clip : float or "auto", default="auto"
         An expert is charged as if its risk lay in [clip, 1 - clip]. "auto" charges no more certainty than the
-        expert's link can express: see `plainrisk.models.mixture_weights.loss_clip`.
+        expert's link can express: see `plainrisk.models.mixture.loss_clip`.
     weights : {"hedge", "stacking"}, default="hedge"
         "stacking" takes nonnegative least squares, scaled to sum 1, for comparison.
     cv : int or None, default=None
@@ -88,41 +91,23 @@ class SubscaleMixture(RiskClassifier):
         self.cv = cv
         self.class_weight = class_weight
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SubscaleMixture:
-        """Fit the experts, then weigh them."""
-        check_settings(self.weights, self.loss, self.clip, self.cv)
-        training = self._read(X, y, sample_weight, self.class_weight)
+    def _fit(self, training: TrainingRows) -> PartScores:
+        _check_settings(self.weights, self.loss, self.clip, self.cv)
         estimator = AdditiveRiskModel() if self.estimator is None else self.estimator
         self.schema_ = training.schema
-        self.experts_ = fit_experts(estimator, training)
+        fitted = fit_experts(estimator, training)
+        self.experts_ = fitted.experts
         self.clips_ = np.array([self._clip_of(e) for e in self.experts_.values()])
         self.class_factors_ = np.ones(2) if training.factors is None else training.factors
         self.total_ = training.total
-        known = self._known_losses(training)
-        self.losses_ = np.zeros(len(self.experts_)) if known is None else known
+        self.losses_ = np.zeros(len(self.experts_))
         sums = RiskSums(len(self.experts_))
-        for rows, risks in self._judged(estimator, training) if known is None else ():
+        judged = fitted.risks(training) if self.cv is None else _held_out_risks(estimator, training, self.cv)
+        for rows, risks in judged:
             self.losses_ += summed_losses(risks, rows.target, rows.weight, self.loss, self.clips_)
             if self.weights == "stacking":
                 sums.add(risks, rows)
-        self._keep_weights(training, sums.stacked_weights() if self.weights == "stacking" else self._hedge())
-        return self
-
-    def _known_losses(self, training: AnyRows) -> Floats | None:
-        """Return the losses that the experts' own solvers found on these rows, if all are charged just these."""
-        if self.cv is not None or self.weights == "stacking" or self.loss != "log":
-            return None
-        charged = zip(self.experts_.values(), self.clips_, strict=True)
-        losses = [own_log_loss(expert, clip) for expert, clip in charged]
-        return None if None in losses else training.total * np.array(losses, dtype=np.float64)
-
-    def _judged(self, estimator: Any, training: AnyRows) -> Iterator[tuple[Training, Floats]]:
-        """Yield rows and the risks by which the experts are judged, batch by batch."""
-        if self.cv is not None:
-            yield from held_out_risks(estimator, training, self.cv)
-            return
-        for rows in training.batches(task="weighing experts"):
-            yield rows, self._risks(rows.frame)
+        return self._keep_weights(training, fitted, sums.weights() if self.weights == "stacking" else self._hedge())
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> SubscaleMixture:
         """Move the weights on with new rows; the experts stay as they are. The first call fits them.
@@ -155,7 +140,7 @@ class SubscaleMixture(RiskClassifier):
 
     def plot_weights(self, X: Any, y: Any, ax: Any = None) -> Any:
         """Draw the weight path over the rows of X; returns the axes."""
-        from plainrisk.models.mixture_plot import draw_weight_path
+        from plainrisk.explain.plots import draw_weight_path
 
         return draw_weight_path(self.weight_path(X, y), tuple(self.experts_), ax)
 
@@ -183,15 +168,25 @@ class SubscaleMixture(RiskClassifier):
         risk = self._pooled(self._risks(X))
         return np.column_stack([1.0 - risk, risk])
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Any) -> Array:
         """Return the likelier outcome of every row."""
         risk = self.predict_proba(X)[:, 1]
         return np.asarray(self.classes_[(risk > 0.5).astype(np.intp)])
 
+    @takes(ExplainOptions)
     def explain(self, X: Any, **options: Any) -> Explanation:
         """Return what every subscale contributes, and its features where the experts speak in probability.
 
-        The options are those of every model; experts that have no risk form take none.
+        A mixture with an expert that has no risk form takes no options.
+
+        Parameters
+        ----------
+        X : rows
+        {options}
+
+        Returns
+        -------
+        Explanation
         """
         if hasattr(self, "form_"):
             return super().explain(X, **options)
@@ -274,11 +269,68 @@ class SubscaleMixture(RiskClassifier):
         if hasattr(self, "form_"):
             self.form_ = msgspec.structs.replace(self.form_, pool=Mixture(tuple(self.weights_.values())))
 
-    def _keep_weights(self, training: AnyRows, weights: Floats) -> None:
+    def _keep_weights(self, training: TrainingRows, fitted: FittedExperts, weights: Floats) -> PartScores:
         if hasattr(self, "form_"):
             del self.form_
         self._set_weights(weights)
-        if all(e.has_part for e in self.experts_.values()):
-            solutions = [e.model.solution_ for e in self.experts_.values() if hasattr(e.model, "solution_")]
-            pool = Mixture(tuple(self.weights_.values()))
-            self._keep(training, [e.part for e in self.experts_.values()], pool, solutions)
+        if not all(e.has_part for e in self.experts_.values()):
+            return fitted.part_scores
+        solutions = [e.model.solution_ for e in self.experts_.values() if hasattr(e.model, "solution_")]
+        pool = Mixture(tuple(self.weights_.values()))
+        return self._keep(training, [e.part for e in self.experts_.values()], pool, solutions, fitted.part_scores)
+
+
+def _check_settings(weights: str, loss: str, clip: Any, cv: Any) -> None:
+    """Raise, before anything is fitted, if a setting is not one that is known."""
+    for name, value, known in (("weights", weights, ("hedge", "stacking")), ("loss", loss, ("log", "brier"))):
+        if value not in known:
+            raise DataError(f"{name} must be {known[0]!r} or {known[1]!r}, not {value!r}.{did_you_mean(value, known)}")
+    if clip != "auto" and not (isinstance(clip, Real) and 0 < float(clip) < 0.5):
+        raise DataError(f"clip must be 'auto' or a number between 0 and 0.5, not {clip!r}.")
+    if cv is not None and not (isinstance(cv, Integral) and int(cv) >= 2):
+        raise DataError(f"cv must be None or a number of folds, 2 or more, not {cv!r}.")
+
+
+def loss_clip(link: Link | None) -> float:
+    """Return the certainty an expert's link can express, as the least risk it may be charged for.
+
+    A line stands in for the sigmoid only between -alpha and alpha; beyond, it says 0 or 1 without meaning it. So a
+    linearised expert is charged no more certainty than the sigmoid has at the line's ends, sigmoid(-alpha). A line
+    fitted directly, bands and curved links are charged what they say, but for a floor that keeps the loss finite.
+    """
+    if isinstance(link, Linear):
+        is_identity = (link.slope, link.offset) == (1.0, 0.0)  # fitted directly: the score is the probability
+        return DIRECT_CLIP if is_identity else float(1.0 / (1.0 + np.exp(0.5 / link.slope)))
+    if isinstance(link, Bands):
+        return max(1e-15, min(link.values[0], 1.0 - link.values[-1]))
+    return 1e-15
+
+
+def _held_out_risks(estimator: Any, training: TrainingRows, n_folds: int) -> Iterator[tuple[Training, Floats]]:
+    """Yield the rows of each fold with their risk by experts that were fitted without it: (rows, experts)."""
+    folds = stratified_folds(training.outcomes(), n_folds)
+    for fold in np.unique(folds):
+        experts = fit_experts(estimator, training.subset(np.flatnonzero(folds != fold))).experts
+        for rows in training.subset(np.flatnonzero(folds == fold)).batches(task="weighing experts"):
+            yield rows, np.column_stack([e.risk(rows.frame) for e in experts.values()])
+
+
+class RiskSums:
+    """Sums of products of the experts' risks, to which rows are added batch by batch."""
+
+    def __init__(self, n_experts: int) -> None:
+        self.gram = np.zeros((n_experts + 1, n_experts + 1))
+        self.moment = np.zeros(n_experts + 1)
+
+    def add(self, risks: Floats, rows: Training) -> None:
+        """Add rows and the risks the experts see in them: (rows, experts)."""
+        weighted = risks if rows.weight is None else risks * rows.weight[:, None]
+        self.gram[0, 0] += rows.total  # the intercept stands alone and plays no part in the weights
+        self.gram[1:, 1:] += weighted.T @ risks
+        self.moment[1:] += weighted.T @ rows.target.astype(np.float64)
+
+    def weights(self) -> Floats:
+        """Return nonnegative least-squares weights of the risks, without constant, scaled to sum 1."""
+        n_experts = len(self.moment) - 1
+        found = minimise_squares(Moments(self.gram, self.moment), lower=np.zeros(n_experts)).coefficients
+        return found / found.sum() if found.sum() > 0 else np.full(n_experts, 1.0 / n_experts)

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from plainrisk.bins import Columns, feature_columns, line_levels
+from plainrisk._types import Bools, Floats
+from plainrisk.bins import level_contrast, outside_contrast
 from plainrisk.data.frame import Frame
-from plainrisk.data.spool import Spool
 from plainrisk.form import Alone, Bins, Levels, Line, Logistic, Part, Shape, Table
-from plainrisk.models.base import CV_FOLDS, RiskClassifier, resolve_ridge
-from plainrisk.models.fitting import Encoded, center, encode_with, logistic_path
-from plainrisk.models.stream_fit import AnyRows, Blocks, Chosen, learn_stream
-from plainrisk.models.streams import Stream
-from plainrisk.schema import Schema
-from plainrisk.solve import BOX, Block, Layout, LogisticLoss, RidgePath, Solution, minimise
+from plainrisk.models.base import PartScores, RiskClassifier
+from plainrisk.models.design import Design, centred, code_rows, learn_levels
+from plainrisk.models.layer import Problem, solve_layer
+from plainrisk.models.training import Training, TrainingRows
+from plainrisk.schema import Feature, Schema
+from plainrisk.solve import BOX, Solution
 
 __all__ = ["NonnegativeLogisticRegression"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class NonnegativeLogisticRegression(RiskClassifier):
@@ -61,141 +57,82 @@ class NonnegativeLogisticRegression(RiskClassifier):
         self.ridge = ridge
         self.class_weight = class_weight
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NonnegativeLogisticRegression:
-        """Fit the model to rows X and outcomes y (default: the schema's target column of X)."""
-        training = self._read(X, y, sample_weight, self.class_weight)
-        rows = _LineRows.of(training)
-        if self.ridge == "cv":
-            self.ridge_path_ = rows.path(CV_FOLDS)
-        self.ridge_ = self.ridge_path_.best if self.ridge == "cv" else resolve_ridge(self.ridge, training.total)
-        self.solution_ = rows.solve(self.ridge_)
-        part = rows.part(self.solution_)
-        lines = [shape for shape in part.shapes.values() if isinstance(shape, Line)]
-        self.coef_ = np.array([[line.slope for line in lines]])
-        self.intercept_ = np.array([part.intercept - sum(line.slope * line.center for line in lines)])
-        self._keep(training, [part], Alone(), [self.solution_])
-        return self
+    def _fit(self, training: TrainingRows) -> PartScores:
+        lines = _Lines.of(training)
+        self.solution_, self.ridge_, path = solve_layer(lines.problem(training.schema.features), self.ridge, training)
+        if path is not None:
+            self.ridge_path_ = path
+        part = lines.part(self.solution_, training.schema.features)
+        shapes = [shape for shape in part.shapes.values() if isinstance(shape, Line)]
+        self.coef_ = np.array([[line.slope for line in shapes]])
+        self.intercept_ = np.array([part.intercept - sum(line.slope * line.center for line in shapes)])
+        return self._keep(training, [part], Alone(), [self.solution_])
 
 
 @dataclass(frozen=True)
-class _LineRows:
+class _Lines:
     """Rows with scaled numeric columns, and levels for what is not a measurement.
 
     The coefficients of the levels come first, feature by feature; those of the lines, in scaled units, last.
     """
 
-    training: AnyRows
-    encoded: Encoded
-    columns: list[Columns]
-    lines: list[int]
+    design: Design
     scaling: _Scaling
-    stored: Spool
 
     @classmethod
-    def of(cls, training: AnyRows) -> _LineRows:
+    def of(cls, training: TrainingRows) -> _Lines:
         features = training.schema.features
-        names = tuple(features)
-        if isinstance(training, Stream):
-            levels = [finder.levels() for finder in learn_stream(training, lines=True)]
-        else:
-            levels = [line_levels(training.frame, n, f) for n, f in features.items()]
-        lines = [j for j, lv in enumerate(levels) if isinstance(lv, Bins)]
-        scaling = _Scaling.of(training, [names[j] for j in lines], [levels[j] for j in lines])
-        stored = Spool()
-        weights, positives = ([np.zeros(len(lv)) for lv in levels] for _ in range(2))
-        for batch in training.batches(task="coding rows"):
-            part = encode_with(batch, names, levels)
-            for total, more in zip((*weights, *positives), (*part.weights, *part.positives), strict=True):
-                total += more
-            own = () if batch.weight is None else (batch.weight,)
-            dense = scaling.columns(batch.frame, [part.codes[j] == 0 for j in lines])
-            stored.append((*part.codes, batch.positive, *own, dense))
-        encoded = Encoded(names, tuple(levels), (), tuple(weights), tuple(positives))
-        columns = [
-            _outside_columns(weights[j], lv.n_ordered)
-            if j in lines
-            else feature_columns(weights[j], lv.n_ordered, features[names[j]].sign)
-            for j, lv in enumerate(levels)
-        ]
-        return cls(training, encoded, columns, lines, scaling, stored)
+        levels = learn_levels(training, lines=True)
+        lines = {name: one for name, one in levels.items() if isinstance(one, Bins)}
+        scaling = _Scaling.of(training, lines)
 
-    @cached_property
-    def problem(self) -> tuple[Layout, Sequence[Block], dict[str, Any]]:
-        """The layout, the rows, and per coefficient: bounds, box and what multiplies the ridge."""
-        used = [j for j, c in enumerate(self.columns) if c.matrix.shape[1]]
-        layout = Layout(tuple(self.columns[j].matrix for j in used), len(self.lines))
-        blocks = Blocks(self.stored, len(self.columns), chosen=used, dense=True)
-        features = self.training.schema.features
-        signs = np.array([features[self.encoded.names[j]].sign for j in self.lines])
-        free = np.concatenate([np.zeros(0), *(self.columns[j].lower for j in used)])
-        settings = {
-            "lower": np.concatenate([free, np.where(signs > 0, 0.0, -np.inf)]),
-            "upper": np.concatenate([np.full(len(free), np.inf), np.where(signs < 0, 0.0, np.inf)]),
-            "box": np.concatenate([np.full(len(free), BOX), np.full(len(signs), np.inf)]),
-            # In scaled units the coefficient is scale times larger, so its penalty is smaller by scale squared.
-            "scale": np.concatenate([np.ones(len(free)), _inverse_square(self.scaling.scales)]),
-        }
-        return layout, blocks, settings
+        def columns(batch: Training) -> Floats:
+            return scaling.columns(batch.frame, [one.codes(batch.frame, name) == 0 for name, one in lines.items()])
 
-    def solve(self, ridge: float) -> Solution:
-        layout, blocks, settings = self.problem
-        bounds = {k: v for k, v in settings.items() if k != "scale"}
-        return minimise(LogisticLoss(layout, blocks), ridge=ridge * settings["scale"], **bounds)
+        coded = code_rows(training, levels, columns)
+        contrasts = tuple(
+            outside_contrast(w, lv.n_ordered) if name in lines else level_contrast(w, lv.n_ordered, features[name].sign)
+            for name, w, lv in zip(coded.names, coded.weights, coded.levels, strict=True)
+        )
+        return cls(Design(coded, contrasts, n_dense=len(lines)), scaling)
 
-    def path(self, n_folds: int) -> RidgePath:
-        layout, blocks, settings = self.problem
-        return logistic_path(
-            layout,
-            lambda mask: Chosen(blocks, mask),
-            self.training.outcomes(),
-            self.training.total,
-            n_folds,
-            **settings,
+    def problem(self, features: Mapping[str, Feature]) -> Problem:
+        """Return the bounded fit."""
+        design = self.design
+        signs = np.array([features[name].sign for name in self.scaling.names])
+        n_levels, n_lines = len(design.lower), len(signs)
+        # In scaled units the coefficient is scale times larger, so its penalty is smaller by scale squared.
+        with np.errstate(over="ignore"):
+            shrunk = np.minimum(1.0 / self.scaling.scales / self.scaling.scales, 1e100)
+        return Problem(
+            "logistic",
+            design.layout,
+            design.coded.rows,
+            lower=np.concatenate([design.lower, np.where(signs > 0, 0.0, -np.inf)]),
+            upper=np.concatenate([np.full(n_levels, np.inf), np.where(signs < 0, 0.0, np.inf)]),
+            box=np.concatenate([np.full(n_levels, BOX), np.full(n_lines, np.inf)]),
+            scale=np.concatenate([np.ones(n_levels), shrunk]),
         )
 
-    def part(self, solution: Solution) -> Part:
-        n_lines = len(self.lines)
-        beta, scaled = np.split(solution.coefficients, [len(solution.coefficients) - n_lines])
-        slopes = dict(zip(self.lines, scaled / self.scaling.scales, strict=True))
-        centers = dict(zip(self.lines, self.scaling.centers, strict=True))
-        intercept, shapes, at = solution.intercept, {}, 0
-        for j, name in enumerate(self.encoded.names):
-            n_columns = self.columns[j].matrix.shape[1]
-            scores = self.columns[j].matrix @ beta[at : at + n_columns]
-            at += n_columns
-            shapes[name], mean = self._shape(j, name, scores, slopes.get(j), centers.get(j))
+    def part(self, solution: Solution, features: Mapping[str, Feature]) -> Part:
+        """Return the fitted part: lines for measurements, tables for categories."""
+        slopes = solution.coefficients[len(self.design.lower) :] / self.scaling.scales
+        lines = dict(zip(self.scaling.names, zip(slopes, self.scaling.centers, strict=True), strict=True))
+        coded, intercept = self.design.coded, solution.intercept
+        shapes: dict[str, Shape] = {}
+        for j, scores in enumerate(self.design.level_scores(solution)):
+            name, levels, weights = coded.names[j], coded.levels[j], coded.weights[j]
+            counts = {"weights": tuple(weights.tolist()), "positives": tuple(coded.positives[j].tolist())}
+            if name in lines:
+                # The line is 0 at its center, so levels never seen (score 0) are neutral already.
+                slope, center = map(float, lines[name])
+                own = tuple(scores.tolist())
+                shapes[name] = Line(slope=slope, center=center, levels=levels, scores=own, **counts)  # type: ignore[arg-type]
+                continue
+            shifted, mean = centred(scores, weights, levels.n_ordered if features[name].sign else 0)
             intercept += mean
+            shapes[name] = Table(levels=levels, scores=tuple(shifted), **counts)
         return Part(name="all", intercept=float(intercept), shapes=shapes, link=Logistic())
-
-    def _shape(
-        self, j: int, name: str, scores: Floats, slope: float | None, middle: float | None
-    ) -> tuple[Shape, float]:
-        weights, levels = self.encoded.weights[j], self.encoded.levels[j]
-        counts = {"weights": tuple(weights.tolist()), "positives": tuple(self.encoded.positives[j].tolist())}
-        if slope is None or not isinstance(levels, Bins):
-            ordered = self.training.schema.features[name].sign != 0
-            centred, mean = center(scores, weights, levels.n_ordered if ordered else 0)
-            return Table(levels=levels, scores=tuple(centred), **counts), mean
-        # The line is 0 at its center, so levels never seen (score 0) are neutral already.
-        line = Line(
-            slope=float(slope),
-            center=float(middle or 0.0),
-            levels=levels,
-            scores=tuple(scores.tolist()),
-            **counts,
-        )
-        return line, 0.0
-
-
-def _inverse_square(scales: Floats) -> Floats:
-    with np.errstate(over="ignore"):
-        return np.minimum(1.0 / scales / scales, 1e100)
-
-
-def _outside_columns(weights: Floats, n_line: int) -> Columns:
-    """The columns of a line's levels: one for each that is outside the order and was seen."""
-    outside = [k for k in np.flatnonzero(weights > 0) if k >= n_line]
-    return Columns(np.eye(len(weights))[:, outside], np.full(len(outside), -np.inf))
 
 
 @dataclass(frozen=True)
@@ -211,25 +148,25 @@ class _Scaling:
     spreads: Floats
 
     @classmethod
-    def of(cls, training: AnyRows, names: Sequence[str], levels: Sequence[Levels]) -> _Scaling:
-        n = len(names)
+    def of(cls, training: TrainingRows, levels: Mapping[str, Levels]) -> _Scaling:
+        n = len(levels)
         largest, weights, sums, squares, reach = (np.zeros(n) for _ in range(5))
-        for j, x, _ in _measured(training, names, levels):
+        for j, x, _ in _measured(training, levels):
             largest[j] = max(largest[j], float(np.abs(x).max()))
         largest = np.where(largest < 1e-290, 0.0, largest)  # a slope per such a unit would be no number
-        for j, x, w in _measured(training, names, levels):
+        for j, x, w in _measured(training, levels):
             if largest[j]:
                 weights[j] += len(x) if w is None else w.sum()
                 sums[j] += (x / largest[j]).sum() if w is None else w @ (x / largest[j])
         middles = sums / np.where(weights > 0, weights, 1.0)
-        for j, x, w in _measured(training, names, levels):
+        for j, x, w in _measured(training, levels):
             if largest[j]:
                 moved = x / largest[j] - middles[j]
                 reach[j] = max(reach[j], float(np.abs(moved).max()))
                 squares[j] += moved @ moved if w is None else w @ moved**2
         varies = reach > 1e-12
         spreads = np.sqrt(np.where(varies, squares, 0.0) / np.where(varies, weights, 1.0))
-        return cls(names, largest, middles, spreads)
+        return cls(tuple(levels), largest, middles, spreads)
 
     @property
     def centers(self) -> Floats:
@@ -241,7 +178,7 @@ class _Scaling:
         """The unit of each line's coefficient; 1 where the column does not vary and is left out."""
         return np.where(self.spreads > 0, self.spreads * self.largest, 1.0)
 
-    def columns(self, frame: Frame, measured: Sequence[npt.NDArray[np.bool_]]) -> Floats:
+    def columns(self, frame: Frame, measured: Sequence[Bools]) -> Floats:
         """Return the scaled columns, 0 where there is no measurement: (rows, lines)."""
         out = np.zeros((frame.n_rows, len(self.names)))
         for j, (name, inside) in enumerate(zip(self.names, measured, strict=True)):
@@ -251,12 +188,10 @@ class _Scaling:
         return out
 
 
-def _measured(
-    training: AnyRows, names: Sequence[str], levels: Sequence[Levels]
-) -> Iterator[tuple[int, Floats, Floats | None]]:
+def _measured(training: TrainingRows, levels: Mapping[str, Levels]) -> Iterator[tuple[int, Floats, Floats | None]]:
     """Yield, batch by batch, the measured numbers of each column and their weights."""
-    for batch in training.batches(names, "measuring columns"):
-        for j, (name, lv) in enumerate(zip(names, levels, strict=True)):
-            inside = lv.codes(batch.frame, name) == 0
+    for batch in training.batches(tuple(levels), "measuring columns"):
+        for j, (name, one) in enumerate(levels.items()):
+            inside = one.codes(batch.frame, name) == 0
             if inside.any():
                 yield j, batch.frame.numbers(name)[inside], None if batch.weight is None else batch.weight[inside]

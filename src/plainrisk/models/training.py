@@ -1,21 +1,27 @@
-"""What `fit` was given, read and checked once: the rows, the schema, the target as 0/1, the weights."""
+"""What `fit` was given, read and checked once: the rows, the schema, the target as 0/1, the weights.
+
+Rows have one protocol, `TrainingRows`, wherever they live. `Training` holds rows in memory, which are one batch;
+`Stream` reads them in many (`plainrisk.models.stream`).
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from plainrisk._types import Array, Floats, Index, Outcome
 from plainrisk.data.frame import Frame, as_frame, column_of
+from plainrisk.data.spool import Spool
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean
 from plainrisk.schema import Feature, Schema, label_of
 
 __all__ = [
     "Training",
+    "TrainingRows",
     "check_two_labels",
     "class_factors_of",
     "position_of",
@@ -25,36 +31,97 @@ __all__ = [
     "resolve_schema",
 ]
 
-Floats = npt.NDArray[np.float64]
+
+class TrainingRows(Protocol):
+    """The rows to learn from; every batch of them is a `Training`."""
+
+    @property
+    def schema(self) -> Schema:
+        """What is known of the features: given, or inferred from the columns' types."""
+
+    @property
+    def classes(self) -> Array:
+        """The two labels, the positive one last."""
+
+    @property
+    def base_rate(self) -> float:
+        """The share of the positive outcome before class weights."""
+
+    @property
+    def factors(self) -> Floats | None:
+        """(2,) what class weights multiply the weight of a row by, or None."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns a model reads."""
+
+    @property
+    def named(self) -> bool:
+        """Whether the columns came with names."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows have a weight."""
+
+    @property
+    def total(self) -> float:
+        """The sum of all weights."""
+
+    @property
+    def positive_total(self) -> float:
+        """The sum of the weights of the positive outcome."""
+
+    @property
+    def in_memory(self) -> Training:
+        """All rows at once, or an error where they are read in batches."""
+
+    def batches(self, names: Sequence[str] | None = None, task: str = "reading rows") -> Iterator[Training]:
+        """Go through all rows once: all features, or some."""
+
+    def outcomes(self) -> Outcome:
+        """Return the outcome of every row."""
+
+    def subset(self, index: Index) -> TrainingRows:
+        """Return some of the rows, by their positions in ascending order."""
+
+    def with_schema(self, schema: Schema | None) -> TrainingRows:
+        """Return the same rows for a model with this schema."""
+
+    def spool(self) -> Spool:
+        """Return an empty list for what is kept of each batch, in memory or on disk."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """The rows to learn from.
+    """Rows in memory; see `TrainingRows`.
 
     Attributes
     ----------
     frame : the rows, under the schema's names
-    schema : given, or inferred from the columns' types
-    target : (n,) uint8, 1 where the outcome is the positive one
+    target : (n,) 1 where the outcome is the positive one
     weight : (n,) or None where every row weighs 1; class weights included
-    classes : the two labels, the positive one last
-    base_rate : share of the positive outcome before class weights
-    factors : (2,) what class weights multiplied the weight of a row by, or None
     """
 
     frame: Frame
     schema: Schema
-    target: npt.NDArray[np.uint8]
+    target: Outcome
     weight: Floats | None
-    classes: npt.NDArray[Any]
+    classes: Array
     base_rate: float
     factors: Floats | None = None
+    named: bool = True
 
     @property
-    def positive(self) -> npt.NDArray[Any]:
+    def positive(self) -> Array:
         """The weight of the positive outcome, row by row."""
         return self.target if self.weight is None else self.weight * self.target
+
+    @property
+    def sample_weight(self) -> Floats | None:
+        """What every row weighs without class weights, or None where that is 1."""
+        if self.weight is None or self.factors is None:
+            return self.weight
+        return self.weight / self.factors[self.target]
 
     @property
     def n_rows(self) -> int:
@@ -78,25 +145,29 @@ class Training:
 
     @property
     def in_memory(self) -> Training:
-        """The rows themselves, which they are."""
+        """These rows."""
         return self
 
-    def outcomes(self) -> npt.NDArray[np.uint8]:
+    def outcomes(self) -> Outcome:
         """Return the outcome of every row."""
         return self.target
 
     def batches(self, names: Sequence[str] | None = None, task: str = "") -> Iterator[Training]:
-        """Return all rows as the one batch they are; a `Stream` has many."""
+        """Return all rows as the one batch they are."""
         yield self
 
-    def under(self, schema: Schema | None) -> Training:
-        """Return the same rows, of which a model with this schema is to be fitted."""
+    def with_schema(self, schema: Schema | None) -> Training:
+        """Return the same rows for a model with this schema."""
         return self if schema is None else replace(self, schema=schema)
 
-    def rows(self, index: npt.NDArray[np.intp]) -> Training:
+    def subset(self, index: Index) -> Training:
         """Return some of the rows."""
         weight = None if self.weight is None else self.weight[index]
         return replace(self, frame=self.frame.rows(index), target=self.target[index], weight=weight)
+
+    def spool(self) -> Spool:
+        """Return an empty list for what is kept of the rows; rows that are in memory stay there."""
+        return Spool(limit=np.inf)
 
 
 def read_training(
@@ -105,6 +176,7 @@ def read_training(
     """Read and check what `fit` was given; every problem is an error that names it."""
     frame = as_frame(X)
     known = resolve_schema(schema, frame)
+    named = _has_text_names(X)
     if not frame.named:
         frame = frame.renamed(tuple(known.features))
     if y is None:
@@ -117,12 +189,20 @@ def read_training(
     if class_weight is not None:
         factors = class_factors_of(np.bincount(target, weight, minlength=2), class_weight, classes)
         weight = factors[target] if weight is None else weight * factors[target]
-    training = Training(frame, known, target, weight, classes, base_rate, factors)
+    training = Training(frame, known, target, weight, classes, base_rate, factors, named)
     # A row without weight is no row: not even its categories and values are seen.
-    return training if weight is None or weight.all() else training.rows(np.flatnonzero(weight))
+    return training if weight is None or weight.all() else training.subset(np.flatnonzero(weight))
 
 
-def read_more(X: Any, y: Any, schema: Schema, classes: npt.NDArray[Any], sample_weight: Any) -> Training:
+def _has_text_names(X: Any) -> bool:
+    """Whether columns have names as scikit-learn keeps them: all of them text."""
+    if isinstance(X, Frame):
+        return X.named
+    columns = getattr(X, "columns", getattr(X, "column_names", None))
+    return columns is not None and all(isinstance(c, str) for c in columns)
+
+
+def read_more(X: Any, y: Any, schema: Schema, classes: Array, sample_weight: Any) -> Training:
     """Read further rows for a fitted model: the labels are those it knows, and a batch may hold one of them only."""
     frame = as_frame(X)
     known = resolve_schema(schema, frame)
@@ -154,12 +234,11 @@ def resolve_schema(schema: Schema | None, frame: Frame) -> Schema:
     if not schema.features:
         raise SchemaError("Schema: it lists no features. Add them, or draft a schema with Schema.infer(frame).")
     if not frame.named:
-        if len(frame.names) != len(schema.features):
-            raise SchemaError(
-                f"Schema: it lists {len(schema.features)} features, but X has {len(frame.names)} columns without "
-                "names. Pass a data frame, or one column per feature in the schema's order."
-            )
-        return schema
+        raise SchemaError(
+            f"Schema: it knows {len(schema.features)} features by name, but the rows have no column names, and columns "
+            "are not matched by position. Pass a data frame; in a pipeline, call set_output(transform='pandas') on the "
+            "step before."
+        )
     from plainrisk.schema.check import require_valid
 
     require_valid(schema, frame)
@@ -176,7 +255,7 @@ def _target_in_frame(frame: Frame, schema: Schema) -> Any:
     )
 
 
-def _read_target(y: Any, positive: Any, n_rows: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]:
+def _read_target(y: Any, positive: Any, n_rows: int) -> tuple[Outcome, Array]:
     from sklearn.utils import assert_all_finite, column_or_1d
     from sklearn.utils.multiclass import check_classification_targets
 
@@ -203,7 +282,7 @@ def _read_target(y: Any, positive: Any, n_rows: int) -> tuple[npt.NDArray[np.uin
     return codes.astype(np.uint8), classes
 
 
-def _two_numbers(labels: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+def _two_numbers(labels: Array) -> Array | None:
     """Return the two labels of whole numbers that are neighbours, such as 0 and 1, without sorting them; else None."""
     if labels.dtype.kind not in "iu" or not len(labels):
         return None
@@ -211,7 +290,7 @@ def _two_numbers(labels: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
     return np.array([low, high]) if low + 1 == high else None
 
 
-def check_two_labels(classes: npt.NDArray[Any]) -> None:
+def check_two_labels(classes: Array) -> None:
     """Raise if there are more than two outcomes."""
     if len(classes) > 2:
         raise DataError(
@@ -220,7 +299,7 @@ def check_two_labels(classes: npt.NDArray[Any]) -> None:
         )
 
 
-def position_of(classes: npt.NDArray[Any], positive: Any) -> int:
+def position_of(classes: Array, positive: Any) -> int:
     """Where the positive label stands among the sorted ones."""
     if positive is None:
         return len(classes) - 1
@@ -261,7 +340,7 @@ def read_weight(sample_weight: Any, n_rows: int) -> Floats | None:
     return None if (weight == 1).all() else weight
 
 
-def _check_classes(target: npt.NDArray[np.uint8], weight: Floats | None, classes: npt.NDArray[Any]) -> None:
+def _check_classes(target: Outcome, weight: Floats | None, classes: Array) -> None:
     seen = target if weight is None else target[weight > 0]
     if not len(seen) or seen.min() == seen.max():
         kept = "" if weight is None else " among the rows with a weight"
@@ -269,9 +348,7 @@ def _check_classes(target: npt.NDArray[np.uint8], weight: Floats | None, classes
         raise DataError(f"Data: the target must have two classes; there is only one class{kept}: {only}.")
 
 
-def class_factors_of(
-    sums: npt.NDArray[Any], class_weight: str | Mapping[Any, float], classes: npt.NDArray[Any]
-) -> Floats:
+def class_factors_of(sums: Array, class_weight: str | Mapping[Any, float], classes: Array) -> Floats:
     """Return what multiplies the weight of a row, by its outcome; warn of what that does to the probabilities.
 
     Parameters
@@ -296,7 +373,7 @@ def class_factors_of(
     return np.asarray(factors)
 
 
-def _class_factors(class_weight: Mapping[Any, float], classes: npt.NDArray[Any]) -> Floats:
+def _class_factors(class_weight: Mapping[Any, float], classes: Array) -> Floats:
     texts = [_class_label(c) for c in classes]
     given = {_class_label(label): float(factor) for label, factor in class_weight.items()}
     for label, factor in given.items():

@@ -1,5 +1,6 @@
 """What the modeller knows of the data: kinds, directions, special values, subscales."""
 
-from plainrisk.schema.schema import Feature, Schema, label_of
+from plainrisk._types import label_of
+from plainrisk.schema.schema import Feature, Schema
 
 __all__ = ["Feature", "Schema", "label_of"]

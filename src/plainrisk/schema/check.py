@@ -4,22 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from plainrisk._types import Counts, Floats, label_of
 from plainrisk.data.frame import Frame, as_frame
-from plainrisk.errors import DataError, SchemaError, did_you_mean
-from plainrisk.schema import Feature, Schema, label_of
-from plainrisk.schema.codes import suspicious_codes
-from plainrisk.schema.rules import listing, quoted
+from plainrisk.errors import DataError, SchemaError, did_you_mean, listing, quoted
 from plainrisk.threads import side_by_side
 
-__all__ = ["MOST_CATEGORIES", "Problem", "check_schema", "require_valid", "target_problems"]
+if TYPE_CHECKING:
+    from plainrisk.schema.schema import Feature, Schema
+
+__all__ = [
+    "FEW_ROWS",
+    "MOST_CATEGORIES",
+    "Problem",
+    "check_schema",
+    "require_valid",
+    "suspicious_codes",
+    "target_problems",
+]
 
 MOST_CATEGORIES = 5_000  # a fit holds a square matrix over the levels; more than this is an identifier, not a category
-_FEW_ROWS = 20
+FEW_ROWS = 10  # with fewer rows, values that all differ say nothing
+_MOST_CODES = 5  # codes that one column may have
+_WIDE_SCALE = 10  # distinct values from which on a lone -1 below them is a code
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,7 @@ def check_schema(schema: Schema, frame: Any, *, target: bool = True) -> list[Pro
 
     Examples
     --------
+    >>> from plainrisk.schema import Schema
     >>> schema = Schema(features={"age": {}, "incme": {"special_values": [-9]}})
     >>> for problem in check_schema(schema, {"age": [31, 45], "income": [10, 20]}, target=False):
     ...     print(problem.severity, problem.message)
@@ -114,7 +125,7 @@ def _problems(schema: Schema, frame: Frame, *, target: bool, notes: bool) -> Ite
 
 
 def _nearest(name: str, frame: Frame, features: Iterable[str]) -> str:
-    """Prefer a column that has no place in the schema yet: a misspelt name leaves its column over."""
+    """Prefer columns that the schema does not name: a misspelt feature leaves its column unused."""
     taken = set(features)
     return did_you_mean(name, [n for n in frame.names if n not in taken] or frame.names)
 
@@ -139,7 +150,7 @@ def _look_at_numbers(name: str, feature: Feature, frame: Frame, notes: bool) -> 
             yield Problem("note", name, message)
 
 
-def _number_notes(name: str, feature: Feature, seen: npt.NDArray[np.float64], n_rows: int) -> Iterator[str]:
+def _number_notes(name: str, feature: Feature, seen: Floats, n_rows: int) -> Iterator[str]:
     distinct, counts = np.unique(seen, return_counts=True)
     never = [label_of(v) for v in feature.special_values if v not in distinct]
     if never:
@@ -186,27 +197,91 @@ def _look_at_categories(name: str, feature: Feature, frame: Frame, notes: bool) 
 
 
 def _category_notes(name: str, feature: Feature, labels: Sequence[str], complete: bool, n_rows: int) -> Iterator[str]:
-    seen, special = set(labels), [label_of(v) for v in feature.special_values]
-    listed = feature.category_labels
-    never = [v for v in special if v not in seen]
-    if never:
-        yield f"feature {name!r}: special {_plural('value', never)} never seen: {quoted(never)}."
-    if listed is not None:
-        never = [v for v in listed if v not in seen]
-        if never:
-            yield f"feature {name!r}: listed {_plural('category', never)} never seen: {quoted(never)}."
-        known = {*listed, *special}
+    special = [label_of(v) for v in feature.special_values]
+    yield from _never_seen(name, "special", "value", special, labels)
+    if feature.category_labels is not None:
+        yield from _never_seen(name, "listed", "category", feature.category_labels, labels)
+        known = {*feature.category_labels, *special}
         extra = [v for v in labels if v not in known]
         fate = "an error" if feature.unseen == "error" else "treated like one never seen"
         if extra:
             yield f"feature {name!r}: not listed, so {fate}: {quoted(extra)}."
     if len(labels) == 1 and complete and n_rows > 1:
         yield _constant(name, labels[0])
-    if n_rows >= _FEW_ROWS and len(labels) > n_rows / 2:
+    if n_rows >= FEW_ROWS and len(labels) > n_rows / 2:
         yield f"feature {name!r} has {len(labels):,} categories in {n_rows:,} rows. Is it a name or a number?"
 
 
-# ---- the whole
+def _never_seen(name: str, how: str, noun: str, expected: Iterable[str], labels: Sequence[str]) -> Iterator[str]:
+    never = [label for label in expected if label not in set(labels)]
+    if never:
+        yield f"feature {name!r}: {how} {_plural(noun, never)} never seen: {quoted(never)}."
+
+
+# ---- codes: -9 (no record), 98 (refused), 999 (unknown) among measurements
+
+
+def suspicious_codes(values: Floats, counts: Counts) -> tuple[float, ...]:
+    """Return the values of a column that look like codes, not like measurements.
+
+    A code looks like one (a few nines that end in 6 to 9, or a negative number where all others are not),
+    stands apart from the measurements, and is common. A person has the last word.
+
+    Parameters
+    ----------
+    values : the distinct values, sorted, without missing ones
+    counts : how often each occurs
+
+    Examples
+    --------
+    >>> suspicious_codes(np.array([-9.0, 0, 1, 2, 3, 98]), np.array([20, 500, 90, 30, 9, 25]))
+    (-9.0, 98.0)
+    """
+    enough = max(3.0, counts.sum() / 10_000)
+    found = [*_negative_codes(values, counts, enough)]
+    kept = ~np.isin(values, found)
+    values, counts = values[kept], counts[kept]
+    high = _outlying_codes(values, counts, enough)
+    low = _outlying_codes(-values[::-1], counts[::-1], enough)
+    return tuple(sorted({*found, *high, *(-v for v in low)}))
+
+
+def _nines(value: float) -> bool:
+    """Whether a number is written 96 to 99, 996 to 999, 9996 to 9999 ..."""
+    if not value.is_integer() or not 96 <= value < 1e16:
+        return False
+    text = str(int(value))
+    return text[-1] in "6789" and set(text[:-1]) == {"9"}
+
+
+def _negative_codes(values: Floats, counts: Counts, enough: float) -> list[float]:
+    """A few negative whole numbers below measurements that are never negative."""
+    n_codes = int(np.searchsorted(values, 0.0))
+    codes, rest = values[:n_codes].tolist(), values[n_codes:]
+    if not 1 <= n_codes <= _MOST_CODES or len(rest) < 2 or counts[:n_codes].max() < enough:
+        return []
+    if not all(_nines(-v) or (v.is_integer() and v >= -9) for v in codes):
+        return []
+    # -2, -1, 0, 1, 2 is one scale: nothing stands apart. A lone -1 below many values is still a code.
+    apart = rest[0] - codes[-1] > np.diff(rest).min()
+    return codes if apart or (codes == [-1.0] and len(rest) > _WIDE_SCALE) else []
+
+
+def _outlying_codes(values: Floats, counts: Counts, enough: float) -> list[float]:
+    """The largest values, all nines, beyond a gap: as wide as the rest, or narrower if they are a spike."""
+    cut = len(values)
+    while cut > 2 and _nines(float(values[cut - 1])):
+        cut -= 1
+    for first in range(cut, len(values)):
+        gap, spread = values[first] - values[first - 1], values[first - 1] - values[0]
+        most, neighbours = counts[first:].max(), counts[max(0, first - 5) : first].max()
+        spike = most >= 5 * neighbours and gap >= 0.1 * spread
+        if most >= enough and gap > 0 and (gap >= spread or spike):
+            return [float(v) for v in values[first:]]
+    return []
+
+
+# ---- the schema as a whole
 
 
 def _remarks(schema: Schema, frame: Frame, target: bool) -> Iterator[str]:

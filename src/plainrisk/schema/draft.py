@@ -6,54 +6,27 @@ import warnings
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from plainrisk._types import Floats, label_of
 from plainrisk.data.frame import Frame, Labels, as_frame
-from plainrisk.errors import DataError, PlainriskWarning, SchemaError
-from plainrisk.schema import Feature, Schema, label_of
-from plainrisk.schema.check import MOST_CATEGORIES, target_problems
-from plainrisk.schema.codes import suspicious_codes
-from plainrisk.schema.rules import listing, quoted
+from plainrisk.errors import DataError, PlainriskWarning, SchemaError, listing, quoted
+from plainrisk.schema.check import FEW_ROWS, MOST_CATEGORIES, suspicious_codes, target_problems
 
-__all__ = ["draft_schema"]
+__all__ = ["draft_fields"]
 
-Floats = npt.NDArray[np.float64]
+Draft = dict[str, Any]  # the fields of a feature, or of a schema
 
-_FEW_ROWS = 10  # too few to say that a column numbers the rows
 _MOST_BINS = 10
 _ROW_NAMES = {"", "id", "index", "row", "row_id", "rowid"}
 _BAD_WORDS = {"bad", "bankrupt", "charged off", "default", "defaulted", "delinquent", "loss"}
 
 
-def draft_schema(frame: Any, target: str | None = None, positive: str | float | None = None) -> Schema:
-    """Draft a schema: kinds, suspicious codes, and candidate directions in notes.
+def draft_fields(frame: Any, target: str | None, positive: str | float | None) -> Draft:
+    """Return the fields of a drafted schema, as `Schema.infer` documents them.
 
-    Numbers are continuous; text, truth values and categories are categorical. Values that look like codes
-    become special values. Each continuous feature's note says which way the bad rate moves over at most ten
-    bins of equal size, and how well the feature alone ranks the outcomes. No direction is set.
-
-    Columns that number the rows, hold dates or hold nothing are left out.
-
-    Parameters
-    ----------
-    frame : any table
-    target : name of the outcome column; without it there are no candidate directions
-    positive : the bad outcome. Without it: 1 of 0/1, True of False/True, a label that says so ("bad",
-        "default", ...), or else the rarer one.
-
-    Warns
-    -----
-    PlainriskWarning
-        Once, with the columns left out and why, and the bad outcome if it was guessed.
-
-    Examples
-    --------
-    >>> rows = {"late": [0, 1, 2, 3] * 25 + [98] * 5, "bad": [0, 0, 1, 1] * 25 + [1] * 5}
-    >>> late = draft_schema(rows, "bad").features["late"]
-    >>> late.special_values
-    (98.0,)
-    >>> late.note
-    'candidate direction: increasing (AUC 1.00, bad rate rises in 1 of 3 steps); 98 may be a code: check'
+    Numbers are continuous; text, truth values and categories are categorical. Each continuous feature's note
+    says which way the bad rate moves over at most ten bins of equal size, and how well the feature alone ranks
+    the outcomes. `positive` as given, or the bad outcome that was guessed, with a warning.
     """
     table = as_frame(frame)
     if not table.n_rows:
@@ -64,18 +37,18 @@ def draft_schema(frame: Any, target: str | None = None, positive: str | float | 
         positive, remarks = _outcome(table, target, positive)
         outcome = table.labels(target)
         bad = (outcome.codes == outcome.labels.index(label_of(positive))).astype(np.float64)
-    features: dict[str, Feature] = {}
+    features: dict[str, Draft] = {}
     left_out: dict[str, list[str]] = {}
     for name in table.names:
         drafted = _draft(table, name, bad) if name != target else None
-        if isinstance(drafted, Feature):
+        if isinstance(drafted, dict):
             features[name] = drafted
         elif drafted is not None:
             left_out.setdefault(drafted, []).append(name)
     remarks += [f"left out because {why}: {quoted(names)}." for why, names in left_out.items()]
     if remarks:
         warnings.warn(listing("Schema.infer", remarks, "remarks"), PlainriskWarning, stacklevel=3)
-    return Schema(target=target, positive=positive, features=features)
+    return {"target": target, "positive": positive, "features": features}
 
 
 # ---- the outcome
@@ -105,8 +78,8 @@ def _outcome(table: Frame, target: str, positive: Any) -> tuple[Any, list[str]]:
 # ---- one column
 
 
-def _draft(table: Frame, name: str, bad: Floats | None) -> Feature | str:
-    """Return the drafted feature, or why the column is no feature."""
+def _draft(table: Frame, name: str, bad: Floats | None) -> Draft | str:
+    """Return the fields of the drafted feature, or why the column is no feature."""
     tidy = name.strip().lower()
     if tidy in _ROW_NAMES or tidy.startswith("unnamed:"):
         return "its name says that it numbers the rows"
@@ -121,12 +94,12 @@ def _draft(table: Frame, name: str, bad: Floats | None) -> Feature | str:
     return _draft_categorical(table.labels(name))
 
 
-def _draft_continuous(values: Floats, bad: Floats | None, named_id: bool) -> Feature | str:
+def _draft_continuous(values: Floats, bad: Floats | None, named_id: bool) -> Draft | str:
     present = ~np.isnan(values)
     seen = values[present]
     if not seen.size:
         return "it is missing in every row"
-    if len(values) >= _FEW_ROWS and bool((np.diff(values) == 1).all()):
+    if len(values) >= FEW_ROWS and bool((np.diff(values) == 1).all()):
         return "it rises by 1 from row to row"
     distinct, row, counts = np.unique(seen, return_inverse=True, return_counts=True)
     if named_id and len(distinct) == len(values):
@@ -142,21 +115,21 @@ def _draft_continuous(values: Floats, bad: Floats | None, named_id: bool) -> Fea
     if codes:
         words = "may be a code: check" if len(codes) == 1 else "may be codes: check"
         notes.append(f"{', '.join(map(label_of, codes))} {words}")
-    return Feature(special_values=codes, note="; ".join(notes) or None)
+    return {"special_values": codes, "note": "; ".join(notes) or None}
 
 
-def _draft_categorical(column: Labels) -> Feature | str:
+def _draft_categorical(column: Labels) -> Draft | str:
     n_rows, n_labels = len(column.codes), len(column.labels)
     if not n_labels:
         return "it is missing in every row"
-    if n_rows >= _FEW_ROWS and n_labels == n_rows:
+    if n_rows >= FEW_ROWS and n_labels == n_rows:
         return "it differs in every row"
     if n_labels > MOST_CATEGORIES:
         return f"it has more than {MOST_CATEGORIES:,} categories"
     note = _numbers_as_text(column.labels)
-    if note is None and n_rows >= _FEW_ROWS and n_labels > n_rows / 2:
+    if note is None and n_rows >= FEW_ROWS and n_labels > n_rows / 2:
         note = f"{n_labels:,} categories in {n_rows:,} rows: group them, or leave it out"
-    return Feature(kind="categorical", note=note)
+    return {"kind": "categorical", "note": note}
 
 
 def _numbers_as_text(labels: tuple[str, ...]) -> str | None:

@@ -5,51 +5,21 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from plainrisk._types import label_of
 from plainrisk.errors import did_you_mean
 
 if TYPE_CHECKING:
-    from plainrisk.schema import Feature, Schema
+    from plainrisk.schema.schema import Feature, Schema
 
-__all__ = ["feature_problems", "label_of", "listing", "quoted", "schema_problems"]
-
-
-def label_of(value: object) -> str:
-    """Return the text that stands for a category or a class, the same whatever type it was stored as.
-
-    >>> label_of(2), label_of(2.0), label_of("2"), label_of(2.5), label_of(True)
-    ('2', '2', '2', '2.5', 'True')
-    """
-    if isinstance(value, str):
-        return str(value)  # numpy's own text type too
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e16:
-        return str(int(value))
-    item = getattr(value, "item", None)
-    return label_of(item()) if item is not None else str(value)
-
-
-def listing(who: str, problems: Sequence[str], noun: str = "problems") -> str:
-    """Say one problem in one line, several as a list."""
-    if len(problems) == 1:
-        return f"{who}: {problems[0]}"
-    return f"{who}: {len(problems)} {noun}\n" + "\n".join(f"  - {p}" for p in problems)
-
-
-def quoted(names: Sequence[str], most: int = 12) -> str:
-    """Return names in quotes, the first few if there are many.
-
-    >>> quoted(["age", "job", "zip"], most=2)
-    "'age', 'job' and 1 more"
-    """
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(map(repr, names[:most])) + more
+__all__ = ["feature_problems", "schema_problems"]
 
 
 def schema_problems(schema: Schema) -> Iterator[str]:
     """Say what a schema contradicts in itself, before any data are seen."""
-    # The types are promises that nobody has checked yet.
+    # The constructor of a Struct does not check the annotated types.
     target: object = schema.target
     positive: object = schema.positive
     if not isinstance(target, str | None):

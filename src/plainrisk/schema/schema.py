@@ -6,18 +6,19 @@ import copy
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 
-from plainrisk.errors import SchemaError, did_you_mean
+from plainrisk._types import label_of
+from plainrisk.errors import SchemaError, did_you_mean, listing
 from plainrisk.files import read_text, write_text
-from plainrisk.schema.rules import feature_problems, label_of, listing, schema_problems
+from plainrisk.schema.check import Problem, check_schema
+from plainrisk.schema.draft import draft_fields
+from plainrisk.schema.rules import feature_problems, schema_problems
+from plainrisk.schema.toml import schema_to_toml
 
-if TYPE_CHECKING:
-    from plainrisk.schema.check import Problem
-
-__all__ = ["Feature", "Schema", "label_of"]
+__all__ = ["Feature", "Schema"]
 
 Label = str | float
 Kind = Literal["continuous", "categorical"]
@@ -43,7 +44,7 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     lower_bound : float, optional
         Values below it are not measurements either, and share one effect.
     max_bins : int, optional
-        At most so many bins; the estimator's `max_bins` otherwise.
+        The largest number of bins; without it the estimator's `max_bins` holds.
     edges : tuple of float, optional
         Fixed bin edges; a value equal to an edge falls into the bin on its left.
     categories : tuple of str, optional
@@ -177,8 +178,6 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def save(self, path: str | Path) -> None:
         """Write the schema to a .toml or .json file; `load` gives it back."""
-        from plainrisk.schema.toml import schema_to_toml
-
         path = Path(path)
         if path.suffix == ".json":
             write_text(path, msgspec.json.format(msgspec.json.encode(self)).decode() + "\n")
@@ -193,20 +192,35 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def infer(cls, frame: Any, target: str | None = None, *, positive: Label | None = None) -> Schema:
         """Draft a schema from data for a person to edit.
 
-        Kinds come from the columns' types, suspicious codes (-9, 98, 999 ...) become special values, and
-        each numeric feature gets a note with its candidate direction and how strong the evidence is. No
-        direction is set: that is the modeller's word to give. Columns that number the rows, hold dates or
-        hold nothing are left out, with one warning. Without `positive`, the bad outcome is 1 of 0/1, a label
-        that says so ("bad", "default", ...), or else the rarer label, with a warning.
-        """
-        from plainrisk.schema.draft import draft_schema
+        Kinds come from the columns' types, suspicious codes (-9, 98, 999 ...) become special values, and each
+        numeric feature gets a note with its candidate direction and the evidence for it. No direction is set:
+        the modeller decides it. Columns that number the rows, hold dates or hold nothing are left out.
 
-        return draft_schema(frame, target, positive)
+        Parameters
+        ----------
+        frame : any table
+        target : name of the outcome column; without it there are no candidate directions
+        positive : the bad outcome. Without it: 1 of 0/1, True of False/True, a label that says so ("bad",
+            "default", ...), or else the rarer label.
+
+        Warns
+        -----
+        PlainriskWarning
+            Once, with the columns left out and why, and the bad outcome if it was guessed.
+
+        Examples
+        --------
+        >>> rows = {"late": [0, 1, 2, 3] * 25 + [98] * 5, "bad": [0, 0, 1, 1] * 25 + [1] * 5}
+        >>> late = Schema.infer(rows, "bad").features["late"]
+        >>> late.special_values
+        (98.0,)
+        >>> late.note
+        'candidate direction: increasing (AUC 1.00, bad rate rises in 1 of 3 steps); 98 may be a code: check'
+        """
+        return cls(**draft_fields(frame, target, positive))
 
     def check(self, frame: Any) -> list[Problem]:
-        """Compare the schema with data and return every problem, the grave ones first."""
-        from plainrisk.schema.check import check_schema
-
+        """Compare the schema with data and return every problem, the errors first."""
         return check_schema(self, frame)
 
     # ---- subscales
@@ -226,7 +240,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return tuple(f for f in self.features if f not in assigned)
 
     def unbinned(self) -> Schema:
-        """Return the schema without numbers of bins and edges, so that the estimator's settings rule."""
+        """Return the schema without `max_bins` and `edges`, so that the estimator's settings hold."""
         free = {n: msgspec.structs.replace(f, max_bins=None, edges=None) for n, f in self.features.items()}
         return msgspec.structs.replace(self, features=free)
 
@@ -248,7 +262,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return self._with(target=None, positive=None, features=features, subscales={})
 
     def _with(self, **fields: Any) -> Schema:
-        """Return the schema with other fields that are parts of its own, which need no check again."""
+        """Return a copy with some fields replaced by parts of themselves, which need no second check."""
         schema = copy.copy(self)
         for name, value in fields.items():
             msgspec.structs.force_setattr(schema, name, value)
@@ -256,7 +270,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def _require_tables(features: Any, subscales: Any) -> None:
-    """Refuse what would fail further on with a message of Python's own."""
+    """Refuse tables and names of a wrong type, which would fail later with an error that does not say where."""
     for who, table in (("features", features), ("subscales", subscales)):
         if not isinstance(table, Mapping):
             raise SchemaError(f"Schema: {who!r} must be a table of names, not {type(table).__name__}.")

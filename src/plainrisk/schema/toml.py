@@ -1,4 +1,4 @@
-"""Write a schema as TOML that a person likes to edit.
+"""Write a schema as TOML for a person to edit.
 
 The standard library reads TOML but does not write it. A schema needs a few kinds of lines only, so they are
 written here rather than through one more dependency.

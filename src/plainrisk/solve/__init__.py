@@ -1,26 +1,23 @@
-"""Convex problems under bounds, solved to a certificate; knows arrays only."""
+"""Convex problems under bounds, solved to a certificate; knows arrays and sums over rows only."""
 
-from plainrisk.solve.blocks import BLOCK_ROWS, Block, Layout
-from plainrisk.solve.bounded import BOX, minimise
-from plainrisk.solve.certificate import Solution, kkt_residual
-from plainrisk.solve.logistic import LogisticLoss, fit_rows
-from plainrisk.solve.ridge_path import RidgePath, choose_ridge, stratified_folds
-from plainrisk.solve.squares import PairCounts, count_pairs, minimise_squares
+from plainrisk.solve.loss import LogisticLoss
+from plainrisk.solve.newton import BOX, minimise
+from plainrisk.solve.ridge import RidgePath, choose_ridge
+from plainrisk.solve.rows import Block, Layout, Rows
+from plainrisk.solve.solution import Solution, kkt_residual
+from plainrisk.solve.squares import Moments, minimise_squares
 
 __all__ = [
-    "BLOCK_ROWS",
     "BOX",
     "Block",
     "Layout",
     "LogisticLoss",
-    "PairCounts",
+    "Moments",
     "RidgePath",
+    "Rows",
     "Solution",
     "choose_ridge",
-    "count_pairs",
-    "fit_rows",
     "kkt_residual",
     "minimise",
     "minimise_squares",
-    "stratified_folds",
 ]

@@ -1,87 +1,67 @@
-"""Bounded least squares from counts of pairs of levels.
+"""Bounded least squares from sums of products.
 
-    minimise  1/W sum_i (y_i - b0 - x_i' beta)^2 w_i + ridge ||beta||^2     subject to  lower <= beta <= upper
+    minimise  1/W sum_i w_i (y_i - b0 - x_i' beta)^2 + ridge ||beta||^2     subject to  lower <= beta <= upper
 
-Every column of x is a 0/1 combination of levels, so all that is needed of the rows is how often each pair of
-levels occurs together, and how often with the positive outcome: one pass, exact integers where rows have no
-weights. Counts of disjoint rows add up; those of a fold subtract.
+All that is needed of the rows is how often each pair of columns occurs together, and each with the positive outcome:
+one pass. The sums of disjoint rows add up.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from plainrisk._native import level_sums
-from plainrisk.solve.blocks import Block, Layout
+from plainrisk._types import Floats
 from plainrisk.solve.box import BoxedQuadratic
-from plainrisk.solve.certificate import Solution, kkt_residual
-from plainrisk.solve.threads import one_thread
+from plainrisk.solve.rows import Block, Layout, Rows
+from plainrisk.solve.solution import Solution, kkt_residual
+from plainrisk.threads import one_blas_thread
 
-__all__ = ["PairCounts", "count_pairs", "minimise_squares"]
+__all__ = ["Moments", "minimise_squares"]
 
-Floats = npt.NDArray[np.float64]
+_MOST_REFINEMENTS = 10
 
 
 @dataclass(frozen=True)
-class PairCounts:
-    """How often levels, or 0/1 columns made of them, occur together.
+class Moments:
+    """Sums over rows; column 0 is the constant 1.
 
     Attributes
     ----------
-    pairs : (L, L), symmetric; int64 without weights, else float64. The diagonal holds the levels' own counts
-    positives : (L,), the same for the positive outcome
-    total, positive_total : over all rows
+    gram : (1 + p, 1 + p), sums of ``w x_j x_k``; gram[0, 0] is the total weight
+    moment : (1 + p,), sums of ``w y x_j``; moment[0] is the weight of the positive outcome
     """
 
-    pairs: npt.NDArray[np.generic]
-    positives: npt.NDArray[np.generic]
-    total: float
-    positive_total: float
+    gram: Floats
+    moment: Floats
 
-    def __add__(self, other: PairCounts) -> PairCounts:
-        return PairCounts(
-            self.pairs + other.pairs,  # type: ignore[operator]
-            self.positives + other.positives,  # type: ignore[operator]
-            self.total + other.total,
-            self.positive_total + other.positive_total,
-        )
+    @classmethod
+    def of(cls, layout: Layout, rows: Rows) -> Moments:
+        """Add up the products of the columns of a layout over rows."""
 
-    def __sub__(self, other: PairCounts) -> PairCounts:
-        return PairCounts(
-            self.pairs - other.pairs,  # type: ignore[operator]
-            self.positives - other.positives,  # type: ignore[operator]
-            self.total - other.total,
-            self.positive_total - other.positive_total,
-        )
+        def sums(block: Block) -> tuple[Floats, Floats]:
+            outcome = block.positive.astype(np.float64)
+            by_dense = None if block.dense is None else outcome @ block.dense
+            by_column = layout.gather(level_sums(outcome, block.codes, layout.sizes), by_dense)
+            return layout.gram(block.weight, block), np.concatenate([[outcome.sum()], by_column])
 
+        return cls(*rows.sum(sums, whole_blocks=True))
 
-def count_pairs(blocks: Sequence[Block], layout: Layout) -> PairCounts:
-    """Count in blocks of rows how often two columns of a layout occur together: levels, or what is made of them."""
-    p = layout.n_coefficients
-    pairs, positives, total = np.zeros((p, p)), np.zeros(p), 0.0
-    positive_total = 0.0
-    for block in blocks:
-        gram = layout.gram(block.weight, block)
-        pairs += gram[1:, 1:]
-        total += float(gram[0, 0])
-        by_code = level_sums(block.positive.astype(np.float64), block.packs, layout.levels.sizes)
-        positives += layout.levels.by_column(by_code)
-        positive_total += float(block.positive.sum(dtype=np.float64))
-    if all(b.weight is None for b in blocks):
-        # Sums of ones below 2^53 are exact in float64.
-        return PairCounts(pairs.astype(np.int64), positives.astype(np.int64), total, positive_total)
-    return PairCounts(pairs, positives, total, positive_total)
+    @property
+    def total(self) -> float:
+        """The sum of all weights."""
+        return float(self.gram[0, 0])
+
+    def mean_squared_error(self, point: Floats) -> float:
+        """Return the mean squared error of a line; y is 0 or 1, so y^2 = y."""
+        return float(self.moment[0] - 2.0 * self.moment @ point + point @ self.gram @ point) / self.total
 
 
 def minimise_squares(
-    gram: Floats,
-    moment: Floats,
-    total: float,
+    moments: Moments,
     *,
     ridge: float | Floats = 0.0,
     lower: Floats | None = None,
@@ -92,11 +72,12 @@ def minimise_squares(
 
     Parameters
     ----------
-    gram : (1 + p, 1 + p), sums of ``w x_j x_k`` with x_0 = 1
-    moment : (1 + p,), sums of ``w y x_j``; moment[0] is the weight of the positive outcome
-    total : the sum of all weights
+    moments : Moments
+    ridge : float or (p,)
+    lower, upper : (p,), optional; default unbounded
     start : (1 + p,), optional; the solution of a nearby problem, whose bounds are tried first
     """
+    gram, moment, total = moments.gram, moments.moment, moments.total
     p = len(moment) - 1
     penalty = np.concatenate([[0.0], np.broadcast_to(ridge, p)])
     low = np.concatenate([[-np.inf], np.full(p, -np.inf) if lower is None else lower])
@@ -104,10 +85,10 @@ def minimise_squares(
     H = 2.0 * (gram / total + np.diag(penalty))
     g0 = -2.0 * moment / total
     point = np.concatenate([[moment[0] / total], np.zeros(p)]) if start is None else np.clip(start, low, high)
-    quadratic, step, iterations = BoxedQuadratic(H.copy()), np.inf, 0
-    with one_thread():
-        # One solve is exact but for rounding and the box solver's jitter; a few more remove what they left.
-        while iterations < 10:
+    quadratic, step, iterations = BoxedQuadratic(H), np.inf, 0
+    with one_blas_thread():
+        # One solve is exact but for rounding; a few more remove what it left.
+        while iterations < _MOST_REFINEMENTS:
             iterations += 1
             d = quadratic.minimise(g0 + H @ point, low - point, high - point)
             point = np.clip(point + d, low, high)
@@ -116,8 +97,7 @@ def minimise_squares(
                 break
     kkt = kkt_residual(point, g0 + H @ point, low, high)
     solved = kkt <= 1e-9 * max(1.0, float(np.abs(g0).max()))
-    # sum w (y - f)^2 = sum w y - 2 moment'f + f' gram f, since y^2 = y.
-    loss = float(moment[0] - 2.0 * moment @ point + point @ gram @ point) / total
+    loss = moments.mean_squared_error(point)
     return Solution(
         intercept=float(point[0]),
         coefficients=point[1:],

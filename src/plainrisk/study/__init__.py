@@ -1,19 +1,14 @@
-"""Studies: data sets x classifiers x folds, run once, kept in one file, told as tables and a report."""
+"""Studies: any classifiers over any data sets, fold by fold, run once, kept in one file, compared in tables."""
 
 from __future__ import annotations
 
-from plainrisk.study.catalog import STUDIES, load_plan
-from plainrisk.study.measure import METRICS, Metric
-from plainrisk.study.plan import ClassifierSpec, DataSpec, Plan
-from plainrisk.study.publish import write_folds, write_results
-from plainrisk.study.report import write_report
+from plainrisk.study.plan import METRICS, ClassifierSpec, DataSpec, Metric, Plan, load_plan
 from plainrisk.study.run import Progress, Summary, run
 from plainrisk.study.store import Store
-from plainrisk.study.tables import StudyTable, paper_table, study_table, write_csv
+from plainrisk.study.tables import StudyTable, report, study_table, write_folds
 
 __all__ = [
     "METRICS",
-    "STUDIES",
     "ClassifierSpec",
     "DataSpec",
     "Metric",
@@ -23,11 +18,8 @@ __all__ = [
     "StudyTable",
     "Summary",
     "load_plan",
-    "paper_table",
+    "report",
     "run",
     "study_table",
-    "write_csv",
     "write_folds",
-    "write_report",
-    "write_results",
 ]

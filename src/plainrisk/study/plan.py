@@ -1,28 +1,63 @@
-"""What a study is: data sets, classifiers, folds and conventions, as frozen data."""
+"""What a study is: data sets, classifiers, folds and metrics, as frozen data read from a TOML file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from plainrisk import datasets
+from plainrisk._types import Array, Floats
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.models.classifiers import CLASSIFIERS, PAPER, PAPER_CLIP
-from plainrisk.study.measure import METRICS
-from plainrisk.study.rivals import RIVALS
+from plainrisk.evaluate import metrics
+from plainrisk.files import read_text
+from plainrisk.models.registry import CLASSIFIERS
 
-__all__ = ["CONVENTIONS", "ClassifierSpec", "DataSpec", "Plan"]
+__all__ = ["METRICS", "ClassifierSpec", "DataSpec", "Metric", "Plan", "load_plan"]
 
-Conventions = Literal["paper", "balanced", "product"]
+# Finite where a certain prediction is wrong, so that folds can be averaged.
+LOG_LOSS_CLIP = 1e-15
+# The number of the fold of every row is kept in one byte.
+MOST_FOLDS = 255
 
-# What each convention sets, where a classifier of ours has that option.
-CONVENTIONS: Mapping[str, Mapping[str, Any]] = {
-    "paper": {**PAPER, "clip": PAPER_CLIP},
-    "balanced": {**PAPER, "clip": PAPER_CLIP, "ridge": "auto"},
-    "product": {},
-}
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric by name.
+
+    Attributes
+    ----------
+    name, title : in files, and in headings
+    higher_is_better : which way ranks run
+    of : from outcomes (0/1) and risks of one fold to the figure
+    """
+
+    name: str
+    title: str
+    higher_is_better: bool
+    of: Callable[[Array, Floats], float]
+
+
+def _log_loss(outcome: Array, risk: Floats) -> float:
+    return metrics.log_loss(outcome, risk, clip=LOG_LOSS_CLIP)
+
+
+_TABLE = (
+    Metric("auc", "AUC", True, metrics.roc_auc),
+    Metric("ece", "ECE", False, metrics.expected_calibration_error),
+    Metric("mce", "MCE", False, metrics.maximum_calibration_error),
+    Metric("brier", "Brier score", False, metrics.brier_score),
+    Metric("log_loss", "log loss", False, _log_loss),
+    Metric("certainty", "certainty", False, metrics.certainty),
+    Metric("ks", "KS", True, metrics.ks_statistic),
+)
+
+#: The metrics by name. A metric of one's own is added to it before the plan is made.
+METRICS: dict[str, Metric] = {m.name: m for m in _TABLE}
 
 
 class DataSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -50,8 +85,8 @@ class ClassifierSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     name : str
         Its name in the tables.
     make : str, optional
-        What is made: one of `plainrisk.CLASSIFIERS`, one of the rivals, or "package.module:factory", which is called
-        with the schema and the options and returns anything with fit and predict_proba. By default the name.
+        What is made: one of `plainrisk.CLASSIFIERS`, or "package.module:name" of a scikit-learn classifier or of a
+        function that takes the schema and the options and returns one. By default the name.
     options : dict
     """
 
@@ -64,16 +99,10 @@ class ClassifierSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         """What is made."""
         return self.make or self.name
 
-    def key(self, conventions: str) -> str:
-        """Return what makes its results what they are, as text: equal keys, equal results."""
-        return msgspec.json.encode({"make": self.kind, "options": self.settings(conventions)}, order="sorted").decode()
-
-    def settings(self, conventions: str) -> dict[str, Any]:
-        """Return the options, with what the conventions set for a classifier of ours."""
-        if self.kind not in CLASSIFIERS:
-            return self.options
-        known = (*CLASSIFIERS[self.kind].inner, *CLASSIFIERS[self.kind].outer)
-        return {**{k: v for k, v in CONVENTIONS[conventions].items() if k in known}, **self.options}
+    @property
+    def key(self) -> str:
+        """What is made, with its options, as text: equal keys, equal results."""
+        return msgspec.json.encode({"make": self.kind, "options": self.options}, order="sorted").decode()
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -84,27 +113,23 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     name : str
     datasets : tuple of DataSpec, or of names
     classifiers : tuple of ClassifierSpec, or of names
-    conventions : {"product", "paper", "balanced"}, default="product"
-        How classifiers of ours are set: "product" as they come; "paper" without a ridge, with both classes weighing the
-        same and Hedge's loss clipped at 1e-15 only; "balanced" as "paper" with the default ridge. Other classifiers
-        are as their options say.
-    folds : int, default=10
+    cv : int, default=10
+        The number of stratified folds.
     seed : int, default=0
-        Shuffles the rows before they are dealt, stratified, to the folds.
-    metrics : tuple of str, default: all
+        Shuffles the rows before they are divided into folds.
+    metrics : tuple of str, default: all of `METRICS`
 
     Examples
     --------
-    >>> plan = Plan(name="small", datasets=("german",), classifiers=("ARM1", "DirectARM1"), folds=5)
-    >>> plan.classifiers[1].kind, plan.n_cells
+    >>> plan = Plan(name="small", datasets=("german",), classifiers=("ARM1", "DirectARM1"), cv=5)
+    >>> plan.classifiers[1].kind, plan.n_fits
     ('DirectARM1', 10)
     """
 
     name: str
     datasets: tuple[str | DataSpec, ...]
     classifiers: tuple[str | ClassifierSpec, ...]
-    conventions: Conventions = "product"
-    folds: int = 10
+    cv: int = 10
     seed: int = 0
     metrics: tuple[str, ...] = tuple(METRICS)
 
@@ -112,9 +137,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         force = msgspec.structs.force_setattr
         force(self, "datasets", tuple(DataSpec(name=d) if isinstance(d, str) else d for d in self.datasets))
         force(self, "classifiers", tuple(ClassifierSpec(name=c) if isinstance(c, str) else c for c in self.classifiers))
-        problem = next(_problems(self), None)
-        if problem:
-            raise DataError(f"Study {self.name!r}: {problem}")
+        for problems in (_name_problems, _data_problems, _classifier_problems, _number_problems):
+            for problem in problems(self):
+                raise DataError(f"Study {self.name!r}: {problem}")
 
     @property
     def data(self) -> tuple[DataSpec, ...]:
@@ -127,12 +152,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return self.classifiers  # type: ignore[return-value]
 
     @property
-    def n_cells(self) -> int:
-        """How many fits there are: data sets x classifiers x folds."""
-        return len(self.datasets) * len(self.classifiers) * self.folds
+    def n_fits(self) -> int:
+        """The number of fits: data sets x classifiers x folds."""
+        return len(self.datasets) * len(self.classifiers) * self.cv
 
     def to_json(self) -> str:
-        """Return the plan as JSON; `from_json` gives it back."""
+        """Return the plan as JSON; `from_json` reads it back."""
         return msgspec.json.encode(self).decode()
 
     @classmethod
@@ -141,25 +166,74 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return msgspec.json.decode(text, type=cls)
 
 
-def _problems(plan: Plan) -> Iterator[str]:
+def load_plan(path: str | Path) -> Plan:
+    """Read a plan from a TOML file; the files it names are found relative to its folder.
+
+    A study of one's own data and classifiers::
+
+        name = "ours"
+        datasets = ["german", {name = "book", file = "loans.parquet", schema = "loans.toml"}]
+        classifiers = [
+            "ARM1",
+            {name = "LightGBM", make = "lightgbm:LGBMClassifier", options = {n_jobs = 1, verbose = -1}},
+            {name = "ours", make = "ourpackage.models:make", options = {depth = 3}},
+        ]
+        cv = 10
+    """
+    path = Path(path)
+    if path.suffix != ".toml":
+        raise DataError(f"{path}: a study is a .toml file with name, datasets and classifiers.")
+    text = read_text(path, limit=2**20, error=DataError)
+    try:
+        plan = msgspec.convert(tomllib.loads(text), Plan)
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(f"{path} is not valid TOML: {error}.") from None
+    except msgspec.ValidationError as error:
+        # What __post_init__ raises arrives wrapped.
+        message = str(error.__cause__) if isinstance(error.__cause__, DataError) else f"Study: {error}."
+        raise DataError(f"{path}: {message}") from None
+    beside = {"datasets": tuple(_beside(data, path.parent) for data in plan.data)}
+    return msgspec.structs.replace(plan, **beside)
+
+
+def _beside(data: DataSpec, folder: Path) -> DataSpec:
+    if data.file is None or data.schema is None:
+        return data
+    file, schema = (str((folder / name).resolve()) for name in (data.file, data.schema))
+    return msgspec.structs.replace(data, file=file, schema=schema)
+
+
+def _name_problems(plan: Plan) -> Iterator[str]:
     for what, names in (("data set", [d.name for d in plan.data]), ("classifier", [c.name for c in plan.lineup])):
         if not names:
             yield f"it has no {what}s."
-        twice = sorted({n for n in names if names.count(n) > 1})
-        if twice:
-            yield f"{what} {twice[0]!r} appears {names.count(twice[0])} times. Give each its own name."
+        for name in names:
+            if names.count(name) > 1:
+                yield f"{what} {name!r} appears {names.count(name)} times. Give each its own name."
+
+
+def _data_problems(plan: Plan) -> Iterator[str]:
     for data in plan.data:
         if (data.file is None) != (data.schema is None):
             yield f"data set {data.name!r} needs both a file and a schema."
         if data.file is None and data.name not in datasets.names():
             yield f"there is no data set {data.name!r}.{did_you_mean(data.name, datasets.names())}"
+
+
+def _classifier_problems(plan: Plan) -> Iterator[str]:
     for spec in plan.lineup:
-        if ":" not in spec.kind and spec.kind not in CLASSIFIERS and spec.kind not in RIVALS:
-            yield f"there is no classifier {spec.kind!r}.{did_you_mean(spec.kind, (*CLASSIFIERS, *RIVALS))}"
+        if ":" not in spec.kind and spec.kind not in CLASSIFIERS:
+            hint = did_you_mean(spec.kind, CLASSIFIERS)
+            yield f"there is no classifier {spec.kind!r}.{hint} Others are named by make = 'package.module:name'."
+
+
+def _number_problems(plan: Plan) -> Iterator[str]:
     for metric in plan.metrics:
         if metric not in METRICS:
             yield f"there is no metric {metric!r}.{did_you_mean(metric, METRICS)}"
-    if not 2 <= plan.folds <= 255:
-        yield f"folds must be from 2 to 255, not {plan.folds}."
+    if not plan.metrics:
+        yield f"it has no metrics. Known: {', '.join(METRICS)}."
+    if not 2 <= plan.cv <= MOST_FOLDS:
+        yield f"cv must be from 2 to {MOST_FOLDS}, not {plan.cv}."
     if plan.seed < 0:
         yield f"seed must not be negative: {plan.seed}."

@@ -1,51 +1,27 @@
-"""From cells to tables: means over folds, ranks, the published figures and the difference."""
+"""From cells to tables: means over folds, ranks, rank tests; as data, Markdown and CSV."""
 
 from __future__ import annotations
 
 import csv
-import functools
 import io
 import math
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import rankdata
 
+from plainrisk._types import Floats
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.evaluate.compare import Results
+from plainrisk.evaluate.compare import Results, friedman, hodges_lehmann_table
 from plainrisk.files import write_text
-from plainrisk.study.measure import METRICS
-from plainrisk.study.store import Cell, DataSet, Store
+from plainrisk.study.plan import METRICS
+from plainrisk.study.store import Cell, Store
 
-__all__ = [
-    "FoldGap",
-    "Gap",
-    "StudyTable",
-    "Timing",
-    "fold_gaps",
-    "paper_table",
-    "study_cells",
-    "study_table",
-    "timings",
-    "write_csv",
-]
-
-Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Gap:
-    """A place in a table without a figure, and why."""
-
-    dataset: str
-    classifier: str
-    status: str
-    reason: str
+__all__ = ["Gap", "StudyTable", "Timing", "gaps", "report", "study_cells", "study_table", "timings", "write_folds"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +33,6 @@ class StudyTable:
     metric : its name in `METRICS`
     datasets, classifiers : names of the N rows and k columns
     mean, sd : (N, k) mean and standard deviation over the folds; NaN where a fold is missing
-    gaps : why there is no figure
     """
 
     metric: str
@@ -65,7 +40,6 @@ class StudyTable:
     classifiers: tuple[str, ...]
     mean: Floats
     sd: Floats
-    gaps: tuple[Gap, ...] = ()
 
     @property
     def higher_is_better(self) -> bool:
@@ -82,9 +56,8 @@ class StudyTable:
         """Return the part of some data sets and classifiers, in the order given, those it does not have left out."""
         rows = [d for d in (self.datasets if datasets is None else datasets) if d in self.datasets]
         columns = [c for c in (self.classifiers if classifiers is None else classifiers) if c in self.classifiers]
-        place = np.ix_([self.datasets.index(d) for d in rows], [self.classifiers.index(c) for c in columns])
-        gaps = tuple(g for g in self.gaps if g.dataset in rows and g.classifier in columns)
-        return StudyTable(self.metric, tuple(rows), tuple(columns), self.mean[place], self.sd[place], gaps)
+        index = np.ix_([self.datasets.index(d) for d in rows], [self.classifiers.index(c) for c in columns])
+        return StudyTable(self.metric, tuple(rows), tuple(columns), self.mean[index], self.sd[index])
 
     def complete(self) -> StudyTable:
         """Return the part without gaps: no classifier that has no figure, then no data set that lacks one."""
@@ -106,6 +79,15 @@ class StudyTable:
         return out
 
 
+def study_cells(store: Store, study: str) -> Iterator[tuple[str, str, list[Cell]]]:
+    """Yield the cells of every classifier on every data set of a study that could be read."""
+    plan = store.plan(study)
+    for data in store.sets(study):
+        if data.fingerprint is not None:
+            for spec in plan.lineup:
+                yield data.name, spec.name, store.cells(data.fingerprint, spec.key, plan.cv, plan.seed)
+
+
 def study_table(store: Store, study: str, metric: str) -> StudyTable:
     """Return one metric of a study.
 
@@ -118,40 +100,38 @@ def study_table(store: Store, study: str, metric: str) -> StudyTable:
     if metric not in METRICS:
         raise DataError(f"There is no metric {metric!r}.{did_you_mean(metric, METRICS)}")
     plan = store.plan(study)
-    sets = [d for d in store.sets(study) if d.fingerprint is not None]
-    mean, sd = (np.full((len(sets), len(plan.lineup)), np.nan) for _ in range(2))
-    gaps = []
-    for (i, data), (j, name), cells in _places(store, study, sets):
+    datasets = tuple(d.name for d in store.sets(study) if d.fingerprint is not None)
+    classifiers = tuple(c.name for c in plan.lineup)
+    mean, sd = (np.full((len(datasets), len(classifiers)), np.nan) for _ in range(2))
+    for dataset, classifier, cells in study_cells(store, study):
         values = [c.figures[metric] for c in cells if c.status == "done" and c.figures and metric in c.figures]
-        if len(values) == plan.folds:
-            mean[i, j], sd[i, j] = statistics.fmean(values), statistics.stdev(values)
-        else:
-            gaps.append(_gap(data.name, name, cells, plan.folds))
-    names = tuple(d.name for d in sets), tuple(c.name for c in plan.lineup)
-    return StudyTable(metric, *names, mean, sd, tuple(gaps))
+        if len(values) == plan.cv:
+            index = datasets.index(dataset), classifiers.index(classifier)
+            mean[index], sd[index] = statistics.fmean(values), statistics.stdev(values)
+    return StudyTable(metric, datasets, classifiers, mean, sd)
 
 
-def paper_table(metric: str) -> StudyTable:
-    """Return a published table: auc, ece, mce or certainty of 24 data sets and 12 classifiers.
+@dataclass(frozen=True)
+class Gap:
+    """Folds of one classifier on one data set that have no result for the same reason."""
 
-    >>> paper_table("auc").value("heloc", "LinARM1")
-    0.7963
-    """
-    if metric not in _paper():
-        raise DataError(f"The paper has no table of {metric!r}.{did_you_mean(metric, _paper())}")
-    return _paper()[metric]
+    dataset: str
+    classifier: str
+    status: str
+    reason: str
+    folds: tuple[int, ...]
 
 
-@functools.cache
-def _paper() -> dict[str, StudyTable]:
-    text = files("plainrisk.study").joinpath("paper_tables.csv").read_text(encoding="utf-8")
-    header, *rows = csv.reader(io.StringIO(text))
-    out = {}
-    for metric in dict.fromkeys(row[0] for row in rows):
-        mine = [row for row in rows if row[0] == metric]
-        values = np.array([row[2:] for row in mine], dtype=np.float64)
-        datasets = tuple(row[1] for row in mine)
-        out[metric] = StudyTable(metric, datasets, tuple(header[2:]), values, np.full_like(values, np.nan))
+def gaps(store: Store, study: str) -> list[Gap]:
+    """Return every fold of a study that failed, was skipped or was not run yet."""
+    out = []
+    for dataset, classifier, cells in study_cells(store, study):
+        found = {c.key.fold: (c.status, c.reason) for c in cells if c.status != "done"}
+        absent = set(range(store.plan(study).cv)) - {c.key.fold for c in cells}
+        states: dict[int, tuple[str, str]] = {**found, **dict.fromkeys(absent, ("missing", "It was not run yet."))}
+        for state in dict.fromkeys(states[fold] for fold in sorted(states)):
+            folds = tuple(fold for fold in sorted(states) if states[fold] == state)
+            out.append(Gap(dataset, classifier, *state, folds))
     return out
 
 
@@ -170,104 +150,118 @@ class Timing:
 
 def timings(store: Store, study: str, by: str) -> list[Timing]:
     """Return fits and seconds by "dataset" or by "classifier", the slowest first."""
-    plan = store.plan(study)
-    sets = [d for d in store.sets(study) if d.fingerprint is not None]
-    groups: dict[str, list[Cell]] = {}
-    for (_, data), (_, name), cells in _places(store, study, sets):
-        groups.setdefault(data.name if by == "dataset" else name, []).extend(cells)
-    each = plan.folds * (len(plan.lineup) if by == "dataset" else len(sets))
+    cv = store.plan(study).cv
+    groups: dict[str, list[list[Cell]]] = {}
+    for dataset, classifier, found in study_cells(store, study):
+        groups.setdefault(dataset if by == "dataset" else classifier, []).append(found)
     rows = []
-    for name, cells in groups.items():
+    for name, parts in groups.items():
+        cells = [cell for part in parts for cell in part]
         states = [c.status for c in cells]
-        seconds = math.fsum(c.seconds for c in cells)
         peak = max((c.peak_mb for c in cells if c.peak_mb is not None), default=None)
         counts = (states.count("done"), states.count("failed"), states.count("skipped"))
-        rows.append(Timing(name, *counts, each - len(cells), seconds, peak))
+        rows.append(Timing(name, *counts, cv * len(parts) - len(cells), math.fsum(c.seconds for c in cells), peak))
     return sorted(rows, key=lambda t: -t.seconds)
 
 
-@dataclass(frozen=True)
-class FoldGap:
-    """Folds of one classifier on one data set that have no result for the same reason."""
-
-    dataset: str
-    classifier: str
-    status: str
-    reason: str
-    folds: tuple[int, ...]
+# ---- as files
 
 
-def fold_gaps(store: Store, study: str) -> list[FoldGap]:
-    """Return every fold of a study that failed, was skipped or was not run yet."""
-    plan = store.plan(study)
-    sets = [d for d in store.sets(study) if d.fingerprint is not None]
-    out = []
-    for (_, data), (_, name), cells in _places(store, study, sets):
-        found: dict[int, tuple[str, str]] = {c.key.fold: (c.status, c.reason) for c in cells if c.status != "done"}
-        absent = set(range(plan.folds)) - {c.key.fold for c in cells}
-        found |= dict.fromkeys(absent, ("missing", "It was not run yet."))
-        for what in dict.fromkeys(found[fold] for fold in sorted(found)):
-            folds = tuple(fold for fold in sorted(found) if found[fold] == what)
-            out.append(FoldGap(data.name, name, *what, folds))
-    return out
+def write_folds(store: Store, studies: Sequence[str], path: str | Path) -> None:
+    """Write every fold of some studies as CSV: metrics to six digits, seconds to the millisecond, no risks.
 
-
-def write_csv(store: Store, studies: Sequence[str], path: str | Path) -> None:
-    """Write studies as CSV: a row per study, data set and classifier, with the mean and the spread of every metric."""
+    A fit that two studies share stands in both. A fold that was not run has the status "missing".
+    """
     metrics = list(dict.fromkeys(m for study in studies for m in store.plan(study).metrics))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    head = ["study", "dataset", "classifier", "rows", "positive_rate", "folds_done", "status", "reason"]
-    writer.writerow([*head, "fit_seconds", "score_seconds", *(f"{m}_{k}" for m in metrics for k in ("mean", "sd"))])
+    head = ("study", "dataset", "classifier", "seed", "fold", "status", "reason")
+    writer.writerow([*head, *metrics, "fit_seconds", "score_seconds", "peak_mb"])
     for study in studies:
         plan = store.plan(study)
-        sets = [d for d in store.sets(study) if d.fingerprint is not None]
-        for (_, data), (_, name), cells in _places(store, study, sets):
-            writer.writerow(_csv_row(study, data, name, cells, plan.folds, metrics))
+        for dataset, classifier, cells in study_cells(store, study):
+            by_fold = {c.key.fold: c for c in cells}
+            for fold in range(plan.cv):
+                row = [study, dataset, classifier, plan.seed, fold]
+                writer.writerow([*row, *_fold_row(by_fold.get(fold), metrics)])
     write_text(path, out.getvalue())
 
 
-def _csv_row(
-    study: str, data: DataSet, classifier: str, cells: list[Cell], folds: int, metrics: Sequence[str]
-) -> list[str | int]:
-    done = [c for c in cells if c.status == "done"]
-    gap = _gap(data.name, classifier, cells, folds) if len(done) < folds else None
-    rate = f"{(data.positives or 0) / (data.rows or 1):.6f}"
-    row: list[str | int] = [study, data.name, classifier, data.rows or 0, rate, len(done)]
-    row += ["done", ""] if gap is None else [gap.status, gap.reason]
-    row += [_written([c.fit_seconds for c in done])[0], _written([c.score_seconds for c in done])[0]]
-    for metric in metrics:
-        row += _written([(c.figures or {}).get(metric) for c in done])
-    return row
+def _fold_row(cell: Cell | None, metrics: Sequence[str]) -> list[str]:
+    if cell is None:
+        return ["missing", *[""] * (len(metrics) + 4)]
+    figures = (cell.figures or {}) if cell.status == "done" else {}
+    values = [f"{figures[m]:.6g}" if m in figures else "" for m in metrics]
+    times = ["" if s is None else f"{s:.3f}" for s in (cell.fit_seconds, cell.score_seconds)]
+    return [cell.status, cell.reason, *values, *times, "" if cell.peak_mb is None else f"{cell.peak_mb:.0f}"]
 
 
-def _written(values: Sequence[float | None]) -> tuple[str, str]:
-    known = [v for v in values if v is not None]
-    if not known or len(known) < len(values):
-        return "", ""
-    return f"{statistics.fmean(known):.6f}", f"{statistics.stdev(known):.6f}" if len(known) > 1 else ""
-
-
-def study_cells(store: Store, study: str) -> Iterator[tuple[str, str, list[Cell]]]:
-    """Yield the cells of every data set and classifier of a study that is here."""
-    sets = [d for d in store.sets(study) if d.fingerprint is not None]
-    for (_, data), (_, name), cells in _places(store, study, sets):
-        yield data.name, name, cells
-
-
-def _places(
-    store: Store, study: str, sets: Sequence[DataSet]
-) -> Iterator[tuple[tuple[int, DataSet], tuple[int, str], list[Cell]]]:
+def report(store: Store, study: str, metrics: Sequence[str] | None = None) -> tuple[dict[str, Any], str]:
+    """Return the tables of a study, of all its metrics unless told, as plain data and as Markdown."""
     plan = store.plan(study)
-    for i, data in enumerate(sets):
-        assert data.fingerprint is not None
-        for j, spec in enumerate(plan.lineup):
-            key = spec.key(plan.conventions)
-            yield (i, data), (j, spec.name), store.cells(data.fingerprint, key, plan.folds, plan.seed)
+    tables = [study_table(store, study, metric) for metric in metrics or plan.metrics]
+    missing = gaps(store, study)
+    data = {
+        "study": study,
+        "cv": plan.cv,
+        "seed": plan.seed,
+        "tables": [_table_data(table) for table in tables],
+        "without_result": [{name: getattr(gap, name) for name in Gap.__dataclass_fields__} for gap in missing],
+    }
+    text = [f"# {study}", f"Means over {plan.cv} stratified folds, seed {plan.seed}; in brackets the rank."]
+    text += [part for table in tables for part in _table_text(table)]
+    if missing:
+        text.append("## Fits without a result")
+        text.append(_grid(("data set", "classifier", "status", "folds", "why"), [_gap_row(gap) for gap in missing]))
+    return data, "\n\n".join(text) + "\n"
 
 
-def _gap(dataset: str, classifier: str, cells: list[Cell], folds: int) -> Gap:
-    for cell in cells:
-        if cell.status != "done":
-            return Gap(dataset, classifier, cell.status, cell.reason)
-    return Gap(dataset, classifier, "missing", f"{len(cells)} of {folds} folds are there.")
+def _table_data(table: StudyTable) -> dict[str, Any]:
+    ranks = table.ranks()
+    values = [
+        {"dataset": d, "classifier": c, "mean": table.mean[i, j], "sd": table.sd[i, j], "rank": ranks[i, j]}
+        for i, d in enumerate(table.datasets)
+        for j, c in enumerate(table.classifiers)
+    ]
+    known = [{k: v if isinstance(v, str) or not math.isnan(v) else None for k, v in row.items()} for row in values]
+    out: dict[str, Any] = {"metric": table.metric, "values": known}
+    part = table.complete()
+    if min(part.mean.shape) < 2:
+        return out
+    test, pairs = friedman(part.results(), table.higher_is_better), hodges_lehmann_table(part.results())
+    out["mean_ranks"] = dict(zip(part.classifiers, test.ranks.tolist(), strict=True))
+    out["friedman"] = {"statistic": float(test.statistic), "p_value": float(test.p_value)}
+    out["differences"] = [
+        {"first": a, "second": b, "difference": pairs.differences[i, j], "significant": bool(pairs.significant[i, j])}
+        for i, a in enumerate(part.classifiers)
+        for j, b in enumerate(part.classifiers)
+        if i < j
+    ]
+    return out
+
+
+def _table_text(table: StudyTable) -> Iterator[str]:
+    """Yield a metric as Markdown: classifiers in rows, then the tests where there are two data sets."""
+    ranks, part = table.ranks(), table.complete()
+    rows = []
+    for j, name in enumerate(table.classifiers):
+        pairs = zip(table.mean[:, j], ranks[:, j], strict=True)
+        cells = ["" if math.isnan(mean) else f"{mean:.4f} ({rank:g})" for mean, rank in pairs]
+        known = ranks[:, j][~np.isnan(ranks[:, j])]
+        rows.append([name, *cells, f"{known.mean():.2f}" if len(known) else ""])
+    yield f"## {METRICS[table.metric].title}"
+    yield _grid(("classifier", *table.datasets, "mean rank"), rows)
+    if min(part.mean.shape) < 2:
+        yield "Rank tests need two classifiers on two data sets without a gap."
+        return
+    yield f"{friedman(part.results(), table.higher_is_better).summary()}."
+    yield hodges_lehmann_table(part.results()).to_markdown().rstrip()
+
+
+def _gap_row(gap: Gap) -> list[str]:
+    return [gap.dataset, gap.classifier, gap.status, ", ".join(map(str, gap.folds)), gap.reason]
+
+
+def _grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

@@ -1,0 +1,130 @@
+"""What plainrisk must show, and whether the results show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from benchmarks.methods import METHODS
+from benchmarks.plan import SHAPES, STREAMED, WIDE
+
+OURS = ("ARM1", "BandARM1", "DirectARM1")
+
+
+@dataclass(frozen=True)
+class Results:
+    """Finished tasks, each a dict of its fields and measurements."""
+
+    rows: Sequence[dict[str, Any]]
+
+    def of(self, part: str, shape: str, method: str) -> dict[str, Any]:
+        """Return one result, or an empty one."""
+        wanted = (part, shape, method)
+        return next((r for r in self.rows if (r["part"], r["shape"], r["method"]) == wanted), {})
+
+    @property
+    def shapes(self) -> list[str]:
+        """The shapes that were fitted."""
+        return [shape for shape in SHAPES if any(row["shape"] == shape for row in self.rows)]
+
+    def value(self, part: str, shape: str, method: str, field: str = "seconds") -> float | None:
+        return self.of(part, shape, method).get(field)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim, its target, and what was measured.
+
+    Attributes
+    ----------
+    text : the claim in words
+    sense, target : the value must be at least or at most the target
+    value : None if it was not measured
+    bound : whether the value is a lower bound, since a method was stopped at its time limit
+    unit : behind the numbers
+    """
+
+    text: str
+    sense: Literal["at least", "at most"]
+    target: float
+    value: float | None
+    bound: bool = False
+    unit: str = "x"
+
+    @property
+    def verdict(self) -> str:
+        if self.value is None:
+            return "not measured"
+        if self.sense == "at most":
+            return "met" if self.value <= self.target else "NOT MET"
+        return "met" if self.value >= self.target else "open: the rival was stopped" if self.bound else "NOT MET"
+
+    @property
+    def measured(self) -> str:
+        return "" if self.value is None else f"{'> ' if self.bound else ''}{self.value:.3g}{self.unit}"
+
+
+def claims(results: Results) -> list[Claim]:
+    """Return the claims about the parts and shapes that were run, with their measurements."""
+    makers = {"fit": (_ahead, _bands, _memory), "score": (_scoring,), "wide": (_wide,), "parquet": (_parquet,)}
+    run = {row["part"] for row in results.rows}
+    return [claim for part, each in makers.items() if part in run for maker in each for claim in maker(results)]
+
+
+def _ahead(results: Results) -> Iterator[Claim]:
+    rivals = [name for name, method in METHODS.items() if not method.ours]
+    for shape in results.shapes:
+        for ours in OURS:
+            own, found = results.value("fit", shape, ours), {}
+            for rival in rivals:
+                row = results.of("fit", shape, rival)
+                if "seconds" in row or "over" in row:
+                    found[rival] = (row.get("seconds", row.get("over")), "seconds" not in row)
+            missing = sorted(set(rivals) - set(found))
+            nearest = min(found, key=lambda name: found[name][0], default=None)
+            text = f"{ours} fits {shape} faster than every rival (nearest: {nearest or 'none measured'}"
+            text += f"; without {', '.join(missing)})" if nearest and missing else ")"
+            seconds, bound = found[nearest] if nearest else (None, False)
+            yield Claim(text, "at least", 1.0, seconds / own if own and seconds else None, bound)
+
+
+def _bands(results: Results) -> Iterator[Claim]:
+    for shape in results.shapes:
+        one, bands = results.value("fit", shape, "ARM1"), results.value("fit", shape, "BandARM1")
+        ratio = bands / one if one and bands else None
+        yield Claim(f"BandARM1 on {shape} as a multiple of ARM1", "at most", 1.5, ratio)
+
+
+def _scoring(results: Results) -> Iterator[Claim]:
+    rival = results.value("score", "score", "XGBoost")
+    for ours in ("ARM1", "BandARM1"):
+        own = results.value("score", "score", ours)
+        ratio = rival / own if own and rival else None
+        yield Claim(f"{ours} scores 1,000,000 x 30 faster than XGBoost", "at least", 4.0, ratio)
+    for ours in ("ARM1", "BandARM1"):
+        value = results.value("score", "score", ours, "latency_us")
+        yield Claim(f"{ours} scores one applicant from a dict", "at most", 50.0, value, unit=" us")
+
+
+def _memory(results: Results) -> Iterator[Claim]:
+    # With fewer rows the few megabytes that any computation takes are more than the codes.
+    for ours in OURS if "S4" in results.shapes else ():
+        row = results.of("fit", "S4", ours)
+        ratio = row["peak_mb"] / row["coded_mb"] if "peak_mb" in row else None
+        yield Claim(f"{ours} on S4: memory beyond the rows, as a multiple of the coded rows", "at most", 3.0, ratio)
+
+
+def _wide(results: Results) -> Iterator[Claim]:
+    for ours in WIDE:
+        row = results.of("wide", "wide", ours)
+        seconds = row.get("seconds", row.get("over"))
+        yield Claim(f"{ours} fits 3,000 features x 300 rows", "at most", 10.0, seconds, "over" in row, " s")
+        delay = row.get("interrupt_seconds")
+        yield Claim(f"{ours} answers an interrupt while it fits these", "at most", 1.0, delay, unit=" s")
+
+
+def _parquet(results: Results) -> Iterator[Claim]:
+    for ours in STREAMED:
+        value = results.value("parquet", "parquet", ours, "whole_mb")
+        yield Claim(f"{ours} from Parquet files, 50,000,000 rows: memory in all", "at most", 2048.0, value, unit=" MB")

@@ -1,0 +1,79 @@
+"""Write the golden models of tests/golden: what a model file of format 1 must give for ever.
+
+    python scripts/golden.py models     fit every classifier on German credit, write its model file and its answers
+    python scripts/golden.py answers    write only the answers, of the model files that are there
+
+Nothing else writes there. Model files that were written once are never written again: a new format gets new files.
+New answers are right only if answers are meant to change; say in the commit which, and why.
+To write files as another checkout does: PYTHONPATH=<checkout>/src python scripts/golden.py models
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import plainrisk as pr
+
+GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "golden"
+N_ROWS = 50
+DECIMALS = 15  # the test asks for 1e-12
+
+
+def rows(frame) -> list[dict]:
+    """Return every 20th applicant of the 1,000."""
+    return frame[:: len(frame) // N_ROWS].to_dicts()
+
+
+def answers(model, applicants: list[dict]) -> dict:
+    """Return what the test compares: risks, contributions, reasons and the certificate's verdicts."""
+    import polars
+
+    frame = polars.DataFrame(applicants)
+    explained = model.explain(frame, reference=applicants[0])
+    reasons = model.reasons(frame, adverse="negative", portfolio=frame)  # the model predicts the good outcome
+    return {
+        "risk": rounded(model.predict_proba(frame)[:, 1]),
+        "unit": explained.unit,
+        "contributions": {n: rounded(c) for n, c in zip(explained.names, explained.contributions.T, strict=True)},
+        "reasons": [list(reasons.named(i)) for i in range(len(frame))],
+        "certificate": {check.name: check.holds for check in model.certify().checks},
+    }
+
+
+def rounded(values) -> list[float]:
+    return [round(float(value), DECIMALS) for value in values]
+
+
+def write(path: Path, content) -> None:
+    path.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_models() -> None:
+    data = pr.datasets.load("german", backend="polars")
+    write(GOLDEN / "rows.json", rows(data.frame))
+    for name in pr.CLASSIFIERS:
+        path = GOLDEN / f"{name}.model.json"
+        if path.exists():
+            print(f"{path.name} is there and stays")
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            pr.make_classifier(name, data.schema).fit(data.frame, data.target).save(path)
+
+
+def write_answers() -> None:
+    applicants = json.loads((GOLDEN / "rows.json").read_text(encoding="utf-8"))
+    for path in sorted(GOLDEN.glob("*.model.json")):
+        write(GOLDEN / path.name.replace(".model.", ".answers."), answers(pr.load(path), applicants))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["models"]:
+        write_models()
+    elif sys.argv[1:] != ["answers"]:
+        sys.exit(__doc__)
+    write_answers()
+    print(f"written to {GOLDEN} by {Path(pr.__file__).parent}")

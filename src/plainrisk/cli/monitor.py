@@ -1,0 +1,114 @@
+"""`plainrisk certify` and `plainrisk drift`: does a model still hold, and have the applicants moved?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from plainrisk.cli import show, tables
+from plainrisk.cli.main import BROKEN_PROMISE
+from plainrisk.cli.options import Data, Json, Missing, ModelFile
+from plainrisk.cli.runner import RowReader
+from plainrisk.explain import Drift, Profile, recheck
+from plainrisk.explain import drift as compare
+from plainrisk.form import RiskForm, read_model
+from plainrisk.model import load
+
+__all__ = ["certify", "drift"]
+
+
+def certify(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)],
+    thin: Annotated[
+        float | None,
+        typer.Option("--thin", metavar="ROWS", help="Note levels with fewer training rows, 30 unless told."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Certify a model file from its form alone, and compare with the certificate it holds; ends with 4 if one fails."""
+    found = recheck(read_model(model), thin)
+    result: dict[str, Any] = {
+        "model": str(model),
+        "valid": found.valid,
+        "stored": found.stored is not None,
+        "differences": list(found.differences),
+        "certificate": found.fresh.to_dict(),
+    }
+    show.result(result, json, _show_certificate)
+    if not found.valid:
+        raise typer.Exit(BROKEN_PROMISE)
+
+
+def _show_certificate(result: dict[str, Any]) -> None:
+    console = show.out()
+    console.print(f"{result['model']}, form {result['certificate']['form_sha256'][:16]}…", style="bold")
+    show.certificate(result["certificate"])
+    agrees = "The stored certificate says the same." if result["stored"] else "The file holds no certificate."
+    console.print(agrees if not result["differences"] else "The stored certificate says otherwise:")
+    for difference in result["differences"]:
+        console.print(f"  {difference}")
+
+
+def drift(
+    data: Data,
+    model: ModelFile,
+    old: Annotated[
+        str | None,
+        typer.Option(
+            "--old",
+            metavar="DATA",
+            help="Rows to compare with. Without it: the training rows, as the model counts them.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the levels' shares too: .parquet, .csv, .csv.gz or .jsonl."),
+    ] = None,
+    missing: Missing = None,
+    json: Json = False,
+) -> None:
+    """Compare new rows with old ones: stability index and shift of every feature and subscale."""
+    tables.check_output(output, tables.WRITE)
+    form = load(model).form_
+    new_rows = _profile(data, form, missing)
+    found = compare(form, new_rows, None if old is None else _profile(old, form, missing))
+    if output is not None:
+        import polars as pl
+
+        tables.write_lazy(found.to_frame(pl.DataFrame(), levels=True).lazy(), output)
+    result = {"data": data, "model": str(model), "old": old, **found.to_dict()}
+    show.result(result, json, lambda _: _show_drift(found))
+
+
+def _profile(data: str, form: RiskForm, missing: list[str] | None) -> Profile:
+    """Count the rows of a file batch by batch."""
+    profile = Profile(form)
+    RowReader(data, form, missing).each(profile.add)
+    return profile
+
+
+def _show_drift(found: Drift) -> None:
+    console = show.out()
+    console.print(f"{found.new_rows:,.0f} new rows against {found.old_rows:,.0f} old ones", style="bold")
+    unit = "shift" if found.unit == "probability" else f"shift ({found.unit})"
+    largest = max((f.psi for f in found.features), default=0.0)
+    lines: list[list[str | Text]] = []
+    for f in found.features:
+        amount = f"{f.shift:+.2%}" if found.unit == "probability" else f"{f.shift:+.4f}"
+        lines.append([f.feature, f"{f.psi:.4f}", _word(f.psi), amount, show.signed_bar(f.psi, largest, 8)])
+    show.print_table(("feature", "psi", "", unit, "index"), lines, numbers=("psi", unit))
+    if found.subscales:
+        rows: list[list[str | Text]] = [
+            [s.subscale, f"{s.psi:.4f}", _word(s.psi), f"{s.old_risk:.2%}", f"{s.new_risk:.2%}"]
+            for s in found.subscales
+        ]
+        numbers = ("psi", "risk then", "risk now")
+        show.print_table(("subscale", "psi", "", "risk then", "risk now"), rows, numbers=numbers)
+    console.print("psi: population stability index; below 0.1 steady, from 0.25 on act.", style="dim")
+
+
+def _word(psi: float) -> Text:
+    return Text("act", "bold red") if psi >= 0.25 else Text("look", "yellow") if psi >= 0.1 else Text("steady", "green")

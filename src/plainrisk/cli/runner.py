@@ -1,0 +1,254 @@
+"""The one way of rows through a model: read a batch, compute, write, in memory that does not grow with the file.
+
+A command over rows is a function that says what is to be computed; `row_command` makes the command of it, with the
+options that all of them share. With --output every row is computed and written, else one row is shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+
+import typer
+
+from plainrisk._types import Bools
+from plainrisk.cli import show, source, tables
+from plainrisk.cli.options import Data, Json, Missing, ModelFile, declared, read_options
+from plainrisk.errors import DataError, did_you_mean
+from plainrisk.form import RiskForm
+from plainrisk.model import RiskModel, load
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Request", "RowReader", "Work", "row_command"]
+
+T = TypeVar("T")
+
+# The column in which the reader numbers the rows; no message shows it.
+ROW = "row of the data"
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of every command over rows."""
+
+    data: Data
+    model: ModelFile
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Write all rows: .parquet, .csv, .csv.gz or .jsonl. Without it one row is shown."
+        ),
+    ] = None
+    row: Annotated[int, typer.Option("--row", min=0, help="Which row to show, from 0.")] = 0
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", metavar="COLUMN", help="A column to copy beside the results. Repeatable."),
+    ] = None
+    missing: Missing = None
+    json: Json = False
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a command computes.
+
+    Attributes
+    ----------
+    compute : from rows to a result for these rows, which has `columns()` and `to_dict(row)`
+    show : prints a result of one row, given the row's number
+    types : polars types of columns that an empty result does not tell
+    numbered : whether the number of each row is written beside its results
+    chosen : from a result to the rows that are written; None for all
+    """
+
+    compute: Callable[[pl.DataFrame], Any]
+    show: Callable[[Any, int], None]
+    types: Mapping[str, Any] = field(default_factory=dict)
+    numbered: bool = False
+    chosen: Callable[[Any], Bools] | None = None
+
+
+def row_command(options: type | None = None) -> Callable[[Callable[..., Work]], Callable[..., None]]:
+    """Make a command of a function that takes a model, the request, the options and parameters of its own.
+
+    Parameters
+    ----------
+    options : a declaration of `plainrisk.explain.options`, whose fields become options of the command
+    """
+
+    def decorate(make: Callable[..., Work]) -> Callable[..., None]:
+        shared, own = _parameters(Request), _parameters(make)[2 if options is None else 3 :]
+        asked = [] if options is None else declared(options)
+
+        def command(**given: Any) -> None:
+            request = Request(**{p.name: given[p.name] for p in shared})
+
+            def work(model: RiskModel) -> Work:
+                arguments = {p.name: given[p.name] for p in own}
+                if options is not None:
+                    asked_for = {p.name: given[p.name] for p in asked}
+                    arguments["options"] = read_options(options, asked_for, request.missing)
+                return make(model, request, **arguments)
+
+            _run(request, work)
+
+        command.__name__, command.__doc__ = make.__name__, make.__doc__
+        parameters = [*shared[:2], *asked, *own, *shared[2:]]
+        command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        return command
+
+    return decorate
+
+
+def _parameters(function: Callable[..., Any]) -> list[Parameter]:
+    hints = get_type_hints(function, include_extras=True)
+    return [
+        p.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints.get(p.name, Any))
+        for p in signature(function).parameters.values()
+    ]
+
+
+def _run(request: Request, make: Callable[[RiskModel], Work]) -> None:
+    """Show one row, or write all rows and say what was done."""
+    start = time.perf_counter()
+    tables.check_output(request.output, tables.WRITE)
+    model = load(request.model)
+    reader = RowReader(request.data, model.form_, request.missing, request.keep or ())
+    work = make(model)
+    result: dict[str, Any] = {"data": request.data, "model": str(request.model)}
+    if request.output is None:
+        found = work.compute(reader.row(request.row))
+        result |= {"row": request.row, **found.to_dict(0)}
+        show.result(result, request.json, lambda _: work.show(found, request.row))
+    else:
+        result |= {"file": str(request.output), **_write(reader, work, request.output)}
+        result["seconds"] = round(time.perf_counter() - start, 3)
+        show.result(result, request.json, _show_written)
+
+
+def _show_written(result: dict[str, Any]) -> None:
+    some = "" if result["written"] == result["rows"] else f"{result['written']:,} of "
+    mean = "" if result["mean_risk"] is None else f", mean risk {result['mean_risk']:.4f}"
+    show.out().print(f"{some}{result['rows']:,} rows{mean}, {result['seconds']:.1f} s: wrote {result['file']}")
+
+
+def _write(reader: RowReader, work: Work, output: Path) -> dict[str, Any]:
+    """Compute all rows, write their results beside the columns to keep, and return how many there were."""
+    import polars as pl
+
+    types = {**({"row": pl.Int64()} if work.numbered else {}), **_types(work, reader)}
+    for name in reader.keep:
+        if name in types:
+            raise DataError(f"--keep {name}: a new column has this name. Rename the old one first.")
+    done: list[tuple[int, int, float]] = []
+
+    def compute(batch: pl.DataFrame) -> pl.DataFrame:
+        found = work.compute(batch)
+        columns = {**({"row": batch[ROW]} if work.numbered else {}), **found.columns()}
+        # polars takes texts from a list, not from an array of objects.
+        new = [pl.Series(n, list(columns[n]) if t == pl.String() else columns[n], dtype=t) for n, t in types.items()]
+        table = pl.DataFrame([*(batch[name] for name in reader.keep), *new])
+        if work.chosen is not None:
+            table = table.filter(pl.Series(work.chosen(found)))
+        done.append((batch.height, table.height, float(table["risk"].sum())))
+        return table
+
+    reader.write(output, compute, types)
+    rows, written = sum(n for n, _, _ in done), sum(n for _, n, _ in done)
+    # Which rows fall into which batch differs from run to run, and so do the last digits of a sum.
+    mean = round(math.fsum(risk for _, _, risk in done) / written, 12) if written else None
+    return {"rows": rows, "written": written, "mean_risk": mean}
+
+
+def _types(work: Work, reader: RowReader) -> dict[str, Any]:
+    """Return the polars type of every column that is computed, from the columns of no rows."""
+    import numpy as np
+    import polars as pl
+
+    by_kind = {"f": pl.Float64(), "i": pl.Int64(), "u": pl.Int64(), "b": pl.Boolean(), "O": pl.String()}
+    empty = work.compute(reader.lazy.head(0).collect()).columns()
+    return {name: work.types.get(name, by_kind[np.asarray(values).dtype.kind]) for name, values in empty.items()}
+
+
+class RowReader:
+    """Rows of a file or a data set: the columns that a form reads, and those to keep.
+
+    Attributes
+    ----------
+    lazy : the rows, numbered in the column `ROW`
+    keep : columns to copy beside the results
+    """
+
+    def __init__(self, data: str, form: RiskForm, missing: Sequence[str] | None, keep: Sequence[str] = ()) -> None:
+        self.data = data
+        self.keep = tuple(dict.fromkeys(keep))
+        self.lazy = self._needed(source.scan_source(data, missing, ROW), form)
+        self._error: BaseException | None = None
+
+    def _needed(self, lazy: pl.LazyFrame, form: RiskForm) -> pl.LazyFrame:
+        """Take the columns that are needed, or say which is missing or holds text."""
+        names = [name for name in lazy.collect_schema().names() if name != ROW]
+        features = {name: form.schema.features[name] for part in form.parts for name in part.features}
+        for name, who in [*((n, "feature") for n in features), *((n, "--keep") for n in self.keep)]:
+            if name not in names:
+                raise DataError(f"{self.data}: {who} {name!r} is not in the data.{did_you_mean(name, names)}")
+        continuous = [name for name, feature in features.items() if feature.kind == "continuous"]
+        tables.check_text(lazy, self.data, continuous)
+        return lazy.select(list(dict.fromkeys([ROW, *self.keep, *features])))
+
+    def row(self, number: int) -> pl.DataFrame:
+        """Return one row, counted from 0."""
+        found = self.lazy.slice(number, 1).collect()
+        if not len(found):
+            raise DataError(f"{self.data}: there is no row {number}. The first is 0.")
+        return found
+
+    def write(self, output: Path, compute: Callable[[pl.DataFrame], pl.DataFrame], types: Mapping[str, Any]) -> None:
+        """Write what is computed from every batch, which has the columns to keep and those of `types`.
+
+        polars computes several batches at a time.
+        """
+        known = self.lazy.collect_schema()
+        schema = {**{name: known[name] for name in self.keep}, **types}
+        with self._watched(compute) as watched:
+            tables.write_lazy(self.lazy.map_batches(watched, schema=schema, streamable=True), output)
+
+    def each(self, add: Callable[[pl.DataFrame], Any]) -> None:
+        """Hand every batch to `add`, in the order of the rows."""
+        with self._watched(add) as watched:
+            for batch in self.lazy.collect_batches(maintain_order=True):
+                watched(batch)
+
+    @contextlib.contextmanager
+    def _watched(self, compute: Callable[[pl.DataFrame], T]) -> Iterator[Callable[[pl.DataFrame], T]]:
+        """Show how many rows were computed, and if a batch fails raise what it raised, with its place in the data."""
+
+        def watched(batch: pl.DataFrame) -> T:
+            try:
+                found = compute(batch)
+            except DataError as error:
+                # A message of the model counts rows from the start of the batch.
+                self._error = DataError(f"{error} (Rows are counted from row {batch[ROW][0]:,} of the data.)")
+                raise
+            except BaseException as error:
+                self._error = error
+                raise
+            bar.advance(batch.height)
+            return found
+
+        with show.progress("Rows", tables.count_rows(self.lazy, self.data)) as bar:
+            try:
+                yield watched
+            except BaseException:
+                # polars may have wrapped it in an error of its own.
+                if self._error is not None:
+                    raise self._error from None
+                raise

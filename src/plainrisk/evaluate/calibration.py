@@ -1,0 +1,314 @@
+"""Whether a risk means what it says: calibration errors by bins, the reliability diagram, the Brier score's terms.
+
+Equal-width bins are :math:`[i/K, (i+1)/K)`, the last closed at 1; empty ones are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from plainrisk._types import Counts, Floats, Index
+from plainrisk.errors import missing_extra
+from plainrisk.evaluate.predictions import Predictions, Weights, bin_sums, check_bins, check_predictions
+from plainrisk.evaluate.tables import Table, Tabular
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "BrierDecomposition",
+    "Reliability",
+    "adaptive_calibration_error",
+    "brier_decomposition",
+    "certainty",
+    "equal_width_bins",
+    "expected_calibration_error",
+    "maximum_calibration_error",
+    "reliability",
+]
+
+
+def expected_calibration_error(
+    y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None, bins: int = 15
+) -> float:
+    r"""Return the mean gap between observed and predicted risk over equal-width bins.
+
+    .. math::
+
+        ECE = \sum_i P(i) \, |o_i - e_i|,
+
+    where :math:`P(i)` is the weighted share of rows in bin :math:`i`, :math:`o_i` their share of bad outcomes
+    and :math:`e_i` their mean prediction.
+
+    Examples
+    --------
+    >>> round(expected_calibration_error([0, 1, 1, 1], [0.1, 0.1, 0.8, 0.9], bins=2), 3)
+    0.275
+    """
+    return reliability(y_true, y_prob, sample_weight, bins).expected_error
+
+
+def maximum_calibration_error(
+    y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None, bins: int = 15
+) -> float:
+    r"""Return the largest gap between observed and predicted risk over equal-width bins.
+
+    .. math::
+
+        MCE = \max_i |o_i - e_i|
+
+    Examples
+    --------
+    >>> round(maximum_calibration_error([0, 1, 1, 1], [0.1, 0.1, 0.8, 0.9], bins=2), 3)
+    0.4
+    """
+    return reliability(y_true, y_prob, sample_weight, bins).maximum_error
+
+
+def adaptive_calibration_error(
+    y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None, bins: int = 15
+) -> float:
+    r"""Return the mean gap between observed and predicted risk over bins of equal weight.
+
+    A distinct prediction goes to bin :math:`\lfloor K c / W \rfloor`, where :math:`c` is the weight below it
+    plus half its own and :math:`W` the total. So equal predictions stay together, and without ties and
+    weights the bins hold equally many rows. The gaps are weighted by :math:`P(i)`, as ties can make the bins
+    unequal.
+
+    Examples
+    --------
+    >>> round(adaptive_calibration_error([0, 1, 1, 1], [0.1, 0.2, 0.8, 0.9], bins=2), 3)
+    0.25
+    """
+    bins = check_bins(bins)
+    checked = check_predictions(y_true, y_prob, sample_weight)
+    _, value_of_row = np.unique(checked.risk, return_inverse=True)
+    own = bin_sums(value_of_row, checked.weight)
+    upto = np.cumsum(own)
+    bin_of_value = np.minimum(np.floor(bins * (upto - own / 2) / upto[-1]).astype(np.intp), bins - 1)
+    gaps = bin_sums(bin_of_value[value_of_row], checked.weight * (checked.bad - checked.risk))
+    return float(np.abs(gaps).sum()) / checked.total
+
+
+def certainty(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None) -> float:
+    """Return the weighted share of predictions that are exactly 0 or 1.
+
+    The outcomes are checked and not used, so that all metrics are called alike.
+
+    Examples
+    --------
+    >>> certainty([0, 0, 1, 1], [0.0, 0.4, 0.6, 1.0])
+    0.5
+    """
+    checked = check_predictions(y_true, y_prob, sample_weight)
+    return checked.mean((checked.risk == 0) | (checked.risk == 1))
+
+
+# ---- the reliability diagram
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reliability(Tabular):
+    """Predicted and observed risk over the bins that hold rows.
+
+    Attributes
+    ----------
+    lower, upper : array of float, shape (k,)
+        The edges of the bins.
+    count : array of int, shape (k,)
+        The number of rows of positive weight.
+    weight : array of float, shape (k,)
+        The sum of their weights.
+    predicted : array of float, shape (k,)
+        Their weighted mean prediction.
+    observed : array of float, shape (k,)
+        Their weighted share of bad outcomes.
+    """
+
+    lower: Floats
+    upper: Floats
+    count: Counts
+    weight: Floats
+    predicted: Floats
+    observed: Floats
+
+    @property
+    def expected_error(self) -> float:
+        """The expected calibration error of these bins."""
+        return float(self.weight @ np.abs(self.observed - self.predicted) / self.weight.sum())
+
+    @property
+    def maximum_error(self) -> float:
+        """The maximum calibration error of these bins."""
+        return float(np.abs(self.observed - self.predicted).max())
+
+    def to_dict(self) -> dict[str, list[float] | list[int]]:
+        """Return plain lists, ready for JSON."""
+        return {field.name: getattr(self, field.name).tolist() for field in fields(self)}
+
+    def _table(self) -> Table:
+        columns = self.to_dict()
+        note = f"Calibration error: {self.expected_error:.4f} expected, {self.maximum_error:.4f} at most."
+        return Table(tuple(columns), list(zip(*columns.values(), strict=True)), note=note)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the reliability diagram; the area of a point is the weight of its bin.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        """
+        if ax is None:
+            try:
+                import matplotlib.pyplot as plt
+            except ImportError:
+                raise missing_extra("matplotlib", "plot") from None
+            _, ax = plt.subplots(figsize=(4.6, 4.4), layout="constrained")
+        ax.plot([0, 1], [0, 1], color="#6B6B6B", linewidth=1, linestyle="--", label="perfect")
+        # The stem of a point is its gap: what the calibration errors average.
+        ax.vlines(self.predicted, self.predicted, self.observed, color="#D55E00", linewidth=1.5, label="gap")
+        area = 15 + 185 * self.weight / self.weight.max()
+        ax.scatter(self.predicted, self.observed, s=area, color="#0072B2", alpha=0.85, zorder=3, label="bin")
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="predicted risk", ylabel="observed share of bad")
+        ax.set_aspect("equal")
+        ax.spines[["top", "right"]].set_visible(False)
+        legend = ax.legend(loc="upper left", frameon=False)
+        legend.legend_handles[-1].set_sizes([40])  # type: ignore[union-attr]
+        return ax
+
+
+def reliability(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None, bins: int = 15) -> Reliability:
+    """Return predicted and observed risk over equal-width bins.
+
+    Examples
+    --------
+    >>> table = reliability([0, 1, 1, 1], [0.1, 0.1, 0.8, 0.9], bins=4)
+    >>> table.lower.tolist(), table.count.tolist(), table.observed.tolist()
+    ([0.0, 0.75], [2, 2], [0.5, 1.0])
+    """
+    bins = check_bins(bins)
+    return equal_width_bins(check_predictions(y_true, y_prob, sample_weight), bins)
+
+
+def equal_width_bins(checked: Predictions, bins: int) -> Reliability:
+    """Return the reliability over equal-width bins of checked input."""
+    bin_of_row, used = _width_bins(checked.risk, bins)
+    weight, predicted, observed = _bin_means(checked, bin_of_row)
+    return Reliability(used / bins, (used + 1) / bins, np.bincount(bin_of_row), weight, predicted, observed)
+
+
+def _width_bins(risk: Floats, bins: int) -> tuple[Index, Index]:
+    """Return the bin of every row, numbered among the bins that hold rows, and those bins.
+
+    Predictions are compared with the edges themselves: int(p * K) would put 0.29 of 100 bins below its own edge.
+    """
+    edges = np.arange(bins + 1) / bins
+    bin_of_row = np.minimum(np.searchsorted(edges, risk, side="right") - 1, bins - 1)
+    used = np.flatnonzero(np.bincount(bin_of_row))
+    return np.searchsorted(used, bin_of_row), used
+
+
+def _bin_means(checked: Predictions, bin_of_row: Index) -> tuple[Floats, Floats, Floats]:
+    """Return the weight, the mean prediction and the share of bad of every bin."""
+    weight = bin_sums(bin_of_row, checked.weight)
+    predicted = bin_sums(bin_of_row, checked.weight * checked.risk) / weight
+    return weight, predicted, bin_sums(bin_of_row, checked.weight * checked.bad) / weight
+
+
+# ---- the terms of the Brier score
+
+
+@dataclass(frozen=True, repr=False)
+class BrierDecomposition(Tabular):
+    """The Brier score in five terms.
+
+    Attributes
+    ----------
+    reliability : float
+        Mean squared gap between predicted and observed risk of a bin; 0 is best.
+    resolution : float
+        Mean squared gap between the observed risk of a bin and that of all rows; the larger the better.
+    uncertainty : float
+        Variance of the outcome, which no model changes.
+    within_variance : float
+        Mean squared gap between a prediction and the mean prediction of its bin.
+    within_covariance : float
+        Twice the covariance of prediction and outcome inside the bins; the larger the better.
+    """
+
+    reliability: float
+    resolution: float
+    uncertainty: float
+    within_variance: float
+    within_covariance: float
+
+    @property
+    def brier_score(self) -> float:
+        """The sum: reliability - resolution + uncertainty + within_variance - within_covariance."""
+        gains = (-self.resolution, -self.within_covariance)
+        return math.fsum([self.reliability, self.uncertainty, self.within_variance, *gains])
+
+    def _table(self) -> Table:
+        rows = [(field.name, getattr(self, field.name)) for field in fields(self)]
+        return Table(("term", "value"), [*rows, ("brier_score", self.brier_score)])
+
+
+def brier_decomposition(
+    y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None, bins: int | None = None
+) -> BrierDecomposition:
+    r"""Return the terms whose sum is the Brier score.
+
+    .. math::
+
+        BS = \underbrace{\sum_i P_i (e_i - o_i)^2}_{reliability}
+           - \underbrace{\sum_i P_i (o_i - o)^2}_{resolution}
+           + \underbrace{o (1 - o)}_{uncertainty}
+           + \underbrace{\overline{(p - e_i)^2}}_{within\ variance}
+           - \underbrace{2\,\overline{(y - o_i)(p - e_i)}}_{within\ covariance}
+
+    where :math:`P_i, e_i, o_i` are the weighted share, mean prediction and share of bad of bin :math:`i`,
+    :math:`o` is the share of bad of all rows and a bar is the weighted mean over all rows. Murphy's three terms
+    lack the last two, which matter when a bin holds different predictions.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight : array-like
+        Outcomes, predictions and weights.
+    bins : int, optional
+        Number of equal-width bins. By default every distinct prediction is a bin, and the within terms are 0.
+
+    Examples
+    --------
+    >>> brier_decomposition([0, 1, 1, 1], [0.2, 0.2, 0.7, 0.9], bins=2)
+    term                value
+    reliability        0.0650
+    resolution         0.0625
+    uncertainty        0.1875
+    within_variance    0.0050
+    within_covariance  0.0000
+    brier_score        0.1950
+    """
+    count = None if bins is None else check_bins(bins)
+    checked = check_predictions(y_true, y_prob, sample_weight)
+    if count is None:
+        values, bin_of_row = np.unique(checked.risk, return_inverse=True)
+        weight, _, observed = _bin_means(checked, bin_of_row)
+        predicted = values  # the mean of equal numbers, without its rounding
+    else:
+        bin_of_row, _ = _width_bins(checked.risk, count)
+        weight, predicted, observed = _bin_means(checked, bin_of_row)
+    base = checked.mean(checked.bad)
+    off_risk, off_bad = checked.risk - predicted[bin_of_row], checked.bad - observed[bin_of_row]
+    return BrierDecomposition(
+        reliability=float(weight @ (predicted - observed) ** 2) / checked.total,
+        resolution=float(weight @ (observed - base) ** 2) / checked.total,
+        uncertainty=base * (1 - base),
+        within_variance=checked.mean(off_risk**2),
+        within_covariance=2 * checked.mean(off_risk * off_bad),
+    )

@@ -1,0 +1,222 @@
+"""Metrics of a predicted risk: ranking, proper scores, calibration, and the usual ones in one call.
+
+All metrics take outcomes (1 = bad), predicted risks and optional weights; an integer weight counts as that
+many equal rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from plainrisk._types import Floats
+from plainrisk.errors import DataError
+from plainrisk.evaluate.calibration import (
+    BrierDecomposition,
+    Reliability,
+    adaptive_calibration_error,
+    brier_decomposition,
+    certainty,
+    equal_width_bins,
+    expected_calibration_error,
+    maximum_calibration_error,
+    reliability,
+)
+from plainrisk.evaluate.predictions import Predictions, Weights, check_bins, check_predictions
+from plainrisk.evaluate.tables import Table
+
+__all__ = [
+    "BrierDecomposition",
+    "Reliability",
+    "adaptive_calibration_error",
+    "brier_decomposition",
+    "brier_score",
+    "certainty",
+    "expected_calibration_error",
+    "gini",
+    "ks_statistic",
+    "log_loss",
+    "maximum_calibration_error",
+    "reliability",
+    "roc_auc",
+    "summary",
+]
+
+
+# ---- ranking
+
+
+def roc_auc(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None) -> float:
+    r"""Return the area under the ROC curve.
+
+    .. math::
+
+        AUC = P(p_1 > p_0) + \tfrac12 P(p_1 = p_0),
+
+    where :math:`p_1` and :math:`p_0` are the predictions of a random bad and a random good row, drawn in
+    proportion to the weights.
+
+    Examples
+    --------
+    >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    0.75
+    """
+    return _auc_and_ks(_both_outcomes(y_true, y_prob, sample_weight))[0]
+
+
+def gini(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None) -> float:
+    """Return the Gini coefficient, 2 AUC - 1.
+
+    Examples
+    --------
+    >>> gini([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    0.5
+    """
+    return 2 * roc_auc(y_true, y_prob, sample_weight) - 1
+
+
+def ks_statistic(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None) -> float:
+    r"""Return the Kolmogorov-Smirnov statistic.
+
+    .. math::
+
+        KS = \max_t |F_0(t) - F_1(t)|,
+
+    where :math:`F_0` and :math:`F_1` are the weighted distribution functions of the prediction among the good
+    and among the bad rows.
+
+    Examples
+    --------
+    >>> ks_statistic([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    0.5
+    """
+    return _auc_and_ks(_both_outcomes(y_true, y_prob, sample_weight))[1]
+
+
+def _both_outcomes(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights) -> Predictions:
+    checked = check_predictions(y_true, y_prob, sample_weight)
+    if checked.one_outcome:
+        only = int(checked.bad[0])
+        raise DataError(f"y_true: a ranking needs both outcomes, all rows of positive weight are {only}.")
+    return checked
+
+
+def _auc_and_ks(checked: Predictions) -> tuple[float, float]:
+    """Return the AUC and the Kolmogorov-Smirnov statistic; not a number if all rows have the same outcome."""
+    if checked.one_outcome:
+        return float("nan"), float("nan")
+    order = np.argsort(checked.risk)
+    risk, bad, weight = checked.risk[order], checked.bad[order], checked.weight[order]
+    # The weights at or below every distinct prediction: the ROC curve, read from its upper end.
+    last = np.flatnonzero(np.append(risk[1:] != risk[:-1], True))
+    goods: Floats = np.cumsum(weight * ~bad)[last]
+    bads: Floats = np.cumsum(weight * bad)[last]
+    # A step of the curve is a trapezium: ties count one half.
+    below = goods - np.diff(goods, prepend=0.0) / 2
+    auc = np.diff(bads, prepend=0.0) @ below / (goods[-1] * bads[-1])
+    return float(auc), float(np.abs(goods / goods[-1] - bads / bads[-1]).max())
+
+
+# ---- proper scores
+
+
+def brier_score(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None) -> float:
+    r"""Return the weighted mean of :math:`(p - y)^2`.
+
+    Examples
+    --------
+    >>> round(brier_score([0, 1], [0.1, 0.8]), 6)
+    0.025
+    """
+    return _brier_score(check_predictions(y_true, y_prob, sample_weight))
+
+
+def log_loss(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None, clip: float = 0.0) -> float:
+    r"""Return the weighted mean of :math:`-y \ln p - (1 - y) \ln(1 - p)`.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight : array-like
+        Outcomes, predictions and weights.
+    clip : float
+        Predictions are first moved into [clip, 1 - clip]. With 0 a prediction that is certain and wrong makes
+        the loss infinite.
+
+    Examples
+    --------
+    >>> round(log_loss([0, 1], [0.0, 0.5]), 6)
+    0.346574
+    >>> log_loss([0, 1], [0.0, 0.0])
+    inf
+    >>> round(log_loss([0, 1], [0.0, 0.0], clip=0.01), 6)
+    2.30761
+    """
+    if not 0 <= clip < 0.5:
+        raise DataError(f"clip: must be at least 0 and below 1/2, got {clip!r}.")
+    return _log_loss(check_predictions(y_true, y_prob, sample_weight), clip)
+
+
+def _brier_score(checked: Predictions) -> float:
+    return checked.mean((checked.risk - checked.bad) ** 2)
+
+
+def _log_loss(checked: Predictions, clip: float = 0.0) -> float:
+    risk = np.clip(checked.risk, clip, 1 - clip)
+    with np.errstate(divide="ignore"):  # log 0 is the infinity that is meant
+        return checked.mean(-np.where(checked.bad, np.log(risk), np.log1p(-risk)))
+
+
+# ---- the usual metrics in one call
+
+
+class Summary(dict[str, float]):
+    """Metrics by name; it prints as a table."""
+
+    def __repr__(self) -> str:
+        return Table(("metric", "value"), list(self.items())).to_text()
+
+
+def summary(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None, bins: int = 15) -> Summary:
+    """Return auc, ece, mce, brier, log_loss, certainty and ks.
+
+    The input is checked once. The log loss is not clipped, so one prediction that is certain and wrong makes
+    it infinite. When all outcomes are equal, auc and ks are not a number instead of an error, so that a month
+    without bad loans still has a summary.
+
+    Examples
+    --------
+    >>> summary([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    metric      value
+    auc        0.7500
+    ece        0.3375
+    mce        0.6500
+    brier      0.1581
+    log_loss   0.4723
+    certainty  0.0000
+    ks         0.5000
+    """
+    bins = check_bins(bins)
+    checked = check_predictions(y_true, y_prob, sample_weight)
+    auc, ks = _auc_and_ks(checked)
+    table = equal_width_bins(checked, bins)
+    return Summary(
+        auc=auc,
+        ece=table.expected_error,
+        mce=table.maximum_error,
+        brier=_brier_score(checked),
+        log_loss=_log_loss(checked),
+        certainty=checked.mean((checked.risk == 0) | (checked.risk == 1)),
+        ks=ks,
+    )
+
+
+def main_scores(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None) -> Summary:
+    """Return auc, log_loss, brier and ece, as `summary` does.
+
+    Examples
+    --------
+    >>> list(main_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]))
+    ['auc', 'log_loss', 'brier', 'ece']
+    """
+    found = summary(y_true, y_prob, sample_weight)
+    return Summary({name: found[name] for name in ("auc", "log_loss", "brier", "ece")})

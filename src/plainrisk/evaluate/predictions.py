@@ -1,0 +1,129 @@
+"""The input of every metric, checked once: outcomes, predicted risks and weights."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from plainrisk._types import Array, Bools, Floats, Index
+from plainrisk.errors import DataError
+
+__all__ = ["Predictions", "Weights", "bin_sums", "check_bins", "check_predictions"]
+
+Weights = ArrayLike | None
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Checked outcomes, predictions and weights, without the rows of weight 0.
+
+    Attributes
+    ----------
+    bad : array of bool, shape (n,)
+        Whether the outcome is 1.
+    risk : array of float, shape (n,)
+        The predictions.
+    weight : array of float, shape (n,)
+        The weights, all positive.
+    """
+
+    bad: Bools
+    risk: Floats
+    weight: Floats
+
+    @property
+    def total(self) -> float:
+        """The sum of the weights."""
+        return float(self.weight.sum())
+
+    @property
+    def one_outcome(self) -> bool:
+        """Whether all rows have the same outcome."""
+        return bool(self.bad.all() or not self.bad.any())
+
+    def mean(self, values: Floats | Bools) -> float:
+        """Return the weighted mean of one value per row."""
+        return float(self.weight @ values) / self.total
+
+
+def check_predictions(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights) -> Predictions:
+    """Return the checked input of a metric.
+
+    Raises
+    ------
+    DataError
+        Naming the argument and the first row at fault.
+
+    Examples
+    --------
+    >>> check_predictions([0, 1], [0.1, 1.2], None)
+    Traceback (most recent call last):
+    plainrisk.errors.DataError: y_prob: must lie between 0 and 1, row 1 (counting from 0) holds 1.2.
+    """
+    outcome = _column("y_true", y_true)
+    risk = _column("y_prob", y_prob, hint=" Pass one column, as predict_proba(X)[:, 1].")
+    _require_length("y_prob", risk, outcome)
+    if len(outcome) == 0:
+        raise DataError("y_true: there are no rows.")
+    _require("y_true", "must be 0 or 1", outcome, (outcome == 0) | (outcome == 1))
+    _require("y_prob", "must lie between 0 and 1", risk, (risk >= 0) & (risk <= 1))
+    if sample_weight is None:
+        return Predictions(outcome == 1, risk, np.ones(len(outcome)))
+    weight = _column("sample_weight", sample_weight)
+    _require_length("sample_weight", weight, outcome)
+    _require("sample_weight", "must be finite and not negative", weight, (weight >= 0) & np.isfinite(weight))
+    with np.errstate(over="ignore"):
+        total = float(weight.sum())
+    if total == 0:
+        raise DataError("sample_weight: all weights are 0.")
+    if math.isinf(total):
+        raise DataError("sample_weight: the sum of the weights overflows; divide them by their largest.")
+    kept = weight > 0
+    return Predictions(outcome[kept] == 1, risk[kept], weight[kept])
+
+
+def check_bins(bins: int) -> int:
+    """Return the number of bins, a whole number from 1 on."""
+    try:
+        count = operator.index(bins)
+    except TypeError:
+        count = 0
+    if count < 1 or isinstance(bins, bool):
+        raise DataError(f"bins: must be a whole number, 1 or more, got {bins!r}.")
+    return count
+
+
+def bin_sums(bin_of_row: Index, values: Floats) -> Floats:
+    """Return the sum of the values of every bin."""
+    # bincount is typed as counting only; with weights it returns floats.
+    return np.asarray(np.bincount(bin_of_row, weights=values), dtype=np.float64)
+
+
+def _column(name: str, values: ArrayLike, hint: str = "") -> Floats:
+    """Return the values as one column of floats."""
+    array: Array = np.asarray(values)
+    if array.ndim != 1:
+        raise DataError(f"{name}: must have one dimension, got shape {array.shape}.{hint}")
+    if array.dtype.kind in "biuf":
+        return array.astype(np.float64, copy=False)
+    # numpy would read the text "1" as a number; a label is no outcome, so only numbers pass.
+    for row, value in enumerate(array.tolist()):
+        if not isinstance(value, (numbers.Real, np.bool_)):
+            raise DataError(f"{name}: must hold numbers, row {row} (counting from 0) holds {value!r}.")
+    return array.astype(np.float64)
+
+
+def _require_length(name: str, values: Floats, outcome: Floats) -> None:
+    if len(values) != len(outcome):
+        raise DataError(f"{name}: has {len(values)} rows where y_true has {len(outcome)}.")
+
+
+def _require(name: str, rule: str, values: Floats, obeyed: Bools) -> None:
+    if not obeyed.all():
+        row = int(np.argmin(obeyed))
+        raise DataError(f"{name}: {rule}, row {row} (counting from 0) holds {float(values[row])!r}.")

@@ -1,0 +1,389 @@
+"""Tables of a comparison: data sets x classifiers in any form a user has them, and every result as a table."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from plainrisk._types import Array, Bools, Floats
+from plainrisk.data.frame import Frame, as_frame, frame_like
+from plainrisk.errors import DataError, PlainriskWarning, did_you_mean
+
+__all__ = [
+    "Cell",
+    "Results",
+    "Table",
+    "Tabular",
+    "as_results",
+    "check_choice",
+    "escape_latex",
+    "locked",
+    "paired_differences",
+    "show_decimals",
+    "show_p",
+]
+
+Cell = str | float
+
+_LATEX_NAMES = {"\\": "backslash", "~": "asciitilde", "^": "asciicircum", "<": "less", ">": "greater", "|": "bar"}
+_ESCAPE_LATEX = str.maketrans(
+    {c: rf"\text{name}{{}}" for c, name in _LATEX_NAMES.items()} | {c: "\\" + c for c in "{}&%$#_"}
+)
+_ESCAPE_MARKDOWN = str.maketrans({c: "\\" + c for c in "\\`*|<"})
+_MOST_SHOWN = 12  # rows, and columns, that a printed result shows
+
+
+# ---- results as tables
+
+
+def show_decimals(digits: int) -> Callable[[float], str]:
+    """Return a function that writes a number with this many decimals, never as -0.000."""
+    return lambda value: f"{value:z.{digits}f}"
+
+
+def show_p(p: float) -> str:
+    """Write a p-value.
+
+    >>> show_p(0.03217), show_p(3e-9)
+    ('0.0322', '<0.0001')
+    """
+    return "<0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+_FOUR_DECIMALS = show_decimals(4)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells under a header; a number that is NaN is an empty cell, text is a name.
+
+    Attributes
+    ----------
+    header : names of the columns
+    rows : the cells
+    bold : the (row, column) positions that are significant
+    note : a sentence to stand below the table
+    show : how fractions are written as text; a frame holds them in full
+    """
+
+    header: tuple[str, ...]
+    rows: Sequence[Sequence[Cell]]
+    bold: frozenset[tuple[int, int]] = frozenset()
+    note: str = ""
+    show: Callable[[float], str] = _FOUR_DECIMALS
+
+    def is_number(self, column: int) -> bool:
+        """Whether a column holds numbers, which are set flush right."""
+        return all(not isinstance(row[column], str) for row in self.rows)
+
+    def written(self, escape: Callable[[str], str], bold: str) -> list[list[str]]:
+        """Return the cells as text, significant ones in the pattern `bold`."""
+
+        def write(position: tuple[int, int], cell: Cell) -> str:
+            if isinstance(cell, str):
+                return escape(cell)
+            if math.isnan(cell):
+                return ""
+            text = escape(str(cell) if isinstance(cell, int) else self.show(cell))
+            # LaTeX would set a leading hyphen as a hyphen, not as a minus.
+            text = "$-$" + text[1:] if escape is escape_latex and text.startswith("-") else text
+            return bold.format(text) if position in self.bold else text
+
+        return [[write((i, j), cell) for j, cell in enumerate(row)] for i, row in enumerate(self.rows)]
+
+    def to_text(self) -> str:
+        """Return the first rows and columns in aligned text; a star marks significant cells."""
+        lines = [list(self.header), *self.written(str, "{}*")]
+        shown = [line[:_MOST_SHOWN] for line in lines[: 1 + _MOST_SHOWN]]
+        widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+        align = [str.rjust if self.is_number(j) else str.ljust for j in range(len(widths))]
+        text = ["  ".join(a(c, w) for a, c, w in zip(align, line, widths, strict=True)).rstrip() for line in shown]
+        if (len(lines), len(lines[0])) != (len(shown), len(shown[0])):
+            text.append(f"... {len(self.rows)} rows x {len(self.header)} columns, all of them in to_frame()")
+        note = self.note.replace("bold:", "starred:")
+        return "\n".join([*text, note] if note else text)
+
+
+class Tabular:
+    """A result that prints as a short table and can be written as one."""
+
+    def _table(self) -> Table:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self._table().to_text()
+
+    def to_frame(self) -> Any:
+        """Return a data frame: pandas if it is installed, else polars."""
+        table = self._table()
+        columns = zip(*table.rows, strict=True)
+        return frame_like({name: list(cells) for name, cells in zip(table.header, columns, strict=True)})
+
+    def to_markdown(self) -> str:
+        """Return a Markdown table; significant cells are bold."""
+        table = self._table()
+        rule = ["---:" if table.is_number(j) else "---" for j in range(len(table.header))]
+        lines = [[_markdown(name) for name in table.header], rule, *table.written(_markdown, "**{}**")]
+        text = "\n".join("| " + " | ".join(cells) + " |" for cells in lines) + "\n"
+        return f"{text}\n{_markdown(table.note)}\n" if table.note else text
+
+    def to_latex(self) -> str:
+        r"""Return a LaTeX tabular with booktabs rules; significant cells are bold."""
+        table = self._table()
+        width = len(table.header)
+        columns = "".join("r" if table.is_number(j) else "l" for j in range(width))
+        lines = [" & ".join(map(escape_latex, table.header)) + r" \\", r"\midrule"]
+        lines += [" & ".join(cells) + r" \\" for cells in table.written(escape_latex, r"\textbf{{{}}}")]
+        note = rf"\multicolumn{{{width}}}{{l}}{{\footnotesize {escape_latex(table.note)}}}" + r" \\"
+        tail = [r"\bottomrule", *([note] if table.note else []), r"\end{tabular}", ""]
+        return "\n".join([rf"\begin{{tabular}}{{{columns}}}", r"\toprule", *lines, *tail])
+
+
+def escape_latex(text: str) -> str:
+    """Escape what LaTeX would read as a command.
+
+    >>> print(escape_latex("LC_12 & 5%"))
+    LC\\_12 \\& 5\\%
+    """
+    return " ".join(text.translate(_ESCAPE_LATEX).split())
+
+
+def _markdown(text: str) -> str:
+    return " ".join(text.translate(_ESCAPE_MARKDOWN).split())
+
+
+# ---- data sets x classifiers
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Results(Tabular):
+    """One figure per data set and classifier, complete and finite.
+
+    Attributes
+    ----------
+    values : (N, k) array
+    classifiers : the k names of the columns
+    datasets : the N names of the rows
+    """
+
+    values: Floats
+    classifiers: tuple[str, ...]
+    datasets: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        values = locked(np.array(self.values, dtype=np.float64))
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "classifiers", tuple(map(str, self.classifiers)))
+        object.__setattr__(self, "datasets", tuple(map(str, self.datasets)))
+        if values.shape != (len(self.datasets), len(self.classifiers)):
+            raise DataError(
+                f"Results: {len(self.datasets)} data sets and {len(self.classifiers)} classifiers are named, "
+                f"but the values have shape {values.shape}. Give rows per data set, columns per classifier."
+            )
+        _check_names(self.classifiers, "classifier", "Rename one.")
+        _check_names(self.datasets, "data set", "The tests need one row per data set: average repeats first.")
+        _check_cells(self)
+
+    def _table(self) -> Table:
+        rows: list[list[Cell]] = [
+            [name, *map(float, row)] for name, row in zip(self.datasets, self.values, strict=True)
+        ]
+        return Table(("dataset", *self.classifiers), rows)
+
+
+def as_results(
+    table: Any,
+    *,
+    classifiers: Sequence[str] | None = None,
+    datasets: str | Sequence[str] | None = None,
+    missing: str = "raise",
+) -> Results:
+    """Read a table of data sets x classifiers.
+
+    Parameters
+    ----------
+    table : data frame, dict, 2-d array or Results
+        In a frame the first column that is not numeric names the data sets, else the index of a pandas
+        frame does; every other column is a classifier. A dict holds one list per classifier.
+    classifiers : names of the columns
+        For a frame or a dict: which columns to take, in this order. An array is named C1, C2, ... without it.
+    datasets : names of the rows, or the name of the column that holds them
+        Rows that have no names are called D1, D2, ...
+    missing : {"raise", "drop"}
+        What to do with a data set that lacks a value: raise an error, or leave it out with a warning.
+
+    >>> as_results({"ARM1": [0.79, 0.86], "XGB": [0.78, 0.87]}, datasets=["HELOC", "GMSC"]).classifiers
+    ('ARM1', 'XGB')
+    """
+    check_choice("as_results", "missing", missing, ("raise", "drop"))
+    if isinstance(table, Results):
+        return _selected(table, classifiers, datasets)
+    if isinstance(table, Mapping) or hasattr(type(table), "columns"):
+        values, columns, rows = _read_frame(table, classifiers, datasets)
+    else:
+        values, columns, rows = _read_array(table, classifiers, datasets)
+    if missing == "drop":
+        values, rows = _drop_incomplete(values, rows)
+    return Results(values, columns, rows)
+
+
+def paired_differences(a: ArrayLike, b: ArrayLike, scale: float | None = None) -> Floats:
+    """Return a - b, rounded to about 2**-44 of the largest value so that equal decimals differ equally.
+
+    In binary 0.3 - 0.2 is not 0.2 - 0.1. Ranks of differences would see that as a difference: a tie lost
+    to noise, and a p-value that changes when the table is written in percent.
+    """
+    first, second = _vector(a, "a"), _vector(b, "b")
+    if first.shape != second.shape:
+        raise DataError(
+            f"Paired values: a has {first.size} and b has {second.size} values. Give one pair per data set."
+        )
+    if scale is None:
+        scale = max(np.abs(first).max(initial=0.0), np.abs(second).max(initial=0.0))
+    # A power of two: what binary holds exactly is not rounded.
+    step = np.ldexp(1.0, int(np.frexp(scale)[1]) - 44)
+    return np.asarray(np.round((first - second) / step) * step)
+
+
+def locked(array: Array) -> Array:
+    """Make an array read-only, so that a frozen result is frozen."""
+    array.flags.writeable = False
+    return array
+
+
+def check_choice(who: str, name: str, value: object, allowed: Sequence[str]) -> None:
+    """Raise an error unless `value` is one of the allowed words."""
+    if value not in allowed:
+        words = ", ".join(repr(word) for word in allowed)
+        raise DataError(f"{who}: {name} must be one of {words}; got {value!r}.{did_you_mean(value, allowed)}")
+
+
+def _vector(values: ArrayLike, name: str) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or array.size == 0:
+        raise DataError(f"Paired values: {name} must be a list of numbers; got an array of shape {array.shape}.")
+    if not np.isfinite(array).all():
+        i = int(np.argmin(np.isfinite(array)))
+        raise DataError(f"Paired values: {name}[{i}] is {array[i]}. Leave out that pair.")
+    return array
+
+
+Parts = tuple[Floats, tuple[str, ...], tuple[str, ...]]  # values, names of the columns, names of the rows
+
+
+def _read_array(table: Any, classifiers: Sequence[str] | None, datasets: str | Sequence[str] | None) -> Parts:
+    try:
+        values = np.asarray(table, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.ndim != 2:
+        raise DataError(
+            "Results: the table must be a data frame, a dict of lists or a 2-d array of numbers, "
+            f"data sets x classifiers; got {type(table).__name__}."
+        )
+    if isinstance(datasets, str):
+        raise DataError(f"Results: an array has no column {datasets!r}. Give the data sets' names as a list.")
+    columns = _numbered("C", values.shape[1]) if classifiers is None else tuple(classifiers)
+    rows = _numbered("D", values.shape[0]) if datasets is None else tuple(datasets)
+    return values, columns, rows
+
+
+def _read_frame(table: Any, classifiers: Sequence[str] | None, datasets: str | Sequence[str] | None) -> Parts:
+    frame = as_frame(table)
+    text = [name for name in frame.names if not frame.is_numeric(name) and frame.labels(name).labels]
+    key = datasets if isinstance(datasets, str) else next(iter(text), None)
+    numeric = tuple(name for name in frame.names if name != key)
+    columns = numeric if classifiers is None else tuple(classifiers)
+    _require_known(columns, numeric)
+    wrong = [name for name in columns if name in text]
+    if wrong:
+        raise DataError(
+            f"Results: column {wrong[0]!r} holds text, and {key!r} already names the data sets. "
+            "Leave it out, or list the classifiers' columns in classifiers=[...]."
+        )
+    values = np.array([_numbers(frame, name) for name in columns]).reshape(len(columns), frame.n_rows).T
+    if datasets is not None and not isinstance(datasets, str):
+        return values, columns, tuple(datasets)
+    return values, columns, _indexed(table, frame.n_rows) if key is None else _named(frame, key)
+
+
+def _numbers(frame: Frame, name: str) -> Floats:
+    try:
+        return frame.numbers(name)
+    except DataError as error:
+        raise DataError(f"Results: classifier {name!r} holds a value that is not a finite number. {error}") from error
+
+
+def _named(frame: Frame, key: str) -> tuple[str, ...]:
+    labels = frame.labels(key)
+    if (labels.codes < 0).any():
+        row = int(np.argmax(labels.codes < 0))
+        raise DataError(f"Results: row {row} has no data set name in column {key!r}. Fill it in.")
+    return tuple(labels.labels[code] for code in labels.codes)
+
+
+def _indexed(table: Any, n_rows: int) -> tuple[str, ...]:
+    # A pandas index that was never set counts rows and says nothing about data sets.
+    index = getattr(table, "index", None)
+    if index is None or callable(index) or type(index).__name__ == "RangeIndex":
+        return _numbered("D", n_rows)
+    return tuple(map(str, index))
+
+
+def _numbered(letter: str, count: int) -> tuple[str, ...]:
+    return tuple(f"{letter}{i}" for i in range(1, count + 1))
+
+
+def _selected(table: Results, classifiers: Sequence[str] | None, datasets: str | Sequence[str] | None) -> Results:
+    if datasets is not None:
+        raise DataError("Results: the data sets of a Results have names already. Leave datasets out.")
+    if classifiers is None:
+        return table
+    _require_known(classifiers, table.classifiers)
+    columns = [table.classifiers.index(name) for name in classifiers]
+    return Results(table.values[:, columns], tuple(classifiers), table.datasets)
+
+
+def _require_known(names: Sequence[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise DataError(f"Results: there is no classifier {name!r}.{did_you_mean(name, known)}")
+
+
+def _drop_incomplete(values: Floats, rows: tuple[str, ...]) -> tuple[Floats, tuple[str, ...]]:
+    complete: Bools = np.logical_not(np.isnan(values).any(axis=1))
+    if len(rows) != len(complete) or complete.all():
+        return values, rows
+    dropped = ", ".join(repr(name) for name, whole in zip(rows, complete, strict=True) if not whole)
+    message = f"Results: {(~complete).sum()} of {len(rows)} data sets lack a value and are left out: {dropped}."
+    warnings.warn(message, PlainriskWarning, stacklevel=4)
+    return values[complete], tuple(name for name, whole in zip(rows, complete, strict=True) if whole)
+
+
+def _check_names(names: tuple[str, ...], what: str, remedy: str) -> None:
+    if len(names) < 2:
+        raise DataError(f"Results: a comparison needs at least 2 {what}s; got {len(names)}.")
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise DataError(f"Results: {what} {repeated[0]!r} appears {names.count(repeated[0])} times. {remedy}")
+
+
+def _check_cells(results: Results) -> None:
+    wrong = np.argwhere(~np.isfinite(results.values))
+    if len(wrong) == 0:
+        return
+    row, column = map(int, wrong[0])
+    where = f"data set {results.datasets[row]!r}, classifier {results.classifiers[column]!r}"
+    more = f" ({len(wrong) - 1} more like it)" if len(wrong) > 1 else ""
+    if np.isnan(results.values[row, column]):
+        raise DataError(
+            f"Results: {where}: the value is missing{more}. Fill it in, or pass missing='drop' to leave out "
+            "data sets that are not complete."
+        )
+    raise DataError(f"Results: {where}: the value is infinite{more}. Give a finite number, or leave it missing.")

@@ -1,0 +1,356 @@
+"""Atoms, the finest levels of a feature that nothing in a form divides, and the moves of an applicant between them.
+
+A feature may stand in several parts, with other bins in each, or be split by trees. An *atom* is a set of values that
+every part treats alike, so a form sees no more of a row than the atoms of its features.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import ROUND_FLOOR, Context, Decimal
+
+import numpy as np
+
+from plainrisk._types import Array, Bools, Floats, Index
+from plainrisk.data.frame import Frame
+from plainrisk.errors import DataError, did_you_mean
+from plainrisk.explain.options import Cost, Value
+from plainrisk.form import Bins, Categories, Levels, Part, RiskForm, Shape, Table, TreePart
+from plainrisk.schema import Feature, label_of
+
+__all__ = ["Atoms", "FeatureMoves", "Moves", "atoms_of", "feature_moves", "nearest_value", "value_frame"]
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """The atoms of one feature.
+
+    Attributes
+    ----------
+    feature : str
+    levels : Bins or Categories, each an atom
+    values : a value per atom; None where there is none (missing, or no value can get there)
+    seen : (atoms,) those that training rows had, missing left out; all with a value where the form has no
+        training weights
+    straight : whether a line or a curve reads the feature, so that values inside an atom differ
+    """
+
+    feature: str
+    levels: Levels
+    values: tuple[Value, ...]
+    seen: Bools
+    straight: bool
+
+    def scores(self, shape: Shape) -> Floats:
+        """Return what a shape of the feature adds at each atom."""
+        return shape.values(value_frame({self.feature: self.values}), self.feature)
+
+
+def atoms_of(form: RiskForm, min_rows: float = 0.0) -> dict[str, Atoms]:
+    """Return the atoms of every feature the form reads; those with fewer training rows do not count as seen."""
+    names = dict.fromkeys(name for part in form.parts for name in part.features)
+    return {name: _atoms(form, name, min_rows) for name in names}
+
+
+def _atoms(form: RiskForm, name: str, min_rows: float) -> Atoms:
+    shapes = [part.shapes[name] for _, part in _users(form, name)]
+    trees = [p for p in form.parts if isinstance(p, TreePart) and name in p.features]
+    known = [shape.levels for shape in shapes]
+    categorical = any(isinstance(lv, Categories) for lv in known) or (
+        not known and form.schema.features[name].kind == "categorical"
+    )
+    levels = _categories(known, trees, name) if categorical else _bins(known, trees, form.schema.features[name], name)
+    values = tuple(_values(levels))
+    return Atoms(
+        feature=name,
+        levels=levels,
+        values=values,
+        seen=_seen(shapes, values, name, min_rows),
+        straight=any(not isinstance(shape, Table) for shape in shapes),
+    )
+
+
+def _users(form: RiskForm, name: str) -> list[tuple[int, Part]]:
+    return [(k, p) for k, p in enumerate(form.parts) if isinstance(p, Part) and name in p.shapes]
+
+
+def _bins(known: Iterable[Levels], trees: list[TreePart], feature: Feature, name: str) -> Bins:
+    bins = [lv for lv in known if isinstance(lv, Bins)]
+    edges = {edge for lv in bins for edge in lv.edges}.union(*(_tree_edges(part, name) for part in trees))
+    special = [value for lv in bins for value in lv.special_values]
+    bounds = [lv.lower_bound for lv in bins]
+    if trees:
+        # Trees split codes like measurements; the tree's input and the schema say which are which.
+        special += [i.missing for part in trees for i in part.inputs if i.feature == name and i.missing is not None]
+        special += [float(value) for value in feature.special_values]
+        bounds.append(feature.lower_bound)
+    low = max((bound for bound in bounds if bound is not None), default=None)
+    return Bins(tuple(sorted(edges)), tuple(dict.fromkeys(special)), low)
+
+
+def _tree_edges(part: TreePart, name: str) -> set[float]:
+    own = {j for j, entry in enumerate(part.inputs) if entry.feature == name}
+    return {edge for tree in part.trees for j, edge in zip(tree.inputs, tree.edges, strict=True) if j in own}
+
+
+def _categories(known: Iterable[Levels], trees: Iterable[TreePart], name: str) -> Categories:
+    lists = [lv for lv in known if isinstance(lv, Categories)]
+    # Special categories come after the ordered ones in every list, and so they do here.
+    names = dict.fromkeys(c for lv in lists for c in lv.categories[: lv.n_ordered])
+    asked = (i.category for part in trees for i in part.inputs if i.feature == name)
+    names |= dict.fromkeys(c for c in asked if c is not None)
+    special = dict.fromkeys(c for lv in lists for c in lv.categories if c not in names)
+    return Categories((*names, *special), n_ordered=len(names))
+
+
+def _values(levels: Levels) -> Iterator[Value]:
+    if isinstance(levels, Categories):
+        yield from levels.categories
+        yield from (None, None)  # missing, and unseen: there is no telling what it would be
+        return
+    ends = (-math.inf, *levels.edges, math.inf)
+    for code in range(levels.n_ordered):
+        yield next(_inside(levels, code, ends[code], ends[code + 1]), None)
+    yield from levels.special_values
+    if levels.lower_bound is not None:
+        below = (levels.lower_bound - step for step in (1.0, 0.5, 0.25, 0.125))
+        yield next((v for v in below if v not in levels.special_values), None)
+    yield None
+
+
+def _inside(levels: Bins, code: int, low: float, high: float) -> Iterator[float]:
+    """Give values of a bin: its upper end where it has one, else numbers near by."""
+    wide = max(1.0, abs(low) if math.isfinite(low) else abs(high) if math.isfinite(high) else 1.0)
+    near = [high] if math.isfinite(high) else [low + wide if math.isfinite(low) else 0.0]
+    if math.isfinite(low) and math.isfinite(high):
+        near += [low + (high - low) * share for share in (0.5, 0.25, 0.75)]
+    elif math.isfinite(low):
+        near += [low + wide * share for share in (0.5, 2.0, 0.25)]
+    else:
+        near += [near[0] - wide * share for share in (0.5, 1.0, 0.25)]
+    if levels.lower_bound is not None:
+        near.append(levels.lower_bound)
+    if math.isfinite(low):
+        near.append(float(np.nextafter(low, math.inf)))
+    yield from (v for v in near if _code(levels, v) == code)
+
+
+def _code(levels: Bins, value: float) -> int:
+    return int(levels.code_numbers(np.array([value]))[0])
+
+
+def _seen(shapes: list[Shape], values: tuple[Value, ...], name: str, min_rows: float) -> Bools:
+    seen = np.array([v is not None for v in values], dtype=bool)
+    frame = value_frame({name: values})
+    for shape in shapes:
+        weights = np.asarray(shape.weights)
+        if weights.sum() > 0:
+            seen &= ((weights > 0) & (weights >= min_rows))[shape.levels.codes(frame, name)]
+    return seen
+
+
+def value_frame(columns: Mapping[str, Iterable[Value]]) -> Frame:
+    """Return rows made of values; None is missing."""
+    arrays: dict[str, Array] = {}
+    n = 0
+    for name, column in columns.items():
+        values = list(column)
+        n = len(values)
+        if any(isinstance(v, str) for v in values):
+            arrays[name] = np.array(values, dtype=object)
+        else:
+            arrays[name] = np.array([np.nan if v is None else v for v in values], dtype=np.float64)
+    return Frame(tuple(arrays), arrays, n)
+
+
+def nearest_value(levels: Bins, code: int, start: float) -> float:
+    """Return the value of a bin nearest to `start`, with no more decimals than `start` has if the bin holds such one.
+
+    >>> bins = Bins(edges=(64.5, 71.5))
+    >>> nearest_value(bins, 2, 60.0), nearest_value(bins, 0, 70.0), nearest_value(bins, 1, 12.25)
+    (72.0, 64.0, 64.51)
+    """
+    ends = (-math.inf, *levels.edges, math.inf)
+    low, high = ends[code], ends[code + 1]
+    rising = not start > high
+    edge = low if rising else high
+    if math.isnan(start):
+        rising = math.isfinite(low)
+        edge = low if rising else high
+    if math.isfinite(edge):
+        for decimals in range(_decimals(start), 18):
+            value = _rounded(edge, decimals, rising)
+            if _code(levels, value) == code:
+                return value
+    return next(_inside(levels, code, low, high), edge)
+
+
+def _decimals(value: float) -> int:
+    if not math.isfinite(value):
+        return 0
+    exponent = Decimal(repr(value)).normalize().as_tuple().exponent
+    return min(6, max(0, -int(exponent)))
+
+
+def _rounded(value: float, decimals: int, above: bool) -> float:
+    """Round a value up to the next number with this many decimals, or down (where it may stay as it is)."""
+    context = Context(prec=400, rounding=ROUND_FLOOR)
+    step = Decimal(1).scaleb(-decimals)
+    floor = Decimal(repr(value)).quantize(step, context=context)
+    return float(context.add(floor, step) if above else floor)
+
+
+# ---- moves
+
+
+@dataclass(frozen=True)
+class Moves:
+    """The moves from one atom; one entry per move.
+
+    Attributes
+    ----------
+    target : which target of the feature
+    steps : how many bins, or values of those given (1 between atoms without an order)
+    price : what it costs by itself
+    """
+
+    target: Index
+    steps: Index
+    price: Floats
+
+
+@dataclass(frozen=True)
+class FeatureMoves:
+    """Where the values of one feature can be moved to.
+
+    Attributes
+    ----------
+    atoms : of the feature
+    declared : what the schema says of the feature
+    labels, values : of the targets
+    scores : by part, what each target adds to the part's score
+    codes : the atom of each target; -1 for a value that was given
+    price : the cost of a move, from (level, new level, steps)
+    """
+
+    atoms: Atoms
+    declared: Feature
+    labels: tuple[str, ...]
+    values: tuple[Value, ...]
+    scores: dict[int, Floats]
+    codes: Index
+    price: Callable[[str, str, int], float]
+    _moves_from: dict[int, Moves] = field(default_factory=dict, repr=False)
+
+    def moves(self, atom: int, value: float) -> Moves:
+        """Return the moves of an applicant who is in an atom, with a value (NaN for a category)."""
+        if self.codes[0] < 0:
+            return self._find_moves(atom, value)  # values that were given lie above or below the applicant's own
+        if atom not in self._moves_from:
+            self._moves_from[atom] = self._find_moves(atom, value)
+        return self._moves_from[atom]
+
+    def _find_moves(self, atom: int, value: float) -> Moves:
+        label = self.atoms.levels.labels[atom]
+        measured = atom < self.atoms.levels.n_ordered
+        targets, steps = [], []
+        for t, code in enumerate(self.codes.tolist()):
+            if (value == self.values[t]) if code < 0 else (code == atom):
+                continue
+            direction = self._direction(t, atom, value)
+            if self.declared.actionable != "free" and not (measured and direction == self.declared.actionable):
+                continue  # up or down from no measurement means nothing
+            targets.append(t)
+            steps.append(self._steps(t, atom, value) if measured and direction is not None else 1)
+        prices = [self.price(label, self.labels[t], n) for t, n in zip(targets, steps, strict=True)]
+        return Moves(np.array(targets, np.intp), np.array(steps, np.intp), np.array(prices, dtype=np.float64))
+
+    def _steps(self, target: int, atom: int, value: float) -> int:
+        """Count the bins on the way; of values that were given, those passed and the last."""
+        code = int(self.codes[target])
+        if code >= 0:
+            return abs(code - atom)
+        numbers = np.array(self.values, dtype=np.float64)
+        low, high = sorted((value, numbers[target]))
+        return int(((numbers >= low) & (numbers <= high) & (numbers != value)).sum())
+
+    def _direction(self, target: int, atom: int, value: float) -> str | None:
+        """Whether a move leads up or down; None where there is no order."""
+        code, to = int(self.codes[target]), self.values[target]
+        if code < 0:
+            return None if isinstance(to, str) or to is None or math.isnan(value) else "up" if to > value else "down"
+        if self.declared.kind == "categorical" and self.declared.sign == 0:
+            return None
+        return "up" if code > atom else "down"
+
+    def concrete(self, target: int, value: float, atom: int) -> Value:
+        """Return a value to reach: the nearest inside the target's bin, from the applicant's own."""
+        code, levels = int(self.codes[target]), self.atoms.levels
+        if code < 0 or not isinstance(levels, Bins):
+            return self.values[target]
+        return nearest_value(levels, code, value if atom < levels.n_ordered else math.nan)
+
+
+def feature_moves(
+    form: RiskForm,
+    frozen: Iterable[str],
+    cost: Cost,
+    values: Mapping[str, Iterable[Value]] | None,
+    min_rows: float,
+) -> dict[str, FeatureMoves]:
+    """Return the moves of every feature that can move.
+
+    A feature stays as it is if it is frozen, if its schema says "fixed", or if it enters as a line or a curve and no
+    values to try were given. Targets are bins and categories that training rows had, never special values or missing,
+    nor levels with fewer than `min_rows`.
+    """
+    given = {} if values is None else {name: tuple(v) for name, v in values.items()}
+    known, held = form.schema.features, tuple(frozen)
+    for what, names in (("frozen", held), ("values", given), ("cost", cost if isinstance(cost, Mapping) else ())):
+        for name in names:
+            if name not in known:
+                raise DataError(f"{what}: there is no feature {name!r}.{did_you_mean(name, known)}")
+    found = {}
+    for name, atoms in atoms_of(form, min_rows).items():
+        if name in held or known[name].actionable == "fixed" or (atoms.straight and name not in given):
+            continue
+        moves = _targets(form, atoms, _price(name, known[name], cost), given.get(name))
+        if len(moves.codes):
+            found[name] = moves
+    return found
+
+
+def _price(name: str, feature: Feature, cost: Cost) -> Callable[[str, str, int], float]:
+    if callable(cost):
+        return lambda before, after, steps: _checked(name, cost(name, before, after, steps))
+    step = cost.get(name, feature.step_cost) if isinstance(cost, Mapping) else feature.step_cost
+    _checked(name, step)
+    return lambda before, after, steps: step * steps
+
+
+def _checked(name: str, price: float) -> float:
+    if not (math.isfinite(price) and price >= 0):
+        raise DataError(f"cost: moving {name!r} must cost a finite number not below 0, not {price!r}.")
+    return float(price)
+
+
+def _targets(
+    form: RiskForm, atoms: Atoms, price: Callable[[str, str, int], float], given: tuple[Value, ...] | None
+) -> FeatureMoves:
+    """Return the moves to the bins and categories that training rows had, or to the values given."""
+    name = atoms.feature
+    declared = form.schema.features[name]
+    if given is None:
+        codes = np.flatnonzero(atoms.seen[: atoms.levels.n_ordered])
+        labels = tuple(atoms.levels.labels[c] for c in codes)
+        values = tuple(atoms.values[c] for c in codes)
+    else:
+        categorical = declared.kind == "categorical"
+        values = tuple(label_of(v) if categorical else float(v) for v in given if v is not None)
+        labels = tuple(label_of(v) for v in values)
+        codes = np.full(len(values), -1, dtype=np.intp)
+    frame = value_frame({name: values})
+    scores = {k: part.shapes[name].values(frame, name) for k, part in _users(form, name) if len(values)}
+    return FeatureMoves(atoms, declared, labels, values, scores, codes, price)

@@ -1,0 +1,251 @@
+"""The options of explain, reasons and what_if, each declared once.
+
+One frozen dataclass per verb says what may be asked, with which default, and in which words it is explained. The
+functions of `plainrisk.explain`, the methods of models and the commands all take exactly the fields of these classes:
+functions and methods by the decorator `takes`, commands by reading the fields, prepared objects (`explainer`,
+`reasoner`, `planner`) as one argument.
+"""
+
+# ruff: noqa: RUF009  (`option` calls dataclasses.field, which belongs there)
+from __future__ import annotations
+
+import inspect
+import math
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, MISSING, Field, dataclass, field, fields
+from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar
+
+import numpy as np
+
+from plainrisk.errors import DataError, did_you_mean
+
+__all__ = ["ExplainOptions", "Options", "ReasonOptions", "WhatIfOptions", "WhatIfsOptions", "takes"]
+
+Adverse = Literal["positive", "negative"]
+Cost = Literal["features", "steps"] | Mapping[str, float] | Callable[[str, str, str, int], float]
+Order = Literal["subscale", "feature"]
+Split = Literal["chord", "treeshap"]
+Value = float | str | None
+
+P = ParamSpec("P")
+S = TypeVar("S")
+R = TypeVar("R")
+
+
+def option(default: Any, help: str, *, words: tuple[str, ...] = (), other: tuple[str, ...] = ()) -> Any:
+    """Declare an option.
+
+    Parameters
+    ----------
+    default : its value where none is given
+    help : one or two sentences for documentation and command line
+    words : the words it may be
+    other : what else it may be, such as ("a row",)
+    """
+    return field(default=default, metadata={"help": help, "words": words, "other": other})
+
+
+def _adverse() -> Any:
+    return option(
+        "positive",
+        "'positive' if a high probability is bad for the applicant, 'negative' if the model predicts the good outcome.",
+        words=("positive", "negative"),
+    )
+
+
+def _portfolio() -> Any:
+    return option(None, "Rows to look at, for references that need some (lines, curves and trees).", other=("rows",))
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the options of all verbs share: unknown names and unknown words are refused."""
+
+    verb: ClassVar[str] = ""
+
+    def __new__(cls, *args: Any, **options: Any) -> Any:
+        """Refuse unknown names before dataclasses do, with the nearest name."""
+        known = [f.name for f in fields(cls)]
+        for name in options:
+            if name not in known:
+                raise DataError(f"{cls.verb}: there is no option {name!r}.{did_you_mean(name, known)}")
+        return super().__new__(cls)
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if f.metadata["words"] and value is not f.default:
+                self._check_word(f, value)
+            if f.default == () and isinstance(value, str):
+                raise DataError(f"{self.verb}: {f.name} must be a list of features, not the text {value!r}.")
+
+    def _check_word(self, f: Field[Any], value: Any) -> None:
+        words: tuple[str, ...] = f.metadata["words"]
+        other: tuple[str, ...] = f.metadata["other"]
+        if value in words if isinstance(value, str) else other:
+            return
+        *first, last = [*map(repr, words), *other, *(["None"] if f.default is None else [])]
+        allowed = f"{', '.join(first)} or {last}"
+        raise DataError(f"{self.verb}: {f.name} must be {allowed}, not {value!r}.")
+
+    def _check_count(self, name: str) -> None:
+        value = getattr(self, name)
+        if not isinstance(value, int | np.integer) or value < 1:
+            raise DataError(f"{self.verb}: {name} must be a whole number of at least 1, not {value!r}.")
+
+    @property
+    def sign(self) -> int:
+        """+1 where a higher probability hurts the applicant, -1 where a lower one does."""
+        return 1 if self.adverse == "positive" else -1  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions(Options):
+    """The options of `explain`."""
+
+    verb: ClassVar[str] = "explain"
+
+    reference: Any = option(
+        "constant",
+        "What rows are compared with: the model's constant, the typical applicant (every shape at its mean over the "
+        "portfolio, or over the training rows), the best levels there are, or a row.",
+        words=("constant", "typical", "best"),
+        other=("a row",),
+    )
+    portfolio: Any = _portfolio()
+    unit: Literal["probability"] | None = option(
+        None,
+        "'probability' carries contributions through a logistic last link by the chord rule, an approximation; "
+        "by default they are log odds there.",
+        words=("probability",),
+    )
+    split: Split | None = option(
+        None,
+        "Also split subscales that are not additive in probability: by the chord of their link, and with 'treeshap' "
+        "the score of trees by Shapley values against the reference's rows.",
+        words=("chord", "treeshap"),
+    )
+    adverse: Adverse = _adverse()
+    min_rows: float = option(0.0, "Levels with fewer training rows are not taken for the best.")
+
+
+@dataclass(frozen=True)
+class ReasonOptions(Options):
+    """The options of `reasons`."""
+
+    verb: ClassVar[str] = "reasons"
+
+    k: int = option(4, "The largest number of reasons; fewer where fewer features count.")
+    _: KW_ONLY
+    reference: Any = option(
+        "best",
+        "What applicants are compared with: the best levels there are, the typical applicant (every shape at its mean "
+        "over the portfolio, or over the training rows), or a row.",
+        words=("best", "typical"),
+        other=("a row",),
+    )
+    adverse: Adverse = _adverse()
+    order: Order = option(
+        "subscale",
+        "Order of the k reasons: grouped by subscale, or by their loss alone.",
+        words=("subscale", "feature"),
+    )
+    barred: Sequence[str] = option((), "Features that are never named; `withheld` counts how often one would be.")
+    inquiries: Sequence[str] = option(
+        (), "Features about credit inquiries; if one counts and none is among the k, it is a further reason."
+    )
+    portfolio: Any = _portfolio()
+    split: Split = option(
+        "chord",
+        "How subscales that are not additive are split; without 'treeshap' trees are named by subscale.",
+        words=("chord", "treeshap"),
+    )
+    min_rows: float = option(0.0, "Levels with fewer training rows are not taken for the best.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_count("k")
+
+
+@dataclass(frozen=True)
+class WhatIfOptions(Options):
+    """The options of `what_if`."""
+
+    verb: ClassVar[str] = "what_if"
+
+    target: float = field(
+        metadata={
+            "help": "The risk to reach: at most this, or at least this with adverse='negative'.",
+            "words": (),
+            "other": (),
+        }
+    )
+    _: KW_ONLY
+    frozen: Sequence[str] = option((), "Features that must stay as they are.")
+    cost: Cost = option(
+        "features",
+        "'features': as few features as possible, and of these the least sum of steps times the schema's step_cost; "
+        "'steps': the least such sum. A dict gives step costs by feature, a function the cost of a move from "
+        "(feature, level, new level, steps).",
+        words=("features", "steps"),
+        other=("a dict", "a function"),
+    )
+    adverse: Adverse = _adverse()
+    answers: int = option(
+        3, "The largest number of answers, each without at least one feature of every answer before it."
+    )
+    values: Mapping[str, Iterable[Value]] | None = option(
+        None, "Values to try, by feature, instead of bins; features that enter as a line or a curve move only by these."
+    )
+    min_rows: float = option(0.0, "Levels with fewer training rows are not moved to.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_count("answers")
+        if not (math.isfinite(self.target) and 0 <= self.target <= 1):
+            raise DataError(f"{self.verb}: target must be a probability, not {self.target!r}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhatIfsOptions(WhatIfOptions):
+    """The options of `what_ifs`: those of `what_if`, with one answer per row by default."""
+
+    verb: ClassVar[str] = "what_ifs"
+
+    answers: int = option(1, "The largest number of answers per row.")
+
+
+def takes(
+    options: Callable[P, Options],
+) -> Callable[[Callable[Concatenate[S, Any, ...], R]], Callable[Concatenate[S, Any, P], R]]:
+    """Let a function that forwards ``*args, **options`` show, document and type-check the fields of an options class.
+
+    The function's own parameters come first. Its docstring has a line ``{options}`` at the end of the section
+    Parameters, where the options are documented.
+    """
+
+    def decorate(function: Callable[Concatenate[S, Any, ...], R]) -> Callable[Concatenate[S, Any, P], R]:
+        signature = inspect.signature(function)
+        own = [p for p in signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        asked = inspect.signature(options).parameters.values()
+        function.__signature__ = signature.replace(parameters=[*own, *asked])  # type: ignore[attr-defined]
+        if function.__doc__ is not None:  # python -OO leaves docstrings out
+            function.__doc__ = _documented(function.__doc__, options)
+        return function
+
+    return decorate
+
+
+def _documented(text: str, options: Any) -> str:
+    """Write the options into a docstring, as indented as the line they stand for."""
+    before, _, after = text.partition("{options}")
+    indent = before[before.rindex("\n") :]
+    width = 118 - len(indent)
+    lines = []
+    for f in fields(options):
+        kind = " or ".join([*map(repr, f.metadata["words"]), *f.metadata["other"]]) or str(f.type)
+        default = "" if f.default is MISSING else f", default={f.default!r}"
+        lines.append(f"{f.name} : {kind}{default}")
+        lines += textwrap.wrap(f.metadata["help"], width, initial_indent="    ", subsequent_indent="    ")
+    return before + indent.join(lines) + after

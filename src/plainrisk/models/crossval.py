@@ -1,0 +1,204 @@
+"""Cross validation: rows are read and checked once, and the model is fitted again without each fold."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from plainrisk._types import Floats, Index, Outcome
+from plainrisk.data.frame import frame_like, native_rows
+from plainrisk.errors import DataError
+from plainrisk.models.experts import is_ours
+from plainrisk.models.folds import Split, splits_of
+from plainrisk.models.training import Training, read_training
+
+__all__ = ["METRICS", "CrossValidation", "Fold", "cross_validate"]
+
+METRICS = ("auc", "log_loss", "brier", "ece")
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """A model, and the rows it was not fitted to.
+
+    Attributes
+    ----------
+    test : (k,) positions of the held-out rows
+    risk : (k,) what the model says of them
+    model : fitted to the other rows
+    seconds : what the fit took
+    """
+
+    test: Index
+    risk: Floats
+    model: Any
+    seconds: float
+
+    def __repr__(self) -> str:
+        return f"Fold({len(self.test):,} held-out rows, {type(self.model).__name__})"
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation:
+    """What models say of rows that they were not fitted to.
+
+    Attributes
+    ----------
+    folds : tuple of Fold
+    target : (n,) the outcome of every row, 0/1
+    weight : (n,) what every row weighs, or None
+    """
+
+    folds: tuple[Fold, ...]
+    target: Outcome
+    weight: Floats | None
+
+    def __repr__(self) -> str:
+        head = f"CrossValidation: {len(self.folds)} folds, {len(self.target):,} rows"
+        return f"{head}\n{self.summary()}"
+
+    @property
+    def models(self) -> tuple[Any, ...]:
+        """The model of every fold."""
+        return tuple(fold.model for fold in self.folds)
+
+    @cached_property
+    def risk(self) -> Floats:
+        """The held-out risk of every row, (n,): the mean where several folds hold it out, NaN where none does."""
+        total, count = np.zeros(len(self.target)), np.zeros(len(self.target))
+        for fold in self.folds:
+            total[fold.test] += fold.risk
+            count[fold.test] += 1
+        with np.errstate(invalid="ignore"):
+            return total / np.where(count > 0, count, np.nan)
+
+    @cached_property
+    def scores(self) -> Mapping[str, Floats]:
+        """AUC, log loss, Brier score and ECE on the held-out rows of each fold, (folds,) each."""
+        each = [self._scores(fold.test, fold.risk) for fold in self.folds]
+        return {name: np.array([one[name] for one in each]) for name in each[0]}
+
+    @cached_property
+    def pooled(self) -> Mapping[str, float]:
+        """The same figures over all held-out rows together."""
+        held_out = np.flatnonzero(~np.isnan(self.risk))
+        return self._scores(held_out, self.risk[held_out])
+
+    def _scores(self, rows: Index, risk: Floats) -> dict[str, float]:
+        from plainrisk.evaluate.metrics import summary
+
+        found = summary(self.target[rows], risk, None if self.weight is None else self.weight[rows])
+        return {name: found[name] for name in METRICS}
+
+    @property
+    def mean(self) -> dict[str, float]:
+        """The mean of every score over the folds."""
+        return {name: float(np.mean(values)) for name, values in self.scores.items()}
+
+    @property
+    def sd(self) -> dict[str, float]:
+        """The standard deviation of every score over the folds, n - 1 below the line; NaN for one fold."""
+        return {
+            name: statistics.stdev(values.tolist()) if len(values) > 1 and np.isfinite(values).all() else float("nan")
+            for name, values in self.scores.items()
+        }
+
+    def summary(self) -> str:
+        """Return mean and standard deviation of every score over the folds, and the pooled figure, a line each."""
+        sd, pooled = self.sd, self.pooled
+        return "\n".join(
+            f"{name:<9}{mean:.4f} ± {sd[name]:.4f}, pooled {pooled[name]:.4f}" for name, mean in self.mean.items()
+        )
+
+    def to_frame(self, like: Any = None) -> Any:
+        """Return a data frame with a row per fold, in the library that `like` came from."""
+        return frame_like({"fold": np.arange(len(self.folds)), **self.scores}, like)
+
+
+def cross_validate(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    cv: Any = 10,
+    seed: int = 0,
+    groups: Any = None,
+    *,
+    sample_weight: Any = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> CrossValidation:
+    """Fit a model without each fold in turn, and score the fold.
+
+    Bins and categories are found without the fold, too: every model is what `fit` on the other rows gives.
+
+    Parameters
+    ----------
+    model : classifier
+        One of ours, or any with fit and predict_proba.
+    X, y : as in `fit`
+    cv : int, scikit-learn splitter, or iterable of (train, test), default=10
+        A number makes shuffled folds, stratified by the outcome: scikit-learn's StratifiedKFold.
+    seed : int, default=0
+        Shuffles the rows of numbered folds.
+    groups : (n,), optional
+        Rows of one group are never on both sides of a split.
+    sample_weight : (n,), optional
+        For the fits and the scores.
+    progress : callable, optional
+        Called with the number of folds done and the number of folds, after each.
+
+    Returns
+    -------
+    CrossValidation
+
+    Examples
+    --------
+    >>> import plainrisk as pr
+    >>> credit = pr.datasets.make_credit(2000, seed=1)
+    >>> found = pr.cross_validate(pr.AdditiveRiskModel(credit.schema), credit.frame, credit.target, cv=5)
+    >>> len(found.models), bool(found.mean["auc"] > 0.7)
+    (5, True)
+    """
+    if sample_weight is not None and not np.all(sample_weight):
+        raise DataError("cross_validate: some sample_weight is 0. Drop those rows first.")
+    training = _read(model, X, y, sample_weight)
+    splits = splits_of(training.target, cv, seed, groups)
+    folds = []
+    for k, split in enumerate(splits):
+        folds.append(_fold(model, training, split, k, len(splits)))
+        if progress is not None:
+            progress(k + 1, len(splits))
+    return CrossValidation(tuple(folds), training.target, training.sample_weight)
+
+
+def _read(model: Any, X: Any, y: Any, sample_weight: Any) -> Training:
+    if not is_ours(model):
+        return read_training(X, y, getattr(model, "schema", None), sample_weight, None)
+    read: Training = model._read(X, y, sample_weight).in_memory
+    return read
+
+
+def _fold(model: Any, training: Training, split: Split, k: int, n_folds: int) -> Fold:
+    train, test = split
+    fitted, rows, held_out = clone(model), training.subset(train), training.subset(test)
+    if rows.target.min(initial=1) == rows.target.max(initial=0):
+        raise DataError(f"Fold {k + 1} of {n_folds}: the rows to fit have one outcome only.")
+    start, asked = time.perf_counter(), held_out.frame
+    if is_ours(fitted):
+        fitted._fit_rows(rows)
+    else:
+        weights = {} if rows.weight is None else {"sample_weight": rows.weight}
+        fitted.fit(native_rows(rows.frame, rows.names), rows.classes[rows.target], **weights)
+        asked = native_rows(held_out.frame, held_out.names)
+    seconds = time.perf_counter() - start
+    try:
+        risk = fitted.predict_proba(asked)
+    except DataError as error:
+        raise DataError(f"Fold {k + 1} of {n_folds}: {error}") from None
+    return Fold(test, np.asarray(risk)[:, list(fitted.classes_).index(rows.classes[1])], fitted, seconds)

@@ -1,0 +1,263 @@
+"""From training rows to the problem a solver sees, and from its solution to an additive part.
+
+Rows are gone through twice: once for what the levels depend on, once to code them. What is kept of each batch (joint
+codes, outcomes, weights) lies in a spool, in memory or on disk, so that a solver reads some fifteen bytes a row.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import overload
+
+import numpy as np
+
+from plainrisk._native import level_sums, look_up
+from plainrisk._types import Codes, Floats
+from plainrisk.bins import Contrast, Criterion, JointCode, LevelFinder, code_type, joint_codes
+from plainrisk.data.spool import Spool
+from plainrisk.errors import PlainriskWarning
+from plainrisk.form import Levels, Link, Part, Shape, Table
+from plainrisk.models.training import Training, TrainingRows
+from plainrisk.solve import Block, Layout, Rows, Solution
+from plainrisk.threads import parallel_map
+
+__all__ = ["Design", "SpooledBlocks", "centred", "code_rows", "learn_levels", "table_part"]
+
+# Cells that distinct rows of a subscale may be counted in: a table of 16 MB.
+_MOST_CELLS = 1 << 20
+
+
+@dataclass(frozen=True)
+class CodedRows:
+    """Rows as codes; one entry per feature throughout.
+
+    Attributes
+    ----------
+    names, levels : the features and their levels
+    weights, positives : per feature, (levels,): total weight and that of the positive outcome
+    joints : the joint codes that the features are coded in
+    rows : what a solver reads
+    """
+
+    names: tuple[str, ...]
+    levels: tuple[Levels, ...]
+    weights: tuple[Floats, ...]
+    positives: tuple[Floats, ...]
+    joints: tuple[JointCode, ...]
+    rows: Rows
+
+
+@dataclass(frozen=True)
+class Design:
+    """Coded rows, and the coefficients of every feature."""
+
+    coded: CodedRows
+    contrasts: tuple[Contrast, ...]
+    n_dense: int = 0
+
+    @cached_property
+    def layout(self) -> Layout:
+        """How coefficients become row scores."""
+        matrices = []
+        for joint in self.coded.joints:
+            each = zip(joint.features, joint.levels, strict=True)
+            matrices.append(np.hstack([self.contrasts[j].matrix[level] for j, level in each]))
+        return Layout(tuple(matrices), self.n_dense)
+
+    @cached_property
+    def lower(self) -> Floats:
+        """The lower bound of every coefficient of a level."""
+        return np.concatenate([np.zeros(0), *(c.lower for c in self.contrasts)])
+
+    @cached_property
+    def cells(self) -> Rows:
+        """All rows, as weighted cells where distinct rows are few: nothing is lost, and most rows are gone."""
+        n_rows = self.coded.rows.totals[0]
+        if math.prod(self.layout.sizes) > min(max(4096, n_rows // 4), _MOST_CELLS) or self.n_dense:
+            return self.coded.rows
+        return _collapsed(self.coded.rows, self.layout.sizes)
+
+    def scores(self, solution: Solution) -> Iterator[Floats]:
+        """Yield the scores of the training rows, batch by batch, from their codes."""
+        tables = self.layout.tables(solution.coefficients)
+        for block in self.coded.rows:
+            yield look_up(solution.intercept, block.codes, tables, len(block))
+
+    def level_scores(self, solution: Solution) -> list[Floats]:
+        """Return the scores of every feature's levels."""
+        ends = np.cumsum([0, *(c.matrix.shape[1] for c in self.contrasts)])
+        beta = solution.coefficients
+        return [c.scores(beta[a:b]) for c, a, b in zip(self.contrasts, ends[:-1], ends[1:], strict=True)]
+
+
+def learn_levels(
+    training: TrainingRows,
+    *,
+    max_bins: int = 5,
+    criterion: Criterion = "gini",
+    min_rows: int = 1,
+    lines: bool = False,
+) -> dict[str, Levels]:
+    """Find the levels of every feature in one pass; see `LevelFinder` for the settings."""
+    features = training.schema.features
+    settings = {"max_bins": max_bins, "min_rows": min_rows}
+    finders = [LevelFinder(n, f, criterion=criterion, lines=lines, **settings) for n, f in features.items()]
+    found: dict[str, Levels] = {}
+    left = training.n_rows
+    for batch in training.batches(task="finding bins"):
+        left -= batch.n_rows
+        # After the last batch levels are found at once, so that one feature's values are in memory at a time.
+        look = functools.partial(_look, batch=batch, last=left == 0)
+        for finder, levels in zip(finders, parallel_map(look, finders, batch.n_rows), strict=True):
+            if levels is not None:
+                found[finder.name] = levels
+    _warn_of_coarse_edges(finders)
+    return found
+
+
+def _look(finder: LevelFinder, batch: Training, last: bool) -> Levels | None:
+    finder.add(batch.frame, batch.target.view(np.bool_), batch.weight)
+    return finder.finish() if last else None
+
+
+def _warn_of_coarse_edges(finders: Sequence[LevelFinder]) -> None:
+    coarse = [f for f in finders if f.values.bits]
+    if not coarse:
+        return
+    worst = max(f.values.bits for f in coarse)
+    others = f" and {len(coarse) - 1} more" if len(coarse) > 1 else ""
+    warnings.warn(
+        f"Data: feature {coarse[0].name!r}{others} has more than {coarse[0].values.most:,} distinct values. Bin "
+        f"edges there are exact to one part in {2 ** (23 - worst):,} of the value; no row is lost.",
+        PlainriskWarning,
+        stacklevel=4,
+    )
+
+
+def code_rows(
+    training: TrainingRows,
+    levels: Mapping[str, Levels],
+    dense: Callable[[Training], Floats] | None = None,
+) -> CodedRows:
+    """Code the rows in one pass, and count every level.
+
+    Parameters
+    ----------
+    levels : by feature, in the order of the coefficients
+    dense : from a batch to numeric columns that are kept beside the codes, (rows, columns)
+    """
+    names = tuple(levels)
+    sizes = [len(one) for one in levels.values()]
+    joints = joint_codes(sizes, [range(len(sizes))], training.n_rows)
+    spool = training.spool()
+    weights, positives = ([np.zeros(joint.size) for joint in joints] for _ in range(2))
+    for batch in training.batches(task="coding rows"):
+        encode = functools.partial(_encode, batch=batch, names=names, levels=tuple(levels.values()))
+        codes = list(parallel_map(encode, joints, batch.n_rows))
+        for sums, values in ((weights, batch.weight), (positives, batch.positive.astype(np.float64))):
+            for total, more in zip(sums, level_sums(values, codes, [j.size for j in joints]), strict=True):
+                total += more
+        own = () if batch.weight is None else (batch.weight,)
+        columns = () if dense is None else (dense(batch),)
+        spool.append((*codes, batch.positive, *own, *columns))
+    rows = Rows(SpooledBlocks(spool, len(joints), dense=dense is not None))
+    return CodedRows(
+        names, tuple(levels.values()), _margins(joints, weights), _margins(joints, positives), joints, rows
+    )
+
+
+def _encode(joint: JointCode, batch: Training, names: Sequence[str], levels: Sequence[Levels]) -> Codes:
+    return joint.encode([levels[j].codes(batch.frame, names[j]) for j in joint.features])
+
+
+def _margins(joints: Sequence[JointCode], by_code: Sequence[Floats]) -> tuple[Floats, ...]:
+    """Return sums by level for every feature, given sums by joint code; joint codes hold the features in order."""
+    return tuple(sums for joint, own in zip(joints, by_code, strict=True) for sums in joint.margins(own))
+
+
+class SpooledBlocks(Sequence[Block]):
+    """Blocks of rows in a spool, one in memory at a time.
+
+    Parameters
+    ----------
+    spool : per batch: the joint codes, positive, then the weight if there is one, then numeric columns if there are any
+    n_codes : how many joint codes there are
+    dense : whether there are numeric columns
+    """
+
+    def __init__(self, spool: Spool, n_codes: int, *, dense: bool = False) -> None:
+        self.spool, self.n_codes, self.dense = spool, n_codes, dense
+
+    def __len__(self) -> int:
+        return len(self.spool)
+
+    @overload
+    def __getitem__(self, index: int) -> Block: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Block]: ...
+    def __getitem__(self, index: int | slice) -> Block | list[Block]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        arrays = self.spool[index]
+        positive, *rest = arrays[self.n_codes :]
+        dense = rest.pop() if self.dense else None
+        return Block(arrays[: self.n_codes], positive, rest[0] if rest else None, dense)
+
+
+def _collapsed(rows: Rows, sizes: Sequence[int]) -> Rows:
+    """Return the distinct rows with their weights."""
+    grid = math.prod(sizes)
+
+    def count(block: Block) -> tuple[Floats, Floats]:
+        key = np.zeros(len(block), np.intp)
+        for code, size in zip(block.codes, sizes, strict=True):
+            key *= size
+            key += code
+        total = np.bincount(key, block.weight, minlength=grid).astype(np.float64)
+        return total, np.bincount(key, block.positive, minlength=grid).astype(np.float64)
+
+    total, positive = rows.sum(count, whole_blocks=True)
+    used = np.flatnonzero(total > 0)
+    codes = zip(np.unravel_index(used, tuple(sizes)), sizes, strict=True)
+    return Rows([Block(tuple(code.astype(code_type(n)) for code, n in codes), positive[used], total[used])])
+
+
+def table_part(name: str, design: Design, solution: Solution, link: Link, signs: Mapping[str, int]) -> Part:
+    """Return the fitted part with every shape centred on its training mean.
+
+    Parameters
+    ----------
+    signs : by feature, its direction: 0 where it has none
+    """
+    coded, intercept = design.coded, solution.intercept
+    shapes: dict[str, Shape] = {}
+    for j, scores in enumerate(design.level_scores(solution)):
+        feature, levels, weights = coded.names[j], coded.levels[j], coded.weights[j]
+        shifted, mean = centred(scores, weights, levels.n_ordered if signs[feature] else 0)
+        intercept += mean
+        shapes[feature] = Table(
+            levels=levels,
+            scores=tuple(shifted),
+            weights=tuple(weights.tolist()),
+            positives=tuple(coded.positives[j].tolist()),
+        )
+    return Part(name=name, intercept=float(intercept), shapes=shapes, link=link)
+
+
+def centred(scores: Floats, weights: Floats, n_ordered: int) -> tuple[list[float], float]:
+    """Return the scores less their training mean, and the mean.
+
+    A level outside the order that training never saw gets 0, the mean: it is neutral; so do the ordered levels
+    if training saw none of them. Subtracting a constant keeps the order of floating-point numbers, so a monotone
+    shape stays exactly monotone.
+    """
+    values, rows = scores.tolist(), weights.tolist()
+    mean = math.fsum(map(operator.mul, values, rows)) / math.fsum(rows)
+    kept = n_ordered if any(rows[:n_ordered]) else 0
+    return [v - mean if level < kept or rows[level] else 0.0 for level, v in enumerate(values)], mean

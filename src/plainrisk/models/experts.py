@@ -1,0 +1,190 @@
+"""Fit one model per subscale: ours under a schema, anybody's on the subscale's columns."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import get_tags
+
+from plainrisk._types import Floats
+from plainrisk.data.frame import Frame, native_rows
+from plainrisk.errors import DataError, ExtractionError, PlainriskWarning, did_you_mean
+from plainrisk.extract import extract_form
+from plainrisk.form import Part, RiskForm, TreePart
+from plainrisk.models.base import PartScores, RiskClassifier, form_scores, pooled_risk
+from plainrisk.models.training import Training, TrainingRows
+from plainrisk.schema import Schema
+
+__all__ = ["Expert", "FittedExperts", "fit_experts", "subscales_of", "takes_missing", "takes_schema", "with_schema"]
+
+
+@dataclass(frozen=True)
+class Expert:
+    """A fitted model of one subscale.
+
+    Attributes
+    ----------
+    name, features : the subscale
+    model : the fitted estimator
+    form : its risk form, or None where it has none
+    """
+
+    name: str
+    features: tuple[str, ...]
+    model: Any
+    form: RiskForm | None
+
+    @property
+    def has_part(self) -> bool:
+        """Whether the expert is one part of a risk form."""
+        return self.form is not None and len(self.form.parts) == 1
+
+    @property
+    def part(self) -> Part | TreePart:
+        """The form's one part, under the subscale's name."""
+        if self.form is None or not self.has_part:
+            raise DataError(f"Subscale {self.name!r}: {type(self.model).__name__} is not a one-layer model.")
+        return msgspec.structs.replace(self.form.parts[0], name=self.name)
+
+    def risk(self, frame: Frame) -> Floats:
+        """Return the risk the expert sees, one per row."""
+        if self.form is not None:
+            return self.form.risk(frame)
+        return np.asarray(self.model.predict_proba(native_rows(frame, self.features))[:, 1], dtype=np.float64)
+
+
+def subscales_of(schema: Schema) -> dict[str, tuple[str, ...]]:
+    """Return the subscales, or one per feature where the schema names none."""
+    return dict(schema.subscales) or {name: (name,) for name in schema.features}
+
+
+def takes_schema(estimator: Any) -> bool:
+    """Whether an estimator, or one it wraps, has a schema of ours to set."""
+    return any(name == "schema" or name.endswith("__schema") for name in estimator.get_params())
+
+
+def takes_missing(estimator: Any) -> bool:
+    """Whether an estimator says that missing values may be among its rows."""
+    return not hasattr(estimator, "__sklearn_tags__") or bool(get_tags(estimator).input_tags.allow_nan)
+
+
+def with_schema(estimator: Any, schema: Schema) -> Any:
+    """Return a clone of an estimator with the schema set, its own or that of the one it wraps."""
+    model = clone(estimator)
+    names = [n for n in model.get_params() if n == "schema" or n.endswith("__schema")]
+    if names == ["schema"]:
+        model.schema = schema
+        return model
+    return model.set_params(**dict.fromkeys(names, schema))
+
+
+@dataclass(frozen=True)
+class FittedExperts:
+    """Experts, and how to go through the scores of the rows they were fitted to; None where one has no form."""
+
+    experts: dict[str, Expert]
+    scores: tuple[PartScores | None, ...]
+
+    def part_scores(self) -> Iterator[Floats]:
+        """Yield the scores of the training rows by every expert, each a part, batch by batch: (rows, experts)."""
+        each = [scores() for scores in self.scores if scores is not None]
+        for columns in zip(*each, strict=True):
+            yield np.column_stack(columns)
+
+    def risks(self, training: TrainingRows) -> Iterator[tuple[Training, Floats]]:
+        """Yield the training rows and the risk every expert sees in them, batch by batch: (rows, experts)."""
+        each = [None if scores is None else scores() for scores in self.scores]
+        for batch in training.batches(task="weighing experts"):
+            columns = []
+            for expert, scores in zip(self.experts.values(), each, strict=True):
+                if scores is None or expert.form is None:
+                    columns.append(expert.risk(batch.frame))
+                else:
+                    columns.append(pooled_risk(expert.form, next(scores)))
+            yield batch, np.column_stack(columns)
+
+
+def fit_experts(estimator: Any, training: TrainingRows) -> FittedExperts:
+    """Fit a clone of the estimator (or each subscale's own, from a dict) on every subscale."""
+    subscales = subscales_of(training.schema)
+    if isinstance(estimator, Mapping):
+        for name in subscales:
+            if name not in estimator:
+                raise DataError(f"There is no estimator for subscale {name!r}.{did_you_mean(name, estimator)}")
+    experts: dict[str, Expert] = {}
+    scores: list[PartScores | None] = []
+    with warnings.catch_warnings():
+        # What the user should know is said once, by the whole model.
+        warnings.simplefilter("ignore", PlainriskWarning)
+        for name, features in subscales.items():
+            one = estimator[name] if isinstance(estimator, Mapping) else estimator
+            experts[name], own = _fit_expert(one, name, features, training)
+            scores.append(own)
+    return FittedExperts(experts, tuple(scores))
+
+
+def _fit_expert(
+    estimator: Any, name: str, features: tuple[str, ...], training: TrainingRows
+) -> tuple[Expert, PartScores | None]:
+    schema = training.schema.part(features)
+    if is_ours(estimator):
+        model = with_schema(estimator, schema)
+        scores = model._fit_rows(training.with_schema(schema))
+        return Expert(name, features, model, model.form_), scores
+    model, rows = _fit_foreign(estimator, name, features, training.in_memory, schema)
+    form = _form_or_none(model, rows, features, schema)
+    return Expert(name, features, model, form), None if form is None else form_scores(form, training)
+
+
+def _fit_foreign(
+    estimator: Any, name: str, features: tuple[str, ...], training: Training, schema: Schema
+) -> tuple[Any, Training]:
+    """Fit a classifier that does not read our training rows to its columns."""
+    if takes_schema(estimator):
+        model = with_schema(estimator, schema)
+        return model.fit(training.frame, training.target, sample_weight=training.weight), training
+    model = clone(estimator)
+    weights = {} if training.weight is None else {"sample_weight": training.weight}
+    if weights and "sample_weight" not in inspect.signature(model.fit).parameters:
+        raise DataError(f"Subscale {name!r}: {type(model).__name__}.fit takes no sample_weight. Fit without weights.")
+    return model.fit(native_rows(training.frame, features), training.target, **weights), training
+
+
+def is_ours(estimator: Any) -> bool:
+    """Whether an estimator, and one it wraps, can be fitted to training rows that were read already."""
+    inner = getattr(estimator, "estimator", None)
+    wraps_ours = inner is None or isinstance(inner, Mapping) or is_ours(inner)
+    return isinstance(estimator, RiskClassifier) and wraps_ours
+
+
+def _form_or_none(model: Any, training: Training, features: tuple[str, ...], schema: Schema) -> RiskForm | None:
+    rows = Frame(features, {name: training.frame.column(name) for name in features}, training.frame.n_rows)
+    if hasattr(model, "form_"):
+        form: RiskForm = model.form_
+        # A wrapper of a foreign model that was fitted on a matrix has made up the names of its columns.
+        return form if takes_schema(model) else _renamed(form, features)
+    try:
+        return extract_form(model, rows, schema=schema)
+    except ExtractionError:
+        return None
+
+
+def _renamed(form: RiskForm, names: tuple[str, ...]) -> RiskForm:
+    """Return a form that reads the same columns, by position, under other names."""
+    new = dict(zip(form.columns, names, strict=True))
+    replace = msgspec.structs.replace
+    features = {new[name]: feature for name, feature in form.schema.features.items()}
+    parts = tuple(
+        replace(part, inputs=tuple(replace(i, feature=new[i.feature]) for i in part.inputs))
+        if isinstance(part, TreePart)
+        else replace(part, shapes={new[name]: shape for name, shape in part.shapes.items()})
+        for part in form.parts
+    )
+    return replace(form, schema=replace(form.schema, features=features), columns=names, parts=parts)

@@ -1,0 +1,299 @@
+"""Linearised: any additive logistic model, made to speak in probability."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import msgspec
+import numpy as np
+from sklearn.base import clone
+
+from plainrisk._types import Floats
+from plainrisk.errors import DataError, ExtractionError
+from plainrisk.extract import extract_form
+from plainrisk.form import ALPHA_STAR, Bands, FitRecord, Layer, Linear, Link, Logistic, Part, RiskForm, Table, TreePart
+from plainrisk.form.links import best_bands
+from plainrisk.model import RiskModel
+from plainrisk.models.bands import portfolio_bands
+from plainrisk.models.base import (
+    PartScores,
+    RiskClassifier,
+    clipped_share,
+    form_scores,
+    pooled_score,
+    warn_of_clipping,
+    weighted_scores,
+)
+from plainrisk.models.experts import takes_missing
+from plainrisk.models.training import TrainingRows
+from plainrisk.schema import Schema
+
+__all__ = ["Linearised", "linearise"]
+
+# Distinct scores of a portfolio in batches that are kept apart: 16 MB.
+_MOST_SCORES = 1 << 20
+
+# Goes through the portfolio, batch by batch: the score of every row in every part, and what every row weighs.
+Portfolio = Callable[[], Iterable[tuple[Floats, Floats | None]]]
+
+
+class Linearised(RiskClassifier):
+    r"""A linearised additive model (LAM): the sigmoid replaced by the best clipped line.
+
+    .. math:: \tilde\sigma(f) = \operatorname{clip}\Big(\tfrac12 + \tfrac{f}{2\alpha},\ \epsilon,\ 1-\epsilon\Big)
+
+    The wrapped model is fitted as it is; then every shape's effect is a piece of the probability. With ``pieces=K``
+    the line has K straight pieces ("bands"), so that it follows the sigmoid into small and large probabilities.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Any additive logistic classifier `extract_form` can read: ours, scikit-learn's logistic regression (also in a
+        pipeline), EBM, LogisticGAM, glum, depth-1 boosted trees. Deeper trees are linearised as a whole.
+    alpha : float, default=ALPHA_STAR
+        Where the line reaches 1; the default has the least squared error against the sigmoid.
+    epsilon : float, default=0.0
+        Clip to [epsilon, 1 - epsilon].
+    pieces : int, default=1
+        1 is the paper's line. With more, alpha and epsilon play no part.
+    knots : {"portfolio", "attainable", "universal"}, default="portfolio"
+        With several pieces: chosen for the training scores, clipping none of them; the same with the outer knots at
+        the ends of what the model can score, so that no row is ever clipped; or the one best line for the sigmoid.
+
+    Attributes
+    ----------
+    estimator_ : the fitted model
+    form_ : RiskForm
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        alpha: float = ALPHA_STAR,
+        epsilon: float = 0.0,
+        pieces: int = 1,
+        knots: Literal["portfolio", "attainable", "universal"] = "portfolio",
+    ) -> None:
+        self.estimator = estimator
+        self.alpha = alpha
+        self.epsilon = epsilon
+        self.pieces = pieces
+        self.knots = knots
+
+    @property
+    def schema(self) -> Schema | None:  # type: ignore[override]
+        """The wrapped estimator's schema."""
+        return getattr(self.estimator, "schema", None)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = takes_missing(self.estimator)
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the wrapped model, then linearise it; see `AdditiveRiskModel.fit`."""
+        if isinstance(self.estimator, RiskClassifier):
+            return super().fit(X, y, sample_weight)
+        _check_line(self.alpha, self.epsilon, self.pieces, self.knots)
+        training = self._read(X, y, sample_weight).in_memory
+        self.estimator_ = _fit_foreign(clone(self.estimator), X, np.asarray(y).ravel(), sample_weight)
+        form = extract_form(self.estimator_, X, schema=self.schema)
+        self.classes_, self.n_features_in_ = self.estimator_.classes_, len(training.names)
+        if training.named:
+            self.feature_names_in_ = np.array(training.names, dtype=object)
+        self._straighten(training, form, form_scores(form, training))
+        return self
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        if not isinstance(self.estimator, RiskClassifier):
+            return super()._read(X, y, sample_weight)
+        return self.estimator._read(X, y, sample_weight)
+
+    def _fit(self, training: TrainingRows) -> PartScores:
+        _check_line(self.alpha, self.epsilon, self.pieces, self.knots)
+        self.estimator_ = clone(self.estimator)
+        scores = self.estimator_._fit_rows(training)
+        return self._straighten(training, self.estimator_.form_, scores)
+
+    def _straighten(self, training: TrainingRows, form: RiskForm, scores: PartScores) -> PartScores:
+        """Replace the links of a fitted form, and say how many rows are clipped."""
+
+        def portfolio() -> Iterator[tuple[Floats, Floats | None]]:
+            return weighted_scores(training, scores)
+
+        self.form_ = _straightened(form, portfolio, self.alpha, self.epsilon, self.pieces, self.knots)
+        self.n_iter_ = getattr(self.estimator_, "n_iter_", 0)
+        if hasattr(self.estimator_, "solution_"):
+            self.solution_ = self.estimator_.solution_
+        share = clipped_share(self.form_, portfolio())
+        record = getattr(self.estimator_, "fit_record_", None) or _bare_record(training)
+        title = f"Linearised({type(self.estimator).__name__})"
+        self.fit_record_ = msgspec.structs.replace(record, estimator=title, clipped=share)
+        warn_of_clipping(title, share, self.form_.last_link)
+        return scores
+
+
+def linearise(
+    model: Any,
+    X: Any = None,
+    *,
+    sample_weight: Any = None,
+    alpha: float = ALPHA_STAR,
+    epsilon: float = 0.0,
+    pieces: int = 1,
+    knots: Literal["portfolio", "attainable", "universal"] | None = None,
+    schema: Schema | None = None,
+) -> RiskModel:
+    """Return a fitted additive logistic model, linearised.
+
+    Parameters
+    ----------
+    model : fitted model, anything `extract_form` can read
+    X : rows, optional
+        For column names where the model keeps none, and for bands that fit the portfolio.
+    knots : default "portfolio" with X, else "universal"
+    alpha, epsilon, pieces : as in Linearised
+
+    Returns
+    -------
+    RiskModel
+
+    Examples
+    --------
+    >>> import plainrisk as pr
+    >>> credit = pr.datasets.make_credit(500, seed=1)
+    >>> model = pr.AdditiveRiskModel(credit.schema).fit(credit.frame, credit.target)
+    >>> pr.linearise(model, credit.frame, pieces=3).form_.speaks_probability
+    True
+    """
+    where = knots or ("universal" if X is None else "portfolio")
+    _check_line(alpha, epsilon, pieces, where)
+    if pieces > 1 and where != "universal" and X is None:
+        raise DataError(f"knots={where!r} needs the portfolio: pass X, or use knots='universal'.")
+    form = extract_form(model, X, schema=schema)
+    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if X is None:
+        # How many rows are clipped is not known, so nothing is said of the fit.
+        return RiskModel(_straightened(form, None, alpha, epsilon, pieces, where))
+    scores = form.part_scores(X)
+    straight = _straightened(form, lambda: [(scores, weight)], alpha, epsilon, pieces, where)
+    record = getattr(model, "fit_record_", None)
+    who, share = f"Linearised({type(model).__name__})", clipped_share(straight, [(scores, weight)])
+    warn_of_clipping(who, share, straight.last_link)
+    return RiskModel(straight, record and msgspec.structs.replace(record, estimator=who, clipped=share))
+
+
+def _straightened(
+    form: RiskForm, portfolio: Portfolio | None, alpha: float, epsilon: float, pieces: int, knots: str
+) -> RiskForm:
+    """Return the form with every logistic link replaced by a line; both layers of a two-layer model."""
+    if not any(isinstance(link, Logistic) for link in form.links):
+        raise ExtractionError("The model has no logistic link to linearise: it speaks in probability already.")
+
+    def line(link: Link, scores: _Scores | None, limits: tuple[float, float]) -> Link:
+        if not isinstance(link, Logistic):
+            return link
+        if pieces == 1:
+            return Linear.from_alpha(alpha, epsilon)
+        if scores is None:
+            best = best_bands(pieces)
+            return Bands(best.knots, best.values)
+        ends = limits if knots == "attainable" else (scores.low, scores.high)
+        return portfolio_bands(scores.values, pieces, scores.weight, ends)
+
+    swap = msgspec.structs.replace
+    rows = None if pieces == 1 or knots == "universal" else portfolio
+    seen: Sequence[_Scores | None] = [None] * len(form.parts) if rows is None else _gathered(rows())
+    lines = [line(part.link, s, _limits(part, s)) for part, s in zip(form.parts, seen, strict=True)]
+    parts = tuple(swap(part, link=link) for part, link in zip(form.parts, lines, strict=True))
+    straight, pool = swap(form, parts=parts), form.pool
+    if not isinstance(pool, Layer):
+        return straight
+    pooled = None
+    if rows is not None:
+        # The second layer's scores are those of the parts as they are now.
+        pooled = _gathered((pooled_score(straight, found)[:, None], weight) for found, weight in rows())[0]
+    limits = (pool.intercept, pool.intercept + math.fsum(pool.weights))
+    return swap(straight, pool=swap(pool, link=line(pool.link, pooled, limits)))
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """Scores of rows: how much weight there is at each (1 each if `weight` is None), the least and the greatest."""
+
+    values: Floats
+    weight: Floats | None
+    low: float
+    high: float
+
+    def join(self, other: _Scores) -> _Scores:
+        """Return the scores of both, equal ones together; rounded if there are too many to be kept apart."""
+        values = np.concatenate([self.values, other.values])
+        weight = np.concatenate([np.ones(len(s.values)) if s.weight is None else s.weight for s in (self, other)])
+        digits = 15
+        while True:
+            values, at = np.unique(values, return_inverse=True)
+            weight = np.bincount(at, weight).astype(np.float64)
+            if len(values) <= _MOST_SCORES:
+                return _Scores(values, weight, min(self.low, other.low), max(self.high, other.high))
+            digits -= 1
+            values = values.round(digits)
+
+
+def _gathered(batches: Iterable[tuple[Floats, Floats | None]]) -> list[_Scores]:
+    """Return the scores of all rows, one entry per column of the batches."""
+    found: list[_Scores] = []
+    for scores, weight in batches:
+        batch = [_Scores(np.ascontiguousarray(s), weight, float(s.min()), float(s.max())) for s in scores.T]
+        found = [a.join(b) for a, b in zip(found, batch, strict=True)] if found else batch
+    return found
+
+
+def _limits(part: Part | TreePart, scores: _Scores | None) -> tuple[float, float]:
+    """The least and the greatest score a part can give; those of the portfolio where lines have no ends."""
+    if scores is None:
+        return -math.inf, math.inf
+    if isinstance(part, TreePart):
+        low = math.fsum(min(tree.leaves_below(0)) for tree in part.trees)
+        high = math.fsum(max(tree.leaves_below(0)) for tree in part.trees)
+    elif all(isinstance(shape, Table) for shape in part.shapes.values()):
+        low = math.fsum(min(shape.scores) for shape in part.shapes.values())
+        high = math.fsum(max(shape.scores) for shape in part.shapes.values())
+    else:
+        return scores.low, scores.high
+    return min(part.intercept + low, scores.low), max(part.intercept + high, scores.high)
+
+
+def _check_line(alpha: float, epsilon: float, pieces: int, knots: str) -> None:
+    if not (math.isfinite(alpha) and alpha > 0):
+        raise DataError(f"alpha must be positive and finite, not {alpha!r}.")
+    if not 0 <= epsilon < 0.5:
+        raise DataError(f"epsilon must be at least 0 and below 0.5, not {epsilon!r}.")
+    if not isinstance(pieces, int | np.integer) or not 1 <= pieces <= 30:
+        raise DataError(f"pieces must be a whole number from 1 to 30, not {pieces!r}.")
+    if knots not in ("portfolio", "attainable", "universal"):
+        raise DataError(f"knots must be 'portfolio', 'attainable' or 'universal', not {knots!r}.")
+
+
+def _fit_foreign(model: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+    if sample_weight is None:
+        return model.fit(X, y)
+    if "sample_weight" not in inspect.signature(model.fit).parameters:
+        raise DataError(f"{type(model).__name__}.fit takes no sample_weight. Fit without weights.")
+    return model.fit(X, y, sample_weight=sample_weight)
+
+
+def _bare_record(training: TrainingRows) -> FitRecord:
+    return FitRecord(
+        estimator="",
+        parameters={},
+        rows=training.n_rows,
+        weight=training.total,
+        positive_weight=training.positive_total,
+        base_rate=training.base_rate,
+    )

@@ -1,0 +1,137 @@
+"""The paper's twelve classifiers by the paper's names, and those that go beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from plainrisk.errors import DataError, did_you_mean
+from plainrisk.models.arm import AdditiveRiskModel
+from plainrisk.models.base import RiskClassifier
+from plainrisk.models.boosted import BoostedRiskModel
+from plainrisk.models.linearise import Linearised
+from plainrisk.models.mixture import SubscaleMixture
+from plainrisk.models.nnlr import NonnegativeLogisticRegression
+from plainrisk.models.two_layer import TwoLayerRiskModel
+from plainrisk.schema import Schema
+
+__all__ = ["CLASSIFIERS", "PAPER", "Classifier", "make_classifier"]
+
+# What the paper says (C = 0) and what it does not (balanced classes, and a loss clipped at 1e-15).
+PAPER: Mapping[str, Any] = {"ridge": 0.0, "class_weight": "balanced", "clip": 1e-15}
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A classifier that can be made by name.
+
+    Attributes
+    ----------
+    name, description : as in the paper's table
+    in_paper : whether it is one of the twelve
+    build : makes it, with the defaults of the models it is made of
+    """
+
+    name: str
+    description: str
+    in_paper: bool
+    build: Callable[[], RiskClassifier]
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The names of its options: parameters of the model and of those inside it."""
+        return tuple(sorted({name for model in _nested(self.build()) for name in _own_options(model)}))
+
+
+def _arm(**options: Any) -> AdditiveRiskModel:
+    return AdditiveRiskModel(**options)
+
+
+_TABLE = (
+    Classifier(
+        "NNLR", "Nonnegative logistic regression on the features as they are.", True, NonnegativeLogisticRegression
+    ),
+    Classifier("LinNNLR", "NNLR, linearised.", True, lambda: Linearised(NonnegativeLogisticRegression())),
+    Classifier("ARM1", "One-layer additive risk model.", True, _arm),
+    Classifier("LinARM1", "ARM1, linearised.", True, lambda: Linearised(_arm())),
+    Classifier("XGB", "XGBoost, 50 trees of depth 2.", True, BoostedRiskModel),
+    Classifier("MonoXGB", "XGBoost under the schema's directions.", True, lambda: BoostedRiskModel(monotone=True)),
+    Classifier("MixARM1", "Mixture of one ARM1 per subscale.", True, lambda: SubscaleMixture(_arm())),
+    Classifier("MixLinARM1", "Mixture of one LinARM1 per subscale.", True, lambda: SubscaleMixture(Linearised(_arm()))),
+    Classifier("ARM2", "Two-layer additive risk model.", True, TwoLayerRiskModel),
+    Classifier("LinARM2", "ARM2, both layers linearised.", True, lambda: Linearised(TwoLayerRiskModel())),
+    Classifier("MixXGB", "Mixture of one XGB per subscale.", True, lambda: SubscaleMixture(BoostedRiskModel())),
+    Classifier(
+        "MixMonoXGB",
+        "Mixture of one MonoXGB per subscale.",
+        True,
+        lambda: SubscaleMixture(BoostedRiskModel(monotone=True)),
+    ),
+    Classifier("BandARM1", "ARM1, linearised in three bands.", False, lambda: Linearised(_arm(), pieces=3)),
+    Classifier("DirectARM1", "ARM1 fitted directly in probability.", False, lambda: _arm(link="linear")),
+    Classifier(
+        "DirectARM2",
+        "ARM2 fitted directly in probability, both layers.",
+        False,
+        lambda: TwoLayerRiskModel(link="linear"),
+    ),
+    Classifier(
+        "MixDirectARM1",
+        "Mixture of one DirectARM1 per subscale.",
+        False,
+        lambda: SubscaleMixture(_arm(link="linear")),
+    ),
+)
+
+CLASSIFIERS: Mapping[str, Classifier] = {c.name: c for c in _TABLE}
+
+
+def make_classifier(name: str, schema: Schema | None = None, *, paper: bool = False, **options: Any) -> RiskClassifier:
+    """Return a classifier by its name in the paper.
+
+    Parameters
+    ----------
+    name : one of `CLASSIFIERS`
+    schema : Schema, optional
+    paper : bool, default=False
+        The paper's conventions, as its tables show them: no ridge, both classes given equal weight, and in mixtures
+        a loss clipped at 1e-15 only. Options given go before.
+    **options : parameters of the model, e.g. ridge=, max_bins=, class_weight=, pieces=
+        Each goes to the outermost of nested models that has it: `learning_rate` of a mixture is Hedge's.
+
+    Returns
+    -------
+    RiskClassifier
+        Not fitted yet.
+
+    Examples
+    --------
+    >>> make_classifier("LinARM1", pieces=3)
+    Linearised(estimator=AdditiveRiskModel(), pieces=3)
+    """
+    if name not in CLASSIFIERS:
+        raise DataError(f"There is no classifier {name!r}.{did_you_mean(name, CLASSIFIERS)}")
+    known = CLASSIFIERS[name].options
+    for option in options:
+        if option not in known:
+            raise DataError(f"{name} has no option {option!r}.{did_you_mean(option, known)}")
+    model = CLASSIFIERS[name].build()
+    conventions = {k: v for k, v in PAPER.items() if paper and k in known}
+    for option, value in {**conventions, **options}.items():
+        owner = next(one for one in _nested(model) if option in _own_options(one))
+        owner.set_params(**{option: value})
+    if schema is not None:
+        next(one for one in _nested(model) if "schema" in one.get_params(deep=False)).set_params(schema=schema)
+    return model
+
+
+def _nested(model: Any) -> Iterator[Any]:
+    """Yield a model and those inside it, from the outside in."""
+    while model is not None:
+        yield model
+        model = getattr(model, "estimator", None)
+
+
+def _own_options(model: Any) -> list[str]:
+    return [name for name in model.get_params(deep=False) if name not in ("estimator", "schema")]

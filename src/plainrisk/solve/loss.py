@@ -1,0 +1,133 @@
+"""The mean logistic loss, its gradient and its Hessian, as sums over rows.
+
+With score s_i, total weight w_i and positive weight t_i of row i, and W the sum of all w_i:
+
+    loss     = 1/W sum_i  w_i log(1 + exp(s_i)) - t_i s_i
+    gradient = 1/W sum_i (w_i p_i - t_i) x_i                p_i = 1 / (1 + exp(-s_i))
+    Hessian  = 1/W sum_i  w_i p_i (1 - p_i) x_i x_i'
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from plainrisk._native import LogisticPass, level_sums, logistic_pass
+from plainrisk._types import Floats
+from plainrisk.solve.rows import Block, Layout, Rows
+from plainrisk.threads import parallel_map
+
+__all__ = ["LogisticLoss"]
+
+# Additions that a Hessian may take, one per row and pair of joint codes, before it is taken from a sample of the rows.
+_HESSIAN_BUDGET = 1.5e7
+# With fewer rows per coefficient a sample is too far from the Hessian, and steps gain little.
+_ROWS_PER_COEFFICIENT = 60
+# In the sample, a level with fewer rows than this keeps them all: losing a rare level loses its curvature.
+_RARE = 100
+
+
+@dataclass(frozen=True)
+class LogisticLoss:
+    """Mean logistic loss of a layout over rows; the point is (intercept, coefficients)."""
+
+    layout: Layout
+    rows: Rows
+
+    @cached_property
+    def start(self) -> Floats:
+        """The best constant model: the log odds of the base rate, no coefficients."""
+        _, total, positive = self.rows.totals
+        point = np.zeros(1 + self.layout.n_coefficients)
+        point[0] = math.log(positive / (total - positive))
+        return point
+
+    def value_and_gradient(self, point: Floats) -> tuple[float, Floats]:
+        """Return the mean loss and its gradient."""
+        tables, slopes = self._parameters(point)
+
+        def sums(block: Block) -> tuple[float, float, list[Floats], Floats]:
+            found = _pass(point, tables, slopes, block)
+            by_dense = np.zeros(0)
+            if block.dense is not None and found.residual is not None:
+                by_dense = found.residual @ block.dense
+            return found.loss, found.residual_sum, found.by_code, by_dense
+
+        loss, residual, by_code, by_dense = self.rows.sum(sums)
+        total = self.rows.totals[1]
+        gradient = self.layout.gather(by_code, by_dense if self.layout.n_dense else None)
+        return loss / total, np.concatenate([[residual], gradient]) / total
+
+    def hessian(self, point: Floats, *, exact: bool = False) -> Floats:
+        """Return the Hessian: of all rows, or unless `exact` is asked for of a sample where it would cost much."""
+        tables, slopes = self._parameters(point)
+
+        def curvature(block: Block) -> Floats:
+            found = _pass(point, tables, slopes, block, curvature=True).curvature
+            return np.zeros(0) if found is None else found
+
+        def gram(block: Block) -> tuple[Floats]:
+            each = list(parallel_map(curvature, block.pieces(), len(block)))
+            return (self.layout.gram(np.concatenate(each), block),)
+
+        (H,) = (self.rows if exact else self._sample).sum(gram, whole_blocks=True)
+        return np.asarray(H / self.rows.totals[1])
+
+    def _parameters(self, point: Floats) -> tuple[list[Floats], Floats]:
+        return self.layout.tables(point[1:]), self.layout.dense_part(point[1:])
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether Hessians are taken from a sample of the rows unless they must be exact."""
+        return self._sample is not self.rows
+
+    @cached_property
+    def _sample(self) -> Rows:
+        """The rows a Hessian is taken of, weighted to stand for all: they shape the path, not the optimum."""
+        n_rows, p = self.rows.totals[0], self.layout.n_coefficients
+        n_columns = len(self.layout.matrices) + self.layout.n_dense
+        wanted = max(_HESSIAN_BUDGET / max(1, n_columns * (n_columns + 1) // 2), _ROWS_PER_COEFFICIENT * p)
+        if n_rows <= 1.5 * wanted:  # a sample of nearly all rows takes longer than they do
+            return self.rows
+        return _sampled(self.rows, self.layout, wanted / n_rows)
+
+
+def _pass(
+    point: Floats, tables: list[Floats], slopes: Floats, block: Block, *, curvature: bool = False
+) -> LogisticPass:
+    """Pass over some rows; residuals are kept where numeric columns need them."""
+    offset = None if block.dense is None else block.dense @ slopes
+    rows = (block.codes, tables, block.positive, block.weight, offset)
+    return logistic_pass(float(point[0]), *rows, residual=block.dense is not None, curvature=curvature)
+
+
+def _sampled(rows: Rows, layout: Layout, share: float) -> Rows:
+    """Return a random share of the rows, rows of rare levels more often, with weights that make up for it."""
+    chances = _chances(rows, layout, share)
+    kept: list[Block] = []
+    for number, block in enumerate(rows):
+        chance = np.full(len(block), share)
+        for code, least in zip(block.codes, chances, strict=True):
+            np.maximum(chance, least[code], out=chance)
+        index = np.flatnonzero(np.random.default_rng(number).random(len(block)) < chance)
+        some = block.take(index)
+        weight = 1.0 / chance[index] if some.weight is None else some.weight / chance[index]
+        kept.append(Block(some.codes, some.positive, weight, some.dense))
+    return Rows(kept)
+
+
+def _chances(rows: Rows, layout: Layout, share: float) -> list[Floats]:
+    """Return, per joint code, the chance that a row with each code has at least to be in the sample."""
+    total = rows.totals[0]
+    (by_code,) = rows.sum(lambda block: (level_sums(None, block.codes, layout.sizes),))
+    chances = []
+    for counts, matrix in zip(by_code, layout.matrices, strict=True):
+        inside = counts @ matrix
+        # The smaller side of a column is what a sample could lose.
+        rare = _RARE / np.maximum(np.minimum(inside, total - inside), 1.0)
+        smaller = (matrix != 0) == (2 * inside <= total)
+        chances.append(np.clip(np.where(smaller, rare, 0.0).max(axis=1, initial=0.0), share, 1.0))
+    return chances

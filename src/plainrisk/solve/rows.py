@@ -1,0 +1,214 @@
+"""Rows as a solver sees them: joint codes, outcomes, weights, numeric columns.
+
+The score of row i is
+
+    intercept + sum over joint codes k of (matrices[k] @ beta_k)[codes[k][i]] + dense[i] @ beta_dense
+
+All that fitting asks of rows is sums, so rows have one protocol, wherever they live: apply a small function to each
+block, and add up what comes back (`Rows.sum`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVarTuple
+
+import numpy as np
+
+from plainrisk._native import level_sums, pair_sums
+from plainrisk._types import Array, Bools, Codes, Floats, Index
+from plainrisk.threads import parallel_map
+
+__all__ = ["Block", "Layout", "Rows"]
+
+Ts = TypeVarTuple("Ts")
+
+# Rows that a function is given at a time: a few columns of them fit the processor's second-level cache. The size is
+# fixed, so sums are grouped alike whatever the number of threads.
+PIECE_ROWS = 1 << 15
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows.
+
+    Attributes
+    ----------
+    codes : arrays (n,) of small integers, one per joint code
+    positive : (n,) weight of the positive outcome; bytes of 0 and 1 where rows have no weights
+    weight : (n,) total weight, or None where every row weighs 1
+    dense : (n, q) numeric columns, or None
+    """
+
+    codes: tuple[Codes, ...]
+    positive: Array
+    weight: Floats | None = None
+    dense: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.positive)
+
+    def take(self, rows: slice | Index) -> Block:
+        """Return some of the rows."""
+        return Block(
+            tuple(code[rows] for code in self.codes),
+            self.positive[rows],
+            None if self.weight is None else self.weight[rows],
+            None if self.dense is None else self.dense[rows],
+        )
+
+    def pieces(self) -> list[Block]:
+        """Cut the rows into blocks of at most `PIECE_ROWS`, without copying them."""
+        if len(self) <= PIECE_ROWS:
+            return [self]
+        return [self.take(slice(start, start + PIECE_ROWS)) for start in range(0, len(self), PIECE_ROWS)]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Blocks of rows, in memory or read one after the other each time they are asked for.
+
+    Attributes
+    ----------
+    blocks : any sequence of `Block`; it is gone through in order
+    mask : (n,) which rows count, or None for all
+    """
+
+    blocks: Sequence[Block]
+    mask: Bools | None = None
+
+    def __iter__(self) -> Iterator[Block]:
+        start = 0
+        for block in self.blocks:
+            if self.mask is None:
+                yield block
+            else:
+                yield block.take(np.flatnonzero(self.mask[start : start + len(block)]))
+            start += len(block)
+
+    def where(self, mask: Bools) -> Rows:
+        """Return some of the rows."""
+        return Rows(self.blocks, mask)
+
+    def sum(self, function: Callable[[Block], tuple[*Ts]], *, whole_blocks: bool = False) -> tuple[*Ts]:
+        """Apply a function to all rows and add up the tuples it returns.
+
+        It is given a piece at a time, on all cores; or whole blocks, if it shares out its work itself. Neither the
+        pieces nor the order of additions depend on the number of threads.
+        """
+        total: tuple[*Ts] | None = None
+        for block in self:
+            parts = map(function, [block]) if whole_blocks else parallel_map(function, block.pieces(), len(block))
+            for part in parts:
+                total = part if total is None else _added(total, part)
+        assert total is not None, "there is at least one block"
+        return total
+
+    @cached_property
+    def totals(self) -> tuple[int, float, float]:
+        """Number of rows, total weight, weight of the positive outcome."""
+
+        def totals(block: Block) -> tuple[int, float, float]:
+            weight = len(block) if block.weight is None else block.weight.sum()
+            return len(block), float(weight), float(block.positive.sum(dtype=np.float64))
+
+        return self.sum(totals)
+
+
+def _added(total: tuple[Any, ...], part: tuple[Any, ...]) -> Any:
+    """Add two tuples item by item; lists of arrays are added array by array."""
+    both = zip(total, part, strict=True)
+    return tuple([x + y for x, y in zip(a, b, strict=True)] if isinstance(a, list) else a + b for a, b in both)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the p coefficients become row scores.
+
+    Attributes
+    ----------
+    matrices : per joint code, (codes, columns) of 0 and 1: the score of a code is its row times the coefficients
+    n_dense : number of numeric columns; their coefficients come last
+    """
+
+    matrices: tuple[Floats, ...]
+    n_dense: int = 0
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """How many codes every joint code has."""
+        return tuple(len(matrix) for matrix in self.matrices)
+
+    @cached_property
+    def columns(self) -> tuple[slice, ...]:
+        """Where the coefficients of every joint code are."""
+        ends = np.cumsum([0, *(matrix.shape[1] for matrix in self.matrices)]).tolist()
+        return tuple(map(slice, ends[:-1], ends[1:]))
+
+    @cached_property
+    def n_coefficients(self) -> int:
+        """The number of coefficients, the intercept not counted."""
+        return self.n_dense + sum(int(matrix.shape[1]) for matrix in self.matrices)
+
+    def tables(self, beta: Floats) -> list[Floats]:
+        """Return the score of every code of every joint code."""
+        return [matrix @ beta[where] for matrix, where in zip(self.matrices, self.columns, strict=True)]
+
+    def dense_part(self, beta: Floats) -> Floats:
+        """Return the coefficients of the numeric columns."""
+        return beta[self.n_coefficients - self.n_dense :]
+
+    def gather(self, by_code: Sequence[Floats], by_dense: Floats | None) -> Floats:
+        """Return sums by coefficient, given sums by the codes of every joint code and by numeric column."""
+        each = [sums @ matrix for sums, matrix in zip(by_code, self.matrices, strict=True)]
+        return np.concatenate([np.zeros(0), *each, *([] if by_dense is None else [by_dense])])
+
+    def gram(self, values: Floats | None, block: Block) -> Floats:
+        """Return the sums of ``values[i] * x_j[i] * x_k[i]`` over the rows, for all columns j and k; column 0 is 1.
+
+        Without values every row counts 1.
+        """
+        total = float(len(block)) if values is None else float(values.sum())
+        by_code = level_sums(values, block.codes, self.sizes)
+        by_dense = None
+        if block.dense is not None:
+            by_dense = block.dense.sum(axis=0) if values is None else values @ block.dense
+        G = np.zeros((1 + self.n_coefficients, 1 + self.n_coefficients))
+        G[0, 0] = total
+        G[0, 1:] = G[1:, 0] = self.gather(by_code, by_dense)
+        self._add_pairs(values, block, by_code, G[1:, 1:])
+        if block.dense is not None and self.n_dense:
+            self._add_dense(values, block, block.dense, G[1:, 1:])
+        return G
+
+    def _add_pairs(self, values: Floats | None, block: Block, by_code: Sequence[Floats], out: Floats) -> None:
+        """Fill in the sums for pairs of columns of joint codes; a task is one joint code with those after it."""
+
+        def add(k: int) -> None:
+            matrix, where = self.matrices[k], self.columns[k]
+            # A code is never together with another of the same joint code.
+            out[where, where] = matrix.T @ (by_code[k][:, None] * matrix)
+            others = range(k + 1, len(self.matrices))
+            tables = pair_sums(
+                values, block.codes[k], [block.codes[o] for o in others], len(matrix), [self.sizes[o] for o in others]
+            )
+            for other, table in zip(others, tables, strict=True):
+                both = matrix.T @ table @ self.matrices[other]
+                out[where, self.columns[other]] = both
+                out[self.columns[other], where] = both.T
+
+        n = len(self.matrices)
+        for _ in parallel_map(add, range(n), len(block) * n):  # each fills in rows and columns of its own
+            pass
+
+    def _add_dense(self, values: Floats | None, block: Block, dense: Floats, out: Floats) -> None:
+        """Fill in the sums for pairs of which one or both are numeric columns."""
+        first = self.n_coefficients - self.n_dense
+        weighted = dense if values is None else values[:, None] * dense
+        out[first:, first:] = dense.T @ weighted
+        for k, (matrix, where) in enumerate(zip(self.matrices, self.columns, strict=True)):
+            each = [level_sums(np.ascontiguousarray(x), [block.codes[k]], [self.sizes[k]])[0] for x in weighted.T]
+            out[where, first:] = matrix.T @ np.stack(each, axis=1)
+            out[first:, where] = out[where, first:].T

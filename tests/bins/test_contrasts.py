@@ -1,0 +1,129 @@
+"""Coefficients of a feature: any that are allowed give an ordered shape, and every ordered shape can be reached."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import lsq_linear
+
+from plainrisk.bins import level_contrast, outside_contrast
+
+INF = np.inf
+
+
+@st.composite
+def features(draw):
+    """Training weights per level (0: never seen), how many levels are ordered, and the direction."""
+    n_ordered = draw(st.integers(1, 6))
+    n_outside = draw(st.integers(0, 3))
+    weights = draw(st.lists(st.sampled_from([0.0, 1e-9, 0.1, 1.0, 1e9]), min_size=1, max_size=9))
+    weights = (weights * 9)[: n_ordered + n_outside]
+    return np.array(weights), n_ordered, draw(st.sampled_from([-1, 1]))
+
+
+@settings(max_examples=200, deadline=None)
+@given(features(), st.integers(0, 2**32 - 1))
+def test_any_allowed_coefficients_give_an_ordered_shape(feature, seed):
+    weights, n_ordered, sign = feature
+    contrast = level_contrast(weights, n_ordered, sign)
+    beta = np.random.default_rng(seed).normal(size=len(contrast.lower))
+    beta = np.where(contrast.lower == 0, np.abs(beta), beta)
+    scores = contrast.matrix @ beta
+    assert (sign * np.diff(scores[:n_ordered]) >= -1e-12).all()
+
+
+@settings(max_examples=200, deadline=None)
+@given(features(), st.integers(0, 2**32 - 1))
+def test_every_ordered_shape_of_the_seen_levels_can_be_reached(feature, seed):
+    weights, n_ordered, sign = feature
+    rng = np.random.default_rng(seed)
+    wanted = rng.normal(size=len(weights))
+    wanted[:n_ordered] = np.sort(wanted[:n_ordered])[::sign]
+    seen = weights > 0
+    contrast = level_contrast(weights, n_ordered, sign)
+    # Up to the intercept, which every model has.
+    A = np.column_stack([np.ones(len(weights)), contrast.matrix])[seen]
+    lower = np.concatenate([[-INF], contrast.lower])
+    if A.size:
+        found = lsq_linear(A, wanted[seen], (lower, np.full(len(lower), INF)), method="bvls", tol=1e-14)
+        np.testing.assert_allclose(A @ found.x, wanted[seen], atol=1e-8)
+
+
+@settings(max_examples=200, deadline=None)
+@given(features())
+def test_no_column_is_idle(feature):
+    """Every column tells training rows apart: none is the same for all of them, the intercept aside."""
+    weights, n_ordered, sign = feature
+    contrast = level_contrast(weights, n_ordered, sign)
+    seen = contrast.matrix[weights > 0]
+    for j in range(contrast.matrix.shape[1]):
+        assert seen[:, j].any()
+        assert len(seen) == 1 or not seen[:, j].all()
+
+
+def test_contrasts_by_hand():
+    # Three ordered levels, special (seen), missing (never seen); increasing.
+    contrast = level_contrast(np.array([3.0, 2.0, 4.0, 5.0, 0.0]), n_ordered=3, sign=1)
+    np.testing.assert_array_equal(
+        contrast.matrix, [[0, 0, 1, 0], [1, 0, 1, 0], [1, 1, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
+    )
+    np.testing.assert_array_equal(contrast.lower, [0, 0, -INF, -INF])
+    down = level_contrast(np.array([3.0, 2.0, 4.0]), n_ordered=3, sign=-1)
+    np.testing.assert_array_equal(down.matrix, [[1, 1], [0, 1], [0, 0]])
+
+
+def test_without_a_direction_each_seen_level_is_free():
+    contrast = level_contrast(np.array([1.0, 0.0, 2.0]), n_ordered=2, sign=0)
+    np.testing.assert_array_equal(contrast.matrix, [[1, 0], [0, 0], [0, 1]])
+    np.testing.assert_array_equal(contrast.lower, [-INF, -INF])
+
+
+def test_unseen_levels_at_the_ends_follow_their_neighbour():
+    contrast = level_contrast(np.array([0.0, 1.0, 1.0, 0.0]), n_ordered=4, sign=1)
+    np.testing.assert_array_equal(contrast.matrix, [[0], [0], [1], [1]])
+
+
+@pytest.mark.parametrize("sign", [-1, 0, 1])
+def test_nothing_seen_gives_no_coefficients(sign):
+    assert level_contrast(np.zeros(4), n_ordered=3, sign=sign).matrix.shape == (4, 0)
+
+
+def test_rounding_of_weights_makes_no_coefficients():
+    # Added up one by one, ten tenths are less than added up at once.
+    weights = np.array([0.1] * 10 + [0.0])
+    assert level_contrast(weights, n_ordered=11, sign=1).matrix.shape == (11, 9)
+    # A weight too small to change a sum is still a weight.
+    assert level_contrast(np.array([1.0, 1e-20]), n_ordered=2, sign=1).matrix.shape == (2, 1)
+
+
+def test_free_steps_without_a_direction():
+    """A ridge on steps draws neighbours together; every shape can still be reached."""
+    contrast = level_contrast(np.array([3.0, 2.0, 4.0, 5.0]), n_ordered=3, sign=0, steps=True)
+    np.testing.assert_array_equal(contrast.matrix, [[0, 0, 1, 0], [1, 0, 1, 0], [1, 1, 1, 0], [0, 0, 0, 1]])
+    assert (contrast.lower == -INF).all()
+    up = level_contrast(np.array([3.0, 2.0, 4.0, 5.0]), n_ordered=3, sign=1, steps=True)
+    np.testing.assert_array_equal(up.matrix, contrast.matrix)
+    np.testing.assert_array_equal(up.lower, [0, 0, -INF, -INF])
+
+
+def test_a_line_has_coefficients_outside_the_order_only():
+    contrast = outside_contrast(np.array([9.0, 2.0, 0.0, 1.0]), n_ordered=1)
+    np.testing.assert_array_equal(contrast.matrix, [[0, 0], [1, 0], [0, 0], [0, 1]])
+    np.testing.assert_array_equal(contrast.lower, [-INF, -INF])
+    assert outside_contrast(np.array([9.0, 0.0]), n_ordered=1).matrix.shape == (2, 0)
+
+
+@settings(max_examples=200, deadline=None)
+@given(features(), st.integers(0, 2**32 - 1))
+def test_scores_are_exactly_ordered_and_those_of_the_matrix(feature, seed):
+    """A step of 0 leaves two levels equal to the last bit, whatever the other coefficients are."""
+    weights, n_ordered, sign = feature
+    contrast = level_contrast(weights, n_ordered, sign)
+    rng = np.random.default_rng(seed)
+    beta = rng.normal(size=len(contrast.lower)) * 10.0 ** rng.uniform(-9, 3, len(contrast.lower))
+    beta = np.where(contrast.lower == 0, np.maximum(beta, 0.0), beta)
+    scores = contrast.scores(beta)
+    assert (sign * np.diff(scores[:n_ordered]) >= 0).all()
+    np.testing.assert_allclose(scores, contrast.matrix @ beta, rtol=0, atol=1e-12 * (1 + np.abs(beta).sum()))

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import plainrisk as pr
+from plainrisk.errors import DataError
+from plainrisk.explain import Profile, drift, weight_drift
+from plainrisk.explain.monitor import psi
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*the line is cut off")
+
+
+@pytest.fixture(scope="module")
+def credit():
+    return pr.datasets.make_credit(4000, 3, backend="polars")
+
+
+@pytest.fixture(scope="module")
+def model(credit):
+    return pr.AdditiveRiskModel(credit.schema, link="linear").fit(credit.frame, credit.target)
+
+
+def test_the_index_by_hand():
+    found = psi(np.array([60.0, 40.0]), np.array([30.0, 70.0]))
+    expected = [(0.3 - 0.6) * math.log(0.3 / 0.6), (0.7 - 0.4) * math.log(0.7 / 0.4)]
+    assert found.tolist() == pytest.approx(expected)
+    assert psi(np.array([10.0, 0.0]), np.array([8.0, 2.0])).sum() == pytest.approx(
+        (0.8 - 1.0) * math.log(0.8) + (0.2 - 0.05) * math.log(0.2 / 0.05)
+    )  # an empty level counts as half a row
+    assert psi(np.array([5.0, 0.0]), np.array([9.0, 0.0])).tolist() == [0.0, 0.0]
+
+
+def test_against_the_training_rows_nothing_has_moved(model, credit):
+    found = model.drift(credit.frame)
+    assert max(f.psi for f in found.features) < 1e-12
+    assert max(abs(f.shift) for f in found.features) < 1e-12
+    assert found.subscales == ()  # the form keeps no risks
+    assert found.old_rows == found.new_rows == 4000
+
+
+def test_a_shift_is_the_change_of_the_mean_contribution(model, credit):
+    new = credit.frame.filter(pl.col("income") < credit.frame["income"].median())
+    found = model.drift(new, credit.frame)
+    assert found.features[0].feature == "income"
+    assert found.features[0].psi > 0.25
+    assert found.unit == "probability"
+    now, then = (model.explain(X) for X in (new, credit.frame))
+    for f in found.features:
+        column = now.names.index(f.feature)
+        expected = now.contributions[:, column].mean() - then.contributions[:, column].mean()
+        assert f.shift == pytest.approx(expected, abs=1e-12)
+        assert sum(f.parts) == pytest.approx(f.psi)
+        assert sum(f.old) == pytest.approx(1)
+    assert found.subscales[0].new_risk == pytest.approx(now.risk.mean())
+    assert found.subscales[0].old_risk == pytest.approx(then.risk.mean())
+
+
+def test_counts_by_level_are_those_of_the_rows(model, credit):
+    new = credit.frame[:700]
+    for f in model.drift(new, credit.frame).features:
+        shape = model.form_.parts[0].shapes[f.feature]
+        codes = shape.levels.codes(model.form_.align(new), f.feature)
+        assert f.new == pytest.approx((np.bincount(codes, minlength=len(f.levels)) / 700).tolist())
+
+
+def test_batches_add_up(model, credit):
+    whole = drift(model.form_, credit.frame[:1500], credit.frame)
+    new, old = Profile(model.form_), Profile(model.form_)
+    for a, b in ((0, 400), (400, 1500)):
+        new.add(credit.frame[a:b])
+    for start in range(0, 4000, 900):
+        old.add(credit.frame[start : start + 900])
+    again = drift(model.form_, new, old)
+    assert [f.feature for f in again.features] == [f.feature for f in whole.features]
+    assert [f.psi for f in again.features] == pytest.approx([f.psi for f in whole.features])
+    assert [s.psi for s in again.subscales] == pytest.approx([s.psi for s in whole.subscales])
+
+
+def test_subscales_of_a_pool(credit):
+    model = pr.SubscaleMixture(pr.AdditiveRiskModel(), credit.schema).fit(credit.frame, credit.target)
+    new = credit.frame.filter(pl.col("bureau_score") < 640)
+    found = model.drift(new, credit.frame)
+    assert {s.subscale for s in found.subscales} == {*credit.schema.subscales, "risk"}
+    assert found.subscales[0].subscale == "Bureau"
+    assert found.unit == "score"
+    same = model.drift(credit.frame, credit.frame)
+    assert max(s.psi for s in same.subscales) == 0
+
+
+def test_ten_groups_of_the_old_sample(credit, model):
+    """The subscale index from the risks themselves."""
+    new = credit.frame[:500]
+    found = model.drift(new, credit.frame).subscales[0]
+    old_risk, new_risk = (model.predict_proba(X)[:, 1] for X in (credit.frame, new))
+    assert 0 <= found.psi < 0.2
+    moved = model.drift(credit.frame.filter(pl.Series(old_risk > np.median(old_risk))), credit.frame).subscales[0]
+    assert moved.psi > 1  # half of the groups are empty
+    assert new_risk.mean() == pytest.approx(found.new_risk)
+
+
+def test_handing_on(model, credit):
+    found = model.drift(credit.frame[:500], credit.frame)
+    for like in (pd.DataFrame(), pl.DataFrame()):
+        assert list(found.to_frame(like).columns) == ["feature", "psi", "shift"]
+        levels = found.to_frame(like, levels=True)
+        assert list(levels.columns) == ["feature", "level", "old_share", "new_share", "psi"]
+        assert float(levels["psi"].sum()) == pytest.approx(sum(f.psi for f in found.features))
+    assert found.to_dict()["features"][0]["feature"] == found.features[0].feature
+
+
+def test_forms_without_counts_need_the_old_rows(credit):
+    model = pr.NonnegativeLogisticRegression(credit.schema.select(["income", "age"])).fit(credit.frame, credit.target)
+    with pytest.raises(DataError, match="no training counts of feature 'income' to compare with"):
+        model.drift(credit.frame)
+    found = model.drift(credit.frame[:100], credit.frame)
+    assert {f.feature for f in found.features} == {"income", "age"}
+    with pytest.raises(DataError, match="a sample has no rows"):
+        model.drift(credit.frame[:0], credit.frame)
+
+
+def test_weights_over_time(credit):
+    mixture = pr.SubscaleMixture(pr.AdditiveRiskModel(), credit.schema).fit(credit.frame, credit.target)
+    path = mixture.weight_path(credit.frame, credit.target)
+    found = weight_drift(path, tuple(mixture.weights_), 4)
+    np.testing.assert_array_equal(found.weights, path[[1000, 2000, 3000, 4000]])
+    np.testing.assert_allclose(found.weights.sum(axis=1), 1)
+    assert found.moved[0] == pytest.approx(0.5 * np.abs(path[1000] - path[0]).sum())
+    months = np.repeat(["2024-01", "2024-02"], [1500, 2500])
+    by_month = weight_drift(path, tuple(mixture.weights_), months)
+    assert by_month.periods == ("2024-01", "2024-02")
+    np.testing.assert_array_equal(by_month.weights, path[[1500, 4000]])
+    assert list(by_month.to_frame(pd.DataFrame()).columns) == ["period", *mixture.weights_, "moved"]
+    with pytest.raises(DataError, match="3 periods for 4000 rows"):
+        weight_drift(path, tuple(mixture.weights_), ["a", "b", "c"])
+    with pytest.raises(DataError, match="a period comes twice"):
+        weight_drift(path, tuple(mixture.weights_), np.tile(["a", "b"], 2000))

@@ -1,0 +1,70 @@
+"""Model files written by an earlier version are read for ever, and give the answers they gave then.
+
+scripts/golden.py wrote the files; it runs by explicit command only.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import plainrisk as pr
+
+polars = pytest.importorskip("polars")
+FOLDER = Path(__file__).parent
+NAMES = sorted(path.name.removesuffix(".model.json") for path in FOLDER.glob("*.model.json"))
+
+
+def read(name):
+    return json.loads((FOLDER / name).read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def applicants():
+    return read("rows.json")
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def golden(request):
+    """A model, and its answers when its file was written."""
+    return pr.load(FOLDER / f"{request.param}.model.json"), read(f"{request.param}.answers.json")
+
+
+def test_every_classifier_of_the_paper_has_a_golden_file():
+    assert {name for name, classifier in pr.CLASSIFIERS.items() if classifier.in_paper} <= set(NAMES)
+
+
+def test_risks_are_the_same(golden, applicants):
+    model, answers = golden
+    risk = model.predict_proba(polars.DataFrame(applicants))[:, 1]
+    np.testing.assert_allclose(risk, answers["risk"], rtol=0, atol=1e-12)
+
+
+def test_risks_of_one_applicant_are_the_same(golden, applicants):
+    model, answers = golden
+    risk = [model.predict_proba(applicant)[0, 1] for applicant in applicants[:5]]
+    np.testing.assert_allclose(risk, answers["risk"][:5], rtol=0, atol=1e-12)
+
+
+def test_contributions_are_the_same(golden, applicants):
+    model, answers = golden
+    found = model.explain(polars.DataFrame(applicants), reference=applicants[0])
+    assert found.unit == answers["unit"]
+    assert list(found.names) == list(answers["contributions"])
+    wanted = np.column_stack(list(answers["contributions"].values()))
+    np.testing.assert_allclose(found.contributions, wanted, rtol=0, atol=1e-12)
+
+
+def test_reasons_name_the_same_features(golden, applicants):
+    model, answers = golden
+    frame = polars.DataFrame(applicants)
+    found = model.reasons(frame, adverse="negative", portfolio=frame)
+    assert [list(found.named(i)) for i in range(len(applicants))] == answers["reasons"]
+
+
+def test_certificates_come_to_the_same_verdicts(golden):
+    model, answers = golden
+    assert {check.name: check.holds for check in model.certify().checks} == answers["certificate"]

@@ -1,0 +1,145 @@
+"""Bands for a portfolio: against every choice of knots, and on scores that leave little to choose."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import lsq_linear
+from scipy.special import expit
+
+from plainrisk.models.bands import portfolio_bands
+
+
+def squared_error(bands, scores, weight=None):
+    return np.average((bands.value(scores) - expit(scores)) ** 2, weights=weight)
+
+
+def best_by_trying_all(scores, pieces, n_places=18):
+    """Every choice of inner knots on a grid; the values by bounded least squares of scipy."""
+    low, high = scores.min(), scores.max()
+    grid = np.quantile(scores, np.linspace(0, 1, n_places + 2)[1:-1])
+    target = expit(scores)
+    least = np.inf
+    for inner in itertools.combinations(grid, pieces - 1):
+        knots = np.array([low, *inner, high])
+        hats = np.array([np.interp(scores, knots, row) for row in np.eye(pieces + 1)]).T
+        rest = target - hats[:, 0] * expit(low) - hats[:, -1] * expit(high)
+        found = lsq_linear(hats[:, 1:-1], rest, method="bvls")
+        least = min(least, 2 * found.cost / len(scores))
+    return least
+
+
+@pytest.mark.parametrize("center", [-3.0, -1.0, 0.0, 2.0])
+@pytest.mark.parametrize("pieces", [2, 3, 4])
+def test_no_other_knots_do_much_better(center, pieces):
+    scores = np.random.default_rng(7).normal(center, 1.3, 400)
+    bands = portfolio_bands(scores, pieces)
+    found = squared_error(bands, scores)
+    assert found <= 1.02 * best_by_trying_all(scores, pieces)
+    straight = portfolio_bands(scores, 1)
+    assert straight.knots == (scores.min(), scores.max())
+    assert found < 0.5 * squared_error(straight, scores)
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    scores=st.lists(st.floats(-60, 60), min_size=1, max_size=60),
+    pieces=st.integers(2, 6),
+    seed=st.integers(0, 1000),
+)
+def test_whatever_the_scores_the_line_rises_and_clips_none(scores, pieces, seed):
+    scores = np.array(scores)
+    weight = np.random.default_rng(seed).uniform(0.1, 3.0, len(scores))
+    bands = portfolio_bands(scores, pieces, weight)
+    assert min(bands.rates) > 0
+    assert 1 <= len(bands.rates) <= pieces
+    assert bands.knots[0] <= scores.min()
+    assert bands.knots[-1] >= scores.max()
+    assert 0 <= bands.values[0] < bands.values[-1] <= 1
+    risk = bands.value(np.sort(scores))
+    assert (np.diff(risk) >= 0).all()
+    offset, rate = bands.line(scores)
+    np.testing.assert_allclose(offset + rate * scores, bands.value(scores), rtol=0, atol=1e-9)
+
+
+@settings(deadline=None, max_examples=8)
+@given(seed=st.integers(0, 10_000), pieces=st.integers(2, 5))
+def test_a_weight_is_a_number_of_equal_rows(seed, pieces):
+    rng = np.random.default_rng(seed)
+    scores, weight = rng.normal(-1, 2, 80), rng.integers(1, 5, 80)
+    once = portfolio_bands(scores, pieces, weight.astype(float))
+    many = portfolio_bands(np.repeat(scores, weight), pieces)
+    np.testing.assert_allclose(once.knots, many.knots, atol=1e-9)
+    np.testing.assert_allclose(once.values, many.values, atol=1e-9)
+    scaled = portfolio_bands(scores, pieces, 1e-3 * weight)
+    np.testing.assert_allclose(once.values, scaled.values, atol=1e-9)
+
+
+@pytest.mark.parametrize("pieces", [2, 3, 4])
+def test_good_and_bad_change_places(rng, pieces):
+    """The bands of the other outcome's scores are the same, turned round."""
+    for center in (-3.0, 0.5):
+        scores = rng.normal(center, 1.5, 400)
+        bands, turned = portfolio_bands(scores, pieces), portfolio_bands(-scores, pieces)
+        np.testing.assert_allclose(bands.knots, -np.array(turned.knots)[::-1], atol=1e-5)
+        np.testing.assert_allclose(bands.values, 1 - np.array(turned.values)[::-1], atol=1e-5)
+
+
+def test_rows_in_any_order(rng):
+    scores, weight = rng.normal(size=5000), rng.random(5000)
+    other = rng.permutation(5000)
+    assert portfolio_bands(scores, 3, weight).knots == pytest.approx(
+        portfolio_bands(scores[other], 3, weight[other]).knots, abs=1e-9
+    )
+
+
+def test_knots_go_where_the_rows_are():
+    """A rare-event portfolio has its bands at low risk, one in the middle in the middle."""
+    rng = np.random.default_rng(0)
+    rare = portfolio_bands(rng.normal(-4, 1, 20_000), 3)
+    even = portfolio_bands(rng.normal(0, 2, 20_000), 3)
+    assert rare.values[1] < rare.values[2] < 0.3
+    assert even.values[1] < 0.35 < 0.65 < even.values[2]
+
+
+def test_limits_move_the_ends_only():
+    scores = np.random.default_rng(2).normal(0, 1, 500)
+    bands = portfolio_bands(scores, 3, limits=(-9.0, 8.0))
+    assert (bands.knots[0], bands.knots[-1]) == (-9.0, 8.0)
+    np.testing.assert_allclose((bands.values[0], bands.values[-1]), expit([-9.0, 8.0]), atol=1e-15)
+    assert len(bands.rates) == 3
+    assert scores.min() - 1 < bands.knots[1] < bands.knots[2] < scores.max() + 1
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        np.zeros(5),
+        np.full(3, -7.0),
+        np.array([0.25]),
+        np.array([0.0, 1e-7]),
+        np.array([0.0, 1e-4, 2e-4]),
+        np.array([40.0, 45.0, 50.0]),  # the sigmoid is 1 there, to the last bit
+        np.array([-800.0, -700.0]),
+        np.array([-1e6, 1e6]),
+        np.array([-1e6, 0.0, 1e-3]),
+    ],
+    ids=str,
+)
+def test_portfolios_with_little_to_choose_from(scores):
+    for pieces in (2, 3, 5):
+        bands = portfolio_bands(scores, pieces)
+        assert min(bands.rates) > 0
+        risk = bands.value(scores)
+        assert ((risk >= 0) & (risk <= 1)).all()
+        assert (np.diff(risk) >= 0).all()
+        assert np.abs(risk - expit(scores)).max() < 0.2
+
+
+def test_the_same_scores_give_the_same_bands(rng):
+    scores = rng.normal(size=3000)
+    assert portfolio_bands(scores, 4) == portfolio_bands(scores.copy(), 4)

@@ -1,0 +1,121 @@
+"""How rows are split: scikit-learn's folds, its splitters, and pairs of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    RepeatedStratifiedKFold,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
+
+from plainrisk.errors import DataError
+from plainrisk.models.folds import splits_of, stratified_folds
+
+Y = (np.arange(60) % 4 == 0).astype(np.uint8)
+GROUPS = np.arange(60) // 3 % 11
+
+
+def assert_same(found, wanted):
+    for (train, test), (own_train, own_test) in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(train, own_train)
+        np.testing.assert_array_equal(test, own_test)
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+@pytest.mark.parametrize("cv", [2, 5, np.int64(3)])
+def test_a_number_makes_scikit_learn_s_stratified_folds(cv, seed):
+    wanted = StratifiedKFold(int(cv), shuffle=True, random_state=seed).split(np.zeros(60), Y)
+    assert_same(splits_of(Y, cv, seed), wanted)
+
+
+@pytest.mark.parametrize(
+    "cv",
+    [
+        KFold(4),
+        KFold(4, shuffle=True, random_state=3),
+        GroupKFold(3),
+        LeaveOneGroupOut(),
+        TimeSeriesSplit(5),
+        RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0),
+    ],
+    ids=lambda cv: type(cv).__name__,
+)
+def test_any_splitter(cv):
+    groups = GROUPS if "Group" in type(cv).__name__ else None
+    assert_same(splits_of(Y, cv, groups=groups), cv.split(np.zeros((60, 1)), Y, groups))
+
+
+def test_pairs_of_positions_or_masks_in_any_order():
+    first, last = np.arange(60) < 20, np.arange(60) >= 45
+    pairs = [(first, last), (np.flatnonzero(last)[::-1], np.flatnonzero(first).tolist())]
+    wanted = [(np.flatnonzero(a), np.flatnonzero(b)) for a, b in ((first, last), (last, first))]
+    assert_same(splits_of(Y, pairs), wanted)
+    assert_same(splits_of(Y, iter(pairs)), wanted)
+
+
+def test_groups_stay_together():
+    splits = splits_of(Y, 4, seed=1, groups=GROUPS)
+    assert len(splits) == 4
+    for train, test in splits:
+        assert not set(GROUPS[train]) & set(GROUPS[test])
+    np.testing.assert_array_equal(np.sort(np.concatenate([test for _, test in splits])), np.arange(60))
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        (1, "cv must be 2 folds or more, not 1"),
+        (-3, "cv must be 2 folds or more, not -3"),
+        (16, "cv=16: the rarer outcome has only 15 rows, and every fold needs one"),
+        (True, "cv must be"),
+        (2.5, "cv must be a number of folds, a scikit-learn splitter or pairs of rows, not 2.5"),
+        ("ten", "cv must be a number of folds"),
+        (None, "cv must be a number of folds"),
+        ([], "cv has no splits"),
+        ([([0, 1], [60])], "cv names a row that is not among the 60 rows"),
+        ([([0, -1], [3])], "cv names a row that is not among the 60 rows"),
+    ],
+)
+def test_impossible_splits_are_named(cv, message):
+    with pytest.raises(DataError, match=message):
+        splits_of(Y, cv)
+
+
+# ---- the folds that choose a ridge or judge experts
+
+
+@pytest.mark.parametrize(("n", "positives", "n_folds"), [(100, 30, 5), (103, 7, 5), (12, 6, 10), (7, 2, 3)])
+def test_folds_are_stratified(n, positives, n_folds):
+    y = (np.arange(n) < positives).astype(np.uint8)
+    folds = stratified_folds(y, n_folds)
+    assert len(np.unique(folds)) == min(n_folds, positives, n - positives)
+    for outcome in (0, 1):
+        sizes = np.bincount(folds[y == outcome], minlength=folds.max() + 1)
+        assert sizes.max() - sizes.min() <= 1
+    for fold in np.unique(folds):
+        assert set(y[folds != fold]) == {0, 1}, "every training set has both outcomes"
+    np.testing.assert_array_equal(stratified_folds(y, n_folds), folds)
+
+
+def test_folds_are_shuffled_by_the_seed():
+    y = np.tile([0, 1], 50)
+    first, other = stratified_folds(y, 5), stratified_folds(y, 5, seed=1)
+    assert (first != other).any()
+    assert (np.diff(first[y == 1]) != 1).any(), "not in the order of the rows"
+
+
+def test_more_folds_than_a_byte_can_count():
+    assert np.bincount(stratified_folds(np.tile([0, 1], 300), 300)).tolist() == [2] * 300
+
+
+@pytest.mark.parametrize("positives", [0, 1, 29, 30])
+def test_an_outcome_that_can_not_be_in_two_folds(positives):
+    y = (np.arange(30) < positives).astype(np.uint8)
+    fewest = min(positives, 30 - positives)
+    with pytest.raises(DataError, match=f"two rows of each outcome; of one there is {fewest}"):
+        stratified_folds(y, 5)

@@ -1,0 +1,95 @@
+"""The scripts count and compare as they say."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(f"scripts_{name}", SCRIPTS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def orientation():
+    return script("orientation")
+
+
+def test_python_constants_are_numbers_in_upper_case(orientation, tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text(
+        "A = 3\n_B = -1e-9\nC: float = 2**16 + A\nD, E = 1, 'text'\nF = (0.1, 0.2)\nG = np.float64(1e-3)\n"
+        "lower = 4\nTEXT = 'x'\nFLAG = True\nALIAS = A\nNAMES = ('a', 'b')\n__all__ = ['A']\n"
+        "class Rule:\n    H = 7\nclass Kind(Enum):\n    I = 1\ndef f():\n    J = 2\n"
+    )
+    assert list(orientation.python_constants(path)) == ["A", "_B", "C", "D", "F", "G", "H"]
+
+
+def test_c_constants_are_defines_enums_and_static_numbers(orientation, tmp_path):
+    path = tmp_path / "kernel.c"
+    path.write_text(
+        "#define ROWS (1 << 16) /* rows */\n#define GUARD_H\n#define SQUARE(x) ((x) * 2)\n#define NAME value\n"
+        "enum { LOWER = -1, FREE = 0, UPPER };\nstatic const double TINY = 1e-9;\nstatic const char *TEXT = 0;\n"
+    )
+    assert list(orientation.c_constants(path)) == ["ROWS", "LOWER", "FREE", "TINY"]
+
+
+def test_complexity_counts_branches_conditions_and_comprehensions(orientation):
+    code = "def f(x):\n    if x and x > 1 or x < 0:\n        return [y for y in x if y]\n    return 1 if x else 2\n"
+    assert orientation.complexity(ast.parse(code).body[0]) == 1 + 1 + 2 + 2 + 1
+
+
+def test_the_table_replaces_what_is_between_the_markers(orientation, tmp_path, monkeypatch, capsys):
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{orientation.BEGIN}\nold\n{orientation.END}\nafter\n")
+    monkeypatch.setattr(orientation, "PAGE", page)
+    orientation.write_table([("lines", "7", "9")])
+    text = page.read_text()
+    assert "| lines | 7 | 9 |" in text
+    assert "old" not in text
+    assert (text.startswith("before\n"), text.endswith("\nafter\n")) == (True, True)
+    assert "| lines | 7 | 9 |" in capsys.readouterr().out
+
+
+def stored(folder, name, risks, *, converged=True, error=""):
+    folder.mkdir(exist_ok=True)
+    np.save(folder / f"{name}.npy", np.array(risks, dtype=float))
+    (folder / f"{name}.json").write_text(json.dumps({"converged": converged, "error": error}))
+
+
+def test_models_are_compared_by_their_largest_difference(tmp_path):
+    same_models = script("same_models")
+    old, new = tmp_path / "old", tmp_path / "new"
+    stored(old, "german-ARM1", [0.1, 0.2])
+    stored(new, "german-ARM1", [0.1, 0.2 + 1e-6])
+    stored(old, "german-NNLR", [0.1], converged=False)
+    stored(new, "german-NNLR", [0.3])
+    stored(old, "german-XGB", [], error="ValueError: no")
+    stored(new, "german-XGB", [], error="ValueError: no, too")
+    stored(old, "german-ARM2", [0.5])
+    stored(new, "german-ARM2", [], error="TypeError: broken")
+    stored(old, "german-LinARM1", [0.5])  # not fitted by the new one
+    stored(new, "german-SmoothARM1", [0.5])  # not known to the old one
+    found = {row["name"]: row for row in same_models.compare(old, new, [], [])}
+    assert {name: row["gap"] for name, row in found.items()} == {
+        "ARM1": pytest.approx(1e-6),
+        "ARM2": np.inf,
+        "LinARM1": np.inf,
+        "NNLR": pytest.approx(0.2),
+        "XGB": 0.0,
+    }
+    assert [name for name, row in found.items() if not row["optimum"]] == ["NNLR"]
+    text = same_models.table(list(found.values()))
+    assert "DIFFERS: ARM1 on german by 1.0e-06" in text
+    assert "differs, but has no optimum: NNLR on german by 2.0e-01" in text
+    assert [row["name"] for row in same_models.compare(old, new, ["ARM1"], ["german"])] == ["ARM1"]
