@@ -195,7 +195,7 @@ class TestErrors:
 
         data, table = credit
         rows = in_batches(table, 500)
-        with pytest.raises(DataError, match="needs its rows in memory"):
+        with pytest.raises(DataError, match="this needs all rows in memory"):
             pr.SubscaleMixture(LogisticRegression(), data.schema).fit(rows, "bad")
 
     def test_rows_in_batches_can_not_be_scored(self, credit):
