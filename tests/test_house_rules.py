@@ -18,7 +18,7 @@ import plainrisk as pr
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "plainrisk"
 MODULES = sorted(SOURCE.rglob("*.py"))
-TESTS = sorted((ROOT / "tests").rglob("*.py"))
+TESTS = sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "paper" / "tests").rglob("*.py")])
 
 # Docs/architecture: a module imports from lower ranks, from its own package, and within rank 0.
 RANKS: dict[str, float] = {

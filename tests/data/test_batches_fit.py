@@ -118,7 +118,7 @@ def test_a_spool_on_disk_gives_the_same_model(credit, monkeypatch):
 
 def test_many_values_share_buckets_and_the_user_is_told(credit, monkeypatch):
     data, table = credit
-    monkeypatch.setattr("plainrisk.bins.histogram.MOST_VALUES", 256)
+    monkeypatch.setattr("plainrisk.bins.edges.MOST_VALUES", 256)
     with pytest.warns(PlainriskWarning, match=r"more than 256 distinct values. Bin edges there are exact to one part"):
         streamed = pr.AdditiveRiskModel(data.schema).fit(in_batches(table, 500), "bad")
     other = fitted(pr.AdditiveRiskModel(data.schema), in_batches(table, 1100), "bad")
@@ -195,7 +195,7 @@ class TestErrors:
 
         data, table = credit
         rows = in_batches(table, 500)
-        with pytest.raises(DataError, match="this needs all rows in memory"):
+        with pytest.raises(DataError, match="needs all rows in memory"):
             pr.SubscaleMixture(LogisticRegression(), data.schema).fit(rows, "bad")
 
     def test_rows_in_batches_can_not_be_scored(self, credit):

@@ -136,7 +136,7 @@ def test_one_value_has_the_level_of_a_column(levels, value):
         assert type(value) is np.float64 or value == 1e300
 
 
-@pytest.mark.parametrize("value", UNUSUAL, ids=repr)
+@pytest.mark.parametrize("value", UNUSUAL, ids=lambda value: f"{type(value).__name__} {str(value)[:9]}")
 def test_an_unusual_value_is_left_to_the_column(value):
     assert Bins((0.5,)).level_of(value) is None
     assert Categories(("7",), 1).level_of(value) is None

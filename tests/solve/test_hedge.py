@@ -14,11 +14,20 @@ from plainrisk.errors import DataError
 from plainrisk.solve.hedge import (
     BLOCK_ROWS,
     hedge_weights,
-    hedge_weights_in_sequence,
     learning_rate,
     row_losses,
     summed_losses,
 )
+
+
+def hedge_weights_in_sequence(losses, eta):
+    """The weights by the algorithm as written: multiply and renormalise, row after row."""
+    weights = np.full(losses.shape[1], 1.0 / losses.shape[1])
+    for row in losses:
+        weights = weights * np.exp(-eta * row)
+        weights = weights / weights.sum()
+    return weights
+
 
 sizes = st.tuples(st.integers(1, 200), st.integers(1, 8))
 

@@ -23,7 +23,7 @@ from plainrisk.form.score import Scorer
 from plainrisk.form.shapes import LARGEST, Shape
 from plainrisk.form.trees import TreePart
 from plainrisk.schema import Schema
-from plainrisk.threads import spread
+from plainrisk.threads import parallel_for
 
 __all__ = ["Alone", "Layer", "Mixture", "Part", "Pool", "RiskForm", "pool_score"]
 
@@ -214,7 +214,7 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
                     return
                 evaluate(scores, out[rows])
 
-        spread(work, range(0, frame.n_rows, BLOCK_ROWS))
+        parallel_for(work, range(0, frame.n_rows, BLOCK_ROWS))
         if refused:
             # This raises, and names the row of the data.
             evaluate(np.array([part.score(frame, self.schema) for part in self.parts]), out)
