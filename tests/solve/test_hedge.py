@@ -11,13 +11,8 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 
 from plainrisk.errors import DataError
-from plainrisk.solve.hedge import (
-    BLOCK_ROWS,
-    hedge_weights,
-    learning_rate,
-    row_losses,
-    summed_losses,
-)
+from plainrisk.solve.hedge import hedge_weights, learning_rate, row_losses, summed_losses
+from plainrisk.solve.rows import PIECE_ROWS
 
 
 def hedge_weights_in_sequence(losses, eta):
@@ -132,7 +127,7 @@ def test_an_unknown_loss_is_named():
         row_losses(np.zeros((1, 1)), np.zeros(1), "hinge")
 
 
-@pytest.mark.parametrize("n", [1, BLOCK_ROWS - 1, BLOCK_ROWS, BLOCK_ROWS + 1, 2 * BLOCK_ROWS + 7])
+@pytest.mark.parametrize("n", [1, PIECE_ROWS - 1, PIECE_ROWS, PIECE_ROWS + 1, 2 * PIECE_ROWS + 7])
 def test_blocks_add_up(rng, n):
     risks, y, w = rng.random((n, 3)), rng.integers(0, 2, n), rng.random(n)
     losses = row_losses(risks, y)
