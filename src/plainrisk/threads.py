@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-__all__ = ["n_threads", "one_blas_thread", "parallel_for", "parallel_map"]
+__all__ = ["MANY_ROWS", "PIECE_ROWS", "n_threads", "one_blas_thread", "parallel_for", "parallel_map"]
 
 MANY_ROWS = 1 << 16  # with fewer rows, handing work to another thread costs more than it saves
+PIECE_ROWS = 1 << 15  # rows worked on at a time, so that what is computed for them fits the processor's cache
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -177,4 +178,4 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not live on in a copy of the process
     os.register_at_fork(after_in_child=_blas_limit.renew_lock)
 
-side_by_side, spread = parallel_map, parallel_for  # former names, until the last caller has changed
+side_by_side = parallel_map  # former name, until the last caller has changed

@@ -23,12 +23,9 @@ from plainrisk.form.score import Scorer
 from plainrisk.form.shapes import LARGEST, Shape
 from plainrisk.form.trees import TreePart
 from plainrisk.schema import Schema
-from plainrisk.threads import spread
+from plainrisk.threads import PIECE_ROWS, parallel_for
 
 __all__ = ["Alone", "Layer", "Mixture", "Part", "Pool", "RiskForm", "pool_score"]
-
-# Rows are scored in blocks whose scores fit the processor's cache.
-BLOCK_ROWS = 1 << 15
 
 # From the scores of some rows, parts by rows, to an array with an entry per row, which is filled.
 Evaluate = Callable[[Floats, Floats], None]
@@ -201,9 +198,9 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
         refused = []
 
         def work(starts: Iterator[int]) -> None:
-            workspace = np.empty((len(self.parts), min(BLOCK_ROWS, frame.n_rows)))
+            workspace = np.empty((len(self.parts), min(PIECE_ROWS, frame.n_rows)))
             for start in starts:
-                rows = slice(start, min(start + BLOCK_ROWS, frame.n_rows))
+                rows = slice(start, min(start + PIECE_ROWS, frame.n_rows))
                 scores = workspace[:, : rows.stop - rows.start]
                 for part, score in zip(self.parts, scores, strict=True):
                     is_tree = isinstance(part, TreePart)
@@ -214,7 +211,7 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
                     return
                 evaluate(scores, out[rows])
 
-        spread(work, range(0, frame.n_rows, BLOCK_ROWS))
+        parallel_for(work, range(0, frame.n_rows, PIECE_ROWS))
         if refused:
             # This raises, and names the row of the data.
             evaluate(np.array([part.score(frame, self.schema) for part in self.parts]), out)

@@ -26,7 +26,7 @@ from plainrisk._types import Array, Floats
 from plainrisk.data.frame import Frame
 from plainrisk.form.levels import Bins, Categories
 from plainrisk.form.shapes import LARGEST, Curve, Line, Shape, Table
-from plainrisk.threads import side_by_side
+from plainrisk.threads import parallel_map
 
 __all__ = ["Column", "Scorer"]
 
@@ -118,7 +118,7 @@ class Scorer:
 
     def read(self, frame: Frame) -> list[Column]:
         """Read all columns once, so that blocks of rows are slices of arrays."""
-        return list(side_by_side(lambda feature: feature.read(frame), self._features, frame.n_rows))
+        return list(parallel_map(lambda feature: feature.read(frame), self._features, frame.n_rows))
 
     def add(self, scores: Sequence[Floats], columns: Iterable[Column], rows: slice) -> None:
         """Add every feature to the score of its part, for some of the rows; what is refused becomes NaN."""
