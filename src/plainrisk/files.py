@@ -10,7 +10,9 @@ from pathlib import Path
 
 from plainrisk.errors import PlainriskError
 
-__all__ = ["read_text", "replacing", "write_text"]
+__all__ = ["SIZE_LIMIT", "read_text", "replacing", "write_text"]
+
+SIZE_LIMIT = 256 * 2**20  # bytes of the largest model or download that is read
 
 
 def read_text(path: str | Path, *, limit: int, error: type[PlainriskError]) -> str:

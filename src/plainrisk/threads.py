@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-__all__ = ["n_threads", "one_blas_thread", "parallel_for", "parallel_map"]
+__all__ = ["MANY_ROWS", "PIECE_ROWS", "n_threads", "one_blas_thread", "parallel_for", "parallel_map"]
 
 MANY_ROWS = 1 << 16  # with fewer rows, handing work to another thread costs more than it saves
+PIECE_ROWS = 1 << 15  # rows worked on at a time, so that what is computed for them fits the processor's cache
 
 T = TypeVar("T")
 R = TypeVar("R")

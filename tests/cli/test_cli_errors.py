@@ -13,7 +13,7 @@ import pytest
 
 from plainrisk import __version__
 from plainrisk._native import COMPILED
-from plainrisk.cli.main import EXIT_CODES, main
+from plainrisk.cli.main import ExitCode, main
 from plainrisk.errors import PlainriskWarning, missing_extra
 
 PLAINRISK = [sys.executable, "-c", "from plainrisk.cli.main import main; main()"]
@@ -23,8 +23,8 @@ def test_version_and_help(run) -> None:
     kernels = "compiled" if COMPILED else "numpy"
     assert run("--version").stdout == f"plainrisk {__version__} ({kernels} kernels)\n"
     text = " ".join(run("--help").stdout.split())
-    for code, meaning in EXIT_CODES.items():
-        assert f"{code} {meaning}" in text
+    for code in ExitCode:
+        assert f"{code} {code.meaning}" in text
     for command in ("demo", "schema", "fit", "score", "data", "compare"):
         assert command in text
 

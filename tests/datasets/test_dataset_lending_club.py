@@ -88,7 +88,7 @@ def test_blocks_are_the_resolved_loans_in_order_of_issue(file, loans):
 
 def test_cells_become_values(file, loans, monkeypatch):
     # Several pieces per block must give what one piece gives.
-    monkeypatch.setattr(lending_club, "_CHUNK", 4)
+    monkeypatch.setattr(lending_club, "PIECE_ROWS", 4)
     columns = read_block(file, SCHEMA, 0, size=10).columns
     assert list(columns) == list(SCHEMA.features)
     loan = [i for _, i, _ in _expected(loans)[:10]]

@@ -14,7 +14,7 @@ from matplotlib.textpath import TextPath
 
 from plainrisk.errors import DataError, MissingExtraError
 from plainrisk.evaluate.compare import critical_difference_diagram
-from plainrisk.evaluate.diagram import FONT, GAP, Text, build_layout, shapes, text_width
+from plainrisk.evaluate.diagram import SIZES, Text, build_layout, shapes, text_width
 from plainrisk.evaluate.rank_tests import maximal_cliques
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -32,9 +32,9 @@ def boxes(layout):
     found = []
     for shape in shapes(layout):
         if isinstance(shape, Text):
-            width = drawn_width(shape.text, FONT, shape.bold)
+            width = drawn_width(shape.text, SIZES.font, shape.bold)
             left = shape.x - {"start": 0.0, "middle": 0.5, "end": 1.0}[shape.anchor] * width
-            found.append((left, shape.y - 0.8 * FONT, left + width, shape.y + 0.25 * FONT))
+            found.append((left, shape.y - 0.8 * SIZES.font, left + width, shape.y + 0.25 * SIZES.font))
     return found
 
 
@@ -71,7 +71,7 @@ def test_no_two_texts_overlap(k):
 def test_stems_keep_apart_and_in_order(seed, k, levels):
     layout = random_layout(seed, k, levels)
     slots = [label.slot_x for label in layout.labels]
-    assert np.diff(slots).min() >= GAP - 1e-9
+    assert np.diff(slots).min() >= SIZES.gap - 1e-9
     assert slots[0] >= layout.axis[0] - 1e-9
     assert slots[-1] <= layout.axis[1] + 1e-9
     assert np.all(np.diff([label.rank_x for label in layout.labels]) >= 0)
@@ -95,7 +95,7 @@ def test_dots_are_the_members_and_bars_keep_apart(seed, k):
         assert [name_at[x] for x in bar.dots] == list(bar.members)
         assert list(bar.dots) == sorted(bar.dots)
     for a, b in combinations(layout.bars, 2):
-        assert a.y != b.y or a.dots[-1] < b.dots[0] - GAP or b.dots[-1] < a.dots[0] - GAP
+        assert a.y != b.y or a.dots[-1] < b.dots[0] - SIZES.gap or b.dots[-1] < a.dots[0] - SIZES.gap
     below = min(label.y for label in layout.labels)
     assert all(layout.axis_y < bar.y < below for bar in layout.bars)
 

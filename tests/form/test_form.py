@@ -137,7 +137,7 @@ def test_a_row_has_the_same_risk_to_the_last_bit_in_any_company(model, monkeypat
     whole = {method: getattr(model, method)(X) for method in methods}
     assert len(np.unique(whole["risk"])) > 20
     np.testing.assert_array_equal([model.risk(X.iloc[[i]])[0] for i in range(12)], whole["risk"][:12])
-    monkeypatch.setattr("plainrisk.form.form.BLOCK_ROWS", 37)
+    monkeypatch.setattr("plainrisk.form.form.PIECE_ROWS", 37)
     for method in methods:
         np.testing.assert_array_equal(getattr(model, method)(X), whole[method])
 
@@ -196,7 +196,7 @@ def test_a_feature_that_no_part_uses_need_not_be_there():
 
 @pytest.mark.parametrize("block", [3, 10**6])
 def test_a_refused_level_is_named_with_its_row(block, monkeypatch):
-    monkeypatch.setattr("plainrisk.form.form.BLOCK_ROWS", block)
+    monkeypatch.setattr("plainrisk.form.form.PIECE_ROWS", block)
     strict = {**SCHEMA.features, "job": {"kind": "categorical", "unseen": "error"}}
     model = form(schema=msgspec.structs.replace(SCHEMA, features=strict))
     X = rows().assign(job="cook")
@@ -208,7 +208,7 @@ def test_a_refused_level_is_named_with_its_row(block, monkeypatch):
 
 @pytest.mark.parametrize("block", [3, 10**6])
 def test_a_bad_value_is_named_with_its_row(block, monkeypatch):
-    monkeypatch.setattr("plainrisk.form.form.BLOCK_ROWS", block)
+    monkeypatch.setattr("plainrisk.form.form.PIECE_ROWS", block)
     X = rows()
     X.loc[23, "debt"] = np.inf
     with pytest.raises(DataError, match=r"feature 'debt' holds infinity \(row 23\)"):

@@ -146,7 +146,7 @@ def test_integers_that_are_rounded_as_floats():
 @pytest.mark.parametrize("value", [math.inf, -math.inf])
 @pytest.mark.parametrize("name", ["bins", "many", "line", "curve"])
 def test_infinity_is_refused_with_its_row(name, value, monkeypatch):
-    monkeypatch.setattr("plainrisk.form.form.BLOCK_ROWS", 100)
+    monkeypatch.setattr("plainrisk.form.form.PIECE_ROWS", 100)
     columns = columns_of(float)
     columns[name][333] = value
     form = FORMS["one part"]

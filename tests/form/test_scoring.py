@@ -120,7 +120,7 @@ def test_every_way_of_scoring_gives_the_same_bits_and_the_formula(form, data):
     }
     with pytest.MonkeyPatch.context() as patch:
         for block in (10**6, 2):
-            patch.setattr("plainrisk.form.form.BLOCK_ROWS", block)
+            patch.setattr("plainrisk.form.form.PIECE_ROWS", block)
             for way, table in ways.items():
                 np.testing.assert_array_equal(form.risk(table), risk, err_msg=way)
             np.testing.assert_array_equal(form.risk(matrix), risk)
@@ -161,7 +161,7 @@ def small_form(**feature):
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, dict])
 def test_text_and_threads(library, threads, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", threads)
-    monkeypatch.setattr("plainrisk.form.form.BLOCK_ROWS", 7)
+    monkeypatch.setattr("plainrisk.form.form.PIECE_ROWS", 7)
     rng = np.random.default_rng(0)
     jobs = rng.choice(np.array(["clerk", "cook", None], dtype=object), 500)
     jobs[333] = "king"  # in one piece only, so the others are read the quick way
@@ -176,7 +176,7 @@ def test_text_and_threads(library, threads, monkeypatch):
 
 @pytest.mark.parametrize("block", [7, 10**6])
 def test_what_is_refused_in_a_block_is_named_with_its_row(block, monkeypatch):
-    monkeypatch.setattr("plainrisk.form.form.BLOCK_ROWS", block)
+    monkeypatch.setattr("plainrisk.form.form.PIECE_ROWS", block)
     X = pd.DataFrame({"job": ["cook"] * 100, "age": 40.0})
     strict = small_form(unseen="error")
     assert strict.risk(X).shape == (100,)

@@ -21,7 +21,7 @@ from plainrisk.cli.data import data_app, schema_app
 from plainrisk.cli.demo import demo
 from plainrisk.cli.explain import explain, reasons, score, what_if
 from plainrisk.cli.fit import fit
-from plainrisk.cli.main import BROKEN_PIPE, BUG, EXIT_CODES, INTERRUPTED, MISSING_EXTRA, USAGE
+from plainrisk.cli.main import ExitCode
 from plainrisk.cli.monitor import certify, drift
 from plainrisk.cli.study import study_app
 from plainrisk.errors import MissingExtraError, PlainriskError, PlainriskWarning
@@ -45,7 +45,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="\n".join(["Exit codes:", *(f"{code:>5}  {meaning}." for code, meaning in EXIT_CODES.items())]),
+    epilog="\n".join(["Exit codes:", *(f"{code:>5}  {code.meaning}." for code in ExitCode)]),
 )
 
 
@@ -93,18 +93,18 @@ def _guard(debug: bool) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        _stop("interrupted", INTERRUPTED)
+        _stop("interrupted", ExitCode.INTERRUPTED)
     except MissingExtraError as error:
-        _stop(str(error), MISSING_EXTRA)
+        _stop(str(error), ExitCode.MISSING_EXTRA)
     except PlainriskError as error:
-        _stop(str(error), USAGE)
+        _stop(str(error), ExitCode.USAGE)
     except BrokenPipeError:
         # What is still in the buffer goes nowhere, without a message of the interpreter when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        raise typer.Exit(BROKEN_PIPE) from None
+        raise typer.Exit(ExitCode.BROKEN_PIPE) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        _stop(f"{where}{error.strerror or error}.", USAGE)
+        _stop(f"{where}{error.strerror or error}.", ExitCode.USAGE)
     except Exception as error:
         # typer's own ways to end a command carry their exit code.
         if isinstance(error, typer.Abort) or hasattr(error, "exit_code"):
@@ -114,7 +114,7 @@ def _guard(debug: bool) -> Iterator[None]:
         else:
             show.error(f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}")
         show.hint("This is a bug in plainrisk." + ("" if debug else " See where with: plainrisk --debug ..."))
-        raise typer.Exit(BUG) from None
+        raise typer.Exit(ExitCode.BUG) from None
 
 
 def _stop(message: str, code: int) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from plainrisk.cli import show, source, tables
-from plainrisk.cli.main import FOUND_PROBLEMS
+from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target
 from plainrisk.errors import SchemaError
 from plainrisk.schema import Schema, label_of
@@ -72,7 +72,7 @@ def check_schema(data: Data, schema: SchemaFile = None, missing: Missing = None,
     wrong = any(problem["severity"] == "error" for problem in problems)
     result = {"valid": not wrong, "problems": problems}
     show.result(result, json, lambda _: _show_problems(problems, len(known.features), rows.frame.height))
-    raise typer.Exit(FOUND_PROBLEMS if wrong else 0)
+    raise typer.Exit(ExitCode.FOUND_PROBLEMS if wrong else 0)
 
 
 def _show_draft(draft: Schema) -> None:
@@ -154,7 +154,7 @@ def check_data(
             bar.advance()
     show.result({"data_sets": results}, json, _show_checked)
     if any(r["status"] == "wrong" for r in results):
-        raise typer.Exit(FOUND_PROBLEMS)
+        raise typer.Exit(ExitCode.FOUND_PROBLEMS)
 
 
 def _facts(name: str) -> dict[str, Any]:

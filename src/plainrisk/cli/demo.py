@@ -13,7 +13,7 @@ from plainrisk import make_classifier
 from plainrisk.cli import show, source
 from plainrisk.cli.explain import print_answers, print_explanation
 from plainrisk.cli.fit import certified, cross_validation, facts
-from plainrisk.cli.main import BROKEN_PROMISE
+from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Json
 from plainrisk.cli.source import Rows
 from plainrisk.errors import DataError, PlainriskWarning
@@ -21,17 +21,14 @@ from plainrisk.errors import DataError, PlainriskWarning
 __all__ = ["demo"]
 
 MODELS = ("ARM1", "ARM2", "LinARM1", "MixLinARM1", "DirectARM1")
-CV, SEED = 10, 0
 SHOWN = {
     "Status of existing checking account": "11: below 0 DM, 12: below 200 DM, 13: 200 DM or more, 14: none",
     "Duration in month": "",
     "Credit history": "A30: no credits, A31, A32: paid back so far, A33: delays, A34: critical account",
 }
-APPROVED = 0.5  # these data predict the good outcome
 BARRED = ("Personal status and sex", "Age in years", "foreign worker")
 # What nobody changes for a loan: the past, and who one is.
 FROZEN = (*BARRED, "Credit history", "Purpose", "Job", "Present residence since", "Present employment since")
-MIN_ROWS = 10  # training rows a level must have to be held up as an example
 
 
 def demo(
@@ -47,7 +44,7 @@ def demo(
     broken = [name for name, model in result["models"].items() if not model["certificate"]["valid"]]
     if broken:
         show.error(f"{', '.join(broken)} breaks a promise, so nothing was written. Please report this.")
-        raise typer.Exit(BROKEN_PROMISE)
+        raise typer.Exit(ExitCode.BROKEN_PROMISE)
     result["step"] = _same_step(models["ARM1"], models["LinARM1"], rows)
     decision = _Decision(models["DirectARM1"], rows)
     result |= decision.to_dict()
@@ -58,11 +55,12 @@ def demo(
 def _fit_all(rows: Rows) -> tuple[dict[str, Any], dict[str, Any]]:
     models = {name: make_classifier(name, rows.schema) for name in MODELS}
     result: dict[str, Any] = {"data": "german", "models": {}}
-    with show.progress("Fitting", len(models) * (CV + 1)) as bar, warnings.catch_warnings():
+    folds = 10
+    with show.progress("Fitting", len(models) * (folds + 1)) as bar, warnings.catch_warnings():
         # The text says how many rows are cut off.
         warnings.filterwarnings("ignore", ".*the line is cut off", PlainriskWarning)
         for name, model in models.items():
-            cv = cross_validation(model, rows, CV, SEED, lambda *_: bar.advance())
+            cv = cross_validation(model, rows, folds, 0, lambda *_: bar.advance())
             result["models"][name] = {"cv": cv, **certified(model.fit(rows.X, rows.y))}
             bar.advance()
     return models, {**result, **facts(models["ARM1"])}
@@ -94,13 +92,13 @@ class _Decision:
         import numpy as np
 
         everybody = model.explain(rows.X)
-        self.row = int(np.argmax((everybody.risk < APPROVED) & (everybody.clipping == 0)))
+        self.needed = 0.5  # these data predict the good outcome
+        self.row = int(np.argmax((everybody.risk < self.needed) & (everybody.clipping == 0)))
         applicant = rows.X[self.row]
         self.explanation = model.explain(applicant)
-        self.reasons = model.reasons(applicant, adverse="negative", barred=BARRED, min_rows=MIN_ROWS)
-        self.way = model.what_if(
-            applicant, APPROVED, adverse="negative", frozen=FROZEN, answers=2, cost="features", min_rows=MIN_ROWS
-        )
+        options = {"adverse": "negative", "min_rows": 10}  # a level held up as an example has that many training rows
+        self.reasons = model.reasons(applicant, barred=BARRED, **options)
+        self.way = model.what_if(applicant, self.needed, frozen=FROZEN, answers=2, cost="features", **options)
 
     def to_dict(self) -> dict[str, Any]:
         decision = {**self.reasons.to_dict(0), "letter": self.reasons.letter(0), "what_if": self.way.to_dict()}
@@ -141,7 +139,7 @@ def _tell_figures(result: dict[str, Any]) -> None:
     show.out().print(
         "ARM1 adds up one step function per feature. ARM2 judges each subscale by itself, then weighs them. LinARM1 "
         "is ARM1 with the sigmoid replaced by the best line; MixLinARM1 pools one such model per subscale. "
-        f"Mean ± standard deviation over {CV} stratified folds:"
+        f"Mean ± standard deviation over {result['models']['ARM1']['cv']['folds']} stratified folds:"
     )
     show.figures({name: model["cv"] for name, model in result["models"].items() if name != "DirectARM1"})
 
@@ -197,7 +195,7 @@ def _tell_decision(decision: _Decision) -> None:
     console = show.out()
     show.heading("Why was the loan refused, and what would change that?")
     barred = ", ".join(BARRED)
-    console.print(f"With {APPROVED:.0%} needed, this applicant is refused. The reasons, never naming {barred}:")
+    console.print(f"With {decision.needed:.0%} needed, this applicant is refused. The reasons, never naming {barred}:")
     console.print()
     console.print(decision.reasons.letter(0).strip())
     console.print()

@@ -12,7 +12,7 @@ import typer
 
 from plainrisk import cross_validate, make_classifier
 from plainrisk.cli import show, source, tables
-from plainrisk.cli.main import BROKEN_PROMISE
+from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target
 from plainrisk.errors import DataError
 from plainrisk.schema import label_of
@@ -166,7 +166,7 @@ def _finish(result: dict[str, Any], estimator: Any, output: Path, json: bool) ->
     show.result(result, json, _show)
     if not valid:
         show.error(f"the model does not keep what the schema states (BROKEN above), so {output} was not written.")
-        raise typer.Exit(BROKEN_PROMISE)
+        raise typer.Exit(ExitCode.BROKEN_PROMISE)
 
 
 def _show(result: dict[str, Any]) -> None:

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import io
 import sys
+from enum import IntEnum
 from importlib.util import find_spec
 
-__all__ = ["EXIT_CODES", "main"]
+__all__ = ["ExitCode", "main"]
 
 NEEDED = ("typer", "rich", "polars")
 
-FOUND_PROBLEMS = BUG = 1
-USAGE = 2
-MISSING_EXTRA = 3
-BROKEN_PROMISE = 4
-INTERRUPTED = 130
-BROKEN_PIPE = 141
 
-EXIT_CODES = {
-    0: "done",
-    1: "schema check or data check found errors, or a bug in plainrisk",
-    2: "the command, a file or the data cannot be used; the message says why",
-    3: "an optional package is missing; the message says which",
-    4: "a model breaks one of its promises; nothing was written",
-    130: "interrupted; nothing was left half-written",
-    141: "the program that reads the output ended first, as head does",
-}
+class ExitCode(IntEnum):
+    """The exit codes, each with its meaning."""
+
+    meaning: str
+
+    DONE = 0, "done"
+    FOUND_PROBLEMS = 1, "schema check or data check found errors, or a bug in plainrisk"
+    BUG = FOUND_PROBLEMS
+    USAGE = 2, "the command, a file or the data cannot be used; the message says why"
+    MISSING_EXTRA = 3, "an optional package is missing; the message says which"
+    BROKEN_PROMISE = 4, "a model breaks one of its promises; nothing was written"
+    INTERRUPTED = 130, "interrupted; nothing was left half-written"
+    BROKEN_PIPE = 141, "the program that reads the output ended first, as head does"
+
+    def __new__(cls, code: int, meaning: str) -> ExitCode:
+        """Keep the meaning beside the number."""
+        member = int.__new__(cls, code)
+        member._value_, member.meaning = code, meaning
+        return member
 
 
 def main() -> None:
@@ -37,7 +42,7 @@ def main() -> None:
             f"plainrisk: {', '.join(missing)} {verb} needed for the command line and not installed. Run:\n"
             "pip install 'plainrisk[cli]'\n"
         )
-        raise SystemExit(MISSING_EXTRA)
+        raise SystemExit(ExitCode.MISSING_EXTRA)
     # A terminal that lacks a character shows a question mark instead of ending the command.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from plainrisk.cli import show, tables
-from plainrisk.cli.main import BROKEN_PROMISE
+from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Data, Json, Missing, ModelFile
 from plainrisk.cli.runner import RowReader
 from plainrisk.explain import Drift, Profile, recheck
@@ -39,7 +39,7 @@ def certify(
     }
     show.result(result, json, _show_certificate)
     if not found.valid:
-        raise typer.Exit(BROKEN_PROMISE)
+        raise typer.Exit(ExitCode.BROKEN_PROMISE)
 
 
 def _show_certificate(result: dict[str, Any]) -> None:

@@ -40,7 +40,6 @@ __all__ = [
 
 # What cross validation shows, by the metric's name in results.
 METRICS = {"auc": "AUC", "ece": "ECE", "brier": "Brier score", "log_loss": "log loss"}
-_FEW_NOTES = 4
 
 
 class _Console(Console):
@@ -230,10 +229,10 @@ def certificate(result: Mapping[str, Any]) -> None:
     shown = [c for c in checks if c not in monotone] + [c for c in monotone if not c["holds"]]
     rows += [[_verdict(c["holds"]), c["name"], c["detail"]] for c in shown]
     print_table(("certificate", "promise", "evidence"), rows)
-    console, more = out(), len(result["notes"]) - _FEW_NOTES
-    for text in result["notes"][:_FEW_NOTES]:
+    console, notes = out(), result["notes"][:4]
+    for text in notes:
         console.print(text, style="dim")
-    if more > 0:
+    if more := len(result["notes"]) - len(notes):
         console.print(f"... and {more} more such remarks (all of them with --json)", style="dim")
 
 

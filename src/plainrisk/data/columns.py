@@ -24,9 +24,6 @@ __all__ = [
     "refuse_infinity",
 ]
 
-# Whole numbers this near to 0 are counted, which is quicker than sorting them.
-_NEAR_ZERO = 1 << 15
-
 
 def label_of(value: object) -> str:
     """Return the text that stands for a category or a class, the same whatever type it was stored as.
@@ -211,11 +208,12 @@ def _labels_of_array(array: Array) -> Labels:
 
 
 def _small_whole_numbers(array: Array) -> Labels | None:
-    """Return the labels of whole numbers near 0, by counting; else None."""
+    """Return the labels of whole numbers of 16 bits by counting, which is quicker than sorting; None for others."""
     values = np.ascontiguousarray(array)  # a column of a matrix is far slower to read
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, np.bool_)
     known = values[~missing] if missing.any() else values
-    if not known.size or not (known.min() > -_NEAR_ZERO and known.max() < _NEAR_ZERO):
+    limits = np.iinfo(np.int16)
+    if not known.size or not (known.min() >= limits.min and known.max() <= limits.max):
         return None
     whole = known.astype(np.int64)
     if not (whole == known).all():

@@ -24,13 +24,13 @@ from plainrisk.data.frame import Frame, as_frame
 from plainrisk.datasets.tables import Table, numbers, open_text, tidy
 from plainrisk.errors import DataError, missing_extra
 from plainrisk.schema import Schema
+from plainrisk.threads import PIECE_ROWS
 
 __all__ = ["BLOCK", "Resolved", "read_block", "read_years", "resolved_loans"]
 
 BLOCK = 100_000
 _RESOLVED = {"Fully Paid": 0, "Charged Off": 1}
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_CHUNK = 8192
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _read_rows(path: Path, schema: Schema, rows: Counts) -> dict[str, Array]:
         reader = csv.reader(stream)
         pick = itemgetter(*_positions(path, next(reader), tuple(schema.features)))
         picked = map(pick, compress(reader, wanted.tolist()))
-        while chunk := list(islice(picked, _CHUNK)):
+        while chunk := list(islice(picked, PIECE_ROWS)):
             for name, texts in zip(parts, zip(*chunk, strict=True), strict=True):
                 parts[name].append(_convert(name, texts, schema, path))
     return {name: tidy(np.concatenate(chunks)) for name, chunks in parts.items()}

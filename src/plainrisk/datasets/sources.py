@@ -14,15 +14,12 @@ from pathlib import Path
 
 from plainrisk.datasets.registry import HERE, Info
 from plainrisk.errors import DataError
-from plainrisk.files import replacing
+from plainrisk.files import SIZE_LIMIT, replacing
 
 __all__ = ["Found", "Progress", "absent_message", "cache_folder", "download", "find"]
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes fetched so far, and all there are where the server says so."""
-
-_LIMIT = 256 * 2**20
-_PIECE = 2**16
 
 
 @dataclass(frozen=True)
@@ -97,10 +94,10 @@ def _fetch(url: str, path: Path, progress: Progress | None) -> None:
         length = answer.headers.get("Content-Length")
         total = int(length) if length else None
         done = 0
-        while piece := answer.read(_PIECE):
+        while piece := answer.read(1 << 16):
             done += len(piece)
-            if done > _LIMIT:
-                raise OSError(f"more than {_LIMIT:,} bytes")
+            if done > SIZE_LIMIT:
+                raise OSError(f"more than {SIZE_LIMIT:,} bytes")
             out.write(piece)
             if progress is not None:
                 progress(done, total)
@@ -117,7 +114,7 @@ def _unpack(member: str, fetched: Path, path: Path, *, archived: bool) -> None:
         inside = [item for item in archive.infolist() if item.filename.rpartition("/")[2] == member]
         if not inside:
             raise OSError(f"there is no {member} in the archive")
-        if inside[0].file_size > _LIMIT:
-            raise OSError(f"{member} has more than {_LIMIT:,} bytes")
+        if inside[0].file_size > SIZE_LIMIT:
+            raise OSError(f"{member} has more than {SIZE_LIMIT:,} bytes")
         with archive.open(inside[0]) as packed, path.open("wb") as out:
             shutil.copyfileobj(packed, out)

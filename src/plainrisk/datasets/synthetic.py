@@ -25,10 +25,6 @@ from plainrisk.schema import Schema
 
 __all__ = ["TEMPLATES", "Code", "Template", "make_credit"]
 
-_BLOCK = 2**15  # rows drawn at a time; the rows of a seed depend on it
-_PILOT = 50_000  # rows that set intercept and strength
-_SPREAD = 1.1  # the standard deviation of the log-odds that many features are scaled down to
-
 
 def make_credit(
     n: int,
@@ -261,8 +257,9 @@ def _draw(
     rng = np.random.default_rng([seed, 0])
     columns: dict[str, Array] = {name: np.empty(n, TEMPLATES[kind].dtype) for name, kind in plan.items()}
     truth, target = np.empty(n), np.empty(n, np.uint8)
-    for start in range(0, n, _BLOCK):
-        rows = slice(start, min(start + _BLOCK, n))
+    size = 2**15  # fixed for ever, since the rows of a seed depend on it
+    for start in range(0, n, size):
+        rows = slice(start, min(start + size, n))
         score = np.zeros(rows.stop - start)
         for name, values, effect in _block(plan, rng, rows.stop - start):
             columns[name][rows] = values
@@ -297,13 +294,13 @@ def _set_codes(template: Template, rng: np.random.Generator, values: Array, effe
 
 
 def _calibrated(plan: dict[str, str], seed: int, base_rate: float) -> tuple[float, float]:
-    """Find intercept and strength on rows drawn for this alone."""
+    """Find intercept and strength on rows drawn for this alone; log-odds spread with a deviation of at most 1.1."""
     rng = np.random.default_rng([seed, 1])
-    score = np.zeros(_PILOT)
-    for _, _, effect in _block(plan, rng, _PILOT):
+    score = np.zeros(50_000)
+    for _, _, effect in _block(plan, rng, len(score)):
         score += effect
     # The strain makes effects add up rather than cancel, so their number alone does not give the spread.
-    strength = min(1.0, _SPREAD / float(score.std()))
+    strength = min(1.0, 1.1 / float(score.std()))
     intercept = brentq(lambda b: expit(b + strength * score).mean() - base_rate, -50, 50)
     return float(intercept), strength
 

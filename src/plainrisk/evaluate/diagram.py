@@ -17,16 +17,36 @@ from plainrisk._types import Floats
 from plainrisk.errors import missing_extra
 from plainrisk.evaluate.tables import escape_latex
 
-__all__ = ["Layout", "build_layout", "shapes", "text_width", "to_matplotlib", "to_svg", "to_tikz"]
+__all__ = ["SIZES", "Layout", "build_layout", "shapes", "text_width", "to_matplotlib", "to_svg", "to_tikz"]
 
-FONT = 12.0  # the size of every text
-BOLD = 1.15  # bold text is wider by no more than this factor
-ROW = 19.0  # between lines of text; also the height in which a stem moves from its rank to its slot
-GAP = 10.0  # between bars; also the least distance of two stems, so that a dot belongs to one of them
-MARGIN = 16.0  # around the picture; also the least length of a label's line
 INK, STEM, GROUP, QUIET = "#1b1f24", "#8a94a0", "#1f5fa8", "#57606a"
-DOT = 3.2
-PX_TO_PT = 72.0 / 96.0
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes of a drawing, in pixels.
+
+    Attributes
+    ----------
+    font : of every text
+    bold : bold text is wider by no more than this factor
+    row : between lines of text; also the height in which a stem moves from its rank to its slot
+    gap : between bars; also the least distance of two stems, so that a dot belongs to one of them
+    margin : around the picture; also the least length of a label's line
+    dot : the radius of a dot
+    point : points in a pixel
+    """
+
+    font: float = 12.0
+    bold: float = 1.15
+    row: float = 19.0
+    gap: float = 10.0
+    margin: float = 16.0
+    dot: float = 3.2
+    point: float = 72.0 / 96.0
+
+
+SIZES = Sizes()
 
 
 # ---- primitives
@@ -140,21 +160,21 @@ def build_layout(
     shown = [_clean(names[j]) for j in order]
     values = [f"{ranks[j]:.2f}" for j in order]
     heading, notes = _clean(title or ""), [_clean(note) for note in notes]
-    widest = max([BOLD * text_width(heading), *map(text_width, notes)])
-    axis, width = _place_axis(shown, values, widest + 2.0 * MARGIN)
-    axis_y = MARGIN + ROW * (2.0 if heading else 1.0)
+    widest = max([SIZES.bold * text_width(heading), *map(text_width, notes)])
+    axis, width = _place_axis(shown, values, widest + 2.0 * SIZES.margin)
+    axis_y = SIZES.margin + SIZES.row * (2.0 if heading else 1.0)
     low, high = _axis_range(ranks)
     at = axis[0] + (ranks[order] - low) / (high - low) * (axis[1] - axis[0])
     slots = _spread(at, axis)
     where = {names[j]: float(slot) for j, slot in zip(order, slots, strict=True)}
-    bars, bars_end = _place_bars(groups, where, axis_y + ROW + GAP / 2.0)
-    labels = _place_labels(shown, values, at, slots, axis, bars_end + ROW * 0.7)
-    bottom = max(label.y for label in labels) + ROW * 0.5
+    bars, bars_end = _place_bars(groups, where, axis_y + SIZES.row + SIZES.gap / 2.0)
+    labels = _place_labels(shown, values, at, slots, axis, bars_end + SIZES.row * 0.7)
+    bottom = max(label.y for label in labels) + SIZES.row * 0.5
     middle = width / 2.0
-    texts = [Text(middle, bottom + ROW * i, note, "middle", QUIET) for i, note in enumerate(notes, start=1)]
+    texts = [Text(middle, bottom + SIZES.row * i, note, "middle", QUIET) for i, note in enumerate(notes, start=1)]
     if heading:
-        texts.append(Text(middle, MARGIN + FONT, heading, "middle", INK, bold=True))
-    height = bottom + ROW * len(notes) + MARGIN
+        texts.append(Text(middle, SIZES.margin + SIZES.font, heading, "middle", INK, bold=True))
+    height = bottom + SIZES.row * len(notes) + SIZES.margin
     return Layout(width, height, axis, axis_y, _ticks(low, high, axis), labels, bars, tuple(texts))
 
 
@@ -167,7 +187,7 @@ def text_width(text: str) -> float:
     >>> text_width("ARM1") < text_width("MixMonoXGB")
     True
     """
-    return FONT * sum(map(_advance, text))
+    return SIZES.font * sum(map(_advance, text))
 
 
 def _advance(character: str) -> float:
@@ -190,7 +210,7 @@ def _clean(text: str) -> str:
 def _place_axis(names: Sequence[str], values: Sequence[str], least: float) -> tuple[tuple[float, float], float]:
     """Return the ends of the axis and the width of the picture; a long title or note widens the axis."""
     half = (len(names) + 1) // 2
-    beside = MARGIN + 8.0 + max(map(text_width, values)) + 5.0 + MARGIN
+    beside = SIZES.margin + 8.0 + max(map(text_width, values)) + 5.0 + SIZES.margin
     left = beside + max(map(text_width, names[:half]))
     right = beside + max(map(text_width, names[half:]))
     span = max(360.0, 17.0 * len(names), least - left - right)
@@ -213,7 +233,7 @@ def _ticks(low: int, high: int, axis: tuple[float, float]) -> tuple[Tick, ...]:
 
 def _spread(at: Floats, axis: tuple[float, float]) -> Floats:
     """Move sorted positions at least a slot apart and keep them on the axis, with least squared movement."""
-    offset = GAP * np.arange(at.size)
+    offset = SIZES.gap * np.arange(at.size)
     fitted = np.asarray(isotonic_regression(at - offset).x)
     return np.asarray(np.clip(fitted, axis[0], axis[1] - offset[-1]) + offset)
 
@@ -224,11 +244,11 @@ def _place_bars(groups: Sequence[Sequence[str]], where: dict[str, float], top: f
     bars = []
     for group in spans:
         start, end = group[0][0], group[-1][0]
-        lane = next((i for i, last in enumerate(lanes) if last + 1.5 * GAP <= start), len(lanes))
+        lane = next((i for i, last in enumerate(lanes) if last + 1.5 * SIZES.gap <= start), len(lanes))
         lanes[lane : lane + 1] = [end]
         dots, members = zip(*group, strict=True)
-        bars.append(Bar(top + GAP * lane, dots, tuple(map(_clean, members))))
-    return tuple(bars), top + GAP * len(lanes)
+        bars.append(Bar(top + SIZES.gap * lane, dots, tuple(map(_clean, members))))
+    return tuple(bars), top + SIZES.gap * len(lanes)
 
 
 def _place_labels(
@@ -246,10 +266,10 @@ def _place_labels(
         # The outermost stem is the shortest one: then no line of a column crosses a stem.
         on_left = i < half
         row, sign, edge = (i, -1.0, axis[0]) if on_left else (k - 1 - i, 1.0, axis[1])
-        end = edge + sign * MARGIN
+        end = edge + sign * SIZES.margin
         value = end + sign * 5.0
         name = value + sign * (value_width + 8.0)
-        y = top + ROW * row
+        y = top + SIZES.row * row
         anchor = "end" if on_left else "start"
         labels.append(Label(names[i], values[i], float(at[i]), float(slots[i]), y, end, value, name, anchor))
     return tuple(labels)
@@ -264,7 +284,7 @@ def shapes(layout: Layout) -> Iterator[Shape]:
         about = "Not told apart: " + ", ".join(bar.members)
         yield Line(((bar.dots[0], bar.y), (bar.dots[-1], bar.y)), GROUP, 3.0, about)
     for label in layout.labels:
-        down = ((label.slot_x, layout.axis_y + ROW), (label.slot_x, label.y), (label.end_x, label.y))
+        down = ((label.slot_x, layout.axis_y + SIZES.row), (label.slot_x, label.y), (label.end_x, label.y))
         yield Line(((label.rank_x, layout.axis_y), *down), STEM, 1.0)
     # Dots stand on the stems of the members; a stem that crosses a bar without one is not of the group.
     for bar in layout.bars:
@@ -277,7 +297,7 @@ def shapes(layout: Layout) -> Iterator[Shape]:
         if tick.text:
             yield Text(tick.x, layout.axis_y - 9.0, tick.text, "middle", INK)
     for label in layout.labels:
-        baseline = label.y + 0.36 * FONT
+        baseline = label.y + 0.36 * SIZES.font
         yield Text(label.value_x, baseline, label.value, label.anchor, QUIET)
         yield Text(label.name_x, baseline, label.name, label.anchor, INK)
     yield from layout.texts
@@ -297,11 +317,11 @@ def to_svg(layout: Layout, about: str) -> str:
 
 def _svg_shape(shape: Shape) -> str:
     if isinstance(shape, Dot):
-        return f'<circle cx="{shape.x:.2f}" cy="{shape.y:.2f}" r="{DOT}" fill="{shape.color}"/>'
+        return f'<circle cx="{shape.x:.2f}" cy="{shape.y:.2f}" r="{SIZES.dot}" fill="{shape.color}"/>'
     if isinstance(shape, Text):
         weight = ' font-weight="bold"' if shape.bold else ""
         position = f'x="{shape.x:.2f}" y="{shape.y:.2f}" text-anchor="{shape.anchor}"'
-        font = f'font-size="{FONT:g}" fill="{shape.color}"{weight}'
+        font = f'font-size="{SIZES.font:g}" fill="{shape.color}"{weight}'
         return f"<text {position} {font}>{escape(shape.text)}</text>"
     points = " ".join(f"{x:.2f},{y:.2f}" for x, y in shape.points)
     style = f'fill="none" stroke="{shape.color}" stroke-width="{shape.width:g}" stroke-linejoin="round"'
@@ -315,7 +335,7 @@ def to_tikz(layout: Layout) -> str:
     colors = {"plainriskInk": INK, "plainriskStem": STEM, "plainriskGroup": GROUP, "plainriskQuiet": QUIET}
     name_of = {value: name for name, value in colors.items()}
     define = [rf"\definecolor{{{name}}}{{HTML}}{{{value[1:].upper()}}}" for name, value in colors.items()]
-    head = rf"\begin{{tikzpicture}}[x={PX_TO_PT}pt, y=-{PX_TO_PT}pt, inner sep=0pt, outer sep=0pt]"
+    head = rf"\begin{{tikzpicture}}[x={SIZES.point}pt, y=-{SIZES.point}pt, inner sep=0pt, outer sep=0pt]"
     body = [_tikz_shape(shape, name_of) for shape in shapes(layout)]
     return "\n".join([r"% needs \usepackage{tikz}", head, *define, *body, r"\end{tikzpicture}", ""])
 
@@ -323,15 +343,15 @@ def to_tikz(layout: Layout) -> str:
 def _tikz_shape(shape: Shape, name_of: dict[str, str]) -> str:
     color = name_of[shape.color]
     if isinstance(shape, Dot):
-        return rf"\fill[{color}] ({shape.x:.2f}, {shape.y:.2f}) circle [radius={DOT * PX_TO_PT:.2f}pt];"
+        return rf"\fill[{color}] ({shape.x:.2f}, {shape.y:.2f}) circle [radius={SIZES.dot * SIZES.point:.2f}pt];"
     if isinstance(shape, Text):
         anchor = {"start": "base west", "middle": "base", "end": "base east"}[shape.anchor]
-        size = FONT * PX_TO_PT
+        size = SIZES.font * SIZES.point
         font = rf"\fontsize{{{size:.2f}}}{{{1.2 * size:.2f}}}\selectfont" + (r"\bfseries" if shape.bold else "")
         position = f"({shape.x:.2f}, {shape.y:.2f})"
         return rf"\node[anchor={anchor}, text={color}, font={font}] at {position} {{{escape_latex(shape.text)}}};"
     path = " -- ".join(f"({x:.2f}, {y:.2f})" for x, y in shape.points)
-    return rf"\draw[{color}, line width={shape.width * PX_TO_PT:.2f}pt] {path};"
+    return rf"\draw[{color}, line width={shape.width * SIZES.point:.2f}pt] {path};"
 
 
 def to_matplotlib(layout: Layout) -> Any:
@@ -352,7 +372,7 @@ def to_matplotlib(layout: Layout) -> Any:
 
 def _draw(axes: Any, shape: Shape, depth: int) -> None:
     if isinstance(shape, Dot):
-        size = 2.0 * DOT * PX_TO_PT
+        size = 2.0 * SIZES.dot * SIZES.point
         axes.plot([shape.x], [shape.y], "o", color=shape.color, markersize=size, markeredgewidth=0, zorder=depth)
     elif isinstance(shape, Text):
         axes.text(
@@ -362,11 +382,11 @@ def _draw(axes: Any, shape: Shape, depth: int) -> None:
             ha={"start": "left", "middle": "center", "end": "right"}[shape.anchor],
             va="baseline",
             color=shape.color,
-            fontsize=FONT * PX_TO_PT,
+            fontsize=SIZES.font * SIZES.point,
             fontweight="bold" if shape.bold else "normal",
             parse_math=False,  # a name may hold a dollar sign
             zorder=depth,
         )
     else:
         x, y = zip(*shape.points, strict=True)
-        axes.plot(x, y, color=shape.color, linewidth=shape.width * PX_TO_PT, solid_capstyle="butt", zorder=depth)
+        axes.plot(x, y, color=shape.color, linewidth=shape.width * SIZES.point, solid_capstyle="butt", zorder=depth)

@@ -41,9 +41,6 @@ __all__ = [
 ]
 
 ZERO_METHODS = ("pratt", "zsplit", "wilcox")
-# scipy lists all 2**n signs up to this n when there are ties; the sum below takes a thousandth of the time.
-_EXACT_UP_TO = 13
-_PRIOR_STRENGTH = 0.5
 
 
 # ---- do the classifiers differ at all?
@@ -266,7 +263,8 @@ def _pair_p_values(results: Results, zero_method: str) -> Floats:
 def _signed_rank_p(difference: Floats, zero_method: str) -> float:
     if not difference.any():
         return 1.0
-    if difference.size <= _EXACT_UP_TO:
+    # Up to 13 differences scipy lists all 2**n signs if there are ties; the sum below takes a thousandth of the time.
+    if difference.size <= 13:
         return _exact_signed_rank_p(difference, zero_method)
     return float(wilcoxon(difference, zero_method=zero_method).pvalue)
 
@@ -413,7 +411,7 @@ def _count_wins(z: Floats, edge: float, samples: int, rng: np.random.Generator) 
     left_of = np.searchsorted(z[order], -edge - z[order], side="left")
     not_right_of = np.searchsorted(z[order], edge - z[order], side="right")
     concentration = np.ones(z.size)
-    concentration[0] = _PRIOR_STRENGTH
+    concentration[0] = 0.5  # the prior strength s
     # Drawn in the order of the data and sorted after: swapping a and b swaps left and right exactly.
     gamma = rng.standard_gamma(concentration, size=(samples, z.size))[:, order]
     weights = gamma / gamma.sum(axis=1, keepdims=True)

@@ -36,7 +36,6 @@ _ESCAPE_LATEX = str.maketrans(
     {c: rf"\text{name}{{}}" for c, name in _LATEX_NAMES.items()} | {c: "\\" + c for c in "{}&%$#_"}
 )
 _ESCAPE_MARKDOWN = str.maketrans({c: "\\" + c for c in "\\`*|<"})
-_MOST_SHOWN = 12  # rows, and columns, that a printed result shows
 
 
 # ---- results as tables
@@ -56,7 +55,7 @@ def show_p(p: float) -> str:
     return "<0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
-_FOUR_DECIMALS = show_decimals(4)
+_four_decimals = show_decimals(4)
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     bold: frozenset[tuple[int, int]] = frozenset()
     note: str = ""
-    show: Callable[[float], str] = _FOUR_DECIMALS
+    show: Callable[[float], str] = _four_decimals
 
     def is_number(self, column: int) -> bool:
         """Whether a column holds numbers, which are set flush right."""
@@ -98,9 +97,9 @@ class Table:
         return [[write((i, j), cell) for j, cell in enumerate(row)] for i, row in enumerate(self.rows)]
 
     def to_text(self) -> str:
-        """Return the first rows and columns in aligned text; a star marks significant cells."""
+        """Return the first 12 rows and columns in aligned text; a star marks significant cells."""
         lines = [list(self.header), *self.written(str, "{}*")]
-        shown = [line[:_MOST_SHOWN] for line in lines[: 1 + _MOST_SHOWN]]
+        shown = [line[:12] for line in lines[:13]]
         widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
         align = [str.rjust if self.is_number(j) else str.ljust for j in range(len(widths))]
         text = ["  ".join(a(c, w) for a, c, w in zip(align, line, widths, strict=True)).rstrip() for line in shown]

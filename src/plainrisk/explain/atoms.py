@@ -83,11 +83,15 @@ def _bins(known: Iterable[Levels], trees: list[TreePart], feature: Feature, name
     bounds = [lv.lower_bound for lv in bins]
     if trees:
         # Trees split codes like measurements; the tree's input and the schema say which are which.
-        special += [i.missing for part in trees for i in part.inputs if i.feature == name and i.missing is not None]
+        special += [code for part in trees for code in _tree_codes(part, name)]
         special += [float(value) for value in feature.special_values]
         bounds.append(feature.lower_bound)
     low = max((bound for bound in bounds if bound is not None), default=None)
     return Bins(tuple(sorted(edges)), tuple(dict.fromkeys(special)), low)
+
+
+def _tree_codes(part: TreePart, name: str) -> list[float]:
+    return [entry.missing for entry in part.inputs if entry.feature == name and entry.missing is not None]
 
 
 def _tree_edges(part: TreePart, name: str) -> set[float]:

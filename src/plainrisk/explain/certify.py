@@ -37,9 +37,6 @@ from plainrisk.form.trees import LEAF
 
 __all__ = ["Certificate", "Check", "Recheck", "certify", "recheck"]
 
-SAMPLED = 256  # combinations of levels on which the sums are computed
-ROUNDING = 1e-9
-
 
 @dataclass(frozen=True)
 class Recheck:
@@ -207,7 +204,7 @@ def _weights(form: RiskForm) -> Check:
 def _additive(form: RiskForm) -> Check:
     gap, n = _largest_gap(form)
     evidence = f"{_unit_of_sums(form)}; the largest gap over {n} combinations of levels is {gap:.0e}"
-    return Check("contributions add up", gap <= ROUNDING, evidence)
+    return Check("contributions add up", gap <= 1e-9, evidence)
 
 
 def _unit_of_sums(form: RiskForm) -> str:
@@ -223,12 +220,12 @@ def _unit_of_sums(form: RiskForm) -> str:
 
 def _largest_gap(form: RiskForm) -> tuple[float, int]:
     """Add up the contributions of random combinations of levels, and compare with the output."""
-    rng = np.random.default_rng(0)
+    rng, n = np.random.default_rng(0), 256
     columns = {}
     for name, atoms in atoms_of(form).items():
         usable = np.flatnonzero(atoms.seen)
         values = [atoms.values[j] for j in usable] or [None]
-        columns[name] = [values[j] for j in rng.integers(len(values), size=SAMPLED)]
+        columns[name] = [values[j] for j in rng.integers(len(values), size=n)]
     frame = value_frame(columns)
     try:
         found = explain(form, frame)
@@ -236,7 +233,7 @@ def _largest_gap(form: RiskForm) -> tuple[float, int]:
     except DataError:
         return 0.0, 0  # every level of some feature is refused as unseen: there is no row to look at
     size = 1.0 + np.abs(found.contributions).sum(axis=1) + np.abs(found.constant) + np.abs(found.clipping)
-    return float((np.abs(found.total - wanted) / size).max()), SAMPLED
+    return float((np.abs(found.total - wanted) / size).max()), n
 
 
 def _level_notes(form: RiskForm, thin: float) -> list[str]:

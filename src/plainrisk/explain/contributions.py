@@ -27,9 +27,8 @@ from plainrisk.explain.explanation import Explanation, Unit
 from plainrisk.explain.options import ExplainOptions, takes
 from plainrisk.explain.reference import Reference, make_reference, pool_weights
 from plainrisk.form import Alone, Bands, Layer, Linear, Link, Logistic, Part, RiskForm, Tree, TreePart
-from plainrisk.form.form import BLOCK_ROWS
 from plainrisk.form.trees import LEAF
-from plainrisk.threads import parallel_for
+from plainrisk.threads import PIECE_ROWS, parallel_for
 
 __all__ = ["Explainer", "Explanation", "explain", "explainer", "shapley_values"]
 
@@ -132,11 +131,11 @@ class Explainer:
 
         def work(starts: Iterable[int]) -> None:
             for start in starts:
-                rows = slice(start, start + BLOCK_ROWS)
-                self._block(frame if n <= BLOCK_ROWS else frame.take(rows.start, rows.stop), found.take(rows))
+                rows = slice(start, start + PIECE_ROWS)
+                self._block(frame if n <= PIECE_ROWS else frame.take(rows.start, rows.stop), found.take(rows))
 
         try:
-            parallel_for(work, range(0, n, BLOCK_ROWS))
+            parallel_for(work, range(0, n, PIECE_ROWS))
         except DataError:
             self.form.risk(frame)  # raises the same and names the row of the data, not of the block
             raise

@@ -26,12 +26,11 @@ from plainrisk.explain.options import Adverse
 from plainrisk.explain.overview import score_rates
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import Alone, Logistic, Part, RiskForm, Table
-from plainrisk.form.form import BLOCK_ROWS
+from plainrisk.threads import PIECE_ROWS
 
 __all__ = ["Drift", "GroupReport", "Profile", "drift", "group_report"]
 
 GRID = 1000  # bins of [0, 1] in which risks are counted
-GROUPS = 10  # of equal share in the old sample, by which risks are compared
 
 
 def psi(old: Floats, new: Floats) -> Floats:
@@ -75,8 +74,8 @@ class Profile:
     def add(self, X: Any) -> Profile:
         """Count the rows of a batch too."""
         frame = self.form.align(X)
-        for start in range(0, frame.n_rows, BLOCK_ROWS):
-            self._add(frame if frame.n_rows <= BLOCK_ROWS else frame.take(start, start + BLOCK_ROWS))
+        for start in range(0, frame.n_rows, PIECE_ROWS):
+            self._add(frame if frame.n_rows <= PIECE_ROWS else frame.take(start, start + PIECE_ROWS))
         return self
 
     def _add(self, frame: Frame) -> None:
@@ -241,10 +240,10 @@ def _subscales(form: RiskForm, before: Profile, after: Profile) -> list[Subscale
 
 
 def _equal_groups(counts: Counts) -> Index:
-    """Return the first grid bins of groups that hold about equal shares."""
+    """Return the first grid bins of ten groups that hold about equal shares."""
     used = np.flatnonzero(counts)
     below = np.cumsum(counts) - counts
-    _, first = np.unique((GROUPS * below[used]) // counts.sum(), return_index=True)
+    _, first = np.unique((10 * below[used]) // counts.sum(), return_index=True)
     return np.concatenate([[0], used[first[1:]]])
 
 

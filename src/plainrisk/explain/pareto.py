@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -242,17 +242,15 @@ class FormFronts:
 
     def _trees(self, part: TreePart, sign: int, choice: Choice) -> tuple[Front, Steps]:
         """Return the front of a part of trees, by scoring all combinations of its moves."""
-        targets = self.problem.targets
         names = [name for name in part.features if name in self.moves and name not in self.problem.shared]
         options = {name: self._options(name) for name in names}
         sizes = tuple(len(cost) for cost, _ in options.values())
         total = math.prod(sizes)
         _limit(total, f"the trees of {part.name!r}")
         taken = dict(zip(names, np.unravel_index(np.arange(total), sizes) if names else (), strict=True))
-        columns: dict[str, list[Value]] = {}
+        columns = {}
         for name in part.features:
-            stay = targets[name].values[choice[name]] if name in choice else self.applicant.values[name]
-            values = [stay, *(targets[name].values[t] for t in options[name][1][1:])] if name in options else [stay]
+            values = self._values(name, choice, options[name][1][1:] if name in options else ())
             columns[name] = [values[o] for o in taken[name].tolist()] if name in options else values * total
         cost = np.zeros(total) + sum(options[name][0][taken[name]] for name in names)
         score = part.score(value_frame(columns), self.problem.form.schema)
@@ -260,6 +258,12 @@ class FormFronts:
         # The steps of this front are not taken one after the other: each holds its option of every state.
         history = tuple((np.arange(len(keep)), option[keep]) for option in taken.values())
         return Front(cost[keep], score[keep], history), [(name, options[name][1]) for name in names]
+
+    def _values(self, name: str, choice: Choice, targets: Iterable[int]) -> list[Value]:
+        """Return the value of a feature that stays as it is, or as it was chosen, and its values at the targets."""
+        open_to = self.problem.targets
+        stay = open_to[name].values[choice[name]] if name in choice else self.applicant.values[name]
+        return [stay, *(open_to[name].values[t] for t in targets)]
 
 
 def _limit(total: int, what: str) -> None:

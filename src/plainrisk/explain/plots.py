@@ -35,7 +35,6 @@ UP, DOWN, TOTAL, NEUTRAL = "#D55E00", "#0072B2", "#333333", "#8C8C8C"
 PALE = {UP: "#F3C6A5", DOWN: "#A6CBE3"}
 COLOURS = (DOWN, UP, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STYLES = ("-", "--", ":", "-.")  # for readers who see no colours
-PATH_POINTS = 2000  # of a path of weights; more can not be seen
 
 _Step = tuple[str, float, tuple[float, float] | None]  # label, amount, interval
 
@@ -196,7 +195,7 @@ def draw_weights(weights: Mapping[str, float], intervals: Mapping[str, Interval]
 def draw_weight_path(path: Floats, names: Sequence[str], ax: Any = None) -> Any:
     """Draw the weights of subscales, (rows + 1, subscales), against the number of rows seen; returns the axes."""
     ax = new_axes(7.0, 4.0) if ax is None else ax
-    rows = np.unique(np.linspace(0, len(path) - 1, PATH_POINTS).astype(np.intp))
+    rows = np.unique(np.linspace(0, len(path) - 1, 2000).astype(np.intp))  # more can not be seen
     for j, name in enumerate(names):
         ax.plot(rows, path[rows, j], STYLES[j % len(STYLES)], color=COLOURS[j % len(COLOURS)], label=name)
     ax.set(xlabel="rows seen", ylabel="weight", ylim=(0, None), xlim=(0, len(path) - 1))

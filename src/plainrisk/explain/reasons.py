@@ -21,8 +21,8 @@ from plainrisk.explain.contributions import Explainer, explainer
 from plainrisk.explain.explanation import Explanation, RowsResult, Unit, text_table
 from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, takes
 from plainrisk.form import Bins, Levels, Part, RiskForm
-from plainrisk.form.form import BLOCK_ROWS
 from plainrisk.schema import Feature
+from plainrisk.threads import PIECE_ROWS
 
 __all__ = ["Reasoner", "Reasons", "reasoner", "reasons"]
 
@@ -210,9 +210,9 @@ class Reasoner:
         risk, withheld = np.empty(n), np.zeros(n, dtype=np.intp)
         codes, texts = (np.full((n, self.width), -1, dtype=np.intp) for _ in range(2))
         lost = np.full((n, self.width), np.nan)
-        for start in range(0, n, BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
-            block = frame if n <= BLOCK_ROWS else frame.take(rows.start, rows.stop)
+        for start in range(0, n, PIECE_ROWS):
+            rows = slice(start, start + PIECE_ROWS)
+            block = frame if n <= PIECE_ROWS else frame.take(rows.start, rows.stop)
             try:
                 explained = self.explainer.explain(block)
             except DataError:

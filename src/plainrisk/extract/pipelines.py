@@ -296,9 +296,7 @@ def transformed(step: Any, columns: Columns) -> Columns:
     if "sklearn.compose.ColumnTransformer" in names:
         return _apart(step, columns)
     if "sklearn.pipeline.FeatureUnion" in names:
-        weights = step.transformer_weights or {}
-        parts = [(n, t) for n, t in step.transformer_list if t != "drop"]
-        return [c for n, t in parts for c in _weighted(transformed(t, columns), weights.get(n))]
+        return _union(step, columns)
     transform = next((TRANSFORMERS[name] for name in class_names(type(step)) if name in TRANSFORMERS), None)
     if transform is None:
         known = ", ".join(name.rpartition(".")[2] for name in TRANSFORMERS)
@@ -320,6 +318,13 @@ def _apart(step: Any, columns: Columns) -> Columns:
         if mine and not (isinstance(transformer, str) and transformer == "drop"):
             out += _weighted(transformed(transformer, mine), weights.get(name))
     return out
+
+
+def _union(step: Any, columns: Columns) -> Columns:
+    """A FeatureUnion: every transformer reads all columns."""
+    weights = step.transformer_weights or {}
+    parts = [(name, transformer) for name, transformer in step.transformer_list if transformer != "drop"]
+    return [column for name, t in parts for column in _weighted(transformed(t, columns), weights.get(name))]
 
 
 def _makes_sparse(step: Any) -> bool:

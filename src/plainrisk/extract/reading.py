@@ -104,9 +104,7 @@ def input_names(
 
     `made_up` is the pattern of the names that a library invents for rows without any.
     """
-    own = None if names is None else tuple(map(str, names))
-    if own and made_up and all(re.fullmatch(made_up, name) for name in own):
-        own = None
+    own = _own_names(names, made_up)
     numbered = tuple(f"x{j}" for j in range(n_inputs))
     if frame is None:
         return own or numbered
@@ -118,3 +116,9 @@ def input_names(
     if len(frame.names) != n_inputs:
         raise refuse(model, f"it reads {n_inputs} columns, and the rows it was shown have {len(frame.names)}.")
     return own or (frame.names if frame.named else numbered)
+
+
+def _own_names(names: Sequence[Any] | None, made_up: str | None) -> tuple[str, ...] | None:
+    if names and made_up and all(re.fullmatch(made_up, str(name)) for name in names):
+        return None
+    return None if names is None else tuple(map(str, names))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,14 @@ def tree_from(root: Any, describe: Callable[[Any], Split | float]) -> Tree:
     >>> tree_from("r", nodes.__getitem__).values
     (0.0, -1.0, 2.0)
     """
+    nodes = _parents_first(root, describe)
+    number = {key: k for k, key in enumerate(nodes)}
+    inputs, edges, missing_left, left, right, values = zip(*(_fields(n, number) for n in nodes.values()), strict=True)
+    return Tree(inputs=inputs, edges=edges, missing_left=missing_left, left=left, right=right, values=values)
+
+
+def _parents_first(root: Any, describe: Callable[[Any], Split | float]) -> dict[int | str, Split | float]:
+    """Return what every node is, in the reverse of a depth-first post-order."""
     seen: dict[int | str, tuple[Any, Split | float]] = {}
     finished: list[int | str] = []
 
@@ -60,17 +68,15 @@ def tree_from(root: Any, describe: Callable[[Any], Split | float]) -> Tree:
         finished.append(key)
 
     visit(root)
-    number = {key: k for k, key in enumerate(reversed(finished))}
-    found = [seen[key][1] for key in reversed(finished)]
-    splits = [w if isinstance(w, Split) else None for w in found]
-    return Tree(
-        inputs=tuple(LEAF if s is None else s.input for s in splits),
-        edges=tuple(0.0 if s is None else min(s.edge, LARGEST) for s in splits),
-        missing_left=tuple(s is not None and s.missing_left for s in splits),
-        left=tuple(0 if s is None else number[_key(s.left)] for s in splits),
-        right=tuple(0 if s is None else number[_key(s.right)] for s in splits),
-        values=tuple(0.0 if isinstance(w, Split) else float(w) for w in found),
-    )
+    return {key: seen[key][1] for key in reversed(finished)}
+
+
+def _fields(node: Split | float, number: Mapping[int | str, int]) -> tuple[int, float, bool, int, int, float]:
+    """Return a node's input, edge, side of missing values, children and value."""
+    if not isinstance(node, Split):
+        return LEAF, 0.0, False, 0, 0, float(node)
+    left, right = number[_key(node.left)], number[_key(node.right)]
+    return node.input, min(node.edge, LARGEST), node.missing_left, left, right, 0.0
 
 
 def _key(node: Any) -> int | str:

@@ -13,7 +13,7 @@ import msgspec
 
 from plainrisk._version import __version__
 from plainrisk.errors import ModelFileError, SchemaError
-from plainrisk.files import read_text, write_text
+from plainrisk.files import SIZE_LIMIT, read_text, write_text
 from plainrisk.form.certificate import Certificate
 from plainrisk.form.form import RiskForm
 
@@ -22,7 +22,6 @@ __all__ = ["FORMAT", "FitRecord", "ModelFile", "form_hash", "read_model", "write
 T = TypeVar("T")
 
 FORMAT = 1
-SIZE_LIMIT = 256 * 2**20
 
 
 class FitRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,18 +18,15 @@ import numpy as np
 
 from plainrisk._types import Floats
 from plainrisk.data.frame import Frame, as_frame
-from plainrisk.errors import DataError, ModelFileError, did_you_mean
+from plainrisk.errors import DataError, ModelFileError, PlainriskWarning, did_you_mean
 from plainrisk.form.links import Link, Logistic
 from plainrisk.form.score import Scorer
 from plainrisk.form.shapes import LARGEST, Shape
 from plainrisk.form.trees import TreePart
 from plainrisk.schema import Schema
-from plainrisk.threads import parallel_for
+from plainrisk.threads import PIECE_ROWS, parallel_for
 
 __all__ = ["Alone", "Layer", "Mixture", "Part", "Pool", "RiskForm", "pool_score"]
-
-# Rows are scored in blocks whose scores fit the processor's cache.
-BLOCK_ROWS = 1 << 15
 
 # From the scores of some rows, parts by rows, to an array with an entry per row, which is filled.
 Evaluate = Callable[[Floats, Floats], None]
@@ -167,6 +165,13 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
                     f"Data: X has {len(frame.names)} features, but RiskForm is expecting "
                     f"{len(self.columns)} features as input."
                 )
+            if self.columns != frame.names:
+                warnings.warn(
+                    f"Data: the model knows its {len(self.columns)} columns by name, but these rows have no names and "
+                    "are read by position, in the order of training. Pass a data frame.",
+                    PlainriskWarning,
+                    stacklevel=2,
+                )
             return frame.renamed(self.columns)
         for name in self.features:
             if name not in frame.columns:
@@ -201,9 +206,9 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
         refused = []
 
         def work(starts: Iterator[int]) -> None:
-            workspace = np.empty((len(self.parts), min(BLOCK_ROWS, frame.n_rows)))
+            workspace = np.empty((len(self.parts), min(PIECE_ROWS, frame.n_rows)))
             for start in starts:
-                rows = slice(start, min(start + BLOCK_ROWS, frame.n_rows))
+                rows = slice(start, min(start + PIECE_ROWS, frame.n_rows))
                 scores = workspace[:, : rows.stop - rows.start]
                 for part, score in zip(self.parts, scores, strict=True):
                     is_tree = isinstance(part, TreePart)
@@ -214,7 +219,7 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
                     return
                 evaluate(scores, out[rows])
 
-        parallel_for(work, range(0, frame.n_rows, BLOCK_ROWS))
+        parallel_for(work, range(0, frame.n_rows, PIECE_ROWS))
         if refused:
             # This raises, and names the row of the data.
             evaluate(np.array([part.score(frame, self.schema) for part in self.parts]), out)

@@ -44,9 +44,6 @@ __all__ = ["ALPHA_STAR", "Bands", "BestBands", "Linear", "Link", "Logistic", "be
 #: scores, at this alpha (to the last bit).
 ALPHA_STAR = 2.5996819083143223
 
-# exp of this is still a number; the risk beyond it, 1e-304, is as good as 0.
-_LARGEST_EXPONENT = 700.0
-
 
 class Logistic(msgspec.Struct, frozen=True, tag="logistic", tag_field="kind", forbid_unknown_fields=True):
     """The sigmoid, ``1 / (1 + exp(-score))``: the score is in log odds.
@@ -65,7 +62,7 @@ class Logistic(msgspec.Struct, frozen=True, tag="logistic", tag_field="kind", fo
         # Three steps that each keep an order after rounding. The usual exp(score) / (1 + exp(score)) does not:
         # its two ends may round apart, and of two scores next to each other the higher may get the lower risk.
         out = np.negative(score, out=np.empty(np.shape(score)))
-        np.minimum(out, _LARGEST_EXPONENT, out=out)
+        np.minimum(out, 700.0, out=out)  # its exp is still a number; the risk there, 1e-304, is as good as 0
         np.exp(out, out=out)
         out += 1.0
         return np.divide(1.0, out, out=out)

@@ -19,11 +19,6 @@ from plainrisk.models.registry import CLASSIFIERS
 
 __all__ = ["METRICS", "ClassifierSpec", "DataSpec", "Metric", "Plan", "load_plan"]
 
-# Finite where a certain prediction is wrong, so that folds can be averaged.
-LOG_LOSS_CLIP = 1e-15
-# The number of the fold of every row is kept in one byte.
-MOST_FOLDS = 255
-
 
 @dataclass(frozen=True)
 class Metric:
@@ -43,7 +38,8 @@ class Metric:
 
 
 def _log_loss(outcome: Array, risk: Floats) -> float:
-    return metrics.log_loss(outcome, risk, clip=LOG_LOSS_CLIP)
+    # Finite where a certain prediction is wrong, so that folds can be averaged.
+    return metrics.log_loss(outcome, risk, clip=1e-15)
 
 
 _TABLE = (
@@ -233,7 +229,7 @@ def _number_problems(plan: Plan) -> Iterator[str]:
             yield f"there is no metric {metric!r}.{did_you_mean(metric, METRICS)}"
     if not plan.metrics:
         yield f"it has no metrics. Known: {', '.join(METRICS)}."
-    if not 2 <= plan.cv <= MOST_FOLDS:
-        yield f"cv must be from 2 to {MOST_FOLDS}, not {plan.cv}."
+    if not 2 <= plan.cv <= 255:  # the number of the fold of every row is kept in one byte
+        yield f"cv must be from 2 to 255, not {plan.cv}."
     if plan.seed < 0:
         yield f"seed must not be negative: {plan.seed}."

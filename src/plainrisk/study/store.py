@@ -30,8 +30,6 @@ from plainrisk.study.sources import stratified_folds
 __all__ = ["Cell", "CellKey", "DataSet", "Store"]
 
 FORMAT = "2"
-# How long a process waits for another that writes.
-BUSY_SECONDS = 120.0
 Status = Literal["done", "failed", "skipped"]
 
 _TABLES = """
@@ -128,7 +126,8 @@ class Store:
         if not self.path.parent.is_dir():
             raise DataError(f"{self.path}: the folder {self.path.parent} does not exist. Make it first.")
         self._folds: dict[tuple[str, int, int], Outcome] = {}
-        self._db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+        # A process waits two minutes for another that writes.
+        self._db = sqlite3.connect(self.path, timeout=120.0, isolation_level=None)
         try:
             self._open()
         except BaseException:
