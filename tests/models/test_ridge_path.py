@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from plainrisk.models.arm import RIDGE_TIMES_ROWS
 from plainrisk.solve import choose_ridge
-from plainrisk.solve.ridge import RIDGE_TIMES_ROWS
 
 
 def fold(losses, asked):
