@@ -9,7 +9,12 @@ import hypothesis
 import pytest
 
 # A busy machine is no failure, and a submission is judged on cases that do not change.
-hypothesis.settings.register_profile("plainrisk", deadline=None, derandomize="CI" in os.environ)
+hypothesis.settings.register_profile(
+    "plainrisk",
+    deadline=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("plainrisk")
 
 

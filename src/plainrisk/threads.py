@@ -177,5 +177,3 @@ def _blas_libraries() -> Sequence[Any]:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not live on in a copy of the process
     os.register_at_fork(after_in_child=_blas_limit.renew_lock)
-
-side_by_side = parallel_map  # former name, until the last caller has changed

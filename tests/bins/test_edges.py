@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plainrisk._native import tree
-from plainrisk.bins.edges import quantile_edges, split_edges, supervised_edges
-from plainrisk.bins.histogram import Histogram, histogram
+from plainrisk.bins.edges import Histogram, histogram, quantile_edges, split_edges, supervised_edges
 from plainrisk.errors import SchemaError
 
 both_criteria = pytest.mark.parametrize("criterion", ["gini", "entropy"])

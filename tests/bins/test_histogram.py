@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plainrisk.bins.edges import supervised_edges
-from plainrisk.bins.histogram import Histogram, ValueCounts, coarsen, histogram, merge
+from plainrisk.bins.edges import Histogram, ValueCounts, coarsen, histogram, merge, supervised_edges
 from plainrisk.errors import DataError
 
 FIELDS = ("values", "rows", "weight", "positive")

@@ -125,7 +125,7 @@ def test_categories_of_all_batches():
 
 
 def test_too_many_distinct_values_move_edges_to_the_ends_of_buckets(column, monkeypatch):
-    monkeypatch.setattr("plainrisk.bins.histogram.MOST_VALUES", 50)
+    monkeypatch.setattr("plainrisk.bins.edges.MOST_VALUES", 50)
     x, y = column
     finder = LevelFinder("u", Feature())
     for rows in (slice(0, 200), slice(200, 400)):

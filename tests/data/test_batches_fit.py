@@ -118,7 +118,7 @@ def test_a_spool_on_disk_gives_the_same_model(credit, monkeypatch):
 
 def test_many_values_share_buckets_and_the_user_is_told(credit, monkeypatch):
     data, table = credit
-    monkeypatch.setattr("plainrisk.bins.histogram.MOST_VALUES", 256)
+    monkeypatch.setattr("plainrisk.bins.edges.MOST_VALUES", 256)
     with pytest.warns(PlainriskWarning, match=r"more than 256 distinct values. Bin edges there are exact to one part"):
         streamed = pr.AdditiveRiskModel(data.schema).fit(in_batches(table, 500), "bad")
     other = fitted(pr.AdditiveRiskModel(data.schema), in_batches(table, 1100), "bad")

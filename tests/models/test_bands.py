@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 from scipy.special import expit
 
-from plainrisk.models.bands import portfolio_bands
+from plainrisk.models.linearise import portfolio_bands
 
 
 def squared_error(bands, scores, weight=None):

@@ -14,8 +14,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import plainrisk as pr
 from plainrisk.errors import DataError, PlainriskWarning
-from plainrisk.models.folds import stratified_folds
-from plainrisk.models.layer import LayerSettings, Problem, fit_layer, solve_layer
+from plainrisk.models.arm import LayerSettings, Problem, fit_layer, solve_layer
+from plainrisk.models.crossval import stratified_folds
 from plainrisk.models.training import read_training
 from plainrisk.solve import Block, Layout, Rows
 from plainrisk.solve.ridge import RIDGE_TIMES_ROWS

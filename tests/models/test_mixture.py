@@ -22,9 +22,18 @@ from sklearn.tree import DecisionTreeClassifier
 import plainrisk as pr
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 from plainrisk.form import Bands, Linear, Logistic, Mixture
-from plainrisk.models.folds import stratified_folds
+from plainrisk.models.crossval import stratified_folds
 from plainrisk.models.mixture import loss_clip
-from plainrisk.solve.hedge import hedge_weights_in_sequence
+
+
+def hedge_weights_in_sequence(losses, eta):
+    """The weights by the algorithm as written: multiply and renormalise, row after row."""
+    weights = np.full(losses.shape[1], 1.0 / losses.shape[1])
+    for row in losses:
+        weights = weights * np.exp(-eta * row)
+        weights = weights / weights.sum()
+    return weights
+
 
 N = 600
 SCHEMA = pr.Schema(

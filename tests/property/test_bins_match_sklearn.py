@@ -7,8 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
-from plainrisk.bins.edges import split_edges, supervised_edges
-from plainrisk.bins.histogram import Histogram, histogram, merge
+from plainrisk.bins.edges import Histogram, histogram, merge, split_edges, supervised_edges
 
 Case = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 

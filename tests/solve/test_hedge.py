@@ -12,13 +12,22 @@ from scipy.special import softmax
 
 from plainrisk.errors import DataError
 from plainrisk.solve.hedge import (
-    BLOCK_ROWS,
+    PIECE_ROWS,
     hedge_weights,
-    hedge_weights_in_sequence,
     learning_rate,
     row_losses,
     summed_losses,
 )
+
+
+def hedge_weights_in_sequence(losses, eta):
+    """The weights by the algorithm as written: multiply and renormalise, row after row."""
+    weights = np.full(losses.shape[1], 1.0 / losses.shape[1])
+    for row in losses:
+        weights = weights * np.exp(-eta * row)
+        weights = weights / weights.sum()
+    return weights
+
 
 sizes = st.tuples(st.integers(1, 200), st.integers(1, 8))
 
@@ -123,7 +132,7 @@ def test_an_unknown_loss_is_named():
         row_losses(np.zeros((1, 1)), np.zeros(1), "hinge")
 
 
-@pytest.mark.parametrize("n", [1, BLOCK_ROWS - 1, BLOCK_ROWS, BLOCK_ROWS + 1, 2 * BLOCK_ROWS + 7])
+@pytest.mark.parametrize("n", [1, PIECE_ROWS - 1, PIECE_ROWS, PIECE_ROWS + 1, 2 * PIECE_ROWS + 7])
 def test_blocks_add_up(rng, n):
     risks, y, w = rng.random((n, 3)), rng.integers(0, 2, n), rng.random(n)
     losses = row_losses(risks, y)

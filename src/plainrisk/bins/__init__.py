@@ -1,7 +1,6 @@
 """From columns to levels and codes: histograms, bin edges, categories, contrasts, joint codes."""
 
-from plainrisk.bins.contrasts import Contrast, level_contrast, outside_contrast
-from plainrisk.bins.joint import JointCode, code_type, joint_codes
+from plainrisk.bins.coding import Contrast, JointCode, code_type, joint_codes, level_contrast, outside_contrast
 from plainrisk.bins.learn import Criterion, LevelFinder
 
 __all__ = [

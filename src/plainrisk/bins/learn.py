@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from typing import Literal, get_args
 
 from plainrisk._types import Array, Floats
-from plainrisk.bins.edges import quantile_edges, split_edges
-from plainrisk.bins.histogram import ValueCounts
+from plainrisk.bins.edges import ValueCounts, quantile_edges, split_edges
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, SchemaError, did_you_mean
 from plainrisk.form import Bins, Categories, Levels

@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk._types import Array, Floats, label_of
+from plainrisk._types import Array, Floats
 from plainrisk.errors import DataError
 
 __all__ = [
@@ -18,10 +18,25 @@ __all__ = [
     "array_of",
     "floats_or_none",
     "is_missing",
+    "label_of",
     "labels_of",
     "numbers_of",
     "refuse_infinity",
 ]
+
+
+def label_of(value: object) -> str:
+    """Return the text that stands for a category or a class, the same whatever type it was stored as.
+
+    >>> label_of(2), label_of(2.0), label_of("2"), label_of(2.5), label_of(True)
+    ('2', '2', '2', '2.5', 'True')
+    """
+    if isinstance(value, str):
+        return str(value)  # numpy's own text type too
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e16:
+        return str(int(value))
+    item = getattr(value, "item", None)
+    return label_of(item()) if item is not None else str(value)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from plainrisk._types import Floats, label_of
+from plainrisk._types import Floats
+from plainrisk.data.columns import label_of
 from plainrisk.data.frame import Frame
 from plainrisk.extract.effects import Effect, LabelEffect, NumberEffect
 from plainrisk.extract.reading import Additive, class_pair, input_names, refuse, require_fitted, sklearn_names

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from plainrisk._types import label_of
+from plainrisk.data.columns import label_of
 from plainrisk.data.frame import Frame
 from plainrisk.errors import ExtractionError
 from plainrisk.extract.effects import Effect, LabelEffect, NumberEffect, Piece, add_effects

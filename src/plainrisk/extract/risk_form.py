@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from plainrisk._types import Bools, Floats, label_of
+from plainrisk._types import Bools, Floats
+from plainrisk.data.columns import label_of
 from plainrisk.data.frame import Frame, column_of
 from plainrisk.errors import DataError, SchemaError, did_you_mean
 from plainrisk.extract.effects import Effect, LabelEffect, NumberEffect, Piece

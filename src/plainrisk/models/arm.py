@@ -1,18 +1,50 @@
-"""The Additive Risk Model: one monotone step function per feature, added up."""
+"""The Additive Risk Model: one monotone step function per feature, added up; and the one driver that fits it.
+
+`fit_layer` fits a one-layer model wherever it stands: alone, as an expert, in a fold, on a stream.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Literal
 
-from plainrisk.bins import Criterion
-from plainrisk.form import Alone
+import numpy as np
+
+from plainrisk._types import Bools, Floats
+from plainrisk.bins import Criterion, level_contrast
+from plainrisk.errors import DataError, did_you_mean
+from plainrisk.form import Alone, Levels, Linear, Logistic, Part
 from plainrisk.models.base import PartScores, RiskClassifier
-from plainrisk.models.layer import LayerSettings, LinkName, Penalty, fit_layer
+from plainrisk.models.crossval import stratified_folds
+from plainrisk.models.design import Design, code_rows, learn_levels, table_part
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
+from plainrisk.solve import (
+    BOX,
+    Layout,
+    LogisticLoss,
+    Moments,
+    RidgePath,
+    Rows,
+    Solution,
+    choose_ridge,
+    minimise,
+    minimise_squares,
+)
 
-__all__ = ["AdditiveRiskModel"]
+__all__ = [
+    "AdditiveRiskModel",
+    "LayerFit",
+    "LayerSettings",
+    "LinkName",
+    "Penalty",
+    "Problem",
+    "check_link",
+    "fit_layer",
+    "solve_layer",
+]
 
 
 class AdditiveRiskModel(RiskClassifier):
@@ -101,3 +133,145 @@ class AdditiveRiskModel(RiskClassifier):
     @property
     def _settings(self) -> LayerSettings:
         return LayerSettings(self.link, self.max_bins, self.ridge, self.penalty, self.criterion, self.min_bin_rows)
+
+
+LinkName = Literal["logistic", "linear"]
+Penalty = Literal["levels", "steps"]
+Ridge = float | Literal["auto", "cv"]
+
+# Folds that choose the ridge: of a logistic fit, which visits the rows for each; and of a line, whose folds are small
+# tables that cost next to nothing.
+_CV_FOLDS: Mapping[str, int] = {"logistic": 5, "linear": 10}
+
+
+@dataclass(frozen=True)
+class LayerSettings:
+    """How a one-layer model is fitted; the parameters of `AdditiveRiskModel` of the same names."""
+
+    link: LinkName = "logistic"
+    max_bins: int = 5
+    ridge: Ridge = "auto"
+    penalty: Penalty = "levels"
+    criterion: Criterion = "gini"
+    min_bin_rows: int = 1
+
+
+@dataclass(frozen=True)
+class LayerFit:
+    """A fitted layer.
+
+    Attributes
+    ----------
+    part : the additive part
+    solution, ridge, ridge_path : what the solver found; the path is None unless the ridge was chosen by folds
+    design : the problem it solved
+    """
+
+    part: Part
+    solution: Solution
+    ridge: float
+    ridge_path: RidgePath | None
+    design: Design
+
+
+def fit_layer(training: TrainingRows, settings: LayerSettings) -> LayerFit:
+    """Find the levels, code the rows, solve, and centre the shapes."""
+    check_link(settings.link)
+    levels = learn_levels(
+        training, max_bins=settings.max_bins, criterion=settings.criterion, min_rows=settings.min_bin_rows
+    )
+    design = make_design(training, levels, settings.penalty)
+    problem = Problem(settings.link, design.layout, design.coded.rows, design.cells, lower=design.lower)
+    solution, ridge, path = solve_layer(problem, settings.ridge, training)
+    link = Logistic() if settings.link == "logistic" else Linear()
+    signs = {name: feature.sign for name, feature in training.schema.features.items()}
+    return LayerFit(table_part("all", design, solution, link, signs), solution, ridge, path, design)
+
+
+def make_design(training: TrainingRows, levels: Mapping[str, Levels], penalty: Penalty) -> Design:
+    """Code the rows with these levels, and choose the coefficients of every feature."""
+    coded = code_rows(training, levels)
+    features = [training.schema.features[name] for name in coded.names]
+    contrasts = tuple(
+        level_contrast(w, lv.n_ordered, f.sign, steps=penalty == "steps" and f.kind == "continuous")
+        for w, lv, f in zip(coded.weights, coded.levels, features, strict=True)
+    )
+    return Design(coded, contrasts)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A bounded fit of a layout to rows, by logistic loss or by least squares.
+
+    Attributes
+    ----------
+    link : "logistic" minimises the mean log loss, "linear" the mean squared error
+    rows, cells : all rows, and the same as weighted cells if they are known
+    lower, upper, box : bounds of the coefficients; see `plainrisk.solve.minimise`
+    scale : what the ridge is multiplied by, for all coefficients or each
+    """
+
+    link: LinkName
+    layout: Layout
+    rows: Rows
+    cells: Rows | None = None
+    lower: Floats | None = None
+    upper: Floats | None = None
+    box: float | Floats = BOX
+    scale: float | Floats = 1.0
+
+    def solve(self, ridge: float, start: Floats | None = None) -> Solution:
+        """Minimise the loss plus ``ridge * scale * beta^2``."""
+        rows, penalty = self.rows if self.cells is None else self.cells, ridge * self.scale
+        if self.link == "linear":
+            moments = Moments.of(self.layout, rows)
+            return minimise_squares(moments, ridge=penalty, lower=self.lower, upper=self.upper, start=start)
+        loss = LogisticLoss(self.layout, rows)
+        return minimise(loss, ridge=penalty, lower=self.lower, upper=self.upper, box=self.box, start=start)
+
+    def where(self, mask: Bools) -> Problem:
+        """Return the same fit to some of the rows."""
+        return replace(self, rows=self.rows.where(mask), cells=None)
+
+    def loss(self, point: Floats) -> float:
+        """Return the mean loss at a point."""
+        if self.link == "linear":
+            return Moments.of(self.layout, self.rows).mean_squared_error(point)
+        return LogisticLoss(self.layout, self.rows).value_and_gradient(point)[0]
+
+
+def solve_layer(problem: Problem, ridge: Ridge, training: TrainingRows) -> tuple[Solution, float, RidgePath | None]:
+    """Choose the ridge if asked, then solve; return the solution, the ridge and the path it was chosen on."""
+    path = None
+    if ridge == "cv":
+        path = _ridge_path(problem, training)
+        number = path.best
+    else:
+        number = resolve_ridge(ridge, training.total)
+    return problem.solve(number), number, path
+
+
+def _ridge_path(problem: Problem, training: TrainingRows) -> RidgePath:
+    fold_of = stratified_folds(training.outcomes(), _CV_FOLDS[problem.link])
+    folds = []
+    for k in range(int(fold_of.max()) + 1):
+        inside, held_out = problem.where(fold_of != k), problem.where(fold_of == k)
+        folds.append((inside.solve, held_out.loss))
+    return choose_ridge(folds, training.total)
+
+
+def resolve_ridge(ridge: Any, total: float) -> float:
+    """Return the ridge as a number: "auto" is 1/(2M), M the total weight."""
+    if ridge == "auto":
+        return 1.0 / (2.0 * total)
+    if not isinstance(ridge, Real) or not 0 <= float(ridge) < np.inf:
+        raise DataError(f"ridge must be 'auto', 'cv' or a finite number not below 0, not {ridge!r}.")
+    return float(ridge)
+
+
+def check_link(link: str) -> None:
+    """Raise unless the link is one that can be fitted."""
+    if link not in ("logistic", "linear"):
+        raise DataError(
+            f"link must be 'logistic' or 'linear', not {link!r}.{did_you_mean(link, ('logistic', 'linear'))}"
+        )

@@ -10,11 +10,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from plainrisk._types import Bools, Floats
+from plainrisk.data.rows import Batches
 from plainrisk.errors import PlainriskWarning, StoppedEarly
 from plainrisk.form import Alone, FitRecord, Link, Logistic, Part, Pool, RiskForm, TreePart, pool_score
 from plainrisk.model import FormMethods
-from plainrisk.models.stream import read_rows
-from plainrisk.models.training import TrainingRows
+from plainrisk.models.stream import read_stream
+from plainrisk.models.training import TrainingRows, read_training
 from plainrisk.schema import Schema
 from plainrisk.solve import Solution
 
@@ -60,7 +61,13 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         return self
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-        return read_rows(X, y, self.schema, sample_weight, getattr(self, "class_weight", None))
+        read = read_stream if isinstance(X, Batches) else read_training
+        return read(X, y, self.schema, sample_weight, self._class_weight)
+
+    @property
+    def _class_weight(self) -> Any:
+        """The class weights of the fit."""
+        return getattr(self, "class_weight", None)
 
     def _fit_rows(self, training: TrainingRows) -> PartScores:
         """Fit the model to rows that were read already; return how to go through their scores."""

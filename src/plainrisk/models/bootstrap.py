@@ -19,9 +19,8 @@ from plainrisk._types import Codes, Counts, Floats, Index
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 from plainrisk.explain.uncertainty import Refits
 from plainrisk.form import Alone, Layer, Link, Mixture, Part, Pool, RiskForm, Table
-from plainrisk.models.arm import AdditiveRiskModel
+from plainrisk.models.arm import AdditiveRiskModel, LinkName, Problem, make_design
 from plainrisk.models.design import Design, table_part
-from plainrisk.models.layer import LinkName, Problem, make_design
 from plainrisk.models.linearise import Linearised
 from plainrisk.models.mixture import RiskSums, SubscaleMixture
 from plainrisk.models.training import Training, read_training

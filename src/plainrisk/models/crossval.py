@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from plainrisk._types import Floats, Index, Outcome
+from plainrisk._types import Array, Floats, Index, Outcome
 from plainrisk.data.frame import frame_like, native_rows
 from plainrisk.errors import DataError
 from plainrisk.models.experts import is_ours
-from plainrisk.models.folds import Split, splits_of
-from plainrisk.models.training import Training, read_training
+from plainrisk.models.training import Training, read_training, with_class_weight
 
-__all__ = ["METRICS", "CrossValidation", "Fold", "cross_validate"]
+__all__ = ["METRICS", "CrossValidation", "Fold", "Split", "cross_validate", "splits_of", "stratified_folds"]
 
 METRICS = ("auc", "log_loss", "brier", "ece")
 
@@ -167,21 +167,14 @@ def cross_validate(
     """
     if sample_weight is not None and not np.all(sample_weight):
         raise DataError("cross_validate: some sample_weight is 0. Drop those rows first.")
-    training = _read(model, X, y, sample_weight)
+    training = read_training(X, y, getattr(model, "schema", None), sample_weight, None)
     splits = splits_of(training.target, cv, seed, groups)
     folds = []
     for k, split in enumerate(splits):
         folds.append(_fold(model, training, split, k, len(splits)))
         if progress is not None:
             progress(k + 1, len(splits))
-    return CrossValidation(tuple(folds), training.target, training.sample_weight)
-
-
-def _read(model: Any, X: Any, y: Any, sample_weight: Any) -> Training:
-    if not is_ours(model):
-        return read_training(X, y, getattr(model, "schema", None), sample_weight, None)
-    read: Training = model._read(X, y, sample_weight).in_memory
-    return read
+    return CrossValidation(tuple(folds), training.target, training.weight)
 
 
 def _fold(model: Any, training: Training, split: Split, k: int, n_folds: int) -> Fold:
@@ -191,7 +184,7 @@ def _fold(model: Any, training: Training, split: Split, k: int, n_folds: int) ->
         raise DataError(f"Fold {k + 1} of {n_folds}: the rows to fit have one outcome only.")
     start, asked = time.perf_counter(), held_out.frame
     if is_ours(fitted):
-        fitted._fit_rows(rows)
+        fitted._fit_rows(with_class_weight(rows, fitted._class_weight))
     else:
         weights = {} if rows.weight is None else {"sample_weight": rows.weight}
         fitted.fit(native_rows(rows.frame, rows.names), rows.classes[rows.target], **weights)
@@ -202,3 +195,67 @@ def _fold(model: Any, training: Training, split: Split, k: int, n_folds: int) ->
     except DataError as error:
         raise DataError(f"Fold {k + 1} of {n_folds}: {error}") from None
     return Fold(test, np.asarray(risk)[:, list(fitted.classes_).index(rows.classes[1])], fitted, seconds)
+
+
+Split = tuple[Index, Index]  # positions of the training rows, and of the held-out ones
+
+
+def stratified_folds(target: Array, n_folds: int, seed: int = 0) -> Index:
+    """Return the fold of every row: shuffled, each outcome spread evenly; fewer folds where an outcome has few rows.
+
+    >>> folds = stratified_folds(np.array([0, 0, 0, 0, 1, 1]), n_folds=2)
+    >>> np.bincount(folds).tolist(), np.bincount(folds[4:]).tolist()
+    ([3, 3], [1, 1])
+    """
+    fewest = int(np.bincount(np.asarray(target, dtype=np.intp), minlength=2).min())
+    if fewest < 2:
+        raise DataError(f"Data: cross validation needs two rows of each outcome; of one there is {fewest}.")
+    fold_of = np.empty(len(target), np.intp)
+    for k, (_, test) in enumerate(splits_of(target, min(n_folds, fewest), seed)):
+        fold_of[test] = k
+    return fold_of
+
+
+def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None) -> list[Split]:
+    """Return the training and held-out rows of every split.
+
+    Parameters
+    ----------
+    target : (n,)
+    cv : int, scikit-learn splitter, or iterable of (train, test)
+        A number makes folds stratified by the outcome; with `groups`, rows of a group stay together.
+    seed : int, default=0
+        Shuffles the rows of numbered folds; a splitter has a seed of its own.
+    groups : (n,), optional
+    """
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+    rows = np.zeros((len(target), 1))
+    if isinstance(cv, Integral):
+        _check_number(int(cv), target)
+        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        cv = kind(int(cv), shuffle=True, random_state=seed)
+    if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
+        raise DataError(f"cv must be a number of folds, a scikit-learn splitter or pairs of rows, not {cv!r}.")
+    found = cv.split(rows, target, groups) if hasattr(cv, "split") else cv
+    splits = [(_positions(train, len(target)), _positions(test, len(target))) for train, test in found]
+    if not splits:
+        raise DataError("cv has no splits.")
+    return splits
+
+
+def _check_number(n_folds: int, target: Array) -> None:
+    fewest = int(np.unique(target, return_counts=True)[1].min())
+    if n_folds < 2:
+        raise DataError(f"cv must be 2 folds or more, not {n_folds}.")
+    if n_folds > fewest:
+        raise DataError(f"cv={n_folds}: the rarer outcome has only {fewest:,} rows, and every fold needs one.")
+
+
+def _positions(rows: Any, n: int) -> Index:
+    """Return row positions, ascending; masks are allowed."""
+    index = np.asarray(rows)
+    index = np.flatnonzero(index) if index.dtype == bool else np.sort(index.astype(np.intp))
+    if index.size and (index[0] < 0 or index[-1] >= n):
+        raise DataError(f"cv names a row that is not among the {n:,} rows.")
+    return index

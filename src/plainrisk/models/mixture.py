@@ -18,8 +18,8 @@ from plainrisk.form import Bands, Linear, Link, Mixture
 from plainrisk.model import RiskModel
 from plainrisk.models.arm import AdditiveRiskModel
 from plainrisk.models.base import PartScores, RiskClassifier
+from plainrisk.models.crossval import stratified_folds
 from plainrisk.models.experts import Expert, FittedExperts, fit_experts, takes_missing
-from plainrisk.models.folds import stratified_folds
 from plainrisk.models.training import Training, TrainingRows, read_more
 from plainrisk.schema import Schema
 from plainrisk.solve import Moments, minimise_squares

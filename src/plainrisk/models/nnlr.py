@@ -12,9 +12,9 @@ from plainrisk._types import Bools, Floats
 from plainrisk.bins import level_contrast, outside_contrast
 from plainrisk.data.frame import Frame
 from plainrisk.form import Alone, Bins, Levels, Line, Logistic, Part, Shape, Table
+from plainrisk.models.arm import Problem, solve_layer
 from plainrisk.models.base import PartScores, RiskClassifier
 from plainrisk.models.design import Design, centred, code_rows, learn_levels
-from plainrisk.models.layer import Problem, solve_layer
 from plainrisk.models.training import Training, TrainingRows
 from plainrisk.schema import Feature, Schema
 from plainrisk.solve import BOX, Solution

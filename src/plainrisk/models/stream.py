@@ -15,17 +15,15 @@ from plainrisk.data.spool import Spool
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.models.training import (
     Training,
-    TrainingRows,
     check_two_labels,
     class_factors_of,
     position_of,
-    read_training,
     read_weight,
     resolve_schema,
 )
 from plainrisk.schema import Schema
 
-__all__ = ["Stream", "read_rows"]
+__all__ = ["Stream", "read_stream"]
 
 
 @dataclass(frozen=True)
@@ -125,15 +123,7 @@ class Stream:
         return counts if self.keep is None else counts & self.keep[frame.first : frame.first + frame.n_rows]
 
 
-def read_rows(
-    X: Any, y: Any, schema: Schema | None, sample_weight: Any, class_weight: str | Mapping[Any, float] | None
-) -> TrainingRows:
-    """Read and check what `fit` was given, in memory or in batches."""
-    read = _read_stream if isinstance(X, Batches) else read_training
-    return read(X, y, schema, sample_weight, class_weight)
-
-
-def _read_stream(
+def read_stream(
     source: Batches,
     y: Any,
     schema: Schema | None,

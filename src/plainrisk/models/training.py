@@ -29,6 +29,7 @@ __all__ = [
     "read_training",
     "read_weight",
     "resolve_schema",
+    "with_class_weight",
 ]
 
 
@@ -184,14 +185,22 @@ def read_training(
     target, classes = _read_target(y, known.positive, frame.n_rows)
     weight = read_weight(sample_weight, frame.n_rows)
     _check_classes(target, weight, classes)
-    base_rate = float(np.count_nonzero(target) / len(target) if weight is None else np.average(target, weights=weight))
-    factors = None
-    if class_weight is not None:
-        factors = class_factors_of(np.bincount(target, weight, minlength=2), class_weight, classes)
-        weight = factors[target] if weight is None else weight * factors[target]
-    training = Training(frame, known, target, weight, classes, base_rate, factors, named)
-    # A row without weight is no row: not even its categories and values are seen.
-    return training if weight is None or weight.all() else training.subset(np.flatnonzero(weight))
+    training = Training(frame, known, target, weight, classes, base_rate=np.nan, named=named)
+    if weight is not None and not weight.all():
+        # A row without weight is no row: not even its categories and values are seen.
+        training = training.subset(np.flatnonzero(weight))
+    return with_class_weight(training, class_weight)
+
+
+def with_class_weight(training: Training, class_weight: str | Mapping[Any, float] | None) -> Training:
+    """Return rows that have no class weights yet with them, and with their base rate."""
+    target, weight = training.target, training.weight
+    sums = np.bincount(target, weight, minlength=2)
+    training = replace(training, base_rate=float(sums[1] / sums.sum()))
+    if class_weight is None:
+        return training
+    factors = class_factors_of(sums, class_weight, training.classes)
+    return replace(training, weight=factors[target] if weight is None else weight * factors[target], factors=factors)
 
 
 def _has_text_names(X: Any) -> bool:

@@ -9,11 +9,10 @@ import numpy as np
 
 from plainrisk.bins import Criterion
 from plainrisk.form import Layer, Linear, Logistic
-from plainrisk.models.arm import AdditiveRiskModel
+from plainrisk.models.arm import AdditiveRiskModel, LinkName, Penalty, Problem, check_link, solve_layer
 from plainrisk.models.base import PartScores, RiskClassifier
 from plainrisk.models.design import SpooledBlocks
 from plainrisk.models.experts import FittedExperts, fit_experts
-from plainrisk.models.layer import LinkName, Penalty, Problem, check_link, solve_layer
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
 from plainrisk.solve import Layout, Rows

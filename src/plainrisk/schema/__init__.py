@@ -1,6 +1,6 @@
 """What the modeller knows of the data: kinds, directions, special values, subscales."""
 
-from plainrisk._types import label_of
+from plainrisk.data.columns import label_of
 from plainrisk.schema.schema import Feature, Schema
 
 __all__ = ["Feature", "Schema", "label_of"]

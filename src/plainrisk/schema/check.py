@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from plainrisk._types import Counts, Floats, label_of
+from plainrisk._types import Counts, Floats
+from plainrisk.data.columns import label_of
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.errors import DataError, SchemaError, did_you_mean, listing, quoted
-from plainrisk.threads import side_by_side
+from plainrisk.threads import parallel_map
 
 if TYPE_CHECKING:
     from plainrisk.schema.schema import Feature, Schema
@@ -117,7 +118,7 @@ def _problems(schema: Schema, frame: Frame, *, target: bool, notes: bool) -> Ite
         look_at = _look_at_categories if feature.kind == "categorical" else _look_at_numbers
         return list(look_at(name, feature, frame, notes))
 
-    for found in side_by_side(look, schema.features, frame.n_rows):
+    for found in parallel_map(look, schema.features, frame.n_rows):
         yield from found
     if notes:
         for message in _remarks(schema, frame, target):

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from plainrisk._types import Floats, label_of
+from plainrisk._types import Floats
+from plainrisk.data.columns import label_of
 from plainrisk.data.frame import Frame, Labels, as_frame
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError, listing, quoted
 from plainrisk.schema.check import FEW_ROWS, MOST_CATEGORIES, suspicious_codes, target_problems

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from plainrisk._types import label_of
+from plainrisk.data.columns import label_of
 from plainrisk.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ def schema_problems(schema: Schema) -> Iterator[str]:
     for name, feature in schema.features.items():
         for problem in feature.problems():
             yield f"feature {name!r}: {problem}"
+    yield from _subscale_problems(schema)
+
+
+def _subscale_problems(schema: Schema) -> Iterator[str]:
     for subscale, members in schema.subscales.items():
         if not members:
             yield f"subscale {subscale!r} is empty. Remove it, or list its features."
@@ -93,12 +97,16 @@ def _continuous_problems(feature: Feature) -> list[str]:
         found.append("categories are for categorical features. Set kind = 'categorical', or remove them.")
     if feature.max_bins is not None and feature.max_bins < 2:
         found.append(f"max_bins must be at least 2, not {feature.max_bins}.")
-    if feature.edges is not None:
-        if feature.max_bins is not None:
-            found.append("has both edges and max_bins. Keep one.")
-        if not all(map(math.isfinite, feature.edges)) or list(feature.edges) != sorted(set(feature.edges)):
-            found.append(f"edges must be finite and strictly increasing, not {list(feature.edges)}.")
-    return found
+    return [*found, *_edge_problems(feature)]
+
+
+def _edge_problems(feature: Feature) -> Iterator[str]:
+    if feature.edges is None:
+        return
+    if feature.max_bins is not None:
+        yield "has both edges and max_bins. Keep one."
+    if not all(map(math.isfinite, feature.edges)) or list(feature.edges) != sorted(set(feature.edges)):
+        yield f"edges must be finite and strictly increasing, not {list(feature.edges)}."
 
 
 def _categorical_problems(feature: Feature) -> list[str]:
@@ -113,12 +121,13 @@ def _categorical_problems(feature: Feature) -> list[str]:
     odd = [c for c in feature.categories or () if isinstance(c, float) and not math.isfinite(c)]
     if odd:
         found.append(f"categories must be text or finite numbers, not {odd[0]}.")
-    labels = feature.category_labels
-    if labels is not None:
-        twice = sorted(c for c, times in Counter(labels).items() if times > 1)
-        if twice:
-            found.append(f"category {twice[0]!r} is listed twice.")
-        both = [s for s in special if s in labels]
-        if both:
-            found.append(f"{both[0]!r} is both a category and a special value. Keep one.")
-    return found
+    return [*found, *_label_problems(feature.category_labels or (), special)]
+
+
+def _label_problems(labels: Sequence[str], special: Sequence[str]) -> Iterator[str]:
+    twice = sorted(c for c, times in Counter(labels).items() if times > 1)
+    if twice:
+        yield f"category {twice[0]!r} is listed twice."
+    both = [s for s in special if s in labels]
+    if both:
+        yield f"{both[0]!r} is both a category and a special value. Keep one."

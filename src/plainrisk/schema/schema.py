@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from plainrisk._types import label_of
+from plainrisk.data.columns import label_of
 from plainrisk.errors import SchemaError, did_you_mean, listing
 from plainrisk.files import read_text, write_text
 from plainrisk.schema.check import Problem, check_schema
@@ -118,6 +118,9 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     positive: Label | bool | None = None
     features: dict[str, Feature] = {}
     subscales: dict[str, tuple[str, ...]] = {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Schema:
+        return self  # frozen: scikit-learn's clone need not copy and check it again
 
     def __post_init__(self) -> None:
         force = msgspec.structs.force_setattr

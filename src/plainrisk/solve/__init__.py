@@ -1,10 +1,9 @@
 """Convex problems under bounds, solved to a certificate; knows arrays and sums over rows only."""
 
 from plainrisk.solve.loss import LogisticLoss
-from plainrisk.solve.newton import BOX, minimise
+from plainrisk.solve.newton import BOX, Solution, kkt_residual, minimise
 from plainrisk.solve.ridge import RidgePath, choose_ridge
 from plainrisk.solve.rows import Block, Layout, Rows
-from plainrisk.solve.solution import Solution, kkt_residual
 from plainrisk.solve.squares import Moments, minimise_squares
 
 __all__ = [

@@ -11,19 +11,17 @@ One pass of sums: exact, mergeable over blocks of rows, and computed with logari
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from plainrisk._types import Array, Floats
 from plainrisk.errors import DataError, did_you_mean
+from plainrisk.solve.rows import PIECE_ROWS
 
-__all__ = ["hedge_weights", "hedge_weights_in_sequence", "learning_rate", "row_losses", "summed_losses"]
+__all__ = ["hedge_weights", "learning_rate", "row_losses", "summed_losses"]
 
-Floats = npt.NDArray[np.float64]
 LossName = Literal["log", "brier"]
-
-BLOCK_ROWS = 1 << 15
 
 
 def learning_rate(rule: float | str, n_experts: int, total: float) -> float:
@@ -44,7 +42,7 @@ def learning_rate(rule: float | str, n_experts: int, total: float) -> float:
     return float(rule)
 
 
-def row_losses(risks: Floats, target: npt.NDArray[Any], loss: LossName = "log", clip: Floats | float = 1e-15) -> Floats:
+def row_losses(risks: Floats, target: Array, loss: LossName = "log", clip: Floats | float = 1e-15) -> Floats:
     """Return the loss of every expert on every row.
 
     Parameters
@@ -64,15 +62,15 @@ def row_losses(risks: Floats, target: npt.NDArray[Any], loss: LossName = "log", 
 
 def summed_losses(
     risks: Floats,
-    target: npt.NDArray[Any],
+    target: Array,
     weight: Floats | None = None,
     loss: LossName = "log",
     clip: Floats | float = 1e-15,
 ) -> Floats:
     """Return each expert's summed loss, block by block, so that memory stays that of one block."""
     total = np.zeros(risks.shape[1])
-    for start in range(0, len(risks), BLOCK_ROWS):
-        rows = slice(start, start + BLOCK_ROWS)
+    for start in range(0, len(risks), PIECE_ROWS):
+        rows = slice(start, start + PIECE_ROWS)
         losses = row_losses(np.asarray(risks[rows], dtype=np.float64), target[rows], loss, clip)
         total += losses.sum(axis=0) if weight is None else weight[rows] @ losses
     return total
@@ -87,15 +85,3 @@ def hedge_weights(losses: Floats, eta: float) -> Floats:
     exponent = -eta * (losses - losses.min(axis=-1, keepdims=True))
     weights = np.exp(exponent)
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
-
-
-def hedge_weights_in_sequence(losses: Floats, eta: float) -> Floats:
-    """Return the weights by the algorithm as written: multiply and renormalise, row after row.
-
-    A reference for tests; `losses` is (n, experts), already times the rows' weights.
-    """
-    weights = np.full(losses.shape[1], 1.0 / losses.shape[1])
-    for row in losses:
-        weights = weights * np.exp(-eta * row)
-        weights = weights / weights.sum()
-    return weights

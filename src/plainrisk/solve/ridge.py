@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plainrisk._types import Floats
-from plainrisk.solve.solution import Solution
+from plainrisk.solve.newton import Solution
 
 __all__ = ["RIDGE_TIMES_ROWS", "RidgePath", "choose_ridge"]
 

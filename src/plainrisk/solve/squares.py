@@ -16,8 +16,8 @@ import numpy as np
 from plainrisk._native import level_sums
 from plainrisk._types import Floats
 from plainrisk.solve.box import BoxedQuadratic
+from plainrisk.solve.newton import Solution, kkt_residual
 from plainrisk.solve.rows import Block, Layout, Rows
-from plainrisk.solve.solution import Solution, kkt_residual
 from plainrisk.threads import one_blas_thread
 
 __all__ = ["Moments", "minimise_squares"]

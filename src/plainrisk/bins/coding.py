@@ -1,0 +1,173 @@
+"""How levels become coefficients, and rows become small integers.
+
+A `Contrast` says which coefficients a feature has. Following Chen et al.'s Additive Risk Model:
+
+- with a direction: one nonnegative step between each two neighbouring ordered levels (the half intervals);
+  if levels outside the order occur, one free coefficient for all ordered levels together;
+- without: one free coefficient per level;
+- each special value, below the bound, missing: one free coefficient, outside the order.
+
+Levels that training never saw have no coefficient.
+
+A `JointCode` holds the levels of several features in one small integer, so that a pass over the rows reads few bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from plainrisk._types import Codes, Floats, Index
+
+__all__ = ["Contrast", "JointCode", "code_type", "joint_codes", "level_contrast", "outside_contrast"]
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """The coefficients of one feature.
+
+    Attributes
+    ----------
+    matrix : (levels, p), 0/1; level scores are ``matrix @ beta``
+    lower : (p,), 0 for steps, minus infinity for free coefficients
+    """
+
+    matrix: Floats
+    lower: Floats
+
+    def scores(self, beta: Floats) -> Floats:
+        """Return the scores of the levels, each added up from the first coefficient to the last.
+
+        A matrix product may add in another order for some levels. Two levels with a step of 0 between them would then
+        differ in the last digit, and the scores would no longer be exactly monotone.
+        """
+        scores = np.zeros(len(self.matrix))
+        for column, coefficient in zip(self.matrix.T, beta.tolist(), strict=True):
+            scores += column * coefficient
+        return scores
+
+
+def level_contrast(weights: Floats, n_ordered: int, sign: int, *, steps: bool = False) -> Contrast:
+    """Return the coefficients of a feature whose levels have these training weights.
+
+    With `steps` a feature without a direction has free steps between its ordered levels instead of a coefficient per
+    level, so that a ridge draws neighbours together.
+
+    >>> level_contrast(np.array([3.0, 2.0, 4.0, 0.0]), n_ordered=3, sign=1).matrix
+    array([[0., 0.],
+           [1., 0.],
+           [1., 1.],
+           [0., 0.]])
+    """
+    seen = np.flatnonzero(weights > 0).tolist()
+    inside = [level for level in seen if level < n_ordered]
+    if sign == 0 and not steps:
+        return _contrast([(level, level + 1) for level in seen], len(weights), n_steps=0)
+    # One indicator per half interval that training rows lie on both sides of.
+    cuts = range(inside[0] + 1, inside[-1] + 1) if inside else ()
+    ranges = [(0, cut) if sign < 0 else (cut, n_ordered) for cut in cuts]
+    n_steps = len(ranges) if sign else 0
+    outside = seen[len(inside) :]
+    if inside and outside:
+        ranges.append((0, n_ordered))
+    ranges += [(level, level + 1) for level in outside]
+    return _contrast(ranges, len(weights), n_steps)
+
+
+def outside_contrast(weights: Floats, n_ordered: int) -> Contrast:
+    """Return one free coefficient per level that is outside the order and was seen, for features that are lines."""
+    outside = [level for level in np.flatnonzero(weights > 0).tolist() if level >= n_ordered]
+    return _contrast([(level, level + 1) for level in outside], len(weights), n_steps=0)
+
+
+def _contrast(ranges: list[tuple[int, int]], n_levels: int, n_steps: int) -> Contrast:
+    """Return indicators of neighbouring levels, from and up to; the first few are steps in a direction."""
+    matrix = np.zeros((n_levels, len(ranges)))
+    for column, (start, stop) in enumerate(ranges):
+        matrix[start:stop, column] = 1.0
+    lower = np.full(len(ranges), -np.inf)
+    lower[:n_steps] = 0.0
+    return Contrast(matrix, lower)
+
+
+@dataclass(frozen=True)
+class JointCode:
+    """The levels of neighbouring features as the digits of one number.
+
+    Attributes
+    ----------
+    features : positions of the features
+    sizes : how many levels each of them has
+
+    Examples
+    --------
+    >>> joint = JointCode((0, 1), (2, 3))
+    >>> joint.encode([np.array([0, 1, 1], np.uint8), np.array([2, 0, 2], np.uint8)]).tolist()
+    [2, 3, 5]
+    >>> [levels.tolist() for levels in joint.levels]
+    [[0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2]]
+    >>> [sums.tolist() for sums in joint.margins(np.array([1.0, 0.0, 2.0, 0.0, 0.0, 4.0]))]
+    [[3.0, 4.0], [1.0, 0.0, 6.0]]
+    """
+
+    features: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+    @cached_property
+    def size(self) -> int:
+        """How many codes there are."""
+        return math.prod(self.sizes)
+
+    @cached_property
+    def levels(self) -> tuple[Index, ...]:
+        """Per feature, (size,): the level that each code stands for."""
+        return np.unravel_index(np.arange(self.size), self.sizes)
+
+    def encode(self, codes: Sequence[Codes]) -> Codes:
+        """Return the joint code of every row, given the level of each feature."""
+        kind = code_type(self.size)
+        out = codes[0].astype(kind)
+        for code, size in zip(codes[1:], self.sizes[1:], strict=True):
+            out *= kind(size)
+            out += code.astype(kind, copy=False)
+        return out
+
+    def margins(self, by_code: Floats) -> list[Floats]:
+        """Return sums by the level of each feature, given sums by joint code."""
+        grid = by_code.reshape(self.sizes)
+        axes = range(len(self.sizes))
+        return [grid.sum(axis=tuple(other for other in axes if other != axis)) for axis in axes]
+
+
+def joint_codes(sizes: Sequence[int], groups: Sequence[Sequence[int]], n_rows: int) -> tuple[JointCode, ...]:
+    """Join neighbouring features of a group while there are at most min(256, sqrt(n_rows)) codes.
+
+    So a code is one byte, and a table of pairs of codes does not outgrow the rows it counts.
+
+    Parameters
+    ----------
+    sizes : per feature, how many levels it has
+    groups : positions of features; none is joined with one of another group
+    """
+    limit = int(np.clip(n_rows**0.5, 16, 256))
+    found: list[JointCode] = []
+    for group in groups:
+        joined: list[int] = []
+        for j in group:
+            if joined and math.prod(sizes[k] for k in (*joined, j)) > limit:
+                found.append(JointCode(tuple(joined), tuple(sizes[k] for k in joined)))
+                joined = []
+            joined.append(j)
+        if joined:
+            found.append(JointCode(tuple(joined), tuple(sizes[k] for k in joined)))
+    return tuple(found)
+
+
+def code_type(size: int) -> Any:
+    """Return the smallest type that holds the codes from 0 to ``size - 1``."""
+    return np.uint8 if size <= 2**8 else np.uint16 if size <= 2**16 else np.uint32
