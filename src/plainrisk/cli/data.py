@@ -159,7 +159,7 @@ def check_data(
 
 def _facts(name: str) -> dict[str, Any]:
     from plainrisk import datasets
-    from plainrisk.datasets.sources import absent_message, find
+    from plainrisk.datasets.registry import absent_message, find
 
     entry = datasets.info(name)
     found = find(entry)

@@ -14,9 +14,8 @@ import narwhals as nw
 
 from plainrisk._types import Array, Floats, Outcome
 from plainrisk.datasets.lending_club import read_block, read_years, resolved_loans
-from plainrisk.datasets.registry import Info, Partial, info, schema_of
+from plainrisk.datasets.registry import Found, Info, Partial, Progress, absent_message, download, find, info, schema_of
 from plainrisk.datasets.registry import names as all_names
-from plainrisk.datasets.sources import Found, Progress, absent_message, download, find
 from plainrisk.datasets.tables import Table, content_sha256, read_table
 from plainrisk.errors import DataError, MissingExtraError, PlainriskWarning
 from plainrisk.schema import Schema

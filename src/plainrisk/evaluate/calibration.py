@@ -38,15 +38,11 @@ def expected_calibration_error(
 ) -> float:
     r"""Return the mean gap between observed and predicted risk over equal-width bins.
 
-    .. math::
-
-        ECE = \sum_i P(i) \, |o_i - e_i|,
+    .. math:: ECE = \sum_i P(i) \, |o_i - e_i|,
 
     where :math:`P(i)` is the weighted share of rows in bin :math:`i`, :math:`o_i` their share of bad outcomes
     and :math:`e_i` their mean prediction.
 
-    Examples
-    --------
     >>> round(expected_calibration_error([0, 1, 1, 1], [0.1, 0.1, 0.8, 0.9], bins=2), 3)
     0.275
     """
@@ -58,12 +54,8 @@ def maximum_calibration_error(
 ) -> float:
     r"""Return the largest gap between observed and predicted risk over equal-width bins.
 
-    .. math::
+    .. math:: MCE = \max_i |o_i - e_i|
 
-        MCE = \max_i |o_i - e_i|
-
-    Examples
-    --------
     >>> round(maximum_calibration_error([0, 1, 1, 1], [0.1, 0.1, 0.8, 0.9], bins=2), 3)
     0.4
     """
@@ -80,8 +72,6 @@ def adaptive_calibration_error(
     weights the bins hold equally many rows. The gaps are weighted by :math:`P(i)`, as ties can make the bins
     unequal.
 
-    Examples
-    --------
     >>> round(adaptive_calibration_error([0, 1, 1, 1], [0.1, 0.2, 0.8, 0.9], bins=2), 3)
     0.25
     """
@@ -100,8 +90,6 @@ def certainty(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = Non
 
     The outcomes are checked and not used, so that all metrics are called alike.
 
-    Examples
-    --------
     >>> certainty([0, 0, 1, 1], [0.0, 0.4, 0.6, 1.0])
     0.5
     """
@@ -118,16 +106,11 @@ class Reliability(Tabular):
 
     Attributes
     ----------
-    lower, upper : array of float, shape (k,)
-        The edges of the bins.
-    count : array of int, shape (k,)
-        The number of rows of positive weight.
-    weight : array of float, shape (k,)
-        The sum of their weights.
-    predicted : array of float, shape (k,)
-        Their weighted mean prediction.
-    observed : array of float, shape (k,)
-        Their weighted share of bad outcomes.
+    lower, upper : (k,) the edges of the bins
+    count : (k,) the number of rows of positive weight
+    weight : (k,) the sum of their weights
+    predicted : (k,) their weighted mean prediction
+    observed : (k,) their weighted share of bad outcomes
     """
 
     lower: Floats
@@ -157,13 +140,7 @@ class Reliability(Tabular):
         return Table(tuple(columns), list(zip(*columns.values(), strict=True)), note=note)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the reliability diagram; the area of a point is the weight of its bin.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        """
+        """Draw the reliability diagram, in a new figure unless told; the area of a point is the weight of its bin."""
         if ax is None:
             try:
                 import matplotlib.pyplot as plt
@@ -186,8 +163,6 @@ class Reliability(Tabular):
 def reliability(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None, bins: int = 15) -> Reliability:
     """Return predicted and observed risk over equal-width bins.
 
-    Examples
-    --------
     >>> table = reliability([0, 1, 1, 1], [0.1, 0.1, 0.8, 0.9], bins=4)
     >>> table.lower.tolist(), table.count.tolist(), table.observed.tolist()
     ([0.0, 0.75], [2, 2], [0.5, 1.0])
@@ -230,16 +205,11 @@ class BrierDecomposition(Tabular):
 
     Attributes
     ----------
-    reliability : float
-        Mean squared gap between predicted and observed risk of a bin; 0 is best.
-    resolution : float
-        Mean squared gap between the observed risk of a bin and that of all rows; the larger the better.
-    uncertainty : float
-        Variance of the outcome, which no model changes.
-    within_variance : float
-        Mean squared gap between a prediction and the mean prediction of its bin.
-    within_covariance : float
-        Twice the covariance of prediction and outcome inside the bins; the larger the better.
+    reliability : mean squared gap between predicted and observed risk of a bin; 0 is best
+    resolution : mean squared gap between the observed risk of a bin and that of all rows; the larger the better
+    uncertainty : variance of the outcome, which no model changes
+    within_variance : mean squared gap between a prediction and the mean prediction of its bin
+    within_covariance : twice the covariance of prediction and outcome inside the bins; the larger the better
     """
 
     reliability: float
@@ -278,13 +248,9 @@ def brier_decomposition(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight : array-like
-        Outcomes, predictions and weights.
-    bins : int, optional
-        Number of equal-width bins. By default every distinct prediction is a bin, and the within terms are 0.
+    y_true, y_prob, sample_weight : outcomes, predictions and weights
+    bins : number of equal-width bins; by default every distinct prediction is a bin, and the within terms are 0
 
-    Examples
-    --------
     >>> brier_decomposition([0, 1, 1, 1], [0.2, 0.2, 0.7, 0.9], bins=2)
     term                value
     reliability        0.0650

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import rankdata
 
+from plainrisk._types import Bools, Floats
+from plainrisk.errors import DataError
 from plainrisk.evaluate.diagram import Layout, build_layout, to_matplotlib, to_svg, to_tikz
-from plainrisk.evaluate.effects import (
-    EffectSizes,
-    HodgesLehmann,
-    effect_sizes,
-    hodges_lehmann,
-    hodges_lehmann_table,
-)
 from plainrisk.evaluate.rank_tests import (
     BayesianSignedRank,
     Friedman,
@@ -23,9 +21,20 @@ from plainrisk.evaluate.rank_tests import (
     bayesian_signed_rank,
     friedman,
     holm,
+    square_table,
     wilcoxon_holm,
 )
-from plainrisk.evaluate.tables import Results, Table, Tabular, as_results, check_choice
+from plainrisk.evaluate.tables import (
+    Cell,
+    Results,
+    Table,
+    Tabular,
+    as_results,
+    check_choice,
+    locked,
+    paired_differences,
+    show_decimals,
+)
 from plainrisk.files import write_text
 
 __all__ = [
@@ -46,6 +55,155 @@ __all__ = [
     "holm",
     "wilcoxon_holm",
 ]
+
+
+# ---- how much do two classifiers differ?
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HodgesLehmann(Tabular):
+    """Hodges-Lehmann estimates of every pair.
+
+    Attributes
+    ----------
+    differences : (k, k) the typical difference, row minus column
+    significant : (k, k) booleans of `wilcoxon_holm`, bold in the written tables
+    classifiers : the k names
+    pairs : "all" or "strict"
+    """
+
+    differences: Floats
+    significant: Bools
+    classifiers: tuple[str, ...]
+    pairs: str
+
+    def _table(self) -> Table:
+        note = "Hodges-Lehmann estimates, row minus column; bold: significant after Holm's adjustment."
+        return square_table(self.differences, self.classifiers, self.significant, note, show_decimals(3))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EffectSizes(Tabular):
+    """Effect sizes of every pair, row minus column, in the direction of the raw values.
+
+    Attributes
+    ----------
+    rank_biserial : (k, k) matched-pairs rank-biserial correlation, -1 to 1
+    d_z : (k, k) Cohen's d of the paired differences
+    classifiers : the k names
+    """
+
+    rank_biserial: Floats
+    d_z: Floats
+    classifiers: tuple[str, ...]
+
+    def _table(self) -> Table:
+        names = self.classifiers
+        pairs = zip(*np.triu_indices(len(names), 1), strict=True)
+        rows: list[list[Cell]] = [
+            [names[i], names[j], float(self.rank_biserial[i, j]), float(self.d_z[i, j])] for i, j in pairs
+        ]
+        return Table(("classifier", "against", "rank_biserial", "d_z"), rows, show=show_decimals(3))
+
+
+def hodges_lehmann(a: ArrayLike, b: ArrayLike, pairs: str = "all") -> float:
+    r"""Return the typical difference of paired values: the median of the Walsh averages of a - b.
+
+    .. math:: \hat\Delta = \operatorname{median}_{i \le j} \tfrac12 (d_i + d_j), \qquad d = a - b
+
+    Parameters
+    ----------
+    a, b : (N,) paired values
+    pairs : {"all", "strict"}
+        "all" takes i <= j, the textbook estimator; "strict" takes i < j, without each difference itself.
+
+    >>> hodges_lehmann([5.0, 7.0, 13.0], [4.0, 4.0, 4.0])
+    4.0
+    >>> hodges_lehmann([5.0, 7.0, 13.0], [4.0, 4.0, 4.0], pairs="strict")
+    5.0
+    """
+    check_choice("hodges_lehmann", "pairs", pairs, ("all", "strict"))
+    difference = paired_differences(a, b)
+    first, second = np.triu_indices(difference.size, 1 if pairs == "strict" else 0)
+    if first.size == 0:
+        raise DataError("hodges_lehmann: pairs='strict' needs at least 2 values; got 1.")
+    return float(np.median((difference[first] + difference[second]) / 2.0))
+
+
+def hodges_lehmann_table(
+    table: Any,
+    pairs: str = "all",
+    zero_method: str = "pratt",
+    alpha: float = 0.05,
+    *,
+    missing: str = "raise",
+) -> HodgesLehmann:
+    """Return the Hodges-Lehmann estimate of every pair of classifiers, with the tests' verdicts.
+
+    Parameters
+    ----------
+    table : data sets x classifiers, see `as_results`
+    pairs : {"all", "strict"}, see `hodges_lehmann`
+    zero_method, alpha : of the tests, see `wilcoxon_holm`
+    missing : "raise", or "drop" to leave out data sets that lack a value
+
+    >>> hodges_lehmann_table({"A": [0.9, 0.8, 0.7], "B": [0.8, 0.6, 0.6]}).differences.round(3)
+    array([[ 0.   ,  0.125],
+           [-0.125,  0.   ]])
+    """
+    results = as_results(table, missing=missing)
+    differences = _antisymmetric(results.values, lambda a, b: hodges_lehmann(a, b, pairs))
+    significant = wilcoxon_holm(results, zero_method, alpha).significant
+    return HodgesLehmann(differences, significant, results.classifiers, pairs)
+
+
+def effect_sizes(table: Any, *, missing: str = "raise") -> EffectSizes:
+    r"""Return two effect sizes for every pair of classifiers.
+
+    .. math:: r = \frac{R^+ - R^-}{R^+ + R^-}, \qquad d_z = \frac{\bar d}{s_d}
+
+    with :math:`R^\pm` the sums of the ranks of the positive and negative differences, zeros left out, and
+    :math:`\bar d, s_d` the mean and the sample standard deviation of the differences. r is 1 when the row is
+    larger on every data set; it is the effect size of the signed-rank test. Differences that are all equal
+    have an infinite :math:`d_z`; two equal columns have 0 for both.
+
+    >>> effect_sizes({"A": [0.9, 0.8, 0.7], "B": [0.8, 0.6, 0.75]}).rank_biserial[0, 1].round(4)
+    np.float64(0.6667)
+    """
+    results = as_results(table, missing=missing)
+    return EffectSizes(
+        _antisymmetric(results.values, _rank_biserial),
+        _antisymmetric(results.values, _cohen_d_z),
+        results.classifiers,
+    )
+
+
+def _antisymmetric(values: Floats, estimate: Callable[[Floats, Floats], float]) -> Floats:
+    k = values.shape[1]
+    square = np.zeros((k, k))
+    for i, j in zip(*np.triu_indices(k, 1), strict=True):
+        square[i, j] = estimate(values[:, i], values[:, j])
+        square[j, i] = -square[i, j]
+    return locked(square + 0.0)  # no -0.0
+
+
+def _rank_biserial(a: Floats, b: Floats) -> float:
+    difference = paired_differences(a, b)
+    difference = difference[difference != 0.0]
+    if difference.size == 0:
+        return 0.0
+    ranks = rankdata(np.abs(difference))
+    return float((np.sign(difference) * ranks).sum() / ranks.sum())
+
+
+def _cohen_d_z(a: Floats, b: Floats) -> float:
+    difference = paired_differences(a, b)
+    if (difference == difference[0]).all():
+        return float(np.sign(difference[0])) * np.inf if difference[0] else 0.0
+    return float(difference.mean() / difference.std(ddof=1))
+
+
+# ---- the diagram
 
 
 @dataclass(frozen=True, eq=False, repr=False)

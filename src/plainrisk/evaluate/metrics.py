@@ -49,15 +49,11 @@ __all__ = [
 def roc_auc(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None) -> float:
     r"""Return the area under the ROC curve.
 
-    .. math::
-
-        AUC = P(p_1 > p_0) + \tfrac12 P(p_1 = p_0),
+    .. math:: AUC = P(p_1 > p_0) + \tfrac12 P(p_1 = p_0),
 
     where :math:`p_1` and :math:`p_0` are the predictions of a random bad and a random good row, drawn in
     proportion to the weights.
 
-    Examples
-    --------
     >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     0.75
     """
@@ -67,8 +63,6 @@ def roc_auc(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None)
 def gini(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None) -> float:
     """Return the Gini coefficient, 2 AUC - 1.
 
-    Examples
-    --------
     >>> gini([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     0.5
     """
@@ -78,15 +72,11 @@ def gini(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None) ->
 def ks_statistic(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None) -> float:
     r"""Return the Kolmogorov-Smirnov statistic.
 
-    .. math::
-
-        KS = \max_t |F_0(t) - F_1(t)|,
+    .. math:: KS = \max_t |F_0(t) - F_1(t)|,
 
     where :math:`F_0` and :math:`F_1` are the weighted distribution functions of the prediction among the good
     and among the bad rows.
 
-    Examples
-    --------
     >>> ks_statistic([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     0.5
     """
@@ -123,8 +113,6 @@ def _auc_and_ks(checked: Predictions) -> tuple[float, float]:
 def brier_score(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None) -> float:
     r"""Return the weighted mean of :math:`(p - y)^2`.
 
-    Examples
-    --------
     >>> round(brier_score([0, 1], [0.1, 0.8]), 6)
     0.025
     """
@@ -136,14 +124,9 @@ def log_loss(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight : array-like
-        Outcomes, predictions and weights.
-    clip : float
-        Predictions are first moved into [clip, 1 - clip]. With 0 a prediction that is certain and wrong makes
-        the loss infinite.
+    y_true, y_prob, sample_weight : outcomes, predictions and weights
+    clip : predictions are first moved into [clip, 1 - clip]; with 0 one that is certain and wrong makes it infinite
 
-    Examples
-    --------
     >>> round(log_loss([0, 1], [0.0, 0.5]), 6)
     0.346574
     >>> log_loss([0, 1], [0.0, 0.0])
@@ -183,8 +166,6 @@ def summary(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None,
     it infinite. When all outcomes are equal, auc and ks are not a number instead of an error, so that a month
     without bad loans still has a summary.
 
-    Examples
-    --------
     >>> summary([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     metric      value
     auc        0.7500
@@ -213,8 +194,6 @@ def summary(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None,
 def main_scores(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None) -> Summary:
     """Return auc, log_loss, brier and ece, as `summary` does.
 
-    Examples
-    --------
     >>> list(main_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]))
     ['auc', 'log_loss', 'brier', 'ece']
     """

@@ -24,12 +24,9 @@ class Predictions:
 
     Attributes
     ----------
-    bad : array of bool, shape (n,)
-        Whether the outcome is 1.
-    risk : array of float, shape (n,)
-        The predictions.
-    weight : array of float, shape (n,)
-        The weights, all positive.
+    bad : (n,) whether the outcome is 1
+    risk : (n,) the predictions
+    weight : (n,) the weights, all positive
     """
 
     bad: Bools
@@ -52,15 +49,8 @@ class Predictions:
 
 
 def check_predictions(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights) -> Predictions:
-    """Return the checked input of a metric.
+    """Return the checked input of a metric, or raise an error that names the argument and the first row at fault.
 
-    Raises
-    ------
-    DataError
-        Naming the argument and the first row at fault.
-
-    Examples
-    --------
     >>> check_predictions([0, 1], [0.1, 1.2], None)
     Traceback (most recent call last):
     plainrisk.errors.DataError: y_prob: must lie between 0 and 1, row 1 (counting from 0) holds 1.2.

@@ -46,10 +46,6 @@ def explain(form: RiskForm, X: Any, **options: Any) -> Explanation:
     form : RiskForm
     X : rows
     {options}
-
-    Returns
-    -------
-    Explanation
     """
     return explainer(form, ExplainOptions(**options)).explain(X)
 

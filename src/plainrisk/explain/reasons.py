@@ -142,10 +142,6 @@ def reasons(form: RiskForm, X: Any, *args: Any, **options: Any) -> Reasons:
     form : RiskForm
     X : rows
     {options}
-
-    Returns
-    -------
-    Reasons
     """
     return reasoner(form, ReasonOptions(*args, **options)).reasons(X)
 

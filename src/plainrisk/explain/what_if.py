@@ -166,10 +166,6 @@ def what_if(form: RiskForm, x: Any, *args: Any, **options: Any) -> WhatIf:
     form : RiskForm
     x : one row
     {options}
-
-    Returns
-    -------
-    WhatIf
     """
     found = planner(form, WhatIfOptions(*args, **options))
     frame = form.align(x)
@@ -187,10 +183,6 @@ def what_ifs(form: RiskForm, X: Any, *args: Any, **options: Any) -> WhatIfs:
     form : RiskForm
     X : rows
     {options}
-
-    Returns
-    -------
-    WhatIfs
     """
     return planner(form, WhatIfsOptions(*args, **options)).solve(X)
 

@@ -1,7 +1,6 @@
 """The risk form: shapes, links, pools, and the file they are kept in."""
 
-from plainrisk.form.certificate import Certificate, Check
-from plainrisk.form.file import FitRecord, ModelFile, form_hash, read_model, write_model
+from plainrisk.form.file import Certificate, Check, FitRecord, ModelFile, form_hash, read_model, write_model
 from plainrisk.form.form import Alone, Layer, Mixture, Part, Pool, RiskForm, pool_score
 from plainrisk.form.levels import Bins, Categories, Levels
 from plainrisk.form.links import ALPHA_STAR, Bands, Linear, Link, Logistic

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from plainrisk._version import __version__
 from plainrisk.errors import ModelFileError, SchemaError
 from plainrisk.files import SIZE_LIMIT, read_text, write_text
-from plainrisk.form.certificate import Certificate
 from plainrisk.form.form import RiskForm
 
-__all__ = ["FORMAT", "FitRecord", "ModelFile", "form_hash", "read_model", "write_model"]
+__all__ = ["FORMAT", "Certificate", "Check", "FitRecord", "ModelFile", "form_hash", "read_model", "write_model"]
 
 T = TypeVar("T")
 
@@ -49,6 +48,50 @@ class FitRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     converged: bool = True
     reason: str = ""
     clipped: float = 0.0
+
+
+class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One promise: what it is, whether it holds, and the evidence."""
+
+    name: str
+    holds: bool
+    detail: str
+
+
+class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All promises of a model, checked.
+
+    Attributes
+    ----------
+    checks : the promises; a model is valid if all hold
+    notes : facts worth knowing that break no promise
+    form_sha256 : the hash of the form they were checked on
+    thin : levels with less training weight than this are in the notes
+    """
+
+    checks: tuple[Check, ...]
+    notes: tuple[str, ...]
+    form_sha256: str = ""
+    thin: float = 30.0
+
+    @property
+    def valid(self) -> bool:
+        """Whether every promise holds."""
+        return all(check.holds for check in self.checks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as plain data."""
+        return {"valid": self.valid, **msgspec.to_builtins(self)}
+
+    def __repr__(self) -> str:
+        broken = [check.name for check in self.checks if not check.holds]
+        state = "valid" if self.valid else f"BROKEN ({'; '.join(broken)})"
+        held = len(self.checks) - len(broken)
+        return f"Certificate: {state}, {held} of {len(self.checks)} checks hold, {len(self.notes)} notes"
+
+    def __str__(self) -> str:
+        lines = [f"{'holds ' if c.holds else 'BROKEN'}  {c.name}: {c.detail}" for c in self.checks]
+        return "\n".join([*lines, *(f"note    {n}" for n in self.notes)])
 
 
 class ModelFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
