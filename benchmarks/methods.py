@@ -1,8 +1,8 @@
 """The methods that are timed: plainrisk's models and their rivals, behind one small interface.
 
-Every method gets the same float64 matrix, in which categories are numbers already, except optbinning, which asks for
-a pandas frame, and "ARM1 (frame)", which starts from a polars frame with text. `prepare` is outside the clock; `fit`
-holds all that a user would wait for.
+Every method gets the same numbers, in which categories are numbers already: plainrisk as a polars frame, since it
+knows features by name, trees and glum as a matrix. optbinning asks for a pandas frame, and "ARM1 (frame)" starts from a
+polars frame with text. `prepare` is outside the clock; `fit` holds all that a user would wait for.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Plainrisk:
         import plainrisk
 
         assert self.name in plainrisk.CLASSIFIERS
-        return Rows(data.frame, data.target, data.schema) if self.frame else matrix_rows(data)
+        return Rows(data.frame, data.target, data.schema) if self.frame else number_rows(data)
 
     def fit(self, rows: Rows) -> Any:
         import plainrisk
@@ -53,7 +53,7 @@ class Plainrisk:
 
     def single(self, model: Any, rows: Rows) -> Callable[[], Any]:
         """Return a call that scores one applicant, given as a dict."""
-        applicant = dict(zip(rows.schema.features, rows.X[0].tolist(), strict=True))
+        applicant = rows.X.row(0, named=True)
         return lambda: model.predict_proba(applicant)
 
 
@@ -119,7 +119,7 @@ class Glum:
     def prepare(self, data: Data) -> Rows:
         import glum  # noqa: F401
 
-        rows = matrix_rows(data)
+        rows = number_rows(data)
         dense, lower = indicators(Plainrisk("ARM1", says="").fit(rows), rows)
         return Rows(dense, data.target.astype(np.float64), lower)
 
@@ -208,8 +208,11 @@ def signs(schema: Any) -> list[int]:
     return [int(feature.sign) for feature in schema.features.values()]
 
 
-def matrix_rows(data: Data) -> Rows:
-    return Rows(data.matrix, data.target, data.matrix_schema)
+def number_rows(data: Data) -> Rows:
+    """Return the matrix with its names, as a polars frame of numbers."""
+    import polars
+
+    return Rows(polars.DataFrame(data.matrix, list(data.matrix_schema.features)), data.target, data.matrix_schema)
 
 
 def tree_rows(data: Data) -> Rows:
@@ -234,7 +237,7 @@ def indicators(model: Any, rows: Rows) -> tuple[Any, Any]:
     """
     from plainrisk.data.frame import as_frame
 
-    frame = as_frame(rows.X).renamed(tuple(rows.schema.features))
+    frame = as_frame(rows.X)
     tables, lower = [], []
     for name, shape in model.form_.parts[0].shapes.items():
         sign, levels = rows.schema.features[name].sign, np.arange(len(shape.levels))

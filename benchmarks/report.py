@@ -20,10 +20,10 @@ Made by `{command}` in one run, on {machine}; the load of the machine before it 
 
 Every method runs in a fresh process with {threads} threads. Seconds are the best of at least {repeats}; calls under
 a second are repeated until a second is spent, calls over 10 s are timed once. A fit starts from raw rows: the same
-float64 matrix for all, in which categories are numbers already, but a pandas frame for optbinning and a polars
-frame with text for "ARM1 (frame)"; glum is given ARM1's bins outside the clock. Memory is the peak during a fit
-beyond what the process held before it. The time limit of a process is {limit:.0f} s. Read the ratios, not the
-seconds.
+numbers for all, categories among them, as a polars frame for plainrisk and a matrix for trees; but a pandas frame
+for optbinning, a polars frame with text for "ARM1 (frame)", and for glum the indicators of ARM1's bins, made
+outside the clock. Memory is the peak during a fit beyond what the process held before it. The time limit of a
+process is {limit:.0f} s. Read the ratios, not the seconds.
 
 Shapes: {shapes}.
 """
