@@ -20,7 +20,14 @@ __all__ = ["FormMethods", "RiskModel", "load"]
 
 
 class FormMethods:
-    """What any owner of a risk form can do with it; needs `form_`, `fit_record_` and `classes_`."""
+    """What any owner of a risk form can do with it; needs `form_`, `fit_record_` and `classes_`.
+
+    The examples of all methods start from
+
+    >>> import plainrisk as pr
+    >>> german = pr.datasets.load("german")
+    >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
+    """
 
     form_: RiskForm
     fit_record_: FitRecord | None
@@ -41,9 +48,6 @@ class FormMethods:
 
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.predict_proba(german.frame.head(2)).round(2)
         array([[0.04, 0.96],
                [0.74, 0.26]])
@@ -65,9 +69,6 @@ class FormMethods:
 
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.predict(german.frame.head(3)).tolist()
         [1, 0, 1]
         """
@@ -90,9 +91,6 @@ class FormMethods:
 
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> round(model.score(german.frame, german.target), 1)
         0.8
         """
@@ -116,9 +114,6 @@ class FormMethods:
 
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.explain(german.frame.head(2), unit="probability", reference="typical")
         Explanation of 2 rows in probability, compared with 'typical', by the rule: chord
           row    risk  constant  CreditLoanInfo  (no subscale)  PersonalInfo
@@ -137,15 +132,8 @@ class FormMethods:
         X : rows
         {options}
 
-        Returns
-        -------
-        Reasons
-
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.reasons(german.frame.head(2), k=2, adverse="negative")
         Reasons against 2 applicants, at most 2, compared with 'best'
           row    risk  reason 1            reason 2
@@ -164,15 +152,8 @@ class FormMethods:
         x : one row
         {options}
 
-        Returns
-        -------
-        WhatIf
-
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.what_if(german.frame[1:2], target=0.6, adverse="negative", answers=2)
         risk 0.2595, target at least 0.6:
           1. Credit amount: 5951 -> 3913 (risk 0.6506)
@@ -190,15 +171,8 @@ class FormMethods:
         X : rows
         {options}
 
-        Returns
-        -------
-        WhatIfs
-
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.what_ifs(german.frame.head(2), target=0.6, adverse="negative")
         WhatIfs of 2 applicants, 2 of whom can reach the target
           row    risk  reached  new_risk  features_changed  cost  changes
@@ -216,15 +190,8 @@ class FormMethods:
         X : rows, default=None
             Take the importance over these, not over the training counts. Lines, curves and trees need rows.
 
-        Returns
-        -------
-        Overview
-
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.overview().importance[0].feature
         'Status of existing checking account'
         """
@@ -240,15 +207,8 @@ class FormMethods:
         old : rows, default=None
             None compares with the training rows, as the form counts them.
 
-        Returns
-        -------
-        Drift
-
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.drift(german.frame.head(100)).features[0].feature
         'Purpose'
         """
@@ -263,15 +223,8 @@ class FormMethods:
         thin : float, default=30.0
             Levels with fewer training rows are listed as notes.
 
-        Returns
-        -------
-        Certificate
-
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.certify()
         Certificate: valid, 5 of 5 checks hold, 4 notes
         """
@@ -287,9 +240,6 @@ class FormMethods:
 
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     model.save(f"{folder}/model.json")
@@ -310,15 +260,8 @@ class FormMethods:
         base_rate : float, default=None
             The true share of the positive outcome; None takes that of the training rows before class weights.
 
-        Returns
-        -------
-        RiskModel
-
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> round(float(model.at_base_rate(0.9).predict_proba(german.frame)[:, 1].mean()), 2)
         0.86
         """

@@ -15,8 +15,8 @@ import numpy as np
 
 from plainrisk._types import Array, Bools, Floats, Index
 from plainrisk.data.frame import Frame
-from plainrisk.errors import DataError, did_you_mean
-from plainrisk.explain.options import Cost, Value
+from plainrisk.errors import DataError
+from plainrisk.explain.options import Cost, Value, check_features
 from plainrisk.form import Bins, Categories, Levels, Part, RiskForm, Shape, Table, TreePart
 from plainrisk.schema import Feature, label_of
 
@@ -312,10 +312,7 @@ def feature_moves(
     """
     given = {} if values is None else {name: tuple(v) for name, v in values.items()}
     known, held = form.schema.features, tuple(frozen)
-    for what, names in (("frozen", held), ("values", given), ("cost", cost if isinstance(cost, Mapping) else ())):
-        for name in names:
-            if name not in known:
-                raise DataError(f"{what}: there is no feature {name!r}.{did_you_mean(name, known)}")
+    check_features(known, frozen=held, values=given, cost=cost if isinstance(cost, Mapping) else ())
     found = {}
     for name, atoms in atoms_of(form, min_rows).items():
         if name in held or known[name].actionable == "fixed" or (atoms.straight and name not in given):
