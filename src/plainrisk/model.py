@@ -132,6 +132,10 @@ class FormMethods:
         X : rows
         {options}
 
+        Returns
+        -------
+        Reasons
+
         Examples
         --------
         >>> model.reasons(german.frame.head(2), k=2, adverse="negative")
@@ -152,6 +156,10 @@ class FormMethods:
         x : one row
         {options}
 
+        Returns
+        -------
+        WhatIf
+
         Examples
         --------
         >>> model.what_if(german.frame[1:2], target=0.6, adverse="negative", answers=2)
@@ -170,6 +178,10 @@ class FormMethods:
         ----------
         X : rows
         {options}
+
+        Returns
+        -------
+        WhatIfs
 
         Examples
         --------
@@ -190,6 +202,10 @@ class FormMethods:
         X : rows, default=None
             Take the importance over these, not over the training counts. Lines, curves and trees need rows.
 
+        Returns
+        -------
+        Overview
+
         Examples
         --------
         >>> model.overview().importance[0].feature
@@ -207,6 +223,10 @@ class FormMethods:
         old : rows, default=None
             None compares with the training rows, as the form counts them.
 
+        Returns
+        -------
+        Drift
+
         Examples
         --------
         >>> model.drift(german.frame.head(100)).features[0].feature
@@ -222,6 +242,10 @@ class FormMethods:
         ----------
         thin : float, default=30.0
             Levels with fewer training rows are listed as notes.
+
+        Returns
+        -------
+        Certificate
 
         Examples
         --------
@@ -259,6 +283,10 @@ class FormMethods:
         ----------
         base_rate : float, default=None
             The true share of the positive outcome; None takes that of the training rows before class weights.
+
+        Returns
+        -------
+        RiskModel
 
         Examples
         --------

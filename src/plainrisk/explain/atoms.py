@@ -50,8 +50,7 @@ class Atoms:
 
 def atoms_of(form: RiskForm, min_rows: float = 0.0) -> dict[str, Atoms]:
     """Return the atoms of every feature the form reads; those with fewer training rows do not count as seen."""
-    names = dict.fromkeys(name for part in form.parts for name in part.features)
-    return {name: _atoms(form, name, min_rows) for name in names}
+    return {name: _atoms(form, name, min_rows) for name in form.features}
 
 
 def _atoms(form: RiskForm, name: str, min_rows: float) -> Atoms:
