@@ -123,6 +123,7 @@ def test_scores_and_pieces_of_a_part(library, monkeypatch):
         assert found.tobytes() == wanted.tobytes()
 
 
+@pytest.mark.filterwarnings("ignore:Data. the model knows its:plainrisk.errors.PlainriskWarning")
 def test_very_many_features(monkeypatch):
     shapes = {f"u{j}": table(Bins((0.5,)), j) for j in range(5000)}
     part = Part(name="all", intercept=0.0, shapes=shapes, link=Logistic())

@@ -104,6 +104,7 @@ def plain_risk(form, row):
     return total if isinstance(form.pool, Mixture) else link(form.pool.link, total + form.pool.intercept)
 
 
+@pytest.mark.filterwarnings("ignore:Data. the model knows its:plainrisk.errors.PlainriskWarning")
 @settings(max_examples=150)
 @given(any_form(), st.data())
 def test_every_way_of_scoring_gives_the_same_bits_and_the_formula(form, data):
@@ -189,6 +190,7 @@ def test_what_is_refused_in_a_block_is_named_with_its_row(block, monkeypatch):
         small_form().risk(X)
 
 
+@pytest.mark.filterwarnings("ignore:Data. the model knows its:plainrisk.errors.PlainriskWarning")
 def test_scores_keep_an_exact_order():
     rng = np.random.default_rng(1)
     shapes = {}

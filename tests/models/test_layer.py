@@ -14,11 +14,10 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import plainrisk as pr
 from plainrisk.errors import DataError, PlainriskWarning
-from plainrisk.models.arm import LayerSettings, Problem, fit_layer, solve_layer
+from plainrisk.models.arm import RIDGE_TIMES_ROWS, LayerSettings, Problem, fit_layer, solve_layer
 from plainrisk.models.crossval import stratified_folds
 from plainrisk.models.training import read_training
 from plainrisk.solve import Block, Layout, Rows
-from plainrisk.solve.ridge import RIDGE_TIMES_ROWS
 
 N = 260
 SCHEMA = pr.Schema(

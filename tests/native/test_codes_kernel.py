@@ -127,7 +127,7 @@ def test_order_of_addition():
 
 
 ROWS, ZERO, CUTS, TABLE, LEVELS, OUT = (
-    np.zeros(3), np.zeros(1, np.int64), np.zeros(1), np.zeros(3), np.zeros(3, np.uint8), np.zeros(3, np.uint8)
+    np.zeros(3), np.zeros(1, np.int64), np.zeros(1), np.zeros(3), np.zeros(3), np.zeros(3, np.uint8)
 )  # fmt: skip
 
 
@@ -161,9 +161,13 @@ def test_scores_that_do_not_fit_are_refused(arguments, what, in_numpy):
     ("arguments", "what"),
     [
         ((ROWS, CUTS, LEVELS[:2], OUT), "a level for every cell"),
-        ((ROWS, CUTS, LEVELS, np.zeros(3, np.uint16)), "a level for every cell"),
-        ((ROWS, CUTS, np.zeros(3), ROWS), "a small code per row"),
+        ((ROWS, CUTS, LEVELS.astype(np.uint8), OUT), "a level for every cell"),
+        ((ROWS, CUTS, LEVELS, np.zeros(3)), "a small code per row"),
         ((ROWS, CUTS.astype(np.float32), LEVELS, OUT), "a level for every cell"),
+        ((ROWS, CUTS, LEVELS + 256, OUT), "too large for its code"),
+        ((ROWS, CUTS, LEVELS + 65536, OUT.astype(np.uint16)), "too large for its code"),
+        ((ROWS, CUTS, LEVELS - 1, OUT), "too large for its code"),
+        ((ROWS, CUTS, LEVELS * math.nan, OUT), "too large for its code"),
         ((ROWS[:2], CUTS, LEVELS, OUT), "one number per row"),
         ((np.zeros((3, 1)), CUTS, LEVELS, OUT), "one number per row"),
         ((np.zeros(3, "c8"), CUTS, LEVELS, OUT), "of a type that is known here"),

@@ -11,13 +11,8 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 
 from plainrisk.errors import DataError
-from plainrisk.solve.hedge import (
-    PIECE_ROWS,
-    hedge_weights,
-    learning_rate,
-    row_losses,
-    summed_losses,
-)
+from plainrisk.solve.hedge import hedge_weights, learning_rate, row_losses, summed_losses
+from plainrisk.solve.rows import PIECE_ROWS
 
 
 def hedge_weights_in_sequence(losses, eta):

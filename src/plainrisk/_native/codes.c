@@ -5,51 +5,72 @@
    is between 0 and the number of cuts + 1 whatever the data hold, and tables are checked to have that many entries before
    the rows are read. */
 
+#include <math.h>
+
 #include "shared.h"
 
-#define ROWS 512    /* in a tile: its numbers and cells stay in the nearest caches */
-#define FEW_CUTS 32 /* up to here, comparing with each cut beats a binary search */
+#define ROWS 504    /* in a tile. Of a power of two, the columns of a copy would compete for the same lines of the cache */
+#define GROUP 8     /* columns of a matrix copied together: a line of memory holds as many doubles */
+#define FEW_CUTS 16 /* up to here, comparing with each cut beats a binary search */
+
+/* Ask for memory that the next tile will read, in the second-level cache: the first has no space for it. */
+#if defined(__GNUC__)
+#define FETCH(ADDRESS) __builtin_prefetch((const void *)(ADDRESS), 0, 2)
+#else
+#define FETCH(ADDRESS) (void)(ADDRESS)
+#endif
+
+static Py_ssize_t doubles(const Py_buffer *buffer) { return buffer->len / (Py_ssize_t)sizeof(double); }
 
 /* ---- a tile of rows */
 
-/* Comparisons and cells are 64 bits wide, so that the loops become vector instructions. */
+/* The last cut below a number decides. There is no branch, and with a count that the compiler knows all cuts and entries
+   stay in registers. An entry is read before the choice: a choice whether to read would be a branch. */
+#define COMPARE(COUNT)                                                                                                 \
+    for (Py_ssize_t i = 0; i < rows; i++) {                                                                            \
+        double at = x[i], value = entry[0];                                                                            \
+        for (int k = 0; k < (COUNT); k++) {                                                                            \
+            double above = entry[k + 1];                                                                               \
+            value = at > cut[k] ? above : value;                                                                       \
+        }                                                                                                              \
+        sum[i] += at != at ? missing : value;                                                                          \
+    }
+
 FOR_EVERY_PROCESSOR
 static void compare_with_each(const double *restrict x, Py_ssize_t rows, const double *restrict cuts, Py_ssize_t count,
-                              int64_t *restrict cell) {
-    Py_ssize_t k = 0;
-    for (; k + 4 <= count; k += 4) {
-        const double a = cuts[k], b = cuts[k + 1], c = cuts[k + 2], d = cuts[k + 3];
-        for (Py_ssize_t i = 0; i < rows; i++)
-            cell[i] += (int64_t)(x[i] > a) + (int64_t)(x[i] > b) + (int64_t)(x[i] > c) + (int64_t)(x[i] > d);
+                              const double *restrict table, double *restrict sum) {
+    double cut[FEW_CUTS], entry[FEW_CUTS + 1], missing = table[count + 1];
+    entry[0] = table[0];
+    for (Py_ssize_t k = 0; k < FEW_CUTS; k++) {
+        cut[k] = k < count ? cuts[k] : (double)INFINITY; /* nothing is above it */
+        entry[k + 1] = k < count ? table[k + 1] : 0;
     }
-    for (; k < count; k++)
-        for (Py_ssize_t i = 0; i < rows; i++) cell[i] += x[i] > cuts[k];
+    if (count <= 4) COMPARE(4)
+    else if (count <= 8) COMPARE(8)
+    else COMPARE(FEW_CUTS)
 }
 
 /* A binary search without branches, one step of all rows after the other. */
 FOR_EVERY_PROCESSOR
 static void search(const double *restrict x, Py_ssize_t rows, const double *restrict cuts, Py_ssize_t count,
-                   int64_t *restrict cell) {
+                   const double *restrict table, double *restrict sum) {
+    int64_t cell[ROWS];
+    for (Py_ssize_t i = 0; i < rows; i++) cell[i] = 0;
     for (Py_ssize_t left = count; left > 1; left -= left / 2) {
         int64_t half = left / 2;
         for (Py_ssize_t i = 0; i < rows; i++) cell[i] += x[i] > cuts[cell[i] + half - 1] ? half : 0;
     }
-    for (Py_ssize_t i = 0; i < rows; i++) cell[i] += x[i] > cuts[cell[i]];
+    for (Py_ssize_t i = 0; i < rows; i++) {
+        int64_t at = cell[i] + (x[i] > cuts[cell[i]]);
+        sum[i] += table[x[i] != x[i] ? count + 1 : at];
+    }
 }
 
-FOR_EVERY_PROCESSOR
-static void find_cells(const double *restrict x, Py_ssize_t rows, const double *cuts, Py_ssize_t count,
-                       int64_t *restrict cell) {
-    for (Py_ssize_t i = 0; i < rows; i++) cell[i] = 0;
-    if (count <= FEW_CUTS) compare_with_each(x, rows, cuts, count, cell);
-    else search(x, rows, cuts, count, cell);
-    for (Py_ssize_t i = 0; i < rows; i++) cell[i] = x[i] != x[i] ? count + 1 : cell[i];
-}
-
-FOR_EVERY_PROCESSOR
-static void add_values(double *restrict score, const int64_t *restrict cell, const double *restrict table,
-                       Py_ssize_t rows) {
-    for (Py_ssize_t i = 0; i < rows; i++) score[i] += table[cell[i]];
+/* Add the table's entry of each number, at most ROWS of them. */
+static void add_entries(const double *x, Py_ssize_t rows, const Py_buffer *cuts, const Py_buffer *table, double *sum) {
+    Py_ssize_t count = doubles(cuts);
+    if (count <= FEW_CUTS) compare_with_each(x, rows, cuts->buf, count, table->buf, sum);
+    else search(x, rows, cuts->buf, count, table->buf, sum);
 }
 
 /* A column of numbers of any type, stored in one piece or not. */
@@ -84,6 +105,27 @@ static const double *read_tile(const Numbers *column, Py_ssize_t start, Py_ssize
     return copy;
 }
 
+/* Neighbours in a matrix of doubles that is stored row by row share their lines of memory, so they are copied together,
+   and the lines of the next tile are asked for in time. */
+static int are_neighbours(const Numbers *columns, Py_ssize_t count) {
+    if (count < GROUP) return 0;
+    for (int k = 0; k < GROUP; k++) {
+        const Numbers *column = &columns[k];
+        if (column->kind != 'f' || column->size != sizeof(double) || column->stride != columns->stride) return 0;
+    }
+    return columns->stride > (Py_ssize_t)sizeof(double);
+}
+
+static void copy_neighbours(const Numbers *columns, Py_ssize_t start, Py_ssize_t rows, double (*restrict copy)[ROWS]) {
+    Py_ssize_t stride = columns->stride;
+    const char *from[GROUP];
+    for (int k = 0; k < GROUP; k++) from[k] = columns[k].data + start * stride;
+    for (Py_ssize_t i = 0; i < rows; i++) {
+        FETCH((uintptr_t)from[0] + (uintptr_t)((i + ROWS) * stride));
+        for (int k = 0; k < GROUP; k++) copy[k][i] = *(const double *)(from[k] + i * stride);
+    }
+}
+
 /* ---- the arguments, none of which is trusted */
 
 static char kind_of(const char *format) {
@@ -104,21 +146,30 @@ static int read_numbers(const Py_buffer *buffer, Py_ssize_t rows, Numbers *out) 
     return 1;
 }
 
-static Py_ssize_t doubles(const Py_buffer *buffer) { return buffer->len / (Py_ssize_t)sizeof(double); }
-
 /* ---- codes of a column */
 
 static void code_rows(const Numbers *x, const Py_buffer *cuts, const Py_buffer *levels, Py_buffer *out, Py_ssize_t all) {
-    double copy[ROWS];
-    int64_t cell[ROWS];
+    double copy[ROWS], level[ROWS];
     for (Py_ssize_t start = 0; start < all; start += ROWS) {
         Py_ssize_t rows = all - start < ROWS ? all - start : ROWS;
-        find_cells(read_tile(x, start, rows, copy), rows, cuts->buf, doubles(cuts), cell);
+        for (Py_ssize_t i = 0; i < rows; i++) level[i] = 0;
+        add_entries(read_tile(x, start, rows, copy), rows, cuts, levels, level);
         if (out->itemsize == 1)
-            for (Py_ssize_t i = 0; i < rows; i++) ((uint8_t *)out->buf)[start + i] = ((uint8_t *)levels->buf)[cell[i]];
+            for (Py_ssize_t i = 0; i < rows; i++) ((uint8_t *)out->buf)[start + i] = (uint8_t)level[i];
         else
-            for (Py_ssize_t i = 0; i < rows; i++) ((uint16_t *)out->buf)[start + i] = ((uint16_t *)levels->buf)[cell[i]];
+            for (Py_ssize_t i = 0; i < rows; i++) ((uint16_t *)out->buf)[start + i] = (uint16_t)level[i];
     }
+}
+
+/* Whether there is a level for every cell, and each is a code that the result can hold. */
+static int levels_fit(const Py_buffer *cuts, const Py_buffer *levels, const Py_buffer *out) {
+    const double *level = levels->buf, most = out->itemsize == 1 ? UINT8_MAX : UINT16_MAX;
+    if ((out->itemsize != 1 && out->itemsize != 2) || cuts->itemsize != sizeof(double) ||
+        levels->itemsize != sizeof(double) || doubles(levels) != doubles(cuts) + 2)
+        return refuse("cuts, a level for every cell and a small code per row are needed");
+    for (Py_ssize_t k = 0; k < doubles(levels); k++)
+        if (!(level[k] >= 0 && level[k] <= most)) return refuse("a level is too large for its code");
+    return 1;
 }
 
 PyObject *kernel_code_numbers(PyObject *module, PyObject *args) {
@@ -127,12 +178,9 @@ PyObject *kernel_code_numbers(PyObject *module, PyObject *args) {
     Numbers numbers;
     (void)module;
     if (!PyArg_ParseTuple(args, "Oy*y*w*", &column, &cuts, &levels, &out)) return NULL;
-    int opened = PyObject_GetBuffer(column, &x, PyBUF_RECORDS_RO) == 0, good = opened;
+    int opened = PyObject_GetBuffer(column, &x, PyBUF_RECORDS_RO) == 0;
     Py_ssize_t rows = out.len / (out.itemsize ? out.itemsize : 1);
-    if (good && ((out.itemsize != 1 && out.itemsize != 2) || levels.itemsize != out.itemsize || cuts.itemsize != sizeof(double) ||
-                 levels.len != (doubles(&cuts) + 2) * levels.itemsize))
-        good = refuse("cuts, a level for every cell and a small code per row are needed");
-    good = good && read_numbers(&x, rows, &numbers);
+    int good = opened && levels_fit(&cuts, &levels, &out) && read_numbers(&x, rows, &numbers);
     if (good) {
         Py_BEGIN_ALLOW_THREADS;
         code_rows(&numbers, &cuts, &levels, &out, rows);
@@ -155,16 +203,19 @@ typedef struct {
 } Terms;
 
 static void add_terms(const Terms *terms, Py_ssize_t all) {
-    double copy[ROWS];
-    int64_t cell[ROWS];
+    double copy[GROUP][ROWS];
     const int64_t *target = terms->targets.buf;
     for (Py_ssize_t start = 0; start < all; start += ROWS) {
-        Py_ssize_t rows = all - start < ROWS ? all - start : ROWS;
+        Py_ssize_t rows = all - start < ROWS ? all - start : ROWS, copied = 0;
         for (Py_ssize_t k = 0; k < terms->columns.count; k++) {
-            const Py_buffer *cuts = &terms->cuts.each[k];
+            const Numbers *column = &terms->numbers[k];
             double *score = (double *)terms->scores.each[target[k]].buf + start;
-            find_cells(read_tile(&terms->numbers[k], start, rows, copy), rows, cuts->buf, doubles(cuts), cell);
-            add_values(score, cell, terms->tables.each[k].buf, rows);
+            if (k >= copied && are_neighbours(column, terms->columns.count - k)) {
+                copy_neighbours(column, start, rows, copy);
+                copied = k + GROUP;
+            }
+            const double *x = k < copied ? copy[k + GROUP - copied] : read_tile(column, start, rows, copy[0]);
+            add_entries(x, rows, &terms->cuts.each[k], &terms->tables.each[k], score);
         }
     }
 }

@@ -50,7 +50,8 @@ def code_numbers(x: Array, cuts: Floats, levels: Codes) -> Codes:
     if compiled is None:
         return levels[_cells(x, cuts)]
     out: Codes = np.empty(len(x), levels.dtype)
-    compiled.code_numbers(x if is_readable(x) else x.astype(np.float64), cuts, levels, out)
+    numbers = x if is_readable(x) else x.astype(np.float64)
+    compiled.code_numbers(numbers, cuts, levels.astype(np.float64), out)
     return out
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from plainrisk._types import Floats
 from plainrisk.data.frame import Frame, as_frame
-from plainrisk.errors import DataError, ModelFileError, did_you_mean
+from plainrisk.errors import DataError, ModelFileError, PlainriskWarning, did_you_mean
 from plainrisk.form.links import Link, Logistic
 from plainrisk.form.score import Scorer
 from plainrisk.form.shapes import LARGEST, Shape
@@ -163,6 +164,13 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
                 raise DataError(
                     f"Data: X has {len(frame.names)} features, but RiskForm is expecting "
                     f"{len(self.columns)} features as input."
+                )
+            if self.columns != frame.names:
+                warnings.warn(
+                    f"Data: the model knows its {len(self.columns)} columns by name, but these rows have no names and "
+                    "are read by position, in the order of training. Pass a data frame.",
+                    PlainriskWarning,
+                    stacklevel=2,
                 )
             return frame.renamed(self.columns)
         for name in self.features:

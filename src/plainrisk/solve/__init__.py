@@ -2,7 +2,6 @@
 
 from plainrisk.solve.loss import LogisticLoss
 from plainrisk.solve.newton import BOX, Solution, kkt_residual, minimise
-from plainrisk.solve.ridge import RidgePath, choose_ridge
 from plainrisk.solve.rows import Block, Layout, Rows
 from plainrisk.solve.squares import Moments, minimise_squares
 
@@ -12,10 +11,8 @@ __all__ = [
     "Layout",
     "LogisticLoss",
     "Moments",
-    "RidgePath",
     "Rows",
     "Solution",
-    "choose_ridge",
     "kkt_residual",
     "minimise",
     "minimise_squares",

@@ -17,7 +17,7 @@ import numpy as np
 
 from plainrisk._types import Array, Floats
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.solve.rows import PIECE_ROWS
+from plainrisk.threads import PIECE_ROWS
 
 __all__ = ["hedge_weights", "learning_rate", "row_losses", "summed_losses"]
 

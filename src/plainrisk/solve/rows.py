@@ -19,15 +19,11 @@ import numpy as np
 
 from plainrisk._native import level_sums, pair_sums
 from plainrisk._types import Array, Bools, Codes, Floats, Index
-from plainrisk.threads import parallel_map
+from plainrisk.threads import PIECE_ROWS, parallel_map
 
 __all__ = ["Block", "Layout", "Rows"]
 
 Ts = TypeVarTuple("Ts")
-
-# Rows that a function is given at a time: a few columns of them fit the processor's second-level cache. The size is
-# fixed, so sums are grouped alike whatever the number of threads.
-PIECE_ROWS = 1 << 15
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from plainrisk.solve import choose_ridge
-from plainrisk.solve.ridge import RIDGE_TIMES_ROWS
+from plainrisk.models.arm import RIDGE_TIMES_ROWS, choose_ridge
 
 
 def fold(losses, asked):
