@@ -1,9 +1,11 @@
-"""For every test: no time limits, the same random cases in CI, and a folder of its own for each doctest."""
+"""For every test: no time limits, the same random cases in CI; for doctests a folder of their own and a model."""
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -22,3 +24,19 @@ hypothesis.settings.load_profile("plainrisk")
 def _doctest_folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if isinstance(request.node, pytest.DoctestItem):
         monkeypatch.chdir(tmp_path)
+
+
+@functools.cache
+def _fitted() -> dict[str, Any]:
+    import plainrisk as pr
+
+    german = pr.datasets.load("german")
+    model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
+    return {"pr": pr, "german": german, "model": model}
+
+
+@pytest.fixture(autouse=True)
+def _doctest_model(request: pytest.FixtureRequest) -> None:
+    # The methods of a model share what their class says in its own docstring.
+    if isinstance(request.node, pytest.DoctestItem) and "FormMethods." in request.node.name:
+        request.node.dtest.globs.update(_fitted())

@@ -20,7 +20,14 @@ __all__ = ["FormMethods", "RiskModel", "load"]
 
 
 class FormMethods:
-    """What any owner of a risk form can do with it; needs `form_`, `fit_record_` and `classes_`."""
+    """What any owner of a risk form can do with it; needs `form_`, `fit_record_` and `classes_`.
+
+    The examples of all methods start from
+
+    >>> import plainrisk as pr
+    >>> german = pr.datasets.load("german")
+    >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
+    """
 
     form_: RiskForm
     fit_record_: FitRecord | None
@@ -41,9 +48,6 @@ class FormMethods:
 
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.predict_proba(german.frame.head(2)).round(2)
         array([[0.04, 0.96],
                [0.74, 0.26]])
@@ -65,9 +69,6 @@ class FormMethods:
 
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.predict(german.frame.head(3)).tolist()
         [1, 0, 1]
         """
@@ -90,9 +91,6 @@ class FormMethods:
 
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> round(model.score(german.frame, german.target), 1)
         0.8
         """
@@ -116,9 +114,6 @@ class FormMethods:
 
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.explain(german.frame.head(2), unit="probability", reference="typical")
         Explanation of 2 rows in probability, compared with 'typical', by the rule: chord
           row    risk  constant  CreditLoanInfo  (no subscale)  PersonalInfo
@@ -143,9 +138,6 @@ class FormMethods:
 
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.reasons(german.frame.head(2), k=2, adverse="negative")
         Reasons against 2 applicants, at most 2, compared with 'best'
           row    risk  reason 1            reason 2
@@ -170,9 +162,6 @@ class FormMethods:
 
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.what_if(german.frame[1:2], target=0.6, adverse="negative", answers=2)
         risk 0.2595, target at least 0.6:
           1. Credit amount: 5951 -> 3913 (risk 0.6506)
@@ -196,9 +185,6 @@ class FormMethods:
 
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.what_ifs(german.frame.head(2), target=0.6, adverse="negative")
         WhatIfs of 2 applicants, 2 of whom can reach the target
           row    risk  reached  new_risk  features_changed  cost  changes
@@ -222,9 +208,6 @@ class FormMethods:
 
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.overview().importance[0].feature
         'Status of existing checking account'
         """
@@ -246,9 +229,6 @@ class FormMethods:
 
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.drift(german.frame.head(100)).features[0].feature
         'Purpose'
         """
@@ -269,9 +249,6 @@ class FormMethods:
 
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> model.certify()
         Certificate: valid, 5 of 5 checks hold, 4 notes
         """
@@ -287,9 +264,6 @@ class FormMethods:
 
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     model.save(f"{folder}/model.json")
@@ -316,9 +290,6 @@ class FormMethods:
 
         Examples
         --------
-        >>> import plainrisk as pr
-        >>> german = pr.datasets.load("german")
-        >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
         >>> round(float(model.at_base_rate(0.9).predict_proba(german.frame)[:, 1].mean()), 2)
         0.86
         """

@@ -44,6 +44,14 @@ def test_c_constants_are_defines_enums_and_static_numbers(orientation, tmp_path)
     assert list(orientation.c_constants(path)) == ["ROWS", "LOWER", "FREE", "TINY"]
 
 
+def test_numbers_that_are_not_tuned_are_listed_and_not_counted(orientation, monkeypatch):
+    assert all(orientation.NOT_TUNED.values())
+    assert not set(orientation.constants()) & set(orientation.NOT_TUNED)
+    monkeypatch.setitem(orientation.NOT_TUNED, "form/trees.py:TWIG", "a mark")
+    with pytest.raises(SystemExit, match=r"no longer there: form/trees\.py:TWIG"):
+        orientation.constants()
+
+
 def test_complexity_counts_branches_conditions_and_comprehensions(orientation):
     code = "def f(x):\n    if x and x > 1 or x < 0:\n        return [y for y in x if y]\n    return 1 if x else 2\n"
     assert orientation.complexity(ast.parse(code).body[0]) == 1 + 1 + 2 + 2 + 1

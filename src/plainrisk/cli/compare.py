@@ -69,6 +69,8 @@ def compare(
 
 def wide_table(table: pl.DataFrame, metric: str, path: Path) -> pl.DataFrame:
     """Return data sets x classifiers from either format, with the mean over folds."""
+    import polars as pl
+
     if not {"dataset", "classifier"} <= set(table.columns):
         return table
     if "metric" in table.columns:
@@ -89,16 +91,10 @@ def wide_table(table: pl.DataFrame, metric: str, path: Path) -> pl.DataFrame:
             PlainriskWarning,
             stacklevel=2,
         )
-    means = cells.agg(_mean(value))
+    figure = pl.col(value)
+    # One missing value makes the mean missing.
+    means = cells.agg(pl.when(figure.is_null().any()).then(None).otherwise(figure.mean()).alias(value))
     return means.pivot("classifier", index="dataset", values=value)
-
-
-def _mean(column: str) -> pl.Expr:
-    """Return the mean of a column in which one missing value makes the mean missing."""
-    import polars as pl
-
-    value = pl.col(column)
-    return pl.when(value.is_null().any()).then(None).otherwise(value.mean()).alias(column)
 
 
 def _complete(table: pl.DataFrame, path: Path, drop: bool) -> pl.DataFrame:

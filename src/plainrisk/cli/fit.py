@@ -102,13 +102,10 @@ def _ridge(text: str | None) -> float | str | None:
 def cross_validation(
     model: Any, rows: source.Rows, cv: int, seed: int, progress: Callable[[int, int], None]
 ) -> dict[str, Any]:
-    """Return figures of a model on rows that it was not fitted to.
+    """Return figures of a model on rows that it was not fitted to, as plain data.
 
-    Returns
-    -------
-    dict
-        `folds`, `seed`; for each metric its mean and standard deviation over the folds and the figures; `pooled_ece`,
-        the calibration error of all held-out risks together.
+    There are `folds` and `seed`; for each metric its mean and standard deviation over the folds and the figures; and
+    `pooled_ece`, the calibration error of all held-out risks together.
     """
     try:
         found = cross_validate(model, rows.X, rows.y, cv=cv, seed=seed, progress=progress)

@@ -196,7 +196,7 @@ class RowReader:
     def _needed(self, lazy: pl.LazyFrame, form: RiskForm) -> pl.LazyFrame:
         """Take the columns that are needed, or say which is missing or holds text."""
         names = [name for name in lazy.collect_schema().names() if name != ROW]
-        features = {name: form.schema.features[name] for part in form.parts for name in part.features}
+        features = {name: form.schema.features[name] for name in form.features}
         for name, who in [*((n, "feature") for n in features), *((n, "--keep") for n in self.keep)]:
             if name not in names:
                 raise DataError(f"{self.data}: {who} {name!r} is not in the data.{did_you_mean(name, names)}")

@@ -129,14 +129,10 @@ def load(
     Parameters
     ----------
     name : one of `datasets.names()`
-    backend : "polars", "pandas" or "pyarrow"
-        The library of the frame; by default the first of these that is installed.
-    download : bool
-        Whether a file that is not here may be fetched. Without it nothing ever touches the network.
-    verify : bool
-        Whether rows, outcomes and a hash of the parsed content must be as expected, else DataError.
-    progress : callable, optional
-        Called during a download with the bytes fetched and the total, if known.
+    backend : the library of the frame, "polars", "pandas" or "pyarrow"; by default the first that is installed
+    download : whether a file that is not here may be fetched; without it nothing ever touches the network
+    verify : whether rows, outcomes and a hash of the parsed content must be as expected, else DataError
+    progress : called during a download with the bytes fetched and the total, if known
 
     Examples
     --------
@@ -163,15 +159,8 @@ def load(
 
 
 def check(names: Iterable[str] | None = None) -> list[CheckResult]:
-    """Say of each data set whether it is on this machine and right; nothing is downloaded.
+    """Say of each data set, or of those named, whether it is on this machine and right; nothing is downloaded.
 
-    Parameters
-    ----------
-    names : iterable of str, optional
-        Data sets to check; all by default.
-
-    Examples
-    --------
     >>> [(r.status, r.rows) for r in check(["german"])]
     [('present', 1000)]
     """

@@ -44,16 +44,11 @@ def make_credit(
 
     Parameters
     ----------
-    n : int
-        How many rows.
-    seed : int
-        The same arguments give the same rows.
-    n_features : int
-        How many features. After the first 12 kinds come fresh draws of the same kinds: income_2, ...
-    base_rate : float
-        The expected share of bad outcomes.
-    backend : "polars", "pandas" or "pyarrow"
-        The library of the frame; by default the first of these that is installed.
+    n : how many rows
+    seed : the same arguments give the same rows
+    n_features : how many features; after the first 12 kinds come fresh draws of the same kinds: income_2, ...
+    base_rate : the expected share of bad outcomes
+    backend : the library of the frame, "polars", "pandas" or "pyarrow"; by default the first that is installed
 
     Returns
     -------

@@ -15,8 +15,8 @@ import numpy as np
 
 from plainrisk._types import Array, Bools, Floats, Index
 from plainrisk.data.frame import Frame
-from plainrisk.errors import DataError, did_you_mean
-from plainrisk.explain.options import Cost, Value
+from plainrisk.errors import DataError
+from plainrisk.explain.options import Cost, Value, check_features
 from plainrisk.form import Bins, Categories, Levels, Part, RiskForm, Shape, Table, TreePart
 from plainrisk.schema import Feature, label_of
 
@@ -50,8 +50,7 @@ class Atoms:
 
 def atoms_of(form: RiskForm, min_rows: float = 0.0) -> dict[str, Atoms]:
     """Return the atoms of every feature the form reads; those with fewer training rows do not count as seen."""
-    names = dict.fromkeys(name for part in form.parts for name in part.features)
-    return {name: _atoms(form, name, min_rows) for name in names}
+    return {name: _atoms(form, name, min_rows) for name in form.features}
 
 
 def _atoms(form: RiskForm, name: str, min_rows: float) -> Atoms:
@@ -312,10 +311,7 @@ def feature_moves(
     """
     given = {} if values is None else {name: tuple(v) for name, v in values.items()}
     known, held = form.schema.features, tuple(frozen)
-    for what, names in (("frozen", held), ("values", given), ("cost", cost if isinstance(cost, Mapping) else ())):
-        for name in names:
-            if name not in known:
-                raise DataError(f"{what}: there is no feature {name!r}.{did_you_mean(name, known)}")
+    check_features(known, frozen=held, values=given, cost=cost if isinstance(cost, Mapping) else ())
     found = {}
     for name, atoms in atoms_of(form, min_rows).items():
         if name in held or known[name].actionable == "fixed" or (atoms.straight and name not in given):

@@ -60,12 +60,7 @@ class Recheck:
 
 
 def recheck(content: ModelFile, thin: float | None = None) -> Recheck:
-    """Certify the form of a model file again and compare with the certificate it holds.
-
-    Parameters
-    ----------
-    thin : default that of the stored certificate, else 30
-    """
+    """Certify the form of a model file again, with the stored certificate's `thin` unless told, and compare the two."""
     stored = content.certificate
     fresh = certify(content.form, thin=thin if thin is not None else 30.0 if stored is None else stored.thin)
     if stored is None:
@@ -88,12 +83,7 @@ def _differences(stored: Certificate, fresh: Certificate) -> list[str]:
 
 
 def certify(form: RiskForm, *, thin: float = 30.0) -> Certificate:
-    """Check a risk form.
-
-    Parameters
-    ----------
-    thin : levels with less training weight than this are listed as notes
-    """
+    """Check a risk form; levels with less training weight than `thin` are listed as notes."""
     monotone = [_monotone(form, name) for name, f in form.schema.features.items() if f.sign != 0]
     return Certificate(
         checks=(*monotone, _inside(form), _weights(form), _additive(form)),

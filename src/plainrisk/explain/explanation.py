@@ -253,13 +253,9 @@ class Explanation(RowsResult):
 
         Parameters
         ----------
-        row : int, default=0
-        kind : {"waterfall", "bars"}, default="waterfall"
-        most : int, default=12
-            How many contributions the waterfall shows: the largest; it shows the rest together.
-        interval : Interval, optional
-            Of the contributions, from `Refits.contributions` with the same options; drawn in the waterfall.
-        ax : matplotlib axes, optional
+        most : how many contributions the waterfall shows: the largest; it shows the rest together
+        interval : of the contributions, from `Refits.contributions` with the same options; drawn in the waterfall
+        ax : matplotlib axes
         """
         from plainrisk.explain.plots import draw_bars, draw_waterfall
 

@@ -345,10 +345,9 @@ def group_report(
     y : (n,) 0/1 outcomes, 1 the positive one
     risk : (n,) predicted probabilities
     groups : (n,) the group of every applicant; rows without one are left out
-    threshold : float
-        Applicants below it are approved; with adverse="negative", those at or above it.
+    threshold : applicants below it are approved; with adverse="negative", those at or above it
     reference : the group to compare with; default the one with the highest approval rate
-    level : float, default=0.95
+    level : of the intervals
 
     Examples
     --------

@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, Field, dataclass, field, fields
 from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar
 
@@ -20,7 +20,15 @@ import numpy as np
 
 from plainrisk.errors import DataError, did_you_mean
 
-__all__ = ["ExplainOptions", "Options", "ReasonOptions", "WhatIfOptions", "WhatIfsOptions", "takes"]
+__all__ = [
+    "ExplainOptions",
+    "Options",
+    "ReasonOptions",
+    "WhatIfOptions",
+    "WhatIfsOptions",
+    "check_features",
+    "takes",
+]
 
 Adverse = Literal["positive", "negative"]
 Cost = Literal["features", "steps"] | Mapping[str, float] | Callable[[str, str, str, int], float]
@@ -214,6 +222,14 @@ class WhatIfsOptions(WhatIfOptions):
     verb: ClassVar[str] = "what_ifs"
 
     answers: int = option(1, "The largest number of answers per row.")
+
+
+def check_features(known: Collection[str], **lists: Iterable[str]) -> None:
+    """Refuse an option that names a feature there is not."""
+    for option_name, names in lists.items():
+        for name in names:
+            if name not in known:
+                raise DataError(f"{option_name}: there is no feature {name!r}.{did_you_mean(name, known)}")
 
 
 def takes(

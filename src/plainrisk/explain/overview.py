@@ -156,10 +156,7 @@ class Overview(TableResult):
 def overview(form: RiskForm, X: Any = None) -> Overview:
     """Return the shapes, the importance and the weights of a form.
 
-    Parameters
-    ----------
-    X : rows, optional
-        Take the mean contribution over these, not over the training counts. Lines, curves and trees need rows.
+    Importance is the mean contribution over the rows X, or over the training counts. Lines, curves and trees need rows.
     """
     rates, known = score_rates(form), form.schema.features
     tables = tuple(

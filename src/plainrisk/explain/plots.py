@@ -45,8 +45,9 @@ def draw_waterfall(
     """Draw the way from the reference to the risk of one row; whiskers if intervals of contributions are given."""
     steps = _steps(found, row, most, interval)
     ax = new_axes(7.0, 1.7 + 0.34 * len(steps)) if ax is None else ax
-    labels = [f"{found.reference}: {level(found.constant[row], found.unit)}", *(s[0] for s in steps)]
     at = float(found.constant[row])
+    start = f"{at:.1%}" if found.unit == "probability" else f"{at:+.2f}"
+    labels = [f"{found.reference}: {start}", *(s[0] for s in steps)]
     for i, (_, amount, ends) in enumerate(steps, 1):
         colour = UP if amount > 0 else DOWN
         ax.barh(i, amount, left=at, color=colour, height=0.62)
@@ -306,11 +307,6 @@ def note(ax: Any, text: str, x: float, y: float, *, left: bool = False, bold: bo
 def signed(amount: float, unit: str) -> str:
     """Return a contribution as text, in percentage points where it is a probability."""
     return f"{100 * amount:+.1f}" if unit == "probability" else f"{amount:+.2f}"
-
-
-def level(value: float, unit: str) -> str:
-    """Return a risk in percent, or a score."""
-    return f"{value:.1%}" if unit == "probability" else f"{value:+.2f}"
 
 
 def unit_axis(ax: Any, unit: str, what: str, axis: str = "x", signed: bool = False) -> None:

@@ -19,7 +19,7 @@ from plainrisk.errors import DataError, SchemaError, did_you_mean
 from plainrisk.explain.atoms import atoms_of
 from plainrisk.explain.contributions import Explainer, explainer
 from plainrisk.explain.explanation import Explanation, RowsResult, Unit, text_table
-from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, takes
+from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, check_features, takes
 from plainrisk.form import Bins, Levels, Part, RiskForm
 from plainrisk.schema import Feature
 from plainrisk.threads import PIECE_ROWS
@@ -148,10 +148,7 @@ def reasons(form: RiskForm, X: Any, *args: Any, **options: Any) -> Reasons:
 
 def reasoner(form: RiskForm, options: ReasonOptions) -> Reasoner:
     """Return a reasoner that is ready for many batches of rows."""
-    for what, names in (("barred", options.barred), ("inquiries", options.inquiries)):
-        for name in names:
-            if name not in form.schema.features:
-                raise DataError(f"{what}: there is no feature {name!r}.{did_you_mean(name, form.schema.features)}")
+    check_features(form.schema.features, barred=options.barred, inquiries=options.inquiries)
     shared = ("reference", "portfolio", "split", "adverse", "min_rows")
     explain = explainer(form, ExplainOptions(**{name: getattr(options, name) for name in shared}))
     candidates, subscales = _candidates(form, explain)

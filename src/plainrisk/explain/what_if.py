@@ -217,8 +217,7 @@ def _applicants(problem: Problem, frame: Frame) -> Iterator[Applicant]:
     risk = form.risk(frame).tolist()
     terms = [part.terms(frame, form.schema) if isinstance(part, Part) else {} for part in form.parts]
     atoms = {name: t.atoms.levels.codes(frame, name) for name, t in problem.targets.items()}
-    names = dict.fromkeys(name for part in form.parts for name in part.features)
-    values = {name: _plain_values(form, frame, name) for name in names}
+    values = {name: _plain_values(form, frame, name) for name in form.features}
     for row in range(frame.n_rows):
         yield Applicant(
             risk=risk[row],

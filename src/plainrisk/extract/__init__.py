@@ -3,9 +3,8 @@
 No other library is imported here: a model is known by the name of its class, and its attributes are read.
 """
 
+from plainrisk.extract.additive import read_ebm, read_glum, read_linear, read_logistic_gam, read_sgd, read_statsmodels
 from plainrisk.extract.effects import LabelEffect, NumberEffect
-from plainrisk.extract.gam import read_ebm, read_logistic_gam
-from plainrisk.extract.linear import read_glum, read_linear, read_sgd, read_statsmodels
 from plainrisk.extract.pipelines import read_pipeline, read_search
 from plainrisk.extract.reading import Additive, TreeSum
 from plainrisk.extract.registry import extract_form, read_form, refuse_type, register_extractor, supported_models

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from plainrisk.data.columns import label_of
+from plainrisk.data.columns import is_missing, label_of
 from plainrisk.data.frame import Frame
 from plainrisk.errors import ExtractionError
 from plainrisk.extract.effects import Effect, LabelEffect, NumberEffect, Piece, add_effects
@@ -117,11 +117,6 @@ def _through(function: NumberEffect, inner: Effect, feature: str) -> Effect:
         {x: v for x, v in special.items() if v is not None},
         missing,
     )
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN or pandas' NA."""
-    return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and math.isnan(value))
 
 
 def _float(value: Any, feature: str) -> float:

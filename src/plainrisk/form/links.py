@@ -211,8 +211,7 @@ def best_bands(pieces: int) -> BestBands:
 
     Parameters
     ----------
-    pieces : int
-        Number of pieces between the first and the last knot, 1 to 30.
+    pieces : number of pieces between the first and the last knot, 1 to 30
 
     Returns
     -------

@@ -61,11 +61,9 @@ class DataSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     Parameters
     ----------
-    name : str
-    file : str, optional
-        A .csv, .csv.gz or .parquet file with a column for the outcome.
-    schema : str, optional
-        The schema file that goes with it; it names the target.
+    name : in the tables
+    file : a .csv, .csv.gz or .parquet file with a column for the outcome
+    schema : the schema file that goes with it; it names the target
     """
 
     name: str
@@ -78,12 +76,10 @@ class ClassifierSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     Parameters
     ----------
-    name : str
-        Its name in the tables.
-    make : str, optional
-        What is made: one of `plainrisk.CLASSIFIERS`, or "package.module:name" of a scikit-learn classifier or of a
-        function that takes the schema and the options and returns one. By default the name.
-    options : dict
+    name : in the tables
+    make : what is made: one of `plainrisk.CLASSIFIERS`, or "package.module:name" of a scikit-learn classifier or of a
+        function that takes the schema and the options and returns one; by default the name
+    options : of what is made
     """
 
     name: str

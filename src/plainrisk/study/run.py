@@ -89,15 +89,12 @@ def run(
 
     Parameters
     ----------
-    plan : Plan
+    plan : the study
     store : path of the SQLite file
-    jobs : int, default=2
-        Worker processes, of one thread each; 0 works in this process. In a script, call it under
+    jobs : worker processes, of one thread each; 0 works in this process. In a script, call it under
         ``if __name__ == "__main__":`` as all that starts processes.
-    retry : bool, default=False
-        Make fits that failed once more.
-    progress : callable, optional
-        Told at the start and after every fit.
+    retry : make fits that failed once more
+    progress : told at the start and after every fit
     """
     start, fitted = time.perf_counter(), 0
     tell = progress or (lambda _: None)

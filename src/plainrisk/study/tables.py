@@ -89,14 +89,7 @@ def study_cells(store: Store, study: str) -> Iterator[tuple[str, str, list[Cell]
 
 
 def study_table(store: Store, study: str, metric: str) -> StudyTable:
-    """Return one metric of a study.
-
-    Parameters
-    ----------
-    store : Store
-    study : the name it was run under
-    metric : one of `METRICS`
-    """
+    """Return one metric, of those in `METRICS`, of the study that was run under this name."""
     if metric not in METRICS:
         raise DataError(f"There is no metric {metric!r}.{did_you_mean(metric, METRICS)}")
     plan = store.plan(study)
