@@ -156,9 +156,8 @@ def test_the_subscale_that_cost_most_comes_first():
 
 def test_barred_features_are_never_named_and_that_is_reported():
     form = small_form()
-    found = reasons(
-        form, [list(HIGH.values()), list(LOW.values())], 2, reference=LOW, barred=["c", "e"], order="feature"
-    )
+    both = {name: [HIGH[name], LOW[name]] for name in HIGH}
+    found = reasons(form, both, 2, reference=LOW, barred=["c", "e"], order="feature")
     assert found.named(0) == ("b", "a")
     assert found.barred == ("c", "e")
     assert found.withheld.tolist() == [1, 0]

@@ -14,15 +14,13 @@ from functools import cache, lru_cache
 from itertools import compress, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
-import narwhals as nw
 import numpy as np
 
 from plainrisk._types import Array, Counts, Outcome
-from plainrisk.data.frame import Frame, as_frame
+from plainrisk.data.frame import Frame, as_frame, read_file
 from plainrisk.datasets.tables import Table, numbers, open_text, tidy
-from plainrisk.errors import DataError, missing_extra
+from plainrisk.errors import DataError
 from plainrisk.schema import Schema
 from plainrisk.threads import PIECE_ROWS
 
@@ -160,7 +158,7 @@ def read_years(path: Path, schema: Schema, drop: tuple[str, ...] = ()) -> Table:
 
     Interest rates and utilisation, fractions in that copy, become per cent as in the full file.
     """
-    frame = as_frame(_read_parquet(path))
+    frame = as_frame(read_file(path))
     texts = frame.labels("loan_status")
     outcome = np.array([int(label.endswith("Charged Off")) for label in texts.labels], dtype=np.uint8)
     kept = [name for name in schema.features if name in frame.names and name not in drop]
@@ -182,14 +180,3 @@ def _year_column(frame: Frame, name: str, schema: Schema, path: Path) -> Array:
 
 def _all_missing(column: Array) -> bool:
     return all(v is None for v in column) if column.dtype == object else bool(np.isnan(column).all())
-
-
-def _read_parquet(path: Path) -> Any:
-    for library in ("polars", "pyarrow", "pandas"):
-        try:
-            return nw.read_parquet(str(path), backend=library).to_native()
-        except ImportError:
-            continue
-        except Exception as problem:
-            raise DataError(f"Datasets: {path} is damaged or not a Parquet file: {problem}") from None
-    raise missing_extra("polars", "cli")

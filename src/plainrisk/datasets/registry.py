@@ -22,19 +22,7 @@ from plainrisk.errors import DataError, did_you_mean
 from plainrisk.files import SIZE_LIMIT, replacing
 from plainrisk.schema import Schema
 
-__all__ = [
-    "Found",
-    "Info",
-    "Partial",
-    "Progress",
-    "absent_message",
-    "cache_folder",
-    "download",
-    "find",
-    "info",
-    "names",
-    "schema_of",
-]
+__all__ = ["Found", "Info", "Partial", "Progress", "absent_message", "download", "find", "info", "names", "schema_of"]
 
 HERE = Path(str(package_files("plainrisk.datasets")))
 
@@ -165,8 +153,7 @@ class Found:
     partial: bool = False
 
 
-def cache_folder() -> Path:
-    """Return the folder that downloads go to."""
+def _cache_folder() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "plainrisk"
 
@@ -193,7 +180,7 @@ def absent_message(entry: Info) -> str:
     )
     return (
         f"Datasets: {entry.name} is not on this machine. {by_hand}, and put it into the folder named by "
-        f"{home} or into {cache_folder()}. Licence: {entry.licence}.{unread}"
+        f"{home} or into {_cache_folder()}. Licence: {entry.licence}.{unread}"
     )
 
 
@@ -201,7 +188,7 @@ def download(entry: Info, progress: Progress | None = None) -> Path:
     """Fetch a file from its public source into the cache and return its path."""
     if entry.url is None or entry.member is None:
         raise DataError(absent_message(entry))
-    folder = cache_folder()
+    folder = _cache_folder()
     kept = folder / entry.member
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -218,7 +205,7 @@ def download(entry: Info, progress: Progress | None = None) -> Path:
 def _candidates(names: tuple[str, ...]) -> Iterator[Path]:
     named = os.environ.get("PLAINRISK_DATA")
     folders = [Path(named)] if named else []
-    for folder in [*folders, cache_folder()]:
+    for folder in [*folders, _cache_folder()]:
         for name in names:
             if (folder / name).is_file():
                 yield folder / name

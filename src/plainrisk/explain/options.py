@@ -20,15 +20,7 @@ import numpy as np
 
 from plainrisk.errors import DataError, did_you_mean
 
-__all__ = [
-    "ExplainOptions",
-    "Options",
-    "ReasonOptions",
-    "WhatIfOptions",
-    "WhatIfsOptions",
-    "check_features",
-    "takes",
-]
+__all__ = ["ExplainOptions", "ReasonOptions", "WhatIfOptions", "WhatIfsOptions", "check_features", "takes"]
 
 Adverse = Literal["positive", "negative"]
 Cost = Literal["features", "steps"] | Mapping[str, float] | Callable[[str, str, str, int], float]

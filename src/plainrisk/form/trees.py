@@ -40,17 +40,14 @@ class TreeInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     def read(self, frame: Frame) -> Floats:
         """Return the input of every row, NaN where it is missing."""
-        if self.category is not None:
-            column = frame.labels(self.feature)
-            table = np.array([*(float(label == self.category) for label in column.labels), 0.0])
-            return np.asarray(table[column.codes])
-        if self.order is not None:
-            place = {label: float(k) for k, label in enumerate(self.order)}
-            column = frame.labels(self.feature)
-            table = np.array([*(place.get(label, np.nan) for label in column.labels), np.nan])
-            return np.asarray(table[column.codes])
-        x = frame.numbers(self.feature)
-        return x if self.missing is None else np.where(x == self.missing, np.nan, x)
+        if self.category is None and self.order is None:
+            x = frame.numbers(self.feature)
+            return x if self.missing is None else np.where(x == self.missing, np.nan, x)
+        values = {self.category: 1.0} if self.order is None else {label: float(k) for k, label in enumerate(self.order)}
+        other = 0.0 if self.order is None else np.nan
+        column = frame.labels(self.feature)
+        # The last entry is that of code -1, missing.
+        return np.array([*(values.get(label, other) for label in column.labels), other])[column.codes]
 
 
 class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

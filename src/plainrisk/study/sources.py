@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import warnings
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import msgspec
@@ -15,8 +14,8 @@ from sklearn.model_selection import StratifiedKFold
 
 from plainrisk import datasets
 from plainrisk._types import Outcome
-from plainrisk.data.frame import Frame, as_frame
-from plainrisk.errors import DataError, MissingExtraError, PlainriskWarning, SchemaError, did_you_mean
+from plainrisk.data.frame import Frame, as_frame, read_file
+from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean
 from plainrisk.schema import Schema, label_of
 from plainrisk.schema.check import require_valid
 from plainrisk.study.plan import DataSpec
@@ -98,7 +97,9 @@ def _read_own(file: str, schema_file: str) -> tuple[Any, Outcome, Schema]:
     schema = Schema.load(schema_file)
     if schema.target is None:
         raise SchemaError(f"{schema_file}: which column is the outcome? Add target = ... to the schema.")
-    table = _read_table(file)
+    if not file.lower().endswith((".parquet", ".csv", ".csv.gz")):
+        raise DataError(f"{file}: the name must end in .csv, .csv.gz or .parquet.")
+    table = read_file(file)
     frame = as_frame(table)
     require_valid(schema, frame, target=True)
     outcome = frame.labels(schema.target)
@@ -111,22 +112,3 @@ def _read_own(file: str, schema_file: str) -> tuple[Any, Outcome, Schema]:
     target = (outcome.codes == outcome.labels.index(positive)).astype(np.uint8)
     # The target is 0/1 from here on, whatever the labels were.
     return table, target, msgspec.structs.replace(schema, positive=1)
-
-
-def _read_table(file: str) -> Any:
-    library: Any = next((name for name in ("polars", "pandas", "pyarrow") if find_spec(name)), None)
-    if library is None:
-        raise MissingExtraError("polars is needed to read files and is not installed: pip install polars")
-    name = file.lower()
-    if not name.endswith((".parquet", ".csv", ".csv.gz")):
-        raise DataError(f"{file}: the name must end in .csv, .csv.gz or .parquet.")
-    # The types of the columns come from all rows.
-    options: dict[str, Any] = {"infer_schema_length": None} if library == "polars" else {}
-    try:
-        if name.endswith(".parquet"):
-            return nw.read_parquet(file, backend=library).to_native()
-        return nw.read_csv(file, backend=library, **options).to_native()
-    except Exception as error:
-        # Each library has its own errors for a damaged file.
-        message = str(error).partition("\n")[0].rstrip(".")
-        raise DataError(f"{file} cannot be read: {message}.") from None

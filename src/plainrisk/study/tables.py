@@ -204,8 +204,8 @@ def report(store: Store, study: str, metrics: Sequence[str] | None = None) -> tu
     text = [f"# {study}", f"Means over {plan.cv} stratified folds, seed {plan.seed}; in brackets the rank."]
     text += [part for table in tables for part in _table_text(table)]
     if missing:
-        text.append("## Fits without a result")
-        text.append(_grid(("data set", "classifier", "status", "folds", "why"), [_gap_row(gap) for gap in missing]))
+        rows = [[g.dataset, g.classifier, g.status, ", ".join(map(str, g.folds)), g.reason] for g in missing]
+        text += ["## Fits without a result", _grid(("data set", "classifier", "status", "folds", "why"), rows)]
     return data, "\n\n".join(text) + "\n"
 
 
@@ -249,10 +249,6 @@ def _table_text(table: StudyTable) -> Iterator[str]:
         return
     yield f"{friedman(part.results(), table.higher_is_better).summary()}."
     yield hodges_lehmann_table(part.results()).to_markdown().rstrip()
-
-
-def _gap_row(gap: Gap) -> list[str]:
-    return [gap.dataset, gap.classifier, gap.status, ", ".join(map(str, gap.folds)), gap.reason]
 
 
 def _grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
