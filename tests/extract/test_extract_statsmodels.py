@@ -29,8 +29,8 @@ def test_the_score_is_the_linear_predictor(credit, rows, kind):
     expected = X.to_numpy() @ np.asarray(results.params)
     with_constant, without, bare = (extract_form(results, Z) for Z in (X, rows, None))
     np.testing.assert_allclose(with_constant.score(rows), expected, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(without.score(rows.to_numpy()), expected, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(bare.score(X.to_numpy()), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(without.score(rows), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(bare.score(X), expected, rtol=0, atol=1e-12)
     assert with_constant.columns == ("const", "age", "income", "delays")
     assert without.columns == ("age", "income", "delays")
     assert "const" not in bare.schema.features

@@ -67,7 +67,7 @@ static void gains(const Sums *s, const Node *node, Py_ssize_t first, Py_ssize_t 
     }
 }
 
-/* The first candidate from `low` up to `high` with at least so many rows below it. */
+/* The first candidate from `low` up to `high` below which there are at least `rows` rows. */
 static Py_ssize_t first_with(const Sums *s, Py_ssize_t low, Py_ssize_t high, int64_t rows) {
     while (low < high) {
         Py_ssize_t middle = low + (high - low) / 2;
