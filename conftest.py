@@ -32,11 +32,13 @@ def _fitted() -> dict[str, Any]:
 
     german = pr.datasets.load("german")
     model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
-    return {"pr": pr, "german": german, "model": model}
+    mixture = pr.SubscaleMixture(pr.AdditiveRiskModel(), german.schema).fit(german.frame, german.target)
+    return {"pr": pr, "german": german, "model": model, "mixture": mixture}
 
 
 @pytest.fixture(autouse=True)
 def _doctest_model(request: pytest.FixtureRequest) -> None:
     # The methods of a model share what their class says in its own docstring.
-    if isinstance(request.node, pytest.DoctestItem) and "FormMethods." in request.node.name:
+    methods = ("FormMethods.", "SubscaleMixture.")
+    if isinstance(request.node, pytest.DoctestItem) and any(name in request.node.name for name in methods):
         request.node.dtest.globs.update(_fitted())

@@ -25,9 +25,15 @@ def without_order(schema: pr.Schema, *, make: str) -> Any:
     return pr.make_classifier(make, msgspec.structs.replace(schema, features=features), paper=True)
 
 
+def _unbinned(schema: pr.Schema) -> pr.Schema:
+    """The schema without bins of its own, so that the model's settings hold."""
+    free = {n: msgspec.structs.replace(f, max_bins=None, edges=None) for n, f in schema.features.items()}
+    return msgspec.structs.replace(schema, features=free)
+
+
 def tuned(schema: pr.Schema, *, link: Any = "logistic", max_bins: int = 10) -> Any:
     """Return ARM1 (link "logistic") or DirectARM1 ("linear") with more bins and its ridge chosen inside the fit."""
-    return pr.AdditiveRiskModel(schema.unbinned(), link=link, max_bins=max_bins, ridge="cv")
+    return pr.AdditiveRiskModel(_unbinned(schema), link=link, max_bins=max_bins, ridge="cv")
 
 
 def refitted_line(schema: pr.Schema, *, ridge: Any = 0.0) -> Any:

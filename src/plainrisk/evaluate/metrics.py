@@ -189,13 +189,3 @@ def summary(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None,
         certainty=checked.mean((checked.risk == 0) | (checked.risk == 1)),
         ks=ks,
     )
-
-
-def main_scores(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None) -> Summary:
-    """Return auc, log_loss, brier and ece, as `summary` does.
-
-    >>> list(main_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]))
-    ['auc', 'log_loss', 'brier', 'ece']
-    """
-    found = summary(y_true, y_prob, sample_weight)
-    return Summary({name: found[name] for name in ("auc", "log_loss", "brier", "ece")})

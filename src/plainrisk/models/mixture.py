@@ -68,6 +68,14 @@ class SubscaleMixture(RiskClassifier):
     learning_rate_ : float
     experts_ : dict of subscale to Expert
     form_ : RiskForm, where every expert has one
+
+    Examples
+    --------
+    >>> import plainrisk as pr
+    >>> german = pr.datasets.load("german")
+    >>> mixture = pr.SubscaleMixture(pr.AdditiveRiskModel(), german.schema).fit(german.frame, german.target)
+    >>> list(mixture.weights_)
+    ['CreditLoanInfo', 'PersonalInfo']
     """
 
     def __init__(
@@ -114,7 +122,18 @@ class SubscaleMixture(RiskClassifier):
 
         Parameters
         ----------
+        X, y, sample_weight : as in `fit`
         classes : ignored; the outcomes are those that `fit` saw
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> moved = mixture.partial_fit(german.frame[:200], german.target[:200])
+        >>> round(sum(moved.weights_.values()), 9)
+        1.0
         """
         if not hasattr(self, "experts_"):
             return self.fit(X, y, sample_weight)
@@ -129,7 +148,21 @@ class SubscaleMixture(RiskClassifier):
         return self
 
     def weight_path(self, X: Any, y: Any, sample_weight: Any = None) -> Floats:
-        """Return the weights before the first and after each row of X: (n + 1, subscales)."""
+        """Return how Hedge would have moved equal weights through rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `fit`
+
+        Returns
+        -------
+        (n + 1, subscales), the weights before the first and after each row
+
+        Examples
+        --------
+        >>> mixture.weight_path(german.frame[:50], german.target[:50]).shape
+        (51, 2)
+        """
         self._require_experts()
         rows = self._more(X, y, sample_weight)
         losses = row_losses(self._risks(rows.frame), rows.target, self.loss, self.clips_)
@@ -139,13 +172,27 @@ class SubscaleMixture(RiskClassifier):
         return hedge_weights(sums, learning_rate(self.learning_rate, len(self.experts_), rows.total))
 
     def plot_weights(self, X: Any, y: Any, ax: Any = None) -> Any:
-        """Draw the weight path over the rows of X; returns the axes."""
+        """Draw the weight path over the rows of X; parameters as in `weight_path`. Returns matplotlib's axes."""
         from plainrisk.explain.plots import draw_weight_path
 
         return draw_weight_path(self.weight_path(X, y), tuple(self.experts_), ax)
 
     def without(self, *subscales: str) -> RiskModel:
-        """Return the pool without some experts, the others' weights scaled to sum 1 again: still exact."""
+        """Return the pool without some experts, the others' weights scaled to sum 1 again: still exact.
+
+        Parameters
+        ----------
+        *subscales : names of subscales
+
+        Returns
+        -------
+        RiskModel
+
+        Examples
+        --------
+        >>> mixture.without("PersonalInfo").form_.pool.weights
+        (1.0,)
+        """
         self._require_form()
         for name in subscales:
             if name not in self.weights_:

@@ -44,44 +44,32 @@ class Classifier:
         return tuple(sorted({name for model in _nested(self.build()) for name in _own_options(model)}))
 
 
-def _arm(**options: Any) -> AdditiveRiskModel:
-    return AdditiveRiskModel(**options)
+def _direct() -> AdditiveRiskModel:
+    return AdditiveRiskModel(link="linear")
 
 
+def _mono() -> BoostedRiskModel:
+    return BoostedRiskModel(monotone=True)
+
+
+_ARM, _NNLR, _XGB, _ARM2 = AdditiveRiskModel, NonnegativeLogisticRegression, BoostedRiskModel, TwoLayerRiskModel
 _TABLE = (
-    Classifier(
-        "NNLR", "Nonnegative logistic regression on the features as they are.", True, NonnegativeLogisticRegression
-    ),
-    Classifier("LinNNLR", "NNLR, linearised.", True, lambda: Linearised(NonnegativeLogisticRegression())),
-    Classifier("ARM1", "One-layer additive risk model.", True, _arm),
-    Classifier("LinARM1", "ARM1, linearised.", True, lambda: Linearised(_arm())),
-    Classifier("XGB", "XGBoost, 50 trees of depth 2.", True, BoostedRiskModel),
-    Classifier("MonoXGB", "XGBoost under the schema's directions.", True, lambda: BoostedRiskModel(monotone=True)),
-    Classifier("MixARM1", "Mixture of one ARM1 per subscale.", True, lambda: SubscaleMixture(_arm())),
-    Classifier("MixLinARM1", "Mixture of one LinARM1 per subscale.", True, lambda: SubscaleMixture(Linearised(_arm()))),
-    Classifier("ARM2", "Two-layer additive risk model.", True, TwoLayerRiskModel),
-    Classifier("LinARM2", "ARM2, both layers linearised.", True, lambda: Linearised(TwoLayerRiskModel())),
-    Classifier("MixXGB", "Mixture of one XGB per subscale.", True, lambda: SubscaleMixture(BoostedRiskModel())),
-    Classifier(
-        "MixMonoXGB",
-        "Mixture of one MonoXGB per subscale.",
-        True,
-        lambda: SubscaleMixture(BoostedRiskModel(monotone=True)),
-    ),
-    Classifier("BandARM1", "ARM1, linearised in three bands.", False, lambda: Linearised(_arm(), pieces=3)),
-    Classifier("DirectARM1", "ARM1 fitted directly in probability.", False, lambda: _arm(link="linear")),
-    Classifier(
-        "DirectARM2",
-        "ARM2 fitted directly in probability, both layers.",
-        False,
-        lambda: TwoLayerRiskModel(link="linear"),
-    ),
-    Classifier(
-        "MixDirectARM1",
-        "Mixture of one DirectARM1 per subscale.",
-        False,
-        lambda: SubscaleMixture(_arm(link="linear")),
-    ),
+    Classifier("NNLR", "Nonnegative logistic regression on the features as they are.", True, _NNLR),
+    Classifier("LinNNLR", "NNLR, linearised.", True, lambda: Linearised(_NNLR())),
+    Classifier("ARM1", "One-layer additive risk model.", True, _ARM),
+    Classifier("LinARM1", "ARM1, linearised.", True, lambda: Linearised(_ARM())),
+    Classifier("XGB", "XGBoost, 50 trees of depth 2.", True, _XGB),
+    Classifier("MonoXGB", "XGBoost under the schema's directions.", True, _mono),
+    Classifier("MixARM1", "Mixture of one ARM1 per subscale.", True, lambda: SubscaleMixture(_ARM())),
+    Classifier("MixLinARM1", "Mixture of one LinARM1 per subscale.", True, lambda: SubscaleMixture(Linearised(_ARM()))),
+    Classifier("ARM2", "Two-layer additive risk model.", True, _ARM2),
+    Classifier("LinARM2", "ARM2, both layers linearised.", True, lambda: Linearised(_ARM2())),
+    Classifier("MixXGB", "Mixture of one XGB per subscale.", True, lambda: SubscaleMixture(_XGB())),
+    Classifier("MixMonoXGB", "Mixture of one MonoXGB per subscale.", True, lambda: SubscaleMixture(_mono())),
+    Classifier("BandARM1", "ARM1, linearised in three bands.", False, lambda: Linearised(_ARM(), pieces=3)),
+    Classifier("DirectARM1", "ARM1 fitted directly in probability.", False, _direct),
+    Classifier("DirectARM2", "ARM2 fitted directly, both layers.", False, lambda: _ARM2(link="linear")),
+    Classifier("MixDirectARM1", "Mixture of one DirectARM1 per subscale.", False, lambda: SubscaleMixture(_direct())),
 )
 
 CLASSIFIERS: Mapping[str, Classifier] = {c.name: c for c in _TABLE}

@@ -242,11 +242,6 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         assigned = {f for members in self.subscales.values() for f in members}
         return tuple(f for f in self.features if f not in assigned)
 
-    def unbinned(self) -> Schema:
-        """Return the schema without `max_bins` and `edges`, so that the estimator's settings hold."""
-        free = {n: msgspec.structs.replace(f, max_bins=None, edges=None) for n, f in self.features.items()}
-        return msgspec.structs.replace(self, features=free)
-
     def select(self, names: Iterable[str]) -> Schema:
         """Return the schema of these features alone, with the subscales cut down to them."""
         keep = list(names)
