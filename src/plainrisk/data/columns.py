@@ -95,9 +95,10 @@ def array_of(column: Any) -> Array | None:
         dtype = column.dtype
         if not (dtype.is_numeric() or dtype == nw.Boolean):
             return None
-        # A numpy array inside a frame has nothing but NaN for missing.
-        is_numpy = isinstance(getattr(column.to_native(), "dtype", None), np.dtype)
-        if dtype.is_decimal() or (not is_numpy and column.null_count()):
+        # A numpy array inside a frame has nothing but NaN for missing, and polars gives NaN for null by itself.
+        knows_nan = isinstance(getattr(column.to_native(), "dtype", None), np.dtype)
+        knows_nan |= column.implementation.is_polars() and dtype != nw.Boolean
+        if dtype.is_decimal() or (not knows_nan and column.null_count()):
             column = column.cast(nw.Float64).fill_null(math.nan)
         column = np.asarray(column.to_numpy())
     return column if column.dtype.kind in "iufb" else None

@@ -11,15 +11,7 @@ import narwhals as nw
 import numpy as np
 
 from plainrisk._types import Array, Floats, Index
-from plainrisk.data.columns import (
-    Labels,
-    array_of,
-    floats_or_none,
-    is_missing,
-    labels_of,
-    numbers_of,
-    refuse_infinity,
-)
+from plainrisk.data.columns import Labels, array_of, floats_or_none, is_missing, labels_of, numbers_of, refuse_infinity
 from plainrisk.errors import DataError, did_you_mean, missing_extra
 
 __all__ = ["Frame", "Labels", "as_frame", "column_of", "frame_like", "native_rows", "read_file"]

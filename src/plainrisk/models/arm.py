@@ -21,16 +21,7 @@ from plainrisk.models.crossval import stratified_folds
 from plainrisk.models.design import Design, code_rows, learn_levels, table_part
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
-from plainrisk.solve import (
-    BOX,
-    Layout,
-    LogisticLoss,
-    Moments,
-    Rows,
-    Solution,
-    minimise,
-    minimise_squares,
-)
+from plainrisk.solve import BOX, Layout, LogisticLoss, Moments, Rows, Solution, minimise, minimise_squares
 
 __all__ = [
     "RIDGE_TIMES_ROWS",

@@ -324,8 +324,8 @@ def portfolio_bands(
     low, high = min(low, _CERTAIN), max(high, -_CERTAIN)
     portfolio = _Portfolio.of(scores, weight, low, high)
     candidates = portfolio.candidates
-    found = [_descend(start, candidates, portfolio) for start in _starts(len(candidates), pieces - 1)]
-    error, shares, values = min(found, key=lambda one: one[0], default=(np.inf, candidates, candidates))
+    starts = _starts(len(candidates), pieces - 1)
+    error, shares, values = _descend(starts, candidates, portfolio) if starts else (np.inf, candidates, candidates)
     first, last = map(float, portfolio.ends)
     if not np.isfinite(error):  # no inner knot leaves a line that rises
         return Bands((low, high), (first, last))
@@ -430,19 +430,26 @@ def _starts(n_candidates: int, n_knots: int) -> list[Index]:
     return [start for start in starts if len(start) == n_knots]
 
 
-def _descend(start: Index, candidates: Floats, portfolio: _Portfolio) -> tuple[float, Floats, Floats]:
-    """Make the best move of a single knot until none helps; return the error, the knots and the values."""
-    at = start
-    errors, values = portfolio.fit(candidates[at][None])
-    error, value = errors[0], values[0]
+def _descend(starts: list[Index], candidates: Floats, portfolio: _Portfolio) -> tuple[float, Floats, Floats]:
+    """From every start make the best move of a single knot until none helps; return the best of all."""
+    at, left = list(starts), list(range(len(starts)))
+    error, values = portfolio.fit(candidates[np.array(at)])
     for _ in range(_STEPS):
-        moves = _moves(at, len(candidates))
-        errors, values = portfolio.fit(candidates[moves])
-        best = int(errors.argmin())
-        if not errors[best] < error * (1.0 - 1e-9):
+        # The moves of all starts that still get better are tried together.
+        moves = [_moves(at[k], len(candidates)) for k in left]
+        errors, found = portfolio.fit(candidates[np.concatenate(moves)])
+        first = 0
+        for k, own in zip(tuple(left), moves, strict=True):
+            best = first + int(errors[first : first + len(own)].argmin())
+            if errors[best] < error[k] * (1.0 - 1e-9):
+                at[k], error[k], values[k] = own[best - first], errors[best], found[best]
+            else:
+                left.remove(k)
+            first += len(own)
+        if not left:
             break
-        at, error, value = moves[best], errors[best], values[best]
-    return float(error), candidates[at], value
+    best = int(error.argmin())
+    return float(error[best]), candidates[at[best]], values[best]
 
 
 def _moves(at: Index, n_candidates: int) -> Index:

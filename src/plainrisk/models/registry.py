@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from plainrisk.errors import DataError, did_you_mean
@@ -44,14 +45,7 @@ class Classifier:
         return tuple(sorted({name for model in _nested(self.build()) for name in _own_options(model)}))
 
 
-def _direct() -> AdditiveRiskModel:
-    return AdditiveRiskModel(link="linear")
-
-
-def _mono() -> BoostedRiskModel:
-    return BoostedRiskModel(monotone=True)
-
-
+_direct, _mono = partial(AdditiveRiskModel, link="linear"), partial(BoostedRiskModel, monotone=True)
 _ARM, _NNLR, _XGB, _ARM2 = AdditiveRiskModel, NonnegativeLogisticRegression, BoostedRiskModel, TwoLayerRiskModel
 _TABLE = (
     Classifier("NNLR", "Nonnegative logistic regression on the features as they are.", True, _NNLR),
