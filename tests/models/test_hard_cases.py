@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import plainrisk as pr
-from plainrisk.errors import DataError, PlainriskWarning, StoppedEarly
+from plainrisk.errors import PlainriskWarning, StoppedEarly
 
 RNG = np.random.default_rng(11)
 N = 240
