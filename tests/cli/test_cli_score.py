@@ -93,7 +93,8 @@ def test_text_in_a_numeric_column_is_found_by_its_row(run, credit, tmp_path) -> 
     words = ("score", tmp_path / "t.csv", "--model", credit.model_file, "-o", tmp_path / "r.csv")
     result = run(*words)
     assert result.exit_code == 2
-    assert "feature 'age' is a number in this model but holds text: 'unknown' in row 431" in result.stderr
+    assert "t.csv, row 431, the first being 0: feature 'age' is a number in this model but holds text" in result.stderr
+    assert "unknown" not in result.stderr
     assert not (tmp_path / "r.csv").exists()
     assert run(*words, "--missing", "unknown").exit_code == 0
     expected = credit.frame.clone()
@@ -110,7 +111,7 @@ def test_a_level_that_is_refused_is_found_by_its_row(run, tmp_path) -> None:
     many.write_parquet(tmp_path / "t.parquet", row_group_size=5_000)
     result = run("score", tmp_path / "t.parquet", "--model", tmp_path / "m.json", "-o", tmp_path / "r.csv")
     assert result.exit_code == 2
-    row, start = re.search(r"row (\d+): level 'unseen'.* from row ([\d,]+) of the data", result.stderr).groups()
+    row, start = re.search(r"row (\d+): level 'unseen'.* from .*t\.parquet, row ([\d,]+)", result.stderr).groups()
     assert int(row) + int(start.replace(",", "")) == 30_000
     assert not (tmp_path / "r.csv").exists()
 

@@ -147,7 +147,7 @@ class TestErrors:
     def test_not_a_parquet_file(self, tmp_path):
         path = tmp_path / "x.parquet"
         path.write_text("a,b\n1,2\n")
-        with pytest.raises(DataError, match=r"x\.parquet can not be read"):
+        with pytest.raises(DataError, match=r"x\.parquet cannot be read"):
             pr.rows.parquet(path)
 
     def test_batches_of_no_rows(self, tmp_path):

@@ -190,19 +190,20 @@ class RowReader:
     def __init__(self, data: str, form: RiskForm, missing: Sequence[str] | None, keep: Sequence[str] = ()) -> None:
         self.data = data
         self.keep = tuple(dict.fromkeys(keep))
-        self.lazy = self._needed(source.scan_source(data, missing, ROW), form)
+        self.table = source.scan_source(data, missing)
+        self.lazy = self._needed(form)
         self._error: BaseException | None = None
 
-    def _needed(self, lazy: pl.LazyFrame, form: RiskForm) -> pl.LazyFrame:
+    def _needed(self, form: RiskForm) -> pl.LazyFrame:
         """Take the columns that are needed, or say which is missing or holds text."""
-        names = [name for name in lazy.collect_schema().names() if name != ROW]
+        names = self.table.lazy.collect_schema().names()
         features = {name: form.schema.features[name] for name in form.features}
         for name, who in [*((n, "feature") for n in features), *((n, "--keep") for n in self.keep)]:
             if name not in names:
                 raise DataError(f"{self.data}: {who} {name!r} is not in the data.{did_you_mean(name, names)}")
         continuous = [name for name, feature in features.items() if feature.kind == "continuous"]
-        tables.check_text(lazy, self.data, continuous)
-        return lazy.select(list(dict.fromkeys([ROW, *self.keep, *features])))
+        self.table.check_numbers(continuous)
+        return self.table.lazy.select(list(dict.fromkeys([*self.keep, *features]))).with_row_index(ROW)
 
     def row(self, number: int) -> pl.DataFrame:
         """Return one row, counted from 0."""
@@ -236,7 +237,7 @@ class RowReader:
                 found = compute(batch)
             except DataError as error:
                 # A message of the model counts rows from the start of the batch.
-                self._error = DataError(f"{error} (Rows are counted from row {batch[ROW][0]:,} of the data.)")
+                self._error = DataError(f"{error} (Rows are counted from {self.table.where(batch[ROW][0])}.)")
                 raise
             except BaseException as error:
                 self._error = error
@@ -244,7 +245,7 @@ class RowReader:
             bar.advance(batch.height)
             return found
 
-        with show.progress("Rows", tables.count_rows(self.lazy, self.data)) as bar:
+        with show.progress("Rows", self.table.n_rows) as bar:
             try:
                 yield watched
             except BaseException:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -12,9 +11,9 @@ import numpy as np
 
 from plainrisk._types import Array, Floats, Index
 from plainrisk.data.columns import Labels, array_of, floats_or_none, is_missing, labels_of, numbers_of, refuse_infinity
-from plainrisk.errors import DataError, did_you_mean, missing_extra
+from plainrisk.errors import DataError, did_you_mean
 
-__all__ = ["Frame", "Labels", "as_frame", "column_of", "frame_like", "native_rows", "read_file"]
+__all__ = ["Frame", "Labels", "as_frame", "column_of", "frame_like", "native_rows"]
 
 
 @dataclass(frozen=True)
@@ -141,23 +140,6 @@ def frame_like(columns: Mapping[str, Any], like: Any = None) -> Any:
         except ImportError:
             continue
     raise DataError("Data: no data frame library is installed: pip install pandas, or polars.")
-
-
-def read_file(path: str | Path) -> Any:
-    """Read a Parquet or CSV file by the first data frame library that is installed."""
-    is_parquet = str(path).lower().endswith(".parquet")
-    for library in ("polars", "pandas", "pyarrow"):
-        # The types of the columns of a CSV file come from all rows.
-        options: dict[str, Any] = {} if is_parquet or library != "polars" else {"infer_schema_length": None}
-        try:
-            return (nw.read_parquet if is_parquet else nw.read_csv)(str(path), backend=library, **options).to_native()
-        except ImportError:
-            continue
-        except Exception as error:  # each library has its own errors for a damaged file
-            message = str(error).partition("\n")[0].rstrip(".")
-            kind = "Parquet" if is_parquet else "CSV"
-            raise DataError(f"{path} is damaged or not a {kind} file: {message}.") from None
-    raise missing_extra("polars", "cli")
 
 
 def native_rows(frame: Frame, features: Sequence[str]) -> Any:
