@@ -68,8 +68,20 @@ def test_many_batches_are_in_order_and_exact(run, credit, tmp_path) -> None:
 
 def test_nothing_is_kept_unless_asked(run, credit, tmp_path) -> None:
     result = run("score", credit.parquet, "--model", credit.model_file, "-o", tmp_path / "r.csv")
-    assert "600 rows, mean risk 0." in result.stdout
+    assert "600 rows read, 0 refused, 600 scored, mean risk 0." in result.stdout
     assert pl.read_csv(tmp_path / "r.csv").columns == ["risk"]
+
+
+def test_a_pattern_of_files_is_scored_in_their_order(run, credit, tmp_path) -> None:
+    for k in (2, 0, 1):
+        credit.frame[k * 200 : (k + 1) * 200].write_csv(tmp_path / f"part{k}.csv")
+    for words in (("score",), ("reasons", "--threshold", "0.3")):
+        for data, name in ((tmp_path / "part*.csv", "several.csv"), (credit.csv, "whole.csv")):
+            result = run(*words, data, "--model", credit.model_file, "-o", tmp_path / name, "--json")
+            found = json.loads(result.stdout)
+            assert (found["rows"], found["refused"], found["scored"]) == (600, 0, 600)
+        assert (tmp_path / "several.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+        assert found["written"] == len(pl.read_csv(tmp_path / "whole.csv"))
 
 
 def test_a_data_set_by_name(run, tmp_path) -> None:

@@ -197,7 +197,7 @@ def test_any_text_is_read_alike_and_can_be_had_back(values):
     ],
 )
 def test_text_among_numbers_is_named_with_its_row(column):
-    with pytest.raises(DataError, match=r"feature 'x' is continuous but holds text: 'old' in row 1\."):
+    with pytest.raises(DataError, match=r"feature 'x' is continuous but holds text in row 1\."):
         as_frame(table(column)).numbers("x")
 
 

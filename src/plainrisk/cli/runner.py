@@ -135,9 +135,10 @@ def _run(request: Request, make: Callable[[RiskModel], Work]) -> None:
 
 
 def _show_written(result: dict[str, Any]) -> None:
-    some = "" if result["written"] == result["rows"] else f"{result['written']:,} of "
+    counts = f"{result['rows']:,} rows read, {result['refused']:,} refused, {result['scored']:,} scored"
+    some = "" if result["written"] == result["scored"] else f", {result['written']:,} written"
     mean = "" if result["mean_risk"] is None else f", mean risk {result['mean_risk']:.4f}"
-    show.out().print(f"{some}{result['rows']:,} rows{mean}, {result['seconds']:.1f} s: wrote {result['file']}")
+    show.out().print(f"{counts}{some}{mean}, {result['seconds']:.1f} s: wrote {result['file']}")
 
 
 def _write(reader: RowReader, work: Work, output: Path) -> dict[str, Any]:
@@ -162,10 +163,11 @@ def _write(reader: RowReader, work: Work, output: Path) -> dict[str, Any]:
         return table
 
     reader.write(output, compute, types)
-    rows, written = sum(n for n, _, _ in done), sum(n for _, n, _ in done)
+    rows, scored, written = reader.table.n_rows, sum(n for n, _, _ in done), sum(n for _, n, _ in done)
     # Which rows fall into which batch differs from run to run, and so do the last digits of a sum.
     mean = round(math.fsum(risk for _, _, risk in done) / written, 12) if written else None
-    return {"rows": rows, "written": written, "mean_risk": mean}
+    # The rows that were counted as the file was checked, and those that came as it was read.
+    return {"rows": rows, "refused": rows - scored, "scored": scored, "written": written, "mean_risk": mean}
 
 
 def _types(work: Work, reader: RowReader) -> dict[str, Any]:
