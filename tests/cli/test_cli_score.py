@@ -192,6 +192,19 @@ def test_one_row_is_shown_without_an_output(run, credit) -> None:
     assert json.loads(run(*words, "--json").stdout)["risk"] == risk
 
 
+@pytest.mark.parametrize("number", [600, 2**63])
+def test_a_row_that_is_not_there(run, credit, number) -> None:
+    result = run("score", credit.csv, "--model", credit.model_file, "--row", number)
+    assert result.exit_code == 2
+    assert f"there is no row {number}. It has 600 rows; the first is 0" in result.stderr
+
+
+def test_a_number_that_is_none_is_text(run, credit, tmp_path) -> None:
+    credit.frame.with_columns(age=pl.lit("nan")).write_csv(tmp_path / "t.csv")
+    result = run("score", tmp_path / "t.csv", "--model", credit.model_file)
+    assert "t.csv, row 0, the first being 0: feature 'age' is a number in this model but holds text" in result.stderr
+
+
 def test_a_missing_feature(run, credit, tmp_path) -> None:
     credit.frame.rename({"income": "incme"}).write_parquet(tmp_path / "t.parquet")
     result = run("score", tmp_path / "t.parquet", "--model", credit.model_file, "-o", tmp_path / "r.csv")

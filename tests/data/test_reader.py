@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 
 import polars as pl
 import pytest
@@ -40,6 +41,14 @@ def test_a_file_that_is_not_there(tmp_path):
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(DataError, match=r"folder\.csv is a folder"):
         open_table(tmp_path / "folder.csv").collect()
+
+
+def test_a_pipe_and_a_name_without_end(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(DataError, match=r"pipe\.csv is a pipe or a device"):
+        open_table(tmp_path / "pipe.csv")
+    with pytest.raises(DataError, match="does not exist"):
+        open_table("a" * 5_000 + ".csv")
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])

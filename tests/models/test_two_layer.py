@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from scipy.optimize import lsq_linear, minimize
+from sklearn.base import clone
 
 import plainrisk as pr
 from plainrisk.errors import DataError, PlainriskWarning

@@ -209,10 +209,12 @@ class RowReader:
 
     def row(self, number: int) -> pl.DataFrame:
         """Return one row, counted from 0."""
-        found = self.lazy.slice(number, 1).collect()
-        if not len(found):
-            raise DataError(f"{self.data}: there is no row {number}. The first is 0.")
-        return found
+        if number >= self.table.n_rows:
+            raise DataError(
+                f"{self.data}: there is no row {number}. It has {self.table.n_rows:,} rows; the first is 0."
+            )
+        with self.table.reading():
+            return self.lazy.slice(number, 1).collect()
 
     def write(self, output: Path, compute: Callable[[pl.DataFrame], pl.DataFrame], types: Mapping[str, Any]) -> None:
         """Write what is computed from every batch, which has the columns to keep and those of `types`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -78,7 +79,7 @@ def _is_data_set(data: str) -> bool:
     """Whether `data` names a data set; a file of that name comes first."""
     from plainrisk import datasets
 
-    if Path(data).exists():
+    if os.path.exists(data):
         return False
     if data in datasets.names():
         return True

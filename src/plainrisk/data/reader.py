@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import os
 import re
 import time
 from bisect import bisect_right
@@ -82,7 +83,7 @@ class Table:
             if types[name] != pl.String:
                 continue
             value = pl.col(name)
-            wrong = value.is_not_null() & value.cast(pl.Float64, strict=False).is_null()
+            wrong = value.is_not_null() & ~value.cast(pl.Float64, strict=False).is_finite().fill_null(False)
             with self.reading():
                 found = once(self.lazy.select(value).with_row_index("row").filter(wrong).head(1).collect)
             if len(found):
@@ -135,14 +136,16 @@ def find_files(files: Files) -> list[Path]:
     found: list[Path] = []
     for one in [files] if isinstance(files, str | Path) else files:
         path = Path(one)
-        if path.is_file():  # a name with brackets is a name first
+        if os.path.isfile(path):  # a name with brackets is a name first
             found.append(path)
             continue
-        if path.is_dir():
+        if os.path.isdir(path):
             raise DataError(f"{path} is a folder. Its files are, for example, {str(path / '*.parquet')!r}.")
+        if os.path.exists(path):
+            raise DataError(f"{path} is a pipe or a device, which cannot be read twice. Write it to a file first.")
         if not glob.has_magic(str(one)):
             raise DataError(f"{path} does not exist.")
-        matches = [Path(m) for m in sorted(glob.glob(str(one), recursive=True)) if Path(m).is_file()]
+        matches = [Path(m) for m in sorted(glob.glob(str(one), recursive=True)) if os.path.isfile(m)]
         if not matches:
             raise DataError(f"Data: no file matches {str(one)!r}.")
         found += matches
