@@ -209,7 +209,7 @@ class _Records:
         at = np.flatnonzero(values == QUOTE)
         opens = np.arange(len(at)) % 2 == self.quoted
         beside = values[np.where(opens, np.maximum(at - 1, 0), at + 1)]  # a block ends with a line, not a quote
-        stray = ~(self.beside_quote[beside] | (at == 0))
+        stray = ~self.beside_quote[beside]
         last = at[: int(stray.argmax()) + 1] if stray.any() else at
         opening = last[opens[: len(last)]]
         if len(opening):
