@@ -58,5 +58,5 @@ def test_a_field_longer_than_a_block(tmp_path, monkeypatch):
 def test_a_field_that_goes_on_after_a_quote_that_starts_a_block(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "BLOCK", 8)
     (tmp_path / "t.csv").write_text('a,b\n1,"\n"x\n2,z\n')
-    with pytest.raises(DataError, match="line 2: .*a field goes on after its quote"):
+    with pytest.raises(DataError, match=r"line 2: .*a field goes on after its quote"):
         csv_layout(tmp_path / "t.csv")
