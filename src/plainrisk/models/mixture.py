@@ -19,7 +19,7 @@ from plainrisk.model import RiskModel
 from plainrisk.models.arm import AdditiveRiskModel
 from plainrisk.models.base import PartScores, RiskClassifier
 from plainrisk.models.crossval import stratified_folds
-from plainrisk.models.experts import Expert, FittedExperts, fit_experts, takes_missing
+from plainrisk.models.experts import Expert, FittedExperts, fit_experts, takes_missing, warn_of_unassigned
 from plainrisk.models.training import Training, TrainingRows, read_more
 from plainrisk.schema import Schema
 from plainrisk.solve import Moments, minimise_squares
@@ -103,6 +103,7 @@ class SubscaleMixture(RiskClassifier):
         _check_settings(self.weights, self.loss, self.clip, self.cv)
         estimator = AdditiveRiskModel() if self.estimator is None else self.estimator
         self.schema_ = training.schema
+        warn_of_unassigned(type(self).__name__, training.schema)
         fitted = fit_experts(estimator, training)
         self.experts_ = fitted.experts
         self.clips_ = np.array([self._clip_of(e) for e in self.experts_.values()])
