@@ -15,6 +15,7 @@ from plainrisk.errors import PlainriskError
 from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, WhatIf, WhatIfs
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
 from plainrisk.form import Alone, FitRecord, Layer, Logistic, RiskForm, read_model, write_model
+from plainrisk.text import visible
 
 __all__ = ["FormMethods", "RiskModel", "load"]
 
@@ -326,7 +327,7 @@ class RiskModel(FormMethods):
 
     def __repr__(self) -> str:
         parts = ", ".join(part.name for part in self.form_.parts)
-        return f"RiskModel({len(self.form_.schema.features)} features, parts: {parts})"
+        return visible(f"RiskModel({len(self.form_.schema.features)} features, parts: {parts})")
 
     def fit(self, X: Any, y: Any = None) -> NoReturn:
         """Refuse: scikit-learn takes only objects with this method, but a finished model has nothing to fit.

@@ -7,12 +7,16 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from json import dumps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+import typer
 from rich import box
 from rich.console import Console
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
+
+from plainrisk.text import one_line, visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -24,11 +28,13 @@ __all__ = [
     "Bar",
     "certificate",
     "error",
+    "fail",
     "figures",
     "heading",
     "hint",
     "note",
     "out",
+    "print_failure",
     "print_json",
     "print_table",
     "progress",
@@ -43,10 +49,21 @@ METRICS = {"auc": "AUC", "ece": "ECE", "brier": "Brier score", "log_loss": "log 
 
 
 class _Console(Console):
-    """A console that reads no text as markup and leaves it to the caller to end when nobody reads any more."""
+    """A console that reads no text as markup, and leaves it to the caller to end when nobody reads any more.
+
+    Nothing in a text can command the terminal: strings are made visible before they are laid out, and whatever else
+    there is before it is sent.
+    """
 
     def __init__(self, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, markup=False, highlight=False, emoji=False)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible(text), **options)
+
+    def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible(segment.text))
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -64,6 +81,21 @@ def _err() -> Console:
 def error(message: str) -> None:
     """Say on stderr what went wrong."""
     _err().print(Text.assemble(("error: ", "bold red"), message), soft_wrap=True)
+
+
+def fail(kind: str, message: str, code: int, json: bool, advice: str = "") -> NoReturn:
+    """End a command: say on stderr what went wrong, and with --json also on stdout, in one object."""
+    error(message)
+    if advice:
+        hint(advice)
+    if json:
+        print_failure(kind, message, code)
+    raise typer.Exit(code) from None
+
+
+def print_failure(kind: str, message: str, code: int) -> None:
+    """Print as JSON why a command failed."""
+    print_json({"error": {"kind": kind, "message": visible(message), "exit_code": int(code)}})
 
 
 def note(message: str) -> None:
@@ -87,7 +119,7 @@ def result(result: dict[str, Any], json: bool, as_text: Callable[[dict[str, Any]
 def print_json(result: Mapping[str, Any] | Sequence[Any]) -> None:
     """Print a result as JSON; what is not a finite number is null, as JSON has no word for it."""
     text = dumps(_finite(result), indent=2, ensure_ascii=not _speaks_utf8(), default=str)
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(visible(text) + "\n")
 
 
 def _speaks_utf8() -> bool:
@@ -126,9 +158,9 @@ def print_table(
     for name in header:
         right = name in numbers
         whole_line = right or name in whole
-        table.add_column(name, justify="right" if right else "left", no_wrap=whole_line, overflow="fold")
+        table.add_column(one_line(name), justify="right" if right else "left", no_wrap=whole_line, overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(one_line(cell) if isinstance(cell, str) else cell for cell in row))
     console = out()
     console.print()
     if title is not None:
@@ -166,7 +198,7 @@ def progress(task: str, total: int | None = None) -> Iterator[Bar]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = _err()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         yield Bar(bar, task, total)
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from plainrisk._types import Array, Bools, Floats
 from plainrisk.data.frame import Frame, as_frame, frame_like
 from plainrisk.errors import DataError, PlainriskWarning, did_you_mean
+from plainrisk.text import one_line, visible
 
 __all__ = [
     "Cell",
@@ -98,14 +99,14 @@ class Table:
 
     def to_text(self) -> str:
         """Return the first 12 rows and columns in aligned text; a star marks significant cells."""
-        lines = [list(self.header), *self.written(str, "{}*")]
+        lines = [[one_line(name) for name in self.header], *self.written(one_line, "{}*")]
         shown = [line[:12] for line in lines[:13]]
         widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
         align = [str.rjust if self.is_number(j) else str.ljust for j in range(len(widths))]
         text = ["  ".join(a(c, w) for a, c, w in zip(align, line, widths, strict=True)).rstrip() for line in shown]
         if (len(lines), len(lines[0])) != (len(shown), len(shown[0])):
             text.append(f"... {len(self.rows)} rows x {len(self.header)} columns, all of them in to_frame()")
-        note = self.note.replace("bold:", "starred:")
+        note = visible(self.note.replace("bold:", "starred:"))
         return "\n".join([*text, note] if note else text)
 
 

@@ -13,6 +13,7 @@ from plainrisk._types import Array, Floats, Index
 from plainrisk.data.frame import Frame, frame_like
 from plainrisk.errors import DataError
 from plainrisk.schema import label_of
+from plainrisk.text import one_line, visible
 
 if TYPE_CHECKING:
     from plainrisk.explain.uncertainty import Interval
@@ -44,11 +45,11 @@ def text_table(head: str, columns: Mapping[str, Sequence[Any] | Array], *, rows:
         shown += 1
     left_out = {"rows": total - rows, "columns": len(columns) - shown}
     more = ", ".join(f"{n:,} more {what}" for what, n in left_out.items() if n > 0)
-    return "\n".join([head, *(line.rstrip() for line in lines), *([f"  ... {more}"] if more else [])])
+    return "\n".join([visible(head), *(line.rstrip() for line in lines), *([f"  ... {more}"] if more else [])])
 
 
 def _cell(value: Any) -> str:
-    text = f"{value:.4g}" if isinstance(value, float | np.floating) else "" if value is None else str(value)
+    text = f"{value:.4g}" if isinstance(value, float | np.floating) else "" if value is None else one_line(value)
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 

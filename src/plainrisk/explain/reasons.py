@@ -22,6 +22,7 @@ from plainrisk.explain.explanation import Explanation, RowsResult, Unit, text_ta
 from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, check_features, takes
 from plainrisk.form import Bins, Levels, Part, RiskForm
 from plainrisk.schema import Feature
+from plainrisk.text import visible
 from plainrisk.threads import PIECE_ROWS
 
 __all__ = ["Reasoner", "Reasons", "reasoner", "reasons"]
@@ -130,7 +131,7 @@ class Reasons(RowsResult):
         head += "The principal reason for this decision is:" if one else "The principal reasons for this decision are:"
         lines = [f"  {i}. {text}" for i, text in enumerate(words, 1)]
         tail = f"Each was found by comparing your application with {_COMPARED[self.reference]}."
-        return "\n".join([head, "", *lines, "", tail.replace("Each", "It") if one else tail]) + "\n"
+        return visible("\n".join([head, "", *lines, "", tail.replace("Each", "It") if one else tail]) + "\n")
 
 
 @takes(ReasonOptions)

@@ -15,6 +15,7 @@ from plainrisk.explain.explanation import TableResult
 from plainrisk.explain.reasons import Reasons, reasons
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import Part, RiskForm, Table
+from plainrisk.text import visible
 
 __all__ = [
     "Interval",
@@ -66,7 +67,7 @@ class Refits:
         return len(self.forms)
 
     def __repr__(self) -> str:
-        parts = ", ".join(part.name for part in self.form.parts)
+        parts = visible(", ".join(part.name for part in self.form.parts))
         return f"Refits({len(self)} refits of a model of {len(self.form.schema.features)} features, parts: {parts})"
 
     def shape(self, feature: str, part: str | None = None, level: float = 0.9) -> Interval:

@@ -27,6 +27,7 @@ from plainrisk.explain.options import Adverse, Value, WhatIfOptions, WhatIfsOpti
 from plainrisk.explain.pareto import Applicant, Choice, FormFront, FormFronts, Problem
 from plainrisk.form import Part, RiskForm
 from plainrisk.schema import label_of
+from plainrisk.text import visible
 
 __all__ = ["Answer", "Change", "Planner", "WhatIf", "WhatIfs", "planner", "what_if", "what_ifs"]
 
@@ -53,7 +54,7 @@ class Change:
     cost: float
 
     def __str__(self) -> str:
-        return f"{self.feature}: {_text(self.value)} -> {_text(self.to_value)}"
+        return visible(f"{self.feature}: {_text(self.value)} -> {_text(self.to_value)}")
 
 
 @dataclass(frozen=True)
