@@ -23,6 +23,7 @@ __all__ = [
     "FUNCTION",
     "LEVEL",
     "NOTHING",
+    "PROBABILITY",
     "SEED",
     "Allowed",
     "check_parameters",
@@ -148,4 +149,5 @@ NOTHING = Allowed(("None",), lambda value: value is None)
 FLAG = Allowed(("True", "False"), lambda value: isinstance(value, bool | np.bool_))
 FUNCTION = Allowed(("a function",), callable)
 SEED = whole(0)
+PROBABILITY = Allowed(("a probability, from 0 to 1",), number(at_least=0, at_most=1).accepts)
 LEVEL = number(above=0, below=1)  # of intervals and tests

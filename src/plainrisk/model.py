@@ -11,6 +11,7 @@ import numpy as np
 
 from plainrisk import explain as answers
 from plainrisk._types import Array, Floats
+from plainrisk.checks import LEVEL, check_parameters
 from plainrisk.errors import PlainriskError
 from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, WhatIf, WhatIfs
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
@@ -300,8 +301,7 @@ class FormMethods:
             raise PlainriskError("The model does not say at which base rate it was trained.")
         trained = record.positive_weight / record.weight
         wanted = record.base_rate if base_rate is None else base_rate
-        if not 0 < wanted < 1:
-            raise PlainriskError(f"base_rate must lie between 0 and 1, not {wanted}.")
+        check_parameters("at_base_rate", {"base_rate": wanted}, {"base_rate": LEVEL})
         shift = math.log(wanted / (1 - wanted)) - math.log(trained / (1 - trained))
         new_record = msgspec.structs.replace(record, positive_weight=wanted * record.weight)
         return RiskModel(_shifted(self.form_, shift), new_record)

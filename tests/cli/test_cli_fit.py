@@ -140,7 +140,7 @@ def test_an_infinite_log_loss_is_null_in_json(run, credit, tmp_path) -> None:
     [
         (("--model", "ARM3"), "There is no classifier 'ARM3'. Did you mean 'ARM2'?"),
         (("--model", "directarm1"), "Did you mean 'DirectARM1'?"),
-        (("--ridge", "strong"), "--ridge must be 'auto', 'cv' or a number not below 0, not 'strong'"),
+        (("--ridge", "strong"), "--ridge must be 'auto', 'cv' or a finite number of at least 0, not 'strong'"),
         (("--model", "NNLR", "--max-bins", "4"), "NNLR has no option 'max_bins'"),
         (("--target", "bda"), "target 'bda' is not in the data. Did you mean 'bad'?"),
         (("--positive", "7"), "positive label '7' is not among those of 'bad'"),

@@ -118,7 +118,7 @@ def test_a_column_of_nothing_is_a_classifier_not_a_name():
         (
             VALUES,
             {"missing": "dorp"},
-            "missing must be one of 'raise', 'drop'; got 'dorp'. Did you mean 'drop'",
+            "missing must be 'raise' or 'drop', not 'dorp'. Did you mean 'drop'",
         ),
         (COLUMNS, {"classifiers": ["ARM2", "XGB"]}, "no classifier 'ARM2'. Did you mean 'ARM1'"),
         (Results(VALUES, ("A", "B"), ("x", "y", "z")), {"classifiers": ["Q"]}, "no classifier 'Q'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,10 +12,12 @@ import msgspec
 import typer
 
 from plainrisk import cross_validate, make_classifier
+from plainrisk.checks import check_parameters
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target
 from plainrisk.errors import DataError
+from plainrisk.models.arm import RIDGE
 from plainrisk.schema import label_of
 
 __all__ = ["certified", "cross_validation", "facts", "fit"]
@@ -85,15 +88,13 @@ def _ridge(text: str | None) -> float | str | None:
     >>> _ridge("auto"), _ridge("0.01"), _ridge(None)
     ('auto', 0.01, None)
     """
-    if text is None or text in ("auto", "cv"):
-        return text
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number < math.inf:
-        raise DataError(f"--ridge must be 'auto', 'cv' or a number not below 0, not {text!r}.")
-    return number
+    if text is None:
+        return None
+    ridge: float | str = text
+    with contextlib.suppress(ValueError):
+        ridge = float(text)
+    check_parameters("fit", {"--ridge": ridge}, {"--ridge": RIDGE})
+    return ridge
 
 
 # ---- cross validation

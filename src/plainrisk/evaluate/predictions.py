@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import numbers
-import operator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from plainrisk._types import Array, Bools, Floats, Index
+from plainrisk.checks import check_parameters, whole
 from plainrisk.errors import DataError
 
 __all__ = ["Predictions", "Weights", "bin_sums", "check_bins", "check_predictions"]
 
 Weights = ArrayLike | None
+
+BINS = {"bins": whole(1, 1_000_000)}  # each bin takes memory, also an empty one
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,14 +80,9 @@ def check_predictions(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weigh
 
 
 def check_bins(bins: int) -> int:
-    """Return the number of bins, a whole number from 1 on."""
-    try:
-        count = operator.index(bins)
-    except TypeError:
-        count = 0
-    if count < 1 or isinstance(bins, bool):
-        raise DataError(f"bins: must be a whole number, 1 or more, got {bins!r}.")
-    return count
+    """Return the number of bins, or raise if it is none."""
+    check_parameters("metrics", {"bins": bins}, BINS)
+    return int(bins)
 
 
 def bin_sums(bin_of_row: Index, values: Floats) -> Floats:

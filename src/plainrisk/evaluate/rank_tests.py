@@ -15,14 +15,13 @@ from scipy.stats import f as f_distribution
 from scipy.stats import rankdata, wilcoxon
 
 from plainrisk._types import Bools, Counts, Floats, Index
-from plainrisk.errors import DataError
+from plainrisk.checks import FLAG, LEVEL, SEED, check_parameters, number, whole, words
 from plainrisk.evaluate.tables import (
     Cell,
     Results,
     Table,
     Tabular,
     as_results,
-    check_choice,
     locked,
     paired_differences,
     show_p,
@@ -40,7 +39,7 @@ __all__ = [
     "wilcoxon_holm",
 ]
 
-ZERO_METHODS = ("pratt", "zsplit", "wilcox")
+TESTS = {"zero_method": words("pratt", "zsplit", "wilcox"), "alpha": LEVEL, "higher_is_better": FLAG}
 
 
 # ---- do the classifiers differ at all?
@@ -214,9 +213,8 @@ def wilcoxon_holm(
     >>> test.cliques, test.singles
     ((('B', 'C'),), ('A',))
     """
-    check_choice("wilcoxon_holm", "zero_method", zero_method, ZERO_METHODS)
-    if not 0.0 < alpha < 1.0:
-        raise DataError(f"wilcoxon_holm: alpha is a level between 0 and 1, such as 0.05; got {alpha!r}.")
+    given = {"zero_method": zero_method, "alpha": alpha, "higher_is_better": higher_is_better}
+    check_parameters("wilcoxon_holm", given, TESTS)
     results = as_results(table, missing=missing)
     k = len(results.classifiers)
     upper = np.triu_indices(k, 1)
@@ -392,10 +390,8 @@ def bayesian_signed_rank(
     >>> right > 0.95
     True
     """
-    if not rope >= 0.0:
-        raise DataError(f"bayesian_signed_rank: rope is a difference of 0 or more; got {rope!r}.")
-    if samples < 1:
-        raise DataError(f"bayesian_signed_rank: samples must be 1 or more; got {samples!r}.")
+    given = {"rope": rope, "samples": samples, "seed": seed}
+    check_parameters("bayesian_signed_rank", given, {"rope": number(at_least=0), "samples": whole(1), "seed": SEED})
     z = np.concatenate([[0.0], paired_differences(a, b)])
     # Differences carry the rounding of the values they come from; a sum of two on the edge is inside.
     edge = 2.0 * rope + 2.0**-42 * float(max(np.abs(a).max(), np.abs(b).max()))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from plainrisk._types import Array, Bools, Floats
+from plainrisk.checks import check_parameters, words
 from plainrisk.data.frame import Frame, as_frame, frame_like
 from plainrisk.errors import DataError, PlainriskWarning, did_you_mean
 from plainrisk.text import one_line, visible
@@ -22,7 +23,6 @@ __all__ = [
     "Table",
     "Tabular",
     "as_results",
-    "check_choice",
     "escape_latex",
     "locked",
     "paired_differences",
@@ -31,6 +31,9 @@ __all__ = [
 ]
 
 Cell = str | float
+
+# A comparison of more data sets than this has their names.
+MOST_UNNAMED = 200
 
 _LATEX_NAMES = {"\\": "backslash", "~": "asciitilde", "^": "asciicircum", "<": "less", ">": "greater", "|": "bar"}
 _ESCAPE_LATEX = str.maketrans(
@@ -211,6 +214,7 @@ def as_results(
     table : data frame, dict, 2-d array or Results
         In a frame the first column that is not numeric names the data sets, else the index of a pandas
         frame does; every other column is a classifier. A dict holds one list per classifier.
+        More than 200 rows without names, or with a column of zeros and ones, are taken for predictions and refused.
     classifiers : names of the columns
         For a frame or a dict: which columns to take, in this order. An array is named C1, C2, ... without it.
     datasets : names of the rows, or the name of the column that holds them
@@ -221,13 +225,14 @@ def as_results(
     >>> as_results({"ARM1": [0.79, 0.86], "XGB": [0.78, 0.87]}, datasets=["HELOC", "GMSC"]).classifiers
     ('ARM1', 'XGB')
     """
-    check_choice("as_results", "missing", missing, ("raise", "drop"))
+    check_parameters("as_results", {"missing": missing}, {"missing": words("raise", "drop")})
     if isinstance(table, Results):
         return _selected(table, classifiers, datasets)
     if isinstance(table, Mapping) or hasattr(type(table), "columns"):
         values, columns, rows = _read_frame(table, classifiers, datasets)
     else:
         values, columns, rows = _read_array(table, classifiers, datasets)
+    _refuse_predictions(values, columns, rows)
     if missing == "drop":
         values, rows = _drop_incomplete(values, rows)
     return Results(values, columns, rows)
@@ -255,13 +260,6 @@ def locked(array: Array) -> Array:
     """Make an array read-only, so that a frozen result is frozen."""
     array.flags.writeable = False
     return array
-
-
-def check_choice(who: str, name: str, value: object, allowed: Sequence[str]) -> None:
-    """Raise an error unless `value` is one of the allowed words."""
-    if value not in allowed:
-        words = ", ".join(repr(word) for word in allowed)
-        raise DataError(f"{who}: {name} must be one of {words}; got {value!r}.{did_you_mean(value, allowed)}")
 
 
 def _vector(values: ArrayLike, name: str) -> Floats:
@@ -364,6 +362,23 @@ def _drop_incomplete(values: Floats, rows: tuple[str, ...]) -> tuple[Floats, tup
     message = f"Results: {(~complete).sum()} of {len(rows)} data sets lack a value and are left out: {dropped}."
     warnings.warn(message, PlainriskWarning, stacklevel=4)
     return values[complete], tuple(name for name, whole in zip(rows, complete, strict=True) if whole)
+
+
+def _refuse_predictions(values: Floats, columns: tuple[str, ...], rows: tuple[str, ...]) -> None:
+    """Raise if the rows are those of one data set: thousands of "data sets" make every difference significant."""
+    if len(values) <= MOST_UNNAMED:
+        return
+    outcomes = [name for name, column in zip(columns, values.T, strict=False) if np.isin(column, (0.0, 1.0)).all()]
+    # Names that are given are texts; D1, D2, ... and 0, 1, ... only count the rows.
+    counted = all(str(name).removeprefix("D").isdigit() for name in rows)
+    if not (outcomes or counted):
+        return
+    sign = f"column {outcomes[0]!r} holds zeros and ones only" if outcomes else "no column names data sets"
+    raise DataError(
+        f"Results: this looks like predictions for the {len(values):,} rows of one data set, since {sign}. "
+        "A comparison takes one row per data set, named in the first column, and one figure per classifier, such as "
+        "its AUC. Compute the figures with plainrisk.metrics first."
+    )
 
 
 def _check_names(names: tuple[str, ...], what: str, remedy: str) -> None:

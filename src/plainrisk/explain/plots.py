@@ -16,7 +16,8 @@ from plainrisk.errors import DataError, missing_extra
 
 if TYPE_CHECKING:
     from plainrisk.explain.explanation import Explanation
-    from plainrisk.explain.monitor import Drift, GroupReport
+    from plainrisk.explain.groups import GroupReport
+    from plainrisk.explain.monitor import Drift
     from plainrisk.explain.overview import Overview, ShapeTable
     from plainrisk.explain.uncertainty import Interval
 
@@ -234,7 +235,7 @@ def draw_groups(found: GroupReport, ax: Any = None) -> Any:
         ratio = f"ratio {g.impact.estimate:.2f} ({g.impact.low:.2f} to {g.impact.high:.2f})"
         word = "reference group" if g.group == found.reference else ratio
         note(ax, word, rate.high, y)
-    name_rows(ax, [f"{short(g.group)} ({g.rows:,})" for g in found.groups])
+    name_rows(ax, [f"{short(g.group)} ({g.rows:,}{', few' if g.small else ''})" for g in found.groups])
     ax.margins(x=0.35, y=0.2)
     unit_axis(ax, "probability", "approval rate")
     return ax

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from plainrisk._types import Bools, Floats, Index
+from plainrisk.checks import LEVEL, check_parameters, whole
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import explain
 from plainrisk.explain.explanation import TableResult
@@ -110,8 +111,7 @@ class Refits:
         }
 
     def _interval(self, ask: Callable[[RiskForm], Floats], level: float) -> Interval:
-        if not 0 < level < 1:
-            raise DataError(f"level must lie between 0 and 1, not {level!r}.")
+        check_parameters("Refits", {"level": level}, {"level": LEVEL})
         said = np.stack([ask(form) for form in self.forms])
         low, high = np.quantile(said, [(1 - level) / 2, (1 + level) / 2], axis=0)
         return Interval(ask(self.form), low, high)
@@ -270,7 +270,7 @@ class WeightDrift(TableResult):
         return self.columns()
 
 
-def weight_drift(path: Floats, subscales: Sequence[str], periods: Sequence[Any] | int = 10) -> WeightDrift:
+def weight_drift(path: Floats, subscales: Sequence[str], periods: Any = 10) -> WeightDrift:
     """Summarise a path of weights, (rows + 1, subscales), as `SubscaleMixture.weight_path` gives it, by period.
 
     Parameters
@@ -279,8 +279,9 @@ def weight_drift(path: Floats, subscales: Sequence[str], periods: Sequence[Any] 
         The number of periods of equal length, or the rows' own labels, in their order.
     """
     n = len(path) - 1
-    if isinstance(periods, int):
-        ends = np.unique(np.linspace(0, n, periods + 1).astype(np.intp)[1:])
+    if isinstance(periods, int | float | np.number):
+        check_parameters("weight_drift", {"periods": periods}, {"periods": whole(1)})
+        ends = np.unique(np.linspace(0, n, min(int(periods), n) + 1).astype(np.intp)[1:])
         names = [f"rows up to {end:,}" for end in ends]
     else:
         labels = [str(p) for p in periods]

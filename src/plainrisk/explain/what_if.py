@@ -13,6 +13,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -251,7 +252,8 @@ class _Search:
             return WhatIf(risk, options.target, options.adverse, (stay,), stay)
         fronts = self._fronts(frozenset())
         first = self._cheapest(fronts)
-        answers = [] if first is None else list(itertools.islice(self._diverse(first), options.answers))
+        most = min(options.answers, sys.maxsize)
+        answers = [] if first is None else list(itertools.islice(self._diverse(first), most))
         return WhatIf(risk, options.target, options.adverse, tuple(answers), self._furthest(fronts))
 
     def _diverse(self, first: Answer) -> Iterator[Answer]:

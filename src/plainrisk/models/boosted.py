@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from plainrisk._types import Floats
+from plainrisk._types import Array, Floats
+from plainrisk.checks import FLAG, NOTHING, Allowed, instance, number, whole
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, missing_extra
 from plainrisk.extract.trees import booster_trees
 from plainrisk.form import Alone, Levels, Logistic, TreeInput, TreePart
-from plainrisk.models.base import PartScores, RiskClassifier
+from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
 from plainrisk.models.design import learn_levels
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
@@ -52,6 +53,15 @@ class BoostedRiskModel(RiskClassifier):
     form_ : RiskForm
     """
 
+    allowed: ClassVar[Mapping[str, Allowed]] = {
+        "monotone": FLAG,
+        "max_depth": whole(1),
+        "n_estimators": whole(1),
+        "learning_rate": number(above=0),
+        "class_weight": CLASS_WEIGHT,
+        "params": NOTHING | instance("a dict of parameters of XGBClassifier", Mapping),
+    }
+
     def __init__(
         self,
         schema: Schema | None = None,
@@ -89,7 +99,11 @@ class BoostedRiskModel(RiskClassifier):
             **(self.params or {}),
         }
         matrix, target, weight = _gathered(inputs, training)
-        self.booster_ = XGBClassifier(**settings).fit(matrix, target, sample_weight=weight)
+        try:
+            self.booster_ = XGBClassifier(**settings).fit(matrix, target, sample_weight=weight)
+        except (TypeError, ValueError) as error:  # an XGBoostError is a ValueError
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise DataError(f"BoostedRiskModel: XGBoost refuses the parameters: {reason}") from error
         intercept, trees = booster_trees(self.booster_)
         part = TreePart(name="all", intercept=intercept, inputs=inputs, trees=trees, link=Logistic())
         return self._keep(training, [part], Alone(), [])
@@ -104,9 +118,23 @@ def check_params(params: Mapping[str, Any] | None) -> None:
 
 def _gathered(inputs: tuple[TreeInput, ...], training: TrainingRows) -> tuple[Any, Any, Any]:
     """Return matrix, outcomes and weights: XGBoost grows its trees in memory, on numbers of four bytes."""
-    batches = [(read_inputs(inputs, b.frame).astype(np.float32), b.target, b.weight) for b in training.batches()]
+    batches = [(_short_numbers(inputs, b.frame), b.target, b.weight) for b in training.batches()]
     matrix, target, weights = zip(*batches, strict=True)
     return np.concatenate(matrix), np.concatenate(target), None if weights[0] is None else np.concatenate(weights)
+
+
+def _short_numbers(inputs: tuple[TreeInput, ...], frame: Frame) -> Array:
+    """Return the matrix as numbers of four bytes, or name the feature whose numbers are too large for them."""
+    with np.errstate(over="ignore"):
+        matrix = read_inputs(inputs, frame).astype(np.float32)
+    wide = np.isinf(matrix).any(axis=0)
+    if wide.any():
+        name = inputs[int(wide.argmax())].feature
+        raise DataError(
+            f"BoostedRiskModel: feature {name!r} has numbers beyond 3.4e38, the largest that XGBoost holds. Divide the "
+            "feature by a constant, or take its logarithm."
+        )
+    return matrix
 
 
 def tree_inputs(training: TrainingRows) -> tuple[TreeInput, ...]:

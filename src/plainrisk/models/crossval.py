@@ -14,8 +14,10 @@ import numpy as np
 from sklearn.base import clone
 
 from plainrisk._types import Array, Floats, Index, Outcome
+from plainrisk.checks import SEED, check_parameters
 from plainrisk.data.frame import frame_like, native_rows
 from plainrisk.errors import DataError
+from plainrisk.models.base import CLASSIFIER, RiskClassifier
 from plainrisk.models.experts import is_ours
 from plainrisk.models.training import Training, read_training, with_class_weight
 
@@ -167,6 +169,9 @@ def cross_validate(
     """
     if sample_weight is not None and not np.all(sample_weight):
         raise DataError("cross_validate: some sample_weight is 0. Drop those rows first.")
+    check_parameters("cross_validate", {"model": model}, {"model": CLASSIFIER})
+    if isinstance(model, RiskClassifier):
+        model._check_parameters()
     training = read_training(X, y, getattr(model, "schema", None), sample_weight, None)
     splits = splits_of(training.target, cv, seed, groups)
     folds = []
@@ -230,11 +235,12 @@ def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None) -> list
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
+    check_parameters("cross validation", {"seed": seed}, {"seed": SEED})
     rows = np.zeros((len(target), 1))
-    if isinstance(cv, Integral):
+    if type(cv) is not bool and isinstance(cv, Integral):
         _check_number(int(cv), target)
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
-        cv = kind(int(cv), shuffle=True, random_state=seed)
+        cv = kind(int(cv), shuffle=True, random_state=_short_seed(int(seed)))
     if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
         raise DataError(f"cv must be a number of folds, a scikit-learn splitter or pairs of rows, not {cv!r}.")
     found = cv.split(rows, target, groups) if hasattr(cv, "split") else cv
@@ -242,6 +248,11 @@ def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None) -> list
     if not splits:
         raise DataError("cv has no splits.")
     return splits
+
+
+def _short_seed(seed: int) -> int:
+    """Return the seed for scikit-learn, which takes 32 bits: shorter ones as they are, longer ones hashed."""
+    return seed if seed < 2**32 else int(np.random.SeedSequence(seed).generate_state(1)[0])
 
 
 def _check_number(n_folds: int, target: Array) -> None:
