@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
@@ -10,9 +11,9 @@ import numpy as np
 from plainrisk._types import Array, Floats
 from plainrisk.checks import FLAG, NOTHING, Allowed, instance, number, whole
 from plainrisk.data.frame import Frame
-from plainrisk.errors import DataError, missing_extra
+from plainrisk.errors import DataError, PlainriskWarning, missing_extra, quoted
 from plainrisk.extract.trees import booster_trees
-from plainrisk.form import Alone, Levels, Logistic, TreeInput, TreePart
+from plainrisk.form import Alone, Logistic, TreeInput, TreePart
 from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
 from plainrisk.models.design import learn_levels
 from plainrisk.models.training import TrainingRows
@@ -87,6 +88,7 @@ class BoostedRiskModel(RiskClassifier):
         except ImportError:
             raise missing_extra("xgboost", "boost") from None
         check_params(self.params)
+        _warn_of_special_values(training.schema)
         inputs = tree_inputs(training)
         signs = tuple(training.schema.features[i.feature].sign if i.category is None else 0 for i in inputs)
         settings = {
@@ -142,20 +144,45 @@ def tree_inputs(training: TrainingRows) -> tuple[TreeInput, ...]:
     inputs: list[TreeInput] = []
     first = next(training.batches(task="looking at the first rows")).frame
     levels = learn_levels(training, lines=True)
+    seen = _seen_labels(training)
     for name, feature in training.schema.features.items():
         is_number = feature.kind == "continuous"
         if is_number or (feature.sign != 0 and feature.categories is None and first.is_numeric(name)):
             inputs.append(TreeInput(feature=name, missing=feature.lower_bound if is_number else None))
         elif feature.sign != 0:
-            inputs.append(TreeInput(feature=name, order=levels[name].labels[: levels[name].n_ordered]))
+            ordered = levels[name].labels[: levels[name].n_ordered]
+            inputs.append(TreeInput(feature=name, order=tuple(k for k in ordered if k in seen.get(name, ordered))))
         else:
-            inputs.extend(TreeInput(feature=name, category=label) for label in _categories(levels[name]))
+            labels = levels[name].labels[:-2]  # special values are among them, missing and unseen are not
+            inputs.extend(TreeInput(feature=name, category=k) for k in labels if k in seen.get(name, labels))
     return tuple(inputs)
 
 
-def _categories(levels: Levels) -> tuple[str, ...]:
-    """Return all categories, special values among them: the levels but missing and unseen."""
-    return levels.labels[:-2]
+def _seen_labels(training: TrainingRows) -> dict[str, set[str]]:
+    """Return the categories that training rows have, of the features for which the schema refuses all others."""
+    strict = [n for n, f in training.schema.features.items() if f.unseen == "error" and f.kind == "categorical"]
+    seen: dict[str, set[str]] = {name: set() for name in strict}
+    for batch in training.batches(strict, "looking at categories") if strict else ():
+        for name in strict:
+            column = batch.frame.labels(name)
+            seen[name].update(column.labels[k] for k in np.unique(column.codes) if k >= 0)
+    return seen
+
+
+def _warn_of_special_values(schema: Schema) -> None:
+    """Tell the user that trees take special values for the numbers they are written as."""
+    special = [
+        name
+        for name, feature in schema.features.items()
+        if feature.kind == "continuous" and set(feature.special_values) - {feature.lower_bound}
+    ]
+    if special:
+        warnings.warn(
+            f"BoostedRiskModel: trees read special values as plain numbers: {quoted(special, 5)}. Replace them by "
+            "missing values, or use a model that has a level for each.",
+            PlainriskWarning,
+            stacklevel=5,
+        )
 
 
 def read_inputs(inputs: tuple[TreeInput, ...], frame: Frame) -> Floats:
