@@ -91,3 +91,37 @@ def test_with_json_every_end_is_json(run, credit, monkeypatch, error, kind, code
     found = json.loads(done.stdout)["error"]
     assert (found["kind"], found["exit_code"]) == (kind, code)
     assert "error" in done.stderr
+
+
+# ---- numbers on the command line
+
+
+@pytest.mark.parametrize("words", [("--threshold", "nan"), ("--threshold", "2"), ("--min-rows", "nan"), ("-k", "0")])
+def test_reasons_refuse_numbers_that_mean_nothing(run, credit, tmp_path, words):
+    done = run("reasons", credit.csv, "--model", credit.model_file, "-o", tmp_path / "r.csv", *words)
+    assert done.exit_code == 2
+    assert f"{words[0].strip('-').replace('-', '_')} must be" in done.stderr
+    assert not (tmp_path / "r.csv").exists()
+
+
+def test_as_many_reasons_as_features(run, credit):
+    few, many = (
+        json.loads(run("reasons", credit.csv, "--model", credit.model_file, "-k", k, "--json").stdout)
+        for k in (12, 10**9)
+    )
+    assert few == many
+
+
+def test_a_row_beyond_all_rows_is_refused(run, credit):
+    for row in (600, 2**62, 2**63, 10**30):
+        done = run("score", credit.csv, "--model", credit.model_file, "--row", row)
+        assert done.exit_code == 2, done.stderr
+        assert "bug" not in done.stderr
+
+
+def test_seeds_of_any_size(run, credit, tmp_path):
+    words = ("fit", credit.csv, "--schema", credit.schema_file, "--target", "bad", "-o", tmp_path / "m.json", "--cv", 2)
+    first, second = (run(*words, "--seed", 2**32, "--json") for _ in range(2))
+    assert first.exit_code == 0, first.stderr
+    assert json.loads(first.stdout)["cv"] == json.loads(second.stdout)["cv"]
+    assert run(*words, "--seed", -1).exit_code == 2

@@ -135,7 +135,7 @@ def _tell_usage(error: Any, json: bool) -> None:
 
 @contextlib.contextmanager
 def _notes() -> Iterator[None]:
-    """Show each of the library's warnings once, as a note on stderr."""
+    """Show each of the library's warnings once, as a note on stderr, and keep it for a result in JSON."""
     seen: set[str] = set()
     show_other = warnings.showwarning
 
@@ -147,8 +147,10 @@ def _notes() -> Iterator[None]:
         words = re.sub(r"\d+(\.\d+)?", "#", str(message))
         if words not in seen:
             seen.add(words)
+            show.WARNINGS.append(str(message))
             show.note(str(message))
 
+    show.WARNINGS.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("always", PlainriskWarning)
         warnings.showwarning = tell

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "METRICS",
+    "WARNINGS",
     "Bar",
     "certificate",
     "error",
@@ -46,6 +47,8 @@ __all__ = [
 
 # What cross validation shows, by the metric's name in results.
 METRICS = {"auc": "AUC", "ece": "ECE", "brier": "Brier score", "log_loss": "log loss"}
+# The library's warnings during this command, which a result in JSON holds, too.
+WARNINGS: list[str] = []
 
 
 class _Console(Console):
@@ -117,7 +120,9 @@ def result(result: dict[str, Any], json: bool, as_text: Callable[[dict[str, Any]
 
 
 def print_json(result: Mapping[str, Any] | Sequence[Any]) -> None:
-    """Print a result as JSON; what is not a finite number is null, as JSON has no word for it."""
+    """Print a result as JSON, with the warnings there were; what is not a finite number is null."""
+    if isinstance(result, Mapping) and WARNINGS:
+        result = {**result, "warnings": list(WARNINGS)}
     text = dumps(_finite(result), indent=2, ensure_ascii=not _speaks_utf8(), default=str)
     sys.stdout.write(visible(text) + "\n")
 
@@ -208,15 +213,19 @@ def progress(task: str, total: int | None = None) -> Iterator[Bar]:
 
 def figures(results: Mapping[str, Mapping[str, Any]]) -> None:
     """Print cross validation figures, one row per model: mean and standard deviation over the folds."""
-    rows = [
-        [model, *(f"{_number(cv[m]['mean'])} ± {_number(cv[m]['sd'], 3)}" for m in METRICS)]
-        for model, cv in results.items()
-    ]
+    rows = [[model, *(_mean_and_sd(cv[m]["mean"], cv[m]["sd"]) for m in METRICS)] for model, cv in results.items()]
     print_table(("model", *METRICS.values()), rows, numbers=tuple(METRICS.values()))
 
 
-def _number(value: float, digits: int = 4) -> str:
-    return f"{value:.{digits}f}" if math.isfinite(value) else "infinite" if math.isinf(value) else "?"
+def _mean_and_sd(mean: float, sd: float) -> str:
+    """Write a mean with its standard deviation, if there is one: one fold has none, nor has an infinite loss.
+
+    >>> _mean_and_sd(0.71234, 0.0214), _mean_and_sd(math.inf, math.nan)
+    ('0.7123 ± 0.021', 'infinite')
+    """
+    if not math.isfinite(mean):
+        return "infinite" if math.isinf(mean) else "?"
+    return f"{mean:.4f} ± {sd:.3f}" if math.isfinite(sd) else f"{mean:.4f}"
 
 
 def shape(feature: str, table: Shape, outcome: str) -> None:

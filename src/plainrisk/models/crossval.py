@@ -115,8 +115,24 @@ class CrossValidation:
     def summary(self) -> str:
         """Return mean and standard deviation of every score over the folds, and the pooled figure, a line each."""
         sd, pooled = self.sd, self.pooled
-        return "\n".join(
-            f"{name:<9}{mean:.4f} ± {sd[name]:.4f}, pooled {pooled[name]:.4f}" for name, mean in self.mean.items()
+        lines = [
+            f"{name:<9}{mean:.4f} ± {sd[name]:.4f}, pooled {pooled[name]:.4f}"
+            if np.isfinite(mean)
+            else f"{name:<9}infinite: {self.certain_and_wrong}"
+            for name, mean in self.mean.items()
+        ]
+        return "\n".join(lines)
+
+    @property
+    def certain_and_wrong(self) -> str:
+        """What makes a log loss infinite, in words: how many rows got a probability of 0 or 1 that was wrong."""
+        never, always = (
+            sum(int(((fold.risk == end) & (self.target[fold.test] != end)).sum()) for fold in self.folds)
+            for end in (0, 1)
+        )
+        return (
+            f"{never:,} rows of the positive outcome got probability 0, and {always:,} of the other outcome "
+            "probability 1"
         )
 
     def to_frame(self, like: Any = None) -> Any:
