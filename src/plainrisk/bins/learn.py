@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import Literal, get_args
 
+import numpy as np
+
 from plainrisk._types import Array, Floats
 from plainrisk.bins.edges import ValueCounts, quantile_edges, split_edges
 from plainrisk.data.frame import Frame
@@ -33,7 +35,10 @@ class LevelFinder:
     ----------
     values : ValueCounts of the measurements
     labels : the text labels seen
+    too_near : whether values differ, but by so little that a tree separates none
     """
+
+    too_near = False
 
     def __init__(
         self,
@@ -96,6 +101,7 @@ class LevelFinder:
             edges = quantile_edges(counts, self.max_bins, self.min_rows)
         else:
             edges = split_edges(counts, self.max_bins, self.criterion, self.min_rows)
+            self.too_near = not len(edges) and len(counts.values) > 1 and float(np.ptp(counts.values)) < 1e-7
         return self.values.snap(tuple(edges.tolist()))
 
     def _bins(self, edges: tuple[float, ...]) -> Bins:

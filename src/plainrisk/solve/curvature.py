@@ -1,0 +1,187 @@
+"""Symmetric matrices that a quadratic problem needs, dense or as products of few rows, and their factors.
+
+With more coefficients than rows a Hessian ``R'R + diag(d)``, R with one line per row, is never written out: its
+products and its inverse need R alone (Woodbury's formula), so that 3,000 features of 300 rows take 300 equations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+
+from plainrisk._types import Bools, Floats
+
+__all__ = ["Curvature", "Factor", "LowRank", "add_diagonal", "factorise", "solve_semidefinite"]
+
+# A direction whose curvature is less than this share of the largest is rounding: nothing moves along it.
+_FLAT = 1e-11
+# Below this share of the largest slope, the slope along such a direction is rounding, too.
+_SLOPE = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class LowRank:
+    """The matrix ``root.T @ root + diag(extra)``.
+
+    Attributes
+    ----------
+    root : (m, n), m less than n
+    extra : (n,), not below 0
+    """
+
+    root: Floats
+    extra: Floats
+
+    def __len__(self) -> int:
+        return len(self.extra)
+
+    def __matmul__(self, vector: Floats) -> Floats:
+        return np.asarray(self.root.T @ (self.root @ vector) + self.extra * vector)
+
+    def __rmul__(self, factor: float) -> LowRank:
+        return LowRank(factor**0.5 * self.root, factor * self.extra)
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal."""
+        return np.asarray(np.einsum("ij,ij->j", self.root, self.root) + self.extra)
+
+
+Curvature = Floats | LowRank
+
+
+def add_diagonal(H: Curvature, diagonal: Floats) -> Curvature:
+    """Return ``H + diag(diagonal)``."""
+    if isinstance(H, LowRank):
+        return LowRank(H.root, H.extra + diagonal)
+    return H + np.diag(diagonal)
+
+
+class Factor(Protocol):
+    """The free rows and columns of a matrix, ready to solve."""
+
+    def solve(self, right: Floats) -> Floats:
+        """Solve ``H d = right``; the shortest of many solutions (see `solve_semidefinite`)."""
+
+    def inverse_diagonal(self) -> Floats:
+        """Return the diagonal of the inverse."""
+
+
+def factorise(H: Curvature, free: Bools) -> Factor:
+    """Prepare to solve ``H d = right`` in the free variables."""
+    if not isinstance(H, LowRank):
+        return _Dense(H[np.ix_(free, free)])
+    root, extra = H.root[:, free], H.extra[free]
+    return _Woodbury(root, extra) if extra.any() else _Projected(root)
+
+
+class _Dense:
+    """A Cholesky factor, or where a pivot is rounding the matrix itself."""
+
+    def __init__(self, H: Floats) -> None:
+        self.factor = _cholesky(H)
+        self.H = H if self.factor is None else None
+
+    def solve(self, right: Floats) -> Floats:
+        if self.H is not None:
+            return solve_semidefinite(self.H, right)
+        return np.asarray(dpotrs(self.factor, right, lower=1)[0])
+
+    def inverse_diagonal(self) -> Floats:
+        if self.H is not None:
+            return np.asarray(np.linalg.pinv(self.H, hermitian=True).diagonal())
+        return np.asarray(dpotri(self.factor, lower=1)[0].diagonal())
+
+
+class _Woodbury:
+    """The inverse of ``R'R + diag(e)`` by the m x m matrix ``K = I + R diag(1/e) R'``, where most e are above 0.
+
+    Columns Z with e = 0 (the intercept) are solved for in the space of the rows: with P the others,
+
+        Z'K^-1 Z d_Z = r_Z - Z'K^-1 P r_P/e,     u = K^-1 (P r_P/e + Z d_Z),     d_P = (r_P - P'u)/e
+    """
+
+    def __init__(self, root: Floats, extra: Floats) -> None:
+        self.penalised = extra > 0
+        self.P, self.Z, self.e = root[:, self.penalised], root[:, ~self.penalised], extra[self.penalised]
+        K = (self.P / self.e) @ self.P.T
+        K.flat[:: len(K) + 1] += 1.0
+        self.K = dpotrf(K, lower=1, clean=0, overwrite_a=1)[0]
+        self.KZ = self._rows(self.Z)
+
+    def _rows(self, right: Floats) -> Floats:
+        return np.asarray(dpotrs(self.K, right, lower=1)[0]) if right.size else right
+
+    def solve(self, right: Floats) -> Floats:
+        d = np.empty(len(right))
+        r = right[self.penalised]
+        q = self.P @ (r / self.e)
+        free = solve_semidefinite(self.Z.T @ self.KZ, right[~self.penalised] - self.KZ.T @ q)
+        d[~self.penalised] = free
+        d[self.penalised] = (r - self.P.T @ self._rows(q + self.Z @ free)) / self.e
+        return d
+
+    def inverse_diagonal(self) -> Floats:
+        out = np.empty(len(self.penalised))
+        inverse = np.linalg.pinv(self.Z.T @ self.KZ, hermitian=True)
+        out[~self.penalised] = inverse.diagonal()
+        # Of K^-1 - K^-1 Z (Z'K^-1 Z)^-1 Z'K^-1, the rows' part of the inverse.
+        inner = np.einsum("ij,ij->j", self.P, self._rows(self.P))
+        cross = self.KZ.T @ self.P
+        inner -= np.einsum("ij,ij->j", cross, inverse @ cross)
+        out[self.penalised] = (1.0 - inner / self.e) / self.e
+        return out
+
+
+class _Projected:
+    """The shortest solutions of ``R'R d = right``, as `solve_semidefinite` has them, from the m x m matrix R R'."""
+
+    def __init__(self, root: Floats) -> None:
+        diagonal = np.einsum("ij,ij->j", root, root)
+        self.scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        scaled = root * self.scale
+        values, vectors = np.linalg.eigh(scaled @ scaled.T)
+        self.least = _FLAT * max(float(values.max(initial=0.0)), np.finfo(float).tiny)
+        steep = values > self.least
+        self.values = values[steep]
+        self.vectors = scaled.T @ (vectors[:, steep] / np.sqrt(self.values))
+
+    def solve(self, right: Floats) -> Floats:
+        scaled = self.scale * right
+        slope = self.vectors.T @ scaled
+        flat = scaled - self.vectors @ slope
+        flat[np.abs(flat) <= _SLOPE * np.abs(scaled).max(initial=0.0)] = 0.0
+        return np.asarray(self.scale * (self.vectors @ (slope / self.values) + flat / self.least))
+
+    def inverse_diagonal(self) -> Floats:
+        return np.asarray(self.scale**2 * np.einsum("ij,ij->i", self.vectors / self.values, self.vectors))
+
+
+def _cholesky(H: Floats) -> Floats | None:
+    """Return the lower Cholesky factor, or None where a pivot is rounding."""
+    diagonal = H.diagonal().copy()
+    factor, failed = dpotrf(H.T, lower=1, clean=0)  # H is symmetric, and its transpose in LAPACK's order
+    return None if failed or (factor.diagonal() ** 2 < _FLAT * diagonal).any() else factor
+
+
+def solve_semidefinite(H: Floats, right: Floats) -> Floats:
+    """Return the shortest solution of ``H d = right``, H positive semidefinite, in units that make its diagonal 1.
+
+    Directions without curvature (an indicator per level adds up to the intercept) stay where they are, unless `right`
+    truly points along them: then the step is long, and a bound will stop it. The eigenvalues tell which directions
+    these are, so the answer does not hang on how a library rounds, as that of a damped system would.
+
+    >>> solve_semidefinite(np.array([[2.0, 2.0], [2.0, 2.0]]), np.array([4.0, 4.0])).round(9)
+    array([1., 1.])
+    """
+    diagonal = H.diagonal()
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    values, vectors = np.linalg.eigh(scale[:, None] * H * scale)
+    slope = vectors.T @ (scale * right)
+    most = float(values.max(initial=0.0))
+    least = _FLAT * (most if most > 0 else 1.0)
+    steep = np.abs(slope) > _SLOPE * np.abs(slope).max(initial=0.0)
+    along = np.where((values > least) | steep, slope / np.maximum(values, least), 0.0)
+    return np.asarray(scale * (vectors @ along))
