@@ -232,6 +232,27 @@ def test_an_unfitted_model_says_so_everywhere(name, tmp_path):
         (lambda: pr.AdditiveRiskModel().fit(X, y).at_base_rate("x"), "base_rate must be"),
         (lambda: pr.AdditiveRiskModel().fit(X, y).certify(thin=np.nan), "thin must be"),
         (lambda: pr.explain.weight_drift(np.full((5, 2), 0.5), ["a", "b"], 0), "periods must be"),
+        (lambda: pr.explain.weight_drift(np.full((5, 2), 0.5), ["a", "b"], None), "Give one label per row"),
+        (lambda: pr.explain.weight_drift(np.full((5, 2), 0.5), ["a"]), "a column for each of the 1 subscales"),
+        (lambda: pr.cross_validate(pr.AdditiveRiskModel(), X, y, cv=[1, 2]), r"each split is a pair \(train, test\)"),
+        (lambda: pr.cross_validate(pr.AdditiveRiskModel(), X, y, cv=[([0.5], [1.5])]), "by whole numbers or a mask"),
+        (lambda: pr.cross_validate(pr.AdditiveRiskModel(), X, y, cv=[(range(200), [])]), "at least one on each side"),
+        (lambda: pr.cross_validate(pr.AdditiveRiskModel(), X, y, cv=3, groups=[1, 2]), "one label per row"),
+        (lambda: pr.cross_validate(pr.AdditiveRiskModel(), X, y, progress=3), "progress must be None or a function"),
+        (lambda: pr.make_classifier(["ARM1"]), "There is no classifier"),
+        (lambda: pr.make_classifier("ARM1", paper="x"), "paper must be True or False"),
+        (lambda: pr.RiskModel(None), "form must be a RiskForm, not None"),
+        (lambda: pr.SubscaleMixture().fit(X, y).without(["a"]), "There is no subscale"),
+        (lambda: pr.metrics.roc_auc(y, np.ma.masked_less(np.full(200, 0.5), 1)), "masked rows have no value"),
+        (lambda: pr.compare.friedman({"A": [1, 2], "B": [2, 1]}, "x"), "higher_is_better must be True or False"),
+        (lambda: pr.compare.holm(["x"]), "p_values must be a list of numbers"),
+        (lambda: pr.compare.holm([np.nan]), "p_values must be probabilities"),
+        (lambda: pr.compare.hodges_lehmann(["x"], [1]), "a must be a list of numbers"),
+        (lambda: pr.compare.as_results({"A": [1, 2], "B": [2, 1]}, datasets=3), "datasets must be None or a list"),
+        (lambda: pr.AdditiveRiskModel().fit(X, y).score(X, y[:3]), "one entry per row"),
+        (lambda: pr.AdditiveRiskModel().fit(X, y).explain(X).to_dict("x"), "row must be a whole number, not 'x'"),
+        (lambda: pr.AdditiveRiskModel().fit(X, y).explain(X).plot(most="x"), "most must be"),
+        (lambda: pr.AdditiveRiskModel().fit(X, y).overview().plot_importance(most=0), "most must be"),
     ],
 )
 def test_functions_name_the_parameter(ask, message):
@@ -270,6 +291,13 @@ def test_verbs_refuse_a_wrong_option_by_name(model, verb, options):
     name = list(options)[-1] if "portfolio" not in options else "portfolio"
     with pytest.raises(DataError, match=rf"{name}\b.*(must be|no rows)"):
         getattr(model, verb)(ONE, **options)
+
+
+def test_drift_counts_the_levels_of_its_own_model(model):
+    other = pr.AdditiveRiskModel(max_bins=2).fit(X, y)
+    with pytest.raises(DataError, match="a Profile counts the levels of another model"):
+        model.drift(pr.explain.Profile(other.form_).add(X))
+    assert model.drift(pr.explain.Profile(model.form_).add(X)).new_rows == 200
 
 
 @pytest.mark.parametrize("k", [10**9, 10**30, np.int64(10**9)])

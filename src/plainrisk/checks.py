@@ -123,14 +123,14 @@ def _is_finite(value: Any) -> bool:
         return False
 
 
-def whole(least: int, most: int | None = None) -> Allowed:
-    """Allow whole numbers of any size from a least one on, of Python or numpy; truth values are no numbers."""
-    text = f"of at least {least}" if most is None else f"from {least} to {most}"
+def whole(least: int | None = None, most: int | None = None) -> Allowed:
+    """Allow whole numbers of any size, of Python or numpy, from a least one on; truth values are no numbers."""
+    text = "" if least is None else f" of at least {least}" if most is None else f" from {least} to {most:,}"
 
     def accepts(value: Any) -> bool:
-        return _is_number(value, Integral) and value >= least and (most is None or value <= most)
+        return _is_number(value, Integral) and (least is None or value >= least) and (most is None or value <= most)
 
-    return Allowed((f"a whole number {text}",), accepts)
+    return Allowed((f"a whole number{text}",), accepts)
 
 
 def instance(text: str, *kinds: type) -> Allowed:

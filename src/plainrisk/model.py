@@ -11,8 +11,8 @@ import numpy as np
 
 from plainrisk import explain as answers
 from plainrisk._types import Array, Floats
-from plainrisk.checks import LEVEL, check_parameters
-from plainrisk.errors import PlainriskError
+from plainrisk.checks import LEVEL, check_parameters, instance
+from plainrisk.errors import DataError, PlainriskError
 from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, WhatIf, WhatIfs
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
 from plainrisk.form import Alone, FitRecord, Layer, Logistic, RiskForm, read_model, write_model
@@ -98,7 +98,11 @@ class FormMethods:
         """
         from sklearn.metrics import accuracy_score
 
-        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+        found = self.predict(X)
+        try:
+            return float(accuracy_score(y, found, sample_weight=sample_weight))
+        except (TypeError, ValueError) as error:
+            raise DataError(f"score: y and sample_weight must have one entry per row. {error}") from None
 
     @takes(ExplainOptions)
     def explain(self, X: Any, **options: Any) -> Explanation:
@@ -321,6 +325,7 @@ class RiskModel(FormMethods):
     """
 
     def __init__(self, form: RiskForm, fit_record: FitRecord | None = None) -> None:
+        check_parameters("RiskModel", {"form": form}, {"form": instance("a RiskForm", RiskForm)})
         self.form_ = form
         self.fit_record_ = fit_record
         self.classes_ = np.array(form.classes)

@@ -103,5 +103,5 @@ def test_clip_outside_its_range_is_refused(clip):
 
 
 def test_bins_of_the_decomposition_are_checked():
-    with pytest.raises(DataError, match="bins must be a whole number from 1 to 1000000, not 0"):
+    with pytest.raises(DataError, match="bins must be a whole number from 1 to 1,000,000, not 0"):
         brier_decomposition([0, 1], [0.1, 0.9], bins=0)

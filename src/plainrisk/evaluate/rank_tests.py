@@ -16,6 +16,7 @@ from scipy.stats import rankdata, wilcoxon
 
 from plainrisk._types import Bools, Counts, Floats, Index
 from plainrisk.checks import FLAG, LEVEL, SEED, check_parameters, number, whole, words
+from plainrisk.errors import DataError
 from plainrisk.evaluate.tables import (
     Cell,
     Results,
@@ -23,6 +24,7 @@ from plainrisk.evaluate.tables import (
     Tabular,
     as_results,
     locked,
+    number_array,
     paired_differences,
     show_p,
 )
@@ -108,6 +110,7 @@ def friedman(table: Any, higher_is_better: bool = True, *, missing: str = "raise
     >>> round(test.statistic, 4), round(test.f_statistic, 4), round(test.p_value, 4)
     (3.5, 2.3333, 0.178)
     """
+    check_parameters("friedman", {"higher_is_better": higher_is_better}, {"higher_is_better": FLAG})
     results = as_results(table, missing=missing)
     n, k = results.values.shape
     rank_table = rank_rows(results, higher_is_better)
@@ -235,7 +238,9 @@ def holm(p_values: ArrayLike) -> Floats:
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """
-    p = np.asarray(p_values, dtype=np.float64)
+    p = number_array("holm", "p_values", p_values)
+    if not ((p >= 0) & (p <= 1)).all():
+        raise DataError("holm: p_values must be probabilities, from 0 to 1.")
     order = np.argsort(p, kind="stable")
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)))
@@ -391,7 +396,9 @@ def bayesian_signed_rank(
     True
     """
     given = {"rope": rope, "samples": samples, "seed": seed}
-    check_parameters("bayesian_signed_rank", given, {"rope": number(at_least=0), "samples": whole(1), "seed": SEED})
+    check_parameters(
+        "bayesian_signed_rank", given, {"rope": number(at_least=0), "samples": whole(1, 1_000_000), "seed": SEED}
+    )
     z = np.concatenate([[0.0], paired_differences(a, b)])
     # Differences carry the rounding of the values they come from; a sum of two on the edge is inside.
     edge = 2.0 * rope + 2.0**-42 * float(max(np.abs(a).max(), np.abs(b).max()))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from plainrisk._types import Array, Bools, Floats
-from plainrisk.checks import check_parameters, words
+from plainrisk.checks import NOTHING, check_parameters, instance, words
 from plainrisk.data.frame import Frame, as_frame, frame_like
 from plainrisk.errors import DataError, PlainriskWarning, did_you_mean
 from plainrisk.text import one_line, visible
@@ -25,6 +25,7 @@ __all__ = [
     "as_results",
     "escape_latex",
     "locked",
+    "number_array",
     "paired_differences",
     "show_decimals",
     "show_p",
@@ -34,6 +35,9 @@ Cell = str | float
 
 # A comparison of more data sets than this has their names.
 MOST_UNNAMED = 200
+
+_NAMES = NOTHING | instance("a list of names", Sequence, np.ndarray)
+READING = {"missing": words("raise", "drop"), "classifiers": _NAMES, "datasets": _NAMES}
 
 _LATEX_NAMES = {"\\": "backslash", "~": "asciitilde", "^": "asciicircum", "<": "less", ">": "greater", "|": "bar"}
 _ESCAPE_LATEX = str.maketrans(
@@ -225,7 +229,8 @@ def as_results(
     >>> as_results({"ARM1": [0.79, 0.86], "XGB": [0.78, 0.87]}, datasets=["HELOC", "GMSC"]).classifiers
     ('ARM1', 'XGB')
     """
-    check_parameters("as_results", {"missing": missing}, {"missing": words("raise", "drop")})
+    given = {"missing": missing, "classifiers": classifiers, "datasets": datasets}
+    check_parameters("as_results", given, READING)
     if isinstance(table, Results):
         return _selected(table, classifiers, datasets)
     if isinstance(table, Mapping) or hasattr(type(table), "columns"):
@@ -262,8 +267,16 @@ def locked(array: Array) -> Array:
     return array
 
 
+def number_array(who: str, name: str, values: ArrayLike) -> Floats:
+    """Return values as an array of numbers, or raise."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{who}: {name} must be a list of numbers.") from None
+
+
 def _vector(values: ArrayLike, name: str) -> Floats:
-    array = np.asarray(values, dtype=np.float64)
+    array = number_array("Paired values", name, values)
     if array.ndim != 1 or array.size == 0:
         raise DataError(f"Paired values: {name} must be a list of numbers; got an array of shape {array.shape}.")
     if not np.isfinite(array).all():

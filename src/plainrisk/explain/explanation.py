@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from plainrisk._types import Array, Floats, Index
+from plainrisk.checks import check_parameters, whole
 from plainrisk.data.frame import Frame, frame_like
 from plainrisk.errors import DataError
 from plainrisk.schema import label_of
@@ -95,6 +96,7 @@ class RowsResult(TableResult):
 
     def _position(self, row: int) -> int:
         """Return the position of a row, which may be counted from the end."""
+        check_parameters(type(self).__name__, {"row": row}, {"row": whole()})
         if not -len(self) <= row < len(self):
             raise DataError(f"There is no row {row}: the result has {len(self):,} rows, the first is 0.")
         return row % len(self)
@@ -261,6 +263,7 @@ class Explanation(RowsResult):
         from plainrisk.explain.plots import draw_bars, draw_waterfall
 
         row = self._position(row)
+        check_parameters("plot", {"most": most}, {"most": whole(0)})
         if kind == "waterfall":
             return draw_waterfall(self, row, most=most, interval=interval, ax=ax)
         if kind == "bars":

@@ -183,6 +183,8 @@ def drift(form: RiskForm, new: Any, old: Any = None) -> Drift:
     """
     after = new if isinstance(new, Profile) else Profile(form).add(new)
     before = Profile.of_training(form) if old is None else old if isinstance(old, Profile) else Profile(form).add(old)
+    if any(profile.form != form for profile in (before, after)):
+        raise DataError("drift: a Profile counts the levels of another model. Make it with this model's form.")
     if not before.rows or not after.rows:
         raise DataError("drift: a sample has no rows.")
     features = [_feature(form, name, before, after) for name in after.counts if name in before.counts]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from plainrisk._types import Floats
-from plainrisk.checks import check_parameters, words
+from plainrisk.checks import check_parameters, whole, words
 from plainrisk.data.frame import frame_like
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import explain
@@ -149,6 +149,8 @@ class Overview(TableResult):
     def plot_importance(self, most: int = 20, ax: Any = None) -> Any:
         """Draw the importance of the features, the most important first; returns the axes."""
         from plainrisk.explain.plots import draw_importance
+
+        check_parameters("plot_importance", {"most": most}, {"most": whole(1)})
 
         return draw_importance(self, most=most, ax=ax)
 

@@ -278,13 +278,15 @@ def weight_drift(path: Floats, subscales: Sequence[str], periods: Any = 10) -> W
     periods : int or one label per row, default=10
         The number of periods of equal length, or the rows' own labels, in their order.
     """
+    if np.ndim(path) != 2 or np.shape(path)[1] != len(subscales):
+        raise DataError(f"weight_drift: path must have a column for each of the {len(subscales)} subscales.")
     n = len(path) - 1
     if isinstance(periods, int | float | np.number):
         check_parameters("weight_drift", {"periods": periods}, {"periods": whole(1)})
         ends = np.unique(np.linspace(0, n, min(int(periods), n) + 1).astype(np.intp)[1:])
         names = [f"rows up to {end:,}" for end in ends]
     else:
-        labels = [str(p) for p in periods]
+        labels = [str(p) for p in periods] if isinstance(periods, Iterable) else []
         if len(labels) != n:
             raise DataError(f"weight_drift: {len(labels)} periods for {n} rows. Give one label per row.")
         last = [i + 1 for i in range(n) if i + 1 == n or labels[i + 1] != labels[i]]

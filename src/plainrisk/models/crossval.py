@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 
 from plainrisk._types import Array, Floats, Index, Outcome
-from plainrisk.checks import SEED, check_parameters
+from plainrisk.checks import FUNCTION, NOTHING, SEED, check_parameters
 from plainrisk.data.frame import frame_like, native_rows
 from plainrisk.errors import DataError
 from plainrisk.models.base import CLASSIFIER, RiskClassifier
@@ -117,7 +117,7 @@ class CrossValidation:
         sd, pooled = self.sd, self.pooled
         lines = [
             f"{name:<9}{mean:.4f} ± {sd[name]:.4f}, pooled {pooled[name]:.4f}"
-            if np.isfinite(mean)
+            if not np.isinf(mean)
             else f"{name:<9}infinite: {self.certain_and_wrong}"
             for name, mean in self.mean.items()
         ]
@@ -185,7 +185,8 @@ def cross_validate(
     """
     if sample_weight is not None and not np.all(sample_weight):
         raise DataError("cross_validate: some sample_weight is 0. Drop those rows first.")
-    check_parameters("cross_validate", {"model": model}, {"model": CLASSIFIER})
+    allowed = {"model": CLASSIFIER, "progress": NOTHING | FUNCTION}
+    check_parameters("cross_validate", {"model": model, "progress": progress}, allowed)
     if isinstance(model, RiskClassifier):
         model._check_parameters()
     training = read_training(X, y, getattr(model, "schema", None), sample_weight, None)
@@ -260,7 +261,13 @@ def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None) -> list
     if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
         raise DataError(f"cv must be a number of folds, a scikit-learn splitter or pairs of rows, not {cv!r}.")
     found = cv.split(rows, target, groups) if hasattr(cv, "split") else cv
-    splits = [(_positions(train, len(target)), _positions(test, len(target))) for train, test in found]
+    try:
+        splits = [(_positions(train, len(target)), _positions(test, len(target))) for train, test in found]
+    except (TypeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        reason = "groups must have one label per row" if groups is not None else "each split is a pair (train, test)"
+        raise DataError(f"cv makes no splits of these rows: {reason}. {error}") from None
     if not splits:
         raise DataError("cv has no splits.")
     return splits
@@ -282,6 +289,8 @@ def _check_number(n_folds: int, target: Array) -> None:
 def _positions(rows: Any, n: int) -> Index:
     """Return row positions, ascending; masks are allowed."""
     index = np.asarray(rows)
+    if index.ndim != 1 or not index.size or index.dtype.kind not in "biu":
+        raise DataError("cv must name rows by whole numbers or a mask, and at least one on each side of a split.")
     index = np.flatnonzero(index) if index.dtype == bool else np.sort(index.astype(np.intp))
     if index.size and (index[0] < 0 or index[-1] >= n):
         raise DataError(f"cv names a row that is not among the {n:,} rows.")

@@ -204,7 +204,7 @@ class SubscaleMixture(RiskClassifier):
         """
         self._require_form()
         for name in subscales:
-            if name not in self.weights_:
+            if not isinstance(name, str) or name not in self.weights_:
                 raise DataError(f"There is no subscale {name!r}.{did_you_mean(name, self.weights_)}")
         kept = {name: w for name, w in self.weights_.items() if name not in subscales}
         total = sum(kept.values())
