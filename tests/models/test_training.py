@@ -213,7 +213,7 @@ def test_class_weights_find_their_label_whatever_its_type(data, labels):
         ("balance", "None, 'balanced' or a dict"),
         (2.0, "None, 'balanced' or a dict"),
         ({"1 ": 2.0}, "no outcome '1 '"),
-        ({1: 0.0}, "above 0; outcome '1' has 0.0"),
+        ({1: 0.0}, "the weight of outcome '1' must be a finite number above 0, not 0.0"),
         ({1: -2.0}, "above 0"),
         ({0: float("nan")}, "above 0"),
         ({0: "a"}, "class_weight must be a finite number above 0; outcome '0' has 'a'"),
@@ -267,7 +267,7 @@ def test_a_line_has_no_prior_correction(data, kind):
 
 @pytest.mark.parametrize("rate", [0.0, 1.0, -0.5, 2.0, float("nan")])
 def test_a_base_rate_is_between_zero_and_one(data, rate):
-    with pytest.raises(PlainriskError, match="between 0 and 1"):
+    with pytest.raises(PlainriskError, match="base_rate must be a finite number above 0 and below 1"):
         pr.AdditiveRiskModel().fit(*data).at_base_rate(rate)
 
 

@@ -73,7 +73,8 @@ def wide_table(table: pl.DataFrame, metric: str, path: Path) -> pl.DataFrame:
     import polars as pl
 
     if not {"dataset", "classifier"} <= set(table.columns):
-        return table
+        return _first_names(table, path)
+    table = table.with_columns(pl.col("dataset").cast(pl.String))  # a data set may be called 1
     if "metric" in table.columns:
         known = table["metric"].unique().sort().to_list()
         if metric not in known:
@@ -96,6 +97,16 @@ def wide_table(table: pl.DataFrame, metric: str, path: Path) -> pl.DataFrame:
     # One missing value makes the mean missing.
     means = cells.agg(pl.when(figure.is_null().any()).then(None).otherwise(figure.mean()).alias(value))
     return means.pivot("classifier", index="dataset", values=value)
+
+
+def _first_names(table: pl.DataFrame, path: Path) -> pl.DataFrame:
+    """Return a table whose first column names the data sets as text, also where the names are whole numbers."""
+    import polars as pl
+
+    first = table.columns[0] if table.columns else ""
+    if not table.columns or table[first].dtype.is_float():
+        raise DataError(f"{path}: the first column must name the data sets, and column {first!r} holds figures.")
+    return table.with_columns(pl.col(first).cast(pl.String))
 
 
 def _complete(table: pl.DataFrame, path: Path, drop: bool) -> pl.DataFrame:

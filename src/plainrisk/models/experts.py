@@ -14,15 +14,17 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from plainrisk._types import Floats
+from plainrisk.checks import NOTHING, mapping
 from plainrisk.data.frame import Frame, native_rows
 from plainrisk.errors import DataError, ExtractionError, PlainriskWarning, did_you_mean, quoted
 from plainrisk.extract import extract_form
 from plainrisk.form import Part, RiskForm, TreePart
-from plainrisk.models.base import PartScores, RiskClassifier, form_scores, pooled_risk
+from plainrisk.models.base import CLASSIFIER, PartScores, RiskClassifier, form_scores, pooled_risk
 from plainrisk.models.training import Training, TrainingRows
 from plainrisk.schema import Schema
 
 __all__ = [
+    "ESTIMATORS",
     "Expert",
     "FittedExperts",
     "fit_experts",
@@ -32,6 +34,9 @@ __all__ = [
     "warn_of_unassigned",
     "with_schema",
 ]
+
+# What the parameter `estimator` of a model with subscales may be.
+ESTIMATORS = NOTHING | CLASSIFIER | mapping("a dict with one for each subscale", CLASSIFIER)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from plainrisk._types import Array, Floats, Index, Outcome
+from plainrisk.checks import check_parameters, number
 from plainrisk.data.columns import floats_or_none, is_missing, unmasked
 from plainrisk.data.frame import Frame, as_frame, checked_by_sklearn
 from plainrisk.data.spool import Spool
@@ -406,12 +407,8 @@ def class_factors_of(sums: Array, class_weight: str | Mapping[Any, float], class
     sums : (2,) the weight of each outcome
     """
     sums = sums.astype(np.float64)
-    if class_weight == "balanced":
-        factors = sums.sum() / (2.0 * sums)
-    elif isinstance(class_weight, Mapping):
-        factors = _class_factors(class_weight, classes)
-    else:
-        raise DataError(f"class_weight must be None, 'balanced' or a dict of label to weight, not {class_weight!r}.")
+    balanced = sums.sum() / (2.0 * sums)
+    factors = _class_factors(class_weight, classes) if isinstance(class_weight, Mapping) else balanced
     if factors[0] != factors[1]:
         trained = sums[1] * factors[1] / (sums @ factors)
         warnings.warn(
@@ -426,10 +423,9 @@ def class_factors_of(sums: Array, class_weight: str | Mapping[Any, float], class
 def _class_factors(class_weight: Mapping[Any, float], classes: Array) -> Floats:
     texts = [_class_label(c) for c in classes]
     given = {_class_label(label): factor for label, factor in class_weight.items()}
-    for label, factor in given.items():
+    for label in given:
         if label not in texts:
             raise DataError(f"class_weight: there is no outcome {label!r}.{did_you_mean(label, texts)}")
-        number = isinstance(factor, int | float | np.integer | np.floating) and not isinstance(factor, bool)
-        if not (number and np.isfinite(factor) and factor > 0):
-            raise DataError(f"class_weight must be a finite number above 0; outcome {label!r} has {factor!r}.")
-    return np.array([given.get(text, 1.0) for text in texts])
+    weights = {f"the weight of outcome {label!r}": factor for label, factor in given.items()}
+    check_parameters("class_weight", weights, dict.fromkeys(weights, number(above=0)))
+    return np.array([float(given.get(text, 1.0)) for text in texts])
