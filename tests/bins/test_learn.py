@@ -163,5 +163,5 @@ def test_a_line_has_one_bin_and_the_levels_outside_the_order():
 
 
 def test_text_in_a_continuous_feature_names_feature_and_row():
-    with pytest.raises(DataError, match="feature 'u' is continuous but holds text: 'x' in row 1"):
+    with pytest.raises(DataError, match="feature 'u' is continuous but holds text in row 1"):
         learn(["1", "x"], [0, 1], Feature())

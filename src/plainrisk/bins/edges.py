@@ -27,6 +27,7 @@ __all__ = [
     "Histogram",
     "ValueCounts",
     "coarsen",
+    "fine_edges",
     "histogram",
     "merge",
     "quantile_edges",
@@ -304,6 +305,31 @@ def quantile_edges(h: Histogram, max_bins: int, min_rows: int = 1) -> Floats:
     # A heavy value holds several quantiles; cut on whichever side of it is nearer.
     last = np.unique(np.where(wanted - upto[before] < upto[after] - wanted, before, after))
     return _midway(h, _with_rows(h, last[last < h.values.size - 1], min_rows))
+
+
+def fine_edges(h: Histogram, max_bins: int, min_rows: int = 1) -> Floats:
+    """Return edges that give every heavy value a bin of its own, and cut the other rows into equal shares.
+
+    A value is heavy if it has more than ``1 / max_bins`` of the weight. Equal shares alone would leave few bins to a
+    feature that is mostly one value. Bins of fewer than `min_rows` rows are joined to the one below.
+
+    Examples
+    --------
+    >>> fine_edges(histogram([0] * 6 + [1, 2, 3, 4, 5, 6], [0] * 12), max_bins=4)
+    array([0.5, 2.5, 4.5])
+    """
+    _check("fine_edges", max_bins, min_rows)
+    if h.values.size < 2 or max_bins < 2:
+        return np.zeros(0)
+    heavy = h.weight > h.weight.sum() / max_bins
+    light = np.where(heavy, 0.0, h.weight)
+    # Every stretch of light values between heavy ones has at least one bin.
+    stretches = int(np.count_nonzero(~heavy & np.concatenate([[True], heavy[:-1]])))
+    shares = max(max_bins - int(heavy.sum()) - stretches, 0) + 1
+    upto = np.cumsum(light)
+    number = np.ceil(upto * (shares / max(float(upto[-1]), 1e-300)) - 1e-9)
+    cut = heavy[:-1] | heavy[1:] | (number[1:] > number[:-1])
+    return _midway(h, _with_rows(h, np.flatnonzero(cut), min_rows))
 
 
 def _with_rows(h: Histogram, last: Index, min_rows: int) -> Index:

@@ -10,6 +10,7 @@ import typer
 
 from plainrisk.cli import show, tables
 from plainrisk.cli.options import Json
+from plainrisk.data.reader import open_table
 from plainrisk.errors import DataError, PlainriskWarning, did_you_mean
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def compare(
     from plainrisk.files import replacing
 
     tables.check_output(output, FORMATS)
-    table = _complete(wide_table(tables.read_table(results), metric, results), results, drop_incomplete)
+    table = _complete(wide_table(open_table(results).collect(), metric, results), results, drop_incomplete)
     better = _higher_is_better(metric, higher)
     diagram = critical_difference_diagram(
         table, better, alpha, zero_method, title=metric, missing="drop" if drop_incomplete else "raise"

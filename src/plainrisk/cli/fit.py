@@ -127,10 +127,7 @@ def _fit_stream(estimator: Any, data: str, missing: Sequence[str]) -> None:
     from plainrisk.data import rows
 
     with show.progress("Reading rows") as bar:
-        if data.endswith((".csv", ".csv.gz")):
-            estimator.fit(rows.csv(data, missing=missing, progress=bar.move))
-        else:
-            estimator.fit(rows.parquet(data, progress=bar.move))
+        estimator.fit(rows.as_batches(source.scan_source(data, missing), progress=bar.move))
 
 
 # ---- results

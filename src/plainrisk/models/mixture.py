@@ -19,7 +19,14 @@ from plainrisk.model import RiskModel
 from plainrisk.models.arm import AdditiveRiskModel
 from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
 from plainrisk.models.crossval import stratified_folds
-from plainrisk.models.experts import ESTIMATORS, Expert, FittedExperts, fit_experts, takes_missing
+from plainrisk.models.experts import (
+    ESTIMATORS,
+    Expert,
+    FittedExperts,
+    fit_experts,
+    takes_missing,
+    warn_of_unassigned,
+)
 from plainrisk.models.training import Training, TrainingRows, read_more
 from plainrisk.schema import Schema
 from plainrisk.solve import Moments, minimise_squares
@@ -112,6 +119,7 @@ class SubscaleMixture(RiskClassifier):
     def _fit(self, training: TrainingRows) -> PartScores:
         estimator = AdditiveRiskModel() if self.estimator is None else self.estimator
         self.schema_ = training.schema
+        warn_of_unassigned(type(self).__name__, training.schema)
         fitted = fit_experts(estimator, training)
         self.experts_ = fitted.experts
         self.clips_ = np.array([self._clip_of(e) for e in self.experts_.values()])

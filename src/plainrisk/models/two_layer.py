@@ -13,7 +13,7 @@ from plainrisk.form import Layer, Linear, Logistic
 from plainrisk.models.arm import LAYER, AdditiveRiskModel, LinkName, Penalty, Problem, solve_layer
 from plainrisk.models.base import PartScores, RiskClassifier
 from plainrisk.models.design import SpooledBlocks
-from plainrisk.models.experts import ESTIMATORS, FittedExperts, fit_experts
+from plainrisk.models.experts import ESTIMATORS, FittedExperts, fit_experts, warn_of_unassigned
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
 from plainrisk.solve import Layout, Rows
@@ -74,6 +74,7 @@ class TwoLayerRiskModel(RiskClassifier):
         self.min_bin_rows = min_bin_rows
 
     def _fit(self, training: TrainingRows) -> PartScores:
+        warn_of_unassigned(type(self).__name__, training.schema)
         fitted = fit_experts(self._one_layer(), training)
         self.estimators_ = {name: expert.model for name, expert in fitted.experts.items()}
         parts = [expert.part for expert in fitted.experts.values()]

@@ -6,13 +6,14 @@ products and its inverse need R alone (Woodbury's formula), so that 3,000 featur
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
-from plainrisk._types import Bools, Floats
+from plainrisk._types import Bools, Floats, Index
 
 __all__ = ["Curvature", "Factor", "LowRank", "add_diagonal", "factorise", "solve_semidefinite"]
 
@@ -65,8 +66,8 @@ class Factor(Protocol):
     def solve(self, right: Floats) -> Floats:
         """Solve ``H d = right``; the shortest of many solutions (see `solve_semidefinite`)."""
 
-    def inverse_diagonal(self) -> Floats:
-        """Return the diagonal of the inverse."""
+    def inverse_blocks(self, blocks: Sequence[Index]) -> list[Floats]:
+        """Return rows and columns of the inverse, for each of these sets of variables."""
 
 
 def factorise(H: Curvature, free: Bools) -> Factor:
@@ -89,10 +90,13 @@ class _Dense:
             return solve_semidefinite(self.H, right)
         return np.asarray(dpotrs(self.factor, right, lower=1)[0])
 
-    def inverse_diagonal(self) -> Floats:
+    def inverse_blocks(self, blocks: Sequence[Index]) -> list[Floats]:
         if self.H is not None:
-            return np.asarray(np.linalg.pinv(self.H, hermitian=True).diagonal())
-        return np.asarray(dpotri(self.factor, lower=1)[0].diagonal())
+            inverse = np.asarray(np.linalg.pinv(self.H, hermitian=True), np.float64)
+            return [inverse[np.ix_(block, block)] for block in blocks]
+        inverse = dpotri(self.factor, lower=1)[0]  # what is above the diagonal means nothing
+        lower = [np.tril(inverse[np.ix_(block, block)]) for block in blocks]
+        return [one + np.tril(one, -1).T for one in lower]
 
 
 class _Woodbury:
@@ -123,15 +127,25 @@ class _Woodbury:
         d[self.penalised] = (r - self.P.T @ self._rows(q + self.Z @ free)) / self.e
         return d
 
-    def inverse_diagonal(self) -> Floats:
-        out = np.empty(len(self.penalised))
-        inverse = np.linalg.pinv(self.Z.T @ self.KZ, hermitian=True)
-        out[~self.penalised] = inverse.diagonal()
-        # Of K^-1 - K^-1 Z (Z'K^-1 Z)^-1 Z'K^-1, the rows' part of the inverse.
-        inner = np.einsum("ij,ij->j", self.P, self._rows(self.P))
-        cross = self.KZ.T @ self.P
-        inner -= np.einsum("ij,ij->j", cross, inverse @ cross)
-        out[self.penalised] = (1.0 - inner / self.e) / self.e
+    def inverse_blocks(self, blocks: Sequence[Index]) -> list[Floats]:
+        # With e as above and V = (Z'K^-1 Z)^-1, the inverse is V for Z, and for P
+        #   diag(1/e) - diag(1/e) P' (K^-1 - K^-1 Z V Z'K^-1) P diag(1/e)
+        V = np.asarray(np.linalg.pinv(self.Z.T @ self.KZ, hermitian=True), np.float64)
+        cross = -(V @ (self.KZ.T @ self.P)) / self.e
+        inner = self._rows(self.P)
+        place = np.where(self.penalised, np.cumsum(self.penalised), np.cumsum(~self.penalised)) - 1
+        return [self._block(block, place, V, cross, inner) for block in blocks]
+
+    def _block(self, block: Index, place: Index, V: Floats, cross: Floats, inner: Floats) -> Floats:
+        is_p = self.penalised[block]
+        p, z = place[block[is_p]], place[block[~is_p]]
+        out = np.zeros((len(block), len(block)))
+        e = self.e[p]
+        between = self.P[:, p].T @ inner[:, p] / np.outer(e, e)
+        out[np.ix_(is_p, is_p)] = np.diag(1.0 / e) - between + cross[:, p].T @ (self.Z.T @ self.KZ) @ cross[:, p]
+        out[np.ix_(~is_p, is_p)] = cross[np.ix_(z, p)]
+        out[np.ix_(is_p, ~is_p)] = cross[np.ix_(z, p)].T
+        out[np.ix_(~is_p, ~is_p)] = V[np.ix_(z, z)]
         return out
 
 
@@ -155,8 +169,9 @@ class _Projected:
         flat[np.abs(flat) <= _SLOPE * np.abs(scaled).max(initial=0.0)] = 0.0
         return np.asarray(self.scale * (self.vectors @ (slope / self.values) + flat / self.least))
 
-    def inverse_diagonal(self) -> Floats:
-        return np.asarray(self.scale**2 * np.einsum("ij,ij->i", self.vectors / self.values, self.vectors))
+    def inverse_blocks(self, blocks: Sequence[Index]) -> list[Floats]:
+        each = self.scale[:, None] * self.vectors / np.sqrt(self.values)
+        return [each[block] @ each[block].T for block in blocks]
 
 
 def _cholesky(H: Floats) -> Floats | None:
