@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from plainrisk.cli.tables import check_output, read_table, write_lazy
-from plainrisk.errors import DataError
+from plainrisk.errors import DataError, OutputError
 
 
 @pytest.mark.parametrize(
@@ -93,5 +93,5 @@ def test_output_in_the_present_folder(monkeypatch, tmp_path) -> None:
 
 def test_a_folder_that_may_not_be_written_to(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr("os.access", lambda *_: False)
-    with pytest.raises(DataError, match="may not be written to"):
+    with pytest.raises(OutputError, match="may not be written to"):
         check_output(tmp_path / "m.json", (".json",))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar, cast
 
 from plainrisk.errors import DataError
-from plainrisk.files import replacing
+from plainrisk.files import output_target, replacing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -100,14 +99,7 @@ def check_output(path: Path | None, allowed: Sequence[str]) -> None:
     if path is None:
         return
     _suffix(path, allowed, "write")
-    folder = path.parent
-    if not folder.is_dir():
-        state = "is not a folder" if folder.exists() else "does not exist"
-        raise DataError(f"{path} cannot be written: the folder {folder} {state}. Make it first.")
-    if path.is_dir():
-        raise DataError(f"{path} cannot be written: it is a folder. Give the name of a file.")
-    if not os.access(folder, os.W_OK):
-        raise DataError(f"{path} cannot be written: the folder {folder} may not be written to.")
+    output_target(path)
 
 
 def check_text(lazy: pl.LazyFrame, path: str, continuous: Sequence[str]) -> None:
