@@ -216,8 +216,8 @@ def _classifier_problems(plan: Plan) -> Iterator[str]:
             yield f"there is no classifier {spec.kind!r}.{hint} Others are named by make = 'package.module:name'."
         try:
             _ = spec.key
-        except (OverflowError, RecursionError, TypeError):
-            yield f"classifier {spec.name!r}: its options must be texts, numbers of 64 bits, lists and tables."
+        except (OverflowError, RecursionError, TypeError, ValueError):
+            yield f"classifier {spec.name!r}: its options must be texts, numbers, lists and tables."
 
 
 def _number_problems(plan: Plan) -> Iterator[str]:
