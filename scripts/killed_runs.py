@@ -2,10 +2,10 @@
 
     python scripts/killed_runs.py --runs 100 --seed 0
 
-Every run starts fit, score, reasons or a study in a folder of its own, with or without an old output there, and sends it
-SIGINT, SIGTERM, SIGHUP or SIGKILL at a random moment of its time. Afterwards the output must be the old file or the
-whole new one, and the exit code must say which signal it was. But for SIGKILL, which nobody can catch, no other file may
-be left and nothing like a traceback may have been written. The last column counts the runs that broke a rule.
+Every run starts fit, score, reasons or a study in a folder of its own, with or without an old output there, and sends
+it SIGINT, SIGTERM, SIGHUP or SIGKILL at a random moment of its time. Afterwards the output must be the old file or the
+whole new one, and the exit code must say which signal it was. But for SIGKILL, which nobody can catch, no other file
+may be left and nothing like a traceback may have been written. The last column counts the runs that broke a rule.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from plainrisk import __version__
-from plainrisk._native import COMPILED
+from plainrisk._native import kernels
 from plainrisk.cli.main import ExitCode, main
 from plainrisk.errors import PlainriskWarning, missing_extra
 
@@ -20,8 +20,7 @@ PLAINRISK = [sys.executable, "-c", "from plainrisk.cli.main import main; main()"
 
 
 def test_version_and_help(run) -> None:
-    kernels = "compiled" if COMPILED else "numpy"
-    assert run("--version").stdout == f"plainrisk {__version__} ({kernels} kernels)\n"
+    assert run("--version").stdout == f"plainrisk {__version__} ({kernels()})\n"
     text = " ".join(run("--help").stdout.split())
     for code in ExitCode:
         assert f"{code} {code.meaning}" in text
