@@ -15,6 +15,7 @@ from typing import Any
 __all__ = ["ExitCode", "main"]
 
 NEEDED = ("typer", "rich", "polars")
+AGAIN = 0  # a mark among the numbers of signals: raise the interrupt once more
 GRACE = 2.0  # seconds for cleaning up after an interrupt, in which another one is ignored
 
 
@@ -112,7 +113,7 @@ class Signals:
     def _pass_on(self) -> None:
         with open(self._read, "rb", buffering=0) as file:
             while numbers := file.read(64):
-                for number in set(numbers) & {signal.SIGTERM, signal.SIGHUP}:
+                for number in set(numbers) & {signal.SIGTERM, signal.SIGHUP, AGAIN}:
                     self._first = self._first or number
                     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
@@ -131,7 +132,7 @@ class Signals:
             self._hook(problem)
             return
         self._raised = -GRACE
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        os.write(self._write, bytes([AGAIN]))
 
 
 def _do_nothing(number: int, frame: Any) -> None:
