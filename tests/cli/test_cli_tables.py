@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from plainrisk.cli.tables import check_output, read_table, write_lazy
-from plainrisk.errors import DataError, OutputError
+from plainrisk.errors import DataError, OutputError, PlainriskWarning
 
 
 @pytest.mark.parametrize(
@@ -95,3 +95,23 @@ def test_a_folder_that_may_not_be_written_to(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr("os.access", lambda *_: False)
     with pytest.raises(OutputError, match="may not be written to"):
         check_output(tmp_path / "m.json", (".json",))
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_formulas_in_a_csv_are_written_as_they_are_and_said(tmp_path, name) -> None:
+    texts = {
+        "name": ["=cmd|' /C calc'!A0", None],
+        "phone": ["1", "+49 30"],
+        "code": ["-9", "+1.5"],
+        "note": ["a=b", "-"],
+    }
+    frame = pl.DataFrame({**texts, "number": [-1, 2]})
+    with pytest.warns(PlainriskWarning, match=r"texts in 'name', 'note', 'phone' begin with =, \+, -, @") as said:
+        write_lazy(frame.lazy(), tmp_path / name)
+    assert len(said) == 1
+    assert pl.read_csv(tmp_path / name, infer_schema=False)["name"][0] == texts["name"][0]
+    for safe in ("a.parquet", "a.jsonl"):
+        write_lazy(frame.lazy(), tmp_path / safe)
+    write_lazy(frame.select("code", "number").lazy(), tmp_path / name)
+    with pytest.warns(PlainriskWarning, match="texts in '=x'"):
+        write_lazy(pl.DataFrame({"=x": [1]}).lazy(), tmp_path / name)

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from enum import IntEnum
 from importlib.util import find_spec
 from typing import Any
@@ -114,11 +115,14 @@ class Signals:
         with open(self._read, "rb", buffering=0) as file:
             while numbers := file.read(64):
                 for number in set(numbers) & {signal.SIGTERM, signal.SIGHUP, AGAIN}:
-                    self._first = self._first or number
+                    self._first = self._first or number or signal.SIGINT
                     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
-    def _interrupt(self, number: int, _: Any) -> None:
+    def _interrupt(self, number: int, frame: Any) -> None:
         if self._ignored and self._first is None:
+            return
+        if any(f.f_code is Signals._unraisable.__code__ for f, _ in traceback.walk_stack(frame)):
+            os.write(self._write, bytes([AGAIN]))  # it would be lost here, too
             return
         self._first = self._first or number
         now = time.monotonic()

@@ -6,11 +6,12 @@ import contextlib
 import gzip
 import re
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar, cast
 
-from plainrisk.errors import DataError
+from plainrisk.errors import DataError, PlainriskWarning, quoted
 from plainrisk.files import output_target, replacing
 
 if TYPE_CHECKING:
@@ -81,6 +82,9 @@ def write_lazy(lazy: pl.LazyFrame, path: str | Path) -> None:
 
     path = Path(path)
     suffix = _suffix(path, WRITE, "write")
+    formulas: set[str] = set()
+    if suffix.startswith(".csv"):
+        lazy = lazy.map_batches(lambda batch: _noted_formulas(batch, formulas), streamable=True)
     with _explained(f"{path} was not written", pl.exceptions.PolarsError), replacing(path) as temporary:
         if suffix == ".parquet":
             _once(lambda: lazy.sink_parquet(temporary))
@@ -92,6 +96,26 @@ def write_lazy(lazy: pl.LazyFrame, path: str | Path) -> None:
             # polars calls its own compression unstable. Without a name and a time the same rows give the same file.
             with temporary.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0, compresslevel=6) as gz:
                 _once(lambda: lazy.sink_csv(cast("IO[bytes]", gz)))
+    if formulas:
+        warnings.warn(
+            f"{path}: texts in {quoted(sorted(formulas))} begin with =, +, -, @ or a control character, and a "
+            "spreadsheet would run them as formulas. They are written as they are; import them as text, or write "
+            ".parquet or .jsonl.",
+            PlainriskWarning,
+            stacklevel=2,
+        )
+
+
+def _noted_formulas(batch: pl.DataFrame, found: set[str]) -> pl.DataFrame:
+    """Add to `found` the columns whose name or texts a spreadsheet would run; a number is none, even if it is text."""
+    import polars as pl
+
+    text = pl.col(pl.String)
+    formula = text.str.contains(r"^[=+\-@\t\r]") & text.cast(pl.Float64, strict=False).is_null()
+    held = batch.select(formula.any())
+    found.update(name for name in held.columns if held[name].sum())
+    found.update(name for name in batch.columns if name.startswith(("=", "+", "-", "@", "\t", "\r")))
+    return batch
 
 
 def check_output(path: Path | None, allowed: Sequence[str]) -> None:

@@ -237,7 +237,7 @@ class _Worker:
     def stop(self) -> None:
         """End the process, in peace if it is not inside a library that takes no signals."""
         self.process.terminate()
-        self.process.join(GRACE)
+        self.process.join(GRACE if self.ready else 0.0)  # before its first task there is nothing to clean up
         self.process.kill()
         self.process.join()
         self.connection.close()
