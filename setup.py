@@ -1,5 +1,6 @@
 """The compiled part of the package; everything else is in pyproject.toml."""
 
+import runpy
 import sys
 import sysconfig
 from pathlib import Path
@@ -11,15 +12,18 @@ folder = Path("src/plainrisk/_native")
 flags = ["/O2", "/fp:precise", "/std:c11"] if sys.platform == "win32" else ["-O3", "-ffp-contract=off"]
 # One build for every Python from 3.11 on, but for those without a global lock, which have no stable interface yet.
 stable = not sysconfig.get_config_var("Py_GIL_DISABLED")
+# The package uses a module of its own version only.
+version_file = "src/plainrisk/_version.py"
+macros = [("PLAINRISK_VERSION", runpy.run_path(version_file)["__version__"])]
 
 setup(
     ext_modules=[
         Extension(
             "plainrisk._native._compiled",
             sources=sorted(map(str, folder.glob("*.c"))),
-            depends=sorted(map(str, folder.glob("*.h"))),
+            depends=[*sorted(map(str, folder.glob("*.h"))), version_file],
             extra_compile_args=flags,
-            define_macros=[("Py_LIMITED_API", "0x030B0000")] if stable else [],
+            define_macros=[*macros, ("Py_LIMITED_API", "0x030B0000")] if stable else macros,
             py_limited_api=stable,
             # Without a C compiler the installation goes on, and numpy does the work.
             optional=True,

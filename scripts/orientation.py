@@ -32,6 +32,7 @@ BEGIN, END = "<!-- orientation: written by make orientation -->", "<!-- end of o
 VERSIONS = re.compile(r"VERSION|FORMAT$")
 # Numbers that nobody could have chosen otherwise: marks, mathematics, and what another library or a data set says.
 NOT_TUNED = {
+    "cli/main.py:AGAIN": "a mark: 0 is no number of a signal",
     "explain/pareto.py:STAY": "a mark: -1 is no position of a target",
     "form/trees.py:LEAF": "a mark: -1 is no position of an input",
     "solve/box.py:LOWER": "a mark: at which bound a variable is",

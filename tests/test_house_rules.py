@@ -23,7 +23,11 @@ TESTS = sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "paper" / "tests").rgl
 # Docs/architecture: a module imports from lower ranks, from its own package, and within rank 0.
 RANKS: dict[str, float] = {
     **dict.fromkeys(
-        ["_native", "_types", "_version", "checks", "data", "errors", "files", "schema", "text", "threads"], 0
+        [
+            *("_interpreter", "_native", "_types", "_version", "checks", "data", "errors", "files", "schema", "text"),
+            "threads",
+        ],
+        0,
     ),
     "form": 1,
     **dict.fromkeys(["bins", "evaluate", "explain", "solve"], 2),

@@ -3,6 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from plainrisk import _interpreter  # noqa: F401  first: it refuses where other imports would hang
 from plainrisk._version import __version__
 from plainrisk.extract import extract_form, register_extractor
 from plainrisk.form import ALPHA_STAR, RiskForm

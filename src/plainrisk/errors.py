@@ -5,12 +5,14 @@
      ├─ DataError          the data cannot be used as they are
      ├─ ModelFileError     a model file is damaged, too new or not ours
      ├─ ExtractionError    a fitted model of another library cannot be read as a risk form
+     ├─ OutputError        a file cannot be written; the old one is unchanged
      └─ MissingExtraError  an optional package is not installed
 
     PlainriskWarning       something was done that the user should know of, said once
      └─ StoppedEarly       a solver stopped on its rule before it reached the optimum
 
-The first four are also `ValueError`, so that scikit-learn and callers who know only Python can catch them.
+The first four are also `ValueError` and `OutputError` is also `OSError`, so that scikit-learn and callers who know
+only Python can catch them.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ __all__ = [
     "ExtractionError",
     "MissingExtraError",
     "ModelFileError",
+    "OutputError",
     "PlainriskError",
     "PlainriskWarning",
     "SchemaError",
@@ -57,6 +60,10 @@ class ModelFileError(PlainriskError, ValueError):
 
 class ExtractionError(PlainriskError, ValueError):
     """A fitted model cannot be read as a risk form: its log odds are unknown, or are no sum over features."""
+
+
+class OutputError(PlainriskError, OSError):
+    """A file cannot be written; one of its name that was there before is unchanged."""
 
 
 class MissingExtraError(PlainriskError, ImportError):

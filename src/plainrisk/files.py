@@ -1,57 +1,232 @@
-"""Reading with a size limit, and writing that never leaves half a file."""
+"""Reading with limits, and writing that leaves the old file or the new one, never half of one."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import re
 import secrets
+import stat
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, TypeVar
 
-from plainrisk.errors import PlainriskError
+import msgspec
 
-__all__ = ["SIZE_LIMIT", "read_text", "replacing", "write_text"]
+from plainrisk.errors import OutputError, PlainriskError
+
+__all__ = ["SIZE_LIMIT", "output_target", "parse_json", "parse_toml", "read_text", "replacing", "write_text"]
+
+T = TypeVar("T")
 
 SIZE_LIMIT = 256 * 2**20  # bytes of the largest model or download that is read
+DEPTH_LIMIT = 64  # of arrays and tables in each other, and of the dots in one key; a schema needs 4
+
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+_TOML_TOKEN = re.compile(
+    r'"""(?:\\.|[^\\])*?(?:"{3,5}|\Z)|'
+    r"'''.*?(?:'{3,5}|\Z)|"  # texts of several lines,
+    r'"(?:\\.|[^"\\\n])*"?|'
+    r"'[^'\n]*'?|"  # of one line,
+    r"#[^\n]*|[\[\]{}.,=\n]",  # comments, and what is counted
+    re.DOTALL,
+)
+
+
+# ---- reading
 
 
 def read_text(path: str | Path, *, limit: int, error: type[PlainriskError]) -> str:
-    """Read a UTF-8 text file of at most `limit` bytes; anything wrong becomes one `error`."""
-    path = Path(path)
+    """Read a UTF-8 text file of at most `limit` bytes; anything wrong becomes one `error`.
+
+    The bytes are counted as they come: a pipe or a device says nothing of its size. A byte order mark is left out.
+    """
     try:
-        size = path.stat().st_size
-        if size > limit:
-            raise error(f"{path} is too large: {size:,} bytes, at most {limit:,} are read.")
-        return path.read_text(encoding="utf-8")
+        raw = _read_bytes(Path(path), limit)
+        text = raw.decode("utf-8-sig")
     except FileNotFoundError:
         raise error(f"{path} does not exist.") from None
+    except IsADirectoryError:
+        raise error(f"{path} is a folder. Give the name of a file.") from None
     except UnicodeDecodeError:
-        raise error(f"{path} is not a text file (UTF-8).") from None
+        raise error(f"{path} is not a text file (UTF-8). Save it as UTF-8.") from None
     except OSError as problem:
         raise error(f"{path} cannot be read: {problem.strerror}.") from None
+    except (TypeError, ValueError):
+        raise error(f"{path!r} is not the name of a file.") from None
+    if len(raw) > limit:
+        raise error(f"{path} is too large: at most {limit:,} bytes are read.")
+    if not raw:
+        raise error(f"{path} is empty.")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-@contextlib.contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
-    """Give a temporary path beside `path`; rename it on success, remove it on failure.
+def _read_bytes(path: Path, limit: int) -> bytes:
+    """Return the bytes of a file, or a few more than `limit` if it has more."""
+    raw = bytearray()
+    with path.open("rb") as file:
+        while len(raw) <= limit and (piece := file.read(min(2**20, limit + 1 - len(raw)))):
+            raw += piece
+    return bytes(raw)
 
-    A reader sees the old file or the new one, never half of one.
+
+def parse_json(text: str, kind: type[T], path: str | Path, error: type[PlainriskError], noun: str) -> T:
+    """Decode JSON into a type; what is no JSON, not of this type or nested too deep becomes one `error`.
+
+    Parameters
+    ----------
+    noun : what the file should be, for the message: "a plainrisk model"
     """
-    path = Path(path)
-    # The suffixes stay, since writers choose a format by them.
-    temporary = path.parent / f".{path.stem}-{secrets.token_hex(8)}{''.join(path.suffixes)}"
-    # Created with the mode of any new file, which the system derives from the umask. Asking for the umask would mean
-    # changing it, for every thread of the process.
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
-        yield temporary
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.ValidationError as problem:
+        # What a type's own check raises arrives wrapped.
+        cause = problem.__cause__
+        what = f"usable: {cause}" if isinstance(cause, PlainriskError) else f"{noun}: {problem}."
+        raise error(f"{path} is not {what}") from None
+    except RecursionError:
+        raise error(f"{path} is damaged, or not {noun}: it is nested too deep.") from None
+    except msgspec.DecodeError as problem:
+        raise error(f"{path} is damaged: it is not valid JSON: {problem}.") from None
+
+
+def parse_toml(text: str, path: str | Path, error: type[PlainriskError]) -> dict[str, Any]:
+    """Decode TOML; text that is no TOML, too deep or a number with too many digits becomes one `error`."""
+    try:
+        if _toml_depth(text) <= DEPTH_LIMIT:
+            return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise error(f"{path} is not valid TOML: {problem}.") from None
+    except ValueError:  # Python limits the digits of a whole number
+        raise error(f"{path} is not valid TOML: a whole number has too many digits.") from None
+    raise error(f"{path} is nested too deep: at most {DEPTH_LIMIT} tables in each other, or dots in a key, are read.")
+
+
+def _toml_depth(text: str) -> int:
+    """Return the depth of the arrays and tables in each other, or the most dots in a key if that is more.
+
+    The time that `tomllib` takes grows with the square of either, so they are counted first.
+    """
+    deepest = depth = dots = 0
+    for token in _TOML_TOKEN.finditer(text):
+        mark = token[0]
+        if mark == ".":
+            dots += 1
+        elif mark in "[{" or mark in "]}":
+            depth, dots = max(0, depth + (1 if mark in "[{" else -1)), 0
+        elif mark in ",=\n":
+            dots = 0
+        deepest = max(deepest, depth, dots)
+    return deepest
+
+
+# ---- writing
 
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a text file in one step."""
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+@contextlib.contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Give a temporary path beside a file; rename it on success, remove it on failure.
+
+    A reader sees the old file or the new one, never half of one. The new file has the mode, and where permitted the
+    owner, of the old one; a link stays a link, and its target is replaced. Every error names the file as the user did.
+    """
+    target = output_target(path)
+    old = target.stat() if target.exists() else None
+    # The ending stays, since writers choose a format by it; it is cut, since a name may be as long as names may be.
+    temporary = target.parent / f".plainrisk-{secrets.token_hex(8)}-{target.name[-24:]}"
+    try:
+        # A new file has the mode that the umask leaves. One that replaces another is private until it is complete.
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if old is None else 0o600))
+        yield temporary
+        _sync(temporary, os.O_RDWR)
+        if old is not None:
+            _keep_rights(temporary, old)
+        os.replace(temporary, target)
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        number = _system_error(error)
+        if number in _DISK or temporary.name in f"{error} {getattr(error, 'filename', '')}":
+            raise _unwritable(path, target.parent, number, str(error).replace(str(temporary), str(path))) from None
+        raise
+    with contextlib.suppress(OSError):  # some systems cannot sync a folder
+        _sync(target.parent, os.O_RDONLY)
+
+
+def output_target(path: str | Path) -> Path:
+    """Return the file that writing to `path` makes or replaces, or raise an `OutputError` that says why it cannot."""
+    try:
+        target = Path(os.path.realpath(path))
+        folder = target.parent if os.path.islink(path) else Path(path).parent
+        if not folder.is_dir():
+            raise _unwritable(path, folder, errno.ENOTDIR if folder.exists() else errno.ENOENT)
+        if target.is_dir():
+            raise OutputError(f"{path} cannot be written: it is a folder. Give the name of a file.")
+        if os.path.lexists(target) and not stat.S_ISREG(target.stat().st_mode):
+            raise OutputError(
+                f"{path} cannot be written: it is a device or a pipe, not a file. Write to a file, then copy it there."
+            )
+        if not os.access(folder, os.W_OK):
+            raise _unwritable(path, folder, errno.EACCES)
+        if target.exists() and not os.access(target, os.W_OK):
+            raise OutputError(f"{path} cannot be written: it is read-only. Make it writable, or give another name.")
+    except OutputError:
+        raise
+    except OSError as error:
+        raise _unwritable(path, folder, error.errno, str(error)) from None
+    except (TypeError, ValueError):
+        raise OutputError(f"{path!r} is not the name of a file.") from None
+    return target
+
+
+def _unwritable(path: str | Path, folder: Path, number: int | None, message: str = "") -> OutputError:
+    """Return the error that says in words why a file cannot be written."""
+    reasons = {
+        errno.ENOENT: f"the folder {folder} does not exist. Make it first",
+        errno.ENOTDIR: f"the folder {folder} is not a folder. Make it first",
+        errno.EACCES: f"the folder {folder} may not be written to",
+        errno.EPERM: f"the folder {folder} may not be written to",
+        errno.EROFS: "the disk is read-only",
+        errno.ENOSPC: "the disk is full. Make space on it, or write to another",
+        errno.EDQUOT: "the quota of the disk is used up. Make space on it, or write to another",
+    }
+    reason = reasons.get(number or 0) or (os.strerror(number) if number else message.partition("\n")[0].rstrip("."))
+    return OutputError(f"{path} cannot be written: {reason}.")
+
+
+def _system_error(error: BaseException) -> int | None:
+    """Return the system's number of an error; polars gives it in the message alone."""
+    if isinstance(error, OSError) and error.errno:
+        return error.errno
+    found = re.search(r"\(os error (\d+)\)", str(error))
+    return int(found[1]) if found and isinstance(error, Exception) else None
+
+
+def _keep_rights(temporary: Path, old: os.stat_result) -> None:
+    """Give a file the owner, if permitted, and the mode of the one that it replaces."""
+    mode = stat.S_IMODE(old.st_mode)
+    made = temporary.stat()
+    if (made.st_uid, made.st_gid) != (old.st_uid, old.st_gid):
+        try:
+            os.chown(temporary, old.st_uid, old.st_gid)
+        except PermissionError:
+            try:
+                os.chown(temporary, -1, old.st_gid)
+            except PermissionError:
+                mode &= ~stat.S_IRWXG  # the group is another, which the old file's mode says nothing of
+    temporary.chmod(mode)
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,7 +13,7 @@ import numpy as np
 from plainrisk import explain as answers
 from plainrisk._types import Array, Floats
 from plainrisk.checks import LEVEL, check_parameters, instance
-from plainrisk.errors import DataError, PlainriskError
+from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, WhatIf, WhatIfs
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
 from plainrisk.form import Alone, FitRecord, Layer, Logistic, RiskForm, read_model, write_model
@@ -33,6 +34,8 @@ class FormMethods:
 
     form_: RiskForm
     fit_record_: FitRecord | None
+    # The file of format 1 that the model was read from, where its hash does not cover the fit record.
+    _unprotected_file: str | None = None
     classes_: Array
 
     def predict_proba(self, X: Any) -> Floats:
@@ -303,6 +306,13 @@ class FormMethods:
         record = self.fit_record_
         if record is None or not 0 < record.positive_weight < record.weight:
             raise PlainriskError("The model does not say at which base rate it was trained.")
+        if self._unprotected_file:
+            warnings.warn(
+                f"{self._unprotected_file} is a model file of format 1, whose hash does not cover the base rate that "
+                "is corrected here. Fit and save the model again to protect it.",
+                PlainriskWarning,
+                stacklevel=2,
+            )
         trained = record.positive_weight / record.weight
         wanted = record.base_rate if base_rate is None else base_rate
         check_parameters("at_base_rate", {"base_rate": wanted}, {"base_rate": LEVEL})
@@ -383,7 +393,10 @@ def load(path: str | Path) -> RiskModel:
     True
     """
     content = read_model(path)
-    return RiskModel(content.form, content.fit)
+    model = RiskModel(content.form, content.fit)
+    if not content.protected:
+        model._unprotected_file = str(path)
+    return model
 
 
 def _shifted(form: RiskForm, shift: float) -> RiskForm:

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from plainrisk import __version__
-from plainrisk._native import COMPILED
+from plainrisk._native import kernels
 from plainrisk.cli.main import ExitCode, main
 from plainrisk.errors import PlainriskWarning, missing_extra
 
@@ -20,8 +20,7 @@ PLAINRISK = [sys.executable, "-c", "from plainrisk.cli.main import main; main()"
 
 
 def test_version_and_help(run) -> None:
-    kernels = "compiled" if COMPILED else "numpy"
-    assert run("--version").stdout == f"plainrisk {__version__} ({kernels} kernels)\n"
+    assert run("--version").stdout == f"plainrisk {__version__} ({kernels()})\n"
     text = " ".join(run("--help").stdout.split())
     for code in ExitCode:
         assert f"{code} {code.meaning}" in text
@@ -138,26 +137,99 @@ def test_an_ascii_terminal(tmp_path) -> None:
     assert b"gr??e" in done.stdout
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
-def test_a_real_interrupt_ends_with_130_and_leaves_nothing(credit, tmp_path) -> None:
-    # The slow model makes sure that the signal arrives while the file is written.
-    slow = (
-        "import time, plainrisk; predict = plainrisk.RiskModel.predict_proba\n"
-        "def wait(self, X):\n"
-        "    open('started', 'w').close(); time.sleep(0.5); return predict(self, X)\n"
-        "plainrisk.RiskModel.predict_proba = wait\n"
-        "from plainrisk.cli.main import main; main()"
-    )
-    pl.concat([credit.frame] * 100).write_parquet(tmp_path / "many.parquet", row_group_size=2_000)
-    words = ["score", "many.parquet", "--model", str(credit.model_file), "-o", "risks.parquet"]
-    job = subprocess.Popen([sys.executable, "-c", slow, *words], cwd=tmp_path, stderr=subprocess.PIPE)
-    while not (tmp_path / "started").exists() and job.poll() is None:
+# ---- signals
+
+UNIX = pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
+# The slow model makes sure that the signal arrives while the file is written.
+SLOW = """
+import time, plainrisk; predict = plainrisk.RiskModel.predict_proba
+def wait(self, X):
+    open('started', 'w').close(); time.sleep(0.5); return predict(self, X)
+plainrisk.RiskModel.predict_proba = wait
+from plainrisk.cli.main import main; main()
+"""
+
+
+def started(folder, code, *words, before=None) -> subprocess.Popen[bytes]:
+    """Start a command and wait until it says by a file that it is where the signal should meet it."""
+    command = [sys.executable, "-c", code, *words]
+    job = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, preexec_fn=before)
+    while not (folder / "started").exists() and job.poll() is None:
         time.sleep(0.02)
-    job.send_signal(signal.SIGINT)
+    return job
+
+
+@pytest.fixture
+def many(credit, tmp_path):
+    pl.concat([credit.frame] * 100).write_parquet(tmp_path / "many.parquet", row_group_size=2_000)
+    return ["score", "many.parquet", "--model", str(credit.model_file), "-o", "risks.parquet"]
+
+
+@UNIX
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_ends_with_its_code_and_leaves_nothing(tmp_path, many, name) -> None:
+    number = getattr(signal, name)
+    job = started(tmp_path, SLOW, *many)
+    job.send_signal(number)
+    job.send_signal(number)  # the second does not disturb the cleaning up
     _, err = job.communicate(timeout=600)
-    assert job.returncode == 130
-    assert b"error: interrupted" in err
+    assert job.returncode == 128 + number
+    assert err == b"error: interrupted\n"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["many.parquet", "started"]
+
+
+@UNIX
+def test_a_signal_that_was_to_be_ignored_is_ignored(tmp_path, many) -> None:
+    """As under nohup, or in the background of a script."""
+
+    def ignore() -> None:
+        for number in (signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+
+    job = started(tmp_path, SLOW, *many, before=ignore)
+    job.send_signal(signal.SIGHUP)
+    assert job.communicate(timeout=600)[1] == b""
+    assert job.returncode == 0
+    assert pl.read_parquet(tmp_path / "risks.parquet").height == 60_000
+
+
+@UNIX
+def test_what_ignores_interrupts_can_be_terminated(tmp_path, many) -> None:
+    job = started(tmp_path, SLOW, *many, before=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    job.send_signal(signal.SIGTERM)
+    assert job.communicate(timeout=600)[1] == b"error: interrupted\n"
+    assert job.returncode == 128 + signal.SIGTERM
+
+
+@UNIX
+def test_an_interrupt_in_a_destructor_is_not_lost(tmp_path) -> None:
+    code = """
+import time
+from plainrisk.cli import source
+class Slow:
+    def __del__(self):
+        open('started', 'w').close(); time.sleep(60)
+def open_source(*words):
+    Slow(); time.sleep(60)
+source.open_source = open_source
+from plainrisk.cli.main import main; main()
+"""
+    job = started(tmp_path, code, "schema", "infer", "german")
+    job.send_signal(signal.SIGINT)
+    assert job.communicate(timeout=600)[1] == b"error: interrupted\n"
+    assert job.returncode == 130
+
+
+@UNIX
+@pytest.mark.parametrize("module", ["sklearn", "typer"])
+def test_an_interrupt_of_the_imports_says_nothing(tmp_path, module) -> None:
+    (tmp_path / module).mkdir()
+    (tmp_path / module / "__init__.py").write_text("import time; open('started', 'w').close(); time.sleep(600)")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from plainrisk_command import main; main()"
+    job = started(tmp_path, code, "--version")
+    job.send_signal(signal.SIGINT)
+    assert job.communicate(timeout=600)[1] == b""
+    assert job.returncode == -signal.SIGINT
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes of Unix")

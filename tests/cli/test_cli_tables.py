@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from plainrisk.cli.tables import check_output, write_lazy
-from plainrisk.errors import DataError
+from plainrisk.errors import DataError, OutputError, PlainriskWarning
 
 
 def test_the_same_rows_give_the_same_gzip_file(tmp_path) -> None:
@@ -41,7 +41,7 @@ def test_output_in_the_present_folder(monkeypatch, tmp_path) -> None:
 
 def test_a_folder_that_may_not_be_written_to(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr("os.access", lambda *_: False)
-    with pytest.raises(DataError, match="may not be written to"):
+    with pytest.raises(OutputError, match="may not be written to"):
         check_output(tmp_path / "m.json", (".json",))
 
 
@@ -71,3 +71,23 @@ def test_every_command_refuses_a_damaged_file_alike(run, credit, damaged, tmp_pa
     assert len(said) == 1
     assert re.search(message, said.pop())
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_formulas_in_a_csv_are_written_as_they_are_and_said(tmp_path, name) -> None:
+    texts = {
+        "name": ["=cmd|' /C calc'!A0", None],
+        "phone": ["1", "+49 30"],
+        "code": ["-9", "+1.5"],
+        "note": ["a=b", "-"],
+    }
+    frame = pl.DataFrame({**texts, "number": [-1, 2]})
+    with pytest.warns(PlainriskWarning, match=r"texts in 'name', 'note', 'phone' begin with =, \+, -, @") as said:
+        write_lazy(frame.lazy(), tmp_path / name)
+    assert len(said) == 1
+    assert pl.read_csv(tmp_path / name, infer_schema=False)["name"][0] == texts["name"][0]
+    for safe in ("a.parquet", "a.jsonl"):
+        write_lazy(frame.lazy(), tmp_path / safe)
+    write_lazy(frame.select("code", "number").lazy(), tmp_path / name)
+    with pytest.warns(PlainriskWarning, match="texts in '=x'"):
+        write_lazy(pl.DataFrame({"=x": [1]}).lazy(), tmp_path / name)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import plainrisk as pr
+from plainrisk.form.file import FORMAT
 
 polars = pytest.importorskip("polars")
 FOLDER = Path(__file__).parent
@@ -35,6 +36,10 @@ def golden(request):
 
 def test_every_classifier_of_the_paper_has_a_golden_file():
     assert {name for name, classifier in pr.CLASSIFIERS.items() if classifier.in_paper} <= set(NAMES)
+
+
+def test_every_format_has_golden_files():
+    assert {read(f"{name}.model.json")["format"] for name in NAMES} == set(range(1, FORMAT + 1))
 
 
 def test_risks_are_the_same(golden, applicants):

@@ -311,7 +311,15 @@ def test_default_edges_yield_to_a_feature_with_max_bins():
         ("s.toml", "[features.a]\nkind = 'x'", r"s\.toml: Schema: feature 'a': kind must be one of"),
         ("s.toml", "targte = 'x'", r"unknown field `targte`\. Did you mean 'target'\?"),
         ("s.json", '{"features": {"a": {"max_bins": 1}}}', "feature 'a': max_bins must be at least 2"),
+        ("s.json", '{"features": {"a": ' + "[" * 500 + "]" * 500 + "}}", "feature 'a': "),
+        ("s.json", '{"features": {"a": ' + '{"reasons": ' * 900 + "1" + "}" * 902, "feature 'a': "),
+        ("s.json", "[" * 9000, "it is nested too deep"),
+        ("s.toml", "x = " + "[" * 500 + "]" * 500, "is nested too deep"),
+        ("s.json", '{"positive": ' + "9" * 5000 + "}", "is not a schema: Integer value out of range"),
+        ("s.toml", "positive = " + "9" * 5000, "a whole number has too many digits"),
+        ("s.json", '{"features": {"a": {"lower_bound": ' + "9" * 400 + "}}}", "feature 'a': "),
     ],
+    ids=range(13),
 )
 def test_damaged_files_are_named(tmp_path, name, content, message):
     path = tmp_path / name
@@ -331,6 +339,34 @@ def test_files_that_are_not_there_not_text_or_too_large(tmp_path):
         file.truncate(16 * 2**20 + 1)
     with pytest.raises(SchemaError, match="is too large"):
         Schema.load(tmp_path / "big.toml")
+
+
+LOOP: dict[str, object] = {}
+LOOP["a"] = LOOP
+ENDLESS: list[object] = []
+ENDLESS.append(ENDLESS)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        LOOP,
+        {"features": LOOP},
+        {"features": {"a": LOOP}},
+        {"features": {"a": {"categories": ENDLESS}}},
+        {"features": {"a": {"lower_bound": 10**400}}},
+        {"features": {}, "defaults": LOOP},
+        {"features": {}, "positive": ENDLESS},
+        {"features": {}, "positive": 10**400},
+        {"features": {"a": {}}, "subscales": LOOP},
+        {"features": {"a": {}}, "subscales": {"s": ENDLESS}},
+    ],
+    ids=range(10),
+)
+def test_tables_that_hold_themselves_or_numbers_beyond_all_bounds(table):
+    with pytest.raises(SchemaError, match="Schema: ") as raised:
+        Schema.from_dict(table)
+    assert len(str(raised.value)) < 500
 
 
 def test_only_two_formats_are_written(tmp_path):

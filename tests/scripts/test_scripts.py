@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -101,3 +102,22 @@ def test_models_are_compared_by_their_largest_difference(tmp_path):
     assert "DIFFERS: ARM1 on german by 1.0e-06" in text
     assert "differs, but has no optimum: NNLR on german by 2.0e-01" in text
     assert [row["name"] for row in same_models.compare(old, new, ["ARM1"], ["german"])] == ["ARM1"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills processes by signal")
+def test_commands_that_are_killed_leave_whole_files():
+    """Whenever the signal comes, early or late on a slow machine, the rules are the same."""
+    killed_runs = script("killed_runs")
+    found = killed_runs.run(8, seed=3, rows=20_000, works=("fit", "score parquet", "reasons jsonl", "study"))
+    assert len(found) == 8
+    assert [f for f in found if f["broken"]] == []
+
+
+def test_the_table_of_killed_runs_names_what_broke():
+    killed_runs = script("killed_runs")
+    fine = {"work": "fit", "signal": "SIGINT", "code": 130, "state": "old file", "broken": [], "said": ""}
+    bad = {**fine, "work": "study", "code": 0, "state": "new file", "broken": ["left .x"], "said": "oh"}
+    text = killed_runs.table([fine, bad])
+    assert "| fit | SIGINT | 1 | 0 | 1 | 1 | 0 | 0 | 0 |" in text
+    assert "| all |  | 2 | 1 | 1 | 1 | 0 | 1 | 1 |" in text
+    assert text.endswith("study, SIGINT: left .x\noh")

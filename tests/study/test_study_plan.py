@@ -56,7 +56,10 @@ def test_a_plan_from_a_file(tmp_path) -> None:
         ({"metrics": ("auk",)}, "no metric 'auk'. Did you mean 'auc'"),
         ({"cv": 1}, "cv must be from 2 to 255, not 1"),
         ({"metrics": ()}, "it has no metrics. Known: auc"),
-        ({"seed": -1}, "seed must not be negative"),
+        ({"seed": -1}, "seed must be from 0 to 4294967295, not -1"),
+        ({"seed": 2**32}, "seed must be from 0 to 4294967295"),
+        ({"classifiers": (ClassifierSpec(name="ARM1", options={"ridge": 10**5000}),)}, "'ARM1': its options must be"),
+        ({"classifiers": (ClassifierSpec(name="ARM1", options={"ridge": object}),)}, "'ARM1': its options must be"),
         ({"classifiers": ("ARM1", "ARM1")}, "classifier 'ARM1' appears 2 times"),
         ({"datasets": ()}, "it has no data sets"),
         ({"datasets": (DataSpec(name="a", file="a.csv"),)}, "needs both a file and a schema"),
@@ -75,7 +78,13 @@ def test_what_is_wrong_is_said(changes, match) -> None:
         ('name = "x"\n', "missing required field"),
         ('name = "x"\nfolds = 3\ndatasets = []\nclassifiers = []\n', "unknown field"),
         ('name = "x"\ndatasets = ["germn"]\nclassifiers = ["ARM1"]\n', "Did you mean 'german'"),
+        ('name = "x"\nmetrics = []\ndatasets = ["german"]\nclassifiers = ["ARM1"]\n', "it has no metrics"),
+        ("name = " + "[" * 500 + "]" * 500, "nested too deep"),
+        (".".join("a" * 9000) + " = 1", "nested too deep"),
+        ("cv = " + "9" * 5000, "a whole number has too many digits"),
+        ("", "is empty"),
     ],
+    ids=range(9),
 )
 def test_a_bad_file(tmp_path, text, match) -> None:
     (tmp_path / "bad.toml").write_text(text)
@@ -86,6 +95,8 @@ def test_a_bad_file(tmp_path, text, match) -> None:
 def test_a_study_is_a_toml_file() -> None:
     with pytest.raises(DataError, match=r"paper: a study is a \.toml file"):
         load_plan("paper")
+    with pytest.raises(DataError, match=r"is not the name of a file"):
+        load_plan("a\0b.toml")
 
 
 def test_a_dotted_name_that_leads_nowhere() -> None:

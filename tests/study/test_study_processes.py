@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from plainrisk.errors import DataError
 from plainrisk.study import ClassifierSpec, Store, run, study_table
 from plainrisk.study.tables import gaps
 
@@ -116,6 +117,16 @@ def test_an_interrupt_stops_cleanly(tmp_path, slow_plan, own_module) -> None:
     assert 4 <= count < plan.n_fits
     time.sleep(0.3)
     assert count_cells(store) == count  # nobody writes any more
+
+
+def test_a_worker_that_is_terminated_unwinds_and_ends_the_run(tmp_path, plan, own_module) -> None:
+    own = ClassifierSpec(name="own", make=f"{own_module}:terminated", options={"folder": str(tmp_path)})
+    mixed = msgspec.structs.replace(plan, datasets=plan.datasets[:1], classifiers=("ARM1", own), cv=2)
+    with pytest.raises(DataError, match=r"A worker process was terminated\. What was finished is kept"):
+        run(mixed, tmp_path / "s.db", jobs=1)
+    assert (tmp_path / "unwound").exists()
+    with Store(tmp_path / "s.db") as store:
+        assert {gap.status for gap in gaps(store, "tiny")} == {"missing"}, "a fit that was ended has not failed"
 
 
 def test_a_script_that_does_not_guard_its_main_part_is_told(tmp_path, plan) -> None:

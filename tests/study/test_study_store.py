@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from plainrisk.errors import DataError
+from plainrisk.errors import DataError, OutputError
 from plainrisk.study import Plan, Store
 from plainrisk.study.store import Cell, CellKey, DataSet
 
@@ -93,8 +93,14 @@ def test_plans_and_their_data_sets(tmp_path) -> None:
 def test_files_that_are_no_store(tmp_path) -> None:
     with pytest.raises(DataError, match=r"does not exist\. Run a study first"):
         Store(tmp_path / "none.db", create=False)
-    with pytest.raises(DataError, match=r"the folder .* does not exist"):
-        Store(tmp_path / "no" / "s.db")
+    for path, message in [
+        (tmp_path / "no" / "s.db", r"the folder .* does not exist"),
+        (tmp_path, "it is a folder"),
+        ("/dev/null", "it is a device or a pipe"),
+        ("a\0b", "is not the name of a file"),
+    ]:
+        with pytest.raises(OutputError, match=message):
+            Store(path)
     (tmp_path / "text.db").write_text("not a database, but long enough to be looked at" * 50)
     with pytest.raises(DataError, match="cannot be used as a store"):
         Store(tmp_path / "text.db")
@@ -111,6 +117,11 @@ def test_a_damaged_file_is_said(tmp_path) -> None:
         store._all("update data set outcomes = x'00ff'")
         with pytest.raises(DataError, match=r"s\.db is damaged: an array cannot be read"):
             store.outcomes("f00")
+        store._all("insert into studies values ('cut', '{\"name\": '), ('wrong', '{\"name\": 7}')")
+        with pytest.raises(DataError, match="the plan is damaged: it is not valid JSON"):
+            store.plan("cut")
+        with pytest.raises(DataError, match="the plan is not a study plan: Expected `str`"):
+            store.plan("wrong")
         store._all("pragma wal_checkpoint(truncate)")
     content = bytearray(path.read_bytes())
     content[1000:] = b"\xff" * (len(content) - 1000)

@@ -5,7 +5,7 @@ differ by rounding. The compiled loops leave the interpreter to others while the
 ``PLAINRISK_KERNELS=numpy`` in the environment turns them off.
 """
 
-from plainrisk._native.choice import COMPILED
+from plainrisk._native.choice import COMPILED, kernels
 from plainrisk._native.codes import Term, add_scores, code_numbers, is_readable
 from plainrisk._native.sums import LogisticPass, level_sums, logistic_pass, look_up, pair_sums
 from plainrisk._native.tree import tree_cuts
@@ -17,6 +17,7 @@ __all__ = [
     "add_scores",
     "code_numbers",
     "is_readable",
+    "kernels",
     "level_sums",
     "logistic_pass",
     "look_up",

@@ -2,6 +2,8 @@ from collections.abc import Sequence
 
 from plainrisk._types import Array, Codes, Counts, Floats
 
+VERSION: str
+
 def level_sums(values: Floats | None, codes: Sequence[Codes], rows: int, sums: Sequence[Floats], /) -> None: ...
 def logistic(
     intercept: float,

@@ -73,6 +73,26 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_compiled", NULL, 0, methods, NULL, NULL, NULL, NULL};
+/* The version of the package that the module was built for: another version's module is not used. */
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
 
-PyMODINIT_FUNC PyInit__compiled(void) { return PyModuleDef_Init(&definition); }
+static int set_version(PyObject *module) {
+    return PyModule_AddStringConstant(module, "VERSION", TEXT(PLAINRISK_VERSION));
+}
+
+/* Slots that later versions of Python know, with their numbers there: headers of an earlier one do not name them.
+   The module keeps no state at all, so every interpreter may have its own lock, or none. */
+#define MULTIPLE_INTERPRETERS 3 /* since 3.12; 2: each with a lock of its own */
+#define GIL 4                   /* since 3.13; 1: not used */
+
+static PyModuleDef_Slot slots[4] = {{Py_mod_exec, set_version}};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_compiled", NULL, 0, methods, slots, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__compiled(void) {
+    int used = 1;
+    if (Py_Version >= 0x030C0000) slots[used++] = (PyModuleDef_Slot){MULTIPLE_INTERPRETERS, (void *)2};
+    if (Py_Version >= 0x030D0000) slots[used++] = (PyModuleDef_Slot){GIL, (void *)1};
+    return PyModuleDef_Init(&definition);
+}

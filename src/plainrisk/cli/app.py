@@ -59,9 +59,9 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from plainrisk._native import COMPILED
+        from plainrisk._native import kernels
 
-        typer.echo(f"plainrisk {__version__} ({'compiled' if COMPILED else 'numpy'} kernels)")
+        typer.echo(f"plainrisk {__version__} ({kernels()})")
         raise typer.Exit
 
 
@@ -70,7 +70,7 @@ def root(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_version, is_eager=True, help="Print the version, and whether kernels are compiled."
+            "--version", callback=_version, is_eager=True, help="Print the version, and which kernels are used."
         ),
     ] = False,
     debug: Annotated[

@@ -54,7 +54,6 @@ def compare(
 ) -> None:
     """Compare classifiers over data sets: average ranks, Friedman's test, all pairs, the diagram."""
     from plainrisk.evaluate.compare import critical_difference_diagram
-    from plainrisk.files import replacing
 
     tables.check_output(output, FORMATS)
     table = _complete(wide_table(open_table(results).collect(), metric, results), results, drop_incomplete)
@@ -63,8 +62,7 @@ def compare(
         table, better, alpha, zero_method, title=metric, missing="drop" if drop_incomplete else "raise"
     )
     if output is not None:
-        with replacing(output) as temporary:
-            diagram.save(temporary)
+        diagram.save(output)
     show.result(_summary(diagram, metric, better, output), json, _show)
 
 

@@ -1,15 +1,23 @@
-"""Where the `plainrisk` command starts, and the exit codes by which it ends."""
+"""Where the `plainrisk` command starts, and the exit codes and signals by which it ends."""
 
 from __future__ import annotations
 
 import io
+import os
+import signal
 import sys
+import threading
+import time
+import traceback
 from enum import IntEnum
 from importlib.util import find_spec
+from typing import Any
 
 __all__ = ["ExitCode", "main"]
 
 NEEDED = ("typer", "rich", "polars")
+AGAIN = 0  # a mark among the numbers of signals: raise the interrupt once more
+GRACE = 2.0  # seconds for cleaning up after an interrupt, in which another one is ignored
 
 
 class ExitCode(IntEnum):
@@ -23,8 +31,10 @@ class ExitCode(IntEnum):
     USAGE = 2, "the command, a file or the data cannot be used; the message says why"
     MISSING_EXTRA = 3, "an optional package is missing; the message says which"
     BROKEN_PROMISE = 4, "a model breaks one of its promises; nothing was written"
+    HUNG_UP = 129, "the terminal was closed (SIGHUP); nothing was left half-written"
     INTERRUPTED = 130, "interrupted; nothing was left half-written"
     BROKEN_PIPE = 141, "the program that reads the output ended first, as head does"
+    TERMINATED = 143, "terminated (SIGTERM); nothing was left half-written"
 
     def __new__(cls, code: int, meaning: str) -> ExitCode:
         """Keep the meaning beside the number."""
@@ -47,6 +57,87 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    from plainrisk.cli.app import app
+    signals = Signals()
+    try:
+        from plainrisk.cli.app import app
 
-    app(prog_name="plainrisk")
+        with signals:
+            app(prog_name="plainrisk")
+    except KeyboardInterrupt:
+        raise SystemExit(signals.exit_code(ExitCode.INTERRUPTED)) from None
+    except SystemExit as end:
+        raise SystemExit(signals.exit_code(end.code)) from None
+
+
+class Signals:
+    """While it is entered, SIGTERM and SIGHUP end a command as an interrupt does: every `finally` runs.
+
+    A thread passes them on to the main thread as SIGINT: a query of polars heeds that one alone, and in a query no
+    handler written in Python runs.
+    """
+
+    def __init__(self) -> None:
+        self._first: int | None = None
+        self._ignored = False
+        self._raised = -GRACE
+        self._before: dict[int, Any] = {}
+
+    def exit_code(self, code: Any) -> Any:
+        """Return the exit code, which after a signal is 128 and its number unless the command had done its work."""
+        return code if self._first is None or not code else 128 + self._first
+
+    def __enter__(self) -> Signals:
+        if os.name != "posix" or threading.current_thread() is not threading.main_thread():
+            return self
+        # What was told to ignore a signal goes on doing so, as under nohup.
+        self._ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._write, False)
+        self._fd = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        self._hook, sys.unraisablehook = sys.unraisablehook, self._unraisable
+        threading.Thread(target=self._pass_on, daemon=True).start()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number == signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN:
+                handler = self._interrupt if number == signal.SIGINT else _do_nothing
+                self._before[number] = signal.signal(number, handler)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self._before:
+            return
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        sys.unraisablehook = self._hook
+        signal.set_wakeup_fd(self._fd)
+        os.close(self._write)
+
+    def _pass_on(self) -> None:
+        with open(self._read, "rb", buffering=0) as file:
+            while numbers := file.read(64):
+                for number in set(numbers) & {signal.SIGTERM, signal.SIGHUP, AGAIN}:
+                    self._first = self._first or number or signal.SIGINT
+                    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    def _interrupt(self, number: int, frame: Any) -> None:
+        if self._ignored and self._first is None:
+            return
+        if any(f.f_code is Signals._unraisable.__code__ for f, _ in traceback.walk_stack(frame)):
+            os.write(self._write, bytes([AGAIN]))  # it would be lost here, too
+            return
+        self._first = self._first or number
+        now = time.monotonic()
+        if now - self._raised >= GRACE:
+            self._raised = now
+            raise KeyboardInterrupt
+
+    def _unraisable(self, problem: Any) -> None:
+        """Raise an interrupt anew that came where Python cannot raise it, such as in a destructor."""
+        if not issubclass(problem.exc_type, KeyboardInterrupt):
+            self._hook(problem)
+            return
+        self._raised = -GRACE
+        os.write(self._write, bytes([AGAIN]))
+
+
+def _do_nothing(number: int, frame: Any) -> None:
+    """Take a signal, so that it does not end the process; the thread that reads the numbers does the rest."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from plainrisk.data.reader import READ, explained, once, suffix_of
-from plainrisk.errors import DataError
-from plainrisk.files import replacing
+from plainrisk.errors import PlainriskWarning, quoted
+from plainrisk.files import output_target, replacing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,6 +30,9 @@ def write_lazy(lazy: pl.LazyFrame, path: str | Path) -> None:
 
     path = Path(path)
     suffix = suffix_of(path, WRITE, "write")
+    formulas: set[str] = set()
+    if suffix.startswith(".csv"):
+        lazy = lazy.map_batches(lambda batch: _noted_formulas(batch, formulas), streamable=True)
     with explained(f"{path} was not written", pl.exceptions.PolarsError), replacing(path) as temporary:
         if suffix == ".parquet":
             once(lambda: lazy.sink_parquet(temporary))
@@ -41,6 +44,26 @@ def write_lazy(lazy: pl.LazyFrame, path: str | Path) -> None:
             # polars calls its own compression unstable. Without a name and a time the same rows give the same file.
             with temporary.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0, compresslevel=6) as gz:
                 once(lambda: lazy.sink_csv(cast("IO[bytes]", gz)))
+    if formulas:
+        warnings.warn(
+            f"{path}: texts in {quoted(sorted(formulas))} begin with =, +, -, @ or a control character, and a "
+            "spreadsheet would run them as formulas. They are written as they are; import them as text, or write "
+            ".parquet or .jsonl.",
+            PlainriskWarning,
+            stacklevel=2,
+        )
+
+
+def _noted_formulas(batch: pl.DataFrame, found: set[str]) -> pl.DataFrame:
+    """Add to `found` the columns whose name or texts a spreadsheet would run; a number is none, even if it is text."""
+    import polars as pl
+
+    text = pl.col(pl.String)
+    formula = text.str.contains(r"^[=+\-@\t\r]") & text.cast(pl.Float64, strict=False).is_null()
+    held = batch.select(formula.any())
+    found.update(name for name in held.columns if held[name].sum())
+    found.update(name for name in batch.columns if name.startswith(("=", "+", "-", "@", "\t", "\r")))
+    return batch
 
 
 def check_output(path: Path | None, allowed: Sequence[str]) -> None:
@@ -48,11 +71,4 @@ def check_output(path: Path | None, allowed: Sequence[str]) -> None:
     if path is None:
         return
     suffix_of(path, allowed, "write")
-    folder = path.parent
-    if not folder.is_dir():
-        state = "is not a folder" if folder.exists() else "does not exist"
-        raise DataError(f"{path} cannot be written: the folder {folder} {state}. Make it first.")
-    if path.is_dir():
-        raise DataError(f"{path} cannot be written: it is a folder. Give the name of a file.")
-    if not os.access(folder, os.W_OK):
-        raise DataError(f"{path} cannot be written: the folder {folder} may not be written to.")
+    output_target(path)

@@ -35,7 +35,7 @@ from plainrisk.evaluate.tables import (
     paired_differences,
     show_decimals,
 )
-from plainrisk.files import write_text
+from plainrisk.files import replacing, write_text
 
 __all__ = [
     "BayesianSignedRank",
@@ -249,7 +249,8 @@ class Diagram(Tabular):
         else:
             # Without a date the same table gives the same file.
             metadata = {"CreationDate": None} if suffix == ".pdf" else None
-            self.figure().savefig(path, dpi=192, metadata=metadata)
+            with replacing(path) as temporary:
+                self.figure().savefig(temporary, dpi=192, metadata=metadata)
         return path
 
     def _repr_svg_(self) -> str:

@@ -7,25 +7,23 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from plainrisk._version import __version__
-from plainrisk.errors import ModelFileError, SchemaError
-from plainrisk.files import SIZE_LIMIT, read_text, write_text
+from plainrisk.errors import ModelFileError
+from plainrisk.files import SIZE_LIMIT, parse_json, read_text, write_text
 from plainrisk.form.form import RiskForm
 from plainrisk.text import visible
 
 __all__ = ["FORMAT", "Certificate", "Check", "FitRecord", "ModelFile", "form_hash", "read_model", "write_model"]
 
-T = TypeVar("T")
-
-FORMAT = 1
+FORMAT = 2
 
 
 class FitRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a form was found; for the reader, never used in scoring.
+    """How a form was found; for the reader and for `at_base_rate`, never used in scoring.
 
     Attributes
     ----------
@@ -96,14 +94,28 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ModelFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What stands in the file."""
+    """What stands in the file.
+
+    Attributes
+    ----------
+    format : FORMAT of the version that wrote it
+    plainrisk : that version
+    sha256 : the hash of everything else in the file; format 1 has none
+    form_sha256 : the hash of the form alone, by which a certificate says which form it is of
+    """
 
     format: int
     plainrisk: str
+    sha256: str = ""
     form_sha256: str
     form: RiskForm
     fit: FitRecord | None = None
     certificate: Certificate | None = None
+
+    @property
+    def protected(self) -> bool:
+        """Whether a change of the fit record would have been found; in format 1 the hash covers the form alone."""
+        return self.format > 1
 
 
 class _Head(msgspec.Struct):
@@ -121,10 +133,24 @@ def _canonical(form: RiskForm) -> RiskForm:
     return msgspec.json.decode(msgspec.json.encode(form), type=RiskForm)
 
 
+def _file_hash(text: bytes | str) -> str:
+    """Return the SHA-256 of a file's content without its own hash and without white space.
+
+    It is taken of what stands in the file, not of the types of today, so a field that is added later is covered, and
+    files without it keep their hash.
+    """
+    plain = msgspec.json.decode(text)
+    plain.pop("sha256", None)
+    try:
+        return hashlib.sha256(msgspec.json.encode(plain)).hexdigest()
+    except OverflowError:  # a whole number beyond 64 bits, which no version wrote
+        return ""
+
+
 def write_model(
     path: str | Path, form: RiskForm, fit: FitRecord | None = None, certificate: Certificate | None = None
 ) -> None:
-    """Write a model file; the same form gives the same bytes."""
+    """Write a model file; the same form, fit record and certificate give the same bytes."""
     form = _canonical(form)
     content = ModelFile(
         format=FORMAT,
@@ -134,13 +160,14 @@ def write_model(
         fit=fit,
         certificate=certificate,
     )
+    content = msgspec.structs.replace(content, sha256=_file_hash(msgspec.json.encode(content)))
     write_text(path, msgspec.json.format(msgspec.json.encode(content), indent=1).decode() + "\n")
 
 
 def read_model(path: str | Path) -> ModelFile:
     """Read a model file, or raise one `ModelFileError` that says what is wrong with it."""
     text = read_text(path, limit=SIZE_LIMIT, error=ModelFileError)
-    head = _decode(text, _Head, path)
+    head = parse_json(text, _Head, path, ModelFileError, "a plainrisk model")
     if head.format > FORMAT:
         raise ModelFileError(
             f"{path} has format {head.format}, written by plainrisk {head.plainrisk}; this version reads up to "
@@ -148,20 +175,11 @@ def read_model(path: str | Path) -> ModelFile:
         )
     if head.format < 1:
         raise ModelFileError(f"{path} has format {head.format}, which no version of plainrisk wrote.")
-    content = _decode(text, ModelFile, path)
+    content = parse_json(text, ModelFile, path, ModelFileError, "a plainrisk model")
     if form_hash(content.form) != content.form_sha256:
         raise ModelFileError(f"{path} was changed after it was written: the form does not match its hash.")
     if content.certificate is not None and content.certificate.form_sha256 != content.form_sha256:
         raise ModelFileError(f"{path} holds a certificate of another form: its hash does not match.")
+    if content.protected and _file_hash(text) != content.sha256:
+        raise ModelFileError(f"{path} was changed after it was written: its content does not match its hash.")
     return content
-
-
-def _decode(text: str, kind: type[T], path: str | Path) -> T:
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except msgspec.ValidationError as error:
-        raise ModelFileError(f"{path} is not a plainrisk model: {error}.") from None
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ModelFileError(f"{path} is damaged: {error}.") from None
-    except (ModelFileError, SchemaError) as error:
-        raise ModelFileError(f"{path} is not a usable model: {error}") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -12,7 +11,7 @@ import msgspec
 
 from plainrisk.data.columns import EXACT, label_of
 from plainrisk.errors import SchemaError, did_you_mean, listing
-from plainrisk.files import read_text, write_text
+from plainrisk.files import parse_json, parse_toml, read_text, write_text
 from plainrisk.schema.check import Problem, check_schema
 from plainrisk.schema.draft import draft_fields
 from plainrisk.schema.rules import feature_problems, schema_problems
@@ -159,13 +158,13 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @classmethod
     def load(cls, path: str | Path) -> Schema:
         """Read a schema from a TOML or JSON file."""
-        path = Path(path)
         text = read_text(path, limit=16 * 2**20, error=SchemaError)
-        try:
-            data = msgspec.json.decode(text) if path.suffix == ".json" else tomllib.loads(text)
-        except (msgspec.DecodeError, tomllib.TOMLDecodeError) as error:
-            language = "JSON" if path.suffix == ".json" else "TOML"
-            raise SchemaError(f"Schema: {path} is not valid {language}: {error}.") from None
+        path = Path(path)
+        data: Any
+        if path.suffix == ".json":
+            data = parse_json(text, Any, path, SchemaError, "a schema")
+        else:
+            data = parse_toml(text, path, SchemaError)
         if not isinstance(data, dict):
             raise SchemaError(f"Schema: {path} must hold a table with 'features', not {type(data).__name__}.")
         try:
@@ -287,6 +286,8 @@ def _as_feature(who: str, value: Feature | Mapping[str, Any]) -> Feature:
         return msgspec.convert(_with_exact_labels(who, plain), Feature)
     except msgspec.ValidationError as error:
         raise SchemaError(f"Schema: {who}: {_in_words(error)}") from None
+    except RecursionError:
+        raise SchemaError(f"Schema: {who}: it is nested too deep, or holds itself.") from None
     except TypeError as error:
         raise SchemaError(f"Schema: {who}: {error}.") from None
 

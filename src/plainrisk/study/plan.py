@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from plainrisk import datasets
 from plainrisk._types import Array, Floats
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.evaluate import metrics
-from plainrisk.files import read_text
+from plainrisk.files import parse_json, parse_toml, read_text
 from plainrisk.models.registry import CLASSIFIERS
 
 __all__ = ["METRICS", "ClassifierSpec", "DataSpec", "Metric", "Plan", "load_plan"]
@@ -155,7 +154,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @classmethod
     def from_json(cls, text: str) -> Plan:
         """Read a plan written by `to_json`."""
-        return msgspec.json.decode(text, type=cls)
+        return parse_json(text, cls, "the plan", DataError, "a study plan")
 
 
 def load_plan(path: str | Path) -> Plan:
@@ -172,14 +171,12 @@ def load_plan(path: str | Path) -> Plan:
         ]
         cv = 10
     """
-    path = Path(path)
-    if path.suffix != ".toml":
+    if not str(path).endswith(".toml"):
         raise DataError(f"{path}: a study is a .toml file with name, datasets and classifiers.")
     text = read_text(path, limit=2**20, error=DataError)
+    path = Path(path)
     try:
-        plan = msgspec.convert(tomllib.loads(text), Plan)
-    except tomllib.TOMLDecodeError as error:
-        raise DataError(f"{path} is not valid TOML: {error}.") from None
+        plan = msgspec.convert(parse_toml(text, path, DataError), Plan)
     except msgspec.ValidationError as error:
         # What __post_init__ raises arrives wrapped.
         message = str(error.__cause__) if isinstance(error.__cause__, DataError) else f"Study: {error}."
@@ -217,6 +214,10 @@ def _classifier_problems(plan: Plan) -> Iterator[str]:
         if ":" not in spec.kind and spec.kind not in CLASSIFIERS:
             hint = did_you_mean(spec.kind, CLASSIFIERS)
             yield f"there is no classifier {spec.kind!r}.{hint} Others are named by make = 'package.module:name'."
+        try:
+            _ = spec.key
+        except (OverflowError, RecursionError, TypeError, ValueError):
+            yield f"classifier {spec.name!r}: its options must be texts, numbers, lists and tables."
 
 
 def _number_problems(plan: Plan) -> Iterator[str]:
@@ -227,5 +228,5 @@ def _number_problems(plan: Plan) -> Iterator[str]:
         yield f"it has no metrics. Known: {', '.join(METRICS)}."
     if not 2 <= plan.cv <= 255:  # the number of the fold of every row is kept in one byte
         yield f"cv must be from 2 to 255, not {plan.cv}."
-    if plan.seed < 0:
-        yield f"seed must not be negative: {plan.seed}."
+    if not 0 <= plan.seed < 2**32:  # as numpy has it
+        yield f"seed must be from 0 to {2**32 - 1}, not {plan.seed}."

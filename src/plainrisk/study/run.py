@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ _PACKAGES = (
     *("lightgbm", "interpret-core", "optbinning"),
 )
 _SPAWN = get_context("spawn")
+GRACE = 2.0  # seconds for a worker process to clean up
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,8 @@ def _fit_all(tasks: Iterator[Task], jobs: int) -> Generator[tuple[Task, Cell], N
                     workers.add(_Worker(following))
     finally:
         for worker in workers:
+            worker.process.terminate()
+        for worker in workers:
             worker.stop()
 
 
@@ -209,7 +212,8 @@ class _Worker:
     def __init__(self, task: Task) -> None:
         self.connection, other = _SPAWN.Pipe()
         self.process = _SPAWN.Process(target=_serve, args=(other,), daemon=True)
-        self.process.start()
+        with _signals_held():
+            self.process.start()
         other.close()
         self.alive, self.ready = True, False
         self.give(task)
@@ -231,8 +235,10 @@ class _Worker:
         return message
 
     def stop(self) -> None:
-        """End the process."""
+        """End the process, in peace if it is not inside a library that takes no signals."""
         self.process.terminate()
+        self.process.join(GRACE if self.ready else 0.0)  # before its first task there is nothing to clean up
+        self.process.kill()
         self.process.join()
         self.connection.close()
 
@@ -243,14 +249,22 @@ class _Worker:
                 f"A worker process ended with code {code} before it began: see what it wrote above. In a script, call "
                 'run under if __name__ == "__main__":, or with jobs=0.'
             )
+        if code in (128 + signal.SIGTERM, -signal.SIGTERM):
+            raise DataError("A worker process was terminated. What was finished is kept; run the study again.")
         cause = " (killed, perhaps out of memory)" if code < 0 else ""
         return Cell(key=self.task.key, status="failed", reason=f"The worker process died with exit code {code}{cause}.")
 
 
 def _serve(connection: Connection) -> None:
     """Work as a worker process until the runner closes the connection or is gone."""
-    # An interrupt at the terminal reaches the whole group; the runner decides what becomes of its workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A signal of the terminal reaches the whole group; the runner decides what becomes of its workers, and ends them
+    # by SIGTERM. As an exception it lets every `finally` run.
+    for name in ("SIGINT", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _end)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
     # For libraries that are loaded from here on, and for those that are loaded already.
     os.environ.update(OMP_NUM_THREADS="1", POLARS_MAX_THREADS="1")
     fitter = Fitter()
@@ -258,6 +272,24 @@ def _serve(connection: Connection) -> None:
         connection.send(None)
         while True:
             connection.send(fitter.cell(connection.recv()))
+
+
+def _end(number: int, _: Any) -> None:
+    raise SystemExit(128 + number)
+
+
+@contextlib.contextmanager
+def _signals_held() -> Iterator[None]:
+    """Start processes with their signals blocked, until `_serve` takes them: their imports are not interrupted."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # its own start would unblock the signals
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 # ---- one fit

@@ -13,6 +13,7 @@ is written in one transaction, so a process may be killed at any moment, and sev
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,6 +25,7 @@ import numpy as np
 
 from plainrisk._types import Array, Floats, Outcome
 from plainrisk.errors import DataError
+from plainrisk.files import SIZE_LIMIT, output_target
 from plainrisk.study.plan import Plan
 from plainrisk.study.sources import stratified_folds
 
@@ -120,14 +122,15 @@ class Store:
     """
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
-        self.path = Path(path)
-        if not create and not self.path.is_file():
-            raise DataError(f"{self.path} does not exist. Run a study first: plainrisk study run PLAN.toml.")
-        if not self.path.parent.is_dir():
-            raise DataError(f"{self.path}: the folder {self.path.parent} does not exist. Make it first.")
+        if not create and not os.path.exists(path):
+            raise DataError(f"{path} does not exist. Run a study first: plainrisk study run PLAN.toml.")
+        self.path = output_target(path)
         self._folds: dict[tuple[str, int, int], Outcome] = {}
         # A process waits two minutes for another that writes.
-        self._db = sqlite3.connect(self.path, timeout=120.0, isolation_level=None)
+        try:
+            self._db = sqlite3.connect(self.path, timeout=120.0, isolation_level=None)
+        except sqlite3.Error as error:
+            raise DataError(f"{path} cannot be used as a store: {error}. Use another file.") from None
         try:
             self._open()
         except BaseException:
@@ -272,7 +275,7 @@ class Store:
 
     def _array(self, blob: bytes, kind: type[Any]) -> Array:
         try:
-            return np.frombuffer(zlib.decompress(blob), dtype=kind)
+            return np.frombuffer(zlib.decompressobj().decompress(blob, SIZE_LIMIT), dtype=kind)
         except (zlib.error, ValueError, TypeError):
             raise DataError(f"{self.path} is damaged: an array cannot be read. Use another file, or a copy.") from None
 
