@@ -188,15 +188,3 @@ def test_a_level_without_training_rows_is_refused(name, level, value):
             continue
         with pytest.raises(DataError, match=f"feature '{name}', row 7: level"):
             form.score({name: column})
-
-
-def test_a_line_that_is_no_number_somewhere(monkeypatch):
-    """A flat line times a distance beyond the largest float: numpy's answer is kept, whatever it is."""
-    shapes = {"line": straight(0.0, -1e308, Bins())}
-    part = Part(name="all", intercept=0.0, shapes=shapes, link=Logistic())
-    schema = Schema(features={"line": {}})
-    form = RiskForm(schema=schema, columns=("line",), classes=(0, 1), parts=(part,), pool=Alone())
-    X = {"line": np.array([1.0, 1.7e308])}
-    with np.errstate(invalid="ignore"):
-        found, wanted = both_ways(monkeypatch, lambda: form.score(X))
-    np.testing.assert_array_equal(found, wanted)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import msgspec
 import numpy as np
@@ -15,7 +14,8 @@ from plainrisk.form.levels import Bins, Levels
 
 __all__ = ["LARGEST", "Curve", "Line", "Shape", "Table"]
 
-# What one feature may add to a score, so that a sum over features is a number: infinity less infinity is none.
+# What one feature may add to a score, so that a sum over features is a number: infinity less infinity is none. The
+# numbers of lines, curves and links keep to it too, so that none of their products and differences is NaN.
 LARGEST = 1e100
 
 
@@ -62,8 +62,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, tag="line", tag_field="kin
 
     def __post_init__(self) -> None:
         _check_levels(self)
-        if not (math.isfinite(self.slope) and math.isfinite(self.center)) or self.levels.edges:
-            raise ModelFileError("Model: a line needs a finite slope and center, and no bin edges.")
+        if not (abs(self.slope) <= LARGEST and abs(self.center) <= LARGEST) or self.levels.edges:
+            raise ModelFileError(f"Model: a line needs a slope and a center within {LARGEST:g}, and no bin edges.")
 
     def of_numbers(self, x: Floats) -> Floats:
         """Return what each number adds to the score."""
@@ -95,8 +95,10 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True, tag="curve", tag_field="k
         _check_levels(self)
         rises = all(b > a for a, b in itertools.pairwise(self.breaks))
         numbers = (*self.breaks, *(c for piece in self.coefficients for c in piece))
-        if not rises or not all(map(math.isfinite, numbers)) or self.levels.edges:
-            raise ModelFileError("Model: a curve needs rising breaks, finite coefficients, and no bin edges.")
+        if not rises or not all(abs(number) <= LARGEST for number in numbers) or self.levels.edges:
+            raise ModelFileError(
+                f"Model: a curve needs rising breaks and coefficients within {LARGEST:g}, and no bin edges."
+            )
         lengths = {len(piece) for piece in self.coefficients}
         if len(self.coefficients) != len(self.breaks) - 1 or len(lengths) != 1 or 0 in lengths:
             raise ModelFileError("Model: a curve needs one polynomial of one degree per piece.")
