@@ -219,8 +219,8 @@ def test_a_bad_value_is_named_with_its_row(block, monkeypatch):
 def test_numbers_beyond_all_bounds_still_give_a_risk():
     parts = (part(), part("down", sign=-2.0))
     model = form(Layer(0.0, (1.0, 1.0), Logistic()), parts)
-    steep = msgspec.structs.replace(part().shapes["debt"], slope=1e100)
-    fall = msgspec.structs.replace(part().shapes["debt"], slope=-1e100, center=-1e100)
+    steep = msgspec.structs.replace(part().shapes["debt"], slope=1e300)
+    fall = msgspec.structs.replace(part().shapes["debt"], slope=-1e300, center=-1e308)
     both = Part(name="all", intercept=0.0, shapes={"debt": steep, "income": fall}, link=Logistic())
     far = 1.7e308
     X = pd.DataFrame({"income": [far, -far, far], "job": "cook", "debt": [far, far, -far]})
@@ -258,9 +258,8 @@ BAD = {
     "weight": (replaced(TABLE, weights=(INF, *TABLE.weights[1:])), "weights of a shape"),
     "too few scores": (replaced(TABLE, scores=TABLE.scores[1:]), "6 levels has 5 scores"),
     "too many positives": (replaced(LINE, positives=(0.0, 0.0, 0.0)), "2 levels has 3 positives"),
-    "slope": (replaced(LINE, slope=INF), "slope and a center within 1e"),
-    "center far out": (replaced(LINE, center=-1e101), "slope and a center within 1e"),
-    "center": (replaced(LINE, center=NAN), "slope and a center within 1e"),
+    "slope": (replaced(LINE, slope=INF), "finite slope"),
+    "center": (replaced(LINE, center=NAN), "finite slope"),
 }  # fmt: skip
 
 

@@ -188,3 +188,15 @@ def test_a_level_without_training_rows_is_refused(name, level, value):
             continue
         with pytest.raises(DataError, match=f"feature '{name}', row 7: level"):
             form.score({name: column})
+
+
+def test_a_flat_line_far_from_its_center(monkeypatch):
+    """The distance is beyond the largest number, and 0 times it is 0 all the same."""
+    shapes = {"line": straight(0.0, -1e308, Bins())}
+    part = Part(name="all", intercept=0.25, shapes=shapes, link=Logistic())
+    schema = Schema(features={"line": {}})
+    form = RiskForm(schema=schema, columns=("line",), classes=(0, 1), parts=(part,), pool=Alone())
+    found, wanted = both_ways(monkeypatch, lambda: form.score({"line": np.array([1.0, 1.7e308])}))
+    np.testing.assert_array_equal(found, wanted)
+    assert found.tolist() == [0.25, 0.25]
+    assert form.risk({"line": 1.7e308}) == form.risk({"line": 1.0})
