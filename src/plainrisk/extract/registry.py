@@ -153,7 +153,7 @@ def read_model(model: Any, frame: Frame | None) -> Additive | TreeSum | RiskForm
 
 
 def _read(extractor: Extractor, model: Any, frame: Frame | None) -> Additive | TreeSum | RiskForm:
-    """Read a model whose attributes may be anything: it was changed by hand, or is of another version of its library."""
+    """Read a model whose attributes may be anything, since it was changed or is of another version of its library."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", np.exceptions.ComplexWarning)
