@@ -161,7 +161,7 @@ def over_a_pipe(w):
     w.model("ARM1").save("pipe.json")
 
 
-ERROR = "(ModelFile|Plainrisk|Data)Error: "
+ERROR = "OutputError: "
 unix = pytest.mark.skipif(os.name == "nt", reason="files of Unix")
 WRITES = {
     "into a missing folder": (save("no/such/m.json"), ERROR + "no/such/m.json"),
@@ -172,12 +172,15 @@ WRITES = {
     "to a name of 5,000 characters": (save("m" * 5000 + ".json"), ERROR),
     "over a device": (over_a_device, ERROR + "device.json"),
     "over a pipe": (over_a_pipe, ERROR + "pipe.json"),
-    "into a file as if it were a folder": (lambda w: w.model("ARM1").save(w.file("f", "x") / "m.json"), ERROR + "m.json"),
+    "into a file as if it were a folder": (
+        lambda w: w.model("ARM1").save(w.file("f", "x") / "m.json"),
+        ERROR + "m.json",
+    ),
     "over a private file": (private, lambda found: found[0] == 0o600),
     "through a link": (through_a_link, lambda found: found[0]),
     "twice": (lambda w: [w.model("ARM1").save("m.json") for _ in range(2)], lambda r: r == [None, None]),
     "a model that is not fitted": (lambda w: pr.AdditiveRiskModel().save("m.json"), "NotFittedError: "),
-}  # fmt: skip
+}
 
 
 @unix

@@ -58,7 +58,7 @@ OUTCOMES = {
     ),
     "booleans mixed with texts": (y(objects(lambda v: "SECRET-7" if v else False)), "(Schema|Data)Error: "),
     "texts that are numbers": (y(lambda y: y.astype(str)), classes("0", "1")),
-    "complex numbers": (y(lambda y: y + 0j), "(Schema|Data)Error: complex"),
+    "complex numbers": (y(lambda y: y + 0j), "(Schema|Data)Error: [Cc]omplex"),
     "dates": (y(lambda y: pd.to_datetime(pd.Series(y), unit="D")), "(Schema|Data)Error: "),
     "lists": (y(objects(lambda v: [v])), "(Schema|Data)Error: "),
     "dicts": (y(objects(lambda v: {"k": v})), "(Schema|Data)Error: "),

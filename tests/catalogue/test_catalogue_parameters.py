@@ -96,11 +96,20 @@ CLASSIFIERS = {
         lambda w: w.fit(name="ARM2", schema=pr.Schema(features=w.schema.features)),
         fitted,
     ),
-    "a mixture of no model": (lambda w: pr.SubscaleMixture(estimator=3, schema=w.schema).fit(w.X, w.y), D + "estimator"),
-    "two layers of no model": (lambda w: pr.TwoLayerRiskModel(estimator="ARM1", schema=w.schema).fit(w.X, w.y), D + "estimator"),
-    "a class for a model": (lambda w: pr.SubscaleMixture(pr.AdditiveRiskModel, w.schema).fit(w.X, w.y), D + "estimator"),
+    "a mixture of no model": (
+        lambda w: pr.SubscaleMixture(estimator=3, schema=w.schema).fit(w.X, w.y),
+        D + "estimator",
+    ),
+    "two layers of no model": (
+        lambda w: pr.TwoLayerRiskModel(estimator="ARM1", schema=w.schema).fit(w.X, w.y),
+        D + "estimator",
+    ),
+    "a class for a model": (
+        lambda w: pr.SubscaleMixture(pr.AdditiveRiskModel, w.schema).fit(w.X, w.y),
+        D + "estimator",
+    ),
     "linearised nothing": (lambda w: pr.Linearised(None).fit(w.X, w.y), "(Data|Extraction|Plainrisk)Error: "),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("call", "expected"), CLASSIFIERS.values(), ids=CLASSIFIERS)
@@ -145,14 +154,20 @@ RESAMPLING = {
     "a seed of text": (validate(seed="x"), D + "seed"),
     "a seed of NaN": (validate(seed=NAN), D + "seed"),
     "a seed of None": (validate(seed=None), D + "seed"),
-    "a seed of 2**32": (same(validate, seed=2**32), lambda r: np.array_equal(r[0].risk, r[1].risk) if hasattr(r[0], "risk") else True),
+    "a seed of 2**32": (
+        same(validate, seed=2**32),
+        lambda r: np.array_equal(r[0].risk, r[1].risk) if hasattr(r[0], "risk") else True,
+    ),
     "a seed of 2**70": (validate(seed=2**70), worked),
     "groups too few": (validate(groups=[1, 2]), D + "groups"),
     "one group": (validate(groups=np.zeros(120)), D + "group|fold"),
     "groups of NaN": (validate(groups=np.full(120, NAN)), D + "group"),
     "no model": (lambda w: pr.cross_validate(None, w.X, w.y, cv=2), D + "model|estimator|fit"),
     "a text for a model": (lambda w: pr.cross_validate("ARM1", w.X, w.y, cv=2), D + "model|estimator|fit"),
-    "a class for a model": (lambda w: pr.cross_validate(pr.AdditiveRiskModel, w.X, w.y, cv=2), D + "model|class|estimator"),
+    "a class for a model": (
+        lambda w: pr.cross_validate(pr.AdditiveRiskModel, w.X, w.y, cv=2),
+        D + "model|class|estimator",
+    ),
     "one class in the outcome": (lambda w: pr.cross_validate(arm(w), w.X, np.ones(120), cv=2), D),
     "no rows": (lambda w: pr.cross_validate(arm(w), w.X.head(0), w.y[:0], cv=2), D),
     "no refits": (bootstrap(n=0), D + "n "),
@@ -165,10 +180,13 @@ RESAMPLING = {
     "a bootstrap without outcomes": (lambda w: pr.bootstrap(w.model("ARM1"), w.X, n=2), D),
     "a bootstrap of other rows": (lambda w: pr.bootstrap(w.model("ARM1"), w.X[["a"]], w.y, n=2), D + "'b'"),
     "a bootstrap of a number": (lambda w: pr.bootstrap(3, w.X, w.y, n=2), D),
-    "a bootstrap of another library": (lambda w: pr.bootstrap(LogisticRegression(), w.X, w.y, n=2), "(NotFitted|Data|Plainrisk|Extraction)Error: "),
+    "a bootstrap of another library": (
+        lambda w: pr.bootstrap(LogisticRegression(), w.X, w.y, n=2),
+        "(NotFitted|Data|Plainrisk|Extraction)Error: ",
+    ),
     "an interval level of 1.5": (lambda w: bootstrap()(w).contributions(w.X.head(2), level=1.5), D + "level"),
     "an interval level of NaN": (lambda w: bootstrap()(w).contributions(w.X.head(2), level=NAN), D + "level"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("call", "expected"), RESAMPLING.values(), ids=RESAMPLING)

@@ -109,7 +109,10 @@ DICTS = {
     "no features": (lambda w: w.fit(schema=Schema()), S + "no features"),
     "a schema that is a dict": (lambda w: w.fit(schema={"features": {"a": {}}}), "(Schema|Data)Error: Schema.*dict"),
     "a schema that is a path": (lambda w: w.fit(schema="schema.toml"), "(Schema|Data)Error: Schema.*str.*load"),
-    "features that are not in the data": (lambda w: w.fit(schema=Schema(features={"aa": {}})), S + "'aa' is not in the data"),
+    "features that are not in the data": (
+        lambda w: w.fit(schema=Schema(features={"aa": {}})),
+        S + "'aa' is not in the data",
+    ),
     "a direction for words without an order": (
         lambda w: w.fit(schema=Schema(features={"c": {"kind": "categorical", "direction": "increasing"}})),
         S + "'c'.*not numbers",
@@ -126,7 +129,7 @@ DICTS = {
         lambda w: w.fit_column(np.full(40, -9.0), special_values=(-9,)),
         lambda m: np.isfinite(m.form_.parts[0].intercept),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("call", "expected"), DICTS.values(), ids=DICTS)
@@ -143,7 +146,7 @@ FILES = {
     "a folder": (lambda w: Schema.load(w.folder), S),
     "a path with a NUL": (lambda w: Schema.load("a\0b.toml"), S),
     "an empty path": (lambda w: Schema.load(""), S),
-    "an empty file": (load("s.toml", ""), is_schema),
+    "an empty file": (load("s.toml", ""), S + "s.toml.*empty"),
     "an empty JSON": (load("s.json", ""), S + "s.json"),
     "broken TOML": (load("s.toml", "features = {"), S + "s.toml.*TOML"),
     "broken JSON": (load("s.json", "{"), S + "s.json.*JSON"),
@@ -176,9 +179,9 @@ FILES = {
     "an endless device": (lambda w: Schema.load("/dev/zero"), S),
     "more than the limit": (load("s.toml", "# " + "x" * (17 * 2**20)), S + "s.toml.*bytes|large"),
     "another ending to save": (lambda w: w.schema.save("s.yaml"), S + r"\.toml or \.json"),
-    "a missing folder to save": (lambda w: w.schema.save("no/such/s.toml"), "(Schema|Plainrisk|ModelFile|Data)Error: no/such"),
+    "a missing folder to save": (lambda w: w.schema.save("no/such/s.toml"), "OutputError: no/such/s.toml"),
     "a folder to save": (lambda w: w.schema.save(w.folder / "a_folder.toml"), lambda r: r is None),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("call", "expected"), FILES.values(), ids=FILES)
@@ -200,11 +203,14 @@ DRAFTS = {
     "one row": (infer({"a": [1.0]}), is_schema),
     "all missing": (infer({"a": [None] * 5, "b": [1.0, 2, 3, 4, 5]}), names_are("b")),
     "infinity": (infer({"a": [1.0, np.inf] * 5}), "(Schema|Data)Error: 'a'.*infinit"),
-    "lists": (infer(pd.DataFrame({"a": [[987654321]] * 5, "b": range(5)})), is_schema),
+    "lists": (infer(pd.DataFrame({"a": [[987654321]] * 5, "b": range(5)})), "(Schema|Data)Error: 'a'"),
     "no such target": (infer({"a": [1.0, 2.0]}, "bad"), "(Schema|Data)Error: 'bad'"),
     "a target of one class": (infer({"a": [1.0, 2.0], "bad": [1, 1]}, "bad"), "(Schema|Data)Error: 'bad'.*[Bb]oth"),
     "a target of three classes": (infer({"a": [1.0] * 3, "bad": [0, 1, 2]}, "bad"), "(Schema|Data)Error: 'bad'.*3"),
-    "a target with missing rows": (infer({"a": [1.0] * 3, "bad": [0, 1, None]}, "bad"), "(Schema|Data)Error: 'bad'.*row 2"),
+    "a target with missing rows": (
+        infer({"a": [1.0] * 3, "bad": [0, 1, None]}, "bad"),
+        "(Schema|Data)Error: 'bad'.*row 2",
+    ),
     "a positive that is none": (
         infer({"a": [1.0] * 4, "bad": [0, 1, 0, 1]}, "bad", positive=7),
         "(Schema|Data)Error: '7'",
@@ -214,7 +220,10 @@ DRAFTS = {
         lambda s: "\x1b[2J" in s.features,
     ),
     "whole numbers beyond 2**53": (infer({"a": np.array([2**60, 2**60 + 1] * 20)}), is_schema),
-    "check against no rows": (lambda w: w.schema.check(w.X.head(0).assign(bad=[])), lambda ps: "no rows" in ps[0].message),
+    "check against no rows": (
+        lambda w: w.schema.check(w.X.head(0).assign(bad=[])),
+        lambda ps: "no rows" in ps[0].message,
+    ),
     "check against nothing": (lambda w: w.schema.check(None), "(Schema|Data)Error: "),
     "check against infinity": (
         lambda w: w.schema.check(w.X.assign(bad=w.y, a=np.inf)),
@@ -232,7 +241,7 @@ DRAFTS = {
         lambda w: w.schema.check(w.X.assign(bad=np.arange(len(w.X)) % 3)),
         lambda ps: "3 labels" in ps[0].message,
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("call", "expected"), DRAFTS.values(), ids=DRAFTS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 
 import numpy as np
@@ -23,7 +24,7 @@ E = "ExtractionError: "
 
 def logistic(w, **attributes):
     """A logistic regression on the numbers of the world, with attributes that somebody changed."""
-    model = LogisticRegression().fit(w.X[["a", "b"]].fillna(2.0), w.y)
+    model = copy.deepcopy(w.logistic)
     for name, value in attributes.items():
         setattr(model, name, value)
     return model
@@ -58,7 +59,10 @@ EXTRACTION = {
     "an object whose attributes raise": (lambda w: pr.extract_form(Hostile()), E + "Hostile"),
     "a model that is not fitted": (lambda w: pr.extract_form(LogisticRegression()), E + "not fitted"),
     "a regression": (lambda w: pr.extract_form(LinearRegression().fit(w.X[["a"]], w.y)), E + "LinearRegression"),
-    "a pipeline without steps fitted": (lambda w: pr.extract_form(make_pipeline(StandardScaler(), LogisticRegression())), E + "not fitted"),
+    "a pipeline without steps fitted": (
+        lambda w: pr.extract_form(make_pipeline(StandardScaler(), LogisticRegression())),
+        E + "not fitted",
+    ),
     "coefficients of NaN": (extract(coef_=np.array([[NAN, 1.0]])), E + "finite|NaN"),
     "coefficients of infinity": (extract(coef_=np.array([[INF, 1.0]])), E + "finite|infinit"),
     "coefficients of 1e300": (extract(coef_=np.array([[1e300, 1.0]])), scored),
@@ -81,14 +85,29 @@ EXTRACTION = {
     "one row": (lambda w: pr.extract_form(logistic(w), w.X[["a", "b"]].head(1)), scored),
     "rows that are all missing": (lambda w: pr.extract_form(logistic(w), w.X[["a", "b"]] * NAN), scored),
     "rows that are constant": (lambda w: pr.extract_form(logistic(w), w.X[["a", "b"]] * 0.0), scored),
-    "rows of text": (lambda w: pr.extract_form(logistic(w), pd.DataFrame({"a": ["SECRET-7"], "b": ["x"]})), "(Extraction|Data|Schema)Error: 'a'"),
-    "rows of infinity": (lambda w: pr.extract_form(logistic(w), pd.DataFrame({"a": [INF], "b": [1.0]})), "(Extraction|Data|Schema)Error: 'a'"),
+    "rows of text": (
+        lambda w: pr.extract_form(logistic(w), pd.DataFrame({"a": ["SECRET-7"], "b": ["x"]})),
+        "(Extraction|Data|Schema)Error: 'a'",
+    ),
+    "rows of infinity": (
+        lambda w: pr.extract_form(logistic(w), pd.DataFrame({"a": [INF], "b": [1.0]})),
+        "(Extraction|Data|Schema)Error: 'a'",
+    ),
     "rows that are no table": (lambda w: pr.extract_form(logistic(w), 3), "(Extraction|Data)Error: "),
     "outcomes without rows": (lambda w: pr.extract_form(logistic(w), y=w.y), "(Extraction|Data)Error: "),
     "outcomes of one class": (lambda w: pr.extract_form(logistic(w), w.X[["a", "b"]], y=np.ones(120)), scored),
-    "outcomes of other labels": (lambda w: pr.extract_form(logistic(w), w.X[["a", "b"]], y=np.full(120, "SECRET-7")), "(Extraction|Data)Error: "),
-    "too few outcomes": (lambda w: pr.extract_form(logistic(w), w.X[["a", "b"]], y=w.y[:3]), "(Extraction|Data)Error: "),
-    "weights of NaN": (lambda w: pr.extract_form(logistic(w), w.X[["a", "b"]], y=w.y, sample_weight=np.full(120, NAN)), "(Extraction|Data)Error: weight"),
+    "outcomes of other labels": (
+        lambda w: pr.extract_form(logistic(w), w.X[["a", "b"]], y=np.full(120, "SECRET-7")),
+        "(Extraction|Data)Error: ",
+    ),
+    "too few outcomes": (
+        lambda w: pr.extract_form(logistic(w), w.X[["a", "b"]], y=w.y[:3]),
+        "(Extraction|Data)Error: ",
+    ),
+    "weights of NaN": (
+        lambda w: pr.extract_form(logistic(w), w.X[["a", "b"]], y=w.y, sample_weight=np.full(120, NAN)),
+        "(Extraction|Data)Error: weight",
+    ),
     "a schema of other features": (
         lambda w: pr.extract_form(logistic(w), schema=pr.Schema(features={"zz": {}})),
         scored,
@@ -98,7 +117,9 @@ EXTRACTION = {
         lambda form: scored(form) and form.schema.features["a"].kind == "continuous",
     ),
     "a scaler of a constant column": (
-        lambda w: pr.extract_form(make_pipeline(StandardScaler(), LogisticRegression()).fit(w.X[["a"]].assign(b=3.0), w.y)),
+        lambda w: pr.extract_form(
+            make_pipeline(StandardScaler(), LogisticRegression()).fit(w.X[["a"]].assign(b=3.0), w.y)
+        ),
         scored,
     ),
     "trees of one feature": (lambda w: pr.extract_form(hist(w, max_depth=1)), scored),
@@ -108,7 +129,7 @@ EXTRACTION = {
     "linearise with alpha of NaN": (lambda w: pr.linearise(w.model("ARM1"), w.X, alpha=NAN), D + "alpha"),
     "linearise of no rows": (lambda w: pr.linearise(w.model("ARM1"), w.X.head(0), pieces=3), D + "rows"),
     "linearise of lines": (lambda w: pr.linearise(logistic(w), w.X[["a", "b"]].fillna(1)).form_, scored),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("call", "expected"), EXTRACTION.values(), ids=EXTRACTION)
@@ -116,23 +137,17 @@ def test_extraction(judge, call, expected):
     judge(call, expected)
 
 
-GERMAN = gzip.compress(b"a,b\n1,2\n")
+PACKED = gzip.compress(b"a,b\n1,2\n")
 
 
-def german(content, **options):
+def from_file(content, **options):
     """Load a data set from a file that is not what it should be."""
 
     def call(w):
-        import os
-
-        name = datasets.info("gmsc").files[0]
-        w.file(name, content)
-        before = os.environ.get("PLAINRISK_DATA")
-        os.environ["PLAINRISK_DATA"] = "."
-        try:
+        w.file(datasets.info("gmsc").files[0], content)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PLAINRISK_DATA", ".")
             return datasets.load("gmsc", **options)
-        finally:
-            os.environ.pop("PLAINRISK_DATA") if before is None else os.environ.update(PLAINRISK_DATA=before)
 
     return call
 
@@ -153,15 +168,15 @@ DATASETS = {
     "check of a text": (lambda w: datasets.check("german"), D),
     "a selection of no feature": (lambda w: datasets.load("german").select(["zz"]), D + "'zz'"),
     "an empty selection": (lambda w: datasets.load("german").select([]).schema.features, lambda f: not f),
-    "an empty file": (german(b""), D),
-    "a header alone": (german(HEAD), D),
-    "other columns": (german(b"p,q\n1,2\n"), D),
-    "too few columns": (german(HEAD + b"1,0.5,SECRET-7\n"), D),
-    "a ragged line": (german(HEAD + b"1,0.5\n0,0.5,1,2,3,4\n"), D),
-    "bytes": (german(b"\x00\xff\xfe" * 50), D),
-    "not UTF-8": (german(HEAD + b"1,0.5,\xff\xfe\n"), D),
-    "a gzip that is none": (german(GERMAN), D),
-    "any file without verification": (german(b"p,q\n1,2\n", verify=False), D),
+    "an empty file": (from_file(b""), D),
+    "a header alone": (from_file(HEAD), D),
+    "other columns": (from_file(b"p,q\n1,2\n"), D),
+    "too few columns": (from_file(HEAD + b"1,0.5,SECRET-7\n"), D),
+    "a ragged line": (from_file(HEAD + b"1,0.5\n0,0.5,1,2,3,4\n"), D),
+    "bytes": (from_file(b"\x00\xff\xfe" * 50), D),
+    "not UTF-8": (from_file(HEAD + b"1,0.5,\xff\xfe\n"), D),
+    "a gzip that is none": (from_file(PACKED), D),
+    "any file without verification": (from_file(b"p,q\n1,2\n", verify=False), D),
     "no rows": (credit(0), D + "n "),
     "-5 rows": (credit(-5), D + "n "),
     "1.5 rows": (credit(1.5), D + "n "),
@@ -234,7 +249,7 @@ STREAMS = {
     "infinity": (stream("infinite.csv"), D + "'a'"),
     "a gzip cut in its header": (stream("cut_in_header.csv.gz"), D + "cut_in_header"),
     "a gzip cut in the middle": (stream("cut.csv.gz"), D + "cut.csv.gz"),
-    "a gzip that is none": (stream("not_gzip.csv.gz"), fitted),
+    "a gzip that is none": (stream("not_gzip.csv.gz"), D + "not_gzip"),
     "no such file": (stream("none.csv"), D + "none.csv"),
     "no file at all": (stream([]), D),
     "a pattern that finds nothing": (stream("none*.csv"), D + "none"),
@@ -264,11 +279,14 @@ STREAMS = {
         lambda w: pr.make_classifier("ARM1", w.schema).fit(pr.rows.csv(str(w.folder / "good.csv")), w.y),
         D,
     ),
-    "a stream without a schema": (lambda w: pr.AdditiveRiskModel().fit(pr.rows.csv(str(w.folder / "good.csv"))), D + "y must be the name"),
+    "a stream without a schema": (
+        lambda w: pr.AdditiveRiskModel().fit(pr.rows.csv(str(w.folder / "good.csv"))),
+        D + "y must be the name",
+    ),
     "a stream without its target": (stream("no_target.csv"), D + "'bad'"),
     "a stream for trees": (stream("good.csv", name="XGB"), fitted),
     "missing as a number": (stream("good.csv", missing=3), D + "missing"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("call", "expected"), STREAMS.values(), ids=STREAMS)
@@ -304,7 +322,7 @@ PLANS = {
     "an unknown key": (plan(GOOD + "folds = 3"), D + "folds"),
     "1 fold": (plan(GOOD + "cv = 1"), D + "cv|fold"),
     "-1 folds": (plan(GOOD + "cv = -1"), D + "cv|fold"),
-    "10**12 folds": (plan(GOOD + "cv = 1000000000000"), lambda p: p.cv == 10**12),
+    "10**12 folds": (plan(GOOD + "cv = 1000000000000"), D + "cv"),
     "2.5 folds": (plan(GOOD + "cv = 2.5"), D + "cv"),
     "a seed of -1": (plan(GOOD + "seed = -1"), D + "seed"),
     "a seed of text": (plan(GOOD + 'seed = "x"'), D + "seed"),

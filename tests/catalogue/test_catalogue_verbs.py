@@ -40,9 +40,17 @@ EXPLAIN = {
     "a reference that is a number": (verb("explain", reference=3), D),
     "a reference that is None": (verb("explain", reference=None), D),
     "a reference with infinity": (verb("explain", reference=lambda w: w.row(a=INF)), D + "'a'"),
-    "a reference of missing values": (verb("explain", reference={"a": None, "b": None, "c": None}, unit="probability"), adds_up),
+    "a reference of missing values": (
+        verb("explain", reference={"a": None, "b": None, "c": None}, unit="probability"),
+        adds_up,
+    ),
     "a reference far out": (
-        verb("explain", model="LinNNLR", reference={"a": 1e20, "b": -1e300}, rows=lambda w: {"a": [1.0, 1e15], "b": [1.0, 2.0]}),
+        verb(
+            "explain",
+            model="LinNNLR",
+            reference={"a": 1e20, "b": -1e300},
+            rows=lambda w: {"a": [1.0, 1e15], "b": [1.0, 2.0]},
+        ),
         adds_up,
     ),
     "logistic lines far out": (
@@ -53,12 +61,18 @@ EXPLAIN = {
     "an unknown split": (verb("explain", split="shap"), D + "split"),
     "treeshap without trees": (verb("explain", split="treeshap"), worked),
     "treeshap without rows": (verb("explain", model="MonoXGB", split="treeshap"), D + "portfolio"),
-    "treeshap with no rows": (verb("explain", model="MonoXGB", split="treeshap", portfolio=lambda w: w.X.head(0)), D + "portfolio|rows"),
+    "treeshap with no rows": (
+        verb("explain", model="MonoXGB", split="treeshap", portfolio=lambda w: w.X.head(0)),
+        D + "portfolio|rows",
+    ),
     "treeshap in probability": (
         verb("explain", model="MonoXGB", split="treeshap", unit="probability", portfolio=lambda w: w.X.head(5)),
         adds_up,
     ),
-    "best of lines without rows": (verb("explain", model="LinNNLR", reference="best", rows=lambda w: {"a": [1.0], "b": [1.0]}), D + "portfolio"),
+    "best of lines without rows": (
+        verb("explain", model="LinNNLR", reference="best", rows=lambda w: {"a": [1.0], "b": [1.0]}),
+        D + "portfolio",
+    ),
     "a portfolio that is no table": (verb("explain", reference="typical", portfolio=3), D),
     "a portfolio without a column": (verb("explain", reference="typical", portfolio=lambda w: w.X[["a"]]), D + "'b'"),
     "an unknown adverse": (verb("explain", adverse="bad"), D + "adverse"),
@@ -72,7 +86,7 @@ EXPLAIN = {
     "a row that is no number": (lambda w: w.model().explain(w.X.head(2)).to_dict("x"), D + "row"),
     "a row of 10**30": (lambda w: w.model().explain(w.X.head(2)).to_dict(10**30), D + "row"),
     "a frame of another library": (lambda w: w.model().explain(w.X.head(2)).to_frame(like=3), worked),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("call", "expected"), EXPLAIN.values(), ids=EXPLAIN)
@@ -106,8 +120,11 @@ REASONS = {
     "a row with infinity": (verb("reasons", rows=lambda w: w.row(a=INF)), D + "'a'.*row 0"),
     "min_rows of NaN": (verb("reasons", min_rows=NAN), D + "min_rows"),
     "a level without rows of training": (verb("reasons", rows=lambda w: w.row(c="never")), worked),
-    "lines without a portfolio": (verb("reasons", model="LinNNLR", rows=lambda w: {"a": [1.0], "b": [1.0]}), D + "portfolio"),
-}  # fmt: skip
+    "lines without a portfolio": (
+        verb("reasons", model="LinNNLR", rows=lambda w: {"a": [1.0], "b": [1.0]}),
+        D + "portfolio",
+    ),
+}
 
 
 @pytest.mark.parametrize(("call", "expected"), REASONS.values(), ids=REASONS)
@@ -152,14 +169,17 @@ WHAT_IF = {
     "answers of 10**9": (what_if(0.1, answers=10**9), worked),
     "values of another feature": (what_if(0.1, values={"zz": [1.0]}), D + "zz"),
     "values of text for a number": (what_if(0.01, values={"a": ["SECRET-7"]}), D + "'a'"),
-    "values of NaN": (what_if(0.01, values={"a": [NAN]}), worked),
+    "values of NaN": (what_if(0.01, values={"a": [NAN]}), D + "'a'"),
     "values of infinity": (what_if(0.01, values={"a": [INF]}), D + "'a'"),
     "values that are a number": (what_if(0.01, values={"a": 3.0}), D + "values"),
     "values that are a text": (what_if(0.01, values={"c": "xyz"}), D + "values"),
     "values as a list": (what_if(0.01, values=["a"]), D + "values"),
     "no values": (what_if(0.01, values={"a": []}), worked),
     "min_rows of 20": (
-        lambda w: (w.model().what_if(w.X.head(1), 0.0, min_rows=20), w.model().what_ifs(w.X.head(1), 0.0, answers=3, min_rows=20)[0]),
+        lambda w: (
+            w.model().what_if(w.X.head(1), 0.0, min_rows=20),
+            w.model().what_ifs(w.X.head(1), 0.0, answers=3, min_rows=20)[0],
+        ),
         lambda two: two[0] == two[1],
     ),
     "min_rows of NaN": (what_if(0.1, min_rows=NAN), D + "min_rows"),
@@ -171,7 +191,7 @@ WHAT_IF = {
         what_if(0.01, model="LinNNLR", rows=lambda w: {"a": [1e20], "b": [1.0]}, values={"a": [-1e300]}),
         lambda r: r.reached and r.answers[0].risk <= 0.01,
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("call", "expected"), WHAT_IF.values(), ids=WHAT_IF)
@@ -202,7 +222,10 @@ MONITOR = {
     "certify with text": (lambda w: w.model().certify(thin="x"), D + "thin"),
     "certify with -1": (lambda w: w.model().certify(thin=-1), D + "thin"),
     "groups too few": (report(groups=GROUPS[:3]), D + "groups"),
-    "groups missing": (report(groups=np.where(np.arange(120) < 9, None, GROUPS)), lambda r: "120" in str(r) or worked(r)),
+    "groups missing": (
+        report(groups=np.where(np.arange(120) < 9, None, GROUPS)),
+        lambda r: "120" in str(r) or worked(r),
+    ),
     "groups all missing": (report(groups=np.full(120, None, dtype=object)), worked),
     "one group": (report(groups=np.full(120, "m", dtype=object)), worked),
     "a group per row": (report(groups=np.arange(120)), worked),
@@ -214,14 +237,18 @@ MONITOR = {
     "risks beyond 1": (report(risk=RISK * 3), D),
     "risks of NaN": (report(risk=np.full(120, NAN)), D),
     "unseen refused by a table": (
-        lambda w: w.fit(schema=pr.Schema(features={"c": {"kind": "categorical", "unseen": "error"}})).predict(w.row(c="SECRET-7")),
+        lambda w: w.fit(schema=pr.Schema(features={"c": {"kind": "categorical", "unseen": "error"}})).predict(
+            w.row(c="SECRET-7")
+        ),
         D + "'c'.*row 0",
     ),
     "unseen refused by trees": (
-        lambda w: w.fit(name="XGB", schema=pr.Schema(features={"a": {}, "c": {"kind": "categorical", "unseen": "error"}})).predict(w.row(c="SECRET-7")),
+        lambda w: w.fit(
+            name="XGB", schema=pr.Schema(features={"a": {}, "c": {"kind": "categorical", "unseen": "error"}})
+        ).predict(w.row(c="SECRET-7")),
         D + "'c'.*row 0",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("call", "expected"), MONITOR.values(), ids=MONITOR)
