@@ -128,7 +128,6 @@ COMMANDS = {
     "escapes in cells to explain": ("explain {escape_cells.csv} --model {ARM1.json} --row 1", 0, ""),
     "escapes in cells to check": ("schema check {escape_cells.csv} --schema {schema.toml}", 0, ""),
     "secrets in cells": ("score {secret.csv} --model {ARM1.json} -o s.csv", 0, ""),
-    "formulas kept in CSV": ("score {formula.csv} --model {ARM1.json} --keep id -o s.csv", 2, "id"),
     "formulas kept in Parquet": ("score {formula.csv} --model {ARM1.json} --keep id -o s.parquet", 0, ""),
     "files with other columns": ("fit {parts/*.csv} --schema {schema.toml} --stream -o m.json", 2, "'c'|2.csv"),
     "outcomes that change type": (
@@ -214,3 +213,17 @@ COMMANDS = {
 @pytest.mark.parametrize(("words", "code", "expected"), COMMANDS.values(), ids=COMMANDS)
 def test_commands(command, words, code, expected):
     command(words, code, expected)
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+def test_formulas_for_spreadsheets_are_not_written_in_silence(world, tmp_path, monkeypatch, ending):
+    """A cell such as =cmd|... is run by a spreadsheet: a CSV file with one is refused, or the column is named."""
+    from typer.testing import CliRunner
+
+    from plainrisk.cli.app import app
+
+    monkeypatch.chdir(tmp_path)
+    words = ["score", world.folder / "formula.csv", "--model", world.folder / "ARM1.json", "--keep", "id", "-o"]
+    result = CliRunner().invoke(app, [*map(str, words), f"s.{ending}"])
+    assert "id" in result.output
+    assert "formula" in result.output or "spreadsheet" in result.output

@@ -94,8 +94,8 @@ class RowsResult(TableResult):
 
     def _position(self, row: int) -> int:
         """Return the position of a row, which may be counted from the end."""
-        if not isinstance(row, int | np.integer) or not -len(self) <= row < len(self):
-            raise DataError(f"There is no row {row!r}: the result has {len(self):,} rows, the first is 0.")
+        if not -len(self) <= row < len(self):
+            raise DataError(f"There is no row {row}: the result has {len(self):,} rows, the first is 0.")
         return row % len(self)
 
 
