@@ -22,7 +22,9 @@ TESTS = sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "paper" / "tests").rgl
 
 # Docs/architecture: a module imports from lower ranks, from its own package, and within rank 0.
 RANKS: dict[str, float] = {
-    **dict.fromkeys(["_native", "_types", "_version", "data", "errors", "files", "schema", "threads"], 0),
+    **dict.fromkeys(
+        ["_native", "_types", "_version", "checks", "data", "errors", "files", "schema", "text", "threads"], 0
+    ),
     "form": 1,
     **dict.fromkeys(["bins", "evaluate", "explain", "solve"], 2),
     "model": 2.5,

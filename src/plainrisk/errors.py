@@ -18,6 +18,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
+from plainrisk.text import visible
+
 __all__ = [
     "DataError",
     "ExtractionError",
@@ -35,7 +37,10 @@ __all__ = [
 
 
 class PlainriskError(Exception):
-    """Any error raised on purpose by plainrisk."""
+    """Any error raised on purpose by plainrisk; names from outside are shown with escapes."""
+
+    def __str__(self) -> str:
+        return visible(super().__str__())
 
 
 class SchemaError(PlainriskError, ValueError):
@@ -60,6 +65,9 @@ class MissingExtraError(PlainriskError, ImportError):
 
 class PlainriskWarning(UserWarning):
     """Something was done that the user should know of."""
+
+    def __str__(self) -> str:
+        return visible(super().__str__())
 
 
 class StoppedEarly(PlainriskWarning):

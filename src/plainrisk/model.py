@@ -11,10 +11,12 @@ import numpy as np
 
 from plainrisk import explain as answers
 from plainrisk._types import Array, Floats
-from plainrisk.errors import PlainriskError
+from plainrisk.checks import LEVEL, check_parameters, instance
+from plainrisk.errors import DataError, PlainriskError
 from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, WhatIf, WhatIfs
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
 from plainrisk.form import Alone, FitRecord, Layer, Logistic, RiskForm, read_model, write_model
+from plainrisk.text import visible
 
 __all__ = ["FormMethods", "RiskModel", "load"]
 
@@ -96,7 +98,11 @@ class FormMethods:
         """
         from sklearn.metrics import accuracy_score
 
-        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+        found = self.predict(X)
+        try:
+            return float(accuracy_score(y, found, sample_weight=sample_weight))
+        except (TypeError, ValueError) as error:
+            raise DataError(f"score: y and sample_weight must have one entry per row. {error}") from None
 
     @takes(ExplainOptions)
     def explain(self, X: Any, **options: Any) -> Explanation:
@@ -299,8 +305,7 @@ class FormMethods:
             raise PlainriskError("The model does not say at which base rate it was trained.")
         trained = record.positive_weight / record.weight
         wanted = record.base_rate if base_rate is None else base_rate
-        if not 0 < wanted < 1:
-            raise PlainriskError(f"base_rate must lie between 0 and 1, not {wanted}.")
+        check_parameters("at_base_rate", {"base_rate": wanted}, {"base_rate": LEVEL})
         shift = math.log(wanted / (1 - wanted)) - math.log(trained / (1 - trained))
         new_record = msgspec.structs.replace(record, positive_weight=wanted * record.weight)
         return RiskModel(_shifted(self.form_, shift), new_record)
@@ -320,13 +325,14 @@ class RiskModel(FormMethods):
     """
 
     def __init__(self, form: RiskForm, fit_record: FitRecord | None = None) -> None:
+        check_parameters("RiskModel", {"form": form}, {"form": instance("a RiskForm", RiskForm)})
         self.form_ = form
         self.fit_record_ = fit_record
         self.classes_ = np.array(form.classes)
 
     def __repr__(self) -> str:
         parts = ", ".join(part.name for part in self.form_.parts)
-        return f"RiskModel({len(self.form_.schema.features)} features, parts: {parts})"
+        return visible(f"RiskModel({len(self.form_.schema.features)} features, parts: {parts})")
 
     def fit(self, X: Any, y: Any = None) -> NoReturn:
         """Refuse: scikit-learn takes only objects with this method, but a finished model has nothing to fit.

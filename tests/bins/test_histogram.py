@@ -51,7 +51,7 @@ def test_histogram_counts_every_row(name: str, rate: float, weighted: bool) -> N
     assert h.rows.tolist() == [rows[k] for k in keys]
     assert h.weight.tolist() == [mass[k] for k in keys]
     assert h.positive.tolist() == [positive[k] for k in keys]
-    assert (h.values.dtype, h.rows.dtype, h.weight.dtype) == (np.float32, np.int64, np.float64)
+    assert (h.values.dtype, h.rows.dtype, h.weight.dtype) == (np.float64, np.int64, np.float64)
     assert not np.signbit(h.values[h.values == 0]).any()
 
 
@@ -79,7 +79,6 @@ def test_the_caller_s_arrays_are_left_alone() -> None:
     [
         ([1.0, np.nan], [0, 1], None, "missing or infinite"),
         ([1.0, np.inf], [0, 1], None, "missing or infinite"),
-        ([1.0, -1e39], [0, 1], None, r"value -1e\+39 is too large for float32"),
         ([1.0, 2.0], [0, 2], None, "target must be 0 or 1, got 2"),
         ([1.0, 2.0], [0.0, np.nan], None, "target must be 0 or 1, got nan"),
         ([1.0, 2.0], [0, 1, 1], None, "equally long"),

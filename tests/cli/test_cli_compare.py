@@ -83,7 +83,7 @@ def test_an_empty_cell(run, wide, tmp_path) -> None:
     [
         (("--metric", "profit"), "Is a high profit good or bad? Add --higher or --lower"),
         (("--zero-method", "prat"), "Did you mean 'pratt'?"),
-        (("--alpha", "5"), "alpha is a level between 0 and 1"),
+        (("--alpha", "5"), "alpha must be a finite number above 0 and below 1"),
         (("-o", "d.gif"), "The name must end in .svg, .png, .pdf or .tex"),
     ],
 )
@@ -98,3 +98,32 @@ def test_a_direction_may_be_given(run, wide, tmp_path) -> None:
     up, down = (json.loads(run(*words, way).stdout)["ranks"] for way in ("--higher", "--lower"))
     assert up["A"] == 1.0
     assert down["A"] == 3.0
+
+
+def test_predictions_are_not_taken_for_results(run, tmp_path) -> None:
+    """Thousands of rows of one data set would be as many data sets, and every difference significant."""
+    rng = np.random.default_rng(0)
+    n = 5960
+    risks = {"arm": rng.random(n).round(6), "xgb": rng.random(n).round(6)}
+    outcome = {"bad": rng.integers(0, 2, n)}
+    for first in ({"row": range(n)}, {"id": [f"A{i:05}" for i in range(n)]}):
+        pl.DataFrame({**first, **outcome, **risks}).write_csv(tmp_path / "p.csv")
+        done = run("compare", tmp_path / "p.csv")
+        assert done.exit_code == 2
+        assert "looks like predictions for the 5,960 rows of one data set" in done.stderr
+        assert "column 'bad' holds zeros and ones only" in done.stderr
+        assert "plainrisk.metrics" in done.stderr
+    pl.DataFrame({"row": range(n), **risks}).write_csv(tmp_path / "p.csv")
+    assert "no column names data sets" in run("compare", tmp_path / "p.csv").stderr
+    pl.DataFrame(risks).write_csv(tmp_path / "p.csv")
+    assert "the first column must name the data sets" in run("compare", tmp_path / "p.csv").stderr
+
+
+def test_data_sets_may_be_numbered(run, wide, tmp_path) -> None:
+    ranks = json.loads(run("compare", tmp_path / "wide.csv", "--json").stdout)["ranks"]
+    numbered = wide.with_columns(dataset=pl.int_range(1, 15))
+    numbered.write_csv(tmp_path / "n.csv")
+    numbered.unpivot(index="dataset", variable_name="classifier", value_name="value").write_csv(tmp_path / "long.csv")
+    for name in ("n.csv", "long.csv"):
+        found = json.loads(run("compare", tmp_path / name, "--json").stdout)
+        assert (found["ranks"], found["data_sets"]) == (ranks, 14)

@@ -100,7 +100,10 @@ def test_notes_are_said_once_and_only_on_stderr(run, credit, monkeypatch) -> Non
     monkeypatch.setattr(source, "open_source", warned)
     result = run("schema", "check", credit.csv, "--schema", credit.schema_file, "--json")
     assert result.stderr.splitlines() == ["note: 11% of the rows are odd", "note: another thing"]
-    assert json.loads(result.stdout)["valid"] is True
+    found = json.loads(result.stdout)
+    assert found["valid"] is True
+    assert found["warnings"] == ["11% of the rows are odd", "another thing"]
+    assert "warnings" not in json.loads(run("certify", credit.model_file, "--json").stdout)
 
 
 @pytest.mark.parametrize("package", ["typer", "rich", "polars"])

@@ -210,7 +210,7 @@ def test_drift_between_two_files(run, credit, tmp_path):
     ("words", "message"),
     [
         (("explain", "--reference", "worst"), "reference must be"),
-        (("explain", "--row", "9999"), "there is no row 9999. The first is 0"),
+        (("explain", "--row", "9999"), "there is no row 9999. It has 600 rows"),
         (("explain", "--keep", "risk", "-o", "x.csv"), "--keep 'risk' is not in the data"),
         (("reasons", "--reference", "worst"), "reference must be"),
         (("reasons", "--barred", "agee"), "there is no feature 'agee'. Did you mean 'age'"),

@@ -68,8 +68,20 @@ def test_many_batches_are_in_order_and_exact(run, credit, tmp_path) -> None:
 
 def test_nothing_is_kept_unless_asked(run, credit, tmp_path) -> None:
     result = run("score", credit.parquet, "--model", credit.model_file, "-o", tmp_path / "r.csv")
-    assert "600 rows, mean risk 0." in result.stdout
+    assert "600 rows read, 0 refused, 600 scored, mean risk 0." in result.stdout
     assert pl.read_csv(tmp_path / "r.csv").columns == ["risk"]
+
+
+def test_a_pattern_of_files_is_scored_in_their_order(run, credit, tmp_path) -> None:
+    for k in (2, 0, 1):
+        credit.frame[k * 200 : (k + 1) * 200].write_csv(tmp_path / f"part{k}.csv")
+    for words in (("score",), ("reasons", "--threshold", "0.3")):
+        for data, name in ((tmp_path / "part*.csv", "several.csv"), (credit.csv, "whole.csv")):
+            result = run(*words, data, "--model", credit.model_file, "-o", tmp_path / name, "--json")
+            found = json.loads(result.stdout)
+            assert (found["rows"], found["refused"], found["scored"]) == (600, 0, 600)
+        assert (tmp_path / "several.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+        assert found["written"] == len(pl.read_csv(tmp_path / "whole.csv"))
 
 
 def test_a_data_set_by_name(run, tmp_path) -> None:
@@ -93,7 +105,8 @@ def test_text_in_a_numeric_column_is_found_by_its_row(run, credit, tmp_path) -> 
     words = ("score", tmp_path / "t.csv", "--model", credit.model_file, "-o", tmp_path / "r.csv")
     result = run(*words)
     assert result.exit_code == 2
-    assert "feature 'age' is a number in this model but holds text: 'unknown' in row 431" in result.stderr
+    assert "t.csv, row 431, the first being 0: feature 'age' is a number in this model but holds text" in result.stderr
+    assert "unknown" not in result.stderr
     assert not (tmp_path / "r.csv").exists()
     assert run(*words, "--missing", "unknown").exit_code == 0
     expected = credit.frame.clone()
@@ -110,7 +123,7 @@ def test_a_level_that_is_refused_is_found_by_its_row(run, tmp_path) -> None:
     many.write_parquet(tmp_path / "t.parquet", row_group_size=5_000)
     result = run("score", tmp_path / "t.parquet", "--model", tmp_path / "m.json", "-o", tmp_path / "r.csv")
     assert result.exit_code == 2
-    row, start = re.search(r"row (\d+): level 'unseen'.* from row ([\d,]+) of the data", result.stderr).groups()
+    row, start = re.search(r"row (\d+): level 'unseen'.* from .*t\.parquet, row ([\d,]+)", result.stderr).groups()
     assert int(row) + int(start.replace(",", "")) == 30_000
     assert not (tmp_path / "r.csv").exists()
 
@@ -177,6 +190,19 @@ def test_one_row_is_shown_without_an_output(run, credit) -> None:
     words = ("score", credit.csv, "--model", credit.model_file, "--row", 7)
     assert run(*words).stdout == f"Row 7: risk {risk:.4f}\n"
     assert json.loads(run(*words, "--json").stdout)["risk"] == risk
+
+
+@pytest.mark.parametrize("number", [600, 2**63])
+def test_a_row_that_is_not_there(run, credit, number) -> None:
+    result = run("score", credit.csv, "--model", credit.model_file, "--row", number)
+    assert result.exit_code == 2
+    assert f"there is no row {number}. It has 600 rows; the first is 0" in result.stderr
+
+
+def test_a_number_that_is_none_is_text(run, credit, tmp_path) -> None:
+    credit.frame.with_columns(age=pl.lit("nan")).write_csv(tmp_path / "t.csv")
+    result = run("score", tmp_path / "t.csv", "--model", credit.model_file)
+    assert "t.csv, row 0, the first being 0: feature 'age' is a number in this model but holds text" in result.stderr
 
 
 def test_a_missing_feature(run, credit, tmp_path) -> None:

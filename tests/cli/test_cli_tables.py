@@ -1,65 +1,13 @@
 from __future__ import annotations
 
-import gzip
+import re
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from plainrisk.cli.tables import check_output, read_table, write_lazy
+from plainrisk.cli.tables import check_output, write_lazy
 from plainrisk.errors import DataError
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("empty.csv", b"", r"empty.csv cannot be read: .*header line and rows"),
-        ("ragged.csv", b"a,b\n1,2\n3,4,5\n", r"ragged.csv cannot be read: .*more fields than the header"),
-        ("latin.csv", "a\nMüller\n".encode("latin1"), r"latin.csv cannot be read: .*Save it as UTF-8"),
-        ("twice.csv", b"a,a\n1,2\n", r"twice.csv: column 'a' appears more than once"),
-        ("no.parquet", b"PAR1 or not", r"no.parquet cannot be read: .*Is it a Parquet file"),
-        ("no.csv.gz", b"a,b\n", r"no.csv.gz cannot be read: Not a gzipped file"),
-        ("half.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 99, mtime=0)[:-12], r"half.csv.gz cannot be read"),
-        ("rows.xlsx", b"", r"rows.xlsx: cannot read this kind of file. .* \.csv, \.csv\.gz or \.parquet"),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_named_with_a_remedy(tmp_path, name, content, message) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError, match=message):
-        read_table(tmp_path / name)
-
-
-def test_a_file_that_is_not_there(tmp_path) -> None:
-    with pytest.raises(DataError, match=r"none\.csv does not exist"):
-        read_table(tmp_path / "none.csv")
-    (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(DataError, match=r"folder\.csv is a folder"):
-        read_table(tmp_path / "folder.csv")
-
-
-@pytest.mark.parametrize("separator", [",", ";", "\t"])
-def test_the_separator_is_found(tmp_path, separator) -> None:
-    (tmp_path / "t.csv").write_text(f"a{separator}b\n1{separator}x\n")
-    assert read_table(tmp_path / "t.csv").rows() == [(1, "x")]
-
-
-def test_a_name_is_no_pattern(tmp_path) -> None:
-    (tmp_path / "a[1].csv").write_text("a\n1\n")
-    (tmp_path / "a1.csv").write_text("a\n2\n")
-    assert read_table(tmp_path / "a[1].csv").rows() == [(1,)]
-
-
-def test_types_come_from_all_rows(tmp_path) -> None:
-    rows = "\n".join(["a,b", *["1,"] * 2000, "2.5,late"])
-    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(rows.encode()))
-    table = read_table(tmp_path / "t.csv.gz")
-    assert table.schema == {"a": pl.Float64, "b": pl.String}
-    assert table["b"].null_count() == 2000
-
-
-def test_words_for_missing(tmp_path) -> None:
-    (tmp_path / "t.csv").write_text("a\n1\nNA\n?\n")
-    assert read_table(tmp_path / "t.csv", ["NA", "?"])["a"].to_list() == [1, None, None]
 
 
 def test_the_same_rows_give_the_same_gzip_file(tmp_path) -> None:
@@ -95,3 +43,31 @@ def test_a_folder_that_may_not_be_written_to(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr("os.access", lambda *_: False)
     with pytest.raises(DataError, match="may not be written to"):
         check_output(tmp_path / "m.json", (".json",))
+
+
+def test_every_command_refuses_a_damaged_file_alike(run, credit, damaged, tmp_path) -> None:
+    path, message = damaged
+    output = tmp_path / "written.json"
+    model = ("--model", credit.model_file)
+    said = set()
+    for words in (
+        ("fit", path, "--target", "b", "-o", output),
+        ("fit", path, "--schema", credit.schema_file, "--stream", "-o", output),
+        ("score", path, *model),
+        ("score", path, *model, "-o", tmp_path / "written.csv"),
+        ("explain", path, *model),
+        ("explain", credit.csv, *model, "--reference", "portfolio", "--portfolio", path),
+        ("reasons", path, *model, "-o", tmp_path / "written.csv"),
+        ("what-if", path, *model, "--target", "0.1"),
+        ("drift", path, *model),
+        ("drift", credit.csv, *model, "--old", path),
+        ("schema", "infer", path, "-o", tmp_path / "written.toml"),
+        ("schema", "check", path, "--schema", credit.schema_file),
+        ("compare", path),
+    ):
+        result = run(*words)
+        assert (result.exit_code, result.stdout) == (2, ""), words
+        said.add(result.stderr)
+    assert len(said) == 1
+    assert re.search(message, said.pop())
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]

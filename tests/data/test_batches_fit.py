@@ -129,6 +129,15 @@ def test_many_values_share_buckets_and_the_user_is_told(credit, monkeypatch):
     assert np.abs(streamed.predict_proba(table) - whole.predict_proba(table)).mean() < 0.02
 
 
+def test_empty_batches_are_no_batches(credit):
+    data, table = credit
+    pieces = [table[:0], table[:1000], table[:0], table[1000:], table[:0]]
+    rows = Batches(tuple(table.columns), table.height, lambda columns: (piece.select(columns) for piece in pieces))
+    streamed = pr.AdditiveRiskModel(data.schema).fit(rows, "bad")
+    whole = pr.AdditiveRiskModel(data.schema).fit(data.frame, data.target)
+    np.testing.assert_allclose(streamed.predict_proba(table), whole.predict_proba(table), atol=1e-9)
+
+
 def test_progress_counts_every_row_of_every_pass(credit):
     data, table = credit
     seen = []
@@ -147,7 +156,7 @@ class TestErrors:
     def test_not_a_parquet_file(self, tmp_path):
         path = tmp_path / "x.parquet"
         path.write_text("a,b\n1,2\n")
-        with pytest.raises(DataError, match=r"x\.parquet can not be read"):
+        with pytest.raises(DataError, match=r"x\.parquet cannot be read"):
             pr.rows.parquet(path)
 
     def test_batches_of_no_rows(self, tmp_path):
@@ -183,6 +192,22 @@ class TestErrors:
             pr.AdditiveRiskModel(data.schema).fit(in_batches(three, 500), "bad")
         with pytest.raises(DataError, match="only one class"):
             pr.AdditiveRiskModel(data.schema).fit(in_batches(table.with_columns(bad=1), 500), "bad")
+
+    def test_an_outcome_that_changes_its_type_between_batches(self, credit):
+        data, table = credit
+        text = table.with_columns(pl.col("bad").cast(pl.String))
+        pieces = [table[:1000], text[1000:]]
+        rows = Batches(tuple(table.columns), 3_000, lambda columns: (piece.select(columns) for piece in pieces))
+        with pytest.raises(DataError, match="'bad' changes between numbers and text; the batch from row 1,000 on"):
+            pr.AdditiveRiskModel(data.schema).fit(rows, "bad")
+
+    def test_an_outcome_that_mixes_types_in_a_batch(self, credit):
+        data, table = credit
+        columns = {name: table[name].to_list() for name in table.columns}
+        columns["bad"] = [*columns["bad"][:-1], "1"]
+        rows = Batches(tuple(columns), 3_000, lambda names: iter([{name: columns[name] for name in names}]))
+        with pytest.raises(DataError, match="'bad' mixes numbers and text: row 2,999"):
+            pr.AdditiveRiskModel(data.schema).fit(rows, "bad")
 
     def test_files_that_changed_between_passes(self, credit):
         data, table = credit

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from datetime import date, timedelta
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -197,7 +200,7 @@ def test_any_text_is_read_alike_and_can_be_had_back(values):
     ],
 )
 def test_text_among_numbers_is_named_with_its_row(column):
-    with pytest.raises(DataError, match=r"feature 'x' is continuous but holds text: 'old' in row 1\."):
+    with pytest.raises(DataError, match=r"feature 'x' is continuous but holds text in row 1\."):
         as_frame(table(column)).numbers("x")
 
 
@@ -463,3 +466,133 @@ def test_large_whole_numbers_stay_exact(make, values):
     frame = as_frame(make({"i": values}))
     labels = frame.labels("i")
     assert [labels.labels[code] for code in labels.codes] == [str(v) for v in values]
+
+
+# ---- unusual storage
+
+D = Decimal
+SPARSE = pd.arrays.SparseArray([1.0, 2.0, np.nan, 2.0])
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(np.array([1, 2, np.nan, 2], ">f8")),
+        pd.Series(SPARSE),
+        pd.Series(np.array([1, 2, np.nan, 2], np.longdouble)),
+        pd.Series(np.array([1, 2, np.nan, 2], np.float16)),
+        pd.Series([1, 2, None, 2], dtype="Int64"),
+        pd.Series([1, 2, None, 2], dtype="int64[pyarrow]"),
+        pd.Series([D(1), D(2), None, D(2)], dtype=object),
+        pd.Series([D(1), D(2), None, D(2)], dtype=pd.ArrowDtype(pa.decimal128(5, 2))),
+        pd.Series(pd.Categorical([1, 2, None, 2])),
+        pl.Series([1, 2, None, 2], dtype=pl.Int128),
+        pl.Series([1, 2, None, 2], dtype=pl.Object),
+        pl.Series([D(1), D(2), None, D(2)]),
+        pa.chunked_array([pa.array([D(1), D(2), None, D(2)])]),
+        pa.chunked_array([pa.array([1, 2, None, 2]).dictionary_encode()]),
+        np.array([1, 2, np.nan, 2], ">f8"),
+        np.array([1, 2, np.nan, 2], np.longdouble),
+        np.ma.array([1.0, 2.0, 9.0, 2.0], mask=[0, 0, 1, 0]),
+        np.ma.array([1, 2, 9, 2], mask=[0, 0, 1, 0]),
+    ],
+)
+def test_numbers_in_unusual_storage(column):
+    frame = as_frame({"x": column})
+    np.testing.assert_array_equal(frame.numbers("x"), [1, 2, np.nan, 2])
+    found = frame.labels("x")
+    assert (found.codes.tolist(), found.labels) == ([0, 1, -1, 1], ("1", "2"))
+
+
+@pytest.mark.parametrize("dtype", [">i4", ">f8", np.longdouble])
+def test_pandas_frames_in_unusual_storage(dtype):
+    frame = as_frame(pd.DataFrame({"x": np.array([3, 1, 2], dtype)}))
+    assert frame.is_numeric("x")
+    assert frame.numbers("x").tolist() == [3, 1, 2]
+
+
+def test_masked_arrays_are_read_through_no_mask():
+    masked = np.ma.array([[1.0, 2.0], [3.0, 4.0]], mask=[[False, True], [False, False]])
+    np.testing.assert_array_equal(as_frame(masked).numbers("x1"), [np.nan, 4])
+    whole = np.ma.array([[1, 2], [3, 4]], mask=[[False, True], [False, False]])
+    np.testing.assert_array_equal(as_frame(whole).numbers("x1"), [np.nan, 4])
+    text = as_frame({"x": np.ma.array(["a", "hidden"], mask=[False, True])}).labels("x")
+    assert (text.codes.tolist(), text.labels) == ([0, -1], ("a",))
+
+
+BIG = [2**53, 2**53 + 1, None, 2]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pl.Series(BIG),
+        pl.Series(BIG, dtype=pl.Int128),
+        pd.Series(BIG, dtype="Int64"),
+        pd.Series(BIG, dtype=object),
+        pd.Series(pd.Categorical.from_codes([1, 2, -1, 0], categories=[2, 2**53, 2**53 + 1])),
+        pa.chunked_array([BIG]),
+        pa.chunked_array([pa.array(BIG).dictionary_encode()]),
+        pl.Series([None if v is None else D(v) for v in BIG]),
+        np.ma.array([2**53, 2**53 + 1, 0, 2], mask=[0, 0, 1, 0]),
+        BIG,
+    ],
+)
+def test_large_whole_numbers_stay_apart_beside_missing_ones(column):
+    frame = as_frame({"x": column})
+    found = frame.labels("x")
+    assert (found.codes.tolist(), found.labels) == ([1, 2, -1, 0], ("2", "9007199254740992", "9007199254740993"))
+    np.testing.assert_array_equal(frame.numbers("x"), [2.0**53, 2.0**53, np.nan, 2])
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (pl.Series([[1], [2]]), r"List\(Int64\)"),
+        (pl.Series([{"s": 1}, {"s": 2}]), "Struct"),
+        (pl.Series([timedelta(1), timedelta(2)]), "Duration"),
+        (pl.Series([b"secret", b"\xff"]), "Binary"),
+        (pa.chunked_array([[[1], [2]]]), "List"),
+        (pd.Series(["secret", ["secret"]], dtype=object), "list"),
+        (pd.Series(["secret", {"secret": 1}], dtype=object), "dict"),
+        (pd.Series(["secret", np.ones(2)], dtype=object), "ndarray"),
+        (pd.Series([object(), object()]), "object"),
+        (pd.Series([1 + 1j, 2]), "complex128"),
+        (np.array([1 + 1j, 2]), "complex128"),
+        (np.zeros(2, "V4"), "void32"),
+    ],
+)
+def test_what_is_neither_number_nor_text_is_refused_by_its_type(column, kind):
+    frame = as_frame({"x": column, "y": [1, 2]})
+    assert frame.numbers("y").tolist() == [1, 2]  # a column that nobody reads does no harm
+    for read in (frame.numbers, frame.labels):
+        with pytest.raises(DataError, match=rf"column 'x' holds values of type {kind}") as error:
+            read("x")
+        assert "secret" not in str(error.value)
+
+
+def test_dates_are_refused_as_numbers_by_their_type():
+    with pytest.raises(DataError, match="is continuous but holds Date in row 0"):
+        as_frame(pl.DataFrame({"x": [date(2020, 1, 1)]})).numbers("x")
+
+
+def test_a_list_of_dicts_is_rows():
+    frame = as_frame([{"age": 31, "job": "clerk"}, {"job": None, "age": 40}])
+    assert frame.numbers("age").tolist() == [31, 40]
+    assert frame.labels("job").codes.tolist() == [0, -1]
+    with pytest.raises(DataError, match=r"row 1 and row 0 differ in column 'job'\. All rows need the same columns"):
+        as_frame([{"age": 31, "job": "clerk"}, {"age": 40}])
+
+
+@pytest.mark.parametrize("given", ["secret", ["secret"] * 3, {"secret", "x"}, iter(["secret"]), [["secret"], [1, 2]]])
+def test_what_is_no_table_is_refused_without_its_values(given):
+    with pytest.raises(DataError, match=r"2D array|inhomogeneous") as error:
+        as_frame(given)
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("value", [{"secret": 1}, {"secret"}])
+def test_a_column_is_one_value_or_a_list(value):
+    with pytest.raises(DataError, match="column 'a' must be one value or a flat list") as error:
+        as_frame({"a": value})
+    assert "secret" not in str(error.value)

@@ -201,7 +201,7 @@ def test_hindsight_is_left_out_unless_asked_for(linked):
 
 def test_a_damaged_parquet_file_is_noticed(data):
     (data / f"{YEARS}.parquet").write_bytes(b"PAR1 no")
-    with pytest.raises(DataError, match=r"2011\.parquet is damaged or not a Parquet file"):
+    with pytest.raises(DataError, match=r"2011\.parquet cannot be read: .*Is it a Parquet file, and complete"):
         datasets.load(YEARS)
 
 

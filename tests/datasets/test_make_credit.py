@@ -174,10 +174,10 @@ def test_the_age_effect_is_a_u():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"n": 0}, "n must be at least 1, not 0"),
-        ({"n": 5, "seed": -1}, "seed must be at least 0, not -1"),
-        ({"n": 5, "n_features": 0}, "n_features must be at least 1, not 0"),
-        ({"n": 5, "base_rate": 1.0}, r"base_rate must lie between 0 and 1, not 1\.0"),
+        ({"n": 0}, "n must be a whole number of at least 1, not 0"),
+        ({"n": 5, "seed": -1}, "seed must be a whole number of at least 0, not -1"),
+        ({"n": 5, "n_features": 0}, "n_features must be a whole number of at least 1, not 0"),
+        ({"n": 5, "base_rate": 1.0}, r"base_rate must be a finite number above 0 and below 1, not 1\.0"),
     ],
 )
 def test_senseless_arguments_are_refused(arguments, words):

@@ -60,9 +60,9 @@ def test_a_difference_on_the_edge_is_inside():
 
 
 def test_errors():
-    with pytest.raises(DataError, match=r"rope is a difference of 0 or more; got -0\.1"):
+    with pytest.raises(DataError, match=r"rope must be a finite number of at least 0, not -0\.1"):
         bayesian_signed_rank([1.0], [2.0], rope=-0.1)
-    with pytest.raises(DataError, match="samples must be 1 or more; got 0"):
+    with pytest.raises(DataError, match="samples must be a whole number from 1 to 1,000,000, not 0"):
         bayesian_signed_rank([1.0], [2.0], samples=0)
     with pytest.raises(DataError, match="a has 2 and b has 1"):
         bayesian_signed_rank([1.0, 2.0], [2.0])

@@ -160,7 +160,7 @@ def test_scale_of_the_weights_does_not_matter(rows, scale):
 @pytest.mark.parametrize("bins", [0, -3, 2.0, "ten", None, True])
 def test_bins_must_be_a_positive_whole_number(bins):
     for metric in (expected_calibration_error, adaptive_calibration_error, reliability):
-        with pytest.raises(DataError, match="bins: must be a whole number, 1 or more, got"):
+        with pytest.raises(DataError, match="bins must be a whole number from 1 to 1,000,000, not"):
             metric([0, 1], [0.1, 0.9], bins=bins)
 
 

@@ -196,7 +196,7 @@ def test_the_figure_has_the_size_and_the_texts_of_the_layout():
 
 def test_save_names_the_formats(tmp_path):
     diagram = critical_difference_diagram(awkward_table())
-    with pytest.raises(DataError, match=r"ending must be one of '\.svg', '\.png', '\.pdf', '\.tex'; got '\.jpg'"):
+    with pytest.raises(DataError, match=r"ending must be '\.svg', '\.png', '\.pdf' or '\.tex', not '\.jpg'"):
         diagram.save(tmp_path / "x.jpg")
 
 

@@ -118,7 +118,7 @@ def test_a_column_of_nothing_is_a_classifier_not_a_name():
         (
             VALUES,
             {"missing": "dorp"},
-            "missing must be one of 'raise', 'drop'; got 'dorp'. Did you mean 'drop'",
+            "missing must be 'raise' or 'drop', not 'dorp'. Did you mean 'drop'",
         ),
         (COLUMNS, {"classifiers": ["ARM2", "XGB"]}, "no classifier 'ARM2'. Did you mean 'ARM1'"),
         (Results(VALUES, ("A", "B"), ("x", "y", "z")), {"classifiers": ["Q"]}, "no classifier 'Q'"),
@@ -182,3 +182,20 @@ def test_importing_it_loads_no_plotting_and_no_frames():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_many_rows_without_names_are_taken_for_predictions():
+    values = np.random.default_rng(0).random((300, 2))
+    outcome = (values[:, 0] > 0.5).astype(int)
+    names = [f"set {i}" for i in range(300)]
+    for table, options in [
+        (values, {}),
+        ({"A": values[:, 0], "B": values[:, 1]}, {}),
+        (pd.DataFrame(values, columns=["A", "B"], index=range(5, 305)), {}),
+        ({"id": names, "A": values[:, 0], "bad": outcome}, {}),
+    ]:
+        with pytest.raises(DataError, match="looks like predictions for the 300 rows of one data set"):
+            as_results(table, **options)
+    assert len(as_results(values, datasets=names).datasets) == 300
+    assert len(as_results(values[:200]).datasets) == 200
+    assert len(as_results({"id": names, "A": values[:, 0], "B": values[:, 1]}).datasets) == 300

@@ -40,7 +40,7 @@ def test_hodges_lehmann_moves_with_the_data(d, shift):
 
 
 def test_hodges_lehmann_errors():
-    with pytest.raises(DataError, match=r"pairs must be one of 'all', 'strict'; got 'strickt'. Did you mean 'strict'"):
+    with pytest.raises(DataError, match=r"pairs must be 'all' or 'strict', not 'strickt'. Did you mean 'strict'"):
         hodges_lehmann([1.0], [2.0], pairs="strickt")
     with pytest.raises(DataError, match="needs at least 2 values; got 1"):
         hodges_lehmann([1.0], [2.0], pairs="strict")

@@ -98,10 +98,10 @@ def test_log_loss_keeps_small_risks():
 
 @pytest.mark.parametrize("clip", [-0.1, 0.5, math.nan])
 def test_clip_outside_its_range_is_refused(clip):
-    with pytest.raises(DataError, match="clip: must be at least 0 and below 1/2, got"):
+    with pytest.raises(DataError, match=r"clip must be a finite number of at least 0 and below 0.5, not"):
         log_loss([0, 1], [0.1, 0.9], clip=clip)
 
 
 def test_bins_of_the_decomposition_are_checked():
-    with pytest.raises(DataError, match="bins: must be a whole number, 1 or more, got 0"):
+    with pytest.raises(DataError, match="bins must be a whole number from 1 to 1,000,000, not 0"):
         brier_decomposition([0, 1], [0.1, 0.9], bins=0)

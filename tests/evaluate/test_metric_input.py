@@ -26,17 +26,17 @@ METRICS = [
 ]
 Y, P, W = [0, 1, 1], [0.2, 0.4, 0.9], [1.0, 2.0, 0.5]
 WRONG = [
-    ("y_true", [0, 2, 1], P, None, r"y_true: must be 0 or 1, row 1 \(counting from 0\) holds 2\.0"),
-    ("y_true nan", [0, 1, np.nan], P, None, r"y_true: must be 0 or 1, row 2 .* holds nan"),
-    ("y_true text", ["0", "1", "1"], P, None, r"y_true: must hold numbers, row 0 .* holds '0'"),
-    ("y_true None", [0, None, 1], P, None, r"y_true: must hold numbers, row 1 .* holds None"),
-    ("y_prob high", Y, [0.2, 0.4, 1.2], None, r"y_prob: must lie between 0 and 1, row 2 .* holds 1\.2"),
-    ("y_prob low", Y, [-0.1, -0.2, 1.0], None, r"y_prob: must lie between 0 and 1, row 0 .* holds -0\.1"),
-    ("y_prob nan", Y, [0.2, np.nan, 1.0], None, r"y_prob: must lie between 0 and 1, row 1 .* holds nan"),
-    ("y_prob inf", Y, [0.2, 0.1, np.inf], None, r"y_prob: must lie between 0 and 1, row 2 .* holds inf"),
-    ("weight low", Y, P, [1, -1, 1], r"sample_weight: must be finite and not negative, row 1 .* holds -1\.0"),
-    ("weight nan", Y, P, [1, 1, np.nan], r"sample_weight: must be finite and not negative, row 2 .* nan"),
-    ("weight inf", Y, P, [np.inf, 1, 1], r"sample_weight: must be finite and not negative, row 0 .* inf"),
+    ("y_true", [0, 2, 1], P, None, r"y_true: must be 0 or 1, and row 1 \(counting from 0\) does not fit"),
+    ("y_true nan", [0, 1, np.nan], P, None, r"y_true: must be 0 or 1, and row 2 .* is missing"),
+    ("y_true text", ["0", "1", "1"], P, None, r"y_true: must hold numbers, and row 0 .* holds a value of type str"),
+    ("y_true None", [0, None, 1], P, None, r"y_true: must hold numbers, and row 1 .* holds a value of type NoneType"),
+    ("y_prob high", Y, [0.2, 0.4, 1.2], None, r"y_prob: must lie between 0 and 1, and row 2 .* does not fit"),
+    ("y_prob low", Y, [-0.1, -0.2, 1.0], None, r"y_prob: must lie between 0 and 1, and row 0 .* does not fit"),
+    ("y_prob nan", Y, [0.2, np.nan, 1.0], None, r"y_prob: must lie between 0 and 1, and row 1 .* is missing"),
+    ("y_prob inf", Y, [0.2, 0.1, np.inf], None, r"y_prob: must lie between 0 and 1, and row 2 .* does not fit"),
+    ("weight low", Y, P, [1, -1, 1], r"sample_weight: must be finite and not negative, and row 1 .* does not fit"),
+    ("weight nan", Y, P, [1, 1, np.nan], r"sample_weight: must be finite and not negative, and row 2 .* is missing"),
+    ("weight inf", Y, P, [np.inf, 1, 1], r"sample_weight: must be finite and not negative, and row 0 .* does not fit"),
     ("weight 0", Y, P, [0, 0, 0], "sample_weight: all weights are 0"),
     ("weight sum", Y, P, [1e308, 1e308, 1e308], "sample_weight: the sum of the weights overflows"),
     ("p short", Y, [0.2, 0.4], None, "y_prob: has 2 rows where y_true has 3"),
@@ -62,7 +62,9 @@ def test_every_metric_names_the_argument_and_the_row(metric, y, p, w, message):
 
 
 def test_nullable_pandas_with_a_gap_is_refused():
-    with pytest.raises(DataError, match=r"y_true: must .*, row 1 \(counting from 0\) holds (nan|<NA>)"):
+    with pytest.raises(
+        DataError, match=r"y_true: must .*, and row 1 \(counting from 0\) (is missing|holds a value of type NAType)"
+    ):
         metrics.brier_score(pd.Series([0, None, 1], dtype="Int64"), P)
 
 

@@ -128,9 +128,9 @@ def test_every_pair_in_a_clique_is_joined_and_no_clique_can_grow():
     [
         (
             {"zero_method": "prat"},
-            "zero_method must be one of 'pratt', 'zsplit', 'wilcox'.*Did you mean 'pratt'",
+            "zero_method must be 'pratt', 'zsplit' or 'wilcox', not 'prat'.*Did you mean 'pratt'",
         ),
-        ({"alpha": 5}, "alpha is a level between 0 and 1, such as 0.05; got 5"),
+        ({"alpha": 5}, "alpha must be a finite number above 0 and below 1, not 5"),
     ],
 )
 def test_wrong_options(options, message):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import itertools
 
 import matplotlib as mpl
@@ -8,7 +9,7 @@ import pytest
 
 import plainrisk as pr
 from plainrisk.errors import DataError
-from plainrisk.explain import group_report
+from plainrisk.explain import group_report, plots
 from plainrisk.explain.plots import DOWN, UP, draw_shape
 from plainrisk.models.bootstrap import bootstrap
 
@@ -160,3 +161,58 @@ def test_what_cannot_be_drawn(model, credit):
         found.plot(0, kind="pie")
     with pytest.raises(DataError, match="There is no row 3"):
         found.plot(3)
+
+
+# ---- names that are hard to draw
+
+NAMES = {
+    "mathematics": "$x^{2$",
+    "commands": r"\frac{a}{b} $\alpha$",
+    "underscore": "_a",
+    "percent": "50%_of & # ~",
+    "long": "a" * 500,
+    "long value": "a = " + "b" * 500,
+    "line breaks": "two\nlines\ttab",
+    "control": "a\x1b[2J\u202eb\ud800",
+    "right to left": "دخل سنوي",
+    "emoji": "👩‍👩‍👧 income",
+    "space": " ",
+}
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+@pytest.mark.filterwarnings("ignore:Matplotlib currently does not support")
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+def test_names_are_drawn_as_text(name):
+    rng = np.random.default_rng(0)
+    X = {name: rng.normal(size=300), "c": rng.choice([name, "x"], 300)}
+    y = (X[name] + rng.normal(size=300) > 0).astype(int)
+    schema = pr.Schema(features={name: {}, "c": {"kind": "categorical"}}, subscales={name: [name], "rest": ["c"]})
+    mixture = pr.SubscaleMixture(pr.AdditiveRiskModel(link="linear"), schema).fit(X, y)
+    explained = mixture.explain(X)
+    overview = mixture.overview()
+    table = overview.shape("c")
+    axes = [
+        explained.plot(0),
+        explained.plot(0, kind="bars"),
+        plots.draw_shape(table)[0],
+        plots.draw_shape(overview.shape(name))[0],
+        plots.draw_importance(overview),
+        plots.draw_weights(overview.weights),
+        mixture.plot_weights(X, y),
+        mixture.drift(X).plot(),
+        pr.explain.group_report(y, mixture.predict_proba(X)[:, 1], X["c"], threshold=0.5).plot(),
+    ]
+    for ax in axes:
+        ax.figure.savefig(io.BytesIO(), format="png")
+        for one in ax.figure.axes:
+            assert len(one.get_title(loc="left")) <= 70
+            assert all(len(label.get_text()) < 110 for label in one.get_yticklabels())
+    shown = [text.get_text() for text in axes[6].get_legend().get_texts()]
+    assert len(shown) == 2
+    assert shown[0] == plots.short(name)
+
+
+def test_an_empty_name_is_drawn_as_two_quotes():
+    assert plots.short("") == plots.short(" ") == "''"
+    assert plots.short("$x$") == "$x$"

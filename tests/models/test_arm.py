@@ -220,8 +220,8 @@ def test_a_direction_against_the_data_gives_a_flat_shape(data):
         ({"ridge": None}, "ridge must be"),
         ({"max_bins": 0}, "max_bins must be"),
         ({"max_bins": 2.5}, "max_bins must be"),
-        ({"min_bin_rows": 0}, "min_rows must be"),
-        ({"criterion": "gin"}, "unknown criterion 'gin'. Did you mean 'gini'"),
+        ({"min_bin_rows": 0}, "min_bin_rows must be a whole number of at least 1, not 0"),
+        ({"criterion": "gin"}, "criterion must be .*, not 'gin'. Did you mean 'gini'"),
         ({"schema": {"features": {}}}, "expected plainrisk.Schema, got dict"),
         ({"schema": pr.Schema()}, "it lists no features"),
         ({"schema": pr.Schema(features={"upp": {}})}, "'upp' is not in the data. Did you mean 'up'"),
@@ -254,5 +254,5 @@ def test_a_model_with_bins_of_equal_shares():
 
 
 def test_criteria_are_offered_by_name():
-    with pytest.raises(SchemaError, match=r"unknown criterion 'quantiles'\. Did you mean 'quantile'"):
+    with pytest.raises(DataError, match=r"criterion must be .*, not 'quantiles'\. Did you mean 'quantile'"):
         pr.AdditiveRiskModel(criterion="quantiles").fit(np.arange(8.0)[:, None], [0, 1] * 4)

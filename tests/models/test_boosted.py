@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import plainrisk as pr
-from plainrisk.errors import DataError, MissingExtraError
+from plainrisk.errors import DataError, MissingExtraError, PlainriskWarning
 from plainrisk.form import Logistic, TreePart
 
 xgboost = pytest.importorskip("xgboost")
@@ -187,3 +187,69 @@ def test_further_parameters_go_before(data):
     ):
         with pytest.raises(DataError, match=f"BoostedRiskModel: params can not set '{name}'"):
             pr.BoostedRiskModel(SCHEMA, params={name: value}).fit(X, y)
+
+
+# ---- what the schema says of levels
+
+
+STRICT = pr.Schema(
+    features={
+        "a": {},
+        "job": {"kind": "categorical", "unseen": "error", "categories": ["cook", "clerk", "king"]},
+        "grade": {
+            "kind": "categorical",
+            "unseen": "error",
+            "direction": "increasing",
+            "categories": ["low", "mid", "high"],
+        },
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def strict():
+    rng = np.random.default_rng(3)
+    n = 400
+    X = {
+        "a": rng.normal(size=n),
+        "job": rng.choice(["cook", "clerk"], n),
+        "grade": rng.choice(["low", "mid"], n),
+    }
+    y = (X["a"] + (X["job"] == "cook") + (X["grade"] == "mid") + rng.normal(size=n) > 1).astype(int)
+    return X, y
+
+
+@pytest.mark.parametrize(
+    ("feature", "label"), [("job", "astronaut"), ("job", "king"), ("grade", "top"), ("grade", "high")]
+)
+def test_trees_refuse_a_level_that_training_never_saw(strict, feature, label):
+    X, y = strict
+    boosted = pr.BoostedRiskModel(STRICT, monotone=True).fit(X, y)
+    additive = pr.AdditiveRiskModel(STRICT).fit(X, y)
+    rows = {name: column.astype(object) for name, column in X.items()}
+    rows[feature] = rows[feature].copy()
+    rows[feature][17] = label
+    assert boosted.predict_proba(X).shape == additive.predict_proba(X).shape
+    for model in (boosted, additive, pr.RiskModel(boosted.form_)):
+        with pytest.raises(DataError, match=f"feature '{feature}', row 17: level .* was not in the training data"):
+            model.predict_proba(rows)
+        with pytest.raises(DataError, match=f"feature '{feature}', row 17"):
+            model.explain(rows)
+    neutral = pr.Schema(features={"a": {}, "job": {"kind": "categorical"}, "grade": {"kind": "categorical"}})
+    assert pr.BoostedRiskModel(neutral).fit(X, y).predict_proba(rows).shape == (400, 2)
+
+
+def test_a_refused_level_is_named_with_its_row_in_any_block(strict, monkeypatch):
+    X, y = strict
+    model = pr.BoostedRiskModel(STRICT).fit(X, y)
+    monkeypatch.setattr("plainrisk.form.form.PIECE_ROWS", 7)
+    rows = {**X, "job": np.where(np.arange(400) == 300, "astronaut", X["job"])}
+    with pytest.raises(DataError, match="feature 'job', row 300"):
+        model.predict_proba(rows)
+
+
+def test_the_user_is_told_that_trees_read_special_values_as_numbers(strict):
+    X, y = strict
+    special = pr.Schema(features={"a": {"special_values": [-9]}})
+    with pytest.warns(PlainriskWarning, match="trees read special values as plain numbers: 'a'"):
+        pr.BoostedRiskModel(special).fit({"a": X["a"]}, y)

@@ -144,7 +144,7 @@ def test_stacked_weights_too(credit):
 def test_what_cannot_be_refitted(credit):
     X, y = credit.frame, credit.target
     arm = pr.AdditiveRiskModel(credit.schema).fit(X, y)
-    with pytest.raises(DataError, match="n must be at least 1"):
+    with pytest.raises(DataError, match="bootstrap: n must be a whole number of at least 1, not 0"):
         bootstrap(arm, X, y, n=0)
     with pytest.raises(DataError, match="the rows the model was fitted to: 1,200, not 100"):
         bootstrap(arm, X[:100], y[:100])
@@ -156,7 +156,7 @@ def test_what_cannot_be_refitted(credit):
     with pytest.raises(DataError, match="bootstrap keeps bins"):
         bootstrap(lines, X, y)
     refits = bootstrap(arm, X, y, n=2)
-    with pytest.raises(DataError, match="level must lie between 0 and 1"):
+    with pytest.raises(DataError, match="level must be a finite number above 0 and below 1"):
         refits.risk(X, level=90)
     with pytest.raises(DataError, match=r"There is no feature 'incom' with levels. Did you mean 'income'"):
         refits.shape("incom")

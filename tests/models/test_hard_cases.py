@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import plainrisk as pr
-from plainrisk.errors import DataError, PlainriskWarning, StoppedEarly
+from plainrisk.errors import PlainriskWarning, StoppedEarly
 
 RNG = np.random.default_rng(11)
 N = 240
@@ -204,8 +204,7 @@ def test_a_column_of_missing_values_is_one_level():
         assert np.isfinite(model.fit(X, NOISY).predict_proba(X)).all()
 
 
-def test_a_number_too_large_for_bins_names_its_feature():
-    with pytest.raises(DataError, match=r"feature 'big'.*1\.7e\+308 is too large"):
-        pr.AdditiveRiskModel().fit({"big": np.sign(U) * 1.7e308}, NOISY)
-    model = pr.NonnegativeLogisticRegression().fit({"big": np.sign(U) * 1.7e308}, NOISY)
+@pytest.mark.parametrize("model", [pr.AdditiveRiskModel(), pr.NonnegativeLogisticRegression()])
+def test_the_largest_numbers_there_are_can_be_fitted(model):
+    model.fit({"big": np.sign(U) * 1.7e308}, NOISY)
     assert np.isfinite(model.predict_proba({"big": [-1.7e308, 0.0, 1.7e308]})).all()

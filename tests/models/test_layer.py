@@ -280,7 +280,7 @@ def test_auto_is_half_a_row(data):
 @pytest.mark.parametrize("ridge", [-1.0, np.inf, np.nan, "always", None])
 def test_a_ridge_that_is_none_is_named(data, ridge):
     X, y, _ = data
-    with pytest.raises(DataError, match="ridge must be 'auto', 'cv' or a finite number not below 0, not"):
+    with pytest.raises(DataError, match="ridge must be 'auto', 'cv' or a finite number of at least 0, not"):
         pr.AdditiveRiskModel(SCHEMA, ridge=ridge).fit(X, y)
 
 

@@ -397,11 +397,11 @@ def test_models_without_additive_log_odds_are_refused(rng):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"alpha": 0.0}, "alpha must be positive and finite, not 0.0"),
-        ({"alpha": -1.0}, "alpha must be positive and finite"),
-        ({"alpha": np.inf}, "alpha must be positive and finite"),
-        ({"epsilon": 0.5}, "epsilon must be at least 0 and below 0.5, not 0.5"),
-        ({"epsilon": -0.1}, "epsilon must be at least 0"),
+        ({"alpha": 0.0}, "alpha must be a finite number above 0, not 0.0"),
+        ({"alpha": -1.0}, "alpha must be a finite number above 0"),
+        ({"alpha": np.inf}, "alpha must be a finite number above 0"),
+        ({"epsilon": 0.5}, "epsilon must be a finite number of at least 0 and below 0.5, not 0.5"),
+        ({"epsilon": -0.1}, "epsilon must be a finite number of at least 0"),
         ({"pieces": 0}, "pieces must be a whole number from 1 to 30, not 0"),
         ({"pieces": 2.0}, "pieces must be a whole number"),
         ({"pieces": 31}, "pieces must be a whole number"),

@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import lsq_linear, minimize
+from sklearn.base import clone
 
 import plainrisk as pr
-from plainrisk.errors import DataError
+from plainrisk.errors import DataError, PlainriskWarning
 from plainrisk.form import Layer, Linear, Logistic
 
 FEATURES = {
@@ -191,3 +192,13 @@ def test_experts_stand_in_the_order_of_their_subscales(data, monkeypatch):
     model = pr.TwoLayerRiskModel(schema=pr.Schema(features=FEATURES, subscales=names)).fit(X, y)
     assert list(model.estimators_) == list(model.weights_) == list(names)
     assert [tuple(part.shapes) for part in model.form_.parts] == list(names.values())
+
+
+@pytest.mark.parametrize("model", [pr.TwoLayerRiskModel(), pr.SubscaleMixture(cv=3)])
+def test_features_in_no_subscale_are_named_once(rng, model):
+    X = {name: rng.normal(size=200) for name in "abcd"}
+    y = (X["a"] + X["d"] + rng.normal(size=200) > 0).astype(int)
+    schema = pr.Schema(features={name: {} for name in X}, subscales={"S": ["a"], "T": ["b"]})
+    with pytest.warns(PlainriskWarning, match="leaves out 2 features in no subscale: 'c', 'd'. Add them") as said:
+        clone(model).set_params(schema=schema).fit(X, y)
+    assert sum("in no subscale" in str(one.message) for one in said) == 1

@@ -378,3 +378,27 @@ def test_a_part_knows_its_features_and_nothing_else():
     assert schema.select(["c"]) == Schema(
         target="y", positive=1, features={"c": features["c"]}, subscales={"t": ("c",)}
     )
+
+
+@pytest.mark.parametrize("field", ["categories", "special_values"])
+def test_large_whole_numbers_that_are_listed_stay_apart(field, tmp_path):
+    big = [2**53, 2**53 + 1, 2**53 + 2]
+    features = {"a": {"kind": "categorical", field: big}}
+    Schema(features=features).save(tmp_path / "s.json")
+    (tmp_path / "s.toml").write_text(f"[features.a]\nkind = 'categorical'\n{field} = {big}\n")
+    for schema in (
+        Schema(features=features),
+        Schema.from_dict({"features": features}),
+        Schema.load(tmp_path / "s.json"),
+        Schema.load(tmp_path / "s.toml"),
+        Schema(features={"a": Feature(kind="categorical", **{field: tuple(big)})}),
+    ):
+        assert [label_of(v) for v in getattr(schema.features["a"], field)] == [str(v) for v in big]
+
+
+def test_a_large_special_value_of_a_number_is_not_told_from_its_neighbours():
+    with pytest.raises(SchemaError, match=r"feature 'a': 9.0072e\+15 is beyond 2\*\*53.*kind = 'categorical'"):
+        Schema(features={"a": {"special_values": [2**53 + 1]}})
+    schema = Schema(features={"a": {}})
+    notes = [note.message for note in schema.check({"a": [2**60, 1, 5, 3, 2]})]
+    assert notes[0].startswith("feature 'a' goes beyond 2**53, where whole numbers are not kept apart")

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from plainrisk.solve import box
-from plainrisk.solve.box import FREE, LOWER, UPPER, BoxedQuadratic, solve_semidefinite
+from plainrisk.solve.box import FREE, LOWER, UPPER, BoxedQuadratic
+from plainrisk.solve.curvature import solve_semidefinite
 
 INF = np.inf
 

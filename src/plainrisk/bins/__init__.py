@@ -1,15 +1,30 @@
-"""From columns to levels and codes: histograms, bin edges, categories, contrasts, joint codes."""
+"""From columns to levels and codes: histograms, bin edges, categories, contrasts, joint codes, joined tables."""
 
-from plainrisk.bins.coding import Contrast, JointCode, code_type, joint_codes, level_contrast, outside_contrast
+from plainrisk.bins.coding import (
+    Contrast,
+    GroupKind,
+    JointCode,
+    code_type,
+    joint_codes,
+    level_contrast,
+    outside_contrast,
+    smooth_contrast,
+)
+from plainrisk.bins.joining import best_runs, joined_scores, rows_within
 from plainrisk.bins.learn import Criterion, LevelFinder
 
 __all__ = [
     "Contrast",
     "Criterion",
+    "GroupKind",
     "JointCode",
     "LevelFinder",
+    "best_runs",
     "code_type",
+    "joined_scores",
     "joint_codes",
     "level_contrast",
     "outside_contrast",
+    "rows_within",
+    "smooth_contrast",
 ]

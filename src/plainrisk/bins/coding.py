@@ -16,15 +16,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from plainrisk._types import Codes, Floats, Index
 
-__all__ = ["Contrast", "JointCode", "code_type", "joint_codes", "level_contrast", "outside_contrast"]
+__all__ = [
+    "Contrast",
+    "GroupKind",
+    "JointCode",
+    "code_type",
+    "joint_codes",
+    "level_contrast",
+    "outside_contrast",
+    "smooth_contrast",
+]
+
+# Steps between ordered levels, effects of levels outside the order, effects of categories.
+GroupKind = Literal["steps", "outside", "levels"]
 
 
 @dataclass(frozen=True)
@@ -33,22 +45,39 @@ class Contrast:
 
     Attributes
     ----------
-    matrix : (levels, p), 0/1; level scores are ``matrix @ beta``
+    indicators : (levels, p), 0/1: to which levels each coefficient is added
     lower : (p,), 0 for steps, minus infinity for free coefficients
+    centre : (p,), what is taken from each column at the first `n_centred` levels, or None
+    groups : kind and number of coefficients that are shrunk together, in order; for smooth shapes
     """
 
-    matrix: Floats
+    indicators: Floats
     lower: Floats
+    centre: Floats | None = None
+    n_centred: int = 0
+    groups: tuple[tuple[GroupKind, int], ...] = ()
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """(levels, p): level scores are ``matrix @ beta``, but for rounding."""
+        if self.centre is None:
+            return self.indicators
+        matrix = self.indicators.copy()
+        matrix[: self.n_centred] -= self.centre
+        return matrix
 
     def scores(self, beta: Floats) -> Floats:
         """Return the scores of the levels, each added up from the first coefficient to the last.
 
         A matrix product may add in another order for some levels. Two levels with a step of 0 between them would then
-        differ in the last digit, and the scores would no longer be exactly monotone.
+        differ in the last digit, and the scores would no longer be exactly monotone. A constant that is taken away
+        afterwards keeps their order.
         """
-        scores = np.zeros(len(self.matrix))
-        for column, coefficient in zip(self.matrix.T, beta.tolist(), strict=True):
+        scores = np.zeros(len(self.indicators))
+        for column, coefficient in zip(self.indicators.T, beta.tolist(), strict=True):
             scores += column * coefficient
+        if self.centre is not None:
+            scores[: self.n_centred] -= float(self.centre @ beta)
         return scores
 
 
@@ -77,6 +106,34 @@ def level_contrast(weights: Floats, n_ordered: int, sign: int, *, steps: bool = 
         ranges.append((0, n_ordered))
     ranges += [(level, level + 1) for level in outside]
     return _contrast(ranges, len(weights), n_steps)
+
+
+def smooth_contrast(weights: Floats, n_ordered: int, sign: int, *, ordered: bool) -> Contrast:
+    """Return coefficients that are to be shrunk in groups: the steps of an ordered feature, or an effect per level.
+
+    Levels outside the order have an effect each, a group of their own. Steps are centred on the training rows in the
+    order, so that shrinking draws the levels outside towards the mean of those inside, wherever the first step is.
+
+    >>> smooth_contrast(np.array([3.0, 2.0, 5.0, 4.0]), n_ordered=3, sign=0, ordered=True).matrix
+    array([[-0.7, -0.5,  0. ],
+           [ 0.3, -0.5,  0. ],
+           [ 0.3,  0.5,  0. ],
+           [ 0. ,  0. ,  1. ]])
+    """
+    seen = np.flatnonzero(weights > 0).tolist()
+    if not ordered:
+        found = _contrast([(level, level + 1) for level in seen], len(weights), n_steps=0)
+        return replace(found, groups=(("levels", len(seen)),))
+    inside = [level for level in seen if level < n_ordered]
+    cuts = range(inside[0] + 1, inside[-1] + 1) if inside else ()
+    steps = [(0, cut) if sign < 0 else (cut, n_ordered) for cut in cuts]
+    outside = [(level, level + 1) for level in seen[len(inside) :]]
+    found = _contrast([*steps, *outside], len(weights), n_steps=len(steps) if sign else 0)
+    measured = weights[:n_ordered]
+    centre = measured @ found.indicators[:n_ordered] / measured.sum() if inside else None
+    both: tuple[tuple[GroupKind, Any], ...] = (("steps", steps), ("outside", outside))
+    groups = [(kind, len(own)) for kind, own in both if own]
+    return replace(found, centre=centre, n_centred=n_ordered, groups=tuple(groups))
 
 
 def outside_contrast(weights: Floats, n_ordered: int) -> Contrast:

@@ -6,7 +6,8 @@ rows, and histograms of batches of rows add up.
 Supervised edges are the thresholds of a best-first classification tree on that single feature: those of scikit-learn's
 ``DecisionTreeClassifier(criterion=..., max_leaf_nodes=..., min_samples_leaf=...)``, bit for bit. Equality needs weights
 whose sums are exact in any order: none, integers, or multiples of a power of two. With others scikit-learn's own sums
-depend on the order of tied rows.
+depend on the order of tied rows. And it needs values that single precision, in which scikit-learn works, keeps apart.
+Values that differ less (time stamps, account numbers, amounts in cents) are told apart here, in double precision.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ __all__ = [
     "Histogram",
     "ValueCounts",
     "coarsen",
+    "fine_edges",
     "histogram",
     "merge",
     "quantile_edges",
@@ -33,12 +35,11 @@ __all__ = [
     "supervised_edges",
 ]
 
-Singles = npt.NDArray[np.float32]
 _Number = TypeVar("_Number", np.int64, np.float64)
 
 # Distinct values of a feature that are counted one by one where rows come in batches: a histogram of 7 MB.
 MOST_VALUES = 1 << 18
-# scikit-learn never separates neighbours that are nearer than this; the sum is rounded to float32.
+# scikit-learn never separates neighbours that are nearer than this; the sum is rounded to single precision.
 _GAP = np.float32(1e-7)
 
 
@@ -48,13 +49,13 @@ class Histogram:
 
     Attributes
     ----------
-    values : (n,) float32, distinct and ascending
+    values : (n,) distinct and ascending
     rows : (n,) rows of positive weight at the value, at least 1
     weight : (n,) their total weight; equal to `rows` without weights
     positive : (n,) the weight of those with target 1
     """
 
-    values: Singles
+    values: Floats
     rows: Counts
     weight: Floats
     positive: Floats
@@ -66,7 +67,7 @@ def histogram(x: npt.ArrayLike, y: npt.ArrayLike, weight: npt.ArrayLike | None =
     Parameters
     ----------
     x : (rows,)
-        Finite values; they are rounded to float32, and -0.0 is 0.0.
+        Finite values; -0.0 is 0.0.
     y : (rows,)
         Target, 0 or 1.
     weight : (rows,), optional
@@ -76,14 +77,14 @@ def histogram(x: npt.ArrayLike, y: npt.ArrayLike, weight: npt.ArrayLike | None =
     --------
     >>> h = histogram([3, 1, 3, 2], [1, 0, 0, 1])
     >>> h.values, h.rows, h.positive
-    (array([1., 2., 3.], dtype=float32), array([1, 1, 2]), array([0., 1., 1.]))
+    (array([1., 2., 3.]), array([1, 1, 2]), array([0., 1., 1.]))
     """
-    single, positive, mass = _checked(np.asarray(x), np.asarray(y), weight)
-    return _counted(single, positive) if mass is None else _weighed(single, positive, mass)
+    values, positive, mass = _checked(np.asarray(x, np.float64), np.asarray(y), weight)
+    return _counted(values, positive) if mass is None else _weighed(values, positive, mass)
 
 
-def _checked(x: Array, y: Array, weight: npt.ArrayLike | None) -> tuple[Singles, Bools, Floats | None]:
-    """Return x as float32, y as booleans and the weights, without rows of weight 0."""
+def _checked(x: Floats, y: Array, weight: npt.ArrayLike | None) -> tuple[Floats, Bools, Floats | None]:
+    """Return x, y as booleans and the weights, without rows of weight 0."""
     mass = None if weight is None else np.asarray(weight, np.float64)
     shapes = [v.shape for v in (x, y, mass) if v is not None]
     if x.ndim != 1 or len(set(shapes)) > 1:
@@ -97,24 +98,12 @@ def _checked(x: Array, y: Array, weight: npt.ArrayLike | None) -> tuple[Singles,
         some = mass > 0
         if not some.all():
             x, positive, mass = x[some], positive[some], mass[some]
-    return _singles(x), positive, mass
+    if not np.isfinite(x).all():
+        raise DataError("histogram: x holds missing or infinite values. Remove them first.")
+    return x, positive, mass
 
 
-def _singles(x: Array) -> Singles:
-    with np.errstate(over="ignore"):
-        single = x.astype(np.float32, copy=False)
-    far = ~np.isfinite(single)
-    if not far.any():
-        return single
-    if np.isfinite(x).all():
-        raise DataError(
-            f"histogram: the value {x[far][0]:g} is too large for float32 "
-            f"(at most {np.finfo(np.float32).max:g}). Rescale the feature or declare it a special value."
-        )
-    raise DataError("histogram: x holds missing or infinite values. Remove them first.")
-
-
-def _runs(ordered: Singles) -> tuple[Index, Counts]:
+def _runs(ordered: Floats) -> tuple[Index, Counts]:
     """Return where each run of equal values starts, and its length."""
     first = np.ones(ordered.size, np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
@@ -122,11 +111,11 @@ def _runs(ordered: Singles) -> tuple[Index, Counts]:
     return starts, np.diff(starts, append=ordered.size)
 
 
-def _counted(x: Singles, positive: Bools) -> Histogram:
+def _counted(x: Floats, positive: Bools) -> Histogram:
     """Count rows without weights. Sorting all values and those of one class is cheaper than one argsort."""
     ordered = np.sort(x)
     starts, rows = _runs(ordered)
-    values = ordered[starts] + np.float32(0)  # -0.0 becomes 0.0
+    values = ordered[starts] + 0.0  # -0.0 becomes 0.0
     hits = np.sort(x[positive])
     starts, hit_rows = _runs(hits)
     found = np.zeros(values.size)
@@ -134,7 +123,7 @@ def _counted(x: Singles, positive: Bools) -> Histogram:
     return Histogram(values, rows, rows.astype(np.float64), found)
 
 
-def _weighed(x: Singles, positive: Bools, weight: Floats) -> Histogram:
+def _weighed(x: Floats, positive: Bools, weight: Floats) -> Histogram:
     order = np.argsort(x, kind="stable")  # stable: tied weights are added in row order on every machine
     ordered = x[order]
     starts, rows = _runs(ordered)
@@ -144,7 +133,7 @@ def _weighed(x: Singles, positive: Bools, weight: Floats) -> Histogram:
     # By class, so that a pure value has exactly no weight in the other class.
     hits = np.add.reduceat(np.where(hit, mass, 0.0), starts)
     others = np.add.reduceat(np.where(hit, 0.0, mass), starts)
-    return Histogram(ordered[starts] + np.float32(0), rows, hits + others, hits)
+    return Histogram(ordered[starts] + 0.0, rows, hits + others, hits)
 
 
 def merge(a: Histogram, b: Histogram) -> Histogram:
@@ -171,12 +160,12 @@ class ValueCounts:
     """A histogram that grows batch by batch, and grows coarse rather than large.
 
     Values of one batch are counted one by one. From the second batch on, if there are more than `most` distinct values,
-    neighbours share a bucket: float32 numbers that agree but for their last bits. No row is lost, and every edge found
+    neighbours share a bucket: numbers that agree but for their last bits. No row is lost, and every edge found
     is the end of a bucket. The result depends on the rows, not on how they were cut into batches.
 
     Attributes
     ----------
-    bits : how many of the last bits of a float32 number are dropped; 0 while every value is counted by itself
+    bits : how many of the last bits of a number are dropped; 0 while every value is counted by itself
     histogram : what was counted; the value of a bucket is its largest number
     """
 
@@ -189,7 +178,7 @@ class ValueCounts:
         """Count the values of a batch."""
         if self.bits:
             # Before they are sorted: equal numbers are cheaper than buckets of different ones.
-            x = _bucket_ends(x.astype(np.float32), self.bits)
+            x = _bucket_ends(x, self.bits)
         found = histogram(x, target, weight)
         if self.histogram is None:
             self.histogram = found
@@ -204,14 +193,14 @@ class ValueCounts:
         """Move edges between two buckets to the end of the first, so that all of a bucket lies on one side."""
         if not self.bits or not edges or self.histogram is None:
             return edges
-        ends = self.histogram.values.astype(np.float64)
+        ends = self.histogram.values
         return tuple(ends[np.searchsorted(ends, edges, side="right") - 1].tolist())
 
 
 def coarsen(found: Histogram, bits: int) -> Histogram:
     """Return a histogram in which numbers that differ in their last bits only are one, the largest of them.
 
-    >>> coarsen(histogram([1.0, 1.0000001, 2.0], [0, 1, 1]), 4).rows
+    >>> coarsen(histogram([1.0, 1.0000001, 2.0], [0, 1, 1]), 33).rows
     array([2, 1])
     """
     if not bits or not len(found.values):
@@ -222,15 +211,15 @@ def coarsen(found: Histogram, bits: int) -> Histogram:
     return Histogram(ends[starts], add(found.rows, starts), add(found.weight, starts), add(found.positive, starts))
 
 
-def _bucket_ends(values: Singles, bits: int) -> Singles:
+def _bucket_ends(values: Floats, bits: int) -> Floats:
     """Return the largest number of every number's bucket."""
-    sign, rest = np.uint32(1 << 31), np.uint32((1 << bits) - 1)
-    raw = (values + np.float32(0)).view(np.uint32)  # -0.0 becomes 0.0
+    sign, rest = np.uint64(1 << 63), np.uint64((1 << bits) - 1)
+    raw = (values + 0.0).view(np.uint64)  # -0.0 becomes 0.0
     # Numbers below 0 grow with smaller bits, so the largest of a bucket has none; but the last bucket must not reach 0.
-    below = np.maximum(raw & ~rest, sign | np.uint32(1))
-    ends = np.where(raw >= sign, below, raw | rest).view(np.float32)
+    below = np.maximum(raw & ~rest, sign | np.uint64(1))
+    ends = np.where(raw >= sign, below, raw | rest).view(np.float64)
     # The last bucket would end beyond the finite numbers.
-    return np.fmin(ends, np.float32(np.finfo(np.float32).max))
+    return np.fmin(ends, np.finfo(np.float64).max)
 
 
 def split_edges(h: Histogram, max_bins: int, criterion: Impurity = "gini", min_rows: int = 1) -> Floats:
@@ -255,8 +244,8 @@ def split_edges(h: Histogram, max_bins: int, criterion: Impurity = "gini", min_r
     Returns
     -------
     float64 array of shape (at most max_bins - 1,)
-        A value x is in bin number ``count(edges < x)``: x equal to an edge goes left. Edges lie midway
-        between two float32 values, so round x to float32 to agree with the tree on every value.
+        A value x is in bin number ``count(edges < x)``: x equal to an edge goes left. Edges lie midway between two
+        values: between these as single-precision numbers, if that separates them.
 
     Examples
     --------
@@ -268,8 +257,7 @@ def split_edges(h: Histogram, max_bins: int, criterion: Impurity = "gini", min_r
         raise SchemaError(f"split_edges: unknown criterion {criterion!r}.{did_you_mean(criterion, get_args(Impurity))}")
     if h.values.size < 2 or max_bins < 2:
         return np.zeros(0)
-    # Neighbours that no cut may separate are one candidate; the rule does not depend on the node.
-    last = np.flatnonzero(h.values[1:] > h.values[:-1] + _GAP)
+    last = _candidates(h.values)
     rows = _running_sums(h.rows, last)
     good, bad = _running_sums(h.weight - h.positive, last), _running_sums(h.positive, last)
     cuts = tree_cuts(rows, good, bad, max_bins - 1, min(min_rows, int(rows[-1]) + 1), criterion)
@@ -319,6 +307,31 @@ def quantile_edges(h: Histogram, max_bins: int, min_rows: int = 1) -> Floats:
     return _midway(h, _with_rows(h, last[last < h.values.size - 1], min_rows))
 
 
+def fine_edges(h: Histogram, max_bins: int, min_rows: int = 1) -> Floats:
+    """Return edges that give every heavy value a bin of its own, and cut the other rows into equal shares.
+
+    A value is heavy if it has more than ``1 / max_bins`` of the weight. Equal shares alone would leave few bins to a
+    feature that is mostly one value. Bins of fewer than `min_rows` rows are joined to the one below.
+
+    Examples
+    --------
+    >>> fine_edges(histogram([0] * 6 + [1, 2, 3, 4, 5, 6], [0] * 12), max_bins=4)
+    array([0.5, 2.5, 4.5])
+    """
+    _check("fine_edges", max_bins, min_rows)
+    if h.values.size < 2 or max_bins < 2:
+        return np.zeros(0)
+    heavy = h.weight > h.weight.sum() / max_bins
+    light = np.where(heavy, 0.0, h.weight)
+    # Every stretch of light values between heavy ones has at least one bin.
+    stretches = int(np.count_nonzero(~heavy & np.concatenate([[True], heavy[:-1]])))
+    shares = max(max_bins - int(heavy.sum()) - stretches, 0) + 1
+    upto = np.cumsum(light)
+    number = np.ceil(upto * (shares / max(float(upto[-1]), 1e-300)) - 1e-9)
+    cut = heavy[:-1] | heavy[1:] | (number[1:] > number[:-1])
+    return _midway(h, _with_rows(h, np.flatnonzero(cut), min_rows))
+
+
 def _with_rows(h: Histogram, last: Index, min_rows: int) -> Index:
     """Return the cuts, from below, that leave enough rows on both sides."""
     upto = np.cumsum(h.rows)
@@ -330,10 +343,31 @@ def _with_rows(h: Histogram, last: Index, min_rows: int) -> Index:
     return np.array(kept, dtype=np.intp)
 
 
+def _candidates(values: Floats) -> Index:
+    """Return the positions of the values that a cut may follow; the rule does not depend on the node.
+
+    Where single precision keeps all values apart, these are scikit-learn's candidates. Elsewhere every value is one.
+    """
+    single = _single(values)
+    if not (single[1:] > single[:-1]).all():
+        return np.arange(len(values) - 1)
+    return np.flatnonzero(single[1:] > single[:-1] + _GAP)
+
+
 def _midway(h: Histogram, at: Index) -> Floats:
     """Return the edges between the values at these positions and the next ones."""
-    values = h.values.astype(np.float64)
-    return np.asarray(values[at] / 2.0 + values[at + 1] / 2.0)
+    below, above = h.values[at], h.values[at + 1]
+    with np.errstate(invalid="ignore"):  # minus infinity and infinity, far beyond single precision
+        edges = _single(below).astype(np.float64) / 2.0 + _single(above).astype(np.float64) / 2.0
+    separates = (edges >= below) & (edges < above)
+    middle = below / 2.0 + above / 2.0
+    # Between two neighbours among all numbers the middle is rounded to one of them: it must be the lower one.
+    return np.asarray(np.where(separates, edges, np.where((middle >= below) & (middle < above), middle, below)))
+
+
+def _single(values: Floats) -> npt.NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
 
 
 def _running_sums(each: npt.NDArray[_Number], last: Index) -> npt.NDArray[_Number]:

@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterable
 from typing import Literal, get_args
 
+import numpy as np
+
 from plainrisk._types import Array, Floats
-from plainrisk.bins.edges import ValueCounts, quantile_edges, split_edges
+from plainrisk.bins.edges import ValueCounts, fine_edges, quantile_edges, split_edges
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, SchemaError, did_you_mean
 from plainrisk.form import Bins, Categories, Levels
@@ -16,7 +18,7 @@ from plainrisk.schema.check import MOST_CATEGORIES
 
 __all__ = ["Criterion", "LevelFinder"]
 
-Criterion = Literal["gini", "entropy", "quantile"]
+Criterion = Literal["gini", "entropy", "quantile", "fine"]
 
 
 class LevelFinder:
@@ -26,14 +28,18 @@ class LevelFinder:
     ----------
     name, feature : the feature and what the schema says of it; its own edges, max_bins or categories go before
     max_bins, min_rows : at most this many bins, each of at least this many rows
-    criterion : "gini" or "entropy" for a tree on the outcome (`split_edges`), "quantile" for equal shares
+    criterion : "gini" or "entropy" for a tree on the outcome (`split_edges`), "quantile" for equal shares, "fine"
+        for equal shares beside heavy values (`fine_edges`)
     lines : whether continuous features are lines, with one bin for all measurements
 
     Attributes
     ----------
     values : ValueCounts of the measurements
     labels : the text labels seen
+    too_near : whether values differ, but by so little that a tree separates none
     """
+
+    too_near = False
 
     def __init__(
         self,
@@ -48,7 +54,9 @@ class LevelFinder:
         if criterion not in get_args(Criterion):
             raise SchemaError(f"unknown criterion {criterion!r}.{did_you_mean(criterion, get_args(Criterion))}")
         self.name, self.feature = name, feature
-        self.max_bins, self.criterion, self.min_rows = feature.max_bins or max_bins, criterion, min_rows
+        # What the schema says of bins is meant for those a person reads; fine ones are joined later.
+        own = None if criterion == "fine" else feature.max_bins
+        self.max_bins, self.criterion, self.min_rows = own or max_bins, criterion, min_rows
         self.values = ValueCounts()
         self.labels: set[str] = set()
         # Nothing is to be found where the schema says it, or where the feature is a line.
@@ -94,8 +102,11 @@ class LevelFinder:
             return ()
         if self.criterion == "quantile":
             edges = quantile_edges(counts, self.max_bins, self.min_rows)
+        elif self.criterion == "fine":
+            edges = fine_edges(counts, self.max_bins, self.min_rows)
         else:
             edges = split_edges(counts, self.max_bins, self.criterion, self.min_rows)
+            self.too_near = not len(edges) and len(counts.values) > 1 and float(np.ptp(counts.values)) < 1e-7
         return self.values.snap(tuple(edges.tolist()))
 
     def _bins(self, edges: tuple[float, ...]) -> Bins:

@@ -25,15 +25,23 @@ from plainrisk.cli.main import ExitCode
 from plainrisk.cli.monitor import certify, drift
 from plainrisk.cli.study import study_app
 from plainrisk.errors import MissingExtraError, PlainriskError, PlainriskWarning
+from plainrisk.text import visible
 
 __all__ = ["app"]
 
 
 class _Guarded(TyperGroup):
-    """Every command runs inside `_guard` and `_notes`."""
+    """Every command is read and runs inside `_guard`; it runs inside `_notes`."""
+
+    json = False  # whether --json was given: a failure is JSON, too
+
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
+        self.json = "--json" in args
+        with _guard(self.json):
+            return super().make_context(info_name, args, *more, **extra)
 
     def invoke(self, ctx: Any) -> Any:
-        with _guard(bool(ctx.params.get("debug"))), _notes():
+        with _guard(self.json, bool(ctx.params.get("debug"))), _notes():
             result = super().invoke(ctx)
             sys.stdout.flush()  # a closed pipe is noticed here, not when the interpreter ends
             return result
@@ -88,43 +96,46 @@ app.add_typer(study_app, name="study")
 
 
 @contextlib.contextmanager
-def _guard(debug: bool) -> Iterator[None]:
-    """Turn what a command raises into a message on stderr and an exit code."""
+def _guard(json: bool, debug: bool = False) -> Iterator[None]:
+    """Turn what a command raises into a message on stderr, with --json an object on stdout, and an exit code."""
     try:
         yield
     except KeyboardInterrupt:
-        _stop("interrupted", ExitCode.INTERRUPTED)
-    except MissingExtraError as error:
-        _stop(str(error), ExitCode.MISSING_EXTRA)
-    except PlainriskError as error:
-        _stop(str(error), ExitCode.USAGE)
+        show.fail("Interrupted", "interrupted", ExitCode.INTERRUPTED, json)
     except BrokenPipeError:
         # What is still in the buffer goes nowhere, without a message of the interpreter when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         raise typer.Exit(ExitCode.BROKEN_PIPE) from None
+    except PlainriskError as error:
+        missing = isinstance(error, MissingExtraError)
+        show.fail(type(error).__name__, str(error), ExitCode.MISSING_EXTRA if missing else ExitCode.USAGE, json)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        _stop(f"{where}{error.strerror or error}.", ExitCode.USAGE)
+        show.fail(type(error).__name__, f"{where}{error.strerror or error}.", ExitCode.USAGE, json)
     except Exception as error:
-        # typer's own ways to end a command carry their exit code.
+        # typer's own ways to end a command carry their exit code; it prints wrong usage itself.
         if isinstance(error, typer.Abort) or hasattr(error, "exit_code"):
+            _tell_usage(error, json)
             raise
         if debug:
-            sys.stderr.write(traceback.format_exc())
-        else:
-            show.error(f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}")
-        show.hint("This is a bug in plainrisk." + ("" if debug else " See where with: plainrisk --debug ..."))
-        raise typer.Exit(ExitCode.BUG) from None
+            sys.stderr.write(visible(traceback.format_exc()))
+        message = f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
+        advice = "This is a bug in plainrisk." + ("" if debug else " See where with: plainrisk --debug ...")
+        show.fail(type(error).__name__, message, ExitCode.BUG, json, advice)
 
 
-def _stop(message: str, code: int) -> None:
-    show.error(message)
-    raise typer.Exit(code) from None
+def _tell_usage(error: Any, json: bool) -> None:
+    """Make the message of a command that was written wrong safe to show, and print it as JSON if that was asked for."""
+    if not hasattr(error, "format_message"):
+        return
+    error.message = error.message and visible(error.message)
+    if json:
+        show.print_failure("UsageError", error.format_message(), error.exit_code)
 
 
 @contextlib.contextmanager
 def _notes() -> Iterator[None]:
-    """Show each of the library's warnings once, as a note on stderr."""
+    """Show each of the library's warnings once, as a note on stderr, and keep it for a result in JSON."""
     seen: set[str] = set()
     show_other = warnings.showwarning
 
@@ -136,8 +147,10 @@ def _notes() -> Iterator[None]:
         words = re.sub(r"\d+(\.\d+)?", "#", str(message))
         if words not in seen:
             seen.add(words)
+            show.WARNINGS.append(str(message))
             show.note(str(message))
 
+    show.WARNINGS.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("always", PlainriskWarning)
         warnings.showwarning = tell

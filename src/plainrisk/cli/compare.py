@@ -10,6 +10,7 @@ import typer
 
 from plainrisk.cli import show, tables
 from plainrisk.cli.options import Json
+from plainrisk.data.reader import open_table
 from plainrisk.errors import DataError, PlainriskWarning, did_you_mean
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def compare(
     from plainrisk.files import replacing
 
     tables.check_output(output, FORMATS)
-    table = _complete(wide_table(tables.read_table(results), metric, results), results, drop_incomplete)
+    table = _complete(wide_table(open_table(results).collect(), metric, results), results, drop_incomplete)
     better = _higher_is_better(metric, higher)
     diagram = critical_difference_diagram(
         table, better, alpha, zero_method, title=metric, missing="drop" if drop_incomplete else "raise"
@@ -72,7 +73,8 @@ def wide_table(table: pl.DataFrame, metric: str, path: Path) -> pl.DataFrame:
     import polars as pl
 
     if not {"dataset", "classifier"} <= set(table.columns):
-        return table
+        return _first_names(table, path)
+    table = table.with_columns(pl.col("dataset").cast(pl.String))  # a data set may be called 1
     if "metric" in table.columns:
         known = table["metric"].unique().sort().to_list()
         if metric not in known:
@@ -95,6 +97,16 @@ def wide_table(table: pl.DataFrame, metric: str, path: Path) -> pl.DataFrame:
     # One missing value makes the mean missing.
     means = cells.agg(pl.when(figure.is_null().any()).then(None).otherwise(figure.mean()).alias(value))
     return means.pivot("classifier", index="dataset", values=value)
+
+
+def _first_names(table: pl.DataFrame, path: Path) -> pl.DataFrame:
+    """Return a table whose first column names the data sets as text, also where the names are whole numbers."""
+    import polars as pl
+
+    first = table.columns[0] if table.columns else ""
+    if not table.columns or table[first].dtype.is_float():
+        raise DataError(f"{path}: the first column must name the data sets, and column {first!r} holds figures.")
+    return table.with_columns(pl.col(first).cast(pl.String))
 
 
 def _complete(table: pl.DataFrame, path: Path, drop: bool) -> pl.DataFrame:

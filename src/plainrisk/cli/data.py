@@ -70,7 +70,7 @@ def check_schema(data: Data, schema: SchemaFile = None, missing: Missing = None,
         raise SchemaError(f"{data}: which schema? Add --schema FILE, or draft one with plainrisk schema infer.")
     problems = [asdict(problem) for problem in known.check(rows.frame)]
     wrong = any(problem["severity"] == "error" for problem in problems)
-    result = {"valid": not wrong, "problems": problems}
+    result = {"valid": not wrong, "rows": rows.frame.height, "problems": problems}
     show.result(result, json, lambda _: _show_problems(problems, len(known.features), rows.frame.height))
     raise typer.Exit(ExitCode.FOUND_PROBLEMS if wrong else 0)
 

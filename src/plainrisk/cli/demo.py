@@ -43,8 +43,8 @@ def demo(
     models, result = _fit_all(rows)
     broken = [name for name, model in result["models"].items() if not model["certificate"]["valid"]]
     if broken:
-        show.error(f"{', '.join(broken)} breaks a promise, so nothing was written. Please report this.")
-        raise typer.Exit(ExitCode.BROKEN_PROMISE)
+        message = f"{', '.join(broken)} breaks a promise, so nothing was written. Please report this."
+        show.fail("BrokenPromise", message, ExitCode.BROKEN_PROMISE, json)
     result["step"] = _same_step(models["ARM1"], models["LinARM1"], rows)
     decision = _Decision(models["DirectARM1"], rows)
     result |= decision.to_dict()

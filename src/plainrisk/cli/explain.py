@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from plainrisk._types import Bools, Floats
+from plainrisk.checks import NOTHING, PROBABILITY, check_parameters
 from plainrisk.cli import show
 from plainrisk.cli.runner import Request, Work, row_command
 from plainrisk.explain import Explanation, Reasons, WhatIf
@@ -94,6 +95,7 @@ def reasons(
     ] = None,
 ) -> Work:
     """Show one row's reasons as a letter, or write the reasons of all rows, or of the refused ones."""
+    check_parameters("reasons", {"--threshold": threshold}, {"--threshold": NOTHING | PROBABILITY})
     least = -math.inf if threshold is None else options.sign * threshold
 
     def refused(found: Reasons) -> Bools:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,10 +12,12 @@ import msgspec
 import typer
 
 from plainrisk import cross_validate, make_classifier
+from plainrisk.checks import check_parameters
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target
 from plainrisk.errors import DataError
+from plainrisk.models.arm import RIDGE
 from plainrisk.schema import label_of
 
 __all__ = ["certified", "cross_validation", "facts", "fit"]
@@ -85,15 +88,13 @@ def _ridge(text: str | None) -> float | str | None:
     >>> _ridge("auto"), _ridge("0.01"), _ridge(None)
     ('auto', 0.01, None)
     """
-    if text is None or text in ("auto", "cv"):
-        return text
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number < math.inf:
-        raise DataError(f"--ridge must be 'auto', 'cv' or a number not below 0, not {text!r}.")
-    return number
+    if text is None:
+        return None
+    ridge: float | str = text
+    with contextlib.suppress(ValueError):
+        ridge = float(text)
+    check_parameters("fit", {"--ridge": ridge}, {"--ridge": RIDGE})
+    return ridge
 
 
 # ---- cross validation
@@ -105,7 +106,8 @@ def cross_validation(
     """Return figures of a model on rows that it was not fitted to, as plain data.
 
     There are `folds` and `seed`; for each metric its mean and standard deviation over the folds and the figures; and
-    `pooled_ece`, the calibration error of all held-out risks together.
+    `pooled_ece`, the calibration error of all held-out risks together. Where the log loss is infinite,
+    `certain_and_wrong` says why.
     """
     try:
         found = cross_validate(model, rows.X, rows.y, cv=cv, seed=seed, progress=progress)
@@ -113,7 +115,8 @@ def cross_validation(
         raise DataError(f"{error} Or leave out cross validation: --cv 0.") from None
     mean, sd, values = found.mean, found.sd, found.scores
     figures = {name: {"mean": mean[name], "sd": sd[name], "values": values[name].tolist()} for name in show.METRICS}
-    return {"folds": len(found.folds), "seed": seed, **figures, "pooled_ece": found.pooled["ece"]}
+    result = {"folds": len(found.folds), "seed": seed, **figures, "pooled_ece": found.pooled["ece"]}
+    return result if math.isfinite(mean["log_loss"]) else {**result, "certain_and_wrong": found.certain_and_wrong}
 
 
 # ---- streams
@@ -124,10 +127,7 @@ def _fit_stream(estimator: Any, data: str, missing: Sequence[str]) -> None:
     from plainrisk.data import rows
 
     with show.progress("Reading rows") as bar:
-        if data.endswith((".csv", ".csv.gz")):
-            estimator.fit(rows.csv(data, missing=missing, progress=bar.move))
-        else:
-            estimator.fit(rows.parquet(data, progress=bar.move))
+        estimator.fit(rows.as_batches(source.scan_source(data, missing), progress=bar.move))
 
 
 # ---- results
@@ -182,8 +182,8 @@ def _show(result: dict[str, Any]) -> None:
             f"ECE of all held-out risks together: {cv['pooled_ece']:.4f}.",
             style="dim",
         )
-        if cv["log_loss"]["mean"] == math.inf:
-            console.print("The log loss is infinite: a prediction of exactly 0 or 1 was wrong.", style="dim")
+        if "certain_and_wrong" in cv:
+            console.print(f"The log loss is infinite: {cv['certain_and_wrong']}.", style="dim")
     show.solver(result["solver"])
     show.certificate(result["certificate"])
     if result["certificate"]["valid"]:

@@ -47,7 +47,7 @@ class Request:
             "--output", "-o", help="Write all rows: .parquet, .csv, .csv.gz or .jsonl. Without it one row is shown."
         ),
     ] = None
-    row: Annotated[int, typer.Option("--row", min=0, help="Which row to show, from 0.")] = 0
+    row: Annotated[int, typer.Option("--row", min=0, max=2**62, help="Which row to show, from 0.")] = 0
     keep: Annotated[
         list[str] | None,
         typer.Option("--keep", metavar="COLUMN", help="A column to copy beside the results. Repeatable."),
@@ -135,9 +135,10 @@ def _run(request: Request, make: Callable[[RiskModel], Work]) -> None:
 
 
 def _show_written(result: dict[str, Any]) -> None:
-    some = "" if result["written"] == result["rows"] else f"{result['written']:,} of "
+    counts = f"{result['rows']:,} rows read, {result['refused']:,} refused, {result['scored']:,} scored"
+    some = "" if result["written"] == result["scored"] else f", {result['written']:,} written"
     mean = "" if result["mean_risk"] is None else f", mean risk {result['mean_risk']:.4f}"
-    show.out().print(f"{some}{result['rows']:,} rows{mean}, {result['seconds']:.1f} s: wrote {result['file']}")
+    show.out().print(f"{counts}{some}{mean}, {result['seconds']:.1f} s: wrote {result['file']}")
 
 
 def _write(reader: RowReader, work: Work, output: Path) -> dict[str, Any]:
@@ -162,10 +163,11 @@ def _write(reader: RowReader, work: Work, output: Path) -> dict[str, Any]:
         return table
 
     reader.write(output, compute, types)
-    rows, written = sum(n for n, _, _ in done), sum(n for _, n, _ in done)
+    rows, scored, written = reader.table.n_rows, sum(n for n, _, _ in done), sum(n for _, n, _ in done)
     # Which rows fall into which batch differs from run to run, and so do the last digits of a sum.
     mean = round(math.fsum(risk for _, _, risk in done) / written, 12) if written else None
-    return {"rows": rows, "written": written, "mean_risk": mean}
+    # The rows that were counted as the file was checked, and those that came as it was read.
+    return {"rows": rows, "refused": rows - scored, "scored": scored, "written": written, "mean_risk": mean}
 
 
 def _types(work: Work, reader: RowReader) -> dict[str, Any]:
@@ -190,26 +192,29 @@ class RowReader:
     def __init__(self, data: str, form: RiskForm, missing: Sequence[str] | None, keep: Sequence[str] = ()) -> None:
         self.data = data
         self.keep = tuple(dict.fromkeys(keep))
-        self.lazy = self._needed(source.scan_source(data, missing, ROW), form)
+        self.table = source.scan_source(data, missing)
+        self.lazy = self._needed(form)
         self._error: BaseException | None = None
 
-    def _needed(self, lazy: pl.LazyFrame, form: RiskForm) -> pl.LazyFrame:
+    def _needed(self, form: RiskForm) -> pl.LazyFrame:
         """Take the columns that are needed, or say which is missing or holds text."""
-        names = [name for name in lazy.collect_schema().names() if name != ROW]
+        names = self.table.lazy.collect_schema().names()
         features = {name: form.schema.features[name] for name in form.features}
         for name, who in [*((n, "feature") for n in features), *((n, "--keep") for n in self.keep)]:
             if name not in names:
                 raise DataError(f"{self.data}: {who} {name!r} is not in the data.{did_you_mean(name, names)}")
         continuous = [name for name, feature in features.items() if feature.kind == "continuous"]
-        tables.check_text(lazy, self.data, continuous)
-        return lazy.select(list(dict.fromkeys([ROW, *self.keep, *features])))
+        self.table.check_numbers(continuous)
+        return self.table.lazy.select(list(dict.fromkeys([*self.keep, *features]))).with_row_index(ROW)
 
     def row(self, number: int) -> pl.DataFrame:
         """Return one row, counted from 0."""
-        found = self.lazy.slice(number, 1).collect()
-        if not len(found):
-            raise DataError(f"{self.data}: there is no row {number}. The first is 0.")
-        return found
+        if number >= self.table.n_rows:
+            raise DataError(
+                f"{self.data}: there is no row {number}. It has {self.table.n_rows:,} rows; the first is 0."
+            )
+        with self.table.reading():
+            return self.lazy.slice(number, 1).collect()
 
     def write(self, output: Path, compute: Callable[[pl.DataFrame], pl.DataFrame], types: Mapping[str, Any]) -> None:
         """Write what is computed from every batch, which has the columns to keep and those of `types`.
@@ -236,7 +241,7 @@ class RowReader:
                 found = compute(batch)
             except DataError as error:
                 # A message of the model counts rows from the start of the batch.
-                self._error = DataError(f"{error} (Rows are counted from row {batch[ROW][0]:,} of the data.)")
+                self._error = DataError(f"{error} (Rows are counted from {self.table.where(batch[ROW][0])}.)")
                 raise
             except BaseException as error:
                 self._error = error
@@ -244,7 +249,7 @@ class RowReader:
             bar.advance(batch.height)
             return found
 
-        with show.progress("Rows", tables.count_rows(self.lazy, self.data)) as bar:
+        with show.progress("Rows", self.table.n_rows) as bar:
             try:
                 yield watched
             except BaseException:

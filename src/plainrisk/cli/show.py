@@ -7,12 +7,16 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from json import dumps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+import typer
 from rich import box
 from rich.console import Console
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
+
+from plainrisk.text import one_line, visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -21,14 +25,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "METRICS",
+    "WARNINGS",
     "Bar",
     "certificate",
     "error",
+    "fail",
     "figures",
     "heading",
     "hint",
     "note",
     "out",
+    "print_failure",
     "print_json",
     "print_table",
     "progress",
@@ -40,13 +47,26 @@ __all__ = [
 
 # What cross validation shows, by the metric's name in results.
 METRICS = {"auc": "AUC", "ece": "ECE", "brier": "Brier score", "log_loss": "log loss"}
+# The library's warnings during this command, which a result in JSON holds, too.
+WARNINGS: list[str] = []
 
 
 class _Console(Console):
-    """A console that reads no text as markup and leaves it to the caller to end when nobody reads any more."""
+    """A console that reads no text as markup, and leaves it to the caller to end when nobody reads any more.
+
+    Nothing in a text can command the terminal: strings are made visible before they are laid out, and whatever else
+    there is before it is sent.
+    """
 
     def __init__(self, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, markup=False, highlight=False, emoji=False)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible(text), **options)
+
+    def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible(segment.text))
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -64,6 +84,21 @@ def _err() -> Console:
 def error(message: str) -> None:
     """Say on stderr what went wrong."""
     _err().print(Text.assemble(("error: ", "bold red"), message), soft_wrap=True)
+
+
+def fail(kind: str, message: str, code: int, json: bool, advice: str = "") -> NoReturn:
+    """End a command: say on stderr what went wrong, and with --json also on stdout, in one object."""
+    error(message)
+    if advice:
+        hint(advice)
+    if json:
+        print_failure(kind, message, code)
+    raise typer.Exit(code) from None
+
+
+def print_failure(kind: str, message: str, code: int) -> None:
+    """Print as JSON why a command failed."""
+    print_json({"error": {"kind": kind, "message": visible(message), "exit_code": int(code)}})
 
 
 def note(message: str) -> None:
@@ -85,9 +120,11 @@ def result(result: dict[str, Any], json: bool, as_text: Callable[[dict[str, Any]
 
 
 def print_json(result: Mapping[str, Any] | Sequence[Any]) -> None:
-    """Print a result as JSON; what is not a finite number is null, as JSON has no word for it."""
+    """Print a result as JSON, with the warnings there were; what is not a finite number is null."""
+    if isinstance(result, Mapping) and WARNINGS:
+        result = {**result, "warnings": list(WARNINGS)}
     text = dumps(_finite(result), indent=2, ensure_ascii=not _speaks_utf8(), default=str)
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(visible(text) + "\n")
 
 
 def _speaks_utf8() -> bool:
@@ -126,9 +163,9 @@ def print_table(
     for name in header:
         right = name in numbers
         whole_line = right or name in whole
-        table.add_column(name, justify="right" if right else "left", no_wrap=whole_line, overflow="fold")
+        table.add_column(one_line(name), justify="right" if right else "left", no_wrap=whole_line, overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(one_line(cell) if isinstance(cell, str) else cell for cell in row))
     console = out()
     console.print()
     if title is not None:
@@ -166,7 +203,7 @@ def progress(task: str, total: int | None = None) -> Iterator[Bar]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = _err()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         yield Bar(bar, task, total)
 
@@ -176,15 +213,19 @@ def progress(task: str, total: int | None = None) -> Iterator[Bar]:
 
 def figures(results: Mapping[str, Mapping[str, Any]]) -> None:
     """Print cross validation figures, one row per model: mean and standard deviation over the folds."""
-    rows = [
-        [model, *(f"{_number(cv[m]['mean'])} ± {_number(cv[m]['sd'], 3)}" for m in METRICS)]
-        for model, cv in results.items()
-    ]
+    rows = [[model, *(_mean_and_sd(cv[m]["mean"], cv[m]["sd"]) for m in METRICS)] for model, cv in results.items()]
     print_table(("model", *METRICS.values()), rows, numbers=tuple(METRICS.values()))
 
 
-def _number(value: float, digits: int = 4) -> str:
-    return f"{value:.{digits}f}" if math.isfinite(value) else "infinite" if math.isinf(value) else "?"
+def _mean_and_sd(mean: float, sd: float) -> str:
+    """Write a mean with its standard deviation, if there is one: one fold has none, nor has an infinite loss.
+
+    >>> _mean_and_sd(0.71234, 0.0214), _mean_and_sd(math.inf, math.nan)
+    ('0.7123 ± 0.021', 'infinite')
+    """
+    if not math.isfinite(mean):
+        return "infinite" if math.isinf(mean) else "?"
+    return f"{mean:.4f} ± {sd:.3f}" if math.isfinite(sd) else f"{mean:.4f}"
 
 
 def shape(feature: str, table: Shape, outcome: str) -> None:

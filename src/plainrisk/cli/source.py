@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from plainrisk._types import Array
-from plainrisk.cli import tables
+from plainrisk.data.reader import READ, Table, open_table
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean
 from plainrisk.schema import Schema, label_of
 
@@ -54,11 +55,11 @@ class Rows:
 
 
 def open_source(data: str, missing: Sequence[str] | None = None) -> Source:
-    """Read a file, or load a data set by its name."""
+    """Read a file or a pattern of files, or load a data set by its name."""
     from plainrisk import datasets
 
     if not _is_data_set(data):
-        return Source(data, tables.read_table(data, missing or ()))
+        return Source(data, open_table(data, missing or ()).collect())
     import polars as pl
 
     loaded = datasets.load(data, backend="polars")
@@ -66,25 +67,26 @@ def open_source(data: str, missing: Sequence[str] | None = None) -> Source:
     return Source(data, frame.with_columns(pl.Series(loaded.schema.target, loaded.target)), loaded.schema)
 
 
-def scan_source(data: str, missing: Sequence[str] | None, index: str) -> pl.LazyFrame:
-    """Open a file or a data set to be read in batches, with the number of each row in the column `index`."""
-    if _is_data_set(data):
-        return open_source(data).frame.with_row_index(index).lazy()
-    return tables.scan_table(data, missing or (), index)
+def scan_source(data: str, missing: Sequence[str] | None) -> Table:
+    """Open a file, a pattern of files or a data set to be read in batches."""
+    if not _is_data_set(data):
+        return open_table(data, missing or ())
+    frame = open_source(data).frame
+    return Table(data, frame.lazy(), ((data, frame.height),))
 
 
 def _is_data_set(data: str) -> bool:
     """Whether `data` names a data set; a file of that name comes first."""
     from plainrisk import datasets
 
-    if Path(data).exists():
+    if os.path.exists(data):
         return False
     if data in datasets.names():
         return True
-    if "." in data or "/" in data:
+    if set(data) & set("./*?["):
         return False  # meant as a file, and the reader says that it is not there
     hint = did_you_mean(data, datasets.names())
-    raise DataError(f"{data!r} is neither a file ({', '.join(tables.READ)}) nor the name of a data set.{hint}")
+    raise DataError(f"{data!r} is neither a file ({', '.join(READ)}) nor the name of a data set.{hint}")
 
 
 # ---- schemas

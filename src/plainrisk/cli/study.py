@@ -101,7 +101,7 @@ def report(
     if json:
         show.print_json({"store": str(store), "studies": [data for data, _ in found]})
     elif output is None:
-        typer.echo(text)
+        show.out().print(text, soft_wrap=True)
     if output is not None:
         show.hint(f"Wrote {output}.")
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import narwhals as nw
@@ -14,6 +16,7 @@ from plainrisk._types import Array, Floats
 from plainrisk.errors import DataError
 
 __all__ = [
+    "EXACT",
     "Labels",
     "array_of",
     "floats_or_none",
@@ -22,7 +25,11 @@ __all__ = [
     "labels_of",
     "numbers_of",
     "refuse_infinity",
+    "unmasked",
 ]
+
+# Beyond this, whole numbers that differ may be one number as float64.
+EXACT = 2.0**53
 
 
 def label_of(value: object) -> str:
@@ -53,7 +60,20 @@ class Labels:
 def is_missing(value: Any) -> bool:
     """Whether a cell of an object column holds nothing."""
     # pandas.NA refuses to be compared, so its type is asked first.
+    if isinstance(value, np.ndarray):
+        return False
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+
+
+def unmasked(array: Any) -> Any:
+    """Return an array with missing values where a masked array hides its own; anything else as it is."""
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    hidden = np.ma.getmaskarray(array)
+    floats = array.dtype.kind == "f" or not hidden.any()
+    values = np.array(array.data, dtype=None if floats else object)
+    values[hidden] = np.nan if floats else None
+    return values
 
 
 def floats_or_none(column: Array) -> Floats | None:
@@ -62,7 +82,7 @@ def floats_or_none(column: Array) -> Floats | None:
     for i, value in enumerate(column):
         if is_missing(value):
             out[i] = np.nan
-        elif isinstance(value, int | float | np.number) and not isinstance(value, bool):
+        elif isinstance(value, int | float | np.integer | np.floating | Decimal) and not isinstance(value, bool):
             try:
                 out[i] = value
             except OverflowError:  # a whole number of more than 308 digits
@@ -95,13 +115,19 @@ def array_of(column: Any) -> Array | None:
         dtype = column.dtype
         if not (dtype.is_numeric() or dtype == nw.Boolean):
             return None
+        if isinstance(dtype, nw.Int128 | nw.UInt128 | nw.Decimal):
+            column = column.cast(nw.Float64)
         # A numpy array inside a frame has nothing but NaN for missing, and polars gives NaN for null by itself.
         knows_nan = isinstance(getattr(column.to_native(), "dtype", None), np.dtype)
         knows_nan |= column.implementation.is_polars() and dtype != nw.Boolean
-        if dtype.is_decimal() or (not knows_nan and column.null_count()):
-            column = column.cast(nw.Float64).fill_null(math.nan)
-        column = np.asarray(column.to_numpy())
+        column = np.asarray(column.to_numpy()) if knows_nan or not column.null_count() else _with_nan(column)
     return column if column.dtype.kind in "iufb" else None
+
+
+def _with_nan(series: nw.Series[Any]) -> Floats:
+    values = np.full(len(series), np.nan)
+    values[~series.is_null().to_numpy().astype(np.bool_)] = series.drop_nulls().to_numpy()
+    return values
 
 
 def numbers_of(name: str, column: Any, first: int = 0) -> Floats:
@@ -110,18 +136,19 @@ def numbers_of(name: str, column: Any, first: int = 0) -> Floats:
     if values is None and isinstance(column, np.ndarray) and column.dtype == object:
         values = floats_or_none(column)
     if values is None:
-        labels = labels_of(column)
+        labels = labels_of(column, name)
         if labels.labels:
-            raise _not_a_number(name, labels, first)
+            raise _not_a_number(name, column, labels, first)
         values = np.full(len(labels.codes), np.nan)
     return np.ascontiguousarray(values, dtype=np.float64)
 
 
-def _not_a_number(name: str, labels: Labels, first: int) -> DataError:
+def _not_a_number(name: str, column: Any, labels: Labels, first: int) -> DataError:
+    is_text = isinstance(column, np.ndarray) or not column.dtype.is_temporal()
     for row, code in enumerate(labels.codes, first):
         if code >= 0 and not _parses(labels.labels[code]):
             return DataError(
-                f"Data: feature {name!r} is continuous but holds text: {labels.labels[code]!r} in row {row}. "
+                f"Data: feature {name!r} is continuous but holds {'text' if is_text else column.dtype} in row {row}. "
                 "Make it missing, or set kind = 'categorical'."
             )
     return DataError(f"Data: feature {name!r} holds numbers as text. Convert the column to numbers first.")
@@ -140,8 +167,13 @@ def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
     if series.dtype != nw.Categorical:
         return series
     native = series.to_native()
-    if series.implementation.is_pandas_like() and native.cat.categories.dtype.kind in "iuf":
-        return series.cast(nw.Float64)
+    if series.implementation.is_pandas_like():
+        kind = native.cat.categories.dtype.kind
+        exact = {"i": "Int64", "u": "UInt64", "f": "Float64"}  # pandas' own types, which know missing values
+        if kind not in exact:
+            return series
+        values = native.cat.categories.astype(exact[kind]).array.take(native.cat.codes, allow_fill=True)
+        return nw.from_native(type(native)(values), series_only=True)
     if series.implementation.is_pyarrow():
         return nw.from_native(native.cast(native.type.value_type), series_only=True)
     return series
@@ -150,22 +182,37 @@ def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
 # ---- labels
 
 
-def labels_of(column: Any) -> Labels:
+def labels_of(column: Any, name: str = "") -> Labels:
     """Return the labels of a series or an array, in the order of numbers if they are numbers, else of text."""
     array = column if isinstance(column, np.ndarray) else None
     if array is None and column.dtype != nw.Boolean:
+        column = _decoded(column)
         array = array_of(column)
-    found = _labels_of_series(column) if array is None else _labels_of_array(array)
+        if array is not None and array.dtype.kind == "f" and not column.dtype.is_float() and _beyond_exact(array):
+            # Whole numbers that are floats only because some are missing, or because numpy has none as wide.
+            array = np.array(column.to_list(), dtype=object)
+    found = _labels_of_series(column, name) if array is None else _labels_of_array(array, name)
     n = len(found.labels)
     narrow = np.int8 if n <= 2**7 else np.int16 if n <= 2**15 else np.int32
     return Labels(found.codes.astype(narrow, copy=False), found.labels)
 
 
-def _labels_of_series(series: nw.Series[Any]) -> Labels:
+def _beyond_exact(values: Floats) -> bool:
+    with np.errstate(invalid="ignore"):
+        return bool((np.abs(values) >= EXACT).any())
+
+
+def _labels_of_series(series: nw.Series[Any], name: str) -> Labels:
     if series.dtype == nw.Boolean:
         return _in_order(series.cast(nw.Int8).fill_null(-1).to_numpy(), ["False", "True"])
-    series = _decoded(series)
+    if series.dtype.is_nested() or isinstance(series.dtype, nw.Duration | nw.Binary):
+        raise _no_label(name, str(series.dtype))
     return _in_order(*_dictionary(series if series.dtype == nw.String else series.cast(nw.String)))
+
+
+def _no_label(name: str, kind: str) -> DataError:
+    who = f"column {name!r}" if name else "a column"
+    return DataError(f"Data: {who} holds values of type {kind}, neither numbers nor text. Convert it, or leave it out.")
 
 
 def _dictionary(text: nw.Series[Any]) -> tuple[Array, list[str]]:
@@ -194,18 +241,43 @@ def _in_order(codes: Array, labels: list[str]) -> Labels:
     return Labels(place[codes], tuple(labels[k] for k in order))
 
 
-def _labels_of_array(array: Array) -> Labels:
+def _labels_of_array(array: Array, name: str) -> Labels:
     if array.dtype.kind in "iuf":
         return _small_whole_numbers(array) or _sorted_numbers(array)
     if array.dtype.kind == "b":
         return _in_order(array.astype(np.int8), ["False", "True"])
+    if array.dtype.kind in "cmV":
+        raise _no_label(name, array.dtype.name)
     numbers = floats_or_none(array) if array.dtype == object else None
     if numbers is not None:
-        return _labels_of_array(numbers)
-    text = [None if is_missing(v) else label_of(v) for v in array]
+        return _exact_numbers(array) if _beyond_exact(numbers) else _labels_of_array(numbers, name)
+    text = [None if is_missing(v) else _text_of(v, name) for v in array]
     known: dict[str, int] = {}
     codes = [-1 if t is None else known.setdefault(t, len(known)) for t in text]
     return _in_order(np.array(codes, np.int64), list(known))
+
+
+def _text_of(value: Any, name: str) -> str:
+    """Return the label of one cell; an address in memory, or the text of a container, is none."""
+    if isinstance(value, str):
+        return str(value)
+    nested = isinstance(value, complex | Mapping | Iterable) and not isinstance(value, bytes)
+    if nested or repr(value) == object.__repr__(value):
+        raise _no_label(name, type(value).__name__)
+    return label_of(value)
+
+
+def _exact_numbers(array: Array) -> Labels:
+    """Return the labels of objects of which some are whole numbers that float64 does not tell apart."""
+
+    def exact(value: Any) -> int | float:
+        is_float = isinstance(value, float | np.floating) or value != int(value)
+        return float(value) if is_float else int(value)
+
+    values = [None if is_missing(v) else exact(v) for v in array]
+    place: dict[int | float | None, int] = {v: k for k, v in enumerate(sorted({v for v in values if v is not None}))}
+    labels = tuple(label_of(v) for v in place)
+    return Labels(np.array([-1 if v is None else place[v] for v in values], np.int64), labels)
 
 
 def _small_whole_numbers(array: Array) -> Labels | None:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
 from plainrisk._types import Array, Floats, Index
-from plainrisk.data.columns import Labels, array_of, floats_or_none, is_missing, labels_of, numbers_of, refuse_infinity
-from plainrisk.errors import DataError, did_you_mean, missing_extra
+from plainrisk.data.columns import (
+    Labels,
+    array_of,
+    floats_or_none,
+    is_missing,
+    labels_of,
+    numbers_of,
+    refuse_infinity,
+    unmasked,
+)
+from plainrisk.errors import DataError, did_you_mean
 
-__all__ = ["Frame", "Labels", "as_frame", "column_of", "frame_like", "native_rows", "read_file"]
+__all__ = ["Frame", "Labels", "as_frame", "checked_by_sklearn", "column_of", "frame_like", "native_rows"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,7 @@ class Frame:
     def labels(self, name: str) -> Labels:
         """Return one column as codes of text labels; text is read once, and then kept as small integers."""
         if name not in self._labels:
-            self._labels[name] = labels_of(self.column(name))
+            self._labels[name] = labels_of(self.column(name), name)
         return self._labels[name]
 
     def take(self, start: int, stop: int) -> Frame:
@@ -98,7 +107,7 @@ class Frame:
 
 
 def as_frame(X: Any) -> Frame:
-    """Read any table: a data frame narwhals knows, a 2-d array, a dict of columns, or a dict of one row.
+    """Read any table: a data frame narwhals knows, a 2-d array, a dict of columns, a dict of one row, a list of these.
 
     >>> as_frame({"age": 31, "job": "clerk"}).n_rows
     1
@@ -109,6 +118,8 @@ def as_frame(X: Any) -> Frame:
         return _frame_from_array(X)
     if isinstance(X, Mapping) and not hasattr(X, "toarray"):  # a sparse matrix may be a mapping too
         return _frame_from_mapping(X)
+    if isinstance(X, list | tuple) and X and all(isinstance(row, Mapping) for row in X):
+        return _frame_from_records(X)
     try:
         native = nw.from_native(X, pass_through=True)
         if isinstance(native, nw.DataFrame):
@@ -143,23 +154,6 @@ def frame_like(columns: Mapping[str, Any], like: Any = None) -> Any:
     raise DataError("Data: no data frame library is installed: pip install pandas, or polars.")
 
 
-def read_file(path: str | Path) -> Any:
-    """Read a Parquet or CSV file by the first data frame library that is installed."""
-    is_parquet = str(path).lower().endswith(".parquet")
-    for library in ("polars", "pandas", "pyarrow"):
-        # The types of the columns of a CSV file come from all rows.
-        options: dict[str, Any] = {} if is_parquet or library != "polars" else {"infer_schema_length": None}
-        try:
-            return (nw.read_parquet if is_parquet else nw.read_csv)(str(path), backend=library, **options).to_native()
-        except ImportError:
-            continue
-        except Exception as error:  # each library has its own errors for a damaged file
-            message = str(error).partition("\n")[0].rstrip(".")
-            kind = "Parquet" if is_parquet else "CSV"
-            raise DataError(f"{path} is damaged or not a {kind} file: {message}.") from None
-    raise missing_extra("polars", "cli")
-
-
 def native_rows(frame: Frame, features: Sequence[str]) -> Any:
     """Return some columns in the library they came from, or as a matrix if they were arrays."""
     columns = [frame.column(name) for name in features]
@@ -187,16 +181,33 @@ def _repeated_name(names: Sequence[str]) -> DataError:
 
 
 def _plain(series: nw.Series[Any]) -> Any:
-    """Put away two kinds of storage that the libraries cannot compute with."""
+    """Put away kinds of storage that the libraries cannot compute with."""
     if isinstance(series.dtype, nw.Object):
         return series.to_numpy()
+    if isinstance(series.dtype, nw.Unknown) and series.implementation.is_pandas_like():
+        array = series.to_numpy()  # sparse, foreign byte order, more than 64 bits
+        return array.astype(array.dtype.newbyteorder("=")) if array.dtype.kind in "iufc" else series
     if series.implementation.is_pyarrow() and str(series.to_native().type) == "string_view":
         # What polars exports; arrow has no kernels for it yet.
         return nw.from_native(series.to_native().cast("large_string"), series_only=True)
     return series
 
 
+def _frame_from_records(rows: Sequence[Mapping[Any, Any]]) -> Frame:
+    """Read rows that are dicts of one value per column, all of the same columns."""
+    names = list(rows[0])
+    for i, row in enumerate(rows):
+        odd = set(names).symmetric_difference(row)
+        if odd:
+            name = min(map(str, odd))
+            raise DataError(f"Data: row {i} and row 0 differ in column {name!r}. All rows need the same columns.")
+    return _frame_from_mapping({name: [row[name] for row in rows] for name in names})
+
+
 def _frame_from_mapping(mapping: Mapping[Any, Any]) -> Frame:
+    nested = [name for name, value in mapping.items() if isinstance(value, Mapping | set | frozenset)]
+    if nested:
+        raise DataError(f"Data: column {nested[0]!r} must be one value or a flat list of values.")
     columns = {str(k): _as_column(v) for k, v in mapping.items()}
     if len(columns) < len(mapping):
         raise _repeated_name([str(k) for k in mapping])
@@ -214,7 +225,7 @@ def _as_column(value: Any) -> Any:
     if isinstance(series, nw.Series):
         return _plain(series)
     if isinstance(value, np.ndarray):
-        value = np.atleast_1d(value)
+        value = unmasked(np.atleast_1d(value))
     elif isinstance(value, str | bytes) or not isinstance(value, Iterable):
         value = [value]
     elif not isinstance(value, Sequence):
@@ -231,12 +242,27 @@ def _frame_from_array(X: Any) -> Frame:
     # scikit-learn's own checks and messages: sparse, complex, 1-d, ragged and empty input.
     from sklearn.utils import check_array
 
-    array = check_array(X, dtype=None, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=1)
+    with checked_by_sklearn():
+        X = unmasked(X)
+        array = check_array(X, dtype=None, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=1)
     if array.dtype == object:
         _check_cells(array)
     names = tuple(f"x{j}" for j in range(array.shape[1]))
     columns = {name: array[:, j] for j, name in enumerate(names)}
     return Frame(names, columns, array.shape[0], named=False)
+
+
+@contextlib.contextmanager
+def checked_by_sklearn() -> Iterator[None]:
+    """Turn an error of scikit-learn's checks into one of ours, without the values that it quotes."""
+    try:
+        yield
+    except DataError:
+        raise
+    except ValueError as error:
+        lines = [line.rstrip(" .:") for line in str(error).splitlines()]
+        said = [line for line in lines[:1] + [line for line in lines[1:] if line.startswith("Reshape")] if line]
+        raise DataError(f"Data: {'. '.join(said)}.") from None
 
 
 def _check_cells(array: Array) -> None:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from plainrisk.data.frame import Frame, as_frame
-from plainrisk.errors import DataError, did_you_mean, missing_extra
+from plainrisk.data.reader import Files, Table, open_table
+from plainrisk.errors import DataError, did_you_mean
 
-if TYPE_CHECKING:
-    import polars as pl
-
-__all__ = ["BATCH_ROWS", "Batches", "Rows", "csv", "parquet"]
+__all__ = ["BATCH_ROWS", "Batches", "Rows", "as_batches", "csv", "parquet"]
 
 # Thirty columns of this many numbers are 60 MB.
 BATCH_ROWS = 1 << 18
 
 Progress = Callable[[str, int, int], None]
-Files = str | Path | Sequence[str | Path]
 
 
 class Rows(Protocol):
@@ -82,6 +77,8 @@ class Batches:
         done = 0
         for native in self.read(wanted):
             frame = as_frame(native)
+            if not frame.n_rows:
+                continue  # a query may have nothing to give for a part
             yield replace(frame, first=done)
             done += frame.n_rows
             if self.progress is not None:
@@ -108,9 +105,7 @@ def parquet(files: Files, *, batch_rows: int = BATCH_ROWS, progress: Progress | 
     >>> model.fit_record_.rows
     1000
     """
-    paths = _paths(files)
-    pl = _polars()
-    return _batches(lambda: pl.scan_parquet(paths, glob=False), paths, batch_rows, progress)
+    return as_batches(open_table(files, kind=".parquet"), batch_rows, progress)
 
 
 def csv(
@@ -118,66 +113,24 @@ def csv(
 ) -> Batches:
     """Return the rows of CSV files (or .csv.gz), to be read in batches.
 
-    The type of a column is that of its first 10,000 rows; a cell that does not fit is an error that names it.
+    Every record must have the fields of the header. The type of a column comes from all rows of all files.
 
     Parameters
     ----------
     files, batch_rows, progress : as for `parquet`
     missing : texts that stand for a missing value, beside the empty one
     """
-    paths = _paths(files)
-    pl = _polars()
-
-    def scan() -> Any:
-        return pl.scan_csv(paths, glob=False, null_values=["", *missing], infer_schema_length=10_000)
-
-    return _batches(scan, paths, batch_rows, progress)
+    return as_batches(open_table(files, missing, kind=".csv"), batch_rows, progress)
 
 
-def _batches(scan: Callable[[], pl.LazyFrame], paths: list[Path], rows: int, progress: Progress | None) -> Batches:
-    pl = _polars()
-    if rows < 1:
-        raise DataError(f"batch_rows must be 1 or more, not {rows}.")
+def as_batches(table: Table, batch_rows: int = BATCH_ROWS, progress: Progress | None = None) -> Batches:
+    """Return the rows of a table, to be read in batches."""
+    if batch_rows < 1:
+        raise DataError(f"batch_rows must be 1 or more, not {batch_rows}.")
 
     def read(columns: tuple[str, ...]) -> Iterator[Any]:
-        try:
+        with table.reading():
             # In order, so that every pass sees the same batches.
-            yield from scan().select(columns).collect_batches(chunk_size=rows, maintain_order=True)
-        except pl.exceptions.PolarsError as error:
-            raise _unreadable(paths, error) from None
+            yield from table.lazy.select(columns).collect_batches(chunk_size=batch_rows, maintain_order=True)
 
-    try:
-        names = tuple(scan().collect_schema().names())
-        n_rows = int(scan().select(pl.len()).collect(engine="streaming").item())
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise _unreadable(paths, error) from None
-    return Batches(names, n_rows, read, progress)
-
-
-def _paths(files: Files) -> list[Path]:
-    """Return the files that are meant, or say that there are none."""
-    given = [files] if isinstance(files, str | Path) else list(files)
-    found: list[Path] = []
-    for one in given:
-        path = Path(one)
-        matches = [path] if path.is_file() else sorted(map(Path, glob.glob(str(one), recursive=True)))
-        matches = [m for m in matches if m.is_file()]
-        if not matches:
-            raise DataError(f"Data: no file matches {str(one)!r}. A folder's files are {str(path / '*.parquet')!r}.")
-        found += matches
-    if not found:
-        raise DataError("Data: the list of files is empty.")
-    return found
-
-
-def _unreadable(paths: list[Path], error: Exception) -> DataError:
-    which = str(paths[0]) if len(paths) == 1 else f"one of {len(paths)} files, the first {paths[0]}"
-    return DataError(f"Data: {which} can not be read: {' '.join(str(error).split())[:300]}")
-
-
-def _polars() -> Any:
-    try:
-        import polars
-    except ImportError:
-        raise missing_extra("polars", "cli") from None
-    return polars
+    return Batches(tuple(table.lazy.collect_schema().names()), table.n_rows, read, progress)

@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from plainrisk._types import Array, Counts, Outcome
-from plainrisk.data.frame import Frame, as_frame, read_file
+from plainrisk.data.frame import Frame, as_frame
+from plainrisk.data.reader import read_file
 from plainrisk.datasets.tables import Table, numbers, open_text, tidy
 from plainrisk.errors import DataError
 from plainrisk.schema import Schema

@@ -256,7 +256,8 @@ def to_frame(columns: Mapping[str, Array], backend: Backend | None = None) -> An
     data = {name: column.tolist() if name in words else column for name, column in columns.items()}
     frame = nw.from_dict(data, backend=library)
     # A column of missing words alone has no type of its own.
-    casts = [nw.col(name).cast(nw.String) for name in words if frame.schema[name] != nw.String]
+    types = frame.schema
+    casts = [nw.col(name).cast(nw.String) for name in words if types[name] != nw.String]
     if library != "pandas":
         casts += [nw.col(name).fill_nan(None) for name, column in columns.items() if column.dtype.kind == "f"]
     return frame.with_columns(casts).to_native() if casts else frame.to_native()

@@ -18,12 +18,14 @@ from scipy.optimize import brentq
 from scipy.special import expit, ndtri
 
 from plainrisk._types import Array, Floats, Outcome
+from plainrisk.checks import SEED, check_parameters, number, whole
 from plainrisk.datasets.loading import Backend, Dataset, to_frame
 from plainrisk.datasets.registry import schema_of
-from plainrisk.errors import DataError
 from plainrisk.schema import Schema
 
 __all__ = ["TEMPLATES", "Code", "Template", "make_credit"]
+
+ALLOWED = {"n": whole(1), "seed": SEED, "n_features": whole(1), "base_rate": number(above=0, below=1)}
 
 
 def make_credit(
@@ -61,7 +63,8 @@ def make_credit(
     >>> credit.frame.shape, credit.schema.features["income"].direction
     ((1000, 12), 'decreasing')
     """
-    _check_arguments(n, seed, n_features, base_rate)
+    given = {"n": n, "seed": seed, "n_features": n_features, "base_rate": base_rate}
+    check_parameters("make_credit", given, ALLOWED)
     plan = _plan(n_features)
     intercept, strength = _calibrated(plan, seed, base_rate)
     columns, truth, target = _draw(plan, n, seed, intercept, strength)
@@ -228,14 +231,6 @@ TEMPLATES: dict[str, Template] = {
 
 
 # ---- rows
-
-
-def _check_arguments(n: int, seed: int, n_features: int, base_rate: float) -> None:
-    for name, value, least in (("n", n, 1), ("seed", seed, 0), ("n_features", n_features, 1)):
-        if value < least:
-            raise DataError(f"make_credit: {name} must be at least {least}, not {value}.")
-    if not 0 < base_rate < 1:
-        raise DataError(f"make_credit: base_rate must lie between 0 and 1, not {base_rate}.")
 
 
 def _plan(n_features: int) -> dict[str, str]:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
 from plainrisk._types import Bools, Floats
+from plainrisk.checks import check_parameters, words
 from plainrisk.errors import DataError
 from plainrisk.evaluate.diagram import Layout, build_layout, to_matplotlib, to_svg, to_tikz
 from plainrisk.evaluate.rank_tests import (
@@ -30,7 +31,6 @@ from plainrisk.evaluate.tables import (
     Table,
     Tabular,
     as_results,
-    check_choice,
     locked,
     paired_differences,
     show_decimals,
@@ -122,7 +122,7 @@ def hodges_lehmann(a: ArrayLike, b: ArrayLike, pairs: str = "all") -> float:
     >>> hodges_lehmann([5.0, 7.0, 13.0], [4.0, 4.0, 4.0], pairs="strict")
     5.0
     """
-    check_choice("hodges_lehmann", "pairs", pairs, ("all", "strict"))
+    check_parameters("hodges_lehmann", {"pairs": pairs}, {"pairs": words("all", "strict")})
     difference = paired_differences(a, b)
     first, second = np.triu_indices(difference.size, 1 if pairs == "strict" else 0)
     if first.size == 0:
@@ -240,7 +240,8 @@ class Diagram(Tabular):
         """Write the diagram; the file's ending, .svg, .png, .pdf or .tex, says how."""
         path = Path(path)
         suffix = path.suffix.lower()
-        check_choice("Diagram.save", "the file's ending", suffix, (".svg", ".png", ".pdf", ".tex"))
+        endings = words(".svg", ".png", ".pdf", ".tex")
+        check_parameters("Diagram.save", {"the file's ending": suffix}, {"the file's ending": endings})
         if suffix == ".svg":
             write_text(path, self.svg)
         elif suffix == ".tex":

@@ -159,7 +159,7 @@ def build_layout(
     order = np.argsort(ranks, kind="stable")
     shown = [_clean(names[j]) for j in order]
     values = [f"{ranks[j]:.2f}" for j in order]
-    heading, notes = _clean(title or ""), [_clean(note) for note in notes]
+    heading, notes = _clean(str(title or "")), [_clean(note) for note in notes]
     widest = max([SIZES.bold * text_width(heading), *map(text_width, notes)])
     axis, width = _place_axis(shown, values, widest + 2.0 * SIZES.margin)
     axis_y = SIZES.margin + SIZES.row * (2.0 if heading else 1.0)

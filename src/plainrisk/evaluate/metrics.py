@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from plainrisk._types import Floats
+from plainrisk.checks import check_parameters, number
 from plainrisk.errors import DataError
 from plainrisk.evaluate.calibration import (
     BrierDecomposition,
@@ -134,8 +135,7 @@ def log_loss(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None
     >>> round(log_loss([0, 1], [0.0, 0.0], clip=0.01), 6)
     2.30761
     """
-    if not 0 <= clip < 0.5:
-        raise DataError(f"clip: must be at least 0 and below 1/2, got {clip!r}.")
+    check_parameters("log_loss", {"clip": clip}, {"clip": number(at_least=0, below=0.5)})
     return _log_loss(check_predictions(y_true, y_prob, sample_weight), clip)
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import numbers
-import operator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from plainrisk._types import Array, Bools, Floats, Index
+from plainrisk.checks import check_parameters, whole
 from plainrisk.errors import DataError
 
 __all__ = ["Predictions", "Weights", "bin_sums", "check_bins", "check_predictions"]
 
 Weights = ArrayLike | None
+
+BINS = {"bins": whole(1, 1_000_000)}  # each bin takes memory, also an empty one
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +55,7 @@ def check_predictions(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weigh
 
     >>> check_predictions([0, 1], [0.1, 1.2], None)
     Traceback (most recent call last):
-    plainrisk.errors.DataError: y_prob: must lie between 0 and 1, row 1 (counting from 0) holds 1.2.
+    plainrisk.errors.DataError: y_prob: must lie between 0 and 1, and row 1 (counting from 0) does not fit.
     """
     outcome = _column("y_true", y_true)
     risk = _column("y_prob", y_prob, hint=" Pass one column, as predict_proba(X)[:, 1].")
@@ -78,14 +80,9 @@ def check_predictions(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weigh
 
 
 def check_bins(bins: int) -> int:
-    """Return the number of bins, a whole number from 1 on."""
-    try:
-        count = operator.index(bins)
-    except TypeError:
-        count = 0
-    if count < 1 or isinstance(bins, bool):
-        raise DataError(f"bins: must be a whole number, 1 or more, got {bins!r}.")
-    return count
+    """Return the number of bins, or raise if it is none."""
+    check_parameters("metrics", {"bins": bins}, BINS)
+    return int(bins)
 
 
 def bin_sums(bin_of_row: Index, values: Floats) -> Floats:
@@ -96,6 +93,8 @@ def bin_sums(bin_of_row: Index, values: Floats) -> Floats:
 
 def _column(name: str, values: ArrayLike, hint: str = "") -> Floats:
     """Return the values as one column of floats."""
+    if np.ma.is_masked(values):
+        raise DataError(f"{name}: masked rows have no value. Leave those rows out.")
     array: Array = np.asarray(values)
     if array.ndim != 1:
         raise DataError(f"{name}: must have one dimension, got shape {array.shape}.{hint}")
@@ -104,7 +103,8 @@ def _column(name: str, values: ArrayLike, hint: str = "") -> Floats:
     # numpy would read the text "1" as a number; a label is no outcome, so only numbers pass.
     for row, value in enumerate(array.tolist()):
         if not isinstance(value, (numbers.Real, np.bool_)):
-            raise DataError(f"{name}: must hold numbers, row {row} (counting from 0) holds {value!r}.")
+            kind = type(value).__name__
+            raise DataError(f"{name}: must hold numbers, and row {row} (counting from 0) holds a value of type {kind}.")
     return array.astype(np.float64)
 
 
@@ -116,4 +116,5 @@ def _require_length(name: str, values: Floats, outcome: Floats) -> None:
 def _require(name: str, rule: str, values: Floats, obeyed: Bools) -> None:
     if not obeyed.all():
         row = int(np.argmin(obeyed))
-        raise DataError(f"{name}: {rule}, row {row} (counting from 0) holds {float(values[row])!r}.")
+        what = "is missing" if np.isnan(values[row]) else "does not fit"
+        raise DataError(f"{name}: {rule}, and row {row} (counting from 0) {what}.")

@@ -15,6 +15,7 @@ from scipy.stats import f as f_distribution
 from scipy.stats import rankdata, wilcoxon
 
 from plainrisk._types import Bools, Counts, Floats, Index
+from plainrisk.checks import FLAG, LEVEL, SEED, check_parameters, number, whole, words
 from plainrisk.errors import DataError
 from plainrisk.evaluate.tables import (
     Cell,
@@ -22,8 +23,8 @@ from plainrisk.evaluate.tables import (
     Table,
     Tabular,
     as_results,
-    check_choice,
     locked,
+    number_array,
     paired_differences,
     show_p,
 )
@@ -40,7 +41,7 @@ __all__ = [
     "wilcoxon_holm",
 ]
 
-ZERO_METHODS = ("pratt", "zsplit", "wilcox")
+TESTS = {"zero_method": words("pratt", "zsplit", "wilcox"), "alpha": LEVEL, "higher_is_better": FLAG}
 
 
 # ---- do the classifiers differ at all?
@@ -109,6 +110,7 @@ def friedman(table: Any, higher_is_better: bool = True, *, missing: str = "raise
     >>> round(test.statistic, 4), round(test.f_statistic, 4), round(test.p_value, 4)
     (3.5, 2.3333, 0.178)
     """
+    check_parameters("friedman", {"higher_is_better": higher_is_better}, {"higher_is_better": FLAG})
     results = as_results(table, missing=missing)
     n, k = results.values.shape
     rank_table = rank_rows(results, higher_is_better)
@@ -214,9 +216,8 @@ def wilcoxon_holm(
     >>> test.cliques, test.singles
     ((('B', 'C'),), ('A',))
     """
-    check_choice("wilcoxon_holm", "zero_method", zero_method, ZERO_METHODS)
-    if not 0.0 < alpha < 1.0:
-        raise DataError(f"wilcoxon_holm: alpha is a level between 0 and 1, such as 0.05; got {alpha!r}.")
+    given = {"zero_method": zero_method, "alpha": alpha, "higher_is_better": higher_is_better}
+    check_parameters("wilcoxon_holm", given, TESTS)
     results = as_results(table, missing=missing)
     k = len(results.classifiers)
     upper = np.triu_indices(k, 1)
@@ -237,7 +238,9 @@ def holm(p_values: ArrayLike) -> Floats:
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """
-    p = np.asarray(p_values, dtype=np.float64)
+    p = number_array("holm", "p_values", p_values)
+    if not ((p >= 0) & (p <= 1)).all():
+        raise DataError("holm: p_values must be probabilities, from 0 to 1.")
     order = np.argsort(p, kind="stable")
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)))
@@ -392,10 +395,10 @@ def bayesian_signed_rank(
     >>> right > 0.95
     True
     """
-    if not rope >= 0.0:
-        raise DataError(f"bayesian_signed_rank: rope is a difference of 0 or more; got {rope!r}.")
-    if samples < 1:
-        raise DataError(f"bayesian_signed_rank: samples must be 1 or more; got {samples!r}.")
+    given = {"rope": rope, "samples": samples, "seed": seed}
+    check_parameters(
+        "bayesian_signed_rank", given, {"rope": number(at_least=0), "samples": whole(1, 1_000_000), "seed": SEED}
+    )
     z = np.concatenate([[0.0], paired_differences(a, b)])
     # Differences carry the rounding of the values they come from; a sum of two on the edge is inside.
     edge = 2.0 * rope + 2.0**-42 * float(max(np.abs(a).max(), np.abs(b).max()))

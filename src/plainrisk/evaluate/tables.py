@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from plainrisk._types import Array, Bools, Floats
+from plainrisk.checks import NOTHING, check_parameters, instance, words
 from plainrisk.data.frame import Frame, as_frame, frame_like
 from plainrisk.errors import DataError, PlainriskWarning, did_you_mean
+from plainrisk.text import one_line, visible
 
 __all__ = [
     "Cell",
@@ -21,15 +23,21 @@ __all__ = [
     "Table",
     "Tabular",
     "as_results",
-    "check_choice",
     "escape_latex",
     "locked",
+    "number_array",
     "paired_differences",
     "show_decimals",
     "show_p",
 ]
 
 Cell = str | float
+
+# A comparison of more data sets than this has their names.
+MOST_UNNAMED = 200
+
+_NAMES = NOTHING | instance("a list of names", Sequence, np.ndarray)
+READING = {"missing": words("raise", "drop"), "classifiers": _NAMES, "datasets": _NAMES}
 
 _LATEX_NAMES = {"\\": "backslash", "~": "asciitilde", "^": "asciicircum", "<": "less", ">": "greater", "|": "bar"}
 _ESCAPE_LATEX = str.maketrans(
@@ -98,14 +106,14 @@ class Table:
 
     def to_text(self) -> str:
         """Return the first 12 rows and columns in aligned text; a star marks significant cells."""
-        lines = [list(self.header), *self.written(str, "{}*")]
+        lines = [[one_line(name) for name in self.header], *self.written(one_line, "{}*")]
         shown = [line[:12] for line in lines[:13]]
         widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
         align = [str.rjust if self.is_number(j) else str.ljust for j in range(len(widths))]
         text = ["  ".join(a(c, w) for a, c, w in zip(align, line, widths, strict=True)).rstrip() for line in shown]
         if (len(lines), len(lines[0])) != (len(shown), len(shown[0])):
             text.append(f"... {len(self.rows)} rows x {len(self.header)} columns, all of them in to_frame()")
-        note = self.note.replace("bold:", "starred:")
+        note = visible(self.note.replace("bold:", "starred:"))
         return "\n".join([*text, note] if note else text)
 
 
@@ -210,6 +218,7 @@ def as_results(
     table : data frame, dict, 2-d array or Results
         In a frame the first column that is not numeric names the data sets, else the index of a pandas
         frame does; every other column is a classifier. A dict holds one list per classifier.
+        More than 200 rows without names, or with a column of zeros and ones, are taken for predictions and refused.
     classifiers : names of the columns
         For a frame or a dict: which columns to take, in this order. An array is named C1, C2, ... without it.
     datasets : names of the rows, or the name of the column that holds them
@@ -220,13 +229,15 @@ def as_results(
     >>> as_results({"ARM1": [0.79, 0.86], "XGB": [0.78, 0.87]}, datasets=["HELOC", "GMSC"]).classifiers
     ('ARM1', 'XGB')
     """
-    check_choice("as_results", "missing", missing, ("raise", "drop"))
+    given = {"missing": missing, "classifiers": classifiers, "datasets": datasets}
+    check_parameters("as_results", given, READING)
     if isinstance(table, Results):
         return _selected(table, classifiers, datasets)
     if isinstance(table, Mapping) or hasattr(type(table), "columns"):
         values, columns, rows = _read_frame(table, classifiers, datasets)
     else:
         values, columns, rows = _read_array(table, classifiers, datasets)
+    _refuse_predictions(values, columns, rows)
     if missing == "drop":
         values, rows = _drop_incomplete(values, rows)
     return Results(values, columns, rows)
@@ -256,15 +267,16 @@ def locked(array: Array) -> Array:
     return array
 
 
-def check_choice(who: str, name: str, value: object, allowed: Sequence[str]) -> None:
-    """Raise an error unless `value` is one of the allowed words."""
-    if value not in allowed:
-        words = ", ".join(repr(word) for word in allowed)
-        raise DataError(f"{who}: {name} must be one of {words}; got {value!r}.{did_you_mean(value, allowed)}")
+def number_array(who: str, name: str, values: ArrayLike) -> Floats:
+    """Return values as an array of numbers, or raise."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{who}: {name} must be a list of numbers.") from None
 
 
 def _vector(values: ArrayLike, name: str) -> Floats:
-    array = np.asarray(values, dtype=np.float64)
+    array = number_array("Paired values", name, values)
     if array.ndim != 1 or array.size == 0:
         raise DataError(f"Paired values: {name} must be a list of numbers; got an array of shape {array.shape}.")
     if not np.isfinite(array).all():
@@ -363,6 +375,23 @@ def _drop_incomplete(values: Floats, rows: tuple[str, ...]) -> tuple[Floats, tup
     message = f"Results: {(~complete).sum()} of {len(rows)} data sets lack a value and are left out: {dropped}."
     warnings.warn(message, PlainriskWarning, stacklevel=4)
     return values[complete], tuple(name for name, whole in zip(rows, complete, strict=True) if whole)
+
+
+def _refuse_predictions(values: Floats, columns: tuple[str, ...], rows: tuple[str, ...]) -> None:
+    """Raise if the rows are those of one data set: thousands of "data sets" make every difference significant."""
+    if len(values) <= MOST_UNNAMED:
+        return
+    outcomes = [name for name, column in zip(columns, values.T, strict=False) if np.isin(column, (0.0, 1.0)).all()]
+    # Names that are given are texts; D1, D2, ... and 0, 1, ... only count the rows.
+    counted = all(str(name).removeprefix("D").isdigit() for name in rows)
+    if not (outcomes or counted):
+        return
+    sign = f"column {outcomes[0]!r} holds zeros and ones only" if outcomes else "no column names data sets"
+    raise DataError(
+        f"Results: this looks like predictions for the {len(values):,} rows of one data set, since {sign}. "
+        "A comparison takes one row per data set, named in the first column, and one figure per classifier, such as "
+        "its AUC. Compute the figures with plainrisk.metrics first."
+    )
 
 
 def _check_names(names: tuple[str, ...], what: str, remedy: str) -> None:

@@ -3,7 +3,8 @@
 from plainrisk.explain.certify import Certificate, Check, Recheck, certify, recheck
 from plainrisk.explain.contributions import explain
 from plainrisk.explain.explanation import Explanation
-from plainrisk.explain.monitor import Drift, GroupReport, Profile, drift, group_report
+from plainrisk.explain.groups import GroupReport, group_report
+from plainrisk.explain.monitor import Drift, Profile, drift
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions
 from plainrisk.explain.overview import Overview, overview
 from plainrisk.explain.reasons import Reasons, reasons

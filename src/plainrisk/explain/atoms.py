@@ -14,8 +14,8 @@ from decimal import ROUND_FLOOR, Context, Decimal
 import numpy as np
 
 from plainrisk._types import Array, Bools, Floats, Index
+from plainrisk.checks import NOTHING, check_parameters, number
 from plainrisk.data.frame import Frame
-from plainrisk.errors import DataError
 from plainrisk.explain.options import Cost, Value, check_features
 from plainrisk.form import Bins, Categories, Levels, Part, RiskForm, Shape, Table, TreePart
 from plainrisk.schema import Feature, label_of
@@ -331,8 +331,8 @@ def _price(name: str, feature: Feature, cost: Cost) -> Callable[[str, str, int],
 
 
 def _checked(name: str, price: float) -> float:
-    if not (math.isfinite(price) and price >= 0):
-        raise DataError(f"cost: moving {name!r} must cost a finite number not below 0, not {price!r}.")
+    what = f"the cost of moving {name!r}"
+    check_parameters("cost", {what: price}, {what: number(at_least=0)})
     return float(price)
 
 
@@ -348,6 +348,10 @@ def _targets(
         values = tuple(atoms.values[c] for c in codes)
     else:
         categorical = declared.kind == "categorical"
+        if not categorical:
+            what = f"every value of {name!r}"
+            for value in given:
+                check_parameters("values", {what: value}, {what: number() | NOTHING})
         values = tuple(label_of(v) if categorical else float(v) for v in given if v is not None)
         labels = tuple(label_of(v) for v in values)
         codes = np.full(len(values), -1, dtype=np.intp)

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from plainrisk.checks import check_parameters
 from plainrisk.errors import DataError, ModelFileError
 from plainrisk.explain.atoms import atoms_of, value_frame
 from plainrisk.explain.contributions import explain
+from plainrisk.explain.options import ROWS
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import (
     Alone,
@@ -84,6 +86,7 @@ def _differences(stored: Certificate, fresh: Certificate) -> list[str]:
 
 def certify(form: RiskForm, *, thin: float = 30.0) -> Certificate:
     """Check a risk form; levels with less training weight than `thin` are listed as notes."""
+    check_parameters("certify", {"thin": thin}, {"thin": ROWS})
     monotone = [_monotone(form, name) for name, f in form.schema.features.items() if f.sign != 0]
     return Certificate(
         checks=(*monotone, _inside(form), _weights(form), _additive(form)),

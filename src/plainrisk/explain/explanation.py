@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from plainrisk._types import Array, Floats, Index
+from plainrisk.checks import check_parameters, whole
 from plainrisk.data.frame import Frame, frame_like
 from plainrisk.errors import DataError
 from plainrisk.schema import label_of
+from plainrisk.text import one_line, visible
 
 if TYPE_CHECKING:
     from plainrisk.explain.uncertainty import Interval
@@ -44,11 +46,11 @@ def text_table(head: str, columns: Mapping[str, Sequence[Any] | Array], *, rows:
         shown += 1
     left_out = {"rows": total - rows, "columns": len(columns) - shown}
     more = ", ".join(f"{n:,} more {what}" for what, n in left_out.items() if n > 0)
-    return "\n".join([head, *(line.rstrip() for line in lines), *([f"  ... {more}"] if more else [])])
+    return "\n".join([visible(head), *(line.rstrip() for line in lines), *([f"  ... {more}"] if more else [])])
 
 
 def _cell(value: Any) -> str:
-    text = f"{value:.4g}" if isinstance(value, float | np.floating) else "" if value is None else str(value)
+    text = f"{value:.4g}" if isinstance(value, float | np.floating) else "" if value is None else one_line(value)
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
@@ -94,6 +96,7 @@ class RowsResult(TableResult):
 
     def _position(self, row: int) -> int:
         """Return the position of a row, which may be counted from the end."""
+        check_parameters(type(self).__name__, {"row": row}, {"row": whole()})
         if not -len(self) <= row < len(self):
             raise DataError(f"There is no row {row}: the result has {len(self):,} rows, the first is 0.")
         return row % len(self)
@@ -260,6 +263,7 @@ class Explanation(RowsResult):
         from plainrisk.explain.plots import draw_bars, draw_waterfall
 
         row = self._position(row)
+        check_parameters("plot", {"most": most}, {"most": whole(0)})
         if kind == "waterfall":
             return draw_waterfall(self, row, most=most, interval=interval, ax=ax)
         if kind == "bars":

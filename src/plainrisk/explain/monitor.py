@@ -1,34 +1,29 @@
-r"""Monitoring: has the population moved, and how does the model treat groups of applicants?
+r"""Monitoring: has the population moved?
 
 With shares :math:`p_j` of level j in the old and :math:`q_j` in the new sample, the population stability index of a
 feature is :math:`\sum_j (q_j - p_j) \ln (q_j / p_j)`; by custom one looks from 0.1 on and acts from 0.25 on. Its
 *shift* is what the move does to the model: :math:`\sum_j (q_j - p_j) f_j` with the level's effect :math:`f_j`. An
 empty level counts as half a row.
-
-The group report is for the validator, who holds the group of every applicant beside the model, which never sees it.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from plainrisk._types import Counts, Floats, Index
-from plainrisk.data.frame import Frame, column_of, frame_like
-from plainrisk.errors import DataError, did_you_mean
+from plainrisk.data.frame import Frame, frame_like
+from plainrisk.errors import DataError
 from plainrisk.explain.atoms import Atoms, atoms_of
-from plainrisk.explain.explanation import TableResult, text_table
-from plainrisk.explain.options import Adverse
+from plainrisk.explain.explanation import TableResult
 from plainrisk.explain.overview import score_rates
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import Alone, Logistic, Part, RiskForm, Table
 from plainrisk.threads import PIECE_ROWS
 
-__all__ = ["Drift", "GroupReport", "Profile", "drift", "group_report"]
+__all__ = ["Drift", "Profile", "drift"]
 
 GRID = 1000  # bins of [0, 1] in which risks are counted
 
@@ -188,6 +183,8 @@ def drift(form: RiskForm, new: Any, old: Any = None) -> Drift:
     """
     after = new if isinstance(new, Profile) else Profile(form).add(new)
     before = Profile.of_training(form) if old is None else old if isinstance(old, Profile) else Profile(form).add(old)
+    if any(profile.form != form for profile in (before, after)):
+        raise DataError("drift: a Profile counts the levels of another model. Make it with this model's form.")
     if not before.rows or not after.rows:
         raise DataError("drift: a sample has no rows.")
     features = [_feature(form, name, before, after) for name in after.counts if name in before.counts]
@@ -245,213 +242,3 @@ def _equal_groups(counts: Counts) -> Index:
     below = np.cumsum(counts) - counts
     _, first = np.unique((10 * below[used]) // counts.sum(), return_index=True)
     return np.concatenate([[0], used[first[1:]]])
-
-
-# ---- groups
-
-
-@dataclass(frozen=True)
-class Range:
-    """A figure with its confidence interval; NaN where there is nothing to tell it from."""
-
-    estimate: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class GroupFigures:
-    """One group.
-
-    Attributes
-    ----------
-    group, rows : its name and size
-    base_rate : share of the positive outcome, Wilson's interval
-    mean_risk : mean predicted risk
-    gap : mean risk less base rate; calibration in the large, with the interval of the base rate
-    auc : with DeLong's interval
-    approval : share of applicants on the good side of the threshold, Wilson's interval
-    impact : approval rate over that of the reference group, the adverse impact ratio
-    difference : approval rate less that of the reference group, Newcombe's interval
-    """
-
-    group: str
-    rows: int
-    base_rate: Range
-    mean_risk: float
-    gap: Range
-    auc: Range
-    approval: Range
-    impact: Range
-    difference: Range
-
-
-@dataclass(frozen=True, repr=False)
-class GroupReport(TableResult):
-    """All groups beside each other.
-
-    Attributes
-    ----------
-    threshold, adverse : who is approved: a risk below the threshold ("positive"), or at least it ("negative")
-    level : of the intervals
-    reference : the group the others are compared with
-    groups : the largest first
-    """
-
-    threshold: float
-    adverse: Adverse
-    level: float
-    reference: str
-    groups: tuple[GroupFigures, ...]
-
-    def _headline(self) -> str:
-        side = "below" if self.adverse == "positive" else "at least"
-        return f"GroupReport, approved {side} {self.threshold:g}, compared with group {self.reference!r}"
-
-    def __repr__(self) -> str:
-        names = ("group", "rows", "mean_risk", "base_rate", "auc", "approval", "impact")
-        columns = self.columns()
-        return text_table(self._headline(), {name: columns[name] for name in names})
-
-    def columns(self) -> dict[str, Any]:
-        """Return one line per group, as columns by name; intervals as _low and _high."""
-        columns: dict[str, Any] = {n: [getattr(g, n) for g in self.groups] for n in ("group", "rows", "mean_risk")}
-        for name in ("base_rate", "gap", "auc", "approval", "impact", "difference"):
-            for end, suffix in (("estimate", ""), ("low", "_low"), ("high", "_high")):
-                columns[name + suffix] = [getattr(getattr(g, name), end) for g in self.groups]
-        return columns
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the approval rates with intervals; returns the axes."""
-        from plainrisk.explain.plots import draw_groups
-
-        return draw_groups(self, ax)
-
-
-def group_report(
-    y: Any,
-    risk: Any,
-    groups: Any,
-    *,
-    threshold: float,
-    adverse: Adverse = "positive",
-    reference: str | None = None,
-    level: float = 0.95,
-) -> GroupReport:
-    """Compare groups: rates, AUC, calibration, approval and the adverse impact ratio.
-
-    Parameters
-    ----------
-    y : (n,) 0/1 outcomes, 1 the positive one
-    risk : (n,) predicted probabilities
-    groups : (n,) the group of every applicant; rows without one are left out
-    threshold : applicants below it are approved; with adverse="negative", those at or above it
-    reference : the group to compare with; default the one with the highest approval rate
-    level : of the intervals
-
-    Examples
-    --------
-    >>> report = group_report([0, 1, 0, 1], [0.1, 0.9, 0.6, 0.7], ["a", "a", "b", "b"], threshold=0.5)
-    >>> report.reference, report.groups[1].impact.estimate
-    ('a', 0.0)
-    """
-    if adverse not in ("positive", "negative"):
-        raise DataError(f"adverse must be 'positive' or 'negative', not {adverse!r}.")
-    bad, p = np.asarray(y, dtype=np.float64), np.asarray(risk, dtype=np.float64)
-    column = column_of(groups)
-    if not (len(bad) == len(p) == len(column.codes)):
-        raise DataError(f"y, risk and groups differ in length: {len(bad)}, {len(p)}, {len(column.codes)}.")
-    if not np.isin(bad, (0.0, 1.0)).all():
-        raise DataError("y must be 0 or 1; 1 is the positive outcome.")
-    if not 0 < level < 1:
-        raise DataError(f"level must lie between 0 and 1, not {level!r}.")
-    approved = p < threshold if adverse == "positive" else p >= threshold
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    members = {name: np.flatnonzero(column.codes == k) for k, name in enumerate(column.labels)}
-    approvals = {name: wilson(int(approved[rows].sum()), len(rows), z) for name, rows in members.items()}
-    best = reference if reference is not None else max(approvals, key=lambda name: approvals[name].estimate)
-    if best not in approvals:
-        raise DataError(f"There is no group {best!r}.{did_you_mean(best, approvals)}")
-    found = [_figures(n, bad[rows], p[rows], approvals[n], approvals[best], z) for n, rows in members.items()]
-    return GroupReport(float(threshold), adverse, level, best, tuple(sorted(found, key=lambda g: -g.rows)))
-
-
-def _figures(name: str, bad: Floats, p: Floats, approval: Range, other: Range, z: float) -> GroupFigures:
-    base = wilson(int(bad.sum()), len(bad), z)
-    mean = float(p.mean())
-    return GroupFigures(
-        group=name,
-        rows=len(bad),
-        base_rate=base,
-        mean_risk=mean,
-        gap=Range(mean - base.estimate, mean - base.high, mean - base.low),
-        auc=_auc(bad, p, z),
-        approval=approval,
-        impact=Range(1.0, 1.0, 1.0) if approval is other else impact_ratio(approval, other),
-        difference=Range(0.0, 0.0, 0.0) if approval is other else newcombe(approval, other),
-    )
-
-
-def wilson(successes: int, n: int, z: float = 1.959963984540054) -> Range:
-    """Return a share with Wilson's score interval.
-
-    >>> found = wilson(8, 10)
-    >>> round(found.low, 4), round(found.high, 4)
-    (0.4902, 0.9433)
-    """
-    if n == 0:
-        return Range(math.nan, math.nan, math.nan)
-    share = successes / n
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    # At the ends the formula is exact but for rounding.
-    return Range(share, 0.0 if successes == 0 else middle - half, 1.0 if successes == n else middle + half)
-
-
-def newcombe(a: Range, b: Range) -> Range:
-    """Return the difference of two shares with Newcombe's interval, from the two intervals."""
-    gap = a.estimate - b.estimate
-    low = gap - math.hypot(a.estimate - a.low, b.high - b.estimate)
-    high = gap + math.hypot(a.high - a.estimate, b.estimate - b.low)
-    return Range(gap, low, high)
-
-
-def impact_ratio(a: Range, b: Range) -> Range:
-    r"""Return the ratio of two shares with Donner and Zou's interval, from the two intervals.
-
-    The limits :math:`r` solve :math:`(p_a - r\,p_b)^2 = (p_a - a)^2 + r^2 (b - p_b)^2` with the limits a, b of the
-    two shares that are worst for the ratio: the method of variance estimates recovery.
-    """
-    if not b.estimate > 0:
-        return Range(math.nan, math.nan, math.nan)
-    low = _recovered(a.estimate, b.estimate, a.estimate - a.low, b.high - b.estimate, upper=False)
-    high = _recovered(a.estimate, b.estimate, a.high - a.estimate, b.estimate - b.low, upper=True)
-    return Range(a.estimate / b.estimate, low, high)
-
-
-def _recovered(p: float, q: float, dp: float, dq: float, *, upper: bool) -> float:
-    square, constant = q * q - dq * dq, p * p - dp * dp
-    root = math.sqrt(max(0.0, (p * q) ** 2 - square * constant))
-    if upper:
-        return (p * q + root) / square if square > 0 else math.inf
-    # The smaller root, written so that nothing is lost or divided by where the other share is near 0.
-    return max(0.0, constant) / (p * q + root) if p > 0 else 0.0
-
-
-def _auc(bad: Floats, p: Floats, z: float) -> Range:
-    """Return the AUC with DeLong's interval, on the logit scale so that it stays inside [0, 1]."""
-    from scipy.stats import rankdata  # slow to load, and only needed here
-
-    n_bad, n_good = int(bad.sum()), int(len(bad) - bad.sum())
-    if min(n_bad, n_good) == 0:
-        return Range(math.nan, math.nan, math.nan)
-    high, low = p[bad == 1], p[bad == 0]
-    ranks = rankdata(np.concatenate([high, low]))
-    v_bad = (ranks[:n_bad] - rankdata(high)) / n_good  # share of good rows below each bad one
-    v_good = 1.0 - (ranks[n_bad:] - rankdata(low)) / n_bad
-    auc = float(v_bad.mean())
-    if min(n_bad, n_good) < 2 or not 0 < auc < 1:
-        return Range(auc, math.nan, math.nan)
-    error = math.sqrt(v_bad.var(ddof=1) / n_bad + v_good.var(ddof=1) / n_good) / (auc * (1 - auc))
-    logit = math.log(auc / (1 - auc))
-    return Range(auc, *(1 / (1 + math.exp(-(logit + side * z * error))) for side in (-1, 1)))

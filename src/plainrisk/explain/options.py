@@ -10,14 +10,13 @@ functions and methods by the decorator `takes`, commands by reading the fields, 
 from __future__ import annotations
 
 import inspect
-import math
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, MISSING, Field, dataclass, field, fields
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar
 
-import numpy as np
-
+from plainrisk.checks import NOTHING, PROBABILITY, Allowed, check_parameters, instance, number, whole
+from plainrisk.checks import words as known_words
 from plainrisk.errors import DataError, did_you_mean
 
 __all__ = ["ExplainOptions", "ReasonOptions", "WhatIfOptions", "WhatIfsOptions", "check_features", "takes"]
@@ -28,12 +27,28 @@ Order = Literal["subscale", "feature"]
 Split = Literal["chord", "treeshap"]
 Value = float | str | None
 
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, Collection) and not isinstance(value, str) and all(isinstance(v, str) for v in value)
+
+
+# What several options may be.
+FEATURES = Allowed(("a list of features",), _are_names)
+ROWS = number(at_least=0)
+
 P = ParamSpec("P")
 S = TypeVar("S")
 R = TypeVar("R")
 
 
-def option(default: Any, help: str, *, words: tuple[str, ...] = (), other: tuple[str, ...] = ()) -> Any:
+def option(
+    default: Any,
+    help: str,
+    *,
+    words: tuple[str, ...] = (),
+    other: tuple[str, ...] = (),
+    allowed: Allowed | None = None,
+) -> Any:
     """Declare an option.
 
     Parameters
@@ -42,8 +57,18 @@ def option(default: Any, help: str, *, words: tuple[str, ...] = (), other: tuple
     help : one or two sentences for documentation and command line
     words : the words it may be
     other : what else it may be, such as ("a row",)
+    allowed : what it may be, where words and others do not say it
     """
-    return field(default=default, metadata={"help": help, "words": words, "other": other})
+    metadata = {"help": help, "words": words, "other": other, "allowed": allowed or _allowed(default, words, other)}
+    return field(default=default, metadata=metadata)
+
+
+def _allowed(default: Any, words: tuple[str, ...], other: tuple[str, ...]) -> Allowed:
+    """Allow some words, and with others all that is no text; None where that is the default."""
+    found = known_words(*words)
+    if other:
+        found |= Allowed(other, lambda value: not isinstance(value, str))
+    return found | NOTHING if default is None else found
 
 
 def _adverse() -> Any:
@@ -60,7 +85,7 @@ def _portfolio() -> Any:
 
 @dataclass(frozen=True)
 class Options:
-    """What the options of all verbs share: unknown names and unknown words are refused."""
+    """What the options of all verbs share: unknown names, and values that are not allowed, are refused."""
 
     verb: ClassVar[str] = ""
 
@@ -73,26 +98,8 @@ class Options:
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        for f in fields(self):
-            value = getattr(self, f.name)
-            if f.metadata["words"] and value is not f.default:
-                self._check_word(f, value)
-            if f.default == () and isinstance(value, str):
-                raise DataError(f"{self.verb}: {f.name} must be a list of features, not the text {value!r}.")
-
-    def _check_word(self, f: Field[Any], value: Any) -> None:
-        words: tuple[str, ...] = f.metadata["words"]
-        other: tuple[str, ...] = f.metadata["other"]
-        if value in words if isinstance(value, str) else other:
-            return
-        *first, last = [*map(repr, words), *other, *(["None"] if f.default is None else [])]
-        allowed = f"{', '.join(first)} or {last}"
-        raise DataError(f"{self.verb}: {f.name} must be {allowed}, not {value!r}.")
-
-    def _check_count(self, name: str) -> None:
-        value = getattr(self, name)
-        if not isinstance(value, int | np.integer) or value < 1:
-            raise DataError(f"{self.verb}: {name} must be a whole number of at least 1, not {value!r}.")
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        check_parameters(self.verb, given, {f.name: f.metadata["allowed"] for f in fields(self)})
 
     @property
     def sign(self) -> int:
@@ -127,7 +134,7 @@ class ExplainOptions(Options):
         words=("chord", "treeshap"),
     )
     adverse: Adverse = _adverse()
-    min_rows: float = option(0.0, "Levels with fewer training rows are not taken for the best.")
+    min_rows: float = option(0.0, "Levels with fewer training rows are not taken for the best.", allowed=ROWS)
 
 
 @dataclass(frozen=True)
@@ -136,7 +143,7 @@ class ReasonOptions(Options):
 
     verb: ClassVar[str] = "reasons"
 
-    k: int = option(4, "The largest number of reasons; fewer where fewer features count.")
+    k: int = option(4, "The largest number of reasons; fewer where fewer features count.", allowed=whole(1))
     _: KW_ONLY
     reference: Any = option(
         "best",
@@ -151,9 +158,13 @@ class ReasonOptions(Options):
         "Order of the k reasons: grouped by subscale, or by their loss alone.",
         words=("subscale", "feature"),
     )
-    barred: Sequence[str] = option((), "Features that are never named; `withheld` counts how often one would be.")
+    barred: Sequence[str] = option(
+        (), "Features that are never named; `withheld` counts how often one would be.", allowed=FEATURES
+    )
     inquiries: Sequence[str] = option(
-        (), "Features about credit inquiries; if one counts and none is among the k, it is a further reason."
+        (),
+        "Features about credit inquiries; if one counts and none is among the k, it is a further reason.",
+        allowed=FEATURES,
     )
     portfolio: Any = _portfolio()
     split: Split = option(
@@ -161,11 +172,7 @@ class ReasonOptions(Options):
         "How subscales that are not additive are split; without 'treeshap' trees are named by subscale.",
         words=("chord", "treeshap"),
     )
-    min_rows: float = option(0.0, "Levels with fewer training rows are not taken for the best.")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_count("k")
+    min_rows: float = option(0.0, "Levels with fewer training rows are not taken for the best.", allowed=ROWS)
 
 
 @dataclass(frozen=True)
@@ -174,15 +181,13 @@ class WhatIfOptions(Options):
 
     verb: ClassVar[str] = "what_if"
 
-    target: float = field(
-        metadata={
-            "help": "The risk to reach: at most this, or at least this with adverse='negative'.",
-            "words": (),
-            "other": (),
-        }
+    target: float = option(
+        MISSING,
+        "The risk to reach: at most this, or at least this with adverse='negative'.",
+        allowed=PROBABILITY,
     )
     _: KW_ONLY
-    frozen: Sequence[str] = option((), "Features that must stay as they are.")
+    frozen: Sequence[str] = option((), "Features that must stay as they are.", allowed=FEATURES)
     cost: Cost = option(
         "features",
         "'features': as few features as possible, and of these the least sum of steps times the schema's step_cost; "
@@ -193,18 +198,16 @@ class WhatIfOptions(Options):
     )
     adverse: Adverse = _adverse()
     answers: int = option(
-        3, "The largest number of answers, each without at least one feature of every answer before it."
+        3,
+        "The largest number of answers, each without at least one feature of every answer before it.",
+        allowed=whole(1),
     )
     values: Mapping[str, Iterable[Value]] | None = option(
-        None, "Values to try, by feature, instead of bins; features that enter as a line or a curve move only by these."
+        None,
+        "Values to try, by feature, instead of bins; features that enter as a line or a curve move only by these.",
+        allowed=NOTHING | instance("a dict of feature to values", Mapping),
     )
-    min_rows: float = option(0.0, "Levels with fewer training rows are not moved to.")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_count("answers")
-        if not (math.isfinite(self.target) and 0 <= self.target <= 1):
-            raise DataError(f"{self.verb}: target must be a probability, not {self.target!r}.")
+    min_rows: float = option(0.0, "Levels with fewer training rows are not moved to.", allowed=ROWS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +216,7 @@ class WhatIfsOptions(WhatIfOptions):
 
     verb: ClassVar[str] = "what_ifs"
 
-    answers: int = option(1, "The largest number of answers per row.")
+    answers: int = option(1, "The largest number of answers per row.", allowed=whole(1))
 
 
 def check_features(known: Collection[str], **lists: Iterable[str]) -> None:

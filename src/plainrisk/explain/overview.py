@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from plainrisk._types import Floats
+from plainrisk.checks import check_parameters, whole, words
 from plainrisk.data.frame import frame_like
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import explain
@@ -116,8 +117,7 @@ class Overview(TableResult):
 
     def to_frame(self, like: Any = None, *, what: Literal["shapes", "importance"] = "shapes") -> Any:
         """Return a data frame: what="shapes" one line per level, what="importance" one line per feature."""
-        if what not in ("shapes", "importance"):
-            raise DataError(f"what must be 'shapes' or 'importance', not {what!r}.")
+        check_parameters("to_frame", {"what": what}, {"what": words("shapes", "importance")})
         return super().to_frame(like) if what == "shapes" else frame_like(self._importance(), like)
 
     def _importance(self) -> dict[str, list[Any]]:
@@ -149,6 +149,8 @@ class Overview(TableResult):
     def plot_importance(self, most: int = 20, ax: Any = None) -> Any:
         """Draw the importance of the features, the most important first; returns the axes."""
         from plainrisk.explain.plots import draw_importance
+
+        check_parameters("plot_importance", {"most": most}, {"most": whole(1)})
 
         return draw_importance(self, most=most, ax=ax)
 
@@ -226,6 +228,8 @@ def _from_counts(tables: tuple[ShapeTable, ...]) -> list[Importance]:
 
 
 def _from_rows(form: RiskForm, X: Any) -> list[Importance]:
+    if form.align(X).n_rows == 0:
+        raise DataError("overview: X has no rows to take the importance over. Leave X out for the training rows.")
     said = explain(form, X, reference=zero_reference(form), split="chord")
     columns = zip(said.subscales, said.features, said.contributions.T, strict=True)
     return [Importance(s, f, float(np.abs(c).mean()), float(np.ptp(c)), said.unit) for s, f, c in columns]

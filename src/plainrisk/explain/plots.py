@@ -13,10 +13,12 @@ import numpy as np
 
 from plainrisk._types import Floats
 from plainrisk.errors import DataError, missing_extra
+from plainrisk.text import one_line
 
 if TYPE_CHECKING:
     from plainrisk.explain.explanation import Explanation
-    from plainrisk.explain.monitor import Drift, GroupReport
+    from plainrisk.explain.groups import GroupReport
+    from plainrisk.explain.monitor import Drift
     from plainrisk.explain.overview import Overview, ShapeTable
     from plainrisk.explain.uncertainty import Interval
 
@@ -35,6 +37,8 @@ UP, DOWN, TOTAL, NEUTRAL = "#D55E00", "#0072B2", "#333333", "#8C8C8C"
 PALE = {UP: "#F3C6A5", DOWN: "#A6CBE3"}
 COLOURS = (DOWN, UP, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STYLES = ("-", "--", ":", "-.")  # for readers who see no colours
+
+PLAIN: Mapping[str, Any] = {"parse_math": False, "usetex": False}  # a name such as $x^{2$ is no formula
 
 _Step = tuple[str, float, tuple[float, float] | None]  # label, amount, interval
 
@@ -138,7 +142,7 @@ def draw_shape(table: ShapeTable, interval: Interval | None = None, *, axes: Any
         ends = np.abs(np.stack([rate * interval.low[shown] - y, rate * interval.high[shown] - y]))
         top.errorbar(x, y, yerr=ends, fmt="none", ecolor=TOTAL, elinewidth=1.2, capsize=4)
     top.axhline(0, color=NEUTRAL, linewidth=0.8)
-    top.set_title(f"{short(table.feature, 60)}", loc="left", fontsize=10)
+    top.set_title(short(table.feature, 60), loc="left", fontsize=10, **PLAIN)
     unit = "probability" if straight else table.unit
     unit_axis(top, unit, "effect", axis="y", signed=True)
     tidy(top, "y")
@@ -197,10 +201,13 @@ def draw_weight_path(path: Floats, names: Sequence[str], ax: Any = None) -> Any:
     """Draw the weights of subscales, (rows + 1, subscales), against the number of rows seen; returns the axes."""
     ax = new_axes(7.0, 4.0) if ax is None else ax
     rows = np.unique(np.linspace(0, len(path) - 1, 2000).astype(np.intp))  # more can not be seen
-    for j, name in enumerate(names):
-        ax.plot(rows, path[rows, j], STYLES[j % len(STYLES)], color=COLOURS[j % len(COLOURS)], label=name)
-    ax.set(xlabel="rows seen", ylabel="weight", ylim=(0, None), xlim=(0, len(path) - 1))
-    ax.legend(fontsize="small", ncols=1 + len(names) // 12, loc="upper left", bbox_to_anchor=(1.01, 1))
+    for j in range(len(names)):
+        ax.plot(rows, path[rows, j], STYLES[j % len(STYLES)], color=COLOURS[j % len(COLOURS)], label=f"{j}")
+    ax.set(xlabel="rows seen", ylabel="weight", ylim=(0, None), xlim=(0, max(1, len(path) - 1)))
+    legend = ax.legend(fontsize="small", ncols=1 + len(names) // 12, loc="upper left", bbox_to_anchor=(1.01, 1))
+    # As labels of lines, names with a leading underscore would be left out.
+    for text, name in zip(legend.get_texts(), names, strict=True):
+        text.set(text=short(name), **PLAIN)
     return ax
 
 
@@ -234,7 +241,7 @@ def draw_groups(found: GroupReport, ax: Any = None) -> Any:
         ratio = f"ratio {g.impact.estimate:.2f} ({g.impact.low:.2f} to {g.impact.high:.2f})"
         word = "reference group" if g.group == found.reference else ratio
         note(ax, word, rate.high, y)
-    name_rows(ax, [f"{short(g.group)} ({g.rows:,})" for g in found.groups])
+    name_rows(ax, [f"{short(g.group)} ({g.rows:,}{', few' if g.small else ''})" for g in found.groups])
     ax.margins(x=0.35, y=0.2)
     unit_axis(ax, "probability", "approval rate")
     return ax
@@ -260,7 +267,7 @@ def name_rows(ax: Any, labels: Sequence[str], bold: Sequence[int] = ()) -> None:
     width, height = ax.figure.get_size_inches()
     space = int(np.clip(5.5 * width, 18, 60))
     size = float(np.clip(72 * 0.7 * height / (1.25 * len(labels)), 5.5, 10))
-    ax.set_yticks(range(len(labels)), [cut(label, space) for label in labels], fontsize=size)
+    ax.set_yticks(range(len(labels)), [cut(label, space) for label in labels], fontsize=size, **PLAIN)
     for i in bold:
         ax.get_yticklabels()[i].set_fontweight("bold")
     ax.invert_yaxis()
@@ -269,12 +276,12 @@ def name_rows(ax: Any, labels: Sequence[str], bold: Sequence[int] = ()) -> None:
 
 def name_levels(ax: Any, x: Any, labels: Sequence[str]) -> None:
     """Name levels below bars: wrapped where that fits, else turned."""
-    space = int(0.8 * ax.figure.get_figwidth() / len(labels) / 0.07)
-    longest = max(len(word) for label in labels for word in label.split())
-    if longest <= space:
-        ax.set_xticks(x, ["\n".join(textwrap.wrap(label, max(space, longest))) for label in labels], fontsize=8)
+    space = int(0.8 * ax.figure.get_figwidth() / max(1, len(labels)) / 0.07)
+    names = [short(label, 500) for label in labels]
+    if max((len(word) for name in names for word in name.split()), default=0) <= space:
+        ax.set_xticks(x, ["\n".join(textwrap.wrap(name, max(1, space))) for name in names], fontsize=8, **PLAIN)
     else:
-        ax.set_xticks(x, [short(label, 22) for label in labels], fontsize=7, rotation=40, ha="right")
+        ax.set_xticks(x, [short(name, 22) for name in names], fontsize=7, rotation=40, ha="right", **PLAIN)
 
 
 def with_value(name: str, value: str) -> str:
@@ -285,7 +292,10 @@ def with_value(name: str, value: str) -> str:
 def cut(label: str, space: int) -> str:
     """Shorten a label; of a feature with its value, the name."""
     name, equals, value = label.rpartition(" = ")
-    return short(name, max(8, space - 3 - len(value))) + equals + value if equals else short(label, space)
+    if not equals:
+        return short(label, space)
+    value = short(value, space // 2)
+    return short(name, max(8, space - 3 - len(value))) + equals + value
 
 
 def note(ax: Any, text: str, x: float, y: float, *, left: bool = False, bold: bool = False) -> None:
@@ -320,8 +330,9 @@ def unit_axis(ax: Any, unit: str, what: str, axis: str = "x", signed: bool = Fal
 
 
 def short(text: str, width: int = 34) -> str:
-    """Cut a text to a width."""
-    return text if len(text) <= width else text[: width - 1].rstrip() + "…"
+    """Return a name as it can be drawn: in one line, cut to a width, and two quotes where it is empty."""
+    line = one_line(text).strip() or "''"
+    return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
 
 def tidy(ax: Any, grid: str) -> None:

@@ -22,6 +22,7 @@ from plainrisk.explain.explanation import Explanation, RowsResult, Unit, text_ta
 from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, check_features, takes
 from plainrisk.form import Bins, Levels, Part, RiskForm
 from plainrisk.schema import Feature
+from plainrisk.text import visible
 from plainrisk.threads import PIECE_ROWS
 
 __all__ = ["Reasoner", "Reasons", "reasoner", "reasons"]
@@ -130,7 +131,7 @@ class Reasons(RowsResult):
         head += "The principal reason for this decision is:" if one else "The principal reasons for this decision are:"
         lines = [f"  {i}. {text}" for i, text in enumerate(words, 1)]
         tail = f"Each was found by comparing your application with {_COMPARED[self.reference]}."
-        return "\n".join([head, "", *lines, "", tail.replace("Each", "It") if one else tail]) + "\n"
+        return visible("\n".join([head, "", *lines, "", tail.replace("Each", "It") if one else tail]) + "\n")
 
 
 @takes(ReasonOptions)
@@ -194,7 +195,12 @@ class Reasoner:
     @property
     def width(self) -> int:
         """How many reasons there may be."""
-        return self.options.k + bool(self.options.inquiries)
+        return self.most + bool(self.options.inquiries)
+
+    @property
+    def most(self) -> int:
+        """The largest number of reasons but one for inquiries: k, or as many as can be named."""
+        return max(1, min(int(self.options.k), len(self.candidates)))
 
     def reasons(self, X: Any) -> Reasons:
         """Return the reasons against every row."""
@@ -214,7 +220,7 @@ class Reasoner:
             risk[rows] = explained.risk
             self._block(block, explained, codes[rows], texts[rows], lost[rows], withheld[rows])
         return Reasons(
-            k=self.options.k,
+            k=self.most,
             reference=self.explainer.reference.name,
             adverse=self.options.adverse,
             unit=self.explainer.unit,
@@ -233,7 +239,7 @@ class Reasoner:
         self, frame: Frame, explained: Explanation, codes: Index, texts: Index, lost: Floats, out: Index
     ) -> None:
         """Fill in the reasons of some rows."""
-        k = self.options.k
+        k = self.most
         loss, totals = self._losses(explained)
         words = self.texts.codes(frame)
         self._merge(loss, words)
@@ -283,7 +289,7 @@ class Reasoner:
 
     def _add_inquiry(self, loss: Floats, codes: Index, lost: Floats) -> None:
         """Name the inquiry feature that cost most, after the k reasons, where none is named yet."""
-        k = self.options.k
+        k = self.most
         only = np.where(self.asked, loss, 0.0)
         best = only.argmax(axis=1)
         amount = only[np.arange(len(only)), best]

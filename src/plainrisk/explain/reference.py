@@ -59,6 +59,8 @@ def make_reference(form: RiskForm, reference: Any, portfolio: Any, sign: int, mi
     min_rows : levels with fewer training rows are not taken for the best
     """
     rows = None if portfolio is None else form.align(portfolio)
+    if rows is not None and rows.n_rows == 0:
+        raise DataError("The portfolio has no rows to compare with. Pass some, or leave it out.")
     if not isinstance(reference, str):
         return _of_row(form, form.align(reference))
     if reference == "typical":

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from plainrisk._types import Bools, Floats, Index
+from plainrisk.checks import LEVEL, check_parameters, whole
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import explain
 from plainrisk.explain.explanation import TableResult
 from plainrisk.explain.reasons import Reasons, reasons
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import Part, RiskForm, Table
+from plainrisk.text import visible
 
 __all__ = [
     "Interval",
@@ -66,7 +68,7 @@ class Refits:
         return len(self.forms)
 
     def __repr__(self) -> str:
-        parts = ", ".join(part.name for part in self.form.parts)
+        parts = visible(", ".join(part.name for part in self.form.parts))
         return f"Refits({len(self)} refits of a model of {len(self.form.schema.features)} features, parts: {parts})"
 
     def shape(self, feature: str, part: str | None = None, level: float = 0.9) -> Interval:
@@ -109,8 +111,7 @@ class Refits:
         }
 
     def _interval(self, ask: Callable[[RiskForm], Floats], level: float) -> Interval:
-        if not 0 < level < 1:
-            raise DataError(f"level must lie between 0 and 1, not {level!r}.")
+        check_parameters("Refits", {"level": level}, {"level": LEVEL})
         said = np.stack([ask(form) for form in self.forms])
         low, high = np.quantile(said, [(1 - level) / 2, (1 + level) / 2], axis=0)
         return Interval(ask(self.form), low, high)
@@ -269,7 +270,7 @@ class WeightDrift(TableResult):
         return self.columns()
 
 
-def weight_drift(path: Floats, subscales: Sequence[str], periods: Sequence[Any] | int = 10) -> WeightDrift:
+def weight_drift(path: Floats, subscales: Sequence[str], periods: Any = 10) -> WeightDrift:
     """Summarise a path of weights, (rows + 1, subscales), as `SubscaleMixture.weight_path` gives it, by period.
 
     Parameters
@@ -277,12 +278,15 @@ def weight_drift(path: Floats, subscales: Sequence[str], periods: Sequence[Any] 
     periods : int or one label per row, default=10
         The number of periods of equal length, or the rows' own labels, in their order.
     """
+    if np.ndim(path) != 2 or np.shape(path)[1] != len(subscales):
+        raise DataError(f"weight_drift: path must have a column for each of the {len(subscales)} subscales.")
     n = len(path) - 1
-    if isinstance(periods, int):
-        ends = np.unique(np.linspace(0, n, periods + 1).astype(np.intp)[1:])
+    if isinstance(periods, int | float | np.number):
+        check_parameters("weight_drift", {"periods": periods}, {"periods": whole(1)})
+        ends = np.unique(np.linspace(0, n, min(int(periods), n) + 1).astype(np.intp)[1:])
         names = [f"rows up to {end:,}" for end in ends]
     else:
-        labels = [str(p) for p in periods]
+        labels = [str(p) for p in periods] if isinstance(periods, Iterable) else []
         if len(labels) != n:
             raise DataError(f"weight_drift: {len(labels)} periods for {n} rows. Give one label per row.")
         last = [i + 1 for i in range(n) if i + 1 == n or labels[i + 1] != labels[i]]

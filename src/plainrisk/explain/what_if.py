@@ -13,6 +13,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -27,6 +28,7 @@ from plainrisk.explain.options import Adverse, Value, WhatIfOptions, WhatIfsOpti
 from plainrisk.explain.pareto import Applicant, Choice, FormFront, FormFronts, Problem
 from plainrisk.form import Part, RiskForm
 from plainrisk.schema import label_of
+from plainrisk.text import visible
 
 __all__ = ["Answer", "Change", "Planner", "WhatIf", "WhatIfs", "planner", "what_if", "what_ifs"]
 
@@ -53,7 +55,7 @@ class Change:
     cost: float
 
     def __str__(self) -> str:
-        return f"{self.feature}: {_text(self.value)} -> {_text(self.to_value)}"
+        return visible(f"{self.feature}: {_text(self.value)} -> {_text(self.to_value)}")
 
 
 @dataclass(frozen=True)
@@ -250,7 +252,8 @@ class _Search:
             return WhatIf(risk, options.target, options.adverse, (stay,), stay)
         fronts = self._fronts(frozenset())
         first = self._cheapest(fronts)
-        answers = [] if first is None else list(itertools.islice(self._diverse(first), options.answers))
+        most = min(options.answers, sys.maxsize)
+        answers = [] if first is None else list(itertools.islice(self._diverse(first), most))
         return WhatIf(risk, options.target, options.adverse, tuple(answers), self._furthest(fronts))
 
     def _diverse(self, first: Answer) -> Iterator[Answer]:

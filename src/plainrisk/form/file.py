@@ -15,6 +15,7 @@ from plainrisk._version import __version__
 from plainrisk.errors import ModelFileError, SchemaError
 from plainrisk.files import SIZE_LIMIT, read_text, write_text
 from plainrisk.form.form import RiskForm
+from plainrisk.text import visible
 
 __all__ = ["FORMAT", "Certificate", "Check", "FitRecord", "ModelFile", "form_hash", "read_model", "write_model"]
 
@@ -87,11 +88,11 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         broken = [check.name for check in self.checks if not check.holds]
         state = "valid" if self.valid else f"BROKEN ({'; '.join(broken)})"
         held = len(self.checks) - len(broken)
-        return f"Certificate: {state}, {held} of {len(self.checks)} checks hold, {len(self.notes)} notes"
+        return visible(f"Certificate: {state}, {held} of {len(self.checks)} checks hold, {len(self.notes)} notes")
 
     def __str__(self) -> str:
         lines = [f"{'holds ' if c.holds else 'BROKEN'}  {c.name}: {c.detail}" for c in self.checks]
-        return "\n".join([*lines, *(f"note    {n}" for n in self.notes)])
+        return visible("\n".join([*lines, *(f"note    {n}" for n in self.notes)]))
 
 
 class ModelFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

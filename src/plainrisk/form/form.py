@@ -201,6 +201,9 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
     def _evaluate(self, X: Any, evaluate: Evaluate, width: tuple[int, ...] = ()) -> Floats:
         """Score the rows in blocks, on all cores; every row is worked out by itself, so neither changes a result."""
         frame = self.align(X)
+        for part in self.parts:
+            if isinstance(part, TreePart):
+                part.refuse_unseen(frame, self.schema)  # here rows are counted from the first, not by block
         columns = self._scorer.read(frame)
         out = np.empty((frame.n_rows, *width))
         refused = []

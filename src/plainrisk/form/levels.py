@@ -32,10 +32,10 @@ import numpy as np
 from plainrisk import _native
 from plainrisk._types import Array, Codes, Floats
 from plainrisk.data.frame import Frame
-from plainrisk.errors import ModelFileError
+from plainrisk.errors import DataError, ModelFileError
 from plainrisk.schema import label_of
 
-__all__ = ["Bins", "Categories", "Cells", "Levels", "code_type"]
+__all__ = ["Bins", "Categories", "Cells", "Levels", "code_type", "unseen_level"]
 
 # Larger whole numbers may be rounded on their way to a float.
 _LARGEST_WHOLE = 2**53
@@ -248,6 +248,14 @@ class Categories(
 
 
 Levels = Bins | Categories
+
+
+def unseen_level(name: str, row: int, label: str) -> DataError:
+    """Return the error for a row with a level that training never saw, where the schema forbids such rows."""
+    return DataError(
+        f"Data: feature {name!r}, row {row}: level {label!r} was not in the training data, and the schema "
+        "says unseen = 'error'. Correct the row, or set unseen = 'neutral'."
+    )
 
 
 def code_type(n_levels: int) -> type[np.unsignedinteger[Any]]:

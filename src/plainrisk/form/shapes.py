@@ -11,8 +11,8 @@ import numpy as np
 
 from plainrisk._types import Codes, Floats
 from plainrisk.data.frame import Frame
-from plainrisk.errors import DataError, ModelFileError
-from plainrisk.form.levels import Bins, Levels
+from plainrisk.errors import ModelFileError
+from plainrisk.form.levels import Bins, Levels, unseen_level
 
 __all__ = ["LARGEST", "Curve", "Line", "Shape", "Table"]
 
@@ -156,8 +156,4 @@ def _refuse_unseen(shape: Shape, codes: Codes, name: str) -> None:
     bad = (np.asarray(shape.weights) == 0)[codes]
     if bad.any():
         row = int(bad.argmax())
-        label = shape.levels.labels[codes[row]]
-        raise DataError(
-            f"Data: feature {name!r}, row {row}: level {label!r} was not in the training data, and the schema "
-            "says unseen = 'error'. Correct the row, or set unseen = 'neutral'."
-        )
+        raise unseen_level(name, row, shape.levels.labels[codes[row]])

@@ -10,6 +10,7 @@ import numpy as np
 from plainrisk._types import Floats, Index
 from plainrisk.data.frame import Frame
 from plainrisk.errors import ModelFileError
+from plainrisk.form.levels import unseen_level
 from plainrisk.form.links import Link
 from plainrisk.schema import Schema
 
@@ -37,6 +38,11 @@ class TreeInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def __post_init__(self) -> None:
         if sum(way is not None for way in (self.category, self.order, self.missing)) > 1:
             raise ModelFileError(f"Model: the trees read {self.feature!r} in two ways at once.")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The categories that the input knows; none where it is a number."""
+        return (self.order or ()) if self.category is None else (self.category,)
 
     def read(self, frame: Frame) -> Floats:
         """Return the input of every row, NaN where it is missing."""
@@ -131,8 +137,23 @@ class TreePart(msgspec.Struct, frozen=True, kw_only=True, tag="trees", tag_field
         """The features the part reads."""
         return tuple(dict.fromkeys(i.feature for i in self.inputs))
 
+    def refuse_unseen(self, frame: Frame, schema: Schema) -> None:
+        """Raise if a row has a category that no input knows, where the schema says unseen = 'error'.
+
+        A missing value passes: the form does not say whether training rows had any.
+        """
+        for name in self.features:
+            known = {label for i in self.inputs if i.feature == name for label in i.labels}
+            if not known or schema.features[name].unseen != "error":
+                continue
+            column = frame.labels(name)
+            strange = np.array([*(label not in known for label in column.labels), False])[column.codes]
+            if strange.any():
+                raise unseen_level(name, int(strange.argmax()), "unseen")
+
     def score(self, frame: Frame, schema: Schema) -> Floats:
         """Return the score of every row."""
+        self.refuse_unseen(frame, schema)
         # Trees without inputs are leaves; one column of anything tells them how many rows there are.
         inputs = [i.read(frame) for i in self.inputs] or [np.zeros(frame.n_rows)]
         score = np.full(frame.n_rows, self.intercept)

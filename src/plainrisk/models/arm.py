@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from plainrisk._types import Bools, Floats
 from plainrisk.bins import Criterion, level_contrast
-from plainrisk.errors import DataError, did_you_mean
+from plainrisk.checks import Allowed, number, whole, words
 from plainrisk.form import Alone, Levels, Linear, Logistic, Part
-from plainrisk.models.base import PartScores, RiskClassifier
+from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
 from plainrisk.models.crossval import stratified_folds
 from plainrisk.models.design import Design, code_rows, learn_levels, table_part
 from plainrisk.models.training import TrainingRows
@@ -24,6 +23,8 @@ from plainrisk.schema import Schema
 from plainrisk.solve import BOX, Layout, LogisticLoss, Moments, Rows, Solution, minimise, minimise_squares
 
 __all__ = [
+    "LAYER",
+    "RIDGE",
     "RIDGE_TIMES_ROWS",
     "AdditiveRiskModel",
     "LayerFit",
@@ -32,7 +33,6 @@ __all__ = [
     "Penalty",
     "Problem",
     "RidgePath",
-    "check_link",
     "choose_ridge",
     "fit_layer",
     "solve_layer",
@@ -47,6 +47,18 @@ Ridge = float | Literal["auto", "cv"]
 _CV_FOLDS: Mapping[str, int] = {"logistic": 5, "linear": 10}
 # The path in units of ridge times total weight; "auto" is 0.5 there.
 RIDGE_TIMES_ROWS = (0.05, 0.15, 0.5, 1.5, 5.0, 15.0, 50.0, 150.0, 500.0)
+
+RIDGE = words("auto", "cv") | number(at_least=0)
+# What the parameters of a one-layer fit may be.
+LAYER: Mapping[str, Allowed] = {
+    "link": words(*get_args(LinkName)),
+    "max_bins": whole(1),
+    "ridge": RIDGE,
+    "penalty": words(*get_args(Penalty)),
+    "class_weight": CLASS_WEIGHT,
+    "criterion": words(*get_args(Criterion)),
+    "min_bin_rows": whole(1),
+}
 
 Fit = Callable[[float, Floats | None], Solution]  # from a ridge and a start
 Judge = Callable[[Floats], float]  # from (intercept, coefficients) to a held-out loss
@@ -101,6 +113,8 @@ class AdditiveRiskModel(RiskClassifier):
     >>> model.predict_proba([[10.0], [90.0]])[:, 1].round(2).tolist()
     [0.0, 0.99]
     """
+
+    allowed: ClassVar[Mapping[str, Allowed]] = LAYER
 
     def __init__(
         self,
@@ -172,7 +186,6 @@ class LayerFit:
 
 def fit_layer(training: TrainingRows, settings: LayerSettings) -> LayerFit:
     """Find the levels, code the rows, solve, and centre the shapes."""
-    check_link(settings.link)
     levels = learn_levels(
         training, max_bins=settings.max_bins, criterion=settings.criterion, min_rows=settings.min_bin_rows
     )
@@ -256,21 +269,9 @@ def _ridge_path(problem: Problem, training: TrainingRows) -> RidgePath:
     return choose_ridge(folds, training.total)
 
 
-def resolve_ridge(ridge: Any, total: float) -> float:
+def resolve_ridge(ridge: float | Literal["auto"], total: float) -> float:
     """Return the ridge as a number: "auto" is 1/(2M), M the total weight."""
-    if ridge == "auto":
-        return 1.0 / (2.0 * total)
-    if not isinstance(ridge, Real) or not 0 <= float(ridge) < np.inf:
-        raise DataError(f"ridge must be 'auto', 'cv' or a finite number not below 0, not {ridge!r}.")
-    return float(ridge)
-
-
-def check_link(link: str) -> None:
-    """Raise unless the link is one that can be fitted."""
-    if link not in ("logistic", "linear"):
-        raise DataError(
-            f"link must be 'logistic' or 'linear', not {link!r}.{did_you_mean(link, ('logistic', 'linear'))}"
-        )
+    return 1.0 / (2.0 * total) if ridge == "auto" else float(ridge)
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from plainrisk._types import Bools, Floats
+from plainrisk.checks import NOTHING, Allowed, check_parameters, instance, words
 from plainrisk.data.rows import Batches
 from plainrisk.errors import PlainriskWarning, StoppedEarly
 from plainrisk.form import Alone, FitRecord, Link, Logistic, Part, Pool, RiskForm, TreePart, pool_score
@@ -20,6 +21,8 @@ from plainrisk.schema import Schema
 from plainrisk.solve import Solution
 
 __all__ = [
+    "CLASSIFIER",
+    "CLASS_WEIGHT",
     "PartScores",
     "RiskClassifier",
     "clipped_share",
@@ -37,10 +40,22 @@ CLIPPING_WARNING = 0.10
 PartScores = Callable[[], Iterator[Floats]]
 
 
+# What parameters of several classifiers may be.
+CLASS_WEIGHT = NOTHING | words("balanced") | instance("a dict of label to weight", Mapping)
+CLASSIFIER = Allowed(
+    ("a classifier with fit and predict_proba",),
+    lambda value: not isinstance(value, type) and hasattr(value, "fit") and hasattr(value, "predict_proba"),
+)
+
+
 class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A scikit-learn classifier whose fitted state is a risk form."""
+    """A scikit-learn classifier whose fitted state is a risk form.
+
+    `allowed` declares what the parameters may be. As scikit-learn wants it, `fit` looks at them, not the constructor.
+    """
 
     schema: Schema | None
+    allowed: ClassVar[Mapping[str, Allowed]] = {}
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.
@@ -57,8 +72,12 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         -------
         self
         """
+        self._check_parameters()
         self._fit_rows(self._read(X, y, sample_weight))
         return self
+
+    def _check_parameters(self) -> None:
+        check_parameters(type(self).__name__, self.get_params(deep=False), self.allowed)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
         read = read_stream if isinstance(X, Batches) else read_training
@@ -71,6 +90,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
 
     def _fit_rows(self, training: TrainingRows) -> PartScores:
         """Fit the model to rows that were read already; return how to go through their scores."""
+        self._check_parameters()  # of a model inside another, too
         for name in ("feature_names_in_", "ridge_path_"):  # of an earlier fit
             if hasattr(self, name):
                 delattr(self, name)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from plainrisk._types import Floats
+from plainrisk._types import Array, Floats
+from plainrisk.checks import FLAG, NOTHING, Allowed, instance, number, whole
 from plainrisk.data.frame import Frame
-from plainrisk.errors import DataError, missing_extra
+from plainrisk.errors import DataError, PlainriskWarning, missing_extra, quoted
 from plainrisk.extract.trees import booster_trees
-from plainrisk.form import Alone, Levels, Logistic, TreeInput, TreePart
-from plainrisk.models.base import PartScores, RiskClassifier
+from plainrisk.form import Alone, Logistic, TreeInput, TreePart
+from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
 from plainrisk.models.design import learn_levels
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
@@ -52,6 +54,15 @@ class BoostedRiskModel(RiskClassifier):
     form_ : RiskForm
     """
 
+    allowed: ClassVar[Mapping[str, Allowed]] = {
+        "monotone": FLAG,
+        "max_depth": whole(1),
+        "n_estimators": whole(1),
+        "learning_rate": number(above=0),
+        "class_weight": CLASS_WEIGHT,
+        "params": NOTHING | instance("a dict of parameters of XGBClassifier", Mapping),
+    }
+
     def __init__(
         self,
         schema: Schema | None = None,
@@ -77,6 +88,7 @@ class BoostedRiskModel(RiskClassifier):
         except ImportError:
             raise missing_extra("xgboost", "boost") from None
         check_params(self.params)
+        _warn_of_special_values(training.schema)
         inputs = tree_inputs(training)
         signs = tuple(training.schema.features[i.feature].sign if i.category is None else 0 for i in inputs)
         settings = {
@@ -89,7 +101,11 @@ class BoostedRiskModel(RiskClassifier):
             **(self.params or {}),
         }
         matrix, target, weight = _gathered(inputs, training)
-        self.booster_ = XGBClassifier(**settings).fit(matrix, target, sample_weight=weight)
+        try:
+            self.booster_ = XGBClassifier(**settings).fit(matrix, target, sample_weight=weight)
+        except (TypeError, ValueError) as error:  # an XGBoostError is a ValueError
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise DataError(f"BoostedRiskModel: XGBoost refuses the parameters: {reason}") from error
         intercept, trees = booster_trees(self.booster_)
         part = TreePart(name="all", intercept=intercept, inputs=inputs, trees=trees, link=Logistic())
         return self._keep(training, [part], Alone(), [])
@@ -104,9 +120,23 @@ def check_params(params: Mapping[str, Any] | None) -> None:
 
 def _gathered(inputs: tuple[TreeInput, ...], training: TrainingRows) -> tuple[Any, Any, Any]:
     """Return matrix, outcomes and weights: XGBoost grows its trees in memory, on numbers of four bytes."""
-    batches = [(read_inputs(inputs, b.frame).astype(np.float32), b.target, b.weight) for b in training.batches()]
+    batches = [(_short_numbers(inputs, b.frame), b.target, b.weight) for b in training.batches()]
     matrix, target, weights = zip(*batches, strict=True)
     return np.concatenate(matrix), np.concatenate(target), None if weights[0] is None else np.concatenate(weights)
+
+
+def _short_numbers(inputs: tuple[TreeInput, ...], frame: Frame) -> Array:
+    """Return the matrix as numbers of four bytes, or name the feature whose numbers are too large for them."""
+    with np.errstate(over="ignore"):
+        matrix = read_inputs(inputs, frame).astype(np.float32)
+    wide = np.isinf(matrix).any(axis=0)
+    if wide.any():
+        name = inputs[int(wide.argmax())].feature
+        raise DataError(
+            f"BoostedRiskModel: feature {name!r} has numbers beyond 3.4e38, the largest that XGBoost holds. Divide the "
+            "feature by a constant, or take its logarithm."
+        )
+    return matrix
 
 
 def tree_inputs(training: TrainingRows) -> tuple[TreeInput, ...]:
@@ -114,20 +144,45 @@ def tree_inputs(training: TrainingRows) -> tuple[TreeInput, ...]:
     inputs: list[TreeInput] = []
     first = next(training.batches(task="looking at the first rows")).frame
     levels = learn_levels(training, lines=True)
+    seen = _seen_labels(training)
     for name, feature in training.schema.features.items():
         is_number = feature.kind == "continuous"
         if is_number or (feature.sign != 0 and feature.categories is None and first.is_numeric(name)):
             inputs.append(TreeInput(feature=name, missing=feature.lower_bound if is_number else None))
         elif feature.sign != 0:
-            inputs.append(TreeInput(feature=name, order=levels[name].labels[: levels[name].n_ordered]))
+            ordered = levels[name].labels[: levels[name].n_ordered]
+            inputs.append(TreeInput(feature=name, order=tuple(k for k in ordered if k in seen.get(name, ordered))))
         else:
-            inputs.extend(TreeInput(feature=name, category=label) for label in _categories(levels[name]))
+            labels = levels[name].labels[:-2]  # special values are among them, missing and unseen are not
+            inputs.extend(TreeInput(feature=name, category=k) for k in labels if k in seen.get(name, labels))
     return tuple(inputs)
 
 
-def _categories(levels: Levels) -> tuple[str, ...]:
-    """Return all categories, special values among them: the levels but missing and unseen."""
-    return levels.labels[:-2]
+def _seen_labels(training: TrainingRows) -> dict[str, set[str]]:
+    """Return the categories that training rows have, of the features for which the schema refuses all others."""
+    strict = [n for n, f in training.schema.features.items() if f.unseen == "error" and f.kind == "categorical"]
+    seen: dict[str, set[str]] = {name: set() for name in strict}
+    for batch in training.batches(strict, "looking at categories") if strict else ():
+        for name in strict:
+            column = batch.frame.labels(name)
+            seen[name].update(column.labels[k] for k in np.unique(column.codes) if k >= 0)
+    return seen
+
+
+def _warn_of_special_values(schema: Schema) -> None:
+    """Tell the user that trees take special values for the numbers they are written as."""
+    special = [
+        name
+        for name, feature in schema.features.items()
+        if feature.kind == "continuous" and set(feature.special_values) - {feature.lower_bound}
+    ]
+    if special:
+        warnings.warn(
+            f"BoostedRiskModel: trees read special values as plain numbers: {quoted(special, 5)}. Replace them by "
+            "missing values, or use a model that has a level for each.",
+            PlainriskWarning,
+            stacklevel=5,
+        )
 
 
 def read_inputs(inputs: tuple[TreeInput, ...], frame: Frame) -> Floats:

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from plainrisk._types import Codes, Counts, Floats, Index
+from plainrisk.checks import SEED, check_parameters, whole
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 from plainrisk.explain.uncertainty import Refits
 from plainrisk.form import Alone, Layer, Link, Mixture, Part, Pool, RiskForm, Table
@@ -58,9 +59,8 @@ def bootstrap(model: Any, X: Any, y: Any = None, n: int = 200, seed: int = 0, *,
     >>> bool((risk.low <= risk.high).all())
     True
     """
-    if n < 1:
-        raise DataError(f"n must be at least 1, not {n!r}.")
-    base = model.estimator_ if isinstance(model, Linearised) else model
+    check_parameters("bootstrap", {"n": n, "seed": seed}, {"n": whole(1), "seed": SEED})
+    base = getattr(model, "estimator_", model.estimator) if isinstance(model, Linearised) else model
     if not isinstance(base, AdditiveRiskModel | TwoLayerRiskModel | SubscaleMixture):
         raise DataError(f"bootstrap cannot refit {type(base).__name__}: it has no bins to keep.")
     model._require_form()

@@ -14,8 +14,10 @@ import numpy as np
 from sklearn.base import clone
 
 from plainrisk._types import Array, Floats, Index, Outcome
+from plainrisk.checks import FUNCTION, NOTHING, SEED, check_parameters
 from plainrisk.data.frame import frame_like, native_rows
 from plainrisk.errors import DataError
+from plainrisk.models.base import CLASSIFIER, RiskClassifier
 from plainrisk.models.experts import is_ours
 from plainrisk.models.training import Training, read_training, with_class_weight
 
@@ -113,8 +115,24 @@ class CrossValidation:
     def summary(self) -> str:
         """Return mean and standard deviation of every score over the folds, and the pooled figure, a line each."""
         sd, pooled = self.sd, self.pooled
-        return "\n".join(
-            f"{name:<9}{mean:.4f} ± {sd[name]:.4f}, pooled {pooled[name]:.4f}" for name, mean in self.mean.items()
+        lines = [
+            f"{name:<9}{mean:.4f} ± {sd[name]:.4f}, pooled {pooled[name]:.4f}"
+            if not np.isinf(mean)
+            else f"{name:<9}infinite: {self.certain_and_wrong}"
+            for name, mean in self.mean.items()
+        ]
+        return "\n".join(lines)
+
+    @property
+    def certain_and_wrong(self) -> str:
+        """What makes a log loss infinite, in words: how many rows got a probability of 0 or 1 that was wrong."""
+        never, always = (
+            sum(int(((fold.risk == end) & (self.target[fold.test] != end)).sum()) for fold in self.folds)
+            for end in (0, 1)
+        )
+        return (
+            f"{never:,} rows of the positive outcome got probability 0, and {always:,} of the other outcome "
+            "probability 1"
         )
 
     def to_frame(self, like: Any = None) -> Any:
@@ -167,6 +185,10 @@ def cross_validate(
     """
     if sample_weight is not None and not np.all(sample_weight):
         raise DataError("cross_validate: some sample_weight is 0. Drop those rows first.")
+    allowed = {"model": CLASSIFIER, "progress": NOTHING | FUNCTION}
+    check_parameters("cross_validate", {"model": model, "progress": progress}, allowed)
+    if isinstance(model, RiskClassifier):
+        model._check_parameters()
     training = read_training(X, y, getattr(model, "schema", None), sample_weight, None)
     splits = splits_of(training.target, cv, seed, groups)
     folds = []
@@ -230,18 +252,30 @@ def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None) -> list
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
+    check_parameters("cross validation", {"seed": seed}, {"seed": SEED})
     rows = np.zeros((len(target), 1))
-    if isinstance(cv, Integral):
+    if type(cv) is not bool and isinstance(cv, Integral):
         _check_number(int(cv), target)
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
-        cv = kind(int(cv), shuffle=True, random_state=seed)
+        cv = kind(int(cv), shuffle=True, random_state=_short_seed(int(seed)))
     if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
         raise DataError(f"cv must be a number of folds, a scikit-learn splitter or pairs of rows, not {cv!r}.")
     found = cv.split(rows, target, groups) if hasattr(cv, "split") else cv
-    splits = [(_positions(train, len(target)), _positions(test, len(target))) for train, test in found]
+    try:
+        splits = [(_positions(train, len(target)), _positions(test, len(target))) for train, test in found]
+    except (TypeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        reason = "groups must have one label per row" if groups is not None else "each split is a pair (train, test)"
+        raise DataError(f"cv makes no splits of these rows: {reason}. {error}") from None
     if not splits:
         raise DataError("cv has no splits.")
     return splits
+
+
+def _short_seed(seed: int) -> int:
+    """Return the seed for scikit-learn, which takes 32 bits: shorter ones as they are, longer ones hashed."""
+    return seed if seed < 2**32 else int(np.random.SeedSequence(seed).generate_state(1)[0])
 
 
 def _check_number(n_folds: int, target: Array) -> None:
@@ -255,6 +289,8 @@ def _check_number(n_folds: int, target: Array) -> None:
 def _positions(rows: Any, n: int) -> Index:
     """Return row positions, ascending; masks are allowed."""
     index = np.asarray(rows)
+    if index.ndim != 1 or not index.size or index.dtype.kind not in "biu":
+        raise DataError("cv must name rows by whole numbers or a mask, and at least one on each side of a split.")
     index = np.flatnonzero(index) if index.dtype == bool else np.sort(index.astype(np.intp))
     if index.size and (index[0] < 0 or index[-1] >= n):
         raise DataError(f"cv names a row that is not among the {n:,} rows.")

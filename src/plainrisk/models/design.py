@@ -21,7 +21,7 @@ from plainrisk._native import level_sums, look_up
 from plainrisk._types import Codes, Floats
 from plainrisk.bins import Contrast, Criterion, JointCode, LevelFinder, code_type, joint_codes
 from plainrisk.data.spool import Spool
-from plainrisk.errors import PlainriskWarning
+from plainrisk.errors import PlainriskWarning, quoted
 from plainrisk.form import Levels, Link, Part, Shape, Table
 from plainrisk.models.training import Training, TrainingRows
 from plainrisk.solve import Block, Layout, Rows, Solution
@@ -118,6 +118,14 @@ def learn_levels(
             if levels is not None:
                 found[finder.name] = levels
     _warn_of_coarse_edges(finders)
+    near = [finder.name for finder in finders if finder.too_near]
+    if near:
+        warnings.warn(
+            f"Data: the values of {quoted(near)} all lie within 1e-7, which a tree does not separate: one bin each. "
+            "Change the unit, or take criterion='quantile'.",
+            PlainriskWarning,
+            stacklevel=3,
+        )
     return found
 
 
@@ -134,7 +142,7 @@ def _warn_of_coarse_edges(finders: Sequence[LevelFinder]) -> None:
     others = f" and {len(coarse) - 1} more" if len(coarse) > 1 else ""
     warnings.warn(
         f"Data: feature {coarse[0].name!r}{others} has more than {coarse[0].values.most:,} distinct values. Bin "
-        f"edges there are exact to one part in {2 ** (23 - worst):,} of the value; no row is lost.",
+        f"edges there are exact to one part in {2 ** (52 - worst):,} of the value; no row is lost.",
         PlainriskWarning,
         stacklevel=4,
     )

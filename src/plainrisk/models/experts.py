@@ -14,15 +14,29 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from plainrisk._types import Floats
+from plainrisk.checks import NOTHING, mapping
 from plainrisk.data.frame import Frame, native_rows
-from plainrisk.errors import DataError, ExtractionError, PlainriskWarning, did_you_mean
+from plainrisk.errors import DataError, ExtractionError, PlainriskWarning, did_you_mean, quoted
 from plainrisk.extract import extract_form
 from plainrisk.form import Part, RiskForm, TreePart
-from plainrisk.models.base import PartScores, RiskClassifier, form_scores, pooled_risk
+from plainrisk.models.base import CLASSIFIER, PartScores, RiskClassifier, form_scores, pooled_risk
 from plainrisk.models.training import Training, TrainingRows
 from plainrisk.schema import Schema
 
-__all__ = ["Expert", "FittedExperts", "fit_experts", "subscales_of", "takes_missing", "takes_schema", "with_schema"]
+__all__ = [
+    "ESTIMATORS",
+    "Expert",
+    "FittedExperts",
+    "fit_experts",
+    "subscales_of",
+    "takes_missing",
+    "takes_schema",
+    "warn_of_unassigned",
+    "with_schema",
+]
+
+# What the parameter `estimator` of a model with subscales may be.
+ESTIMATORS = NOTHING | CLASSIFIER | mapping("a dict with one for each subscale", CLASSIFIER)
 
 
 @dataclass(frozen=True)
@@ -63,6 +77,18 @@ class Expert:
 def subscales_of(schema: Schema) -> dict[str, tuple[str, ...]]:
     """Return the subscales, or one per feature where the schema names none."""
     return dict(schema.subscales) or {name: (name,) for name in schema.features}
+
+
+def warn_of_unassigned(who: str, schema: Schema) -> None:
+    """Warn of features that stand in no subscale, and so are not in a model made of subscales."""
+    if schema.unassigned:
+        names = schema.unassigned
+        warnings.warn(
+            f"{who} leaves out {len(names)} feature{'s' * (len(names) > 1)} in no subscale: {quoted(names)}. "
+            "Add them to a subscale, or take a model of one layer.",
+            PlainriskWarning,
+            stacklevel=5,
+        )
 
 
 def takes_schema(estimator: Any) -> bool:

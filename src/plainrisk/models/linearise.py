@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import msgspec
 import numpy as np
 from sklearn.base import clone
 
 from plainrisk._types import Floats, Index
+from plainrisk.checks import Allowed, check_parameters, number, whole, words
 from plainrisk.errors import DataError, ExtractionError
 from plainrisk.extract import extract_form
 from plainrisk.form import ALPHA_STAR, Bands, FitRecord, Layer, Linear, Link, Logistic, Part, RiskForm, Table, TreePart
 from plainrisk.form.links import best_bands
 from plainrisk.model import RiskModel
 from plainrisk.models.base import (
+    CLASSIFIER,
     PartScores,
     RiskClassifier,
     clipped_share,
@@ -69,6 +71,14 @@ class Linearised(RiskClassifier):
     form_ : RiskForm
     """
 
+    allowed: ClassVar[Mapping[str, Allowed]] = {
+        "estimator": CLASSIFIER,
+        "alpha": number(above=0),
+        "epsilon": number(at_least=0, below=0.5),
+        "pieces": whole(1, 30),
+        "knots": words("portfolio", "attainable", "universal"),
+    }
+
     def __init__(
         self,
         estimator: Any,
@@ -98,7 +108,7 @@ class Linearised(RiskClassifier):
         """Fit the wrapped model, then linearise it; see `AdditiveRiskModel.fit`."""
         if isinstance(self.estimator, RiskClassifier):
             return super().fit(X, y, sample_weight)
-        _check_line(self.alpha, self.epsilon, self.pieces, self.knots)
+        self._check_parameters()
         training = self._read(X, y, sample_weight).in_memory
         self.estimator_ = _fit_foreign(clone(self.estimator), X, np.asarray(y).ravel(), sample_weight)
         form = extract_form(self.estimator_, X, schema=self.schema)
@@ -114,7 +124,6 @@ class Linearised(RiskClassifier):
         return self.estimator._class_weight if isinstance(self.estimator, RiskClassifier) else None
 
     def _fit(self, training: TrainingRows) -> PartScores:
-        _check_line(self.alpha, self.epsilon, self.pieces, self.knots)
         self.estimator_ = clone(self.estimator)
         scores = self.estimator_._fit_rows(training)
         return self._straighten(training, self.estimator_.form_, scores)
@@ -171,7 +180,8 @@ def linearise(
     True
     """
     where = knots or ("universal" if X is None else "portfolio")
-    _check_line(alpha, epsilon, pieces, where)
+    given = {"alpha": alpha, "epsilon": epsilon, "pieces": pieces, "knots": where}
+    check_parameters("linearise", given, {name: Linearised.allowed[name] for name in given})
     if pieces > 1 and where != "universal" and X is None:
         raise DataError(f"knots={where!r} needs the portfolio: pass X, or use knots='universal'.")
     form = extract_form(model, X, schema=schema)
@@ -266,17 +276,6 @@ def _limits(part: Part | TreePart, scores: _Scores | None) -> tuple[float, float
     else:
         return scores.low, scores.high
     return min(part.intercept + low, scores.low), max(part.intercept + high, scores.high)
-
-
-def _check_line(alpha: float, epsilon: float, pieces: int, knots: str) -> None:
-    if not (math.isfinite(alpha) and alpha > 0):
-        raise DataError(f"alpha must be positive and finite, not {alpha!r}.")
-    if not 0 <= epsilon < 0.5:
-        raise DataError(f"epsilon must be at least 0 and below 0.5, not {epsilon!r}.")
-    if not isinstance(pieces, int | np.integer) or not 1 <= pieces <= 30:
-        raise DataError(f"pieces must be a whole number from 1 to 30, not {pieces!r}.")
-    if knots not in ("portfolio", "attainable", "universal"):
-        raise DataError(f"knots must be 'portfolio', 'attainable' or 'universal', not {knots!r}.")
 
 
 def _fit_foreign(model: Any, X: Any, y: Any, sample_weight: Any) -> Any:

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
 
 from plainrisk._types import Array, Floats
+from plainrisk.checks import NOTHING, Allowed, number, whole, words
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.errors import DataError, PlainriskError, did_you_mean
 from plainrisk.explain.options import ExplainOptions, takes
 from plainrisk.form import Bands, Linear, Link, Mixture
 from plainrisk.model import RiskModel
 from plainrisk.models.arm import AdditiveRiskModel
-from plainrisk.models.base import PartScores, RiskClassifier
+from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
 from plainrisk.models.crossval import stratified_folds
-from plainrisk.models.experts import Expert, FittedExperts, fit_experts, takes_missing
+from plainrisk.models.experts import (
+    ESTIMATORS,
+    Expert,
+    FittedExperts,
+    fit_experts,
+    takes_missing,
+    warn_of_unassigned,
+)
 from plainrisk.models.training import Training, TrainingRows, read_more
 from plainrisk.schema import Schema
 from plainrisk.solve import Moments, minimise_squares
@@ -78,6 +85,16 @@ class SubscaleMixture(RiskClassifier):
     ['CreditLoanInfo', 'PersonalInfo']
     """
 
+    allowed: ClassVar[Mapping[str, Allowed]] = {
+        "estimator": ESTIMATORS,
+        "learning_rate": words("paper", "hedge") | number(at_least=0),
+        "loss": words("log", "brier"),
+        "clip": words("auto") | number(above=0, below=0.5),
+        "weights": words("hedge", "stacking"),
+        "cv": NOTHING | whole(2),
+        "class_weight": CLASS_WEIGHT,
+    }
+
     def __init__(
         self,
         estimator: Any = None,
@@ -100,9 +117,9 @@ class SubscaleMixture(RiskClassifier):
         self.class_weight = class_weight
 
     def _fit(self, training: TrainingRows) -> PartScores:
-        _check_settings(self.weights, self.loss, self.clip, self.cv)
         estimator = AdditiveRiskModel() if self.estimator is None else self.estimator
         self.schema_ = training.schema
+        warn_of_unassigned(type(self).__name__, training.schema)
         fitted = fit_experts(estimator, training)
         self.experts_ = fitted.experts
         self.clips_ = np.array([self._clip_of(e) for e in self.experts_.values()])
@@ -195,7 +212,7 @@ class SubscaleMixture(RiskClassifier):
         """
         self._require_form()
         for name in subscales:
-            if name not in self.weights_:
+            if not isinstance(name, str) or name not in self.weights_:
                 raise DataError(f"There is no subscale {name!r}.{did_you_mean(name, self.weights_)}")
         kept = {name: w for name, w in self.weights_.items() if name not in subscales}
         total = sum(kept.values())
@@ -325,17 +342,6 @@ class SubscaleMixture(RiskClassifier):
         solutions = [e.model.solution_ for e in self.experts_.values() if hasattr(e.model, "solution_")]
         pool = Mixture(tuple(self.weights_.values()))
         return self._keep(training, [e.part for e in self.experts_.values()], pool, solutions, fitted.part_scores)
-
-
-def _check_settings(weights: str, loss: str, clip: Any, cv: Any) -> None:
-    """Raise, before anything is fitted, if a setting is not one that is known."""
-    for name, value, known in (("weights", weights, ("hedge", "stacking")), ("loss", loss, ("log", "brier"))):
-        if value not in known:
-            raise DataError(f"{name} must be {known[0]!r} or {known[1]!r}, not {value!r}.{did_you_mean(value, known)}")
-    if clip != "auto" and not (isinstance(clip, Real) and 0 < float(clip) < 0.5):
-        raise DataError(f"clip must be 'auto' or a number between 0 and 0.5, not {clip!r}.")
-    if cv is not None and not (isinstance(cv, Integral) and int(cv) >= 2):
-        raise DataError(f"cv must be None or a number of folds, 2 or more, not {cv!r}.")
 
 
 def loss_clip(link: Link | None) -> float:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from plainrisk._types import Bools, Floats
 from plainrisk.bins import level_contrast, outside_contrast
+from plainrisk.checks import Allowed
 from plainrisk.data.frame import Frame
 from plainrisk.form import Alone, Bins, Levels, Line, Logistic, Part, Shape, Table
-from plainrisk.models.arm import Problem, solve_layer
-from plainrisk.models.base import PartScores, RiskClassifier
+from plainrisk.models.arm import RIDGE, Problem, solve_layer
+from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
 from plainrisk.models.design import Design, centred, code_rows, learn_levels
 from plainrisk.models.training import Training, TrainingRows
 from plainrisk.schema import Feature, Schema
@@ -45,6 +46,8 @@ class NonnegativeLogisticRegression(RiskClassifier):
     intercept_ : (1,), the log odds where every continuous feature is 0 (and no other level applies)
     form_, solution_, fit_record_, classes_ : as in AdditiveRiskModel
     """
+
+    allowed: ClassVar[Mapping[str, Allowed]] = {"ridge": RIDGE, "class_weight": CLASS_WEIGHT}
 
     def __init__(
         self,

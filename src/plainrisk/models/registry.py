@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from plainrisk.checks import FLAG, check_parameters
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.models.arm import AdditiveRiskModel
 from plainrisk.models.base import RiskClassifier
@@ -92,7 +93,8 @@ def make_classifier(name: str, schema: Schema | None = None, *, paper: bool = Fa
     >>> make_classifier("LinARM1", pieces=3)
     Linearised(estimator=AdditiveRiskModel(), pieces=3)
     """
-    if name not in CLASSIFIERS:
+    check_parameters("make_classifier", {"paper": paper}, {"paper": FLAG})
+    if not isinstance(name, str) or name not in CLASSIFIERS:
         raise DataError(f"There is no classifier {name!r}.{did_you_mean(name, CLASSIFIERS)}")
     known = CLASSIFIERS[name].options
     for option in options:

@@ -18,6 +18,7 @@ from plainrisk.models.training import (
     check_two_labels,
     class_factors_of,
     position_of,
+    read_outcomes,
     read_weight,
     resolve_schema,
 )
@@ -141,6 +142,11 @@ def read_stream(
         labels, code = np.unique(_labels(frame, target), return_inverse=True)
         row_weight = np.ones(frame.n_rows) if weight is None else _weights(frame, weight)
         n_rows += int(np.count_nonzero(row_weight))
+        if sums and {isinstance(label, str) for label in (*sums, *labels.tolist())} == {True, False}:
+            raise DataError(
+                f"Data: the target {target!r} changes between numbers and text; the batch from row {frame.first:,} on "
+                "differs from those before. Read it in one type."
+            )
         for label, total in zip(labels.tolist(), np.bincount(code, row_weight).tolist(), strict=True):
             sums[label] = sums.get(label, 0.0) + total
     classes = np.array(sorted(sums))
@@ -192,12 +198,12 @@ def _first_look(source: Batches, schema: Schema | None, target: str, weight: str
 
 def _labels(frame: Frame, name: str) -> Array:
     """Return the outcomes of a batch; none may be missing."""
-    column = frame.column(name)
     missing = frame.labels(name).codes < 0
     if missing.any():
         row = frame.first + int(missing.argmax())
         raise DataError(f"Data: the target {name!r} is missing in row {row:,}. Drop such rows.")
-    return np.asarray(column if isinstance(column, np.ndarray) else column.to_numpy())
+    column = frame.column(name)
+    return read_outcomes(column if isinstance(column, np.ndarray) else column.to_numpy(), repr(name), frame.first)
 
 
 def _weights(frame: Frame, name: str) -> Floats:

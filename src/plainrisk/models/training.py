@@ -14,9 +14,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from plainrisk._types import Array, Floats, Index, Outcome
-from plainrisk.data.frame import Frame, as_frame, column_of
+from plainrisk.checks import check_parameters, number
+from plainrisk.data.columns import floats_or_none, is_missing, unmasked
+from plainrisk.data.frame import Frame, as_frame, checked_by_sklearn
 from plainrisk.data.spool import Spool
-from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean
+from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean, quoted
 from plainrisk.schema import Feature, Schema, label_of
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "class_factors_of",
     "position_of",
     "read_more",
+    "read_outcomes",
     "read_training",
     "read_weight",
     "resolve_schema",
@@ -217,7 +220,7 @@ def read_more(X: Any, y: Any, schema: Schema, classes: Array, sample_weight: Any
     known = resolve_schema(schema, frame)
     if not frame.named:
         frame = frame.renamed(tuple(known.features))
-    found, position = np.unique(np.asarray(y).ravel(), return_inverse=True)
+    found, position = np.unique(read_outcomes(y).ravel(), return_inverse=True)
     codes = {label_of(c): k for k, c in enumerate(classes)}
     strange = [label_of(label) for label in found if label_of(label) not in codes]
     if strange:
@@ -265,23 +268,21 @@ def _target_in_frame(frame: Frame, schema: Schema) -> Any:
 
 
 def _read_target(y: Any, positive: Any, n_rows: int) -> tuple[Outcome, Array]:
-    from sklearn.utils import assert_all_finite, column_or_1d
+    from sklearn.utils import column_or_1d
     from sklearn.utils.multiclass import check_classification_targets
 
-    labels = np.asarray(y)
+    labels = read_outcomes(y)
     if labels.ndim != 1:
-        labels = column_or_1d(labels, warn=True)
+        with checked_by_sklearn():
+            labels = column_or_1d(labels, warn=True)
     if len(labels) != n_rows:
         raise DataError(
             f"Data: Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y {len(labels)}."
         )
-    if labels.dtype.kind == "f":
-        assert_all_finite(labels, input_name="y")
-    elif labels.dtype == object and (column_of(labels).codes < 0).any():
-        raise DataError("Data: Input y contains missing values. Drop those rows.")
     classes = _two_numbers(labels)
     if classes is None:
-        check_classification_targets(labels)
+        with checked_by_sklearn():
+            check_classification_targets(labels)
         classes, codes = np.unique(labels, return_inverse=True)
     else:
         codes = (labels == classes[1]).astype(np.uint8)
@@ -289,6 +290,32 @@ def _read_target(y: Any, positive: Any, n_rows: int) -> tuple[Outcome, Array]:
     if position_of(classes, positive) == 0 and len(classes) == 2:
         classes, codes = classes[::-1], 1 - codes
     return codes.astype(np.uint8), classes
+
+
+def read_outcomes(y: Any, name: str = "y", first: int = 0) -> Array:
+    """Return outcomes as an array of one type, none missing; a row in a message is counted from `first`."""
+    from sklearn.utils import assert_all_finite
+
+    labels = np.asarray(unmasked(y))
+    if labels.dtype.kind == "f":
+        with checked_by_sklearn():
+            assert_all_finite(labels, input_name=name)
+    if labels.dtype.kind in "US" and not isinstance(y, np.ndarray):
+        labels = np.asarray(y, dtype=object)  # numpy makes text of the 0 in [0, "1"]
+    if labels.dtype != object:
+        return labels
+    flat = labels.ravel()
+    missing = np.array([is_missing(v) for v in flat], np.bool_)
+    if missing.any():
+        row = first + int(missing.argmax())
+        raise DataError(f"Data: Input {name} contains missing values, first in row {row:,}. Drop those rows.")
+    is_text = np.array([isinstance(v, str | bytes) for v in flat], np.bool_)
+    if is_text.any() and not is_text.all():
+        row = first + int((is_text != is_text[0]).argmax())
+        raise DataError(
+            f"Data: {name} mixes numbers and text: row {row:,} is not of the type of row {first:,}. Use one type."
+        )
+    return labels
 
 
 def _two_numbers(labels: Array) -> Array | None:
@@ -304,7 +331,7 @@ def check_two_labels(classes: Array) -> None:
     if len(classes) > 2:
         raise DataError(
             "Data: Only binary classification is supported. The type of the target is multiclass: it has "
-            f"{len(classes)} labels, {', '.join(map(label_of, classes[:5]))} ..."
+            f"{len(classes)} labels. Is it the column of outcomes?"
         )
 
 
@@ -316,9 +343,12 @@ def position_of(classes: Array, positive: Any) -> int:
     wanted = _class_label(positive)
     if wanted in texts:
         return texts.index(wanted)
-    if texts == ["0", "1"]:
-        return 1  # already coded
-    raise SchemaError(f"Schema: the positive label {wanted!r} is not in the target.{did_you_mean(wanted, texts)}")
+    if texts == ["0", "1"] and not wanted.replace(".", "").removeprefix("-").isdecimal():
+        return 1  # a word for the outcome, which is coded already
+    raise SchemaError(
+        f"Schema: the positive label {wanted!r} is not in the target, whose outcomes are {quoted(texts)}. "
+        "Correct 'positive' in the schema, or leave it out."
+    )
 
 
 def _class_label(label: Any) -> str:
@@ -331,7 +361,7 @@ def read_weight(sample_weight: Any, n_rows: int) -> Floats | None:
     """Return the weights of rows as numbers, or None where all are 1."""
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = _as_numbers(sample_weight)
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))
     if weight.shape != (n_rows,):
@@ -341,12 +371,24 @@ def read_weight(sample_weight: Any, n_rows: int) -> Floats | None:
     bad = ~np.isfinite(weight) | (weight < 0)
     if bad.any():
         row = int(bad.argmax())
-        raise DataError(f"Data: sample_weight must be finite and not negative; row {row} has {weight[row]}.")
+        raise DataError(f"Data: sample_weight must be finite and not negative, which row {row} is not.")
     with np.errstate(over="ignore"):
         total = float(weight.sum())
     if not 1e-99 < total < 1e99:
         raise DataError(f"Data: the sample_weight add up to {total:g}. Scale them to about 1 per row.")
     return None if (weight == 1).all() else weight
+
+
+def _as_numbers(sample_weight: Any) -> Floats:
+    """Return weights as floats, NaN where one is missing; text and complex numbers are none."""
+    weight = np.asarray(unmasked(sample_weight))
+    if weight.dtype == object and weight.ndim == 1:
+        numbers = floats_or_none(weight)
+        weight = weight if numbers is None else numbers
+    if weight.dtype.kind not in "biuf":
+        kind = "text" if weight.dtype.kind in "US" else weight.dtype.name
+        raise DataError(f"Data: sample_weight must hold numbers, not {kind}. Convert it first.")
+    return weight.astype(np.float64)
 
 
 def _check_classes(target: Outcome, weight: Floats | None, classes: Array) -> None:
@@ -365,12 +407,8 @@ def class_factors_of(sums: Array, class_weight: str | Mapping[Any, float], class
     sums : (2,) the weight of each outcome
     """
     sums = sums.astype(np.float64)
-    if class_weight == "balanced":
-        factors = sums.sum() / (2.0 * sums)
-    elif isinstance(class_weight, Mapping):
-        factors = _class_factors(class_weight, classes)
-    else:
-        raise DataError(f"class_weight must be None, 'balanced' or a dict of label to weight, not {class_weight!r}.")
+    balanced = sums.sum() / (2.0 * sums)
+    factors = _class_factors(class_weight, classes) if isinstance(class_weight, Mapping) else balanced
     if factors[0] != factors[1]:
         trained = sums[1] * factors[1] / (sums @ factors)
         warnings.warn(
@@ -384,10 +422,10 @@ def class_factors_of(sums: Array, class_weight: str | Mapping[Any, float], class
 
 def _class_factors(class_weight: Mapping[Any, float], classes: Array) -> Floats:
     texts = [_class_label(c) for c in classes]
-    given = {_class_label(label): float(factor) for label, factor in class_weight.items()}
-    for label, factor in given.items():
+    given = {_class_label(label): factor for label, factor in class_weight.items()}
+    for label in given:
         if label not in texts:
             raise DataError(f"class_weight: there is no outcome {label!r}.{did_you_mean(label, texts)}")
-        if not (np.isfinite(factor) and factor > 0):
-            raise DataError(f"class_weight must be finite and above 0; outcome {label!r} has {factor}.")
-    return np.array([given.get(text, 1.0) for text in texts])
+    weights = {f"the weight of outcome {label!r}": factor for label, factor in given.items()}
+    check_parameters("class_weight", weights, dict.fromkeys(weights, number(above=0)))
+    return np.array([float(given.get(text, 1.0)) for text in texts])

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from plainrisk.bins import Criterion
+from plainrisk.checks import Allowed
 from plainrisk.form import Layer, Linear, Logistic
-from plainrisk.models.arm import AdditiveRiskModel, LinkName, Penalty, Problem, check_link, solve_layer
+from plainrisk.models.arm import LAYER, AdditiveRiskModel, LinkName, Penalty, Problem, solve_layer
 from plainrisk.models.base import PartScores, RiskClassifier
 from plainrisk.models.design import SpooledBlocks
-from plainrisk.models.experts import FittedExperts, fit_experts
+from plainrisk.models.experts import ESTIMATORS, FittedExperts, fit_experts, warn_of_unassigned
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
 from plainrisk.solve import Layout, Rows
@@ -47,6 +48,8 @@ class TwoLayerRiskModel(RiskClassifier):
     weights_ : dict of subscale to its weight
     """
 
+    allowed: ClassVar[Mapping[str, Allowed]] = {"estimator": ESTIMATORS, **LAYER}
+
     def __init__(
         self,
         estimator: Any = None,
@@ -71,7 +74,7 @@ class TwoLayerRiskModel(RiskClassifier):
         self.min_bin_rows = min_bin_rows
 
     def _fit(self, training: TrainingRows) -> PartScores:
-        check_link(self.link)
+        warn_of_unassigned(type(self).__name__, training.schema)
         fitted = fit_experts(self._one_layer(), training)
         self.estimators_ = {name: expert.model for name, expert in fitted.experts.items()}
         parts = [expert.part for expert in fitted.experts.values()]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from plainrisk._types import Counts, Floats
-from plainrisk.data.columns import label_of
+from plainrisk.data.columns import EXACT, label_of
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.errors import DataError, SchemaError, did_you_mean, listing, quoted
 from plainrisk.threads import parallel_map
@@ -153,6 +153,8 @@ def _look_at_numbers(name: str, feature: Feature, frame: Frame, notes: bool) -> 
 
 def _number_notes(name: str, feature: Feature, seen: Floats, n_rows: int) -> Iterator[str]:
     distinct, counts = np.unique(seen, return_counts=True)
+    if max(abs(distinct[0]), abs(distinct[-1])) > EXACT:
+        yield f"feature {name!r} goes beyond 2**53, where whole numbers are not kept apart. Codes are categorical."
     never = [label_of(v) for v in feature.special_values if v not in distinct]
     if never:
         yield f"feature {name!r}: special {_plural('value', never)} never seen: {', '.join(never)}."

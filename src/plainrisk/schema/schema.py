@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from plainrisk.data.columns import label_of
+from plainrisk.data.columns import EXACT, label_of
 from plainrisk.errors import SchemaError, did_you_mean, listing
 from plainrisk.files import read_text, write_text
 from plainrisk.schema.check import Problem, check_schema
@@ -284,11 +284,29 @@ def _as_feature(who: str, value: Feature | Mapping[str, Any]) -> Feature:
     """Check the fields of a feature, however it was made: a Struct's own constructor checks none."""
     try:
         plain = msgspec.to_builtins(dict(value) if isinstance(value, Mapping) else value, enc_hook=_python)
-        return msgspec.convert(plain, Feature)
+        return msgspec.convert(_with_exact_labels(who, plain), Feature)
     except msgspec.ValidationError as error:
         raise SchemaError(f"Schema: {who}: {_in_words(error)}") from None
     except TypeError as error:
         raise SchemaError(f"Schema: {who}: {error}.") from None
+
+
+def _with_exact_labels(who: str, plain: Any) -> Any:
+    """Write large whole numbers as text, the form in which labels are compared: floats do not tell them all apart."""
+
+    def exact(value: Any) -> Any:
+        if not isinstance(value, int) or abs(value) <= EXACT:
+            return value
+        if plain.get("kind") == "categorical":
+            return str(value)
+        raise SchemaError(
+            f"Schema: {who}: {value:.6g} is beyond 2**53, where numbers are not told apart from their neighbours. "
+            "Set kind = 'categorical' if it is a code."
+        )
+
+    fields = {"categories", "special_values"} & set(plain) if isinstance(plain, dict) else ()
+    listed = {field: [exact(v) for v in plain[field]] for field in fields if isinstance(plain[field], list | tuple)}
+    return {**plain, **listed} if listed else plain
 
 
 def _python(value: Any) -> Any:

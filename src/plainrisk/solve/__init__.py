@@ -1,5 +1,6 @@
 """Convex problems under bounds, solved to a certificate; knows arrays and sums over rows only."""
 
+from plainrisk.solve.evidence import Evidence, maximise_evidence
 from plainrisk.solve.loss import LogisticLoss
 from plainrisk.solve.newton import BOX, Solution, kkt_residual, minimise
 from plainrisk.solve.rows import Block, Layout, Rows
@@ -8,12 +9,14 @@ from plainrisk.solve.squares import Moments, minimise_squares
 __all__ = [
     "BOX",
     "Block",
+    "Evidence",
     "Layout",
     "LogisticLoss",
     "Moments",
     "Rows",
     "Solution",
     "kkt_residual",
+    "maximise_evidence",
     "minimise",
     "minimise_squares",
 ]

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg.lapack import dpotrf, dpotrs
 
 from plainrisk._types import Bools, Floats
+from plainrisk.solve.curvature import Curvature, Factor, factorise
 
-__all__ = ["BoxedQuadratic", "solve_semidefinite"]
+__all__ = ["BoxedQuadratic"]
 
 States = npt.NDArray[np.int8]
 LOWER, FREE, UPPER = -1, 0, 1
 
-# A direction whose curvature is less than this share of the largest is rounding: nothing moves along it.
-_FLAT = 1e-11
-# Below this share of the largest slope, the slope along such a direction is rounding, too.
-_SLOPE = 1e-8
 # Rounds without fewer violations before block pivoting gives way, and free optima in a row that are not lower than the
 # best before the active-set method gives up.
 _PATIENCE, _STALLED = 3, 20
@@ -33,17 +29,17 @@ class BoxedQuadratic:
 
     Parameters
     ----------
-    H : (n, n), symmetric positive semidefinite
+    H : (n, n) or LowRank, symmetric positive semidefinite
 
     Attributes
     ----------
     state : (n,) for every variable of the last solution LOWER, FREE or UPPER
     """
 
-    def __init__(self, H: Floats) -> None:
+    def __init__(self, H: Curvature) -> None:
         self.H = H
         self.state: States = np.zeros(len(H), np.int8)
-        self._factored: tuple[bytes, Floats | None] = (b"", None)
+        self._factored: tuple[bytes, Factor | None] = (b"", None)
 
     def minimise(self, g: Floats, lower: Floats, upper: Floats) -> Floats:
         """Return the minimiser; bounds may be infinite."""
@@ -69,7 +65,7 @@ class BoxedQuadratic:
 
     def _one_at_a_time(self, g: Floats, lower: Floats, upper: Floats, d: Floats, tolerance: float) -> Floats:
         """The active-set method: go to the free optimum until a bound stops it, or let go of the worst bound."""
-        if g @ d + 0.5 * d @ self.H @ d > 0:
+        if g @ d + 0.5 * d @ (self.H @ d) > 0:
             d = np.clip(np.zeros(len(d)), lower, upper)
         self.state = state = np.where(d <= lower, LOWER, np.where(d >= upper, UPPER, FREE)).astype(np.int8)
         best, patience = np.inf, _STALLED
@@ -94,7 +90,7 @@ class BoxedQuadratic:
             wrong = _wrong_side(gradient, d, lower, upper, state, tolerance)
             if patience == 0 or not wrong.any():
                 break
-            state[np.argmax(np.where(wrong, gradient**2 / np.diag(self.H), -1.0))] = FREE
+            state[np.argmax(np.where(wrong, gradient**2 / self.H.diagonal(), -1.0))] = FREE
         return d
 
     def _solve_free(self, g: Floats, lower: Floats, upper: Floats, state: States) -> Floats:
@@ -106,41 +102,15 @@ class BoxedQuadratic:
 
     def solve(self, free: Bools, right: Floats) -> Floats:
         """Solve ``H d = right`` in the free variables."""
-        key = free.tobytes()
-        if self._factored[0] != key:
-            self._factored = key, _cholesky(self.H[np.ix_(free, free)])
-        factor = self._factored[1]
-        if factor is None:
-            return solve_semidefinite(self.H[np.ix_(free, free)], right)
-        return np.asarray(dpotrs(factor, right, lower=1)[0])
+        return self.factor(free).solve(right)
 
-
-def _cholesky(H: Floats) -> Floats | None:
-    """Return the lower Cholesky factor, or None where a pivot is rounding."""
-    diagonal = H.diagonal().copy()
-    factor, failed = dpotrf(H.T, lower=1, clean=0, overwrite_a=1)  # H is symmetric, and its transpose in LAPACK's order
-    return None if failed or (factor.diagonal() ** 2 < _FLAT * diagonal).any() else factor
-
-
-def solve_semidefinite(H: Floats, right: Floats) -> Floats:
-    """Return the shortest solution of ``H d = right``, H positive semidefinite, in units that make its diagonal 1.
-
-    Directions without curvature (an indicator per level adds up to the intercept) stay where they are, unless `right`
-    truly points along them: then the step is long, and a bound will stop it. The eigenvalues tell which directions
-    these are, so the answer does not hang on how a library rounds, as that of a damped system would.
-
-    >>> solve_semidefinite(np.array([[2.0, 2.0], [2.0, 2.0]]), np.array([4.0, 4.0])).round(9)
-    array([1., 1.])
-    """
-    diagonal = H.diagonal()
-    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    values, vectors = np.linalg.eigh(scale[:, None] * H * scale)
-    slope = vectors.T @ (scale * right)
-    most = float(values.max(initial=0.0))
-    least = _FLAT * (most if most > 0 else 1.0)
-    steep = np.abs(slope) > _SLOPE * np.abs(slope).max(initial=0.0)
-    along = np.where((values > least) | steep, slope / np.maximum(values, least), 0.0)
-    return np.asarray(scale * (vectors @ along))
+    def factor(self, free: Bools) -> Factor:
+        """Return the factor of H in the free variables; the last one is kept."""
+        key, factor = self._factored
+        if factor is None or key != free.tobytes():
+            factor = factorise(self.H, free)
+            self._factored = free.tobytes(), factor
+        return factor
 
 
 def _wrong_side(gradient: Floats, d: Floats, lower: Floats, upper: Floats, state: States, tolerance: float) -> Bools:

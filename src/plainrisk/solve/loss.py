@@ -17,6 +17,7 @@ import numpy as np
 
 from plainrisk._native import LogisticPass, level_sums, logistic_pass
 from plainrisk._types import Floats
+from plainrisk.solve.curvature import Curvature, LowRank
 from plainrisk.solve.rows import Block, Layout, Rows
 from plainrisk.threads import parallel_map
 
@@ -61,8 +62,11 @@ class LogisticLoss:
         gradient = self.layout.gather(by_code, by_dense if self.layout.n_dense else None)
         return loss / total, np.concatenate([[residual], gradient]) / total
 
-    def hessian(self, point: Floats, *, exact: bool = False) -> Floats:
-        """Return the Hessian: of all rows, or unless `exact` is asked for of a sample where it would cost much."""
+    def hessian(self, point: Floats, *, exact: bool = False) -> Curvature:
+        """Return the Hessian: of all rows, or unless `exact` is asked for of a sample where it would cost much.
+
+        With more coefficients than rows it is of low rank.
+        """
         tables, slopes = self._parameters(point)
 
         def curvature(block: Block) -> Floats:
@@ -73,8 +77,18 @@ class LogisticLoss:
             each = list(parallel_map(curvature, block.pieces(), len(block)))
             return (self.layout.gram(np.concatenate(each), block),)
 
+        if self._columns is not None:
+            weight = np.concatenate([curvature(block) for block in self.rows]) / self.rows.totals[1]
+            return LowRank(np.sqrt(weight)[:, None] * self._columns, np.zeros(len(point)))
         (H,) = (self.rows if exact else self._sample).sum(gram, whole_blocks=True)
         return np.asarray(H / self.rows.totals[1])
+
+    @cached_property
+    def _columns(self) -> Floats | None:
+        """The columns of all rows, where there are more columns than rows."""
+        if self.rows.totals[0] > self.layout.n_coefficients:
+            return None
+        return np.vstack([self.layout.matrix(block) for block in self.rows])
 
     def _parameters(self, point: Floats) -> tuple[list[Floats], Floats]:
         return self.layout.tables(point[1:]), self.layout.dense_part(point[1:])

@@ -16,6 +16,7 @@ import numpy as np
 
 from plainrisk._types import Bools, Floats
 from plainrisk.solve.box import FREE, LOWER, UPPER, BoxedQuadratic
+from plainrisk.solve.curvature import Curvature, add_diagonal
 from plainrisk.threads import one_blas_thread
 
 __all__ = ["BOX", "Loss", "Solution", "kkt_residual", "minimise"]
@@ -48,7 +49,7 @@ class Loss(Protocol):
     def value_and_gradient(self, point: Floats) -> tuple[float, Floats]:
         """Return the mean loss and its gradient."""
 
-    def hessian(self, point: Floats, *, exact: bool = False) -> Floats:
+    def hessian(self, point: Floats, *, exact: bool = False) -> Curvature:
         """Return the Hessian, or unless `exact` a good estimate of it."""
 
     @property
@@ -127,8 +128,8 @@ class _Problem:
         pull = self.ridge * point
         return _State(point, value + float(pull @ point), gradient + 2.0 * pull)
 
-    def hessian(self, point: Floats, exact: bool) -> Floats:
-        return self.loss.hessian(point, exact=exact) + np.diag(2.0 * self.ridge)
+    def hessian(self, point: Floats, exact: bool) -> Curvature:
+        return add_diagonal(self.loss.hessian(point, exact=exact), 2.0 * self.ridge)
 
     def inside(self, point: Floats) -> Floats:
         return np.asarray(np.clip(point, self.lower, self.upper))
@@ -263,7 +264,7 @@ class _LocalModel:
     takes neither a new Hessian nor a new factor of the old one.
     """
 
-    def __init__(self, H: Floats) -> None:
+    def __init__(self, H: Curvature) -> None:
         self.H = H
         self.box = BoxedQuadratic(H)
         self.secants: list[tuple[Floats, Floats, float]] = []
@@ -276,7 +277,7 @@ class _LocalModel:
                 return d, -0.5 * float(g @ d)
             self.secants.clear()
         d = self.box.minimise(g, lower, upper)
-        return d, -float(g @ d + 0.5 * d @ self.H @ d)
+        return d, -float(g @ d + 0.5 * d @ (self.H @ d))
 
     def learn(self, step: Floats, change: Floats) -> None:
         """Take in how the gradient changed over a step, if it moved free variables only."""

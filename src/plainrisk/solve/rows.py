@@ -161,6 +161,15 @@ class Layout:
         each = [sums @ matrix for sums, matrix in zip(by_code, self.matrices, strict=True)]
         return np.concatenate([np.zeros(0), *each, *([] if by_dense is None else [by_dense])])
 
+    def matrix(self, block: Block) -> Floats:
+        """Return the columns of some rows, (rows, 1 + p); column 0 is 1."""
+        X = np.ones((len(block), 1 + self.n_coefficients))
+        for code, table, where in zip(block.codes, self.matrices, self.columns, strict=True):
+            X[:, 1:][:, where] = table[code]
+        if block.dense is not None and self.n_dense:
+            X[:, -self.n_dense :] = block.dense
+        return X
+
     def gram(self, values: Floats | None, block: Block) -> Floats:
         """Return the sums of ``values[i] * x_j[i] * x_k[i]`` over the rows, for all columns j and k; column 0 is 1.
 

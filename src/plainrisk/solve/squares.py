@@ -16,6 +16,7 @@ import numpy as np
 from plainrisk._native import level_sums
 from plainrisk._types import Floats
 from plainrisk.solve.box import BoxedQuadratic
+from plainrisk.solve.curvature import Curvature, LowRank, add_diagonal
 from plainrisk.solve.newton import Solution, kkt_residual
 from plainrisk.solve.rows import Block, Layout, Rows
 from plainrisk.threads import one_blas_thread
@@ -31,33 +32,38 @@ class Moments:
 
     Attributes
     ----------
-    gram : (1 + p, 1 + p), sums of ``w x_j x_k``; gram[0, 0] is the total weight
+    gram : (1 + p, 1 + p), sums of ``w x_j x_k``, the first of which is the total weight
     moment : (1 + p,), sums of ``w y x_j``; moment[0] is the weight of the positive outcome
     """
 
-    gram: Floats
+    gram: Curvature
     moment: Floats
 
     @classmethod
     def of(cls, layout: Layout, rows: Rows) -> Moments:
         """Add up the products of the columns of a layout over rows."""
 
-        def sums(block: Block) -> tuple[Floats, Floats]:
+        def moment(block: Block) -> tuple[Floats]:
             outcome = block.positive.astype(np.float64)
             by_dense = None if block.dense is None else outcome @ block.dense
             by_column = layout.gather(level_sums(outcome, block.codes, layout.sizes), by_dense)
-            return layout.gram(block.weight, block), np.concatenate([[outcome.sum()], by_column])
+            return (np.concatenate([[outcome.sum()], by_column]),)
 
-        return cls(*rows.sum(sums, whole_blocks=True))
+        if rows.totals[0] <= layout.n_coefficients:
+            root = np.vstack(
+                [layout.matrix(b) * (1.0 if b.weight is None else np.sqrt(b.weight)[:, None]) for b in rows]
+            )
+            return cls(LowRank(root, np.zeros(root.shape[1])), *rows.sum(moment, whole_blocks=True))
+        return cls(*rows.sum(lambda block: (layout.gram(block.weight, block), *moment(block)), whole_blocks=True))
 
     @property
     def total(self) -> float:
         """The sum of all weights."""
-        return float(self.gram[0, 0])
+        return float(self.gram.diagonal()[0])
 
     def mean_squared_error(self, point: Floats) -> float:
         """Return the mean squared error of a line; y is 0 or 1, so y^2 = y."""
-        return float(self.moment[0] - 2.0 * self.moment @ point + point @ self.gram @ point) / self.total
+        return float(self.moment[0] - 2.0 * self.moment @ point + point @ (self.gram @ point)) / self.total
 
 
 def minimise_squares(
@@ -82,7 +88,7 @@ def minimise_squares(
     penalty = np.concatenate([[0.0], np.broadcast_to(ridge, p)])
     low = np.concatenate([[-np.inf], np.full(p, -np.inf) if lower is None else lower])
     high = np.concatenate([[np.inf], np.full(p, np.inf) if upper is None else upper])
-    H = 2.0 * (gram / total + np.diag(penalty))
+    H = add_diagonal(2.0 / total * gram, 2.0 * penalty)
     g0 = -2.0 * moment / total
     point = np.concatenate([[moment[0] / total], np.zeros(p)]) if start is None else np.clip(start, low, high)
     quadratic, step, iterations = BoxedQuadratic(H), np.inf, 0

@@ -14,7 +14,8 @@ from sklearn.model_selection import StratifiedKFold
 
 from plainrisk import datasets
 from plainrisk._types import Outcome
-from plainrisk.data.frame import Frame, as_frame, read_file
+from plainrisk.data.frame import Frame, as_frame
+from plainrisk.data.reader import read_file
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean
 from plainrisk.schema import Schema, label_of
 from plainrisk.schema.check import require_valid
@@ -97,8 +98,6 @@ def _read_own(file: str, schema_file: str) -> tuple[Any, Outcome, Schema]:
     schema = Schema.load(schema_file)
     if schema.target is None:
         raise SchemaError(f"{schema_file}: which column is the outcome? Add target = ... to the schema.")
-    if not file.lower().endswith((".parquet", ".csv", ".csv.gz")):
-        raise DataError(f"{file}: the name must end in .csv, .csv.gz or .parquet.")
     table = read_file(file)
     frame = as_frame(table)
     require_valid(schema, frame, target=True)

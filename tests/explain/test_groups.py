@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 from plainrisk.errors import DataError
 from plainrisk.explain import group_report
-from plainrisk.explain.monitor import Range, impact_ratio, newcombe, wilson
+from plainrisk.explain.groups import Range, impact_ratio, newcombe, wilson
 
 Z = norm.ppf(0.975)
 
@@ -60,9 +60,8 @@ def test_the_interval_of_the_ratio_covers():
 def test_figures_by_hand():
     y = [0, 1, 0, 1, 0, 0]
     risk = [0.1, 0.9, 0.6, 0.4, 0.2, 0.3]
-    report = group_report(y, risk, ["a", "a", "a", "b", "b", "b"], threshold=0.5)
+    report = group_report(y, risk, ["a", "a", "a", "b", "b", "b"], threshold=0.5, reference="b")
     one = {g.group: g for g in report.groups}
-    assert report.reference == "b"  # all of b are approved
     assert one["a"].approval.estimate == pytest.approx(1 / 3)
     assert one["a"].impact.estimate == pytest.approx(1 / 3)
     assert one["a"].difference.estimate == pytest.approx(-2 / 3)
@@ -103,7 +102,7 @@ def test_one_outcome_or_one_row_has_no_auc():
 def test_handing_on():
     report = group_report([0, 1, 0, 1], [0.1, 0.9, 0.6, 0.7], ["a", "a", "b", None], threshold=0.5)
     frame = report.to_frame(pd.DataFrame())
-    assert list(frame["group"]) == ["a", "b"]  # a row without a group is left out
+    assert list(frame["group"]) == ["a", "b", "(no group)"]
     assert {"impact_low", "approval_high", "auc", "mean_risk"} <= set(frame.columns)
     assert report.to_dict()["groups"][0]["approval"]["estimate"] == 0.5
 
@@ -114,10 +113,40 @@ def test_handing_on():
         (([0, 1], [0.1], ["a", "b"]), {}, "differ in length"),
         (([0, 2], [0.1, 0.2], ["a", "b"]), {}, "y must be 0 or 1"),
         (([0, 1], [0.1, 0.2], ["a", "b"]), {"reference": "c"}, "There is no group 'c'"),
-        (([0, 1], [0.1, 0.2], ["a", "b"]), {"level": 95}, "level must lie between 0 and 1"),
+        (([0, 1], [0.1, 0.2], ["a", "b"]), {"level": 95}, "level must be a finite number above 0 and below 1, not 95"),
         (([0, 1], [0.1, 0.2], ["a", "b"]), {"adverse": "no"}, "adverse must be"),
+        (([0, 1], [0.1, 0.2], ["a", "b"]), {"threshold": math.nan}, "threshold must be a finite number, not nan"),
+        (([0, 1], [0.1, 1.2], ["a", "b"]), {}, "risk must hold probabilities"),
+        (([0, 1], [0.1, math.nan], ["a", "b"]), {}, "risk must hold probabilities"),
+        ((["x", "y"], [0.1, 0.2], ["a", "b"]), {}, "y must hold numbers"),
+        (([0, 1], [[0.1, 0.2]] * 2, ["a", "b"]), {}, "risk must have one dimension"),
+        (([], [], []), {}, "there are no rows"),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments, options, message):
     with pytest.raises(DataError, match=message):
-        group_report(*arguments, threshold=0.5, **options)
+        group_report(*arguments, **{"threshold": 0.5, **options})
+
+
+def test_all_rows_are_in_the_report():
+    group = np.array(["a"] * 40 + [None] * 50 + ["b"] * 6, dtype=object)
+    risk = np.linspace(0.05, 0.95, 96)
+    report = group_report((risk > 0.4).astype(int), risk, group, threshold=0.5, adverse="negative")
+    assert {g.group: g.rows for g in report.groups} == {"(no group)": 50, "a": 40, "b": 6}
+    assert report.reference == "a", "the largest group that has a name, not the one that does best"
+    assert {g.group: g.small for g in report.groups} == {"(no group)": False, "a": False, "b": True}
+    assert "small" in repr(report)
+    named = group_report((risk > 0.4).astype(int), risk, group, threshold=0.5, reference="(no group)")
+    assert named.reference == "(no group)"
+
+
+def test_a_group_may_be_called_no_group_or_be_a_number():
+    group = np.array(["(no group)", "(no group)", None], dtype=object)
+    report = group_report([0, 1, 1], [0.1, 0.2, 0.3], group, threshold=0.5)
+    assert [(g.group, g.rows) for g in report.groups] == [("(no group)", 2), ("((no group))", 1)]
+    assert group_report([0, 1, 1], [0.1, 0.2, 0.3], [1, 1, 2], threshold=0.5, reference=2).reference == "2"
+
+
+def test_rows_without_any_group_are_one_group():
+    report = group_report([0, 1], [0.1, 0.2], np.array([None, None], dtype=object), threshold=0.5)
+    assert [g.group for g in report.groups] == [report.reference] == ["(no group)"]

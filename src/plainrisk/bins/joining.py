@@ -1,0 +1,111 @@
+"""Short tables: neighbouring levels whose scores hardly differ are joined.
+
+Replacing the scores of a run of levels by their mean raises the loss, to second order, by half the sum of the squared
+differences, each weighted by the curvature of the loss at its level. For each feature the best runs of every number
+are found exactly (dynamic programming); how many rows each table keeps is chosen for all tables together, so that the
+fewest rows in all cost no more than the tolerance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from plainrisk._types import Floats, Index
+
+__all__ = ["Runs", "best_runs", "joined_scores", "rows_within"]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The best ways to cut ordered levels into runs.
+
+    Attributes
+    ----------
+    costs : (n,), the least cost with 1, 2, ... n runs
+    last : (n, n), where the last of k + 1 runs of the levels up to j begins
+    """
+
+    costs: Floats
+    last: Index
+
+    def starts(self, k: int) -> list[int]:
+        """Return where each of the best k runs starts."""
+        found, end = [], len(self.costs)
+        for count in range(k, 0, -1):
+            end = int(self.last[count - 1, end - 1])
+            found.append(end)
+        return found[::-1]
+
+
+def best_runs(scores: Floats, weights: Floats) -> Runs:
+    """Find the runs that differ least from their means, for every number of runs.
+
+    >>> found = best_runs(np.array([0.0, 0.1, 1.0, 1.1]), np.ones(4))
+    >>> found.costs.round(3).tolist(), found.starts(2)
+    ([0.505, 0.005, 0.003, 0.0], [0, 2])
+    """
+    n = len(scores)
+    cost = _run_costs(scores, weights)
+    costs, last = np.empty((n, n)), np.zeros((n, n), np.intp)
+    costs[0] = cost[0]
+    for k in range(1, n):
+        # With k + 1 runs, the last of which begins at i and ends at j.
+        total = np.full((n, n), np.inf)
+        total[1:] = costs[k - 1, :-1, None] + cost[1:]
+        last[k] = np.argmin(total, axis=0)
+        costs[k] = np.take_along_axis(total, last[k][None], axis=0)[0]
+    return Runs(costs[:, -1], last)
+
+
+def _run_costs(scores: Floats, weights: Floats) -> Floats:
+    """Return half the weighted squares about the mean for the run from i up to j; infinite below the diagonal."""
+    n = len(scores)
+    weights = np.maximum(weights, np.finfo(float).tiny)
+    centred = scores - np.average(scores, weights=weights)
+    moments = [np.concatenate([[0.0], np.cumsum(weights * centred**power)]) for power in range(3)]
+    zero, one, two = (np.subtract.outer(m[1:], m[:-1]).T for m in moments)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cost = 0.5 * np.maximum(two - one**2 / zero, 0.0)
+    return np.where(np.tri(n, dtype=bool).T, cost, np.inf)
+
+
+def rows_within(tables: Sequence[Runs], tolerance: float, most: int | None = None) -> list[int]:
+    """Return how many runs each table keeps, so that all together cost at most the tolerance.
+
+    A price per row is found by bisection: at the right price every table keeps the runs that are worth it.
+
+    Parameters
+    ----------
+    most : at most this many runs for each table, whatever it costs
+    """
+
+    def kept(price: float) -> list[int]:
+        return [1 + int(np.argmin(t.costs[:most] + price * np.arange(len(t.costs[:most])))) for t in tables]
+
+    def cost(counts: list[int]) -> float:
+        return sum(float(t.costs[k - 1]) for t, k in zip(tables, counts, strict=True))
+
+    low, high = 0.0, max((float(t.costs[0]) for t in tables), default=0.0) + tolerance
+    found = kept(low)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        counts = kept(middle)
+        if cost(counts) <= tolerance:
+            low, found = middle, counts
+        else:
+            high = middle
+    return found
+
+
+def joined_scores(scores: Floats, weights: Floats, starts: Sequence[int]) -> Floats:
+    """Return one score for each run, the mean of its levels; runs of a monotone shape are exactly monotone."""
+    each = []
+    for start, end in pairwise([*starts, len(scores)]):
+        own, mass = scores[start:end], np.maximum(weights[start:end], np.finfo(float).tiny)
+        # Rounding must not carry a mean beyond the scores it is the mean of.
+        each.append(np.clip(np.average(own, weights=mass), own.min(), own.max()))
+    return np.array(each)

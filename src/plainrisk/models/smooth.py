@@ -1,0 +1,209 @@
+"""Smooth shapes: fine bins, as much smoothness as the evidence of each feature asks for, and short tables.
+
+Every continuous feature has up to 64 fine bins. Their scores are sums of steps, and the steps of a feature are shrunk
+by a precision of their own, chosen by marginal likelihood (`plainrisk.solve.evidence`): a Gaussian random walk per
+feature, a random effect per set of categories and per set of levels outside the order. Then neighbouring bins are
+joined while that costs next to nothing (`plainrisk.bins.joining`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from plainrisk._native import level_sums, logistic_pass, look_up
+from plainrisk._types import Floats
+from plainrisk.bins import GroupKind, best_runs, joined_scores, rows_within, smooth_contrast
+from plainrisk.form import Bins, Linear, Logistic, Part, Shape, Table
+from plainrisk.models.design import CodedRows, Design, code_rows, learn_levels, table_part
+from plainrisk.models.training import TrainingRows
+from plainrisk.schema import Feature
+from plainrisk.solve import Block, Evidence, LogisticLoss, Moments, Solution, maximise_evidence
+
+__all__ = ["Group", "SmoothFit", "fine_bins", "fit_smooth"]
+
+# Bins of a continuous feature, fewer where many features would have more coefficients than this in all.
+_FINE_BINS, _LEAST_BINS, _COEFFICIENTS = 64, 8, 2000
+
+
+@dataclass(frozen=True)
+class Group:
+    """Coefficients that are shrunk together.
+
+    Attributes
+    ----------
+    feature : whose
+    kind : "steps" between ordered levels, "outside" the order, or the "levels" of a categorical feature
+    size : how many coefficients
+    precision, edf, left : see `plainrisk.solve.Evidence`
+    """
+
+    feature: str
+    kind: GroupKind
+    size: int
+    precision: float
+    edf: float
+    left: bool
+
+
+@dataclass(frozen=True)
+class SmoothFit:
+    """A fitted layer of smooth shapes.
+
+    Attributes
+    ----------
+    part : the additive part, tables joined
+    solution, evidence, groups : what was found before tables were joined
+    design : the problem
+    level_scores : per feature, the score of every fine level, joined ones alike
+    """
+
+    part: Part
+    solution: Solution
+    evidence: Evidence
+    groups: tuple[Group, ...]
+    design: Design
+    level_scores: tuple[Floats, ...]
+
+    def scores(self) -> Iterator[Floats]:
+        """Yield the scores of the training rows, batch by batch, from their codes."""
+        tables = _by_code(self.design.coded, self.level_scores)
+        for block in self.design.coded.rows:
+            yield look_up(self.part.intercept, block.codes, tables, len(block))
+
+
+def fine_bins(n_features: int) -> int:
+    """Return the number of fine bins of a continuous feature."""
+    return int(np.clip(_COEFFICIENTS // max(n_features, 1), _LEAST_BINS, _FINE_BINS))
+
+
+def fit_smooth(
+    training: TrainingRows, link: Logistic | Linear, *, max_bins: int | None, min_rows: int, tolerance: float
+) -> SmoothFit:
+    """Find fine bins, code the rows, solve for coefficients and precisions, and join bins.
+
+    Parameters
+    ----------
+    link : the least squares of a Linear need pair counts alone
+    max_bins : rows of a table in the order at most, or None
+    min_rows : training rows of a fine bin at least
+    tolerance : what joining bins may cost, in mean log loss (Logistic) or mean squared error (Linear)
+    """
+    features = training.schema.features
+    levels = learn_levels(training, max_bins=fine_bins(len(features)), criterion="fine", min_rows=min_rows)
+    coded = code_rows(training, levels)
+    contrasts = tuple(
+        smooth_contrast(w, lv.n_ordered, features[name].sign, ordered=_is_ordered(features[name]))
+        for name, w, lv in zip(coded.names, coded.weights, coded.levels, strict=True)
+    )
+    design = Design(coded, contrasts)
+    groups = [(name, *group) for name, c in zip(coded.names, contrasts, strict=True) for group in c.groups]
+    group_of = np.repeat(np.arange(len(groups)), [size for *_, size in groups])
+    of = Moments.of if isinstance(link, Linear) else LogisticLoss
+    solution, evidence = maximise_evidence(of(design.layout, coded.rows), group_of, lower=design.lower)
+    found = [
+        Group(name, kind, size, float(evidence.precision[u]), float(evidence.edf[u]), bool(evidence.left[u]))
+        for u, (name, kind, size) in enumerate(groups)
+    ]
+    signs = {name: feature.sign for name, feature in features.items()}
+    part = table_part("all", design, solution, link, signs)
+    joined = _Joiner(part, coded).join(tolerance, max_bins)
+    return SmoothFit(joined.part, solution, evidence, tuple(found), design, joined.level_scores)
+
+
+def _is_ordered(feature: Feature) -> bool:
+    return feature.kind == "continuous" or feature.sign != 0
+
+
+def _by_code(coded: CodedRows, level_scores: Sequence[Floats]) -> list[Floats]:
+    """Return the score of every joint code."""
+    tables = []
+    for joint in coded.joints:
+        each = zip(joint.features, joint.levels, strict=True)
+        tables.append(np.sum([level_scores[j][level] for j, level in each], axis=0))
+    return tables
+
+
+@dataclass(frozen=True)
+class _Joined:
+    part: Part
+    level_scores: tuple[Floats, ...]
+
+
+class _Joiner:
+    """Joins neighbouring bins of the tables of a part, and measures what that costs on the training rows."""
+
+    def __init__(self, part: Part, coded: CodedRows) -> None:
+        self.part, self.coded = part, coded
+        self.tables: dict[str, Table] = {n: shape for n, shape in part.shapes.items() if isinstance(shape, Table)}
+        self.scores = tuple(np.asarray(table.scores) for table in self.tables.values())
+        self.loss, by_code = self._measure(self.scores)
+        self.curvature = [c for j, own in zip(coded.joints, by_code, strict=True) for c in j.margins(own)]
+        # Only bins have neighbours that can be joined.
+        self.bins = [j for j, table in enumerate(self.tables.values()) if isinstance(table.levels, Bins)]
+
+    def join(self, tolerance: float, most: int | None) -> _Joined:
+        """Return the part with tables as short as the tolerance allows."""
+        runs = [best_runs(self._ordered(j), self._weights(j)) for j in self.bins]
+        budget = tolerance
+        while True:
+            counts = rows_within(runs, budget, most)
+            starts = {j: one.starts(k) for j, one, k in zip(self.bins, runs, counts, strict=True)}
+            joined = self._with(starts)
+            # The errors of several tables add up where features go together, so the cost is measured.
+            if most is not None or self._measure(joined.level_scores)[0] <= self.loss + tolerance or budget < 1e-12:
+                return joined
+            budget /= 2.0
+
+    def _ordered(self, j: int) -> Floats:
+        return self.scores[j][: self.coded.levels[j].n_ordered]
+
+    def _weights(self, j: int) -> Floats:
+        return self.curvature[j][: self.coded.levels[j].n_ordered] / self.coded.rows.totals[1]
+
+    def _with(self, starts: Mapping[int, Sequence[int]]) -> _Joined:
+        shapes: dict[str, Shape] = dict(self.part.shapes)
+        fine = list(self.scores)
+        for j, (name, table) in enumerate(self.tables.items()):
+            if j in starts and isinstance(table.levels, Bins):
+                joined = joined_scores(self._ordered(j), self._weights(j), starts[j])
+                n = table.levels.n_ordered
+                fine[j] = np.concatenate([np.repeat(joined, np.diff([*starts[j], n])), self.scores[j][n:]])
+                shapes[name] = _short(table, table.levels, joined, starts[j])
+        return _Joined(msgspec.structs.replace(self.part, shapes=shapes), tuple(fine))
+
+    def _measure(self, level_scores: Sequence[Floats]) -> tuple[float, list[Floats]]:
+        """Return the mean loss with these scores, and the curvature of the summed loss by joint code."""
+        tables, intercept = _by_code(self.coded, level_scores), self.part.intercept
+        sizes = [len(table) for table in tables]
+
+        def logistic(block: Block) -> tuple[float, list[Floats]]:
+            found = logistic_pass(intercept, block.codes, tables, block.positive, block.weight, curvature=True)
+            return found.loss, level_sums(found.curvature, block.codes, sizes)
+
+        def squares(block: Block) -> tuple[float, list[Floats]]:
+            score = look_up(intercept, block.codes, tables, len(block))
+            weight = np.ones(len(block)) if block.weight is None else block.weight
+            loss = weight @ score**2 + block.positive @ (1.0 - 2.0 * score)
+            return float(loss), level_sums(2.0 * weight, block.codes, sizes)
+
+        loss, by_code = self.coded.rows.sum(squares if isinstance(self.part.link, Linear) else logistic)
+        return loss / self.coded.rows.totals[1], by_code
+
+
+def _short(table: Table, levels: Bins, joined: Floats, starts: Sequence[int]) -> Table:
+    """Return a table with one row for each run of bins."""
+    n = levels.n_ordered
+
+    def added(values: tuple[float, ...]) -> tuple[float, ...]:
+        return (*np.add.reduceat(np.asarray(values[:n]), starts).tolist(), *values[n:])
+
+    return Table(
+        levels=msgspec.structs.replace(levels, edges=tuple(levels.edges[start - 1] for start in starts[1:])),
+        scores=(*joined.tolist(), *table.scores[n:]),
+        weights=added(table.weights),
+        positives=added(table.positives),
+    )

@@ -1,0 +1,202 @@
+"""Symmetric matrices that a quadratic problem needs, dense or as products of few rows, and their factors.
+
+With more coefficients than rows a Hessian ``R'R + diag(d)``, R with one line per row, is never written out: its
+products and its inverse need R alone (Woodbury's formula), so that 3,000 features of 300 rows take 300 equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+
+from plainrisk._types import Bools, Floats, Index
+
+__all__ = ["Curvature", "Factor", "LowRank", "add_diagonal", "factorise", "solve_semidefinite"]
+
+# A direction whose curvature is less than this share of the largest is rounding: nothing moves along it.
+_FLAT = 1e-11
+# Below this share of the largest slope, the slope along such a direction is rounding, too.
+_SLOPE = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class LowRank:
+    """The matrix ``root.T @ root + diag(extra)``.
+
+    Attributes
+    ----------
+    root : (m, n), m less than n
+    extra : (n,), not below 0
+    """
+
+    root: Floats
+    extra: Floats
+
+    def __len__(self) -> int:
+        return len(self.extra)
+
+    def __matmul__(self, vector: Floats) -> Floats:
+        return np.asarray(self.root.T @ (self.root @ vector) + self.extra * vector)
+
+    def __rmul__(self, factor: float) -> LowRank:
+        return LowRank(factor**0.5 * self.root, factor * self.extra)
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal."""
+        return np.asarray(np.einsum("ij,ij->j", self.root, self.root) + self.extra)
+
+
+Curvature = Floats | LowRank
+
+
+def add_diagonal(H: Curvature, diagonal: Floats) -> Curvature:
+    """Return ``H + diag(diagonal)``."""
+    if isinstance(H, LowRank):
+        return LowRank(H.root, H.extra + diagonal)
+    return H + np.diag(diagonal)
+
+
+class Factor(Protocol):
+    """The free rows and columns of a matrix, ready to solve."""
+
+    def solve(self, right: Floats) -> Floats:
+        """Solve ``H d = right``; the shortest of many solutions (see `solve_semidefinite`)."""
+
+    def inverse_blocks(self, blocks: Sequence[Index]) -> list[Floats]:
+        """Return rows and columns of the inverse, for each of these sets of variables."""
+
+
+def factorise(H: Curvature, free: Bools) -> Factor:
+    """Prepare to solve ``H d = right`` in the free variables."""
+    if not isinstance(H, LowRank):
+        return _Dense(H[np.ix_(free, free)])
+    root, extra = H.root[:, free], H.extra[free]
+    return _Woodbury(root, extra) if extra.any() else _Projected(root)
+
+
+class _Dense:
+    """A Cholesky factor, or where a pivot is rounding the matrix itself."""
+
+    def __init__(self, H: Floats) -> None:
+        self.factor = _cholesky(H)
+        self.H = H if self.factor is None else None
+
+    def solve(self, right: Floats) -> Floats:
+        if self.H is not None:
+            return solve_semidefinite(self.H, right)
+        return np.asarray(dpotrs(self.factor, right, lower=1)[0])
+
+    def inverse_blocks(self, blocks: Sequence[Index]) -> list[Floats]:
+        if self.H is not None:
+            inverse = np.asarray(np.linalg.pinv(self.H, hermitian=True), np.float64)
+            return [inverse[np.ix_(block, block)] for block in blocks]
+        inverse = dpotri(self.factor, lower=1)[0]  # what is above the diagonal means nothing
+        lower = [np.tril(inverse[np.ix_(block, block)]) for block in blocks]
+        return [one + np.tril(one, -1).T for one in lower]
+
+
+class _Woodbury:
+    """The inverse of ``R'R + diag(e)`` by the m x m matrix ``K = I + R diag(1/e) R'``, where most e are above 0.
+
+    Columns Z with e = 0 (the intercept) are solved for in the space of the rows: with P the others,
+
+        Z'K^-1 Z d_Z = r_Z - Z'K^-1 P r_P/e,     u = K^-1 (P r_P/e + Z d_Z),     d_P = (r_P - P'u)/e
+    """
+
+    def __init__(self, root: Floats, extra: Floats) -> None:
+        self.penalised = extra > 0
+        self.P, self.Z, self.e = root[:, self.penalised], root[:, ~self.penalised], extra[self.penalised]
+        K = (self.P / self.e) @ self.P.T
+        K.flat[:: len(K) + 1] += 1.0
+        self.K = dpotrf(K, lower=1, clean=0, overwrite_a=1)[0]
+        self.KZ = self._rows(self.Z)
+
+    def _rows(self, right: Floats) -> Floats:
+        return np.asarray(dpotrs(self.K, right, lower=1)[0]) if right.size else right
+
+    def solve(self, right: Floats) -> Floats:
+        d = np.empty(len(right))
+        r = right[self.penalised]
+        q = self.P @ (r / self.e)
+        free = solve_semidefinite(self.Z.T @ self.KZ, right[~self.penalised] - self.KZ.T @ q)
+        d[~self.penalised] = free
+        d[self.penalised] = (r - self.P.T @ self._rows(q + self.Z @ free)) / self.e
+        return d
+
+    def inverse_blocks(self, blocks: Sequence[Index]) -> list[Floats]:
+        # With e as above and V = (Z'K^-1 Z)^-1, the inverse is V for Z, and for P
+        #   diag(1/e) - diag(1/e) P' (K^-1 - K^-1 Z V Z'K^-1) P diag(1/e)
+        V = np.asarray(np.linalg.pinv(self.Z.T @ self.KZ, hermitian=True), np.float64)
+        cross = -(V @ (self.KZ.T @ self.P)) / self.e
+        inner = self._rows(self.P)
+        place = np.where(self.penalised, np.cumsum(self.penalised), np.cumsum(~self.penalised)) - 1
+        return [self._block(block, place, V, cross, inner) for block in blocks]
+
+    def _block(self, block: Index, place: Index, V: Floats, cross: Floats, inner: Floats) -> Floats:
+        is_p = self.penalised[block]
+        p, z = place[block[is_p]], place[block[~is_p]]
+        out = np.zeros((len(block), len(block)))
+        e = self.e[p]
+        between = self.P[:, p].T @ inner[:, p] / np.outer(e, e)
+        out[np.ix_(is_p, is_p)] = np.diag(1.0 / e) - between + cross[:, p].T @ (self.Z.T @ self.KZ) @ cross[:, p]
+        out[np.ix_(~is_p, is_p)] = cross[np.ix_(z, p)]
+        out[np.ix_(is_p, ~is_p)] = cross[np.ix_(z, p)].T
+        out[np.ix_(~is_p, ~is_p)] = V[np.ix_(z, z)]
+        return out
+
+
+class _Projected:
+    """The shortest solutions of ``R'R d = right``, as `solve_semidefinite` has them, from the m x m matrix R R'."""
+
+    def __init__(self, root: Floats) -> None:
+        diagonal = np.einsum("ij,ij->j", root, root)
+        self.scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        scaled = root * self.scale
+        values, vectors = np.linalg.eigh(scaled @ scaled.T)
+        self.least = _FLAT * max(float(values.max(initial=0.0)), np.finfo(float).tiny)
+        steep = values > self.least
+        self.values = values[steep]
+        self.vectors = scaled.T @ (vectors[:, steep] / np.sqrt(self.values))
+
+    def solve(self, right: Floats) -> Floats:
+        scaled = self.scale * right
+        slope = self.vectors.T @ scaled
+        flat = scaled - self.vectors @ slope
+        flat[np.abs(flat) <= _SLOPE * np.abs(scaled).max(initial=0.0)] = 0.0
+        return np.asarray(self.scale * (self.vectors @ (slope / self.values) + flat / self.least))
+
+    def inverse_blocks(self, blocks: Sequence[Index]) -> list[Floats]:
+        each = self.scale[:, None] * self.vectors / np.sqrt(self.values)
+        return [each[block] @ each[block].T for block in blocks]
+
+
+def _cholesky(H: Floats) -> Floats | None:
+    """Return the lower Cholesky factor, or None where a pivot is rounding."""
+    diagonal = H.diagonal().copy()
+    factor, failed = dpotrf(H.T, lower=1, clean=0)  # H is symmetric, and its transpose in LAPACK's order
+    return None if failed or (factor.diagonal() ** 2 < _FLAT * diagonal).any() else factor
+
+
+def solve_semidefinite(H: Floats, right: Floats) -> Floats:
+    """Return the shortest solution of ``H d = right``, H positive semidefinite, in units that make its diagonal 1.
+
+    Directions without curvature (an indicator per level adds up to the intercept) stay where they are, unless `right`
+    truly points along them: then the step is long, and a bound will stop it. The eigenvalues tell which directions
+    these are, so the answer does not hang on how a library rounds, as that of a damped system would.
+
+    >>> solve_semidefinite(np.array([[2.0, 2.0], [2.0, 2.0]]), np.array([4.0, 4.0])).round(9)
+    array([1., 1.])
+    """
+    diagonal = H.diagonal()
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    values, vectors = np.linalg.eigh(scale[:, None] * H * scale)
+    slope = vectors.T @ (scale * right)
+    most = float(values.max(initial=0.0))
+    least = _FLAT * (most if most > 0 else 1.0)
+    steep = np.abs(slope) > _SLOPE * np.abs(slope).max(initial=0.0)
+    along = np.where((values > least) | steep, slope / np.maximum(values, least), 0.0)
+    return np.asarray(scale * (vectors @ along))

@@ -1,0 +1,242 @@
+"""How much each group of coefficients is shrunk, chosen by marginal likelihood.
+
+The coefficients of group u have a normal prior of mean 0 and precision lambda_u. The most probable ones minimise
+
+    sum of losses / phi + 1/2 sum_u lambda_u |beta_u|^2
+
+(phi = 1 for the logistic loss, the residual variance for half the squared error). With H the Hessian of the sum of
+losses, taken as it is, Laplace's approximation of the marginal likelihood of the lambdas is greatest where
+
+    lambda_u |beta_u|^2 = edf_u = n_u - lambda_u trace [(H/phi + Lambda)^-1]_uu
+
+and n_u is the number of coefficients of the group that no bound holds. The update lambda_u = edf_u / |beta_u|^2 goes
+there (Fellner and Schall; MacKay; Wood and Fasiolo 2017). A group whose effective degrees of freedom edf_u go to 0 has
+left the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from plainrisk._types import Bools, Floats, Index
+from plainrisk.solve.box import FREE, BoxedQuadratic
+from plainrisk.solve.curvature import Curvature, add_diagonal
+from plainrisk.solve.loss import LogisticLoss
+from plainrisk.solve.newton import Solution, minimise
+from plainrisk.solve.squares import Moments, minimise_squares
+from plainrisk.threads import one_blas_thread
+
+__all__ = ["Evidence", "maximise_evidence"]
+
+# Where the precisions start, and the range they are kept in.
+_START, _LEAST, _MOST = 10.0, 1e-3, 1e12
+# A group of fewer effective degrees of freedom than this has left the model.
+_LEFT = 0.05
+# The precisions are found when no group's, times its degrees of freedom up to 1, moves by more than this share.
+_TOLERANCE = 1e-3
+_MOST_UPDATES = 100
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the marginal likelihood says of every group of coefficients.
+
+    Attributes
+    ----------
+    precision : (groups,), lambda
+    edf : (groups,), effective degrees of freedom
+    left : (groups,), whether the group has left the model; its coefficients are 0
+    gradient : (groups,), of the log marginal likelihood by the logarithm of each precision: 0 at its maximum
+    scale : phi
+    updates : how often the precisions were updated
+    converged : whether they were found
+    """
+
+    precision: Floats
+    edf: Floats
+    left: Bools
+    gradient: Floats
+    scale: float
+    updates: int
+    converged: bool
+
+
+def maximise_evidence(
+    loss: LogisticLoss | Moments, groups: Index, *, lower: Floats | None = None
+) -> tuple[Solution, Evidence]:
+    """Return the most probable coefficients, and the precisions of their groups.
+
+    Between two Newton steps on the coefficients the precisions are updated, by the Hessian of the step.
+
+    Parameters
+    ----------
+    loss : the logistic loss; or for least squares, the sums over the rows
+    groups : (p,) the group of every coefficient, from 0
+    lower : (p,), optional
+    """
+    total = _Squares(loss) if isinstance(loss, Moments) else _Logistic(loss)
+    bounds = np.full(len(groups), -np.inf) if lower is None else lower
+    with one_blas_thread():
+        return _Search(total, groups, bounds).run()
+
+
+class _Total(Protocol):
+    """A sum of losses over rows."""
+
+    start: Floats
+
+    def value_and_gradient(self, point: Floats) -> tuple[float, Floats]: ...
+    def hessian(self, point: Floats) -> Curvature: ...
+    def scale(self, point: Floats, edf: float) -> float: ...
+    def solve(self, penalty: Floats, lower: Floats, upper: Floats, start: Floats) -> Solution: ...
+
+
+class _Logistic:
+    def __init__(self, loss: LogisticLoss) -> None:
+        self.loss, self.total = loss, loss.rows.totals[1]
+        self.start = loss.start
+
+    def value_and_gradient(self, point: Floats) -> tuple[float, Floats]:
+        value, gradient = self.loss.value_and_gradient(point)
+        return value * self.total, gradient * self.total
+
+    def hessian(self, point: Floats) -> Curvature:
+        return self.total * self.loss.hessian(point, exact=True)
+
+    def scale(self, point: Floats, edf: float) -> float:
+        return 1.0
+
+    def solve(self, penalty: Floats, lower: Floats, upper: Floats, start: Floats) -> Solution:
+        return minimise(self.loss, ridge=penalty / (2.0 * self.total), lower=lower, upper=upper, start=start)
+
+
+class _Squares:
+    def __init__(self, moments: Moments) -> None:
+        self.moments, self.total = moments, moments.total
+        self.start = np.zeros(len(moments.moment))
+        self.start[0] = moments.moment[0] / moments.total
+
+    def value_and_gradient(self, point: Floats) -> tuple[float, Floats]:
+        gradient = self.moments.gram @ point - self.moments.moment
+        return 0.5 * self.total * self.moments.mean_squared_error(point), gradient
+
+    def hessian(self, point: Floats) -> Curvature:
+        return self.moments.gram
+
+    def scale(self, point: Floats, edf: float) -> float:
+        # Should the coefficients take up most of what the rows tell, half of it is left for the residuals.
+        return self.total * self.moments.mean_squared_error(point) / max(self.total - 1.0 - edf, 0.5 * self.total)
+
+    def solve(self, penalty: Floats, lower: Floats, upper: Floats, start: Floats) -> Solution:
+        # The residual variance is part of the penalty already.
+        return minimise_squares(self.moments, ridge=penalty / self.total, lower=lower, upper=upper, start=start)
+
+
+class _Search:
+    """The iteration; points have the intercept first.
+
+    Attributes
+    ----------
+    point, precision, scale : where it stands
+    edf, squares : per group at that point, degrees of freedom and the sum of squares of the coefficients
+    left : groups that have left, whose coefficients stay at 0
+    """
+
+    def __init__(self, loss: _Total, groups: Index, lower: Floats) -> None:
+        self.loss, self.groups, self._lower = loss, groups, lower
+        self.n_groups = int(groups.max(initial=-1)) + 1
+        self.point = np.maximum(loss.start, np.concatenate([[-np.inf], lower]))
+        self.scale = loss.scale(self.point, 0.0)
+        self.precision, self.left = np.full(self.n_groups, _START), np.zeros(self.n_groups, bool)
+        self.edf, self.edf_squared, self.squares, self.step = np.zeros((4, self.n_groups))
+        self.pace = np.ones(self.n_groups)
+
+    def run(self) -> tuple[Solution, Evidence]:
+        updates, moved = 0, np.inf
+        while updates < _MOST_UPDATES and moved > _TOLERANCE:
+            self._step()
+            moved = self._update()
+            updates += 1
+        penalty = self.scale * self.penalty[1:]
+        solution = self.loss.solve(penalty, self.lower[1:], self.upper[1:], self.point)
+        self.point = solution.point
+        self._step()
+        self._leave(self.left)
+        gradient = np.where(self.left, 0.0, 0.5 * (self.edf - self.precision * self.squares))
+        return solution, Evidence(
+            self.precision, self.edf, self.left, gradient, self.scale, updates, moved <= _TOLERANCE
+        )
+
+    @property
+    def penalty(self) -> Floats:
+        """The precision of every coefficient; that of the intercept is 0."""
+        return np.concatenate([[0.0], self.precision[self.groups]])
+
+    @property
+    def lower(self) -> Floats:
+        """The lower bounds: 0 for groups that have left."""
+        return np.concatenate([[-np.inf], np.where(self.left[self.groups], 0.0, self._lower)])
+
+    @property
+    def upper(self) -> Floats:
+        """The upper bounds: 0 for groups that have left."""
+        return np.concatenate([[np.inf], np.where(self.left[self.groups], 0.0, np.inf)])
+
+    def _step(self) -> None:
+        """Take a Newton step at the present precisions, and find the degrees of freedom by its Hessian."""
+        value, gradient = self.loss.value_and_gradient(self.point)
+        H = (1.0 / self.scale) * self.loss.hessian(self.point)
+        penalty, lower, upper = self.penalty, self.lower, self.upper
+        quadratic = BoxedQuadratic(add_diagonal(H, penalty))
+        slope = gradient / self.scale + penalty * self.point
+        d = quadratic.minimise(slope, lower - self.point, upper - self.point)
+        self._find_edf(quadratic)
+        self.point = self._searched(d, value / self.scale, float(slope @ d))
+        self.squares = np.bincount(self.groups, self.point[1:] ** 2, minlength=self.n_groups).astype(np.float64)
+
+    def _find_edf(self, quadratic: BoxedQuadratic) -> None:
+        """Find the degrees of freedom of every group, the trace of I - lambda A, and the trace of its square."""
+        free = quadratic.state == FREE
+        place, own = np.cumsum(free) - 1, np.concatenate([[-1], self.groups])
+        blocks = [place[(own == u) & free] for u in range(self.n_groups)]
+        for u, A in enumerate(quadratic.factor(free).inverse_blocks(blocks)):
+            S = np.eye(len(A)) - self.precision[u] * A
+            self.edf[u], self.edf_squared[u] = max(float(S.trace()), 0.0), float((S * S).sum())
+
+    def _searched(self, d: Floats, value: float, slope: float) -> Floats:
+        """Halve a step until the penalised loss falls."""
+        penalty, start = self.penalty, np.asarray(self.point)
+        first = value + 0.5 * float(penalty @ start**2)
+        for halvings in range(30):
+            size = 0.5**halvings
+            point = np.asarray(np.clip(start + size * d, self.lower, self.upper))
+            found = self.loss.value_and_gradient(point)[0] / self.scale + 0.5 * float(penalty @ point**2)
+            if found <= first + 1e-4 * size * slope:
+                return point
+        return start
+
+    def _leave(self, groups: Bools) -> None:
+        self.left = self.left | groups
+        self.edf[self.left] = 0.0
+        self.point[1:][self.left[self.groups]] = 0.0
+
+    def _update(self) -> float:
+        """Update the precisions; return by how much they moved."""
+        self._leave(self.edf < _LEFT)
+        stay = ~self.left
+        wanted = np.zeros(self.n_groups)
+        wanted[stay] = np.log(self.edf[stay] / np.maximum(self.squares[stay] * self.precision[stay], 1e-300))
+        # Newton's step, by the expected curvature, is longer than the update; a group that swings back goes slower.
+        newton = np.ones(self.n_groups)
+        newton[stay] = self.edf[stay] / self.edf_squared[stay]
+        swings = self.step * wanted < 0
+        self.pace = np.where(swings, 0.5 * self.pace, np.minimum(1.0, 1.25 * self.pace))
+        self.step = np.clip(self.pace * newton * wanted, -2.0, 2.0)
+        before = self.precision
+        self.precision = np.clip(before * np.exp(self.step), _LEAST, _MOST)
+        moved = np.abs(np.log(self.precision / before)) * np.minimum(self.edf, 1.0)
+        self.scale = self.loss.scale(self.point, float(self.edf.sum()))
+        return float(moved.max(initial=0.0))

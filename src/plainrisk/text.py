@@ -1,0 +1,30 @@
+"""Text from outside (names, labels, contents of files), made safe to show on a terminal."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["one_line", "visible"]
+
+# C0 without the line feed, DEL, C1, marks and overrides of writing direction, line separators, lone surrogates.
+_UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: object) -> str:
+    r"""Return a text with escapes for the characters that a terminal obeys or that change how a line reads.
+
+    Line feeds stay, since messages have several lines. The escapes are those of JSON, so that JSON stays what it is.
+
+    >>> visible("income\x1b[2J\u202e")
+    'income\\u001b[2J\\u202e'
+    """
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", str(text))
+
+
+def one_line(text: object) -> str:
+    r"""Return a visible text of one line, for the cells of tables.
+
+    >>> one_line("a\nb")
+    'a\\nb'
+    """
+    return visible(text).replace("\n", "\\n")

@@ -1,0 +1,141 @@
+"""Precisions by marginal likelihood: against mgcv, at their stationary point, and at the edges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import plainrisk as pr
+from plainrisk.bins import smooth_contrast
+from plainrisk.models.design import Design, code_rows, learn_levels
+from plainrisk.models.training import read_training
+from plainrisk.solve import Block, Layout, LogisticLoss, Moments, Rows, maximise_evidence
+
+# mgcv 1.8.41: gam(y ~ A + B + C, paraPen = an identity for each, method = "REML"), on the columns of `credit` below.
+# Precisions, effective degrees of freedom, intercept and the first coefficient.
+GAUSSIAN = ([207.1664001, 905.6921414, 125.7214097], [6.386763, 4.547138, 5.638683], 0.69748163187, -0.04336606231)
+FELLNER_SCHALL = ([7.175985745, 34.296337879, 4.598419075], [6.444356, 4.450044, 5.671252], 0.918284638, -0.2773073919)
+LAPLACE_EDF = [6.571525, 4.51722, 5.729246]
+
+
+@pytest.fixture(scope="module")
+def credit():
+    """Two features in fine bins and one of categories, of the German credit data."""
+    german = pr.datasets.load("german", backend="pandas")
+    names = ["Duration in month", "Credit amount", "Purpose"]
+    schema = german.schema.part(names)
+    training = read_training(german.frame[names], german.target, schema, None, None)
+    coded = code_rows(training, learn_levels(training, max_bins=20, criterion="fine", min_rows=10))
+    kinds = [schema.features[name].kind == "continuous" for name in names]
+    contrasts = tuple(
+        smooth_contrast(w, lv.n_ordered, 0, ordered=ordered)
+        for w, lv, ordered in zip(coded.weights, coded.levels, kinds, strict=True)
+    )
+    design = Design(coded, contrasts)
+    return design.layout, coded.rows, np.repeat(np.arange(3), [c.indicators.shape[1] for c in contrasts])
+
+
+def test_least_squares_are_those_of_mgcv(credit):
+    layout, rows, groups = credit
+    solution, evidence = maximise_evidence(Moments.of(layout, rows), groups)
+    precision, edf, intercept, first = GAUSSIAN
+    np.testing.assert_allclose(evidence.precision, precision, rtol=1e-4)
+    np.testing.assert_allclose(evidence.edf, edf, rtol=1e-4)
+    assert solution.intercept == pytest.approx(intercept, abs=1e-6)
+    assert solution.coefficients[0] == pytest.approx(first, abs=1e-6)
+    assert evidence.scale == pytest.approx(0.1898993538, rel=1e-5)
+
+
+def test_logistic_fits_are_those_of_mgcv(credit):
+    """The same update there stops a little earlier; its full Laplace approximation lets the Hessian move, too."""
+    layout, rows, groups = credit
+    solution, evidence = maximise_evidence(LogisticLoss(layout, rows), groups)
+    precision, edf, intercept, first = FELLNER_SCHALL
+    np.testing.assert_allclose(evidence.precision, precision, rtol=5e-3)
+    np.testing.assert_allclose(evidence.edf, edf, rtol=5e-3)
+    np.testing.assert_allclose(evidence.edf, LAPLACE_EDF, rtol=0.03)
+    assert solution.intercept == pytest.approx(intercept, abs=2e-4)
+    assert solution.coefficients[0] == pytest.approx(first, abs=2e-4)
+
+
+def log_evidence(H, gradient_at, point, precision, groups, value):
+    """Laplace's log marginal likelihood with the Hessian held, at the minimum of the penalised quadratic."""
+    penalty = np.concatenate([[0.0], precision[groups]])
+    best = point - np.linalg.solve(H + np.diag(penalty), gradient_at + penalty * point)
+    d = best - point
+    loss = value + gradient_at @ d + 0.5 * d @ H @ d + 0.5 * penalty @ best**2
+    return -loss + 0.5 * np.log(penalty[1:]).sum() - 0.5 * np.linalg.slogdet(H + np.diag(penalty))[1]
+
+
+def test_the_marginal_likelihood_is_stationary(credit):
+    layout, rows, groups = credit
+    loss = LogisticLoss(layout, rows)
+    solution, evidence = maximise_evidence(loss, groups)
+    total = rows.totals[1]
+    value, gradient = loss.value_and_gradient(solution.point)
+    problem = (total * loss.hessian(solution.point, exact=True), total * gradient, solution.point)
+    for u in range(3):
+        found = []
+        for size in (-1e-3, 1e-3):
+            precision = evidence.precision.copy()
+            precision[u] *= np.exp(size)
+            found.append(log_evidence(*problem, precision, groups, total * value))
+        slope = (found[1] - found[0]) / 2e-3
+        assert slope == pytest.approx(evidence.gradient[u], abs=1e-5)
+        assert abs(slope) < 1e-3
+
+
+def noisy_rows(rng, n=400):
+    codes = tuple(rng.integers(0, 6, n).astype(np.uint8) for _ in range(3))
+    chance = 1 / (1 + np.exp(-(codes[0] - 2.5)))
+    return Rows([Block(codes, (rng.random(n) < chance).astype(np.uint8))])
+
+
+STEPS = np.tri(6, 6, -1)[:, :5]
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_groups_without_effect_leave(linear):
+    layout, groups = Layout((STEPS,) * 3), np.repeat(np.arange(3), 5)
+    left = np.zeros(3)
+    for seed in range(20):
+        rows = noisy_rows(np.random.default_rng(seed))
+        loss = Moments.of(layout, rows) if linear else LogisticLoss(layout, rows)
+        solution, evidence = maximise_evidence(loss, groups)
+        assert evidence.converged
+        assert (solution.coefficients[evidence.left[groups]] == 0).all()
+        assert (evidence.edf[evidence.left] == 0).all()
+        left += evidence.left
+    assert left[0] == 0
+    assert (left[1:] > 5).all()  # about half of those that are noise
+
+
+def test_steps_that_bounds_hold_do_not_count(rng):
+    """A falling feature that must not fall: every step is held at 0, and the group has left."""
+    rows = noisy_rows(rng)
+    layout = Layout((-STEPS, STEPS))
+    solution, evidence = maximise_evidence(
+        LogisticLoss(layout, rows.__class__([Block(rows.blocks[0].codes[:2], rows.blocks[0].positive)])),
+        np.repeat([0, 1], 5),
+        lower=np.zeros(10),
+    )
+    assert evidence.left[0]
+    assert (solution.coefficients >= 0).all()
+    assert (solution.coefficients[:5] == 0).all()
+
+
+def test_weights_count_like_rows(rng):
+    codes = tuple(rng.integers(0, 6, 200).astype(np.uint8) for _ in range(2))
+    positive, layout, groups = rng.integers(0, 2, 200), Layout((STEPS,) * 2), np.repeat([0, 1], 5)
+    twice = Rows([Block(tuple(np.tile(c, 2) for c in codes), np.tile(positive, 2).astype(np.uint8))])
+    heavy = Rows([Block(codes, 2.0 * positive, np.full(200, 2.0))])
+    a, b = (maximise_evidence(LogisticLoss(layout, rows), groups) for rows in (twice, heavy))
+    np.testing.assert_allclose(a[0].point, b[0].point, atol=1e-9)
+    np.testing.assert_allclose(a[1].precision, b[1].precision, rtol=1e-7)
+
+
+def test_no_coefficients_at_all():
+    rows = Rows([Block((), np.array([1, 0, 0, 0], np.uint8))])
+    solution, evidence = maximise_evidence(LogisticLoss(Layout(()), rows), np.zeros(0, int))
+    assert solution.intercept == pytest.approx(np.log(1 / 3))
+    assert len(evidence.edf) == 0
