@@ -50,9 +50,9 @@ STRUCTURE = {
     "DirectARM1": (Alone, Linear, None),
     "DirectARM2": (Layer, Linear, Linear),
     "MixDirectARM1": (Mixture, Linear, None),
-    "SmoothARM1": (Alone, Bands, Bands),
+    "SmoothARM1": (Alone, Bands, None),
     "SmoothARM2": (Layer, Logistic, Logistic),
-    "SmoothDirectARM1": (Alone, Linear, Linear),
+    "SmoothDirectARM1": (Alone, Linear, None),
     "MixSmoothARM1": (Mixture, Bands, None),
 }
 
