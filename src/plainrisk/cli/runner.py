@@ -47,7 +47,7 @@ class Request:
             "--output", "-o", help="Write all rows: .parquet, .csv, .csv.gz or .jsonl. Without it one row is shown."
         ),
     ] = None
-    row: Annotated[int, typer.Option("--row", min=0, max=2**62, help="Which row to show, from 0.")] = 0
+    row: Annotated[int, typer.Option("--row", min=0, help="Which row to show, from 0.")] = 0
     keep: Annotated[
         list[str] | None,
         typer.Option("--keep", metavar="COLUMN", help="A column to copy beside the results. Repeatable."),
