@@ -19,7 +19,7 @@ _SMALL = ("heloc", "gmsc", "taiwan", "german", "japan", "australia", *_POLAND)
 _PAPER_SETS = (*_SMALL, *(f"lc_{k}" for k in range(13)))
 _OURS = (
     *("ARM1", "LinARM1", "BandARM1", "DirectARM1", "ARM2", "LinARM2", "DirectARM2"),
-    *("MixARM1", "MixLinARM1", "MixDirectARM1", "XGB", "MonoXGB"),
+    *("MixARM1", "MixLinARM1", "MixDirectARM1", "XGB", "MonoXGB", "SmoothARM1"),
 )
 
 
@@ -34,10 +34,6 @@ def _spec(name: str, make: str, /, **options: Any) -> ClassifierSpec:
     return ClassifierSpec(name=name, make=make, options=options)
 
 
-_TUNED = (
-    _spec("ARM1cv", "paper.variants:tuned"),
-    _spec("DirectARM1cv", "paper.variants:tuned", link="linear"),
-)
 _RIVALS = (
     _spec("BinnedLR", "paper.rivals:BinnedLogistic"),
     _spec("EBM", "paper.rivals:MainEffectsEBM"),
@@ -116,7 +112,7 @@ STUDIES: Mapping[str, Plan] = {
         # Where does the paper's solver stop?
         _plan("slsqp", _SMALL, _SLSQP),
         # How do ours compare with each other and with rivals, at the true base rate?
-        _plan("product", (*_PAPER_SETS, "lending_club_2007_2011"), (*_OURS, *_TUNED, *_RIVALS)),
+        _plan("product", (*_PAPER_SETS, "lending_club_2007_2011"), (*_OURS, *_RIVALS)),
         # What if LinARM2's second layer is fitted on lines?
         _plan("refitted", _SMALL, _REFITTED),
         # What if the code for a missing ratio is read as a number?

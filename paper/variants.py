@@ -13,7 +13,7 @@ from paper import slsqp
 from plainrisk._types import Array
 from plainrisk.data.frame import as_frame
 
-__all__ = ["CodesAsNumbers", "codes_as_numbers", "refitted_line", "tuned", "without_order"]
+__all__ = ["CodesAsNumbers", "codes_as_numbers", "refitted_line", "without_order"]
 
 
 def without_order(schema: pr.Schema, *, make: str) -> Any:
@@ -23,17 +23,6 @@ def without_order(schema: pr.Schema, *, make: str) -> Any:
         for name, feature in schema.features.items()
     }
     return pr.make_classifier(make, msgspec.structs.replace(schema, features=features), paper=True)
-
-
-def _unbinned(schema: pr.Schema) -> pr.Schema:
-    """The schema without bins of its own, so that the model's settings hold."""
-    free = {n: msgspec.structs.replace(f, max_bins=None, edges=None) for n, f in schema.features.items()}
-    return msgspec.structs.replace(schema, features=free)
-
-
-def tuned(schema: pr.Schema, *, link: Any = "logistic", max_bins: int = 10) -> Any:
-    """Return ARM1 (link "logistic") or DirectARM1 ("linear") with more bins and its ridge chosen inside the fit."""
-    return pr.AdditiveRiskModel(_unbinned(schema), link=link, max_bins=max_bins, ridge="cv")
 
 
 def refitted_line(schema: pr.Schema, *, ridge: Any = 0.0) -> Any:

@@ -71,9 +71,10 @@ BAD_NUMBERS = ["x", np.nan, np.inf, -1, None, True, [1], 10**400]
 BAD_COUNTS = ["x", np.nan, np.inf, -1, 0, 1.5, True, [1], None]
 LAYER = [
     *(("ridge", value) for value in BAD_NUMBERS),
-    *(("max_bins", value) for value in BAD_COUNTS),
+    *(("max_bins", value) for value in BAD_COUNTS if value is not None),
+    *(("tolerance", value) for value in BAD_NUMBERS),
     *(("min_bin_rows", value) for value in BAD_COUNTS),
-    *((name, value) for name in ("link", "penalty", "criterion") for value in ("x", None, 1, ["gini"], np.nan)),
+    *((name, value) for name in ("link", "shapes", "criterion") for value in ("x", None, 1, ["gini"], np.nan)),
     *(("class_weight", value) for value in ("x", 1, {0: "a"}, {0: np.nan}, {0: True}, {0: 0}, {7: 1.0}, [1, 2])),
 ]
 CASES = [

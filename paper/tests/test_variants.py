@@ -52,12 +52,6 @@ def test_only_categories_lose_their_order(credit) -> None:
     assert (model.ridge, model.class_weight) == (0.0, "balanced")
 
 
-def test_tuned_models_are_free_of_the_schema_s_bins(credit) -> None:
-    model = variants.tuned(credit.schema, link="linear", max_bins=7)
-    assert (model.link, model.max_bins, model.ridge) == ("linear", 7, "cv")
-    assert all(f.max_bins is None for f in model.schema.features.values())
-
-
 def test_lines_take_a_line_as_link_and_a_number_of_steps(credit) -> None:
     curved, straight = (
         slsqp.nnlr(credit.schema, scaled=True, linearised=line, steps=7).fit(credit.frame, credit.target)

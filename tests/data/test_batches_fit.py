@@ -65,16 +65,6 @@ def test_with_weights_and_balanced_classes(german, name):
         assert streamed.fit_record_.rows == (int(kept.sum()) if weight else table.height)
 
 
-@pytest.mark.parametrize("name", ["ARM1", "DirectARM1", "ARM2", "DirectARM2", "NNLR"])
-def test_the_ridge_is_chosen_from_the_same_folds(german, name):
-    data, table = german
-    streamed, whole = (pr.make_classifier(name, data.schema, ridge="cv") for _ in range(2))
-    fitted(streamed, in_batches(table, 300), "bad")
-    fitted(whole, data.frame, data.target)
-    assert streamed.ridge_ == whole.ridge_
-    np.testing.assert_allclose(streamed.ridge_path_.losses, whole.ridge_path_.losses, rtol=1e-8)
-
-
 @pytest.mark.parametrize("options", [{"cv": 3}, {"weights": "stacking"}, {"cv": 3, "weights": "stacking"}])
 def test_a_mixture_weighs_its_experts_alike(german, options):
     data, table = german

@@ -156,3 +156,41 @@ def test_no_rows_and_one_row():
     assert model.explain(rows().iloc[:0]).total.shape == (0,)
     one = model.explain({"age": 31, "job": "a", "debt": 0.5, "rent": 1.0})
     assert one.total[0] == pytest.approx(one.risk[0], abs=1e-14)
+
+
+FAR = (0.3, 1e5, -1e10, 1e20, -1e20, 1.7e308)
+FAR_ROWS = pd.DataFrame([{"age": 25.0, "job": "a", "debt": debt, "rent": rent} for debt in FAR for rent in FAR])
+
+
+@every_form
+@pytest.mark.parametrize("reference", ["constant", "near", "far", "one far, one near"])
+def test_contributions_add_up_far_outside_the_data(form, reference):
+    row = {"near": 0, "far": 21, "one far, one near": 18}
+    options = {"reference": FAR_ROWS.iloc[[row[reference]]] if reference in row else reference}
+    for unit in (None, "probability"):
+        found = pr.RiskModel(form).explain(FAR_ROWS, unit=unit, **options)
+        if found.unit == "log odds" and isinstance(form.pool, Alone):
+            continue  # the sum itself is huge
+        whole = form.score(FAR_ROWS) if found.unit == "log odds" else found.risk
+        np.testing.assert_allclose(found.total, whole, rtol=0, atol=1e-12)
+        assert np.abs(found.contributions).max() <= 100.0 * (1 + 1e-15)
+
+
+def test_contributions_far_out_keep_their_proportions():
+    form = make_form(Alone(), [Linear(slope=0.4, offset=0.5)])
+    X = FAR_ROWS.head(1).assign(debt=2e20, rent=-1e20)
+    found = pr.RiskModel(form).explain(X)
+    names = list(found.features)
+    debt, rent = (found.contributions[0, names.index(name)] for name in ("debt", "rent"))
+    slopes = [form.parts[0].shapes[name].slope for name in ("debt", "rent")]
+    assert debt / rent == pytest.approx(-2 * slopes[0] / slopes[1], rel=1e-12)
+    assert 10 < max(abs(debt), abs(rent)) <= 100
+
+
+def test_a_reference_that_is_cut_off_far_out_is_said_to_be():
+    form = make_form(Alone(), [Linear(slope=0.4, offset=0.5)])
+    near, far = FAR_ROWS.iloc[[0]], FAR_ROWS.iloc[[18]]
+    found = pr.RiskModel(form).explain(near, reference=far)
+    (what, _), *others = found.cuts(0)
+    assert what.startswith("row cut off at")
+    assert not others

@@ -130,3 +130,21 @@ def test_the_certificate_agrees_with_a_dense_grid(direction):
 def test_no_damaged_curve_is_made(change, message):
     with pytest.raises(ModelFileError, match=message):
         msgspec.structs.replace(curve(), **change)
+
+
+@pytest.mark.parametrize("coefficients", [((0.0, 0.0, 0.0),) * 2, ((0.0, 1e300, -1e-300),) * 2])
+def test_a_curve_at_the_ends_of_numbers_is_a_number(coefficients):
+    shape = curve((-1.7e308, 0.0, 1.7e308), coefficients, levels=Bins(), **{k: v[:2] for k, v in OUTSIDE.items()})
+    assert np.isfinite(shape.of_numbers(np.array([-1.7e308, 0.0, 5e-324, 1.7e308]))).all()
+
+
+@pytest.mark.parametrize(
+    ("coefficients", "holds"),
+    [
+        (((0.0, 1.0, 0.0), (1.0, 1e-300, 1e300)), True),
+        (((0.0, 1.0, 0.0, 1e-300), (1.0, 1e300, 0.0, -1e-300)), False),
+    ],
+)
+def test_huge_and_tiny_coefficients_are_certified_like_others(coefficients, holds):
+    shape = curve((0.0, 1.0, 2.0), coefficients)
+    assert pr.RiskModel(form(shape)).certify().checks[0].holds is holds

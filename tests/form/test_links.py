@@ -130,6 +130,7 @@ BAD = {
     "beyond one": (Linear, {"high": 1.5}),
     "not a number": (Linear, {"offset": float("nan")}),
     "infinite": (Linear, {"slope": float("inf")}),
+    "steeper than a product may be": (Linear, {"slope": 1e101}),
     "one knot": (Bands, {"knots": (0.0,), "values": (0.5,)}),
     "no knots": (Bands, {"knots": (), "values": ()}),
     "knots that fall": (Bands, {"knots": (1.0, 0.0), "values": (0.1, 0.9)}),

@@ -190,13 +190,13 @@ def test_a_level_without_training_rows_is_refused(name, level, value):
             form.score({name: column})
 
 
-def test_a_line_that_is_no_number_somewhere(monkeypatch):
-    """A flat line times a distance beyond the largest float: numpy's answer is kept, whatever it is."""
+def test_a_flat_line_far_from_its_center(monkeypatch):
+    """The distance is beyond the largest number, and 0 times it is 0 all the same."""
     shapes = {"line": straight(0.0, -1e308, Bins())}
-    part = Part(name="all", intercept=0.0, shapes=shapes, link=Logistic())
+    part = Part(name="all", intercept=0.25, shapes=shapes, link=Logistic())
     schema = Schema(features={"line": {}})
     form = RiskForm(schema=schema, columns=("line",), classes=(0, 1), parts=(part,), pool=Alone())
-    X = {"line": np.array([1.0, 1.7e308])}
-    with np.errstate(invalid="ignore"):
-        found, wanted = both_ways(monkeypatch, lambda: form.score(X))
+    found, wanted = both_ways(monkeypatch, lambda: form.score({"line": np.array([1.0, 1.7e308])}))
     np.testing.assert_array_equal(found, wanted)
+    assert found.tolist() == [0.25, 0.25]
+    assert form.risk({"line": 1.7e308}) == form.risk({"line": 1.0})

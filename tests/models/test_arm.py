@@ -220,7 +220,7 @@ def test_a_direction_against_the_data_gives_a_flat_shape(data):
         ({"ridge": None}, "ridge must be"),
         ({"max_bins": 0}, "max_bins must be"),
         ({"max_bins": 2.5}, "max_bins must be"),
-        ({"min_bin_rows": 0}, "min_bin_rows must be a whole number of at least 1, not 0"),
+        ({"min_bin_rows": 0}, "min_bin_rows must be 'auto' or a whole number of at least 1, not 0"),
         ({"criterion": "gin"}, "criterion must be .*, not 'gin'. Did you mean 'gini'"),
         ({"schema": {"features": {}}}, "expected plainrisk.Schema, got dict"),
         ({"schema": pr.Schema()}, "it lists no features"),

@@ -250,6 +250,7 @@ def test_a_refused_level_is_named_with_its_row_in_any_block(strict, monkeypatch)
 
 def test_the_user_is_told_that_trees_read_special_values_as_numbers(strict):
     X, y = strict
-    special = pr.Schema(features={"a": {"special_values": [-9]}})
-    with pytest.warns(PlainriskWarning, match="trees read special values as plain numbers: 'a'"):
-        pr.BoostedRiskModel(special).fit({"a": X["a"]}, y)
+    special = pr.Schema(features={"a": {"special_values": [-9], "direction": "increasing"}})
+    with pytest.warns(PlainriskWarning, match="trees read special values as plain numbers, .*: 'a'"):
+        pr.BoostedRiskModel(special, monotone=True).fit({"a": X["a"]}, y)
+    pr.BoostedRiskModel(special).fit({"a": X["a"]}, y)

@@ -27,7 +27,10 @@ TWELVE = (
     "MixXGB",
     "MixMonoXGB",
 )
-BEYOND = ("BandARM1", "DirectARM1", "DirectARM2", "MixDirectARM1")
+BEYOND = (
+    *("BandARM1", "DirectARM1", "DirectARM2", "SmoothARM1", "SmoothARM2", "SmoothDirectARM1", "MixSmoothARM1"),
+    "MixDirectARM1",
+)
 FREE = ("XGB", "MixXGB")  # trees that know no directions
 # pool, links of the parts, link of the pool
 STRUCTURE = {
@@ -47,6 +50,10 @@ STRUCTURE = {
     "DirectARM1": (Alone, Linear, None),
     "DirectARM2": (Layer, Linear, Linear),
     "MixDirectARM1": (Mixture, Linear, None),
+    "SmoothARM1": (Alone, Bands, Bands),
+    "SmoothARM2": (Layer, Logistic, Logistic),
+    "SmoothDirectARM1": (Alone, Linear, Linear),
+    "MixSmoothARM1": (Mixture, Bands, None),
 }
 
 
@@ -181,8 +188,8 @@ def test_options_given_go_before_the_paper_s():
     ("name", "options", "found"),
     [
         ("NNLR", {"ridge": 2.0}, {"ridge": 2.0}),
-        ("LinNNLR", {"ridge": "cv", "alpha": 4.0}, {"estimator__ridge": "cv", "alpha": 4.0}),
-        ("ARM1", {"max_bins": 7, "penalty": "steps"}, {"max_bins": 7, "penalty": "steps"}),
+        ("LinNNLR", {"ridge": "auto", "alpha": 4.0}, {"estimator__ridge": "auto", "alpha": 4.0}),
+        ("ARM1", {"max_bins": 7, "shapes": "smooth"}, {"max_bins": 7, "shapes": "smooth"}),
         ("LinARM1", {"pieces": 3, "ridge": 0.1}, {"pieces": 3, "estimator__ridge": 0.1}),
         ("BandARM1", {}, {"pieces": 3, "knots": "portfolio"}),
         ("BandARM1", {"pieces": 5, "knots": "universal"}, {"pieces": 5, "knots": "universal"}),
@@ -197,7 +204,7 @@ def test_options_given_go_before_the_paper_s():
         ("MixLinARM1", {"alpha": 3.0, "ridge": 0.5}, {"estimator__alpha": 3.0, "estimator__estimator__ridge": 0.5}),
         ("MixXGB", {"learning_rate": 0.3}, {"estimator__learning_rate": 0.1, "learning_rate": 0.3}),
         ("MixXGB", {"class_weight": "balanced"}, {"estimator__class_weight": None, "class_weight": "balanced"}),
-        ("DirectARM1", {"ridge": "cv"}, {"ridge": "cv", "link": "linear"}),
+        ("DirectARM1", {"ridge": "auto"}, {"ridge": "auto", "link": "linear"}),
         ("DirectARM2", {"ridge": 0.1}, {"ridge": 0.1, "link": "linear"}),
         ("MixDirectARM1", {"loss": "brier"}, {"loss": "brier", "estimator__link": "linear"}),
     ],
@@ -230,7 +237,7 @@ def test_a_made_classifier_can_be_cloned(name):
 def test_what_is_made_twice_shares_nothing():
     one, two = (pr.make_classifier("MixLinARM1") for _ in range(2))
     one.set_params(estimator__estimator__max_bins=9)
-    assert two.estimator.estimator.max_bins == 5
+    assert two.estimator.estimator.max_bins is None
 
 
 def test_unknown_names_and_options_are_met_with_known_ones():

@@ -249,7 +249,7 @@ def test_outcomes_that_cannot_be_used(frame, options, message):
 
 
 def test_no_rows_no_draft():
-    with pytest.raises(DataError, match="there are no rows to draft a schema from"):
+    with pytest.raises(DataError, match="there are no rows, or no columns, to draft a schema from"):
         Schema.infer({"x": []})
 
 

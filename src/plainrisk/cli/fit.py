@@ -41,7 +41,7 @@ def fit(
     ridge: Annotated[
         str | None,
         typer.Option(
-            "--ridge", metavar="auto|cv|NUMBER", help="auto is 1/(2 rows), the default of all but NNLR (0); cv chooses."
+            "--ridge", metavar="auto|NUMBER", help="auto is 1/(2 rows), the default of all but NNLR (0)."
         ),
     ] = None,
     max_bins: Annotated[
@@ -83,7 +83,7 @@ def fit(
 
 
 def _ridge(text: str | None) -> float | str | None:
-    """Read --ridge: "auto", "cv", a number, or None where it was not given.
+    """Read --ridge: "auto", a number, or None where it was not given.
 
     >>> _ridge("auto"), _ridge("0.01"), _ridge(None)
     ('auto', 0.01, None)

@@ -130,7 +130,11 @@ def _disorder(shape: Shape, sign: int) -> str | None:
     if isinstance(shape, Line):
         return None if sign * shape.slope >= 0 else f"the slope is {shape.slope:g}"
     if isinstance(shape, Curve):
-        return _curve_disorder(shape, sign)
+        try:
+            with np.errstate(all="ignore"):
+                return _curve_disorder(shape, sign)
+        except np.linalg.LinAlgError:  # roots beyond all numbers
+            return "the coefficients are too far apart to tell where the curve turns"
     steps = sign * np.diff(np.asarray(shape.scores)[: shape.levels.n_ordered])
     if (steps >= 0).all():
         return None
@@ -152,11 +156,11 @@ def _curve_disorder(shape: Curve, sign: int) -> str | None:
         # The outer pieces run on. Beyond all turns the slope keeps its sign or changes it once: look past its roots.
         far = 2.0 * float(np.abs(slope.roots()).max(initial=0.0)) + width
         outer = [-far] * (k == 0) + [far] * (k == last)
-        wrong = [t for t in (0.0, width, *inside, *outer) if sign * slope(t) < 0]
+        wrong = [t for t in (0.0, width, *inside, *outer) if not sign * slope(t) >= 0]  # NaN counts as wrong
         if wrong:
             return f"the slope is {slope(wrong[0]):+.3g} at {shape.breaks[k] + wrong[0]:g}"
         # Pieces that meet are computed from different ends, so they meet but for rounding.
-        if before is not None and sign * (curve(0.0) - before) < -1e-9 * (1.0 + abs(before)):
+        if before is not None and not sign * (curve(0.0) - before) >= -1e-9 * (1.0 + abs(before)):
             return f"the curve jumps by {curve(0.0) - before:+.3g} at {shape.breaks[k]:g}"
         before = curve(width)
     return None

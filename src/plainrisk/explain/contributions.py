@@ -9,6 +9,10 @@ reference, a link :math:`g` is followed along its *chord*,
 so every feature gets its score difference times one common rate, and the sum is exact for any link. On one straight
 piece the chord is the piece itself, and nothing is left to choose; over several bands it is their mean rate along the
 way; through a sigmoid it is a rule, and the explanation says so. Cutting off at 0 or 1 is a term of its own.
+
+Far outside the data a line may add 1e20 to a risk that is then cut off at 1, and no sum of such numbers is the risk.
+If a term of a row exceeds `MOST`, all its contributions are therefore scaled by one factor, which keeps their
+proportions, and clipping is what is left to the risk.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ __all__ = ["Explainer", "Explanation", "explain", "explainer", "shapley_values"]
 
 NO_SUBSCALE = "(no subscale)"
 BACKGROUND_ROWS = 100  # of the portfolio that trees are compared with
+MOST = 100.0  # a term of a row, in probability or log odds; sums of larger ones lose the digits that count
 TREE_FEATURES = 12  # of one tree: Shapley values run over 2^12 sets
 
 
@@ -196,14 +201,19 @@ class Explainer:
             score = self._pool(form.pool.intercept if isinstance(form.pool, Layer) else 0.0, frame, out)
         out.score[:] = score
         link = form.last_link
-        if link is None:
-            out.risk[:] = np.minimum(score, 1.0)
-            return
-        out.risk[:] = link.value(score)
+        out.risk[:] = np.minimum(score, 1.0) if link is None else link.value(score)
         if self.unit == "log odds":
+            if not isinstance(form.pool, Alone):  # alone, the score is the sum of its terms, however large
+                out.shrink_to(score)
             return
+        if link is not None:
+            self._follow_last(link, out)
+        out.shrink_to(out.risk)
+
+    def _follow_last(self, link: Link, out: _Columns) -> None:
+        """Turn the pieces of the score into pieces of the probability."""
         own = self.reference.name == "constant" and not isinstance(link, Logistic)
-        path = follow_link(link, score, out.constant.copy(), own)
+        path = follow_link(link, out.score, out.constant.copy(), own)
         out.pieces *= path.rate[:, None]
         for cut, more in ((out.clipping, path.clipping), (out.before, path.before)):
             cut *= path.rate
@@ -265,6 +275,23 @@ class _Columns:
 
     def take(self, rows: slice) -> _Columns:
         return _Columns(*(column[rows] for column in vars(self).values()))
+
+    def shrink_to(self, whole: Floats) -> None:
+        """Scale the terms of rows far outside the data, so that they add up to `whole` in floating point too."""
+        size = np.maximum(np.abs(self.clipping), np.abs(self.before))
+        for pieces in self.pieces.T:
+            np.maximum(size, np.abs(pieces), out=size)
+        far = np.flatnonzero(size > MOST)
+        if not len(far):
+            return
+        factor = MOST / size[far]
+        self.pieces[far] *= factor[:, None]
+        self.constant[far] = np.clip(self.constant[far], -MOST, MOST)
+        left = whole[far] - self.constant[far] - self.pieces[far].sum(axis=1)
+        own, before = self.clipping[far] * factor, self.before[far] * factor
+        by_reference = np.abs(before) > np.abs(own)  # whichever cuts off more takes what is left
+        self.clipping[far] = np.where(by_reference, own, before + left)
+        self.before[far] = np.where(by_reference, own - left, before)
 
 
 def _subscale_of(form: RiskForm) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from plainrisk._types import Array, Floats, Index
-from plainrisk.checks import check_parameters, whole
+from plainrisk.checks import NOTHING, Allowed, check_parameters, whole
 from plainrisk.data.frame import Frame, frame_like
 from plainrisk.errors import DataError
 from plainrisk.schema import label_of
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["Explanation", "RowsResult", "TableResult", "Unit", "text_table"]
 
 Unit = Literal["probability", "log odds"]
+
+# Known by what is asked of them, so that matplotlib is not imported to see whether an object is its own.
+AXES = NOTHING | Allowed(("axes of matplotlib",), lambda value: hasattr(value, "barh"))
+INTERVAL = NOTHING | Allowed(("an Interval",), lambda value: hasattr(value, "low") and hasattr(value, "high"))
 
 
 def text_table(head: str, columns: Mapping[str, Sequence[Any] | Array], *, rows: int = 8, width: int = 110) -> str:
@@ -263,7 +267,8 @@ class Explanation(RowsResult):
         from plainrisk.explain.plots import draw_bars, draw_waterfall
 
         row = self._position(row)
-        check_parameters("plot", {"most": most}, {"most": whole(0)})
+        given = {"most": most, "interval": interval, "ax": ax}
+        check_parameters("plot", given, {"most": whole(0), "interval": INTERVAL, "ax": AXES})
         if kind == "waterfall":
             return draw_waterfall(self, row, most=most, interval=interval, ax=ax)
         if kind == "bars":

@@ -206,8 +206,9 @@ def draw_weight_path(path: Floats, names: Sequence[str], ax: Any = None) -> Any:
     ax.set(xlabel="rows seen", ylabel="weight", ylim=(0, None), xlim=(0, max(1, len(path) - 1)))
     legend = ax.legend(fontsize="small", ncols=1 + len(names) // 12, loc="upper left", bbox_to_anchor=(1.01, 1))
     # As labels of lines, names with a leading underscore would be left out.
-    for text, name in zip(legend.get_texts(), names, strict=True):
+    for text, line, name in zip(legend.get_texts(), ax.lines[-len(names) :], names, strict=True):
         text.set(text=short(name), **PLAIN)
+        line.set_label(name)
     return ax
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from plainrisk.data.frame import Frame, as_frame
-from plainrisk.errors import ExtractionError
+from plainrisk.errors import DataError, ExtractionError, ModelFileError, PlainriskError
 from plainrisk.extract.reading import Additive, Extractor, TreeSum, refuse, require_fitted
 from plainrisk.extract.risk_form import build_form
 from plainrisk.form import RiskForm
@@ -76,11 +80,16 @@ def extract_form(
     """
     if isinstance(model, RiskForm):
         return model
+    if X is None and (y is not None or sample_weight is not None):
+        raise DataError("Extract: y and sample_weight belong to rows. Pass X too.")
     frame = None if X is None else as_frame(X)
     read = read_model(model, frame)
     if isinstance(read, RiskForm):
         return read
-    return build_form(read, frame, schema, y, sample_weight)
+    try:
+        return build_form(read, frame, schema, y, sample_weight)
+    except ModelFileError as error:
+        raise refuse(model, f"its numbers make no risk form. {error}") from None
 
 
 def register_extractor(model_type: str | type, extractor: Extractor) -> None:
@@ -105,6 +114,8 @@ def register_extractor(model_type: str | type, extractor: Extractor) -> None:
     >>> extract_form(Points()).score({"age": [50.0]}).tolist()
     [0.0]
     """
+    if not callable(extractor):
+        raise ExtractionError(f"register_extractor: a function of (model, frame) is needed, not {extractor!r}.")
     _EXTRACTORS[_name(model_type)] = extractor
 
 
@@ -126,10 +137,10 @@ def read_model(model: Any, frame: Frame | None) -> Additive | TreeSum | RiskForm
     """Read a model, before training counts and schema are added."""
     for name in class_names(type(model)):
         if name in _EXTRACTORS:
-            return _EXTRACTORS[name](model, frame)
+            return _read(_EXTRACTORS[name], model, frame)
         if name in _REFUSED:
             raise refuse(model, _REFUSED[name])
-    if isinstance(getattr(model, "form_", None), RiskForm):
+    if isinstance(inspect.getattr_static(model, "form_", None), RiskForm):
         return read_form(model, frame)
     if isinstance(model, type):
         raise ExtractionError(f"Extract: {model.__name__} is a class. Pass a fitted model, not its class.")
@@ -139,6 +150,22 @@ def read_model(model: Any, frame: Frame | None) -> Additive | TreeSum | RiskForm
         f"models of {type(model).__module__}.{type(model).__qualname__} are not known. Known: {known}. "
         "Add a reader of your own with register_extractor.",
     )
+
+
+def _read(extractor: Extractor, model: Any, frame: Frame | None) -> Additive | TreeSum | RiskForm:
+    """Read a model whose attributes may be anything, since it was changed or is of another version of its library."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", np.exceptions.ComplexWarning)
+            return extractor(model, frame)
+    except PlainriskError:
+        raise
+    except Exception as error:
+        raise refuse(
+            model,
+            f"its attributes are not those of a fitted model of its class ({type(error).__name__}). Fit it anew, with "
+            "a version of its library that plainrisk knows.",
+        ) from error
 
 
 def read_form(model: Any, frame: Frame | None) -> RiskForm:
@@ -163,4 +190,6 @@ def class_names(cls: type) -> Iterator[str]:
 def _name(model_type: str | type) -> str:
     if isinstance(model_type, str):
         return model_type
+    if not isinstance(model_type, type):
+        raise ExtractionError(f"register_extractor: a class or its name is needed, not {model_type!r}.")
     return f"{model_type.__module__}.{model_type.__qualname__}"

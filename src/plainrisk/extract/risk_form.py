@@ -142,17 +142,18 @@ def _positive(y: Any, classes: tuple[Label, Label], n_rows: int) -> Floats:
         raise DataError(f"Data: X has {n_rows} rows, y {len(column.codes)}.")
     known = [_outcome(c) for c in classes]
     texts = [{"False": "0", "True": "1"}.get(t, t) for t in column.labels]
-    odd = [text for text in texts if text not in known]
-    if odd or (column.codes < 0).any():
-        came = repr(odd[0]) if odd else "a missing value"
-        raise DataError(f"Data: the model's outcomes are {known[0]!r} and {known[1]!r}; y holds {came}.")
+    odd = np.array([*(text not in known for text in texts), True])[column.codes]  # code -1, missing, is the last
+    if odd.any():
+        row = int(odd.argmax())
+        raise DataError(f"Data: the model's outcomes are {known[0]!r} and {known[1]!r}; y is another in row {row}.")
     return np.array([float(t == known[1]) for t in texts])[column.codes]
 
 
 def _weight(sample_weight: Any, n_rows: int) -> Floats:
     if sample_weight is None:
         return np.ones(n_rows)
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = np.asarray(sample_weight)
+    weight = weight.astype(np.float64) if weight.dtype.kind in "biuf" else np.full(1, np.nan)
     if weight.shape != (n_rows,) or not np.isfinite(weight).all() or (weight < 0).any():
         raise DataError(f"Data: sample_weight must be {n_rows} finite numbers, none below 0.")
     return weight

@@ -221,7 +221,8 @@ class Categories(
 
     def reads(self, x: Array) -> bool:
         """Whether the `cells` say the level of the numbers of an array; else it is for their labels to say."""
-        return x.dtype.kind == "f" or (x.dtype.kind in "iu" and (x.itemsize <= 4 or not self._has_large_integers))
+        # A column of large whole numbers with nulls is an array of floats, which hold every second of them.
+        return x.dtype.kind in "fiu" and (x.itemsize <= 4 or not self._has_large_integers)
 
     def codes(self, frame: Frame, name: str) -> Codes:
         """Return the level of every row."""

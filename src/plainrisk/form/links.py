@@ -25,7 +25,6 @@ solved by Newton's method.
 from __future__ import annotations
 
 import itertools
-import math
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -37,6 +36,7 @@ from scipy.special import expit
 
 from plainrisk._types import Floats, Index
 from plainrisk.errors import DataError, ModelFileError
+from plainrisk.form.shapes import LARGEST
 
 __all__ = ["ALPHA_STAR", "Bands", "BestBands", "Linear", "Link", "Logistic", "best_bands"]
 
@@ -93,7 +93,7 @@ class Linear(msgspec.Struct, frozen=True, tag="linear", tag_field="kind", forbid
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        _require_finite("a linear link", (self.slope, self.offset, self.low, self.high))
+        _require_bounded("a linear link", (self.slope, self.offset, self.low, self.high))
         if self.slope <= 0 or not 0 <= self.low < self.high <= 1:
             raise ModelFileError("Model: a linear link must rise, from low to high inside [0, 1].")
 
@@ -135,13 +135,13 @@ class Bands(msgspec.Struct, frozen=True, tag="bands", tag_field="kind", forbid_u
     values: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        _require_finite("a link of bands", (*self.knots, *self.values))
+        _require_bounded("a link of bands", (*self.knots, *self.values))
         rises = all(b > a for seq in (self.knots, self.values) for a, b in itertools.pairwise(seq))
         if len(self.knots) < 2 or len(self.knots) != len(self.values) or not rises:
             raise ModelFileError("Model: a link of bands needs two or more knots, rising strictly in score and value.")
         if not all(0 <= v <= 1 for v in self.values[1:-1]):
             raise ModelFileError("Model: the inner values of a link of bands must lie inside [0, 1].")
-        _require_finite("a link of bands", self.rates)
+        _require_bounded("a link of bands", self.rates)
 
     @property
     def range(self) -> tuple[float, float]:
@@ -184,9 +184,9 @@ class Bands(msgspec.Struct, frozen=True, tag="bands", tag_field="kind", forbid_u
 Link = Logistic | Linear | Bands
 
 
-def _require_finite(what: str, values: Iterable[float]) -> None:
-    if not all(map(math.isfinite, values)):
-        raise ModelFileError(f"Model: {what} holds a number that is not finite.")
+def _require_bounded(what: str, values: Iterable[float]) -> None:
+    if not all(abs(value) <= LARGEST for value in values):  # NaN is not
+        raise ModelFileError(f"Model: the numbers of {what} must be within {LARGEST:g}.")
 
 
 # ---- the best bands

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 
 import msgspec
 import numpy as np
@@ -16,6 +17,7 @@ from plainrisk.form.levels import Bins, Levels, unseen_level
 __all__ = ["LARGEST", "Curve", "Line", "Shape", "Table"]
 
 # What one feature may add to a score, so that a sum over features is a number: infinity less infinity is none.
+# The numbers of links keep to it too, so that their products with scores are numbers.
 LARGEST = 1e100
 
 
@@ -69,7 +71,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, tag="line", tag_field="kin
         """Return what each number adds to the score."""
         codes = self.levels.code_numbers(x)
         with np.errstate(over="ignore"):
-            line = np.clip(self.slope * (x - self.center), -LARGEST, LARGEST)
+            line = np.clip(self.slope * _distance(x, self.center), -LARGEST, LARGEST)
         return np.where(codes == 0, line, np.asarray(self.scores)[codes])
 
     def values(self, frame: Frame, name: str, *, refuse_unseen: bool = False) -> Floats:
@@ -104,7 +106,7 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True, tag="curve", tag_field="k
     def at(self, x: Floats) -> Floats:
         """Return the curve at each x."""
         piece = np.searchsorted(np.asarray(self.breaks[1:-1]), x, side="right")
-        t = x - np.asarray(self.breaks)[piece]
+        t = _distance(x, np.asarray(self.breaks)[piece])
         table = np.asarray(self.coefficients)
         value = np.zeros(len(x))
         with np.errstate(over="ignore"):
@@ -134,6 +136,12 @@ def _check_levels(shape: Table | Line | Curve) -> None:
         # The sum is within it too, unless some number is not (or many are large, which is looked into).
         if not sum(map(abs, numbers)) <= LARGEST and not all(abs(number) <= LARGEST for number in numbers):
             raise ModelFileError(f"Model: the {field} of a shape must be within {LARGEST:g}.")
+
+
+def _distance(x: Floats, origin: Floats | float) -> Floats:
+    """Return x less the origin; at most the largest number, since 0 times infinity is none."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.clip(x - origin, -sys.float_info.max, sys.float_info.max))
 
 
 def _values(shape: Line | Curve, frame: Frame, name: str, refuse_unseen: bool) -> Floats:

@@ -5,19 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal, get_args
 
-import numpy as np
-
-from plainrisk._types import Bools, Floats
+from plainrisk._types import Floats
 from plainrisk.bins import Criterion, level_contrast
-from plainrisk.checks import Allowed, number, whole, words
+from plainrisk.checks import NOTHING, Allowed, number, whole, words
 from plainrisk.form import Alone, Levels, Linear, Logistic, Part
 from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
-from plainrisk.models.crossval import stratified_folds
 from plainrisk.models.design import Design, code_rows, learn_levels, table_part
+from plainrisk.models.smooth import Group, fit_smooth
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
 from plainrisk.solve import BOX, Layout, LogisticLoss, Moments, Rows, Solution, minimise, minimise_squares
@@ -25,81 +24,77 @@ from plainrisk.solve import BOX, Layout, LogisticLoss, Moments, Rows, Solution, 
 __all__ = [
     "LAYER",
     "RIDGE",
-    "RIDGE_TIMES_ROWS",
     "AdditiveRiskModel",
     "LayerFit",
     "LayerSettings",
     "LinkName",
-    "Penalty",
     "Problem",
-    "RidgePath",
-    "choose_ridge",
+    "Shapes",
     "fit_layer",
-    "solve_layer",
+    "make_design",
+    "resolve_ridge",
 ]
 
 LinkName = Literal["logistic", "linear"]
-Penalty = Literal["levels", "steps"]
-Ridge = float | Literal["auto", "cv"]
+Shapes = Literal["steps", "smooth"]
+Ridge = float | Literal["auto"]
 
-# Folds that choose the ridge: of a logistic fit, which visits the rows for each; and of a line, whose folds are small
-# tables that cost next to nothing.
-_CV_FOLDS: Mapping[str, int] = {"logistic": 5, "linear": 10}
-# The path in units of ridge times total weight; "auto" is 0.5 there.
-RIDGE_TIMES_ROWS = (0.05, 0.15, 0.5, 1.5, 5.0, 15.0, 50.0, 150.0, 500.0)
-
-RIDGE = words("auto", "cv") | number(at_least=0)
+RIDGE = words("auto") | number(at_least=0)
 # What the parameters of a one-layer fit may be.
 LAYER: Mapping[str, Allowed] = {
     "link": words(*get_args(LinkName)),
-    "max_bins": whole(1),
+    "shapes": words(*get_args(Shapes)),
+    "max_bins": NOTHING | whole(1),
     "ridge": RIDGE,
-    "penalty": words(*get_args(Penalty)),
     "class_weight": CLASS_WEIGHT,
-    "criterion": words(*get_args(Criterion)),
-    "min_bin_rows": whole(1),
+    "criterion": words("gini", "entropy", "quantile"),
+    "min_bin_rows": words("auto") | whole(1),
+    "tolerance": number(at_least=0),
 }
-
-Fit = Callable[[float, Floats | None], Solution]  # from a ridge and a start
-Judge = Callable[[Floats], float]  # from (intercept, coefficients) to a held-out loss
 
 
 class AdditiveRiskModel(RiskClassifier):
     r"""One-layer additive risk model (ARM1) under the schema's monotone directions.
 
-    Every feature becomes a few levels: bins, categories, special values. With link "logistic" the model is
+    Every feature becomes levels: bins, categories, special values. With link "logistic" the model is
 
     .. math:: P(y=1 \mid x) = \sigma\Big(\beta_0 + \sum_u f_u(x_u)\Big)
 
-    and the level scores minimise the mean log loss + ridge * ||beta||^2 subject to the directions. With link
-    "linear" the same sum is the probability itself, clipped to [0, 1], and minimises the mean squared error.
+    and the level scores minimise the mean log loss, plus a penalty, subject to the directions. With link "linear" the
+    same sum is the probability itself, clipped to [0, 1], and minimises the mean squared error.
+
+    Shapes are "steps", the paper's: a few bins per feature, found by a tree, and one ridge for all. Or "smooth": up to
+    64 fine bins, steps between them that are shrunk feature by feature, as much as the marginal likelihood asks for
+    (a feature without evidence leaves the model), and tables joined to a few rows at the end.
 
     Parameters
     ----------
     schema : Schema, optional
         What is known of the features; without it kinds follow the columns' types and nothing is constrained.
     link : {"logistic", "linear"}, default="logistic"
-    max_bins : int, default=5
-        Bins per continuous feature where the schema does not say.
-    ridge : float, "auto" or "cv", default="auto"
-        "auto" is 1/(2M), M the total weight; 0 is allowed; "cv" chooses it by cross validation inside fit.
-    penalty : {"levels", "steps"}, default="levels"
-        What the ridge shrinks in features without a direction: each level's effect, or the steps between
-        neighbouring bins, which smooths many bins.
+    shapes : {"steps", "smooth"}, default="steps"
+    max_bins : int, optional
+        Bins per continuous feature at most. Steps: where the schema does not say, default 5. Smooth: rows of the table
+        after joining, whatever that costs; what the schema says of max_bins is meant for steps.
+    ridge : float or "auto", default="auto"
+        Of steps; the mean loss + ridge * ||beta||^2 is minimised. "auto" is 1/(2M), M the total weight; 0 is allowed.
     class_weight : None, "balanced" or dict, default=None
         Anything but None makes the printed probability wrong; see `at_base_rate`.
     criterion : {"gini", "entropy", "quantile"}, default="gini"
-        How bins are found: by a tree on the outcome, or holding equal shares of the rows.
-    min_bin_rows : int, default=1
-        Least number of training rows in a bin.
+        How the bins of steps are found: by a tree on the outcome, or holding equal shares of the rows.
+    min_bin_rows : int or "auto", default="auto"
+        Least number of training rows in a bin: "auto" is one row in a hundred, at most 50.
+    tolerance : float, default=1e-4
+        Of smooth shapes: what joining the rows of tables may cost, in mean log loss (squared error where linear).
 
     Attributes
     ----------
     form_ : RiskForm
     solution_ : Solution
         Coefficients, objective, KKT residual, iterations and why the solver stopped.
-    ridge_ : float
-    ridge_path_ : RidgePath, with ridge="cv": the ridges tried and their held-out losses
+    ridge_ : float, of steps
+    evidence_ : tuple of Group, of smooth shapes: per group of coefficients precision, effective degrees of freedom and
+        whether it has left the model
     fit_record_ : FitRecord
     classes_ : (2,), the positive outcome last
     n_features_in_, feature_names_in_, n_iter_ : as in scikit-learn
@@ -121,37 +116,43 @@ class AdditiveRiskModel(RiskClassifier):
         schema: Schema | None = None,
         *,
         link: LinkName = "logistic",
-        max_bins: int = 5,
-        ridge: float | Literal["auto", "cv"] = "auto",
-        penalty: Penalty = "levels",
+        shapes: Shapes = "steps",
+        max_bins: int | None = None,
+        ridge: float | Literal["auto"] = "auto",
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
         criterion: Criterion = "gini",
-        min_bin_rows: int = 1,
+        min_bin_rows: int | Literal["auto"] = "auto",
+        tolerance: float = 1e-4,
     ) -> None:
         self.schema = schema
         self.link = link
+        self.shapes = shapes
         self.max_bins = max_bins
         self.ridge = ridge
-        self.penalty = penalty
         self.class_weight = class_weight
         self.criterion = criterion
         self.min_bin_rows = min_bin_rows
+        self.tolerance = tolerance
 
     def _fit(self, training: TrainingRows) -> PartScores:
         fitted = fit_layer(training, self._settings)
-        self.solution_, self.ridge_ = fitted.solution, fitted.ridge
-        if fitted.ridge_path is not None:
-            self.ridge_path_ = fitted.ridge_path
+        self.solution_ = fitted.solution
+        if fitted.ridge is not None:
+            self.ridge_ = fitted.ridge
+        if fitted.evidence is not None:
+            self.evidence_ = fitted.evidence
 
         def scores() -> Any:
-            return (score[:, None] for score in fitted.design.scores(fitted.solution))
+            return (score[:, None] for score in fitted.scores())
 
         self._keep(training, [fitted.part], Alone(), [fitted.solution], scores)
         return scores
 
     @property
     def _settings(self) -> LayerSettings:
-        return LayerSettings(self.link, self.max_bins, self.ridge, self.penalty, self.criterion, self.min_bin_rows)
+        return LayerSettings(
+            self.link, self.shapes, self.max_bins, self.ridge, self.criterion, self.min_bin_rows, self.tolerance
+        )
 
 
 @dataclass(frozen=True)
@@ -159,11 +160,16 @@ class LayerSettings:
     """How a one-layer model is fitted; the parameters of `AdditiveRiskModel` of the same names."""
 
     link: LinkName = "logistic"
-    max_bins: int = 5
+    shapes: Shapes = "steps"
+    max_bins: int | None = None
     ridge: Ridge = "auto"
-    penalty: Penalty = "levels"
     criterion: Criterion = "gini"
-    min_bin_rows: int = 1
+    min_bin_rows: int | Literal["auto"] = "auto"
+    tolerance: float = 1e-4
+
+    def min_rows(self, n_rows: int) -> int:
+        """Return the least number of rows in a bin."""
+        return max(1, min(50, n_rows // 100)) if self.min_bin_rows == "auto" else self.min_bin_rows
 
 
 @dataclass(frozen=True)
@@ -173,37 +179,42 @@ class LayerFit:
     Attributes
     ----------
     part : the additive part
-    solution, ridge, ridge_path : what the solver found; the path is None unless the ridge was chosen by folds
-    design : the problem it solved
+    solution : what the solver found
+    scores : yields the scores of the training rows, batch by batch, from their codes
+    ridge : of steps, or None
+    evidence : of smooth shapes, or None
     """
 
     part: Part
     solution: Solution
-    ridge: float
-    ridge_path: RidgePath | None
-    design: Design
+    scores: Callable[[], Iterator[Floats]]
+    ridge: float | None = None
+    evidence: tuple[Group, ...] | None = None
 
 
 def fit_layer(training: TrainingRows, settings: LayerSettings) -> LayerFit:
     """Find the levels, code the rows, solve, and centre the shapes."""
-    levels = learn_levels(
-        training, max_bins=settings.max_bins, criterion=settings.criterion, min_rows=settings.min_bin_rows
-    )
-    design = make_design(training, levels, settings.penalty)
-    problem = Problem(settings.link, design.layout, design.coded.rows, design.cells, lower=design.lower)
-    solution, ridge, path = solve_layer(problem, settings.ridge, training)
     link = Logistic() if settings.link == "logistic" else Linear()
+    min_rows = settings.min_rows(training.n_rows)
+    if settings.shapes == "smooth":
+        smooth = fit_smooth(training, link, max_bins=settings.max_bins, min_rows=min_rows, tolerance=settings.tolerance)
+        return LayerFit(smooth.part, smooth.solution, smooth.scores, evidence=smooth.groups)
+    levels = learn_levels(training, max_bins=settings.max_bins or 5, criterion=settings.criterion, min_rows=min_rows)
+    design = make_design(training, levels)
+    ridge = resolve_ridge(settings.ridge, training.total)
+    problem = Problem(settings.link, design.layout, design.cells, lower=design.lower)
+    solution = problem.solve(ridge)
     signs = {name: feature.sign for name, feature in training.schema.features.items()}
-    return LayerFit(table_part("all", design, solution, link, signs), solution, ridge, path, design)
+    part = table_part("all", design, solution, link, signs)
+    return LayerFit(part, solution, partial(design.scores, solution), ridge=ridge)
 
 
-def make_design(training: TrainingRows, levels: Mapping[str, Levels], penalty: Penalty) -> Design:
+def make_design(training: TrainingRows, levels: Mapping[str, Levels]) -> Design:
     """Code the rows with these levels, and choose the coefficients of every feature."""
     coded = code_rows(training, levels)
     features = [training.schema.features[name] for name in coded.names]
     contrasts = tuple(
-        level_contrast(w, lv.n_ordered, f.sign, steps=penalty == "steps" and f.kind == "continuous")
-        for w, lv, f in zip(coded.weights, coded.levels, features, strict=True)
+        level_contrast(w, lv.n_ordered, f.sign) for w, lv, f in zip(coded.weights, coded.levels, features, strict=True)
     )
     return Design(coded, contrasts)
 
@@ -215,7 +226,6 @@ class Problem:
     Attributes
     ----------
     link : "logistic" minimises the mean log loss, "linear" the mean squared error
-    rows, cells : all rows, and the same as weighted cells if they are known
     lower, upper, box : bounds of the coefficients; see `plainrisk.solve.minimise`
     scale : what the ridge is multiplied by, for all coefficients or each
     """
@@ -223,7 +233,6 @@ class Problem:
     link: LinkName
     layout: Layout
     rows: Rows
-    cells: Rows | None = None
     lower: Floats | None = None
     upper: Floats | None = None
     box: float | Floats = BOX
@@ -231,88 +240,14 @@ class Problem:
 
     def solve(self, ridge: float, start: Floats | None = None) -> Solution:
         """Minimise the loss plus ``ridge * scale * beta^2``."""
-        rows, penalty = self.rows if self.cells is None else self.cells, ridge * self.scale
+        penalty = ridge * self.scale
         if self.link == "linear":
-            moments = Moments.of(self.layout, rows)
+            moments = Moments.of(self.layout, self.rows)
             return minimise_squares(moments, ridge=penalty, lower=self.lower, upper=self.upper, start=start)
-        loss = LogisticLoss(self.layout, rows)
+        loss = LogisticLoss(self.layout, self.rows)
         return minimise(loss, ridge=penalty, lower=self.lower, upper=self.upper, box=self.box, start=start)
 
-    def where(self, mask: Bools) -> Problem:
-        """Return the same fit to some of the rows."""
-        return replace(self, rows=self.rows.where(mask), cells=None)
 
-    def loss(self, point: Floats) -> float:
-        """Return the mean loss at a point."""
-        if self.link == "linear":
-            return Moments.of(self.layout, self.rows).mean_squared_error(point)
-        return LogisticLoss(self.layout, self.rows).value_and_gradient(point)[0]
-
-
-def solve_layer(problem: Problem, ridge: Ridge, training: TrainingRows) -> tuple[Solution, float, RidgePath | None]:
-    """Choose the ridge if asked, then solve; return the solution, the ridge and the path it was chosen on."""
-    path = None
-    if ridge == "cv":
-        path = _ridge_path(problem, training)
-        number = path.best
-    else:
-        number = resolve_ridge(ridge, training.total)
-    return problem.solve(number), number, path
-
-
-def _ridge_path(problem: Problem, training: TrainingRows) -> RidgePath:
-    fold_of = stratified_folds(training.outcomes(), _CV_FOLDS[problem.link])
-    folds = []
-    for k in range(int(fold_of.max()) + 1):
-        inside, held_out = problem.where(fold_of != k), problem.where(fold_of == k)
-        folds.append((inside.solve, held_out.loss))
-    return choose_ridge(folds, training.total)
-
-
-def resolve_ridge(ridge: float | Literal["auto"], total: float) -> float:
+def resolve_ridge(ridge: Ridge, total: float) -> float:
     """Return the ridge as a number: "auto" is 1/(2M), M the total weight."""
     return 1.0 / (2.0 * total) if ridge == "auto" else float(ridge)
-
-
-@dataclass(frozen=True)
-class RidgePath:
-    """What cross validation saw.
-
-    Attributes
-    ----------
-    ridges : (r,)
-    losses : (folds, r) held-out mean loss
-    best : the ridge with the least mean loss; the stronger one of equals
-    """
-
-    ridges: Floats
-    losses: Floats
-    best: float
-
-    def __repr__(self) -> str:
-        return f"RidgePath(best {self.best:.3g} of {len(self.ridges)}, held-out loss {self.mean.min():.6g})"
-
-    @property
-    def mean(self) -> Floats:
-        """The curve: the mean held-out loss of each ridge."""
-        return np.asarray(self.losses.mean(axis=0))
-
-
-def choose_ridge(folds: Sequence[tuple[Fit, Judge]], total: float) -> RidgePath:
-    """Return the path of held-out losses and the best ridge on it.
-
-    Parameters
-    ----------
-    folds : per fold, how to fit without it and how to judge on it; a fit starts from the solution of a stronger ridge
-    total : total training weight; the path's numbers are divided by it
-    """
-    ridges = np.asarray(RIDGE_TIMES_ROWS) / total
-    losses = np.empty((len(folds), len(ridges)))
-    for k, (fit, judge) in enumerate(folds):
-        point: Floats | None = None
-        for j in reversed(range(len(ridges))):
-            point = fit(float(ridges[j]), point).point
-            losses[k, j] = judge(point)
-    mean = losses.mean(axis=0)
-    best = len(mean) - 1 - int(np.argmin(mean[::-1]))  # the last of the least: among equals the stronger ridge
-    return RidgePath(ridges, losses, float(ridges[best]))

@@ -88,7 +88,8 @@ class BoostedRiskModel(RiskClassifier):
         except ImportError:
             raise missing_extra("xgboost", "boost") from None
         check_params(self.params)
-        _warn_of_special_values(training.schema)
+        if self.monotone:
+            _warn_of_special_values(training.schema)
         inputs = tree_inputs(training)
         signs = tuple(training.schema.features[i.feature].sign if i.category is None else 0 for i in inputs)
         settings = {
@@ -170,16 +171,16 @@ def _seen_labels(training: TrainingRows) -> dict[str, set[str]]:
 
 
 def _warn_of_special_values(schema: Schema) -> None:
-    """Tell the user that trees take special values for the numbers they are written as."""
+    """Tell the user that a direction orders special values, too, as the numbers they are written as."""
     special = [
         name
         for name, feature in schema.features.items()
-        if feature.kind == "continuous" and set(feature.special_values) - {feature.lower_bound}
+        if feature.kind == "continuous" and feature.sign and set(feature.special_values) - {feature.lower_bound}
     ]
     if special:
         warnings.warn(
-            f"BoostedRiskModel: trees read special values as plain numbers: {quoted(special, 5)}. Replace them by "
-            "missing values, or use a model that has a level for each.",
+            f"BoostedRiskModel: trees read special values as plain numbers, so that a direction orders them, too: "
+            f"{quoted(special, 5)}. Replace them by missing values, or use a model that has a level for each.",
             PlainriskWarning,
             stacklevel=5,
         )

@@ -117,7 +117,7 @@ class _Expert:
     def of(cls, part: Part, model: AdditiveRiskModel, cells: Training) -> _Expert:
         """Prepare one part for its refits."""
         own = cells.with_schema(cells.schema.part(part.features))
-        design = make_design(own, {name: shape.levels for name, shape in part.shapes.items()}, model.penalty)
+        design = make_design(own, {name: shape.levels for name, shape in part.shapes.items()})
         if len(model.solution_.coefficients) != len(design.lower):
             raise PlainriskError("bootstrap: the rows do not have the levels the model was fitted with.")
         codes = next(iter(design.coded.rows)).codes

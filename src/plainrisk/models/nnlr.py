@@ -13,7 +13,7 @@ from plainrisk.bins import level_contrast, outside_contrast
 from plainrisk.checks import Allowed
 from plainrisk.data.frame import Frame
 from plainrisk.form import Alone, Bins, Levels, Line, Logistic, Part, Shape, Table
-from plainrisk.models.arm import RIDGE, Problem, solve_layer
+from plainrisk.models.arm import RIDGE, Problem, resolve_ridge
 from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
 from plainrisk.models.design import Design, centred, code_rows, learn_levels
 from plainrisk.models.training import Training, TrainingRows
@@ -36,8 +36,8 @@ class NonnegativeLogisticRegression(RiskClassifier):
     Parameters
     ----------
     schema : Schema, optional
-    ridge : float, "auto" or "cv", default=0.0
-        "auto" is 1/(2M); "cv" chooses it by cross validation inside fit.
+    ridge : float or "auto", default=0.0
+        "auto" is 1/(2M), M the total weight.
     class_weight : None, "balanced" or dict, default=None
 
     Attributes
@@ -53,7 +53,7 @@ class NonnegativeLogisticRegression(RiskClassifier):
         self,
         schema: Schema | None = None,
         *,
-        ridge: float | Literal["auto", "cv"] = 0.0,
+        ridge: float | Literal["auto"] = 0.0,
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
     ) -> None:
         self.schema = schema
@@ -62,9 +62,8 @@ class NonnegativeLogisticRegression(RiskClassifier):
 
     def _fit(self, training: TrainingRows) -> PartScores:
         lines = _Lines.of(training)
-        self.solution_, self.ridge_, path = solve_layer(lines.problem(training.schema.features), self.ridge, training)
-        if path is not None:
-            self.ridge_path_ = path
+        self.ridge_ = resolve_ridge(self.ridge, training.total)
+        self.solution_ = lines.problem(training.schema.features).solve(self.ridge_)
         part = lines.part(self.solution_, training.schema.features)
         shapes = [shape for shape in part.shapes.values() if isinstance(shape, Line)]
         self.coef_ = np.array([[line.slope for line in shapes]])

@@ -21,7 +21,7 @@ from plainrisk.schema import Schema
 __all__ = ["CLASSIFIERS", "PAPER", "Classifier", "make_classifier"]
 
 # What the paper says (C = 0) and what it does not (balanced classes, and a loss clipped at 1e-15).
-PAPER: Mapping[str, Any] = {"ridge": 0.0, "class_weight": "balanced", "clip": 1e-15}
+PAPER: Mapping[str, Any] = {"ridge": 0.0, "class_weight": "balanced", "clip": 1e-15, "min_bin_rows": 1}
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,9 @@ class Classifier:
         return tuple(sorted({name for model in _nested(self.build()) for name in _own_options(model)}))
 
 
+_smooth = partial(AdditiveRiskModel, shapes="smooth")
 _direct, _mono = partial(AdditiveRiskModel, link="linear"), partial(BoostedRiskModel, monotone=True)
+_banded = partial(Linearised, pieces=3)
 _ARM, _NNLR, _XGB, _ARM2 = AdditiveRiskModel, NonnegativeLogisticRegression, BoostedRiskModel, TwoLayerRiskModel
 _TABLE = (
     Classifier("NNLR", "Nonnegative logistic regression on the features as they are.", True, _NNLR),
@@ -61,9 +63,15 @@ _TABLE = (
     Classifier("LinARM2", "ARM2, both layers linearised.", True, lambda: Linearised(_ARM2())),
     Classifier("MixXGB", "Mixture of one XGB per subscale.", True, lambda: SubscaleMixture(_XGB())),
     Classifier("MixMonoXGB", "Mixture of one MonoXGB per subscale.", True, lambda: SubscaleMixture(_mono())),
-    Classifier("BandARM1", "ARM1, linearised in three bands.", False, lambda: Linearised(_ARM(), pieces=3)),
+    Classifier("BandARM1", "ARM1, linearised in three bands.", False, lambda: _banded(_ARM())),
     Classifier("DirectARM1", "ARM1 fitted directly in probability.", False, _direct),
     Classifier("DirectARM2", "ARM2 fitted directly, both layers.", False, lambda: _ARM2(link="linear")),
+    Classifier("SmoothARM1", "ARM1 with smooth shapes, linearised in three bands.", False, lambda: _banded(_smooth())),
+    Classifier("SmoothARM2", "ARM2 with smooth shapes.", False, lambda: _ARM2(shapes="smooth")),
+    Classifier("SmoothDirectARM1", "DirectARM1 with smooth shapes.", False, lambda: _smooth(link="linear")),
+    Classifier(
+        "MixSmoothARM1", "Mixture of one SmoothARM1 per subscale.", False, lambda: SubscaleMixture(_banded(_smooth()))
+    ),
     Classifier("MixDirectARM1", "Mixture of one DirectARM1 per subscale.", False, lambda: SubscaleMixture(_direct())),
 )
 
@@ -78,8 +86,8 @@ def make_classifier(name: str, schema: Schema | None = None, *, paper: bool = Fa
     name : one of `CLASSIFIERS`
     schema : Schema, optional
     paper : bool, default=False
-        The paper's conventions, as its tables show them: no ridge, both classes given equal weight, and in mixtures
-        a loss clipped at 1e-15 only. Options given go before.
+        The paper's conventions, as its tables show them: no ridge, both classes given equal weight, bins of any size,
+        and in mixtures a loss clipped at 1e-15 only. Options given go before.
     **options : parameters of the model, e.g. ridge=, max_bins=, class_weight=, pieces=
         Each goes to the outermost of nested models that has it: `learning_rate` of a mixture is Hedge's.
 

@@ -10,7 +10,7 @@ import numpy as np
 from plainrisk.bins import Criterion
 from plainrisk.checks import Allowed
 from plainrisk.form import Layer, Linear, Logistic
-from plainrisk.models.arm import LAYER, AdditiveRiskModel, LinkName, Penalty, Problem, solve_layer
+from plainrisk.models.arm import LAYER, AdditiveRiskModel, LinkName, Problem, Shapes, resolve_ridge
 from plainrisk.models.base import PartScores, RiskClassifier
 from plainrisk.models.design import SpooledBlocks
 from plainrisk.models.experts import ESTIMATORS, FittedExperts, fit_experts, warn_of_unassigned
@@ -38,7 +38,7 @@ class TwoLayerRiskModel(RiskClassifier):
     schema : Schema, optional
         Names the subscales. Without subscales every feature is one of its own.
     link : {"logistic", "linear"}, default="logistic"
-    max_bins, ridge, penalty, class_weight, criterion, min_bin_rows : as in AdditiveRiskModel
+    shapes, max_bins, ridge, class_weight, criterion, min_bin_rows, tolerance : as in AdditiveRiskModel
 
     Attributes
     ----------
@@ -56,22 +56,24 @@ class TwoLayerRiskModel(RiskClassifier):
         schema: Schema | None = None,
         *,
         link: LinkName = "logistic",
-        max_bins: int = 5,
-        ridge: float | Literal["auto", "cv"] = "auto",
-        penalty: Penalty = "levels",
+        shapes: Shapes = "steps",
+        max_bins: int | None = None,
+        ridge: float | Literal["auto"] = "auto",
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
         criterion: Criterion = "gini",
-        min_bin_rows: int = 1,
+        min_bin_rows: int | Literal["auto"] = "auto",
+        tolerance: float = 1e-4,
     ) -> None:
         self.estimator = estimator
         self.schema = schema
         self.link = link
+        self.shapes = shapes
         self.max_bins = max_bins
         self.ridge = ridge
-        self.penalty = penalty
         self.class_weight = class_weight
         self.criterion = criterion
         self.min_bin_rows = min_bin_rows
+        self.tolerance = tolerance
 
     def _fit(self, training: TrainingRows) -> PartScores:
         warn_of_unassigned(type(self).__name__, training.schema)
@@ -79,9 +81,8 @@ class TwoLayerRiskModel(RiskClassifier):
         self.estimators_ = {name: expert.model for name, expert in fitted.experts.items()}
         parts = [expert.part for expert in fitted.experts.values()]
         problem = second_layer(self.link, _risk_rows(training, fitted), len(parts))
-        self.solution_, self.ridge_, path = solve_layer(problem, self.ridge, training)
-        if path is not None:
-            self.ridge_path_ = path
+        self.ridge_ = resolve_ridge(self.ridge, training.total)
+        self.solution_ = problem.solve(self.ridge_)
         self.weights_ = dict(zip(self.estimators_, self.solution_.coefficients.tolist(), strict=True))
         pool = Layer(
             intercept=self.solution_.intercept,
@@ -96,11 +97,12 @@ class TwoLayerRiskModel(RiskClassifier):
             return self.estimator
         return AdditiveRiskModel(
             link=self.link,
+            shapes=self.shapes,
             max_bins=self.max_bins,
             ridge=self.ridge,
-            penalty=self.penalty,
             criterion=self.criterion,
             min_bin_rows=self.min_bin_rows,
+            tolerance=self.tolerance,
         )
 
 

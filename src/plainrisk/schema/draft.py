@@ -30,8 +30,8 @@ def draft_fields(frame: Any, target: str | None, positive: str | float | None) -
     the outcomes. `positive` as given, or the bad outcome that was guessed, with a warning.
     """
     table = as_frame(frame)
-    if not table.n_rows:
-        raise DataError("Data: there are no rows to draft a schema from.")
+    if not table.n_rows or not table.names:
+        raise DataError("Data: there are no rows, or no columns, to draft a schema from.")
     bad: Floats | None = None
     remarks: list[str] = []
     if target is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from plainrisk.data.columns import label_of
 from plainrisk.errors import did_you_mean
+from plainrisk.schema.check import MOST_CATEGORIES
 
 if TYPE_CHECKING:
     from plainrisk.schema.schema import Feature, Schema
@@ -51,6 +52,9 @@ def _subscale_problems(schema: Schema) -> Iterator[str]:
 def feature_problems(feature: Feature) -> list[str]:
     """Say what a feature contradicts in itself."""
     own = _categorical_problems(feature) if feature.kind == "categorical" else _continuous_problems(feature)
+    for field in ("edges", "categories", "special_values"):
+        if len(getattr(feature, field) or ()) > MOST_CATEGORIES:
+            own.append(f"lists {len(getattr(feature, field)):,} {field}; at most {MOST_CATEGORIES:,} are possible.")
     return [*own, *_move_problems(feature), *_text_problems(feature)]
 
 
