@@ -70,6 +70,7 @@ def _run_costs(scores: Floats, weights: Floats) -> Floats:
     zero, one, two = (np.subtract.outer(m[1:], m[:-1]).T for m in moments)
     with np.errstate(divide="ignore", invalid="ignore"):
         cost = 0.5 * np.maximum(two - one**2 / zero, 0.0)
+    cost[cost < 1e-13 * moments[2][-1]] = 0.0  # equal scores differ by rounding alone
     return np.where(np.tri(n, dtype=bool).T, cost, np.inf)
 
 
