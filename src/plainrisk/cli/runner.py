@@ -224,7 +224,7 @@ class RowReader:
         known = self.lazy.collect_schema()
         schema = {**{name: known[name] for name in self.keep}, **types}
         with self._watched(compute) as watched:
-            tables.write_lazy(self.lazy.map_batches(watched, schema=schema, streamable=True), output)
+            tables.write_lazy(self.lazy.map_batches(watched, schema=schema, streamable=True), output, self.data)
 
     def each(self, add: Callable[[pl.DataFrame], Any]) -> None:
         """Hand every batch to `add`, in the order of the rows."""
