@@ -51,7 +51,7 @@ def test_the_budget_is_kept_and_used(rng):
 def test_equal_levels_are_one_and_empty_ones_cost_nothing():
     runs = best_runs(np.array([1.0, 1.0, 2.0, 2.0, 2.0]), np.array([1.0, 0.0, 1.0, 0.0, 1.0]))
     assert rows_within([runs], 0.0) == [2]
-    assert runs.starts(2) == [0, 2]
+    assert runs.starts(2) in ([0, 1], [0, 2])  # nobody is in level 1
 
 
 def test_joined_scores_of_a_monotone_shape_are_exactly_monotone(rng):
