@@ -44,9 +44,9 @@ class Runs:
 def best_runs(scores: Floats, weights: Floats) -> Runs:
     """Find the runs that differ least from their means, for every number of runs.
 
-    >>> found = best_runs(np.array([0.0, 0.1, 1.0, 1.1]), np.ones(4))
+    >>> found = best_runs(np.array([0.0, 0.2, 1.0, 1.2]), np.ones(4))
     >>> found.costs.round(3).tolist(), found.starts(2)
-    ([0.505, 0.005, 0.003, 0.0], [0, 2])
+    ([0.52, 0.02, 0.01, 0.0], [0, 2])
     """
     n = len(scores)
     cost = _run_costs(scores, weights)
