@@ -14,11 +14,11 @@ from plainrisk._types import Floats
 from plainrisk.bins import Criterion, level_contrast
 from plainrisk.checks import NOTHING, Allowed, number, whole, words
 from plainrisk.errors import DataError
-from plainrisk.form import Alone, Levels, Linear, Logistic, Part
+from plainrisk.form import Alone, GroupEvidence, Levels, Linear, Logistic, Part
 from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
 from plainrisk.models.design import Design, code_rows, learn_levels, table_part
 from plainrisk.models.pairs import PairEvidence, Pairs
-from plainrisk.models.smooth import Group, fit_smooth
+from plainrisk.models.smooth import fit_smooth
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
 from plainrisk.solve import BOX, Layout, LogisticLoss, Moments, Rows, Solution, minimise, minimise_squares
@@ -108,8 +108,8 @@ class AdditiveRiskModel(RiskClassifier):
     solution_ : Solution
         Coefficients, objective, KKT residual, iterations and why the solver stopped.
     ridge_ : float, of steps
-    evidence_ : tuple of Group, of smooth shapes: per group of coefficients precision, effective degrees of freedom and
-        whether it has left the model
+    evidence_ : tuple of GroupEvidence, of smooth shapes: per group of coefficients its precision, effective degrees of
+        freedom and whether it has left the model
     pair_evidence_ : tuple of PairEvidence, with pairs: what the residuals say of every pair, the best first
     fit_record_ : FitRecord
     classes_ : (2,), the positive outcome last
@@ -165,21 +165,12 @@ class AdditiveRiskModel(RiskClassifier):
         def scores() -> Any:
             return (score[:, None] for score in fitted.scores())
 
-        self._keep(training, [fitted.part], Alone(), [fitted.solution], scores)
+        self._keep(training, [fitted.part], Alone(), [fitted.solution], scores, fitted.evidence or ())
         return scores
 
     @property
     def _settings(self) -> LayerSettings:
-        return LayerSettings(
-            self.link,
-            self.shapes,
-            self.max_bins,
-            self.ridge,
-            self.pairs,
-            self.criterion,
-            self.min_bin_rows,
-            self.tolerance,
-        )
+        return LayerSettings(**{f.name: getattr(self, f.name) for f in fields(LayerSettings)})
 
 
 @dataclass(frozen=True)
@@ -218,7 +209,7 @@ class LayerFit:
     solution: Solution
     scores: Callable[[], Iterator[Floats]]
     ridge: float | None = None
-    evidence: tuple[Group, ...] | None = None
+    evidence: tuple[GroupEvidence, ...] | None = None
     pair_evidence: tuple[PairEvidence, ...] | None = None
 
 

@@ -17,42 +17,17 @@ import numpy as np
 from plainrisk._native import level_sums, logistic_pass, look_up
 from plainrisk._types import Floats
 from plainrisk.bins import Contrast, GroupKind, best_runs, joined_scores, rows_within, smooth_contrast
-from plainrisk.form import Bins, Linear, Logistic, PairTable, Part, Shape, Table
+from plainrisk.form import Bins, GroupEvidence, Linear, Logistic, PairTable, Part, Shape, Table
 from plainrisk.models.design import CodedRows, Design, code_rows, learn_levels, scores_by_code, table_part
 from plainrisk.models.pairs import PairEvidence, PairRows, Pairs, chosen_pairs, coarse_axes, is_ordered, rank_pairs
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Feature
 from plainrisk.solve import Block, Evidence, Layout, LogisticLoss, Moments, Rows, Solution, maximise_evidence
 
-__all__ = ["Group", "SmoothFit", "fine_bins", "fit_smooth"]
+__all__ = ["SmoothFit", "fine_bins", "fit_smooth"]
 
 # Bins of a continuous feature, fewer where many features would have more coefficients than this in all.
 _FINE_BINS, _LEAST_BINS, _COEFFICIENTS = 64, 8, 2000
-
-
-@dataclass(frozen=True)
-class Group:
-    """Coefficients that are shrunk together.
-
-    Attributes
-    ----------
-    features : whose; two for a pair
-    kind : "steps" between ordered levels, "outside" the order, the "levels" of a categorical feature, or "pair"
-    size : how many coefficients
-    precision, edf, left : see `plainrisk.solve.Evidence`
-    """
-
-    features: tuple[str, ...]
-    kind: GroupKind
-    size: int
-    precision: float
-    edf: float
-    left: bool
-
-    @property
-    def feature(self) -> str:
-        """The feature, or both of a pair."""
-        return " × ".join(self.features)
 
 
 @dataclass(frozen=True)
@@ -69,7 +44,7 @@ class SmoothFit:
     part: Part
     solution: Solution
     evidence: Evidence
-    groups: tuple[Group, ...]
+    groups: tuple[GroupEvidence, ...]
     ranked: tuple[PairEvidence, ...] | None
     _rows: Rows
     _tables: tuple[Floats, ...]
@@ -123,7 +98,7 @@ def fit_smooth(
     cells = problem.pair_scores(solution)
     joined = _Joiner(part, problem, cells).join(tolerance, max_bins)
     groups = tuple(
-        Group(names, kind, size, float(evidence.precision[u]), float(evidence.edf[u]), bool(evidence.left[u]))
+        GroupEvidence(names, kind, size, float(evidence.precision[u]), float(evidence.edf[u]), bool(evidence.left[u]))
         for u, (names, kind, size) in enumerate(problem.groups)
     )
     tables = (*scores_by_code(coded, joined.level_scores), *cells)

@@ -16,7 +16,7 @@ left the model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -174,6 +174,9 @@ class _Search:
         self._step()
         self._leave(self.left)
         gradient = np.where(self.left, 0.0, 0.5 * (self.edf - self.precision * self.squares))
+        if moved > _TOLERANCE:
+            reason = f"the limit of {_MOST_UPDATES} updates of the precisions"
+            solution = replace(solution, converged=False, reason=reason)
         return solution, Evidence(
             self.precision, self.edf, self.left, gradient, self.scale, updates, moved <= _TOLERANCE
         )
