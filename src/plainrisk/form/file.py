@@ -70,6 +70,8 @@ class FitRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     objective, kkt, iterations, converged, reason : what the solver certifies, one entry per problem solved
     clipped : weighted share of the training rows at which the output is clipped
     evidence : of smooth shapes, one entry per group of coefficients
+    covariance : if intervals were asked for, that of the intercept, the scores of all levels and the cells of all pairs
+        in the order of the form: its lower triangle, row by row
     """
 
     estimator: str
@@ -85,6 +87,7 @@ class FitRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     reason: str = ""
     clipped: float = 0.0
     evidence: tuple[GroupEvidence, ...] = ()
+    covariance: tuple[float, ...] = ()
 
     @property
     def features_left(self) -> tuple[str, ...]:

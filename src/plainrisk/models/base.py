@@ -119,6 +119,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         solutions: Sequence[Solution],
         scores: PartScores | None = None,
         evidence: tuple[GroupEvidence, ...] = (),
+        covariance: tuple[float, ...] = (),
     ) -> PartScores:
         """Store the form and the record of the fit; warn once of what the user should know."""
         self.form_ = RiskForm(
@@ -145,6 +146,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
             reason="; ".join(sorted({s.reason for s in solutions})),
             clipped=clipped,
             evidence=evidence,
+            covariance=covariance,
         )
         warn_of_clipping(type(self).__name__, clipped, self.form_.last_link)
         self._warn_of_stops(solutions)

@@ -252,6 +252,14 @@ class PairRows(Sequence[Block]):
         each = zip(self.pairs, self.counts[0], strict=True)
         return [pair_contrast(self.axes[u], self.axes[v], weight) for (u, v), weight in each]
 
+    def expansions(self) -> list[Index]:
+        """Return, for every pair, the coarse cell whose score each cell of its table has."""
+        found = []
+        for u, v in self.pairs:
+            rows, columns = (_coarse_of(self.axes[name], self._levels(name)) for name in (u, v))
+            found.append((rows[:, None] * self.axes[v].size + columns).ravel())
+        return found
+
     def tables(self, cells: Sequence[Floats]) -> tuple[PairTable, ...]:
         """Return the pairs as shapes of a form, given the score of every cell; those that are all 0 are left out.
 
