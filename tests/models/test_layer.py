@@ -23,6 +23,8 @@ SCHEMA = pr.Schema(
     },
     subscales={"numbers": ("up", "free"), "words": ("job",)},
 )
+
+
 @pytest.fixture(scope="module")
 def data():
     rng = np.random.default_rng(31)

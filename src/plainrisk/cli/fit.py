@@ -40,9 +40,7 @@ def fit(
     positive: Positive = None,
     ridge: Annotated[
         str | None,
-        typer.Option(
-            "--ridge", metavar="auto|NUMBER", help="auto is 1/(2 rows), the default of all but NNLR (0)."
-        ),
+        typer.Option("--ridge", metavar="auto|NUMBER", help="auto is 1/(2 rows), the default of all but NNLR (0)."),
     ] = None,
     max_bins: Annotated[
         int | None, typer.Option("--max-bins", min=1, help="Bins per continuous feature, 5 unless told.")
