@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -12,10 +13,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plainrisk.errors import DataError
-from plainrisk.form import Alone, Bins, Categories, Layer, Line, Linear, Logistic, Mixture, Part, RiskForm, Table
+from plainrisk.form import (
+    Alone,
+    Bins,
+    Categories,
+    Layer,
+    Line,
+    Linear,
+    Logistic,
+    Mixture,
+    PairTable,
+    Part,
+    RiskForm,
+    Table,
+)
 from plainrisk.schema import Schema
 
 NAMES = tuple(f"u{j}" for j in range(9))
+PAIRS = (("u0", "u1"), ("u2", "u1"), ("u8", "u3"), ("u7", "u8"))
 NUMBERS = st.integers(-6, 6).map(float) | st.sampled_from([0.5, -0.0, 2.5, 1e300, -1e300, 5e-324])
 
 
@@ -33,6 +48,15 @@ def any_levels(draw):
 
 
 @st.composite
+def any_pair(draw, features):
+    levels = draw(any_levels()), draw(any_levels())
+    n, m = map(len, levels)
+    scores = np.array(draw(st.lists(st.floats(-3, 3), min_size=n * m, max_size=n * m))).reshape(n, m).tolist()
+    ones = ((1.0,) * m,) * n
+    return PairTable(features=features, levels=levels, scores=tuple(map(tuple, scores)), weights=ones, positives=ones)
+
+
+@st.composite
 def any_part(draw, name):
     shapes = {}
     for feature in draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=9, unique=True)):
@@ -45,7 +69,8 @@ def any_part(draw, name):
         else:
             shapes[feature] = Table(levels=levels, **numbers)
     link = draw(st.sampled_from([Logistic(), Linear(slope=0.2, offset=0.5)]))
-    return Part(name=name, intercept=draw(st.floats(-1, 1)), shapes=shapes, link=link)
+    pairs = [draw(any_pair(features)) for features in draw(st.lists(st.sampled_from(PAIRS), max_size=3, unique=True))]
+    return Part(name=name, intercept=draw(st.floats(-1, 1)), shapes=shapes, link=link, pairs=tuple(pairs))
 
 
 @st.composite
@@ -60,8 +85,17 @@ def any_form(draw):
             kinds.setdefault(name, isinstance(shape.levels, Categories))
             if kinds[name] != isinstance(shape.levels, Categories):  # one kind per feature
                 del part.shapes[name]
+    for k, part in enumerate(parts):
+        for pair in part.pairs:
+            for name, levels in zip(pair.features, pair.levels, strict=True):
+                kinds.setdefault(name, isinstance(levels, Categories))
+        parts[k] = msgspec.structs.replace(part, pairs=tuple(p for p in part.pairs if is_of(p, kinds)))
     features = {name: {"kind": "categorical" if kinds.get(name) else "continuous"} for name in NAMES}
     return RiskForm(schema=Schema(features=features), columns=NAMES, classes=(0, 1), parts=tuple(parts), pool=pool)
+
+
+def is_of(pair, kinds):
+    return all(kinds[n] == isinstance(lv, Categories) for n, lv in zip(pair.features, pair.levels, strict=True))
 
 
 def level_of(levels, x):
@@ -97,6 +131,9 @@ def plain_risk(form, row):
             level = level_of(shape.levels, row[name])
             line = isinstance(shape, Line) and level == 0
             score += min(max(shape.slope * (row[name] - shape.center), -1e100), 1e100) if line else shape.scores[level]
+        for pair in part.pairs:
+            u, v = (level_of(lv, row[name]) for lv, name in zip(pair.levels, pair.features, strict=True))
+            score += pair.scores[u][v]
         risks.append(link(part.link, score) if abs(score) < 700 else float(score > 0))
     if isinstance(form.pool, Alone):
         return risks[0]

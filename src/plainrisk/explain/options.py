@@ -15,7 +15,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar
 
-from plainrisk.checks import NOTHING, PROBABILITY, Allowed, check_parameters, instance, number, whole
+from plainrisk.checks import (
+    FUNCTION,
+    LIST,
+    NOTHING,
+    PROBABILITY,
+    Allowed,
+    check_parameters,
+    instance,
+    mapping,
+    number,
+    whole,
+)
 from plainrisk.checks import words as known_words
 from plainrisk.errors import DataError, did_you_mean
 
@@ -195,6 +206,7 @@ class WhatIfOptions(Options):
         "(feature, level, new level, steps).",
         words=("features", "steps"),
         other=("a dict", "a function"),
+        allowed=known_words("features", "steps") | instance("a dict", Mapping) | FUNCTION,
     )
     adverse: Adverse = _adverse()
     answers: int = option(
@@ -205,7 +217,7 @@ class WhatIfOptions(Options):
     values: Mapping[str, Iterable[Value]] | None = option(
         None,
         "Values to try, by feature, instead of bins; features that enter as a line or a curve move only by these.",
-        allowed=NOTHING | instance("a dict of feature to values", Mapping),
+        allowed=NOTHING | mapping("a dict by feature", LIST),
     )
     min_rows: float = option(0.0, "Levels with fewer training rows are not moved to.", allowed=ROWS)
 

@@ -4,7 +4,7 @@ from plainrisk.form.file import Certificate, Check, FitRecord, ModelFile, form_h
 from plainrisk.form.form import Alone, Layer, Mixture, Part, Pool, RiskForm, pool_score
 from plainrisk.form.levels import Bins, Categories, Levels
 from plainrisk.form.links import ALPHA_STAR, Bands, Linear, Link, Logistic
-from plainrisk.form.shapes import Curve, Line, Shape, Table
+from plainrisk.form.shapes import Curve, Line, PairTable, Shape, Table
 from plainrisk.form.trees import Tree, TreeInput, TreePart
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Logistic",
     "Mixture",
     "ModelFile",
+    "PairTable",
     "Part",
     "Pool",
     "RiskForm",

@@ -1,6 +1,7 @@
 """The risk form: what every fitted model is, as pure data.
 
-    risk(x) = pool( link_S( intercept_S + sum over features u of shape_{S,u}(x_u) ) for every part S )
+    risk(x) = pool( link_S( intercept_S + sum over features u of shape_{S,u}(x_u)
+                                     + sum over pairs u, v of pair_{S,uv}(x_u, x_v) ) for every part S )
 
 Nothing here knows how the numbers were found.
 """
@@ -21,7 +22,7 @@ from plainrisk.data.frame import Frame, as_frame
 from plainrisk.errors import DataError, ModelFileError, PlainriskWarning, did_you_mean
 from plainrisk.form.links import Link, Logistic
 from plainrisk.form.score import Scorer
-from plainrisk.form.shapes import LARGEST, Shape
+from plainrisk.form.shapes import LARGEST, PairTable, Shape
 from plainrisk.form.trees import TreePart
 from plainrisk.schema import Schema
 from plainrisk.threads import PIECE_ROWS, parallel_for
@@ -32,29 +33,67 @@ __all__ = ["Alone", "Layer", "Mixture", "Part", "Pool", "RiskForm", "pool_score"
 Evaluate = Callable[[Floats, Floats], None]
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, tag="additive", tag_field="kind", forbid_unknown_fields=True):
-    """One additive model: the whole model, or the expert of one subscale."""
+class Part(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,  # a part without pairs is written as it was before there were any, so hashes hold
+    tag="additive",
+    tag_field="kind",
+    forbid_unknown_fields=True,
+):
+    """One additive model: the whole model, or the expert of one subscale.
+
+    Attributes
+    ----------
+    name : str
+    intercept : float
+    shapes : what each feature adds to the score
+    link : from the score to the risk
+    pairs : what each pair of features adds beside
+    """
 
     name: str
     intercept: float
     shapes: dict[str, Shape]
     link: Link
+    pairs: tuple[PairTable, ...] = ()
 
     def __post_init__(self) -> None:
         if not abs(self.intercept) <= LARGEST:
             raise ModelFileError(f"Model: the intercept of {self.name!r} must be within {LARGEST:g}.")
+        known: set[frozenset[str]] = set()
+        for pair in self.pairs:
+            if frozenset(pair.features) in known:
+                raise ModelFileError(f"Model: part {self.name!r} has the pair {pair.name!r} twice.")
+            known.add(frozenset(pair.features))
+        if len(set(self.term_names)) < len(self.term_names):
+            raise ModelFileError(f"Model: two terms of part {self.name!r} have the same name.")
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The features the part reads."""
-        return tuple(self.shapes)
+        """The features the part reads: those with a shape, then those that only stand in pairs."""
+        return tuple(dict.fromkeys((*self.shapes, *(name for pair in self.pairs for name in pair.features))))
+
+    @property
+    def term_names(self) -> tuple[str, ...]:
+        """The names of what is added up: a feature for its shape, "u × v" for a pair."""
+        return (*self.shapes, *(pair.name for pair in self.pairs))
+
+    def pairs_with(self, name: str) -> Iterator[tuple[int, int, PairTable]]:
+        """Yield the pairs of a feature: the number of the pair, the axis of the feature in it, and the pair."""
+        for k, pair in enumerate(self.pairs):
+            if name in pair.features:
+                yield k, pair.features.index(name), pair
 
     def terms(self, frame: Frame, schema: Schema) -> dict[str, Floats]:
-        """Return what each feature adds to the score of every row."""
-        return {
-            name: shape.values(frame, name, refuse_unseen=schema.features[name].unseen == "error")
-            for name, shape in self.shapes.items()
-        }
+        """Return what each term adds to the score of every row."""
+        strict = {name: schema.features[name].unseen == "error" for name in self.features}
+        found = {n: shape.values(frame, n, refuse_unseen=strict[n]) for n, shape in self.shapes.items()}
+        for pair in self.pairs:
+            u, v = pair.features
+            found[pair.name] = pair.values(frame, refuse_unseen=(strict[u], strict[v]))
+        return found
 
     def score(self, frame: Frame, schema: Schema) -> Floats:
         """Return the score of every row; `RiskForm.score` gives the same, sooner."""
@@ -64,7 +103,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, tag="additive", tag_field=
         return score
 
     def split(self, frame: Frame, schema: Schema, zeros: Sequence[float], pieces: Floats) -> Floats:
-        """Return the score of every row, and fill in what each feature adds beyond its zero: rows by features."""
+        """Return the score of every row, and fill in what each term adds beyond its zero: rows by terms."""
         score = np.full(frame.n_rows, self.intercept)
         for j, values in enumerate(self.terms(frame, schema).values()):
             score += values
@@ -196,7 +235,8 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
         """The additive parts, prepared."""
         strict = frozenset(name for name, feature in self.schema.features.items() if feature.unseen == "error")
         shapes = [part.shapes if isinstance(part, Part) else {} for part in self.parts]
-        return Scorer([part.intercept for part in self.parts], shapes, strict)
+        pairs = [part.pairs if isinstance(part, Part) else () for part in self.parts]
+        return Scorer([part.intercept for part in self.parts], shapes, pairs, strict)
 
     def _evaluate(self, X: Any, evaluate: Evaluate, width: tuple[int, ...] = ()) -> Floats:
         """Score the rows in blocks, on all cores; every row is worked out by itself, so neither changes a result."""

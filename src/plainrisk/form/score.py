@@ -1,4 +1,5 @@
-"""Scores of additive parts: for every row the intercept plus what its features add, in the order of the shapes.
+"""Scores of additive parts: for every row the intercept plus what its features add, in the order of the shapes, and
+what its pairs of features add, in theirs.
 
 Many rows are scored by `_native.add_scores`, which looks up every number in the cells of its levels. One row from a
 dict is scored in plain Python, since setting up arrays takes longer than scoring it. Both use the same levels and the
@@ -6,7 +7,7 @@ same tables in the same order, so a row has the same score to the last bit in an
 exactly ordered scores: rounding keeps an order.
 
 A value that must be refused (infinity, a level that the schema does not allow) has the score NaN here. Whoever asked
-then scores the rows by `Shape.values`, which names the row.
+then scores the rows by `Part.score`, which names the row.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from plainrisk._native import Term, add_scores, is_readable
 from plainrisk._types import Array, Floats
 from plainrisk.data.frame import Frame
 from plainrisk.form.levels import Bins, Categories
-from plainrisk.form.shapes import LARGEST, Curve, Line, Shape, Table
+from plainrisk.form.shapes import LARGEST, Curve, Line, PairTable, Shape, Table
 from plainrisk.threads import parallel_map
 
 __all__ = ["Column", "Scorer"]
@@ -40,7 +41,7 @@ class Column:
 
     Attributes
     ----------
-    values : (n,), numbers as they are stored, or codes of categories
+    values : (n,), numbers as they are stored, codes of categories, or cells of a pair
     term : what they add to the score; None if the shape itself must say, because it is no table
     """
 
@@ -68,8 +69,8 @@ class _Feature:
 
     @functools.cached_property
     def by_code(self) -> Term:
-        """What a code adds: it is a whole number, so the cuts are all whole numbers below the last."""
-        return Term(self.part, np.arange(len(self.scores) - 1.0), np.append(self.scores, math.nan))
+        """What a code adds."""
+        return _term_of_codes(self.part, self.scores)
 
     def read(self, frame: Frame) -> Column:
         """Read the feature's column; text among numbers raises."""
@@ -96,33 +97,67 @@ class _Feature:
         return values
 
 
+class _Pair:
+    """One pair of one part."""
+
+    def __init__(self, part: int, pair: PairTable, strict: frozenset[str]) -> None:
+        self.part, self.pair = part, pair
+        self.scores = np.array(pair.scores)
+        for axis, name in enumerate(pair.features):
+            if name in strict:
+                np.moveaxis(self.scores, axis, 0)[pair.unseen(axis)] = np.nan
+
+    @functools.cached_property
+    def by_cell(self) -> Term:
+        """What a cell adds."""
+        return _term_of_codes(self.part, self.scores.ravel())
+
+    def read(self, frame: Frame) -> Column:
+        """Read the cell of every row; text among numbers and infinity raise."""
+        pair = self.pair
+        first, second = (levels.codes(frame, name) for levels, name in zip(pair.levels, pair.features, strict=True))
+        return Column(pair.cells(first, second), self.by_cell)
+
+
+def _term_of_codes(part: int, scores: Floats) -> Term:
+    """Return what codes add: they are whole numbers, so the cuts are all whole numbers below the last."""
+    return Term(part, np.arange(len(scores) - 1.0), np.append(scores, math.nan))
+
+
 class Scorer:
     """The scores of several additive parts, prepared once and used for rows of any kind.
 
     Parameters
     ----------
     intercepts : one per part
-    parts : the shapes of each part by feature, in the order in which they are added
+    shapes : those of each part by feature, in the order in which they are added
+    pairs : those of each part, which are added after its shapes
     strict : the features whose unseen levels are refused
     """
 
     def __init__(
-        self, intercepts: Sequence[float], parts: Sequence[Mapping[str, Shape]], strict: frozenset[str]
+        self,
+        intercepts: Sequence[float],
+        shapes: Sequence[Mapping[str, Shape]],
+        pairs: Sequence[Sequence[PairTable]],
+        strict: frozenset[str],
     ) -> None:
         self._intercepts = intercepts
         self._features = [
-            _Feature(k, name, shape, name in strict) for k, shapes in enumerate(parts) for name, shape in shapes.items()
+            _Feature(k, n, shape, n in strict) for k, own in enumerate(shapes) for n, shape in own.items()
         ]
+        self._pairs = [_Pair(k, pair, strict) for k, own in enumerate(pairs) for pair in own]
+        self._terms: list[_Feature | _Pair] = [*self._features, *self._pairs]
 
     # ---- many rows
 
     def read(self, frame: Frame) -> list[Column]:
         """Read all columns once, so that blocks of rows are slices of arrays."""
-        return list(parallel_map(lambda feature: feature.read(frame), self._features, frame.n_rows))
+        return list(parallel_map(lambda term: term.read(frame), self._terms, frame.n_rows))
 
     def add(self, scores: Sequence[Floats], columns: Iterable[Column], rows: slice) -> None:
-        """Add every feature to the score of its part, for some of the rows; what is refused becomes NaN."""
-        terms = [(column.values[rows], column.term, f) for column, f in zip(columns, self._features, strict=True)]
+        """Add every feature and pair to the score of its part, for some of the rows; what is refused becomes NaN."""
+        terms = [(column.values[rows], column.term, term) for column, term in zip(columns, self._terms, strict=True)]
         # Neighbouring tables go together: a matrix that is stored row by row is then read once.
         for is_table, run in itertools.groupby(terms, key=lambda item: item[1] is not None):
             if is_table:
@@ -130,6 +165,7 @@ class Scorer:
                 add_scores(scores, values, tables)
                 continue
             for x, _, feature in run:
+                assert isinstance(feature, _Feature)  # pairs are tables
                 scores[feature.part] += feature.of_numbers(x)
 
     # ---- one row
@@ -142,8 +178,19 @@ class Scorer:
         ]
 
     @functools.cached_property
+    def _row_pairs(self) -> list[tuple[int, list[tuple[str, Any]], list[list[float]]]]:
+        return [
+            (
+                p.part,
+                [(n, lv.level_of) for n, lv in zip(p.pair.features, p.pair.levels, strict=True)],
+                p.scores.tolist(),
+            )
+            for p in self._pairs
+        ]
+
+    @functools.cached_property
     def _names(self) -> frozenset[str]:
-        return frozenset(f.name for f in self._features)
+        return frozenset((*(f.name for f in self._features), *(n for p in self._pairs for n in p.pair.features)))
 
     @functools.cached_property
     def _has_curves(self) -> bool:
@@ -162,6 +209,11 @@ class Scorer:
                 scores[part] += min(max(line.slope * (float(row[name]) - line.center), -LARGEST), LARGEST)
             else:
                 scores[part] += values[level]
+        for part, axes, table in self._row_pairs:
+            first, second = (level_of(row.get(name, _ABSENT)) for name, level_of in axes)
+            if first is None or second is None:
+                return None
+            scores[part] += table[first][second]
         return None if any(map(math.isnan, scores)) else scores
 
     def _is_one_row(self, row: Mapping[Any, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Shapes: what one feature adds to the score."""
+"""Shapes: what one feature, or a pair of features, adds to the score."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import sys
 import msgspec
 import numpy as np
 
-from plainrisk._types import Codes, Floats
+from plainrisk._types import Array, Bools, Codes, Floats
 from plainrisk.data.frame import Frame
 from plainrisk.errors import ModelFileError
 from plainrisk.form.levels import Bins, Levels, unseen_level
 
-__all__ = ["LARGEST", "Curve", "Line", "Shape", "Table"]
+__all__ = ["LARGEST", "Curve", "Line", "PairTable", "Shape", "Table"]
 
 # What one feature may add to a score, so that a sum over features is a number: infinity less infinity is none.
 # The numbers of links keep to it too, so that their products with scores are numbers.
@@ -127,6 +127,69 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True, tag="curve", tag_field="k
 Shape = Table | Line | Curve
 
 
+class PairTable(msgspec.Struct, frozen=True, kw_only=True, tag="pair", tag_field="kind", forbid_unknown_fields=True):
+    """A score per combination of the levels of two features: their interaction.
+
+    It is added to what the two features add by themselves, and has levels of its own, often coarser than theirs. A
+    feature of a pair need not have a shape.
+
+    Attributes
+    ----------
+    features : the two features
+    levels : Bins or Categories of each
+    scores : a row per level of the first feature, with an entry per level of the second; combinations that training
+        never saw have 0
+    weights : training weight, likewise
+    positives : training weight of the positive outcome, likewise
+
+    Examples
+    --------
+    >>> flat = ((0.0, 0.0), (0.0, 0.0))
+    >>> pair = PairTable(features=("age", "debt"), levels=(Bins(), Bins()), scores=flat, weights=flat, positives=flat)
+    >>> pair.name
+    'age × debt'
+    """
+
+    features: tuple[str, str]
+    levels: tuple[Levels, Levels]
+    scores: tuple[tuple[float, ...], ...]
+    weights: tuple[tuple[float, ...], ...]
+    positives: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        if self.features[0] == self.features[1]:
+            raise ModelFileError(f"Model: a pair needs two features, not {self.features[0]!r} twice.")
+        n, m = map(len, self.levels)
+        for field in ("scores", "weights", "positives"):
+            table = getattr(self, field)
+            if len(table) != n or any(len(row) != m for row in table):
+                raise ModelFileError(f"Model: the {field} of the pair {self.name!r} must be {n} rows of {m} numbers.")
+            if not all(abs(number) <= LARGEST for row in table for number in row):
+                raise ModelFileError(f"Model: the {field} of the pair {self.name!r} must be within {LARGEST:g}.")
+
+    @property
+    def name(self) -> str:
+        """The two features in one text."""
+        return f"{self.features[0]} × {self.features[1]}"
+
+    def unseen(self, axis: int) -> Bools:
+        """Return which levels of the first feature (axis 0) or the second (axis 1) training never saw."""
+        return np.asarray(np.asarray(self.weights).sum(axis=1 - axis) == 0)
+
+    def cells(self, first: Codes, second: Codes) -> Array:
+        """Return the number of each row's cell, counted row by row of the table, from the levels of the features."""
+        n, m = map(len, self.levels)
+        return first.astype(np.min_scalar_type(n * m)) * m + second
+
+    def values(self, frame: Frame, *, refuse_unseen: tuple[bool, bool] = (False, False)) -> Floats:
+        """Return what the pair adds to the score of every row."""
+        codes = [levels.codes(frame, name) for levels, name in zip(self.levels, self.features, strict=True)]
+        for axis, name in enumerate(self.features):
+            if refuse_unseen[axis]:
+                _refuse_levels(self.unseen(axis), self.levels[axis], codes[axis], name)
+        return np.asarray(self.scores)[codes[0], codes[1]]
+
+
 def _check_levels(shape: Table | Line | Curve) -> None:
     n = len(shape.levels)
     for field in ("scores", "weights", "positives"):
@@ -153,7 +216,11 @@ def _values(shape: Line | Curve, frame: Frame, name: str, refuse_unseen: bool) -
 
 def _refuse_unseen(shape: Shape, codes: Codes, name: str) -> None:
     """Raise if a row has a level that training never saw."""
-    bad = (np.asarray(shape.weights) == 0)[codes]
+    _refuse_levels(np.asarray(shape.weights) == 0, shape.levels, codes, name)
+
+
+def _refuse_levels(unseen: Bools, levels: Levels, codes: Codes, name: str) -> None:
+    bad = unseen[codes]
     if bad.any():
         row = int(bad.argmax())
-        raise unseen_level(name, row, shape.levels.labels[codes[row]])
+        raise unseen_level(name, row, levels.labels[codes[row]])

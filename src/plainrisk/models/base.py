@@ -91,7 +91,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
     def _fit_rows(self, training: TrainingRows) -> PartScores:
         """Fit the model to rows that were read already; return how to go through their scores."""
         self._check_parameters()  # of a model inside another, too
-        for name in ("feature_names_in_", "ridge_", "evidence_"):  # of an earlier fit
+        for name in ("feature_names_in_", "ridge_", "evidence_", "pair_evidence_"):  # of an earlier fit
             if hasattr(self, name):
                 delattr(self, name)
         self.classes_ = training.classes

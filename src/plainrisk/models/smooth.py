@@ -16,12 +16,13 @@ import numpy as np
 
 from plainrisk._native import level_sums, logistic_pass, look_up
 from plainrisk._types import Floats
-from plainrisk.bins import GroupKind, best_runs, joined_scores, rows_within, smooth_contrast
-from plainrisk.form import Bins, Linear, Logistic, Part, Shape, Table
-from plainrisk.models.design import CodedRows, Design, code_rows, learn_levels, table_part
+from plainrisk.bins import Contrast, GroupKind, best_runs, joined_scores, rows_within, smooth_contrast
+from plainrisk.form import Bins, Linear, Logistic, PairTable, Part, Shape, Table
+from plainrisk.models.design import CodedRows, Design, code_rows, learn_levels, scores_by_code, table_part
+from plainrisk.models.pairs import PairEvidence, PairRows, Pairs, chosen_pairs, coarse_axes, is_ordered, rank_pairs
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Feature
-from plainrisk.solve import Block, Evidence, LogisticLoss, Moments, Solution, maximise_evidence
+from plainrisk.solve import Block, Evidence, Layout, LogisticLoss, Moments, Rows, Solution, maximise_evidence
 
 __all__ = ["Group", "SmoothFit", "fine_bins", "fit_smooth"]
 
@@ -35,18 +36,23 @@ class Group:
 
     Attributes
     ----------
-    feature : whose
-    kind : "steps" between ordered levels, "outside" the order, or the "levels" of a categorical feature
+    features : whose; two for a pair
+    kind : "steps" between ordered levels, "outside" the order, the "levels" of a categorical feature, or "pair"
     size : how many coefficients
     precision, edf, left : see `plainrisk.solve.Evidence`
     """
 
-    feature: str
+    features: tuple[str, ...]
     kind: GroupKind
     size: int
     precision: float
     edf: float
     left: bool
+
+    @property
+    def feature(self) -> str:
+        """The feature, or both of a pair."""
+        return " × ".join(self.features)
 
 
 @dataclass(frozen=True)
@@ -57,22 +63,21 @@ class SmoothFit:
     ----------
     part : the additive part, tables joined
     solution, evidence, groups : what was found before tables were joined
-    design : the problem
-    level_scores : per feature, the score of every fine level, joined ones alike
+    ranked : the evidence for all pairs of features, if pairs were asked for
     """
 
     part: Part
     solution: Solution
     evidence: Evidence
     groups: tuple[Group, ...]
-    design: Design
-    level_scores: tuple[Floats, ...]
+    ranked: tuple[PairEvidence, ...] | None
+    _rows: Rows
+    _tables: tuple[Floats, ...]
 
     def scores(self) -> Iterator[Floats]:
         """Yield the scores of the training rows, batch by batch, from their codes."""
-        tables = _by_code(self.design.coded, self.level_scores)
-        for block in self.design.coded.rows:
-            yield look_up(self.part.intercept, block.codes, tables, len(block))
+        for block in self._rows:
+            yield look_up(self.part.intercept, block.codes, self._tables, len(block))
 
 
 def fine_bins(n_features: int) -> int:
@@ -81,13 +86,20 @@ def fine_bins(n_features: int) -> int:
 
 
 def fit_smooth(
-    training: TrainingRows, link: Logistic | Linear, *, max_bins: int | None, min_rows: int, tolerance: float
+    training: TrainingRows,
+    link: Logistic | Linear,
+    *,
+    pairs: Pairs = None,
+    max_bins: int | None,
+    min_rows: int,
+    tolerance: float,
 ) -> SmoothFit:
     """Find fine bins, code the rows, solve for coefficients and precisions, and join bins.
 
     Parameters
     ----------
     link : the least squares of a Linear need pair counts alone
+    pairs : pairs of features to add: "auto", a number or a list
     max_bins : rows of a table in the order at most, or None
     min_rows : training rows of a fine bin at least
     tolerance : what joining bins may cost, in mean log loss (Logistic) or mean squared error (Linear)
@@ -95,36 +107,87 @@ def fit_smooth(
     features = training.schema.features
     levels = learn_levels(training, max_bins=fine_bins(len(features)), criterion="fine", min_rows=min_rows)
     coded = code_rows(training, levels)
-    contrasts = tuple(
-        smooth_contrast(w, lv.n_ordered, features[name].sign, ordered=_is_ordered(features[name]))
-        for name, w, lv in zip(coded.names, coded.weights, coded.levels, strict=True)
-    )
-    design = Design(coded, contrasts)
-    groups = [(name, *group) for name, c in zip(coded.names, contrasts, strict=True) for group in c.groups]
-    group_of = np.repeat(np.arange(len(groups)), [size for *_, size in groups])
-    of = Moments.of if isinstance(link, Linear) else LogisticLoss
-    solution, evidence = maximise_evidence(of(design.layout, coded.rows), group_of, lower=design.lower)
-    found = [
-        Group(name, kind, size, float(evidence.precision[u]), float(evidence.edf[u]), bool(evidence.left[u]))
-        for u, (name, kind, size) in enumerate(groups)
-    ]
+    problem = _Problem.of(coded, features, link)
+    solution, evidence = problem.solve()
+    ranked = None
+    if pairs is not None:
+        scores = problem.design.level_scores(solution)
+        axes = coarse_axes(coded, features, scores)
+        ranked = tuple(rank_pairs(coded, axes, link, solution.intercept, scores))
+        chosen = chosen_pairs(pairs, ranked, coded.names)
+        if chosen:
+            problem = _Problem(problem.design, link, PairRows(coded, axes, chosen))
+            solution, evidence = problem.solve((solution.point, evidence.precision))
     signs = {name: feature.sign for name, feature in features.items()}
-    part = table_part("all", design, solution, link, signs)
-    joined = _Joiner(part, coded).join(tolerance, max_bins)
-    return SmoothFit(joined.part, solution, evidence, tuple(found), design, joined.level_scores)
+    part = table_part("all", problem.design, solution, link, signs)
+    cells = problem.pair_scores(solution)
+    joined = _Joiner(part, problem, cells).join(tolerance, max_bins)
+    groups = tuple(
+        Group(names, kind, size, float(evidence.precision[u]), float(evidence.edf[u]), bool(evidence.left[u]))
+        for u, (names, kind, size) in enumerate(problem.groups)
+    )
+    tables = (*scores_by_code(coded, joined.level_scores), *cells)
+    part = msgspec.structs.replace(joined.part, pairs=problem.pair_tables(cells))
+    return SmoothFit(part, solution, evidence, groups, ranked, problem.rows, tables)
 
 
-def _is_ordered(feature: Feature) -> bool:
-    return feature.kind == "continuous" or feature.sign != 0
+@dataclass(frozen=True)
+class _Problem:
+    """What is to be solved: the coefficients of features, and of pairs if there are any."""
 
+    design: Design
+    link: Logistic | Linear
+    pairs: PairRows | None = None
 
-def _by_code(coded: CodedRows, level_scores: Sequence[Floats]) -> list[Floats]:
-    """Return the score of every joint code."""
-    tables = []
-    for joint in coded.joints:
-        each = zip(joint.features, joint.levels, strict=True)
-        tables.append(np.sum([level_scores[j][level] for j, level in each], axis=0))
-    return tables
+    @classmethod
+    def of(cls, coded: CodedRows, features: Mapping[str, Feature], link: Logistic | Linear) -> _Problem:
+        """Return the problem without pairs."""
+        contrasts = tuple(
+            smooth_contrast(w, lv.n_ordered, features[name].sign, ordered=is_ordered(features[name]))
+            for name, w, lv in zip(coded.names, coded.weights, coded.levels, strict=True)
+        )
+        return cls(Design(coded, contrasts), link)
+
+    @property
+    def pair_contrasts(self) -> list[Contrast]:
+        """The coefficients of the pairs, which follow those of the features."""
+        return [] if self.pairs is None else self.pairs.contrasts
+
+    @property
+    def rows(self) -> Rows:
+        """The rows, with one more code for each pair."""
+        return self.design.coded.rows if self.pairs is None else self.pairs.rows
+
+    @property
+    def groups(self) -> list[tuple[tuple[str, ...], GroupKind, int]]:
+        """The groups in which coefficients are shrunk: whose, of which kind, how many."""
+        single = [(name,) for name in self.design.coded.names]
+        both: list[tuple[str, ...]] = [] if self.pairs is None else list(self.pairs.pairs)
+        contrasts = (*self.design.contrasts, *self.pair_contrasts)
+        each = zip([*single, *both], contrasts, strict=True)
+        return [(names, *group) for names, contrast in each for group in contrast.groups]
+
+    def solve(self, start: tuple[Floats, Floats] | None = None) -> tuple[Solution, Evidence]:
+        """Find coefficients and precisions; start from those of the features alone."""
+        matrices = (*self.design.layout.matrices, *(c.matrix for c in self.pair_contrasts))
+        layout = Layout(matrices)
+        lower = np.concatenate([self.design.lower, *(c.lower for c in self.pair_contrasts)])
+        group_of = np.repeat(np.arange(len(self.groups)), [size for *_, size in self.groups])
+        of = Moments.of if isinstance(self.link, Linear) else LogisticLoss
+        return maximise_evidence(of(layout, self.rows), group_of, lower=lower, start=start)
+
+    def pair_scores(self, solution: Solution) -> list[Floats]:
+        """Return the score of every cell of every pair."""
+        found, at = [], len(self.design.lower)
+        for contrast in self.pair_contrasts:
+            size = contrast.indicators.shape[1]
+            found.append(contrast.scores(solution.coefficients[at : at + size]))
+            at += size
+        return found
+
+    def pair_tables(self, cells: Sequence[Floats]) -> tuple[PairTable, ...]:
+        """Return the pairs that have not left, as shapes of the form."""
+        return () if self.pairs is None else self.pairs.tables(cells)
 
 
 @dataclass(frozen=True)
@@ -136,12 +199,12 @@ class _Joined:
 class _Joiner:
     """Joins neighbouring bins of the tables of a part, and measures what that costs on the training rows."""
 
-    def __init__(self, part: Part, coded: CodedRows) -> None:
-        self.part, self.coded = part, coded
+    def __init__(self, part: Part, problem: _Problem, cells: Sequence[Floats]) -> None:
+        self.part, self.coded, self.rows, self.cells = part, problem.design.coded, problem.rows, cells
         self.tables: dict[str, Table] = {n: shape for n, shape in part.shapes.items() if isinstance(shape, Table)}
         self.scores = tuple(np.asarray(table.scores) for table in self.tables.values())
         self.loss, by_code = self._measure(self.scores)
-        self.curvature = [c for j, own in zip(coded.joints, by_code, strict=True) for c in j.margins(own)]
+        self.curvature = [c for j, own in zip(self.coded.joints, by_code, strict=False) for c in j.margins(own)]
         # Only bins have neighbours that can be joined.
         self.bins = [j for j, table in enumerate(self.tables.values()) if isinstance(table.levels, Bins)]
 
@@ -177,7 +240,7 @@ class _Joiner:
 
     def _measure(self, level_scores: Sequence[Floats]) -> tuple[float, list[Floats]]:
         """Return the mean loss with these scores, and the curvature of the summed loss by joint code."""
-        tables, intercept = _by_code(self.coded, level_scores), self.part.intercept
+        tables, intercept = [*scores_by_code(self.coded, level_scores), *self.cells], self.part.intercept
         sizes = [len(table) for table in tables]
 
         def logistic(block: Block) -> tuple[float, list[Floats]]:
@@ -190,8 +253,8 @@ class _Joiner:
             loss = weight @ score**2 + block.positive @ (1.0 - 2.0 * score)
             return float(loss), level_sums(2.0 * weight, block.codes, sizes)
 
-        loss, by_code = self.coded.rows.sum(squares if isinstance(self.part.link, Linear) else logistic)
-        return loss / self.coded.rows.totals[1], by_code
+        loss, by_code = self.rows.sum(squares if isinstance(self.part.link, Linear) else logistic)
+        return loss / self.rows.totals[1], by_code
 
 
 def _short(table: Table, levels: Bins, joined: Floats, starts: Sequence[int]) -> Table:

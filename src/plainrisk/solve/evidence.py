@@ -65,7 +65,11 @@ class Evidence:
 
 
 def maximise_evidence(
-    loss: LogisticLoss | Moments, groups: Index, *, lower: Floats | None = None
+    loss: LogisticLoss | Moments,
+    groups: Index,
+    *,
+    lower: Floats | None = None,
+    start: tuple[Floats, Floats] | None = None,
 ) -> tuple[Solution, Evidence]:
     """Return the most probable coefficients, and the precisions of their groups.
 
@@ -76,11 +80,15 @@ def maximise_evidence(
     loss : the logistic loss; or for least squares, the sums over the rows
     groups : (p,) the group of every coefficient, from 0
     lower : (p,), optional
+    start : point and precisions of a problem with fewer coefficients, the first ones of this
     """
     total = _Squares(loss) if isinstance(loss, Moments) else _Logistic(loss)
     bounds = np.full(len(groups), -np.inf) if lower is None else lower
     with one_blas_thread():
-        return _Search(total, groups, bounds).run()
+        search = _Search(total, groups, bounds)
+        if start is not None:
+            search.point[: len(start[0])], search.precision[: len(start[1])] = start
+        return search.run()
 
 
 class _Total(Protocol):
