@@ -123,8 +123,8 @@ class FormMethods:
 
         Examples
         --------
-        >>> model.explain(german.frame.head(2), unit="probability", reference="typical")
-        Explanation of 2 rows in probability, compared with 'typical', by the rule: chord
+        >>> model.explain(german.frame.head(2))
+        Explanation of 2 rows in probability, compared with 'typical'
           row    risk  constant  CreditLoanInfo  (no subscale)  PersonalInfo
             0  0.9578    0.7794         0.06894        0.05219       0.05732
             1  0.2595    0.7794         -0.1508        -0.3376      -0.03153

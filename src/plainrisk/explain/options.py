@@ -36,6 +36,7 @@ Adverse = Literal["positive", "negative"]
 Cost = Literal["features", "steps"] | Mapping[str, float] | Callable[[str, str, str, int], float]
 Order = Literal["subscale", "feature"]
 Split = Literal["chord", "treeshap"]
+Unit = Literal["probability", "log odds"]
 Value = float | str | None
 
 
@@ -94,6 +95,15 @@ def _portfolio() -> Any:
     return option(None, "Rows to look at, for references that need some (lines, curves and trees).", other=("rows",))
 
 
+def _split() -> Any:
+    return option(
+        "chord",
+        "How differences are shared among features: by the mean rate of each link on the way, trees as a whole; with "
+        "'treeshap' also the score of trees, by Shapley values against the reference's rows.",
+        words=("chord", "treeshap"),
+    )
+
+
 @dataclass(frozen=True)
 class Options:
     """What the options of all verbs share: unknown names, and values that are not allowed, are refused."""
@@ -125,25 +135,19 @@ class ExplainOptions(Options):
     verb: ClassVar[str] = "explain"
 
     reference: Any = option(
-        "constant",
-        "What rows are compared with: the model's constant, the typical applicant (every shape at its mean over the "
-        "portfolio, or over the training rows), the best levels there are, or a row.",
-        words=("constant", "typical", "best"),
+        "typical",
+        "What rows are compared with: the typical applicant (every shape at its mean over the portfolio, or over the "
+        "training rows), the best levels there are, or a row.",
+        words=("typical", "best"),
         other=("a row",),
     )
     portfolio: Any = _portfolio()
-    unit: Literal["probability"] | None = option(
-        None,
-        "'probability' carries contributions through a logistic last link by the chord rule, an approximation; "
-        "by default they are log odds there.",
-        words=("probability",),
+    unit: Unit = option(
+        "probability",
+        "The unit of the contributions: pieces of the probability, or, if the last link is logistic, of the log odds.",
+        words=("probability", "log odds"),
     )
-    split: Split | None = option(
-        None,
-        "Also split subscales that are not additive in probability: by the chord of their link, and with 'treeshap' "
-        "the score of trees by Shapley values against the reference's rows.",
-        words=("chord", "treeshap"),
-    )
+    split: Split = _split()
     adverse: Adverse = _adverse()
     min_rows: float = option(0.0, "Levels with fewer training rows are not taken for the best.", allowed=ROWS)
 
@@ -178,11 +182,7 @@ class ReasonOptions(Options):
         allowed=FEATURES,
     )
     portfolio: Any = _portfolio()
-    split: Split = option(
-        "chord",
-        "How subscales that are not additive are split; without 'treeshap' trees are named by subscale.",
-        words=("chord", "treeshap"),
-    )
+    split: Split = _split()
     min_rows: float = option(0.0, "Levels with fewer training rows are not taken for the best.", allowed=ROWS)
 
 

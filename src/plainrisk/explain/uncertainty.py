@@ -15,8 +15,9 @@ from plainrisk.checks import LEVEL, SEED, check_parameters, whole
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import explain
 from plainrisk.explain.explanation import TableResult
+from plainrisk.explain.overview import level_effects
 from plainrisk.explain.reasons import Reasons, reasons
-from plainrisk.explain.reference import pool_weights
+from plainrisk.explain.reference import make_reference, pool_weights
 from plainrisk.form import Part, RiskForm, Table
 from plainrisk.text import visible
 
@@ -78,6 +79,11 @@ class Refits:
         """Return intervals for the scores of a feature's levels, in the first part that has it unless one is named."""
         owner = _owner(self.form, feature, part)
         return self._interval(lambda form: np.array(_owner(form, feature, owner.name).shapes[feature].scores), level)
+
+    def effects(self, feature: str, part: str | None = None, level: float = 0.9) -> Interval:
+        """Return intervals for what a feature's levels do to the typical applicant, as in `overview`."""
+        k = self.form.parts.index(_owner(self.form, feature, part))
+        return self._interval(lambda form: level_effects(form, make_reference(form, "typical"), k, feature), level)
 
     def weights(self, level: float = 0.9) -> dict[str, Interval]:
         """Return intervals for the weights of the subscales."""

@@ -270,7 +270,7 @@ class SubscaleMixture(RiskClassifier):
             contributions=risks * weights,
             subscales=tuple(self.weights_),
             features=(None,) * len(self.weights_),
-            clipping=np.zeros(n),
+            reference="zero",
         )
 
     # ---- inside
