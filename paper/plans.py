@@ -19,7 +19,7 @@ _SMALL = ("heloc", "gmsc", "taiwan", "german", "japan", "australia", *_POLAND)
 _PAPER_SETS = (*_SMALL, *(f"lc_{k}" for k in range(13)))
 _OURS = (
     *("ARM1", "LinARM1", "BandARM1", "DirectARM1", "ARM2", "LinARM2", "DirectARM2"),
-    *("MixARM1", "MixLinARM1", "MixDirectARM1", "XGB", "MonoXGB", "SmoothARM1"),
+    *("MixARM1", "MixLinARM1", "MixDirectARM1", "XGB", "MonoXGB"),
 )
 
 
@@ -41,6 +41,16 @@ _RIVALS = (
     _spec("LightGBM", "lightgbm:LGBMClassifier", n_jobs=1, random_state=0, verbose=-1),
     _spec("TunedXGB", "paper.rivals:TunedXGBoost"),
 )
+_SMOOTH = (
+    ClassifierSpec(name="SmoothARM1"),
+    _spec("SmoothARM1 + pairs", "SmoothARM1", pairs="auto"),
+)
+_SMOOTH_RIVALS = (
+    _spec("CatBoost", "paper.rivals:CatBoost"),
+    _spec("EBM as it comes", "paper.rivals:EBM"),
+    _spec("EBM, monotone", "paper.rivals:MonotoneEBM"),
+)
+_TEN = ("german", "japan", "australia", "heloc", "gmsc", "taiwan", "poland_0", "poland_2", "poland_4")
 _ONE_HOT = tuple(
     _spec(name, "paper.variants:without_order", make=name)
     for name in ("ARM1", "LinARM1", "ARM2", "LinARM2", "MixARM1", "MixLinARM1", "XGB", "MonoXGB")
@@ -113,6 +123,9 @@ STUDIES: Mapping[str, Plan] = {
         _plan("slsqp", _SMALL, _SLSQP),
         # How do ours compare with each other and with rivals, at the true base rate?
         _plan("product", (*_PAPER_SETS, "lending_club_2007_2011"), (*_OURS, *_RIVALS)),
+        # How do smooth shapes compare, and with pairs? Rivals of the study "product" are on the same folds.
+        _plan("smooth", (*_TEN, "lending_club_2007_2011"), _SMOOTH),
+        _plan("smooth-rivals", (*_TEN, "lending_club_2007_2011"), _SMOOTH_RIVALS),
         # What if LinARM2's second layer is fitted on lines?
         _plan("refitted", _SMALL, _REFITTED),
         # What if the code for a missing ratio is read as a number?

@@ -17,7 +17,7 @@ import plainrisk as pr
 from plainrisk._types import Array, Floats
 from plainrisk.data.frame import as_frame, frame_like
 
-__all__ = ["BinnedLogistic", "MainEffectsEBM", "OptbinningScorecard", "TunedXGBoost"]
+__all__ = ["EBM", "BinnedLogistic", "CatBoost", "MainEffectsEBM", "MonotoneEBM", "OptbinningScorecard", "TunedXGBoost"]
 
 
 class _UnderSchema(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -82,23 +82,65 @@ class BinnedLogistic(_UnderSchema):
         return hstack(blocks, format="csr")
 
 
-class MainEffectsEBM(_UnderSchema):
-    """An explainable boosting machine without interactions; everything else as it comes."""
+class EBM(_UnderSchema):
+    """An explainable boosting machine as it comes, interactions included."""
 
     def _fit(self, X: Any, y: Array) -> None:
         from interpret.glassbox import ExplainableBoostingClassifier
 
         kinds = {name: feature.kind for name, feature in self.schema.features.items()}
         self.model_ = ExplainableBoostingClassifier(
-            interactions=0,
             feature_names=list(kinds),
             feature_types=["continuous" if k == "continuous" else "nominal" for k in kinds.values()],
             n_jobs=1,
             random_state=0,
+            **self._more,
         ).fit(self._columns(X), y)
+
+    @property
+    def _more(self) -> dict[str, Any]:
+        return {}
 
     def _risk(self, X: Any) -> Floats:
         return np.asarray(self.model_.predict_proba(self._columns(X))[:, 1])
+
+
+class MainEffectsEBM(EBM):
+    """An explainable boosting machine without interactions; everything else as it comes."""
+
+    @property
+    def _more(self) -> dict[str, Any]:
+        return {"interactions": 0}
+
+
+class MonotoneEBM(EBM):
+    """An explainable boosting machine as it comes, under the schema's directions where it can take them."""
+
+    @property
+    def _more(self) -> dict[str, Any]:
+        signs = [f.sign if f.kind == "continuous" else 0 for f in self.schema.features.values()]
+        return {"monotone_constraints": signs}
+
+
+class CatBoost(_UnderSchema):
+    """CatBoost as it comes."""
+
+    def _fit(self, X: Any, y: Array) -> None:
+        from catboost import CatBoostClassifier
+
+        words = [name for name, feature in self.schema.features.items() if feature.kind != "continuous"]
+        self.model_ = CatBoostClassifier(
+            cat_features=words, thread_count=1, random_seed=0, verbose=False, allow_writing_files=False
+        ).fit(self._pandas(X), y)
+
+    def _risk(self, X: Any) -> Floats:
+        return np.asarray(self.model_.predict_proba(self._pandas(X))[:, 1])
+
+    def _pandas(self, X: Any) -> Any:
+        import pandas as pd
+
+        columns = self._columns(X)
+        return pd.DataFrame({name: np.asarray(columns[name]) for name in self.schema.features})
 
 
 class OptbinningScorecard(_UnderSchema):

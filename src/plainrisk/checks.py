@@ -9,7 +9,7 @@ plainrisk.errors.DataError: fit: ridge must be 'auto', 'cv' or a finite number o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -22,6 +22,7 @@ __all__ = [
     "FLAG",
     "FUNCTION",
     "LEVEL",
+    "LIST",
     "NOTHING",
     "PROBABILITY",
     "SEED",
@@ -147,6 +148,7 @@ def mapping(text: str, values: Allowed) -> Allowed:
 
 NOTHING = Allowed(("None",), lambda value: value is None)
 FLAG = Allowed(("True", "False"), lambda value: isinstance(value, bool | np.bool_))
+LIST = Allowed(("a list",), lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes))
 FUNCTION = Allowed(("a function",), callable)
 SEED = whole(0)
 PROBABILITY = Allowed(("a probability, from 0 to 1",), number(at_least=0, at_most=1).accepts)

@@ -149,7 +149,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         _sync(temporary, os.O_RDWR)
         if old is not None:
             _keep_rights(temporary, old)
-        os.replace(temporary, target)
+        temporary.replace(target)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         number = _system_error(error)

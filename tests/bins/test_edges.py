@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plainrisk._native import tree
-from plainrisk.bins.edges import Histogram, histogram, quantile_edges, split_edges, supervised_edges
+from plainrisk.bins.edges import Histogram, fine_edges, histogram, quantile_edges, split_edges, supervised_edges
 from plainrisk.errors import SchemaError
 
 both_criteria = pytest.mark.parametrize("criterion", ["gini", "entropy"])
@@ -188,3 +188,34 @@ def test_numbers_of_bins_that_are_none(value):
         edges_of(np.arange(9.0), value)
     with pytest.raises(SchemaError, match="min_rows must be a whole number of at least 1"):
         edges_of(np.arange(9.0), 3, min_rows=value)
+
+
+# ---- fine bins
+
+
+def test_heavy_values_have_a_bin_of_their_own(rng):
+    x = np.concatenate([np.zeros(500), np.full(300, 7.0), rng.normal(3, 1, 200)])
+    h = histogram(x, np.zeros(1000))
+    edges = fine_edges(h, 16)
+    counts = np.histogram(x, np.concatenate([[-np.inf], edges, [np.inf]]))[0]
+    assert 500 in counts
+    assert 300 in counts
+    assert len(counts) <= 16
+    light = sorted(set(counts) - {500, 300})
+    assert light[-1] - light[0] <= 4
+
+
+@pytest.mark.parametrize("max_bins", [2, 3, 8, 64])
+def test_fine_bins_are_never_too_many_nor_too_small(rng, max_bins):
+    for _ in range(20):
+        x = rng.choice([rng.integers(0, 5, 400), rng.normal(size=400).round(1), rng.geometric(0.3, 400)])
+        edges = fine_edges(histogram(x, np.zeros(400)), max_bins, min_rows=9)
+        counts = np.histogram(x, np.concatenate([[-np.inf], edges, [np.inf]]))[0]
+        assert len(counts) <= max_bins
+        assert counts.min() >= 9
+
+
+def test_few_values_are_a_level_each():
+    assert fine_edges(histogram([1, 2, 3, 5], [0, 1, 0, 1]), 64).tolist() == [1.5, 2.5, 4.0]
+    assert fine_edges(histogram([4, 4], [0, 1]), 64).size == 0
+    assert fine_edges(histogram([1, 2], [0, 1]), 1).size == 0

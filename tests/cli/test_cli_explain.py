@@ -25,21 +25,24 @@ def straight(credit, tmp_path_factory):
 
 
 def test_one_row_is_shown(run, credit):
-    result = run("explain", credit.csv, "--model", credit.model_file, "--row", 7, "--reference", "typical")
+    result = run("explain", credit.csv, "--model", credit.model_file, "--row", 7)
     assert result.exit_code == 0
     model = pr.load(credit.model_file)
     risk = model.predict_proba(credit.frame[7])[0, 1]
     assert f"{risk:.1%}" in result.stdout
     for name in (*credit.schema.features, *credit.schema.subscales):
         assert name in result.stdout
-    told = json.loads(
-        run("explain", credit.csv, "--model", credit.model_file, "--row", 7, "--reference", "typical", "--json").stdout
-    )
+    assert "A link bends between typical and this row: the parts are at its mean rate." in result.stdout
+    assert "From here, 0.1 of score moves the risk by " in result.stdout
+    told = json.loads(run("explain", credit.csv, "--model", credit.model_file, "--row", 7, "--json").stdout)
     parts = sum(s["contribution"] for s in told["subscales"])
-    assert told["unit"] == "log odds"
+    assert (told["unit"], told["reference"], told["bends"]) == ("probability", "typical", True)
+    assert told["constant"] + parts == pytest.approx(risk, abs=1e-12)
+    assert told["further_step"]["rate"] == pytest.approx(risk * (1 - risk))
+    curved = run("explain", credit.csv, "--model", credit.model_file, "--row", 7, "--unit", "log odds", "--json")
+    told = json.loads(curved.stdout)
+    parts = sum(s["contribution"] for s in told["subscales"])
     assert told["constant"] + parts == pytest.approx(model.form_.score(credit.frame[7])[0])
-    by_rule = run("explain", credit.csv, "--model", credit.model_file, "--unit", "probability").stdout
-    assert "an approximation, by the rule: chord" in by_rule
 
 
 def test_all_rows_are_written(run, credit, straight, tmp_path):
@@ -52,7 +55,7 @@ def test_all_rows_are_written(run, credit, straight, tmp_path):
     assert written["id"].to_list() == credit.frame["id"].to_list()
     np.testing.assert_array_equal(written["risk"], expected.risk)
     np.testing.assert_array_equal(written["band"], expected.band)
-    total = sum(written[n].to_numpy() for n in [*expected.names, "constant", "clipping"])
+    total = sum(written[n].to_numpy() for n in [*expected.names, "constant"])
     np.testing.assert_allclose(total, written["risk"], rtol=0, atol=1e-12)
 
 

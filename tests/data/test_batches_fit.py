@@ -152,7 +152,7 @@ class TestErrors:
     def test_batches_of_no_rows(self, tmp_path):
         path = tmp_path / "x.csv"
         path.write_text("a,b\n1,2\n")
-        with pytest.raises(DataError, match="batch_rows must be 1 or more, not 0"):
+        with pytest.raises(DataError, match="batch_rows must be a whole number of at least 1, not 0"):
             pr.rows.csv(path, batch_rows=0)
 
     def test_the_outcome_must_be_a_column(self, credit):

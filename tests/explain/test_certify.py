@@ -171,10 +171,10 @@ def test_a_link_that_leaves_the_unit_interval_is_refused(data):
 
 def test_the_certificate_says_in_which_unit_contributions_add_up(data):
     details = {name: MODELS[name].fit(*data).certify().checks[-1].detail for name in MODELS}
-    assert "pieces of the probability" in details["direct ARM1"]
-    assert "pieces of the probability" in details["direct ARM2"]
-    assert "log odds" in details["ARM1"]
-    assert "log odds" in details["ARM2"]
+    assert "every link is straight: contributions are pieces of the probability" in details["direct ARM1"]
+    assert "every link is straight: contributions are pieces of the probability" in details["direct ARM2"]
+    assert "at the mean rate of a curved link" in details["ARM1"]
+    assert "at the mean rates of curved links" in details["ARM2"]
 
 
 def test_notes_name_thin_and_empty_levels():
@@ -296,8 +296,8 @@ def test_sums_that_do_not_add_up_are_refused(make_form, monkeypatch):
     form = make_form(1)
     assert certify(form).valid
 
-    def wrong(form, X):
-        found = explain(form, X)
+    def wrong(form, X, **options):
+        found = explain(form, X, **options)
         return dataclasses.replace(found, constant=found.constant + 1e-6)
 
     monkeypatch.setattr(sys.modules[certify.__module__], "explain", wrong)

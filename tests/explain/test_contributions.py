@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 import plainrisk as pr
+from plainrisk.errors import DataError
+from plainrisk.explain.contributions import mean_rate
 from plainrisk.form import (
     Alone,
     Bands,
@@ -41,6 +43,7 @@ def make_part(name, features, link, seed):
     for feature in features:
         lv = levels.get(feature, Bins())
         numbers = {k: tuple(rng.normal(size=len(lv)).tolist()) for k in ("scores", "weights", "positives")}
+        numbers |= {k: tuple(map(abs, numbers[k])) for k in ("weights", "positives")}
         if feature in levels:
             shapes[feature] = Table(levels=lv, **numbers)
         else:
@@ -83,24 +86,66 @@ CASES = {
 every_form = pytest.mark.parametrize("form", [f for f, _ in CASES.values()], ids=CASES.keys())
 
 
+REFERENCES = {"typical": "typical", "best": "best", "row": rows(1)}
+
+
 @every_form
-def test_the_contributions_add_up(form):
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_the_risk_of_the_reference_and_one_piece_per_shape_are_the_risk(form, reference):
     X = rows()
-    found = pr.RiskModel(form).explain(X)
+    found = pr.RiskModel(form).explain(X, reference=REFERENCES[reference], portfolio=X)
+    assert (found.unit, found.reference) == ("probability", reference)
     np.testing.assert_array_equal(found.risk, form.risk(X))
-    last = form.last_link
-    if isinstance(last, Logistic):
+    np.testing.assert_allclose(found.total, form.risk(X), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.constant + sum(found.by_subscale.values()), found.total, rtol=0, atol=1e-12)
+    assert len(np.unique(found.constant)) == 1
+    assert 0 <= found.constant[0] <= 1
+    if reference == "row":
+        assert found.constant[0] == pytest.approx(form.risk(REFERENCES["row"])[0], abs=1e-15)
+
+
+@every_form
+def test_log_odds_add_up_to_the_score_where_the_last_link_is_logistic(form):
+    X, model = rows(), pr.RiskModel(form)
+    if isinstance(form.last_link, Logistic):
+        found = model.explain(X, unit="log odds")
         assert found.unit == "log odds"
         np.testing.assert_allclose(found.total, form.score(X), rtol=0, atol=1e-12)
     else:
-        assert found.unit == "probability"
-        np.testing.assert_allclose(found.total, form.risk(X), rtol=0, atol=1e-12)
-    by_subscale = sum(found.by_subscale.values())
-    np.testing.assert_allclose(found.constant + by_subscale + found.clipping, found.total, rtol=0, atol=1e-12)
+        with pytest.raises(DataError, match="unit must be 'probability' for this model: its last link is not logistic"):
+            model.explain(X, unit="log odds")
 
 
 @every_form
-def test_the_finest_exact_pieces_are_named(form):
+def test_a_subscales_piece_is_the_chord_of_the_last_link(form):
+    """By brute force: every subscale's risk less the reference's, times its weight and the outer mean rate."""
+    X, r = rows(), rows(1)
+    found = pr.RiskModel(form).explain(X, reference=r)
+    if isinstance(form.pool, Alone):
+        return
+    steps = (form.part_risks(X) - form.part_risks(r)) * np.array(form.pool.weights)
+    run, rise = form.score(X) - form.score(r), form.risk(X) - form.risk(r)
+    rate = rise / np.where(run == 0, 1.0, run)
+    for k, part in enumerate(form.parts):
+        np.testing.assert_allclose(found.by_subscale[part.name], steps[:, k] * rate, rtol=0, atol=1e-12)
+
+
+@every_form
+def test_inside_a_subscale_pieces_stand_as_the_differences_of_scores(form):
+    X, r = form.align(rows()), form.align(rows(1))
+    found = pr.RiskModel(form).explain(X, reference=r)
+    for part in form.parts:
+        terms, zeros = (part.terms(frame, form.schema) for frame in (X, r))
+        gaps = np.column_stack([terms[name] - zeros[name] for name in part.features])
+        own = [j for j, key in enumerate(found.subscales) if isinstance(form.pool, Alone) or key == part.name]
+        pieces = found.contributions[:, own]
+        # Two vectors are parallel if all products across are equal.
+        across = pieces[:, :1] * gaps - gaps[:, :1] * pieces
+        np.testing.assert_allclose(across, 0.0, rtol=0, atol=1e-12)
+
+
+@every_form
+def test_there_is_one_piece_per_shape(form):
     found = pr.RiskModel(form).explain(rows())
     assert found.contributions.shape == (300, len(found.subscales)) == (300, len(found.features))
     pairs = list(zip(found.subscales, found.features, strict=True))
@@ -110,20 +155,64 @@ def test_the_finest_exact_pieces_are_named(form):
         assert {f: s for s, f in pairs} == homes
         return
     for part in form.parts:
-        own = {f for s, f in pairs if s == part.name}
-        assert own == ({None} if isinstance(part.link, Logistic) else set(part.shapes))
+        assert {f for s, f in pairs if s == part.name} == set(part.shapes)
 
 
-def test_the_cases_clip_and_do_not():
-    """The sums above mean little unless some rows are clipped and some are not."""
-    for form, names in CASES.values():
-        clipping = pr.RiskModel(form).explain(rows()).clipping
-        if "clipped" in names:
-            assert (clipping < -1e-6).any()
-            assert (clipping > 1e-6).any()
-            assert (np.abs(clipping) < 1e-12).any()
-        if set(names) == {"logistic"} and isinstance(form.pool, Alone):
-            assert (clipping == 0).all()
+# ---- the mean rate of one link
+
+POINTS = np.array([-30.0, -4.0, -1.0, -0.5, -1e-7, 0.0, 1e-12, 0.2, 0.35, 0.9, 1.0, 1.3, 7.0, 1e20])
+
+
+@pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
+def test_the_mean_rate_is_the_mean_of_the_slope_on_the_way(link):
+    start, score = (v.ravel() for v in np.meshgrid(POINTS[:-1], POINTS[:-1]))
+    rate, bends = mean_rate(link, start, score)
+    share = (np.arange(20_000) + 0.5) / 20_000
+    for a, b, found in zip(start, score, rate, strict=True):
+        assert found == pytest.approx(link.derivative(a + (b - a) * share).mean(), abs=2e-4)
+    rise, run = link.value(score) - link.value(start), score - start
+    np.testing.assert_allclose(rate * run, rise, rtol=0, atol=1e-14)
+    same = run == 0
+    np.testing.assert_allclose(rate[same], link.derivative(score[same]), rtol=1e-15)
+    assert not bends[same].any()
+    assert bends.any()
+
+
+def test_a_way_on_one_straight_piece_does_not_bend_and_has_its_slope():
+    link = LINKS["bands"]  # knots at -1, 0.2 and 1; 0 and 1 are reached at about -1.13 and 1.2
+    start = np.array([-0.9, 0.3, -1.0, -5.0, -5.0, -0.9, 0.3, 3.0])
+    score = np.array([0.1, 1.1, -1.1, -9.0, 9.0, 0.3, 3.0, 9.0])
+    rate, bends = mean_rate(link, start, score)
+    assert bends.tolist() == [False, False, False, False, True, True, True, False]
+    first, second = link.rates
+    assert rate[~bends].tolist() == [first, second, first, 0.0, 0.0]
+    assert rate[4] == pytest.approx(1 / 14)
+
+
+def test_the_text_says_where_a_link_bends_and_what_a_further_step_would_do():
+    form = make_form(Alone(), [LINKS["bands"]])
+    X = rows()
+    found = pr.RiskModel(form).explain(X)
+    link, score = form.last_link, form.score(X)
+    np.testing.assert_array_equal(found.rate, link.derivative(score))
+    np.testing.assert_array_equal(found.band, link.band(score))
+    inside = int(np.flatnonzero(found.bends & (found.rate > 0))[0])
+    held = int(np.flatnonzero((found.rate == 0) & (found.risk == 1))[0])
+    assert found.notes(inside) == [
+        "A link bends between typical and this row: the parts are at its mean rate.",
+        f"From here, 0.1 of score moves the risk by {10 * found.rate[inside]:.2g} points (band {found.band[inside]}).",
+    ]
+    assert found.notes(held)[1] == "From here, a small step changes nothing: the risk is held at 100% (band 1)."
+    plain = found.to_dict(inside)
+    assert plain["bends"] is True
+    assert plain["notes"] == found.notes(inside)
+    assert plain["further_step"] == {"band": int(found.band[inside]), "rate": found.rate[inside]}
+    straight = int(np.flatnonzero(~found.bends)[0])
+    assert len(found.notes(straight)) == 1
+    step = 1e-6
+    np.testing.assert_allclose(
+        (link.value(score + step) - found.risk)[inside], step * found.rate[inside], rtol=1e-6, atol=0
+    )
 
 
 def test_a_contribution_is_what_the_feature_changes():
@@ -146,9 +235,11 @@ def test_fitted_models_explain_themselves(link, layers, rng):
     kind = pr.AdditiveRiskModel if layers == 1 else pr.TwoLayerRiskModel
     model = kind(schema=SCHEMA, link=link, ridge=0.01).fit(X, y)
     found = model.explain(X)
-    whole = model.predict_proba(X)[:, 1] if link == "linear" else model.form_.score(X)
-    np.testing.assert_allclose(found.total, whole, rtol=0, atol=1e-12)
-    assert found.unit == ("probability" if link == "linear" else "log odds")
+    np.testing.assert_allclose(found.total, model.predict_proba(X)[:, 1], rtol=0, atol=1e-12)
+    # The typical applicant of a fitted model is the intercept: its shapes are centred.
+    if layers == 1:
+        typical = model.form_.last_link.value(np.array([model.form_.parts[0].intercept]))
+        assert found.constant[0] == pytest.approx(typical[0], abs=1e-9)
 
 
 def test_no_rows_and_one_row():
@@ -163,34 +254,50 @@ FAR_ROWS = pd.DataFrame([{"age": 25.0, "job": "a", "debt": debt, "rent": rent} f
 
 
 @every_form
-@pytest.mark.parametrize("reference", ["constant", "near", "far", "one far, one near"])
+@pytest.mark.parametrize("reference", ["typical", "near", "far", "one far, one near"])
 def test_contributions_add_up_far_outside_the_data(form, reference):
     row = {"near": 0, "far": 21, "one far, one near": 18}
     options = {"reference": FAR_ROWS.iloc[[row[reference]]] if reference in row else reference}
-    for unit in (None, "probability"):
-        found = pr.RiskModel(form).explain(FAR_ROWS, unit=unit, **options)
-        if found.unit == "log odds" and isinstance(form.pool, Alone):
-            continue  # the sum itself is huge
-        whole = form.score(FAR_ROWS) if found.unit == "log odds" else found.risk
-        np.testing.assert_allclose(found.total, whole, rtol=0, atol=1e-12)
-        assert np.abs(found.contributions).max() <= 100.0 * (1 + 1e-15)
+    found = pr.RiskModel(form).explain(FAR_ROWS, **options)
+    np.testing.assert_allclose(found.total, form.risk(FAR_ROWS), rtol=0, atol=1e-12)
+    assert np.abs(found.contributions).max() <= 250.0
+    assert 0 <= found.constant.min() <= found.constant.max() <= 1
 
 
 def test_contributions_far_out_keep_their_proportions():
     form = make_form(Alone(), [Linear(slope=0.4, offset=0.5)])
-    X = FAR_ROWS.head(1).assign(debt=2e20, rent=-1e20)
+    X = FAR_ROWS.head(1).assign(debt=-2e20, rent=1e20)
     found = pr.RiskModel(form).explain(X)
+    assert found.risk[0] != found.constant[0]
     names = list(found.features)
     debt, rent = (found.contributions[0, names.index(name)] for name in ("debt", "rent"))
     slopes = [form.parts[0].shapes[name].slope for name in ("debt", "rent")]
     assert debt / rent == pytest.approx(-2 * slopes[0] / slopes[1], rel=1e-12)
-    assert 10 < max(abs(debt), abs(rent)) <= 100
+    assert 0 <= found.risk[0] <= 1
 
 
-def test_a_reference_that_is_cut_off_far_out_is_said_to_be():
-    form = make_form(Alone(), [Linear(slope=0.4, offset=0.5)])
-    near, far = FAR_ROWS.iloc[[0]], FAR_ROWS.iloc[[18]]
-    found = pr.RiskModel(form).explain(near, reference=far)
-    (what, _), *others = found.cuts(0)
-    assert what.startswith("row cut off at")
-    assert not others
+def test_two_features_that_offset_each_other_far_out():
+    """The score is as the typical applicant's, yet each of two features is worth 1e20: the pieces stay numbers."""
+    line = {"levels": Bins(), "scores": (0.0, 0.0), "weights": (9.0, 0.0), "positives": (4.0, 0.0), "center": 0.0}
+    shapes = {"debt": Line(slope=1.0, **line), "rent": Line(slope=-1.0, **line)}
+    part = Part(name="all", intercept=0.25, shapes=shapes, link=Linear())
+    form = RiskForm(schema=SCHEMA, columns=tuple(SCHEMA.features), classes=(0, 1), parts=(part,), pool=Alone())
+    found = pr.RiskModel(form).explain({"debt": [1e20, 0.5, 1e6], "rent": [1e20, 0.25, 1e6]})
+    np.testing.assert_allclose(found.total, found.risk, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.contributions[:, 0] + found.contributions[:, 1], found.risk - 0.25, atol=1e-12)
+    assert found.contributions[0].tolist() == pytest.approx([100, -100], abs=0.3)
+    assert found.contributions[1].tolist() == [0.5, -0.25]
+
+
+@pytest.mark.filterwarnings("ignore:.*the line is cut off")
+def test_a_banded_model_is_explained_from_a_typical_risk():
+    """Defect: a risky applicant's explanation began at a constant of 94%."""
+    d = pr.datasets.make_credit(3000, 4)
+    for name in ("BandARM1", "ARM1", "LinARM1"):
+        model = pr.make_classifier(name, d.schema).fit(d.frame, d.target)
+        found = model.explain(d.frame)
+        worst = int(found.risk.argmax())
+        assert found.risk[worst] > 0.5
+        assert 0.02 < found.constant[worst] < 0.3
+        assert np.abs(found.contributions[worst]).max() > 0.1
+        assert np.abs(found.contributions).max() < 1.0

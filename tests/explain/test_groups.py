@@ -115,7 +115,11 @@ def test_handing_on():
         (([0, 1], [0.1, 0.2], ["a", "b"]), {"reference": "c"}, "There is no group 'c'"),
         (([0, 1], [0.1, 0.2], ["a", "b"]), {"level": 95}, "level must be a finite number above 0 and below 1, not 95"),
         (([0, 1], [0.1, 0.2], ["a", "b"]), {"adverse": "no"}, "adverse must be"),
-        (([0, 1], [0.1, 0.2], ["a", "b"]), {"threshold": math.nan}, "threshold must be a finite number, not nan"),
+        (
+            ([0, 1], [0.1, 0.2], ["a", "b"]),
+            {"threshold": math.nan},
+            "threshold must be a probability, from 0 to 1, not nan",
+        ),
         (([0, 1], [0.1, 1.2], ["a", "b"]), {}, "risk must hold probabilities"),
         (([0, 1], [0.1, math.nan], ["a", "b"]), {}, "risk must hold probabilities"),
         ((["x", "y"], [0.1, 0.2], ["a", "b"]), {}, "y must hold numbers"),

@@ -43,21 +43,21 @@ def test_against_the_training_rows_nothing_has_moved(model, credit):
     assert found.old_rows == found.new_rows == 4000
 
 
-def test_a_shift_is_the_change_of_the_mean_contribution(model, credit):
+def test_a_shift_is_the_change_of_the_mean_score_at_the_rate_of_the_line(model, credit):
     new = credit.frame.filter(pl.col("income") < credit.frame["income"].median())
     found = model.drift(new, credit.frame)
     assert found.features[0].feature == "income"
     assert found.features[0].psi > 0.25
     assert found.unit == "probability"
-    now, then = (model.explain(X) for X in (new, credit.frame))
+    part, align = model.form_.parts[0], model.form_.align
+    now, then = (part.terms(align(X), credit.schema) for X in (new, credit.frame))
     for f in found.features:
-        column = now.names.index(f.feature)
-        expected = now.contributions[:, column].mean() - then.contributions[:, column].mean()
+        expected = part.link.slope * (now[f.feature].mean() - then[f.feature].mean())
         assert f.shift == pytest.approx(expected, abs=1e-12)
         assert sum(f.parts) == pytest.approx(f.psi)
         assert sum(f.old) == pytest.approx(1)
-    assert found.subscales[0].new_risk == pytest.approx(now.risk.mean())
-    assert found.subscales[0].old_risk == pytest.approx(then.risk.mean())
+    assert found.subscales[0].new_risk == pytest.approx(model.form_.risk(new).mean())
+    assert found.subscales[0].old_risk == pytest.approx(model.form_.risk(credit.frame).mean())
 
 
 def test_counts_by_level_are_those_of_the_rows(model, credit):

@@ -42,8 +42,8 @@ def colour(patch):
 
 
 def test_a_waterfall_goes_from_the_reference_to_the_risk(model, credit):
-    found = model.explain(credit.frame[:50], reference="typical")
-    row = int(np.argmax(found.clipping == 0))
+    found = model.explain(credit.frame[:50])
+    row = int(np.argmax(found.risk))
     ax = drawn(found.plot(row, most=5))
     steps = bars(ax)
     ends = [(p.get_x(), p.get_x() + p.get_width()) for p in steps]
@@ -62,12 +62,14 @@ def test_a_waterfall_goes_from_the_reference_to_the_risk(model, credit):
     assert labels[1].startswith(f"{largest} = ")
 
 
-def test_clipping_is_named_in_the_waterfall(model, credit):
+def test_a_waterfall_says_where_a_link_bends(model, credit):
     found = model.explain(credit.frame)
-    low = int(np.argmax(found.clipping))
-    assert found.clipping[low] > 0
-    labels = [t.get_text() for t in drawn(found.plot(low)).get_yticklabels()]
-    assert "cut off at 0" in labels
+    cut = int(np.argmax(found.bends))
+    straight = int(np.argmin(found.bends))
+    titles = [drawn(found.plot(row)).get_title(loc="left") for row in (cut, straight)]
+    assert titles == ["pieces at the mean rate between the two", ""]
+    labels = [t.get_text() for t in drawn(found.plot(cut)).get_yticklabels()]
+    assert not any("cut off" in label for label in labels)
 
 
 def test_axes_have_units(model, credit):
@@ -75,9 +77,8 @@ def test_axes_have_units(model, credit):
     assert "% points" in drawn(found.plot(0, kind="bars")).get_xlabel()
     assert drawn(found.plot(0)).get_xticklabels()[0].get_text().endswith("%")
     curved = pr.AdditiveRiskModel(credit.schema).fit(credit.frame, credit.target)
-    assert drawn(curved.explain(credit.frame[:5]).plot(0)).get_xlabel() == "log odds"
-    by_rule = curved.explain(credit.frame[:5], unit="probability")
-    assert drawn(by_rule.plot(0)).get_title(loc="left") == "pieces by rule: chord"
+    assert drawn(curved.explain(credit.frame[:5], unit="log odds").plot(0)).get_xlabel() == "log odds"
+    assert drawn(curved.explain(credit.frame[:5]).plot(0)).get_xticklabels()[0].get_text().endswith("%")
 
 
 def test_bars_on_two_levels(model, credit):
@@ -95,7 +96,7 @@ def test_intervals_are_drawn(model, credit):
     view = model.overview()
     top, bottom = view.plot("bureau_score", refits=refits)
     drawn(top)
-    interval = refits.shape("bureau_score")
+    interval = refits.effects("bureau_score")
     segments = np.array([s for c in top.collections for s in c.get_segments()])
     shown = [j for j in range(len(interval.low)) if view.shape("bureau_score").rows[j] > 0]
     np.testing.assert_allclose(sorted(segments[:, 0, 1]), sorted(interval.low[shown]))

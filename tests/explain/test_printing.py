@@ -77,7 +77,7 @@ def test_results_print_shortly(results, name):
 
 def test_what_is_printed(results, model, credit):
     lines = repr(results["explanation"]).splitlines()
-    assert lines[0] == "Explanation of 1,200 rows in log odds, compared with 'constant'"
+    assert lines[0] == "Explanation of 1,200 rows in probability, compared with 'typical'"
     assert lines[1].split()[:3] == ["row", "risk", "constant"]
     assert lines[2].split()[1] == f"{results['explanation'].risk[0]:.4g}"
     assert lines[-1] == "  ... 1,192 more rows"

@@ -11,15 +11,21 @@ import pytest
 import plainrisk as pr
 from plainrisk.errors import DataError, SchemaError
 from plainrisk.explain import reasons
-from plainrisk.explain.reference import zero_reference
+from plainrisk.explain.contributions import mean_rate
+from plainrisk.explain.reference import Point, Reference
 from plainrisk.form import Alone, Bins, Categories, Linear, Logistic, Mixture, Part, RiskForm, Table
 
 
-def by_definition(form, levels, best, i, k, sign):
+def zero_reference(form):
+    """The applicant for whom every shape is 0."""
+    return Reference("row", tuple(Point(dict.fromkeys(part.features, 0.0), part.intercept) for part in form.parts))
+
+
+def by_definition(form, levels, best, i, k, sign, rate):
     """The reasons against one row of a one-part form, from the definition: sort what each feature lost."""
     lost = []
     for place, name in enumerate(form.schema.features):
-        loss = sign * (form.parts[0].shapes[name].scores[levels[name][i]] - best[name])
+        loss = sign * rate * (form.parts[0].shapes[name].scores[levels[name][i]] - best[name])
         lost.append((-loss, place, name))
     return [(name, -loss) for loss, _, name in sorted(lost) if -loss > 1e-12][:k]
 
@@ -37,26 +43,36 @@ def training_mean(shape):
     return float(np.dot(shape.weights, shape.scores) / np.sum(shape.weights))
 
 
+def said_of(form, name, level):
+    levels = form.parts[0].shapes[name].levels
+    label = levels.labels[level]
+    if label == "missing":
+        return f"No value for {name}"
+    if levels.n_ordered <= level < levels.missing:
+        return f"{name} has the special value {label.removeprefix('= ')}"
+    return form.schema.features[name].reason or name
+
+
 def refused(model, X, n, sign):
     risk = model.predict_proba(X)[:, 1]
     bad = np.flatnonzero(sign * risk > sign * 0.5)
     return X[bad[:n]]
 
 
-def check_by_brute_force(model, X, sign, reference, best_score, rate):
+def check_by_brute_force(model, X, sign, reference, best_score):
     form = model.form_
     adverse = "positive" if sign > 0 else "negative"
     found = model.reasons(X, 4, reference=reference, adverse=adverse, order="feature")
     shapes = form.parts[0].shapes
     levels = {name: shape.levels.codes(form.align(X), name).tolist() for name, shape in shapes.items()}
     best = {name: best_score(shape) for name, shape in shapes.items()}
-    for i in range(len(X)):
-        wanted = by_definition(form, levels, best, i, 4, sign)
+    start = form.parts[0].intercept + sum(best.values())
+    rates = mean_rate(form.last_link, np.full(len(X), start), form.score(X))[0]
+    for i, rate in enumerate(rates):
+        wanted = by_definition(form, levels, best, i, 4, sign, rate)
         assert list(found.named(i)) == [name for name, _ in wanted]
-        np.testing.assert_allclose(
-            found.lost[i][: len(wanted)], [rate * loss for _, loss in wanted], rtol=1e-9, atol=1e-12
-        )
-        words = [form.schema.features[name].reason or name for name, _ in wanted]
+        np.testing.assert_allclose(found.lost[i][: len(wanted)], [loss for _, loss in wanted], rtol=1e-9, atol=1e-12)
+        words = [said_of(form, name, levels[name][i]) for name, _ in wanted]
         assert list(found.words(i)) == words
     return found
 
@@ -69,7 +85,7 @@ def test_german_reasons_are_those_of_the_definition(reference):
     scorer = {"best": best_seen(-1), "typical": training_mean}[reference]
     for link in ("logistic", "linear"):
         model = pr.AdditiveRiskModel(d.schema, link=link).fit(d.frame, d.target)
-        check_by_brute_force(model, d.frame, -1, reference, scorer, 1.0)
+        check_by_brute_force(model, d.frame, -1, reference, scorer)
 
 
 def test_heloc_reasons_are_those_of_the_definition(data_folder, monkeypatch):
@@ -78,13 +94,12 @@ def test_heloc_reasons_are_those_of_the_definition(data_folder, monkeypatch):
     model = pr.AdditiveRiskModel(d.schema).fit(d.frame, d.target)
     X = refused(model, d.frame, 1000, 1)
     assert len(X) == 1000
-    check_by_brute_force(model, X, 1, "best", best_seen(1), 1.0)
-    check_by_brute_force(model, X, 1, "typical", training_mean, 1.0)
-    # In bands the loss is in probability, and the order stays.
+    check_by_brute_force(model, X, 1, "best", best_seen(1))
+    check_by_brute_force(model, X, 1, "typical", training_mean)
+    # In bands the rate is another, and the order stays.
     banded = pr.linearise(model, d.frame, pieces=3)
     flat, curved = (m.reasons(X, order="feature") for m in (banded, model))
     np.testing.assert_array_equal(flat.codes, curved.codes)
-    assert flat.unit == "probability"
 
 
 # ---- one small form, worked by hand
@@ -320,9 +335,54 @@ def test_what_makes_no_sense_is_refused(options, message):
         reasons(small_form(), HIGH, **options)
 
 
-def test_logistic_losses_are_in_log_odds():
+def test_logistic_losses_are_pieces_of_the_probability():
     form = small_form()
     curved = msgspec.structs.replace(form, parts=(msgspec.structs.replace(form.parts[0], link=Logistic()),))
     found = reasons(curved, HIGH, 2, reference=LOW)
-    assert found.unit == "log odds"
-    assert found.lost[0].tolist() == pytest.approx([0.15, 0.10])
+    assert found.unit == "probability"
+    rate = (found.risk[0] - curved.risk(LOW)[0]) / 0.12  # the scores of all features add up to 0.12
+    assert found.lost[0].tolist() == pytest.approx([0.15 * rate, 0.10 * rate])
+
+
+def test_default_words_for_what_is_no_measurement():
+    """Defect: the reason for a missing value was the feature's name, or words that speak of a value."""
+    features = {
+        "DEBTINC": {"special_values": [-9, -8], "lower_bound": 0},
+        "CLNO": {"reason": "Too many credit lines", "special_values": [-9]},
+        "JOB": {"kind": "categorical", "categories": ["a"], "special_values": ["none"]},
+        "AGE": {"reasons": {"missing": "Age was not given"}},
+    }
+    shapes = {
+        "DEBTINC": table(Bins((30.0,), (-9.0, -8.0), 0.0), (0.0, 0.04, 0.04, 0.04, 0.04, 0.04)),
+        "CLNO": table(Bins((5.0,), (-9.0,)), (0.0, 0.03, 0.03, 0.03)),
+        "JOB": table(Categories(("a", "none"), 1), (0.0, 0.02, 0.02, 0.02)),
+        "AGE": table(Bins((40.0,)), (0.0, 0.01, 0.01)),
+    }
+    part = Part(name="all", intercept=0.1, shapes=shapes, link=Linear())
+    schema = pr.Schema(features=features)
+    form = RiskForm(schema=schema, columns=tuple(features), classes=(0, 1), parts=(part,), pool=Alone())
+    X = {
+        "DEBTINC": [np.nan, -9.0, -3.0, 50.0],
+        "CLNO": [np.nan, -9.0, 9.0, 9.0],
+        "JOB": [None, "none", "z", "a"],
+        "AGE": [np.nan, 50.0, 50.0, 50.0],
+    }
+    found = reasons(form, X, order="feature")
+    assert [found.words(i) for i in range(4)] == [
+        ("No value for DEBTINC", "No value for CLNO", "No value for JOB", "Age was not given"),
+        ("DEBTINC has the special value -9", "CLNO has the special value -9", "JOB has the special value none", "AGE"),
+        ("DEBTINC is below 0", "Too many credit lines", "JOB", "AGE"),
+        ("DEBTINC", "Too many credit lines", "AGE"),
+    ]
+    assert "  1. No value for DEBTINC\n" in found.letter(0)
+
+
+def test_default_words_for_trees_that_are_split(make_form):
+    form = next(f for f in (make_form(s, trees=True) for s in range(40)) if isinstance(f.pool, Mixture))
+    row = {"age": [25.0], "job": ["b"], "debt": [2.0], "rent": [5.0]}
+    X = {"age": [np.nan], "job": [None], "debt": [np.nan], "rent": [np.nan]}
+    for split in ("chord", "treeshap"):
+        for adverse in ("positive", "negative"):
+            found = reasons(form, X, 4, reference=row, split=split, adverse=adverse)
+            for name, text in zip(found.named(0), found.words(0), strict=True):
+                assert text == (name if name == "trees" else f"No value for {name}")

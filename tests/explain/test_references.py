@@ -27,41 +27,40 @@ def as_row(X, i):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_against_a_row_everything_adds_up_to_the_difference(make_form, every_row, seed):
     form = make_form(seed)
+    risk, score = form.risk(every_row), form.score(every_row)
     for i in (0, 101, 449):
-        found = explain(form, every_row, reference=as_row(every_row, i), split="chord")
-        start = form.risk(every_row) if form.last_link is None else form.score(every_row)
-        risk = form.risk(every_row)
-        if isinstance(form.last_link, Logistic):
-            assert found.unit == "log odds"
-            np.testing.assert_allclose(found.constant, start[i], rtol=0, atol=1e-12)
-            np.testing.assert_allclose(found.total, start, rtol=0, atol=1e-12)
-        else:
-            np.testing.assert_allclose(found.constant, risk[i], rtol=0, atol=1e-12)
-            np.testing.assert_allclose(found.total, risk, rtol=0, atol=1e-12)
+        found = explain(form, every_row, reference=as_row(every_row, i))
+        np.testing.assert_allclose(found.constant, risk[i], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(found.total, risk, rtol=0, atol=1e-12)
         assert np.abs(found.contributions[i]).max() == 0  # the row itself differs in nothing
-        in_probability = explain(form, every_row, reference=as_row(every_row, i), unit="probability")
-        np.testing.assert_allclose(in_probability.constant, risk[i], rtol=0, atol=1e-12)
-        np.testing.assert_allclose(in_probability.total, risk, rtol=0, atol=1e-12)
+        if isinstance(form.last_link, Logistic):
+            in_log_odds = explain(form, every_row, reference=as_row(every_row, i), unit="log odds")
+            np.testing.assert_allclose(in_log_odds.constant, score[i], rtol=0, atol=1e-12)
+            np.testing.assert_allclose(in_log_odds.total, score, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("reference", ["constant", "typical", "best"])
+@pytest.mark.parametrize("reference", ["typical", "best"])
 def test_sums_are_exact_whatever_the_reference(make_form, every_row, seed, reference):
     form = make_form(seed)
-    risk = form.risk(every_row)
-    for split in (None, "chord"):
-        found = explain(form, every_row, reference=reference, split=split, unit="probability")
-        np.testing.assert_allclose(found.total, risk, rtol=0, atol=1e-12)
-        np.testing.assert_array_equal(found.risk, risk)
-        if reference != "constant":
-            assert len(np.unique(found.constant)) == 1  # one reference, one risk
+    found = explain(form, every_row, reference=reference)
+    np.testing.assert_allclose(found.total, form.risk(every_row), rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(found.risk, form.risk(every_row))
+    assert len(np.unique(found.constant)) == 1  # one reference, one risk
+    assert 0 <= found.constant[0] <= 1
+
+
+def test_the_typical_applicant_is_the_default(make_form, every_row):
+    default, typical = (explain(make_form(5), every_row, **options) for options in ({}, {"reference": "typical"}))
+    assert default.reference == "typical"
+    np.testing.assert_array_equal(default.contributions, typical.contributions)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_feature_that_does_not_differ_contributes_nothing(make_form, every_row, seed):
     form = make_form(seed)
     row = as_row(every_row, 33)
-    found = explain(form, every_row, reference=row, split="chord", unit="probability")
+    found = explain(form, every_row, reference=row, split="chord")
     for key, feature in enumerate(found.features):
         if feature is not None:
             here = row[feature][0]
@@ -72,9 +71,11 @@ def test_a_feature_that_does_not_differ_contributes_nothing(make_form, every_row
 def test_the_chord_shares_in_proportion_to_the_scores(make_form, every_row):
     """Through any one link the contributions of two features stand as their score differences do."""
     form = next(f for f in map(make_form, SEEDS) if isinstance(f.pool, Alone) and isinstance(f.parts[0].link, Logistic))
-    log_odds = explain(form, every_row, reference=as_row(every_row, 7))
-    found = explain(form, every_row, reference=as_row(every_row, 7), unit="probability")
-    assert (found.method, found.approximate, log_odds.method, log_odds.approximate) == ("chord", True, "exact", False)
+    log_odds = explain(form, every_row, reference=as_row(every_row, 7), unit="log odds")
+    found = explain(form, every_row, reference=as_row(every_row, 7))
+    assert found.method == "chord"
+    assert found.bends.any()
+    assert not log_odds.bends.any()
     rate = (found.risk - found.risk[7]) / np.where(
         np.abs(gap := log_odds.total - log_odds.total[7]) < 1e-9, np.nan, gap
     )
@@ -88,40 +89,36 @@ def test_inside_one_band_contributions_are_at_the_bands_rate(make_form, every_ro
     found = explain(form, every_row, reference=as_row(every_row, 0))
     score = form.score(every_row)
     np.testing.assert_array_equal(found.band, link.band(score))
-    np.testing.assert_array_equal(found.rate, np.asarray(link.rates)[found.band])
-    same = found.band == found.band[0]
+    np.testing.assert_array_equal(found.rate, link.derivative(score))
+    same = (found.band == found.band[0]) & (found.rate == found.rate[0])
     assert same.any()
     assert not same.all()
     terms = form.parts[0].terms(form.align(every_row), form.schema)
     for name, values in terms.items():
         np.testing.assert_array_equal(column(found, name)[same], ((values - values[0]) * found.rate[0])[same])
-    assert found.method == "chord"
-    assert not found.approximate
+    np.testing.assert_array_equal(found.bends, ~same)
 
 
-def test_clipping_is_a_term_of_its_own(make_form, every_row):
+def test_clipping_lowers_the_rate_of_all_features_alike(make_form, every_row):
+    """Defect: against the best levels a waterfall had a step "best cut off at 1: +131.2"."""
     form = next(
         f
         for f in map(make_form, SEEDS)
         if isinstance(f.pool, Alone) and isinstance(f.parts[0].link, Linear) and f.parts[0].link.low > 0
     )
     link, score = form.parts[0].link, form.score(every_row)
-    found = explain(form, every_row, reference=as_row(every_row, 3))
-    cut = link.value(score) - (link.offset + link.slope * score)
-    assert (np.abs(cut) > 1e-9).any()
-    np.testing.assert_allclose(found.clipping, cut - cut[3], rtol=0, atol=1e-12)
+    inside = int(np.flatnonzero(link.derivative(score) > 0)[0])
+    found = explain(form, every_row, reference=as_row(every_row, inside))
+    clipped = link.derivative(score) == 0
+    np.testing.assert_array_equal(found.bends, clipped)
+    assert clipped.any()
+    assert not clipped.all()
+    run = np.where(clipped, score - score[inside], 1.0)
+    rate = np.where(clipped, (found.risk - found.risk[inside]) / run, link.slope)
+    assert (rate[clipped] < link.slope).all()
     terms = form.parts[0].terms(form.align(every_row), form.schema)
     for name, values in terms.items():
-        np.testing.assert_allclose(column(found, name), link.slope * (values - values[3]), rtol=0, atol=1e-12)
-    assert found.method == "exact"
-    row = int(np.argmax(np.abs(found.clipping)))
-    assert sum(amount for _, amount in found.cuts(row)) == pytest.approx(found.clipping[row])
-    assert {what for i in range(450) for what, _ in found.cuts(i)} <= {
-        "cut off at 0",
-        "cut off at 1",
-        "row cut off at 0",
-        "row cut off at 1",
-    }
+        np.testing.assert_allclose(column(found, name), rate * (values - values[inside]), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -133,8 +130,8 @@ def test_the_best_is_the_best_level_training_saw(make_form, sign):
             continue
         rows = {"age": [25.0], "job": ["a"], "debt": [0.0], "rent": [5.0]}
         adverse = "positive" if sign > 0 else "negative"
-        typical = explain(form, rows, reference="typical", unit="probability")
-        best = explain(form, rows, reference="best", adverse=adverse, unit="probability")
+        typical = explain(form, rows, reference="typical")
+        best = explain(form, rows, reference="best", adverse=adverse)
         assert sign * best.constant[0] <= sign * typical.risk[0] + 1e-12
         scores = []
         for shape in form.parts[0].shapes.values():
@@ -154,8 +151,9 @@ def test_the_typical_applicant_is_the_mean_of_the_training_rows_or_of_a_portfoli
     trained = model.explain(d.frame, reference="typical")
     given = model.explain(d.frame, reference="typical", portfolio=d.frame)
     np.testing.assert_allclose(trained.contributions, given.contributions, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(given.contributions.mean(axis=0), 0, atol=1e-9)
-    other = model.explain(d.frame, reference="typical", portfolio=d.frame[:100])
+    scores = model.explain(d.frame, portfolio=d.frame, unit="log odds")
+    np.testing.assert_allclose(scores.contributions.mean(axis=0), 0, atol=1e-9)
+    other = model.explain(d.frame, reference="typical", portfolio=d.frame[:100], unit="log odds")
     assert np.abs(other.contributions[:100].mean(axis=0)).max() < 1e-9
 
 
@@ -224,8 +222,8 @@ def test_tree_experts_are_split_by_shapley_values_if_asked(make_form, make_trees
     whole = explain(form, row, reference=other)
     assert [f for s, f in zip(whole.subscales, whole.features, strict=True) if s == "trees"] == [None]
     found = explain(form, row, reference=other, split="treeshap")
-    assert "treeshap" in found.method
-    assert found.approximate
+    assert (whole.method, found.method) == ("chord", "treeshap")
+    assert "The scores of trees are shared out by Shapley values." in found.notes(0)
     np.testing.assert_allclose(found.total, form.risk(row), atol=1e-12)
     trees = next(p for p in form.parts if isinstance(p, TreePart))
     expected = brute_shapley(trees, row, other)
@@ -238,9 +236,9 @@ def test_tree_experts_are_split_by_shapley_values_if_asked(make_form, make_trees
 def test_tree_experts_against_a_portfolio(make_form, every_row):
     form = next(f for f in (make_form(s, trees=True) for s in SEEDS) if isinstance(f.pool, Layer))
     X = {k: v[::50] for k, v in every_row.items()}
-    found = explain(form, X, reference="typical", portfolio=X, split="treeshap", unit="probability")
+    found = explain(form, X, reference="typical", portfolio=X, split="treeshap")
     np.testing.assert_allclose(found.total, form.risk(X), rtol=0, atol=1e-12)
-    with pytest.raises(DataError, match="compares the trees of 'trees' with rows"):
+    with pytest.raises(DataError, match=r"part 'trees' is a sum of trees. Pass portfolio=rows"):
         explain(form, X, split="treeshap")
 
 
@@ -261,7 +259,7 @@ def test_frames_and_dicts(make_form, every_row):
         assert len(long) == found.contributions.size
     plain = found.to_dict(5)
     inside = sum(s["contribution"] for s in plain["subscales"])
-    assert plain["constant"] + inside + plain["clipping"] == pytest.approx(found.total[5])
+    assert plain["constant"] + inside == pytest.approx(found.total[5])
     for subscale in plain["subscales"]:
         assert sum(f["contribution"] for f in subscale["features"]) == pytest.approx(subscale["contribution"])
     assert len(found.to_dict()) == 450
@@ -277,9 +275,10 @@ def test_values_are_shown_as_the_applicant_gave_them(make_form):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"reference": "mean"}, "reference must be 'constant', 'typical', 'best' or a row, not 'mean'"),
-        ({"unit": "odds"}, "unit must be 'probability' or None"),
-        ({"split": "shap"}, "split must be 'chord', 'treeshap' or None"),
+        ({"reference": "mean"}, "reference must be 'typical', 'best' or a row, not 'mean'"),
+        ({"reference": "constant"}, "reference must be 'typical', 'best' or a row, not 'constant'"),
+        ({"unit": "odds"}, "unit must be 'probability' or 'log odds'"),
+        ({"split": "shap"}, "split must be 'chord' or 'treeshap'"),
         ({"adverse": "high", "reference": "best"}, "adverse must be 'positive' or 'negative'"),
         ({"reference": {"age": [1, 2], "job": ["a", "b"], "debt": [1, 1], "rent": [1, 1]}}, "must be one row, not 2"),
     ],

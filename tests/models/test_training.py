@@ -216,9 +216,9 @@ def test_class_weights_find_their_label_whatever_its_type(data, labels):
         ({1: 0.0}, "the weight of outcome '1' must be a finite number above 0, not 0.0"),
         ({1: -2.0}, "above 0"),
         ({0: float("nan")}, "above 0"),
-        ({0: "a"}, "the weight of outcome '0' must be a finite number above 0"),
-        ({0: None}, "the weight of outcome .0. must be a finite number above 0"),
-        ({0: True}, "the weight of outcome .0. must be a finite number above 0"),
+        ({0: "a"}, "the weight of outcome '0' must be a finite number above 0, not 'a'"),
+        ({0: None}, "the weight of outcome '0' must be a finite number above 0"),
+        ({0: True}, "the weight of outcome '0' must be a finite number above 0"),
     ],
 )  # fmt: skip
 def test_class_weights_that_can_not_be_used_are_refused(data, class_weight, message):

@@ -35,8 +35,8 @@ __all__ = [
     "smooth_contrast",
 ]
 
-# Steps between ordered levels, effects of levels outside the order, effects of categories.
-GroupKind = Literal["steps", "outside", "levels"]
+# Steps between ordered levels, effects of levels outside the order, effects of categories, cells of a pair.
+GroupKind = Literal["steps", "outside", "levels", "pair"]
 
 
 @dataclass(frozen=True)

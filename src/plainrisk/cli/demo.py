@@ -93,7 +93,7 @@ class _Decision:
 
         everybody = model.explain(rows.X)
         self.needed = 0.5  # these data predict the good outcome
-        self.row = int(np.argmax((everybody.risk < self.needed) & (everybody.clipping == 0)))
+        self.row = int(np.argmax((everybody.risk < self.needed) & ~everybody.bends))
         applicant = rows.X[self.row]
         self.explanation = model.explain(applicant)
         options = {"adverse": "negative", "min_rows": 10}  # a level held up as an example has that many training rows

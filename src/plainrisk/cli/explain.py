@@ -71,14 +71,11 @@ def print_explanation(found: Explanation, who: str) -> None:
         lines.append(line(Text(group["subscale"], "bold"), "", group["contribution"], "bold"))
         parts = sorted(group["features"], key=lambda part: -abs(part["contribution"]))
         lines += [line(f"  {part['feature']}", part["value"], part["contribution"]) for part in parts]
-    lines += [[cut["what"], "", amount(cut["amount"]), ""] for cut in one["cuts"]]
     lines.append([Text("risk", "bold"), "", Text(f"{one['risk']:.1%}", "bold"), ""])
     unit = "part" if found.unit == "probability" else "log odds"
     show.print_table(("feature", "value", unit, "effect"), lines, numbers=("value", unit), title=f"{who}, explained")
-    if found.approximate:
-        show.out().print(f"The parts are an approximation, by the rule: {found.method}.", style="dim")
-    if "band" in one:
-        show.out().print(f"In band {one['band']}, at a rate of {one['rate']:.4f} per unit of score.", style="dim")
+    for note in one["notes"]:
+        show.out().print(note, style="dim")
 
 
 # ---- reasons

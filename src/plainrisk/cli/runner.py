@@ -47,7 +47,7 @@ class Request:
             "--output", "-o", help="Write all rows: .parquet, .csv, .csv.gz or .jsonl. Without it one row is shown."
         ),
     ] = None
-    row: Annotated[int, typer.Option("--row", min=0, max=2**62, help="Which row to show, from 0.")] = 0
+    row: Annotated[int, typer.Option("--row", min=0, help="Which row to show, from 0.")] = 0
     keep: Annotated[
         list[str] | None,
         typer.Option("--keep", metavar="COLUMN", help="A column to copy beside the results. Repeatable."),
@@ -224,7 +224,7 @@ class RowReader:
         known = self.lazy.collect_schema()
         schema = {**{name: known[name] for name in self.keep}, **types}
         with self._watched(compute) as watched:
-            tables.write_lazy(self.lazy.map_batches(watched, schema=schema, streamable=True), output)
+            tables.write_lazy(self.lazy.map_batches(watched, schema=schema, streamable=True), output, self.data)
 
     def each(self, add: Callable[[pl.DataFrame], Any]) -> None:
         """Hand every batch to `add`, in the order of the rows."""

@@ -24,7 +24,7 @@ __all__ = [
 WRITE = (*READ, ".jsonl")
 
 
-def write_lazy(lazy: pl.LazyFrame, path: str | Path) -> None:
+def write_lazy(lazy: pl.LazyFrame, path: str | Path, source: str = "") -> None:
     """Compute rows in batches and write them; the file is there in full or not at all."""
     import polars as pl
 
@@ -33,7 +33,9 @@ def write_lazy(lazy: pl.LazyFrame, path: str | Path) -> None:
     formulas: set[str] = set()
     if suffix.startswith(".csv"):
         lazy = lazy.map_batches(lambda batch: _noted_formulas(batch, formulas), streamable=True)
-    with explained(f"{path} was not written", pl.exceptions.PolarsError), replacing(path) as temporary:
+    # The rows are read while they are written, so an error may be either's.
+    what = f"{path} was not written from {source}" if source else f"{path} was not written"
+    with explained(what, pl.exceptions.PolarsError), replacing(path) as temporary:
         if suffix == ".parquet":
             once(lambda: lazy.sink_parquet(temporary))
         elif suffix == ".jsonl":

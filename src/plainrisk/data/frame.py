@@ -256,7 +256,8 @@ def _frame_from_array(X: Any) -> Frame:
 def checked_by_sklearn() -> Iterator[None]:
     """Turn an error of scikit-learn's checks into one of ours, without the values that it quotes."""
     try:
-        yield
+        with np.errstate(invalid="ignore"):  # it casts outcomes to whole numbers to see whether they are
+            yield
     except DataError:
         raise
     except ValueError as error:

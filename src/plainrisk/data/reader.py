@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import narwhals as nw
 
+from plainrisk.checks import LIST, check_parameters
 from plainrisk.data.records import csv_layout
 from plainrisk.errors import DataError, missing_extra, quoted
 
@@ -102,6 +103,7 @@ def open_table(files: Files, missing: Sequence[str] = (), kind: str | None = Non
     missing : texts in a CSV that stand for a missing value, beside the empty one
     kind : ".csv" or ".parquet"; the names of the files tell it unless it is given
     """
+    check_parameters("rows", {"missing": missing}, {"missing": LIST})
     paths = find_files(files)
     kinds = {kind or suffix_of(path, READ, "read").removesuffix(".gz") for path in paths}
     name = str(files) if isinstance(files, str | Path) else str(paths[0]) if len(paths) == 1 else f"{len(paths)} files"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from plainrisk.checks import check_parameters, whole
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.data.reader import Files, Table, open_table
 from plainrisk.errors import DataError, did_you_mean
@@ -125,8 +126,7 @@ def csv(
 
 def as_batches(table: Table, batch_rows: int = BATCH_ROWS, progress: Progress | None = None) -> Batches:
     """Return the rows of a table, to be read in batches."""
-    if batch_rows < 1:
-        raise DataError(f"batch_rows must be 1 or more, not {batch_rows}.")
+    check_parameters("rows", {"batch_rows": batch_rows}, {"batch_rows": whole(1)})
 
     def read(columns: tuple[str, ...]) -> Iterator[Any]:
         with table.reading():

@@ -210,9 +210,8 @@ def _unit_of_sums(form: RiskForm) -> str:
     if any(isinstance(part, TreePart) for part in form.parts):
         return "by part only: trees are not additive in their features"
     if isinstance(form.pool, Alone):
-        return "in log odds, since the link is curved"
-    unit = "probability" if isinstance(form.pool, Mixture) else "log odds"
-    return f"by subscale in {unit}, since a link inside is curved"
+        return "pieces of the probability, at the mean rate of a curved link"
+    return "pieces of the probability, at the mean rates of curved links"
 
 
 def _largest_gap(form: RiskForm) -> tuple[float, int]:
@@ -225,12 +224,11 @@ def _largest_gap(form: RiskForm) -> tuple[float, int]:
         columns[name] = [values[j] for j in rng.integers(len(values), size=n)]
     frame = value_frame(columns)
     try:
-        found = explain(form, frame)
-        wanted = form.risk(frame) if found.unit == "probability" else form.score(frame)
+        found = explain(form, frame, reference=frame.take(0, 1))
     except DataError:
         return 0.0, 0  # every level of some feature is refused as unseen: there is no row to look at
-    size = 1.0 + np.abs(found.contributions).sum(axis=1) + np.abs(found.constant) + np.abs(found.clipping)
-    return float((np.abs(found.total - wanted) / size).max()), n
+    size = 1.0 + np.abs(found.contributions).sum(axis=1)
+    return float((np.abs(found.total - form.risk(frame)) / size).max()), n
 
 
 def _level_notes(form: RiskForm, thin: float) -> list[str]:

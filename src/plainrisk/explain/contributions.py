@@ -1,18 +1,14 @@
 r"""What every subscale and feature contributes to a row's risk, so that the parts add up.
 
-Against the reference "constant" a row is read on the straight piece it lies on: a feature's contribution is its score
-times that piece's rate. Against any other reference, with scores :math:`s` of the row and :math:`s_0` of the
-reference, a link :math:`g` is followed along its *chord*,
+A row x is compared with a reference applicant r. With the scores :math:`s_x` and :math:`s_r` behind a link :math:`g`,
 
-.. math:: g(s) - g(s_0) = \frac{g(s) - g(s_0)}{s - s_0} \sum_u \big(f_u(x_u) - f_u(x^0_u)\big),
+.. math:: g(s_x) - g(s_r) = \frac{g(s_x) - g(s_r)}{s_x - s_r} \sum_u \big(f_u(x_u) - f_u(r_u)\big),
 
-so every feature gets its score difference times one common rate, and the sum is exact for any link. On one straight
-piece the chord is the piece itself, and nothing is left to choose; over several bands it is their mean rate along the
-way; through a sigmoid it is a rule, and the explanation says so. Cutting off at 0 or 1 is a term of its own.
-
-Far outside the data a line may add 1e20 to a risk that is then cut off at 1, and no sum of such numbers is the risk.
-If a term of a row exceeds `MOST`, all its contributions are therefore scaled by one factor, which keeps their
-proportions, and clipping is what is left to the risk.
+so every shape gets its difference of scores times one rate, the *mean* slope of the link on the straight way from r to
+x (its chord, the Aumann-Shapley value of a sum behind one link). The risk of r plus all pieces is the risk of x,
+exactly. Where the link is straight between the two, the rate is its slope; where it bends on the way (bands, clipping,
+a sigmoid), `Explanation.bends` says so. Of a pool, the last link first gives every subscale its piece of the risk, and
+the link inside then gives every shape its piece of the subscale's.
 """
 
 from __future__ import annotations
@@ -24,21 +20,21 @@ from typing import Any
 
 import numpy as np
 
-from plainrisk._types import Floats
+from plainrisk._types import Bools, Floats
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError
 from plainrisk.explain.explanation import Explanation, Unit
-from plainrisk.explain.options import ExplainOptions, takes
+from plainrisk.explain.options import ExplainOptions, Split, takes
 from plainrisk.explain.reference import Reference, make_reference, pool_weights
-from plainrisk.form import Alone, Bands, Layer, Linear, Link, Logistic, Part, RiskForm, Tree, TreePart
+from plainrisk.form import Alone, Bands, Link, Logistic, Part, RiskForm, Tree, TreePart, pool_score
 from plainrisk.form.trees import LEAF
 from plainrisk.threads import PIECE_ROWS, parallel_for
 
-__all__ = ["Explainer", "Explanation", "explain", "explainer", "shapley_values"]
+__all__ = ["Explainer", "Explanation", "explain", "explainer", "mean_rate", "shapley_values"]
 
 NO_SUBSCALE = "(no subscale)"
 BACKGROUND_ROWS = 100  # of the portfolio that trees are compared with
-MOST = 100.0  # a term of a row, in probability or log odds; sums of larger ones lose the digits that count
+MOST = 100.0  # a piece of a probability; sums of larger ones lose the digits that count
 TREE_FEATURES = 12  # of one tree: Shapley values run over 2^12 sets
 
 
@@ -57,52 +53,64 @@ def explain(form: RiskForm, X: Any, **options: Any) -> Explanation:
 
 def explainer(form: RiskForm, options: ExplainOptions) -> Explainer:
     """Return an explainer that is ready for many batches of rows."""
+    if options.unit == "log odds" and not isinstance(form.last_link, Logistic):
+        raise DataError(
+            "explain: unit must be 'probability' for this model: its last link is not logistic, so its score is not "
+            "in log odds."
+        )
     reference = options.reference
     if not isinstance(reference, Reference):
         reference = make_reference(form, reference, options.portfolio, options.sign, options.min_rows)
     if options.split == "treeshap":
-        reference = _with_background(form, reference, options.portfolio)
-    return Explainer(form, reference, options.unit is not None, options.split)
+        reference = _with_background(form, reference)
+    return Explainer(form, reference, options.unit, options.split)
 
 
-@dataclass(frozen=True)
-class LinkPath:
-    """A link from the reference's score to the row's: value = constant + rate * (difference) + clipping - before.
+# ---- the chord
 
-    `clipping` is what cutting off does to the row, `before` what it does to the reference.
+
+def mean_rate(link: Link, start: Floats, score: Floats) -> tuple[Floats, Bools]:
+    """Return the mean slope of a link on the way from `start` to `score`, and whether its slope changes on the way.
+
+    >>> from plainrisk.form import Linear
+    >>> rate, bends = mean_rate(Linear(), np.array([0.5, 0.5]), np.array([0.75, 1.5]))
+    >>> rate.tolist(), bends.tolist()
+    ([1.0, 0.5], [False, True])
     """
-
-    constant: Floats
-    rate: Floats
-    clipping: Floats
-    before: Floats
-
-
-def follow_link(link: Link, score: Floats, start: Floats, own_piece: bool) -> LinkPath:
-    """Follow a link from `start` to `score`: on the row's own straight piece, or along the chord."""
-    value = link.value(score)
-    line = link.line(score)
-    if line is None:
-        before, none = link.value(start), np.zeros(len(score))
-        return LinkPath(before, _chord(value - before, score - start, link.derivative(start)), none, none)
-    offset, slope = line
-    straight = offset + slope * score
-    if own_piece or isinstance(link, Linear):
-        before, rate = offset + slope * start, slope
-    else:
-        first, first_slope = link.line(start)  # type: ignore[misc]  # straight links have a line at every score
-        before = first + first_slope * start
-        # Inside one band the rate is the band's, to the last digit.
-        rate = np.where(first_slope == slope, slope, _chord(straight - before, score - start, first_slope))
-    if own_piece:
-        return LinkPath(before, rate, value - straight, np.zeros(len(score)))
-    cut = link.value(start)
-    return LinkPath(cut, rate, value - straight, cut - before)
+    run, rise = score - start, link.value(score) - link.value(start)
+    if isinstance(link, Logistic):
+        # The quotient of two small differences loses digits; the slope half way differs by run^2 / 192 at most.
+        near = np.abs(run) < 1e-5
+        return np.where(near, link.derivative((start + score) / 2), rise / np.where(near, 1.0, run)), run != 0
+    slope = link.derivative(score)
+    one_line = link.line(start)[0] == link.line(score)[0]  # type: ignore[index]  # every score lies on some line
+    # Both may be clipped, at two ends.
+    straight = one_line & (slope == link.derivative(start)) & ((slope > 0) | (rise == 0))
+    return np.where(straight, slope, rise / np.where(straight, 1.0, run)), ~straight
 
 
-def _chord(rise: Floats, run: Floats, slope: Floats) -> Floats:
-    near = np.abs(run) < 1e-9
-    return np.where(near, slope, rise / np.where(near, 1.0, run))
+def follow_link(link: Link, start: float, score: Floats, pieces: Floats) -> Bools:
+    """Turn differences of scores into pieces of the probability, in place; return where the link bends on the way."""
+    begin = np.full(len(score), start)
+    rate, bends = mean_rate(link, begin, score)
+    pieces *= rate[:, None]
+    _add_up(pieces, link.value(score) - link.value(begin))
+    return bends if pieces.shape[1] > 1 else np.zeros(len(score), dtype=bool)  # one piece is not shared out
+
+
+def _add_up(pieces: Floats, whole: Floats) -> None:
+    """Let the pieces of every row add up to the whole in floating point, too.
+
+    Far outside the data two features may offset each other at 1e20, and no sum of such numbers is a risk. The pieces
+    of such a row are scaled by one factor, which keeps their proportions, and the largest takes what is left.
+    """
+    size = np.abs(pieces).max(axis=1, initial=0.0)
+    far = np.flatnonzero(size > MOST)
+    pieces[far] *= (MOST / size[far])[:, None]
+    gap = whole - pieces.sum(axis=1)
+    off = np.flatnonzero(np.abs(gap) > 1e-13)
+    if len(off):
+        pieces[off, np.abs(pieces[off]).argmax(axis=1)] += gap[off]
 
 
 @dataclass(frozen=True)
@@ -111,15 +119,15 @@ class Explainer:
 
     form: RiskForm
     reference: Reference
-    in_probability: bool
-    split: str | None
+    unit: Unit
+    split: Split
 
     @property
     def keys(self) -> tuple[tuple[str, str | None], ...]:
         """The (subscale, feature) of every column."""
         if isinstance(self.form.pool, Alone):
             part, subscale = self.form.parts[0], _subscale_of(self.form)
-            return tuple((subscale[f], f) for f in part.features) if self._additive(part) else ((part.name, None),)
+            return tuple((subscale[f], f) for f in part.features) if self._fine(part) else ((part.name, None),)
         return tuple(
             (part.name, f) for part in self.form.parts for f in (part.features if self._fine(part) else (None,))
         )
@@ -128,7 +136,7 @@ class Explainer:
         """Return the contributions of every row."""
         frame = self.form.align(X)
         keys, n = self.keys, frame.n_rows
-        found = _Columns(np.empty((n, len(keys))), *(np.empty(n) for _ in range(5)))
+        found = _Columns(np.empty((n, len(keys))), np.empty(n), np.empty(n), np.zeros(n, dtype=bool))
 
         def work(starts: Iterable[int]) -> None:
             for start in starts:
@@ -140,126 +148,76 @@ class Explainer:
         except DataError:
             self.form.risk(frame)  # raises the same and names the row of the data, not of the block
             raise
-        band = link.band(found.score) if isinstance(link := self.form.last_link, Bands) else None
+        link = self.form.last_link
+        in_probability = self.unit == "probability"
         return Explanation(
             unit=self.unit,
             risk=found.risk,
-            constant=found.constant,
+            constant=np.full(n, self.reference.risk(self.form) if in_probability else self._start),
             contributions=found.pieces,
             subscales=tuple(s for s, _ in keys),
             features=tuple(f for _, f in keys),
-            clipping=found.clipping - found.before,
-            reference_clipping=found.before,
             reference=self.reference.name,
-            method=self.method,
-            approximate=self._through_curve or self._by_shapley,
-            band=band,
-            rate=None if band is None else np.asarray(link.rates)[band],  # type: ignore[union-attr]
+            method="treeshap" if self.split == "treeshap" and self._has_trees else "chord",
+            bends=found.bends,
+            band=link.band(found.score) if isinstance(link, Bands) else None,
+            rate=None if link is None else link.derivative(found.score),
             rows=frame,
         )
 
-    # ---- how fine, and by which rule
-
     @property
-    def unit(self) -> Unit:
-        """The unit of the contributions."""
-        curved = isinstance(self.form.last_link, Logistic)
-        return "log odds" if curved and not self.in_probability else "probability"
-
-    @property
-    def method(self) -> str:
-        """The rules the pieces follow; "exact" where there was nothing to choose."""
-        banded = self.reference.name != "constant" and any(isinstance(k, Bands) for k in self.form.links)
-        chord = ["chord"] if banded or self._through_curve else []
-        return ", ".join([*chord, *(["treeshap"] if self._by_shapley else [])]) or "exact"
-
-    @property
-    def _through_curve(self) -> bool:
-        last = self.in_probability and isinstance(self.form.last_link, Logistic)
-        pooled = () if isinstance(self.form.pool, Alone) else self.form.parts
-        return last or any(self._fine(part) and isinstance(part.link, Logistic) for part in pooled)
-
-    @property
-    def _by_shapley(self) -> bool:
-        return self.split == "treeshap" and any(isinstance(part, TreePart) for part in self.form.parts)
-
-    def _additive(self, part: Part | TreePart) -> bool:
-        return isinstance(part, Part) or self.split == "treeshap"
+    def _has_trees(self) -> bool:
+        return any(isinstance(part, TreePart) for part in self.form.parts)
 
     def _fine(self, part: Part | TreePart) -> bool:
-        """Whether a part of a pool is shown by feature."""
-        return self._additive(part) and (self.split is not None or not isinstance(part.link, Logistic))
+        """Whether a part is shown by feature."""
+        return isinstance(part, Part) or self.split == "treeshap"
 
     # ---- the sums
+
+    @property
+    def _start(self) -> float:
+        """The reference's score."""
+        return self.reference.score(self.form)
 
     def _block(self, frame: Frame, out: _Columns) -> None:
         form = self.form
         if isinstance(form.pool, Alone):
-            score, start = self._score(0, frame, out.pieces)
-            out.constant[:], out.clipping[:], out.before[:] = start, 0.0, 0.0
+            out.score[:] = self._differences(0, frame, out.pieces)
         else:
-            score = self._pool(form.pool.intercept if isinstance(form.pool, Layer) else 0.0, frame, out)
-        out.score[:] = score
+            out.score[:] = pool_score(form.pool, self._part_risks(frame, out))
         link = form.last_link
-        out.risk[:] = np.minimum(score, 1.0) if link is None else link.value(score)
-        if self.unit == "log odds":
-            if not isinstance(form.pool, Alone):  # alone, the score is the sum of its terms, however large
-                out.shrink_to(score)
-            return
-        if link is not None:
-            self._follow_last(link, out)
-        out.shrink_to(out.risk)
+        out.risk[:] = out.score if link is None else link.value(out.score)
+        if link is not None and self.unit == "probability":
+            out.bends |= follow_link(link, self._start, out.score, out.pieces)
 
-    def _follow_last(self, link: Link, out: _Columns) -> None:
-        """Turn the pieces of the score into pieces of the probability."""
-        own = self.reference.name == "constant" and not isinstance(link, Logistic)
-        path = follow_link(link, out.score, out.constant.copy(), own)
-        out.pieces *= path.rate[:, None]
-        for cut, more in ((out.clipping, path.clipping), (out.before, path.before)):
-            cut *= path.rate
-            cut += more
-        out.constant[:] = path.constant
-
-    def _pool(self, intercept: float, frame: Frame, out: _Columns) -> Floats:
-        """Fill in the pieces of a pool's score, and return the score."""
-        total = np.full(frame.n_rows, intercept)
-        out.constant[:], out.clipping[:], out.before[:] = intercept, 0.0, 0.0
+    def _part_risks(self, frame: Frame, out: _Columns) -> Floats:
+        """Return the risk each part of a pool sees, rows by parts, and fill in the pieces of the pool's score."""
+        risks = np.empty((len(self.form.parts), frame.n_rows)).T
         column = 0
         for k, (part, weight) in enumerate(zip(self.form.parts, pool_weights(self.form), strict=True)):
             width = len(part.features) if self._fine(part) else 1
             pieces = out.pieces[:, column : column + width]
             column += width
-            if self._fine(part):
-                score, start = self._score(k, frame, pieces)
-                own = self.reference.name == "constant" and not isinstance(part.link, Logistic)
-                path = follow_link(part.link, score, np.full(len(score), start), own)
-                pieces *= (weight * path.rate)[:, None]
-                out.constant += weight * path.constant
-                out.clipping += weight * path.clipping
-                out.before += weight * path.before
-                total += weight * part.link.value(score)
-                continue
-            risk = part.link.value(part.score(frame, self.form.schema))
-            whole = self.reference.name == "constant"
-            before = 0.0 if whole else float(part.link.value(np.array([self.reference.points[k].score]))[0])
-            pieces[:, 0] = weight * (risk - before)
-            out.constant += weight * before
-            total += weight * risk
-        return total
+            score = self._differences(k, frame, pieces)
+            risks[:, k] = part.link.value(score)
+            out.bends |= follow_link(part.link, self.reference.points[k].score, score, pieces)
+            pieces *= weight
+        return risks
 
-    def _score(self, k: int, frame: Frame, pieces: Floats) -> tuple[Floats, float]:
-        """Fill in the differences of a part's score to the reference's; return both scores."""
+    def _differences(self, k: int, frame: Frame, pieces: Floats) -> Floats:
+        """Return a part's score of every row, and fill in what each piece of it is above the reference's."""
         part, point = self.form.parts[k], self.reference.points[k]
         if isinstance(part, Part):
             zeros = [point.terms[name] for name in part.features]
-            return part.split(frame, self.form.schema, zeros, pieces), point.score
+            return part.split(frame, self.form.schema, zeros, pieces)
         score = part.score(frame, self.form.schema)
         if self.split == "treeshap":
             assert point.rows is not None
             pieces[:] = shapley_values(part, frame, point.rows)
         else:
             pieces[:, 0] = score - point.score
-        return score, point.score
+        return score
 
 
 @dataclass
@@ -267,31 +225,12 @@ class _Columns:
     """What is found for some rows; views of the whole when taken by block."""
 
     pieces: Floats
-    constant: Floats
-    clipping: Floats
-    before: Floats
     risk: Floats
     score: Floats
+    bends: Bools
 
     def take(self, rows: slice) -> _Columns:
         return _Columns(*(column[rows] for column in vars(self).values()))
-
-    def shrink_to(self, whole: Floats) -> None:
-        """Scale the terms of rows far outside the data, so that they add up to `whole` in floating point too."""
-        size = np.maximum(np.abs(self.clipping), np.abs(self.before))
-        for pieces in self.pieces.T:
-            np.maximum(size, np.abs(pieces), out=size)
-        far = np.flatnonzero(size > MOST)
-        if not len(far):
-            return
-        factor = MOST / size[far]
-        self.pieces[far] *= factor[:, None]
-        self.constant[far] = np.clip(self.constant[far], -MOST, MOST)
-        left = whole[far] - self.constant[far] - self.pieces[far].sum(axis=1)
-        own, before = self.clipping[far] * factor, self.before[far] * factor
-        by_reference = np.abs(before) > np.abs(own)  # whichever cuts off more takes what is left
-        self.clipping[far] = np.where(by_reference, own, before + left)
-        self.before[far] = np.where(by_reference, own - left, before)
 
 
 def _subscale_of(form: RiskForm) -> dict[str, str]:
@@ -305,18 +244,14 @@ def _subscale_of(form: RiskForm) -> dict[str, str]:
 # ---- trees
 
 
-def _with_background(form: RiskForm, reference: Reference, portfolio: Any) -> Reference:
-    """Give every part of trees the rows it is compared with, and the score these rows have on average."""
+def _with_background(form: RiskForm, reference: Reference) -> Reference:
+    """Compare every part of trees with some of the reference's rows, and with the score these have on average."""
     points = list(reference.points)
     for k, part in enumerate(form.parts):
         if not isinstance(part, TreePart):
             continue
-        rows = points[k].rows if portfolio is None or points[k].rows is not None else form.align(portfolio)
-        if rows is None or not rows.n_rows:
-            raise DataError(
-                f"split='treeshap' compares the trees of {part.name!r} with rows. Pass portfolio=rows, or a row as "
-                "the reference."
-            )
+        rows = points[k].rows
+        assert rows is not None  # no reference of trees is made without
         if rows.n_rows > BACKGROUND_ROWS:
             rows = rows.rows(np.linspace(0, rows.n_rows - 1, BACKGROUND_ROWS).astype(np.intp))
         points[k] = replace(points[k], rows=rows, score=float(part.score(rows, form.schema).mean()))

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from plainrisk._types import Array, Floats, Index
+from plainrisk._types import Array, Bools, Floats, Index
 from plainrisk.checks import NOTHING, Allowed, check_parameters, whole
 from plainrisk.data.frame import Frame, frame_like
 from plainrisk.errors import DataError
+from plainrisk.explain.options import Unit
 from plainrisk.schema import label_of
 from plainrisk.text import one_line, visible
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from plainrisk.explain.uncertainty import Interval
 
 __all__ = ["Explanation", "RowsResult", "TableResult", "Unit", "text_table"]
-
-Unit = Literal["probability", "log odds"]
 
 # Known by what is asked of them, so that matplotlib is not imported to see whether an object is its own.
 AXES = NOTHING | Allowed(("axes of matplotlib",), lambda value: hasattr(value, "barh"))
@@ -112,19 +111,18 @@ class Explanation(RowsResult):
 
     Attributes
     ----------
-    unit : "probability" where the last link is straight or absent, else "log odds"
+    unit : "probability" or "log odds"
     risk : (n,) the predicted probability
-    constant : (n,) what a row starts from: the reference's risk (in log odds: its score)
-    contributions : (n, k)
-    subscales, features : (k,) whose each column is; the feature is None where a curved link inside
-        (or an expert that is not additive) makes the subscale the finest exact piece
-    clipping : (n,) what cutting the line off at 0 or 1 takes away or adds, for the row less for the reference
-    reference_clipping : (n,) the same for the reference alone; None where it is not known
-    reference : what the row is compared with: "constant", "typical", "best" or "row"
-    method : "exact", or the rules the pieces follow where no link tells them apart: "chord", "treeshap"
-    approximate : whether a rule had to share out what a curved link or trees do to several features together
-    band, rate : (n,) with a link of bands: the applicant's band, from 0, and its rate, in probability per unit of
-        score; else None
+    constant : (n,) what every row starts from: the reference's risk (in log odds: its score)
+    contributions : (n, k) pieces that lead from there to the risk (in log odds: to the row's score)
+    subscales, features : (k,) whose each column is; the feature is None where trees make up a whole subscale
+    reference : what the row is compared with: "typical", "best" or "row"
+    method : "chord": each piece is a difference of scores times the link's mean rate between the reference and the
+        row; "treeshap": the same, and the scores of trees are shared out by Shapley values
+    bends : (n,) whether a link bends between the reference and the row, so that the mean rate is no single slope
+    rate : (n,) what a *further* step would do: the last link's slope where the row is, in probability per unit of
+        score. It is not the rate of the contributions. None for a pool that has no last link
+    band : (n,) with a link of bands: the band the row is in, from 0; else None
     """
 
     unit: Unit
@@ -133,21 +131,18 @@ class Explanation(RowsResult):
     contributions: Floats
     subscales: tuple[str, ...]
     features: tuple[str | None, ...]
-    clipping: Floats
-    reference: str = "constant"
-    method: str = "exact"
-    approximate: bool = False
+    reference: str
+    method: str = "chord"
+    bends: Bools | None = None
     band: Index | None = None
     rate: Floats | None = None
-    reference_clipping: Floats | None = None
     rows: Frame | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.risk)
 
     def _headline(self) -> str:
-        rule = "" if self.method == "exact" else f", by the rule: {self.method}"
-        return f"Explanation of {len(self):,} rows in {self.unit}, compared with {self.reference!r}{rule}"
+        return f"Explanation of {len(self):,} rows in {self.unit}, compared with {self.reference!r}"
 
     def __repr__(self) -> str:
         columns: dict[str, Any] = {"row": range(len(self)), "risk": self.risk, "constant": self.constant}
@@ -156,7 +151,7 @@ class Explanation(RowsResult):
     @property
     def total(self) -> Floats:
         """Everything added up; in probability it is the risk."""
-        return np.asarray(self.constant + self.contributions.sum(axis=1) + self.clipping)
+        return np.asarray(self.constant + self.contributions.sum(axis=1))
 
     @property
     def by_subscale(self) -> dict[str, Floats]:
@@ -186,13 +181,18 @@ class Explanation(RowsResult):
         whole = not isinstance(value, float) or value.is_integer()
         return label_of(value) if whole else f"{value:.4g}"
 
-    def cuts(self, row: int) -> list[tuple[str, float]]:
-        """Return the clipping of one row in words: its own, and the reference's, each with its amount."""
-        of_reference = 0.0 if self.reference_clipping is None else -float(self.reference_clipping[row])
-        own = float(self.clipping[row]) - of_reference
-        found = [(f"cut off at {0 if own > 0 else 1}", own)] if abs(own) > 1e-12 else []
-        if abs(of_reference) > 1e-12:
-            found.append((f"{self.reference} cut off at {1 if of_reference > 0 else 0}", of_reference))
+    def notes(self, row: int) -> list[str]:
+        """Return what is to be said beside the pieces: where a link bends, and what a further step would do."""
+        found = []
+        if self.bends is not None and self.bends[row]:
+            found.append(f"A link bends between {self.reference} and this row: the parts are at its mean rate.")
+        if self.method == "treeshap":
+            found.append("The scores of trees are shared out by Shapley values.")
+        if self.rate is not None:
+            step = f"0.1 of score moves the risk by {10 * self.rate[row]:.2g} points"
+            where = "" if self.band is None else f" (band {self.band[row]})"
+            held = f"a small step changes nothing: the risk is held at {self.risk[row]:.0%}"
+            found.append(f"From here, {step if self.rate[row] > 0 else held}{where}.")
         return found
 
     def to_frame(self, like: Any = None, *, long: bool = False) -> Any:
@@ -213,14 +213,14 @@ class Explanation(RowsResult):
 
     def columns(self) -> dict[str, Any]:
         """Return the wide table as columns by name."""
-        taken = {"risk", "constant", "clipping", "band", "rate"}
+        taken = {"risk", "constant", "band", "rate"}
         names = [f"{name} (contribution)" if name in taken else name for name in self.names]
         columns: dict[str, Any] = {"risk": self.risk, "constant": self.constant}
         columns |= {name: np.ascontiguousarray(c) for name, c in zip(names, self.contributions.T, strict=True)}
-        columns["clipping"] = self.clipping
-        if self.band is not None and self.rate is not None:
-            columns |= {"band": self.band, "rate": self.rate}
-        return columns
+        return columns | {name: values for name, values in self._further().items() if values is not None}
+
+    def _further(self) -> dict[str, Any]:
+        return {"band": self.band, "rate": self.rate}
 
     def _plain(self, row: int) -> dict[str, Any]:
         found: dict[str, Any] = {
@@ -228,15 +228,14 @@ class Explanation(RowsResult):
             "unit": self.unit,
             "reference": self.reference,
             "method": self.method,
-            "approximate": self.approximate,
             "constant": float(self.constant[row]),
-            "clipping": float(self.clipping[row]),
-            "cuts": [{"what": what, "amount": amount} for what, amount in self.cuts(row)],
             "subscales": self._subscales(row),
+            "notes": self.notes(row),
         }
-        if self.band is not None and self.rate is not None:
-            found |= {"band": int(self.band[row]), "rate": float(self.rate[row])}
-        return found
+        if self.bends is not None:
+            found["bends"] = bool(self.bends[row])
+        further = {name: values[row].item() for name, values in self._further().items() if values is not None}
+        return found | ({"further_step": further} if further else {})
 
     def _subscales(self, row: int) -> list[dict[str, Any]]:
         groups: dict[str, dict[str, Any]] = {}

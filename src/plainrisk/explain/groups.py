@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from plainrisk._types import Floats, Index
-from plainrisk.checks import LEVEL, check_parameters, number, words
+from plainrisk.checks import LEVEL, PROBABILITY, check_parameters, words
 from plainrisk.data.columns import Labels
 from plainrisk.data.frame import column_of
 from plainrisk.errors import DataError, did_you_mean
@@ -25,7 +25,7 @@ __all__ = ["GroupReport", "group_report"]
 
 FEW_ROWS = 30  # a share of fewer rows says little: its interval is over a third wide
 NO_GROUP = "(no group)"
-GROUP_OPTIONS = {"threshold": number(), "adverse": words("positive", "negative"), "level": LEVEL}
+GROUP_OPTIONS = {"threshold": PROBABILITY, "adverse": words("positive", "negative"), "level": LEVEL}
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,8 @@ from plainrisk.data.frame import Frame, frame_like
 from plainrisk.errors import DataError
 from plainrisk.explain.atoms import Atoms, atoms_of
 from plainrisk.explain.explanation import TableResult
-from plainrisk.explain.overview import score_rates
 from plainrisk.explain.reference import pool_weights
-from plainrisk.form import Alone, Logistic, Part, RiskForm, Table
+from plainrisk.form import Alone, Layer, Linear, Logistic, Part, RiskForm, Table
 from plainrisk.threads import PIECE_ROWS
 
 __all__ = ["Drift", "Profile", "drift"]
@@ -198,14 +197,28 @@ def drift(form: RiskForm, new: Any, old: Any = None) -> Drift:
 
 
 def _unit(form: RiskForm) -> str:
-    if all(rate is not None for rate in score_rates(form)):
+    if all(rate is not None for rate in _score_rates(form)):
         return "probability"
     return "log odds" if isinstance(form.pool, Alone) and isinstance(form.last_link, Logistic) else "score"
 
 
+def _score_rates(form: RiskForm) -> list[float | None]:
+    """Return what a unit of each part's score is in probability, None where that is not one number."""
+    last = 1.0
+    if isinstance(form.pool, Layer):
+        if not isinstance(form.pool.link, Linear):
+            return [None] * len(form.parts)
+        last = form.pool.link.slope
+    weights = pool_weights(form)
+    return [
+        last * weight * part.link.slope if isinstance(part.link, Linear) else None
+        for part, weight in zip(form.parts, weights, strict=True)
+    ]
+
+
 def _feature(form: RiskForm, name: str, before: Profile, after: Profile) -> FeatureDrift:
     parts = psi(before.counts[name], after.counts[name])
-    rates = score_rates(form) if _unit(form) == "probability" else pool_weights(form)
+    rates = _score_rates(form) if _unit(form) == "probability" else pool_weights(form)
     shift = 0.0
     for part, rate in zip(form.parts, rates, strict=True):
         key = (part.name, name)

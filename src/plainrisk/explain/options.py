@@ -15,7 +15,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar
 
-from plainrisk.checks import NOTHING, PROBABILITY, Allowed, check_parameters, instance, number, whole
+from plainrisk.checks import (
+    FUNCTION,
+    LIST,
+    NOTHING,
+    PROBABILITY,
+    Allowed,
+    check_parameters,
+    instance,
+    mapping,
+    number,
+    whole,
+)
 from plainrisk.checks import words as known_words
 from plainrisk.errors import DataError, did_you_mean
 
@@ -25,6 +36,7 @@ Adverse = Literal["positive", "negative"]
 Cost = Literal["features", "steps"] | Mapping[str, float] | Callable[[str, str, str, int], float]
 Order = Literal["subscale", "feature"]
 Split = Literal["chord", "treeshap"]
+Unit = Literal["probability", "log odds"]
 Value = float | str | None
 
 
@@ -83,6 +95,15 @@ def _portfolio() -> Any:
     return option(None, "Rows to look at, for references that need some (lines, curves and trees).", other=("rows",))
 
 
+def _split() -> Any:
+    return option(
+        "chord",
+        "How differences are shared among features: by the mean rate of each link on the way, trees as a whole; with "
+        "'treeshap' also the score of trees, by Shapley values against the reference's rows.",
+        words=("chord", "treeshap"),
+    )
+
+
 @dataclass(frozen=True)
 class Options:
     """What the options of all verbs share: unknown names, and values that are not allowed, are refused."""
@@ -114,25 +135,19 @@ class ExplainOptions(Options):
     verb: ClassVar[str] = "explain"
 
     reference: Any = option(
-        "constant",
-        "What rows are compared with: the model's constant, the typical applicant (every shape at its mean over the "
-        "portfolio, or over the training rows), the best levels there are, or a row.",
-        words=("constant", "typical", "best"),
+        "typical",
+        "What rows are compared with: the typical applicant (every shape at its mean over the portfolio, or over the "
+        "training rows), the best levels there are, or a row.",
+        words=("typical", "best"),
         other=("a row",),
     )
     portfolio: Any = _portfolio()
-    unit: Literal["probability"] | None = option(
-        None,
-        "'probability' carries contributions through a logistic last link by the chord rule, an approximation; "
-        "by default they are log odds there.",
-        words=("probability",),
+    unit: Unit = option(
+        "probability",
+        "The unit of the contributions: pieces of the probability, or, if the last link is logistic, of the log odds.",
+        words=("probability", "log odds"),
     )
-    split: Split | None = option(
-        None,
-        "Also split subscales that are not additive in probability: by the chord of their link, and with 'treeshap' "
-        "the score of trees by Shapley values against the reference's rows.",
-        words=("chord", "treeshap"),
-    )
+    split: Split = _split()
     adverse: Adverse = _adverse()
     min_rows: float = option(0.0, "Levels with fewer training rows are not taken for the best.", allowed=ROWS)
 
@@ -167,11 +182,7 @@ class ReasonOptions(Options):
         allowed=FEATURES,
     )
     portfolio: Any = _portfolio()
-    split: Split = option(
-        "chord",
-        "How subscales that are not additive are split; without 'treeshap' trees are named by subscale.",
-        words=("chord", "treeshap"),
-    )
+    split: Split = _split()
     min_rows: float = option(0.0, "Levels with fewer training rows are not taken for the best.", allowed=ROWS)
 
 
@@ -195,6 +206,7 @@ class WhatIfOptions(Options):
         "(feature, level, new level, steps).",
         words=("features", "steps"),
         other=("a dict", "a function"),
+        allowed=known_words("features", "steps") | instance("a dict", Mapping) | FUNCTION,
     )
     adverse: Adverse = _adverse()
     answers: int = option(
@@ -205,7 +217,7 @@ class WhatIfOptions(Options):
     values: Mapping[str, Iterable[Value]] | None = option(
         None,
         "Values to try, by feature, instead of bins; features that enter as a line or a curve move only by these.",
-        allowed=NOTHING | instance("a dict of feature to values", Mapping),
+        allowed=NOTHING | mapping("a dict by feature", LIST),
     )
     min_rows: float = option(0.0, "Levels with fewer training rows are not moved to.", allowed=ROWS)
 

@@ -13,13 +13,13 @@ from plainrisk.data.frame import frame_like
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import explain
 from plainrisk.explain.explanation import TableResult, text_table
-from plainrisk.explain.reference import pool_weights, zero_reference
-from plainrisk.form import Alone, Layer, Linear, Logistic, Part, RiskForm, Table
+from plainrisk.explain.reference import Reference, knows_typical, make_reference, pool_weights
+from plainrisk.form import Alone, Linear, Logistic, Part, RiskForm, Shape, Table
 
 if TYPE_CHECKING:
     from plainrisk.explain.uncertainty import Refits
 
-__all__ = ["Importance", "Overview", "ShapeTable", "overview", "score_rates"]
+__all__ = ["Importance", "Overview", "ShapeTable", "level_effects", "overview"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ class ShapeTable:
     rows, bad : training weight, and that of the positive outcome
     bad_rate : bad / rows, NaN without rows
     score : what the level adds to the part's score
-    effect : the same in probability, where every link on the way is one straight line; else None
+    effect : what the level does to the typical applicant: the risk with it less the risk as is; None where the form
+        does not know who is typical
     unit : of the score: "probability" or "log odds" where the score is that itself, else "score"
     """
 
@@ -137,7 +138,8 @@ class Overview(TableResult):
         from plainrisk.explain.plots import draw_shape
 
         table = self.shape(feature, part)
-        interval = None if refits is None else refits.shape(feature, table.part)
+        ask = None if refits is None else refits.shape if table.effect is None else refits.effects
+        interval = None if ask is None else ask(feature, table.part)
         return draw_shape(table, interval, axes=axes)
 
     def plot_weights(self, refits: Refits | None = None, ax: Any = None) -> Any:
@@ -160,32 +162,41 @@ def overview(form: RiskForm, X: Any = None) -> Overview:
 
     Importance is the mean contribution over the rows X, or over the training counts. Lines, curves and trees need rows.
     """
-    rates, known = score_rates(form), form.schema.features
+    typical = _typical(form, X)
     tables = tuple(
-        _table(part, name, rate, _unit(form, part), known[name].kind == "continuous" or known[name].sign != 0)
-        for part, rate in zip(form.parts, rates, strict=True)
+        _table(form, typical, k, name)
+        for k, part in enumerate(form.parts)
         if isinstance(part, Part)
         for name in part.shapes
     )
-    found = _from_rows(form, X) if X is not None else _from_counts(tables)
+    found = _from_counts(tables) if X is None or typical is None else _from_rows(form, typical, X)
     weights = (
         {} if isinstance(form.pool, Alone) else dict(zip((p.name for p in form.parts), pool_weights(form), strict=True))
     )
     return Overview(tables, tuple(sorted(found, key=lambda i: -i.mean if i.mean == i.mean else np.inf)), weights)
 
 
-def score_rates(form: RiskForm) -> list[float | None]:
-    """Return what a unit of each part's score is in probability, None where that is not one number."""
-    last = 1.0
-    if isinstance(form.pool, Layer):
-        if not isinstance(form.pool.link, Linear):
-            return [None] * len(form.parts)
-        last = form.pool.link.slope
-    weights = pool_weights(form)
-    return [
-        last * weight * part.link.slope if isinstance(part.link, Linear) else None
-        for part, weight in zip(form.parts, weights, strict=True)
-    ]
+def _typical(form: RiskForm, X: Any) -> Reference | None:
+    """Return the typical training row, or of a form that does not know it, the typical row of X."""
+    if X is not None and form.align(X).n_rows == 0:
+        raise DataError("overview: X has no rows to take the importance over. Leave X out for the training rows.")
+    if knows_typical(form):
+        return make_reference(form, "typical")
+    return None if X is None else make_reference(form, "typical", X)
+
+
+def level_effects(form: RiskForm, typical: Reference, k: int, feature: str) -> Floats:
+    """Return what each level of a feature in part k does to the risk of the typical applicant; NaN for a line."""
+    point, shape = typical.points[k], form.parts[k].shapes[feature]  # type: ignore[union-attr]
+    others = point.score - point.terms[feature]
+    return typical.risks(form, k, others + _level_scores(shape)) - typical.risk(form)
+
+
+def _level_scores(shape: Shape) -> Floats:
+    scores = np.array(shape.scores)
+    if not isinstance(shape, Table):
+        scores[0] = np.nan  # the line itself is no one number
+    return scores
 
 
 def _unit(form: RiskForm, part: Any) -> str:
@@ -194,23 +205,23 @@ def _unit(form: RiskForm, part: Any) -> str:
     return "log odds" if isinstance(part.link, Logistic) else "score"
 
 
-def _table(part: Part, name: str, rate: float | None, unit: str, ordered: bool) -> ShapeTable:
+def _table(form: RiskForm, typical: Reference | None, k: int, name: str) -> ShapeTable:
+    part, feature = form.parts[k], form.schema.features[name]
+    assert isinstance(part, Part)
     shape = part.shapes[name]
-    rows, bad, score = (np.asarray(v) for v in (shape.weights, shape.positives, shape.scores))
-    if not isinstance(shape, Table):
-        score = np.concatenate([[np.nan], score[1:]])  # the line itself is no one number
+    rows, bad = np.asarray(shape.weights), np.asarray(shape.positives)
     return ShapeTable(
         feature=name,
         part=part.name,
         labels=shape.levels.labels,
         n_ordered=shape.levels.n_ordered,
-        ordered=ordered,
+        ordered=feature.kind == "continuous" or feature.sign != 0,
         rows=rows,
         bad=bad,
         bad_rate=np.where(rows > 0, bad / np.where(rows > 0, rows, 1.0), np.nan),
-        score=score,
-        effect=None if rate is None else rate * score,
-        unit=unit,
+        score=_level_scores(shape),
+        effect=None if typical is None else level_effects(form, typical, k, name),
+        unit=_unit(form, part),
     )
 
 
@@ -227,9 +238,7 @@ def _from_counts(tables: tuple[ShapeTable, ...]) -> list[Importance]:
     return found
 
 
-def _from_rows(form: RiskForm, X: Any) -> list[Importance]:
-    if form.align(X).n_rows == 0:
-        raise DataError("overview: X has no rows to take the importance over. Leave X out for the training rows.")
-    said = explain(form, X, reference=zero_reference(form), split="chord")
+def _from_rows(form: RiskForm, typical: Reference, X: Any) -> list[Importance]:
+    said = explain(form, X, reference=typical)
     columns = zip(said.subscales, said.features, said.contributions.T, strict=True)
     return [Importance(s, f, float(np.abs(c).mean()), float(np.ptp(c)), said.unit) for s, f, c in columns]

@@ -70,13 +70,13 @@ def draw_waterfall(
     ax.use_sticky_edges = False
     ax.margins(x=0.14)
     unit_axis(ax, found.unit, "risk" if found.unit == "probability" else "log odds")
-    if found.approximate:
-        ax.set_title(f"pieces by rule: {found.method}", loc="left", fontsize=9, color=NEUTRAL)
+    if found.bends is not None and found.bends[row]:
+        ax.set_title("pieces at the mean rate between the two", loc="left", fontsize=9, color=NEUTRAL)
     return ax
 
 
 def _steps(found: Explanation, row: int, most: int, interval: Interval | None) -> list[_Step]:
-    """Return the steps of a waterfall: the largest first, small ones together, clipping last."""
+    """Return the steps of a waterfall: the largest first, small ones together."""
     amounts = found.contributions[row]
     order = [int(j) for j in np.argsort(-np.abs(amounts), kind="stable") if amounts[j] != 0]
     steps: list[_Step] = []
@@ -87,7 +87,7 @@ def _steps(found: Explanation, row: int, most: int, interval: Interval | None) -
         steps.append((label, float(amounts[j]), ends))
     if order[most:]:
         steps.append((f"{len(order) - most} more", float(amounts[order[most:]].sum()), None))
-    return [*steps, *((what, amount, None) for what, amount in found.cuts(row))]
+    return steps
 
 
 def draw_bars(found: Explanation, row: int, *, ax: Any = None) -> Any:
@@ -128,23 +128,17 @@ def draw_shape(table: ShapeTable, interval: Interval | None = None, *, axes: Any
         axes = new_axes(max(4.5, 1.6 + 0.75 * len(shown)), 4.4, 2, (2, 1))
     top, bottom = axes
     x = np.arange(len(shown)) + np.array([0.4 * (j >= table.n_ordered) for j in shown])
-    straight = table.effect is not None
-    rate = 1.0
-    if table.effect is not None and np.abs(table.score).max() > 0:
-        at = int(np.nanargmax(np.abs(table.score)))
-        rate = float(table.effect[at] / table.score[at])
-    y = rate * table.score[shown]
+    y = table.score[shown] if table.effect is None else table.effect[shown]
     ordered = [i for i, j in enumerate(shown) if j < table.n_ordered]
     if table.ordered:
         top.plot(x[ordered], y[ordered], color=DOWN, linewidth=1.2, drawstyle="steps-mid")
     top.plot(x, y, "o", color=DOWN, markersize=6)
     if interval is not None:
-        ends = np.abs(np.stack([rate * interval.low[shown] - y, rate * interval.high[shown] - y]))
+        ends = np.abs(np.stack([interval.low[shown] - y, interval.high[shown] - y]))
         top.errorbar(x, y, yerr=ends, fmt="none", ecolor=TOTAL, elinewidth=1.2, capsize=4)
     top.axhline(0, color=NEUTRAL, linewidth=0.8)
     top.set_title(short(table.feature, 60), loc="left", fontsize=10, **PLAIN)
-    unit = "probability" if straight else table.unit
-    unit_axis(top, unit, "effect", axis="y", signed=True)
+    unit_axis(top, table.unit if table.effect is None else "probability", "effect", axis="y", signed=True)
     tidy(top, "y")
     _draw_counts(bottom, x, table, shown)
     return axes

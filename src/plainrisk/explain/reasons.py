@@ -20,7 +20,7 @@ from plainrisk.explain.atoms import atoms_of
 from plainrisk.explain.contributions import Explainer, explainer
 from plainrisk.explain.explanation import Explanation, RowsResult, Unit, text_table
 from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, check_features, takes
-from plainrisk.form import Bins, Levels, Part, RiskForm
+from plainrisk.form import Bins, Levels, Part, RiskForm, TreePart
 from plainrisk.schema import Feature
 from plainrisk.text import visible
 from plainrisk.threads import PIECE_ROWS
@@ -359,23 +359,42 @@ def texts_of(form: RiskForm, candidates: Sequence[str]) -> Texts:
     """Return the words for candidates, which are features or whole subscales."""
     words: dict[str, int] = {}
     base, by_level = [], {}
+    known = _levels_of(form)
     for column, name in enumerate(candidates):
         feature = form.schema.features.get(name)
         text = name if feature is None or feature.reason is None else feature.reason
         base.append(words.setdefault(text, len(words)))
-        if feature is not None and feature.reasons:
-            levels = _levels_of(form, name)
-            own = _texts_by_label(name, feature, levels)
-            codes = [words.setdefault(own.get(label, text), len(words)) for label in levels.labels]
+        if feature is not None and name in known:
+            levels = known[name]
+            own, default = _texts_by_label(name, feature, levels), _default_texts(name, levels)
+            said = [own.get(label) or default.get(code, text) for code, label in enumerate(levels.labels)]
+            codes = [words.setdefault(text, len(words)) for text in said]
             by_level[column] = (name, levels, np.array(codes, dtype=np.intp))
     return Texts(tuple(words), np.array(base, dtype=np.intp), by_level)
 
 
-def _levels_of(form: RiskForm, name: str) -> Levels:
-    for part in form.parts:
-        if isinstance(part, Part) and name in part.shapes:
-            return part.shapes[name].levels
-    return atoms_of(form)[name].levels
+def _levels_of(form: RiskForm) -> dict[str, Levels]:
+    """Return the levels of every feature: of the first additive part that reads it, else of the trees."""
+    found = {name: s.levels for p in reversed(form.parts) if isinstance(p, Part) for name, s in p.shapes.items()}
+    if any(isinstance(part, TreePart) for part in form.parts):
+        found = {name: atoms.levels for name, atoms in atoms_of(form).items()} | found
+    return found
+
+
+def _default_texts(name: str, levels: Levels) -> dict[int, str]:
+    """Return the words, by level, for what is no measurement, of which `reason` would say something wrong.
+
+    >>> _default_texts("debt", Bins((1.0,), (-9.0,), 0.0))
+    {2: 'debt has the special value -9', 3: 'debt is below 0', 4: 'No value for debt'}
+    """
+    found = {}
+    for code in range(levels.n_ordered, levels.missing):
+        label = levels.labels[code]
+        if isinstance(levels, Bins) and label.startswith("x < "):
+            found[code] = f"{name} is below {label.removeprefix('x < ')}"
+        else:
+            found[code] = f"{name} has the special value {label.removeprefix('= ')}"
+    return found | {levels.missing: f"No value for {name}"}
 
 
 def _texts_by_label(name: str, feature: Feature, levels: Levels) -> dict[str, str]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from plainrisk._types import Floats
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError
 from plainrisk.explain.atoms import Atoms, atoms_of
-from plainrisk.form import Alone, Line, Part, RiskForm, Table, TreePart
+from plainrisk.form import Alone, Line, Part, RiskForm, Table, TreePart, pool_score
 
-__all__ = ["Point", "Reference", "make_reference", "pool_weights", "zero_reference"]
+__all__ = ["Point", "Reference", "knows_typical", "make_reference", "pool_weights"]
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,31 @@ class Point:
 
 @dataclass(frozen=True)
 class Reference:
-    """A point of comparison: its name ("constant", "typical", "best" or "row"), and a point for every part."""
+    """A point of comparison: its name ("typical", "best" or "row"), and a point for every part."""
 
     name: str
     points: tuple[Point, ...]
+
+    def score(self, form: RiskForm) -> float:
+        """Return the score before the last link."""
+        return float(self._scores(form, 0, np.array([self.points[0].score]))[0])
+
+    def risk(self, form: RiskForm) -> float:
+        """Return the probability."""
+        return float(self.risks(form, 0, np.array([self.points[0].score]))[0])
+
+    def risks(self, form: RiskForm, k: int, scores: Floats) -> Floats:
+        """Return the probabilities if part k had these scores, and all other parts their own."""
+        found = self._scores(form, k, scores)
+        return found if form.last_link is None else form.last_link.value(found)
+
+    def _scores(self, form: RiskForm, k: int, scores: Floats) -> Floats:
+        if isinstance(form.pool, Alone):
+            return scores
+        own = [part.link.value(np.array([p.score])) for part, p in zip(form.parts, self.points, strict=True)]
+        risks = np.tile(np.concatenate(own), (len(scores), 1))
+        risks[:, k] = form.parts[k].link.value(scores)
+        return pool_score(form.pool, risks)
 
 
 def pool_weights(form: RiskForm) -> tuple[float, ...]:
@@ -44,15 +66,16 @@ def pool_weights(form: RiskForm) -> tuple[float, ...]:
     return (1.0,) if isinstance(form.pool, Alone) else form.pool.weights
 
 
-def make_reference(form: RiskForm, reference: Any, portfolio: Any, sign: int, min_rows: float) -> Reference:
+def make_reference(
+    form: RiskForm, reference: Any, portfolio: Any = None, sign: int = 1, min_rows: float = 0.0
+) -> Reference:
     """Return the reference of this name, or the one that is an applicant's row.
 
     Parameters
     ----------
-    reference : {"constant", "typical", "best"} or a row
-        "constant": every shape is 0, and trees add nothing. "typical": every shape has its mean over the portfolio,
-        or over the training rows. "best": every feature has the level, of those training saw, that is best for the
-        applicant.
+    reference : {"typical", "best"} or a row
+        "typical": every shape has its mean over the portfolio, or over the training rows. "best": every feature has
+        the level, of those training saw, that is best for the applicant.
     portfolio : rows or None
         For trees, for shapes whose training mean the form does not know, and for the best of a line or a curve.
     sign : +1 if a high probability is bad for the applicant, -1 if it is good
@@ -65,19 +88,12 @@ def make_reference(form: RiskForm, reference: Any, portfolio: Any, sign: int, mi
         return _of_row(form, form.align(reference))
     if reference == "typical":
         return Reference("typical", tuple(_typical(form, part, rows) for part in form.parts))
-    if reference == "best":
-        return _best(form, rows, sign, min_rows)
-    zero = zero_reference(form)
-    points = zip(form.parts, zero.points, strict=True)
-    # Against "constant" the intercept of trees is a contribution of theirs, since nothing else stands for them.
-    return Reference("constant", tuple(p if isinstance(part, Part) else replace(p, score=0.0) for part, p in points))
+    return _best(form, rows, sign, min_rows)
 
 
-def zero_reference(form: RiskForm) -> Reference:
-    """Return the reference where every shape and every tree adds 0."""
-    own = (part.features if isinstance(part, Part) else () for part in form.parts)
-    points = (_point(part, dict.fromkeys(names, 0.0)) for part, names in zip(form.parts, own, strict=True))
-    return Reference("zero", tuple(points))
+def knows_typical(form: RiskForm) -> bool:
+    """Whether the form itself says who is typical: it has no trees, and training counts of every shape."""
+    return all(isinstance(p, Part) and all(sum(s.weights) > 0 for s in p.shapes.values()) for p in form.parts)
 
 
 def _point(part: Part | TreePart, terms: dict[str, float], rows: Frame | None = None) -> Point:

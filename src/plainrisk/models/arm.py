@@ -6,17 +6,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, ClassVar, Literal, get_args
 
 from plainrisk._types import Floats
 from plainrisk.bins import Criterion, level_contrast
-from plainrisk.checks import NOTHING, Allowed, number, whole, words
-from plainrisk.form import Alone, Levels, Linear, Logistic, Part
+from plainrisk.checks import FLAG, NOTHING, Allowed, number, whole, words
+from plainrisk.errors import DataError
+from plainrisk.form import Alone, GroupEvidence, Levels, Linear, Logistic, Part
 from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
 from plainrisk.models.design import Design, code_rows, learn_levels, table_part
-from plainrisk.models.smooth import Group, fit_smooth
+from plainrisk.models.pairs import PairEvidence, Pairs
+from plainrisk.models.smooth import fit_smooth
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
 from plainrisk.solve import BOX, Layout, LogisticLoss, Moments, Rows, Solution, minimise, minimise_squares
@@ -39,6 +41,15 @@ LinkName = Literal["logistic", "linear"]
 Shapes = Literal["steps", "smooth"]
 Ridge = float | Literal["auto"]
 
+
+def _are_pairs(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(
+        isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(name, str) for name in pair)
+        for pair in value
+    )
+
+
+PAIRS = NOTHING | words("auto") | whole(1) | Allowed(("a list of pairs of features",), _are_pairs)
 RIDGE = words("auto") | number(at_least=0)
 # What the parameters of a one-layer fit may be.
 LAYER: Mapping[str, Allowed] = {
@@ -46,6 +57,7 @@ LAYER: Mapping[str, Allowed] = {
     "shapes": words(*get_args(Shapes)),
     "max_bins": NOTHING | whole(1),
     "ridge": RIDGE,
+    "pairs": PAIRS,
     "class_weight": CLASS_WEIGHT,
     "criterion": words("gini", "entropy", "quantile"),
     "min_bin_rows": words("auto") | whole(1),
@@ -78,6 +90,9 @@ class AdditiveRiskModel(RiskClassifier):
         after joining, whatever that costs; what the schema says of max_bins is meant for steps.
     ridge : float or "auto", default="auto"
         Of steps; the mean loss + ridge * ||beta||^2 is minimised. "auto" is 1/(2M), M the total weight; 0 is allowed.
+    pairs : "auto", int or list of pairs of features, optional
+        Of smooth shapes: pairs that are fitted beside the features, monotone in every feature that has a direction.
+        "auto" takes those whose evidence is beyond chance, a number the best so many.
     class_weight : None, "balanced" or dict, default=None
         Anything but None makes the printed probability wrong; see `at_base_rate`.
     criterion : {"gini", "entropy", "quantile"}, default="gini"
@@ -86,6 +101,8 @@ class AdditiveRiskModel(RiskClassifier):
         Least number of training rows in a bin: "auto" is one row in a hundred, at most 50.
     tolerance : float, default=1e-4
         Of smooth shapes: what joining the rows of tables may cost, in mean log loss (squared error where linear).
+    intervals : bool, default=False
+        Of smooth shapes: keep the covariance of all scores, in the model file too, for `posterior`.
 
     Attributes
     ----------
@@ -93,8 +110,9 @@ class AdditiveRiskModel(RiskClassifier):
     solution_ : Solution
         Coefficients, objective, KKT residual, iterations and why the solver stopped.
     ridge_ : float, of steps
-    evidence_ : tuple of Group, of smooth shapes: per group of coefficients precision, effective degrees of freedom and
-        whether it has left the model
+    evidence_ : tuple of GroupEvidence, of smooth shapes: per group of coefficients its precision, effective degrees of
+        freedom and whether it has left the model
+    pair_evidence_ : tuple of PairEvidence, with pairs: what the residuals say of every pair, the best first
     fit_record_ : FitRecord
     classes_ : (2,), the positive outcome last
     n_features_in_, feature_names_in_, n_iter_ : as in scikit-learn
@@ -109,7 +127,7 @@ class AdditiveRiskModel(RiskClassifier):
     [0.0, 0.99]
     """
 
-    allowed: ClassVar[Mapping[str, Allowed]] = LAYER
+    allowed: ClassVar[Mapping[str, Allowed]] = {**LAYER, "intervals": FLAG}
 
     def __init__(
         self,
@@ -119,20 +137,24 @@ class AdditiveRiskModel(RiskClassifier):
         shapes: Shapes = "steps",
         max_bins: int | None = None,
         ridge: float | Literal["auto"] = "auto",
+        pairs: Pairs = None,
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
         criterion: Criterion = "gini",
         min_bin_rows: int | Literal["auto"] = "auto",
         tolerance: float = 1e-4,
+        intervals: bool = False,
     ) -> None:
         self.schema = schema
         self.link = link
         self.shapes = shapes
         self.max_bins = max_bins
         self.ridge = ridge
+        self.pairs = pairs
         self.class_weight = class_weight
         self.criterion = criterion
         self.min_bin_rows = min_bin_rows
         self.tolerance = tolerance
+        self.intervals = intervals
 
     def _fit(self, training: TrainingRows) -> PartScores:
         fitted = fit_layer(training, self._settings)
@@ -141,18 +163,19 @@ class AdditiveRiskModel(RiskClassifier):
             self.ridge_ = fitted.ridge
         if fitted.evidence is not None:
             self.evidence_ = fitted.evidence
+        if fitted.pair_evidence is not None:
+            self.pair_evidence_ = fitted.pair_evidence
 
         def scores() -> Any:
             return (score[:, None] for score in fitted.scores())
 
-        self._keep(training, [fitted.part], Alone(), [fitted.solution], scores)
+        found = (fitted.evidence or (), fitted.covariance)
+        self._keep(training, [fitted.part], Alone(), [fitted.solution], scores, *found)
         return scores
 
     @property
     def _settings(self) -> LayerSettings:
-        return LayerSettings(
-            self.link, self.shapes, self.max_bins, self.ridge, self.criterion, self.min_bin_rows, self.tolerance
-        )
+        return LayerSettings(**{f.name: getattr(self, f.name) for f in fields(LayerSettings)})
 
 
 @dataclass(frozen=True)
@@ -163,9 +186,11 @@ class LayerSettings:
     shapes: Shapes = "steps"
     max_bins: int | None = None
     ridge: Ridge = "auto"
+    pairs: Pairs = None
     criterion: Criterion = "gini"
     min_bin_rows: int | Literal["auto"] = "auto"
     tolerance: float = 1e-4
+    intervals: bool = False
 
     def min_rows(self, n_rows: int) -> int:
         """Return the least number of rows in a bin."""
@@ -183,13 +208,17 @@ class LayerFit:
     scores : yields the scores of the training rows, batch by batch, from their codes
     ridge : of steps, or None
     evidence : of smooth shapes, or None
+    pair_evidence : of all pairs of features, if pairs were asked for
+    covariance : of the scores, if intervals were asked for
     """
 
     part: Part
     solution: Solution
     scores: Callable[[], Iterator[Floats]]
     ridge: float | None = None
-    evidence: tuple[Group, ...] | None = None
+    evidence: tuple[GroupEvidence, ...] | None = None
+    pair_evidence: tuple[PairEvidence, ...] | None = None
+    covariance: tuple[float, ...] = ()
 
 
 def fit_layer(training: TrainingRows, settings: LayerSettings) -> LayerFit:
@@ -197,8 +226,26 @@ def fit_layer(training: TrainingRows, settings: LayerSettings) -> LayerFit:
     link = Logistic() if settings.link == "logistic" else Linear()
     min_rows = settings.min_rows(training.n_rows)
     if settings.shapes == "smooth":
-        smooth = fit_smooth(training, link, max_bins=settings.max_bins, min_rows=min_rows, tolerance=settings.tolerance)
-        return LayerFit(smooth.part, smooth.solution, smooth.scores, evidence=smooth.groups)
+        smooth = fit_smooth(
+            training,
+            link,
+            pairs=settings.pairs,
+            max_bins=settings.max_bins,
+            min_rows=min_rows,
+            tolerance=settings.tolerance,
+            intervals=settings.intervals,
+        )
+        return LayerFit(
+            smooth.part,
+            smooth.solution,
+            smooth.scores,
+            evidence=smooth.groups,
+            pair_evidence=smooth.ranked,
+            covariance=smooth.covariance,
+        )
+    for name, wanted in (("pairs", settings.pairs is not None), ("intervals", settings.intervals)):
+        if wanted:
+            raise DataError(f"{name} need smooth shapes: AdditiveRiskModel(shapes='smooth', {name}=...).")
     levels = learn_levels(training, max_bins=settings.max_bins or 5, criterion=settings.criterion, min_rows=min_rows)
     design = make_design(training, levels)
     ridge = resolve_ridge(settings.ridge, training.total)

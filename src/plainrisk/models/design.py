@@ -27,7 +27,7 @@ from plainrisk.models.training import Training, TrainingRows
 from plainrisk.solve import Block, Layout, Rows, Solution
 from plainrisk.threads import parallel_map
 
-__all__ = ["Design", "SpooledBlocks", "centred", "code_rows", "learn_levels", "table_part"]
+__all__ = ["Design", "SpooledBlocks", "centred", "code_rows", "learn_levels", "scores_by_code", "table_part"]
 
 # Cells that distinct rows of a subscale may be counted in: a table of 16 MB.
 _MOST_CELLS = 1 << 20
@@ -234,6 +234,15 @@ def _collapsed(rows: Rows, sizes: Sequence[int]) -> Rows:
     used = np.flatnonzero(total > 0)
     codes = zip(np.unravel_index(used, tuple(sizes)), sizes, strict=True)
     return Rows([Block(tuple(code.astype(code_type(n)) for code, n in codes), positive[used], total[used])])
+
+
+def scores_by_code(coded: CodedRows, level_scores: Sequence[Floats]) -> list[Floats]:
+    """Return the score of every joint code, given those of every feature's levels."""
+    tables = []
+    for joint in coded.joints:
+        each = zip(joint.features, joint.levels, strict=True)
+        tables.append(np.sum([level_scores[j][level] for j, level in each], axis=0))
+    return tables
 
 
 def table_part(name: str, design: Design, solution: Solution, link: Link, signs: Mapping[str, int]) -> Part:

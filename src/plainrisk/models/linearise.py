@@ -190,6 +190,8 @@ def linearise(
         # How many rows are clipped is not known, so nothing is said of the fit.
         return RiskModel(_straightened(form, None, alpha, epsilon, pieces, where))
     scores = form.part_scores(X)
+    if not len(scores):
+        raise DataError("linearise: the portfolio X has no rows.")
     straight = _straightened(form, lambda: [(scores, weight)], alpha, epsilon, pieces, where)
     record = getattr(model, "fit_record_", None)
     who, share = f"Linearised({type(model).__name__})", clipped_share(straight, [(scores, weight)])

@@ -15,38 +15,22 @@ import msgspec
 import numpy as np
 
 from plainrisk._native import level_sums, logistic_pass, look_up
-from plainrisk._types import Floats
-from plainrisk.bins import GroupKind, best_runs, joined_scores, rows_within, smooth_contrast
-from plainrisk.form import Bins, Linear, Logistic, Part, Shape, Table
-from plainrisk.models.design import CodedRows, Design, code_rows, learn_levels, table_part
+from plainrisk._types import Floats, Index
+from plainrisk.bins import Contrast, GroupKind, best_runs, joined_scores, rows_within, smooth_contrast
+from plainrisk.errors import DataError
+from plainrisk.form import Bins, GroupEvidence, Linear, Logistic, PairTable, Part, Shape, Table
+from plainrisk.models.design import CodedRows, Design, code_rows, learn_levels, scores_by_code, table_part
+from plainrisk.models.pairs import PairEvidence, PairRows, Pairs, chosen_pairs, coarse_axes, is_ordered, rank_pairs
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Feature
-from plainrisk.solve import Block, Evidence, LogisticLoss, Moments, Solution, maximise_evidence
+from plainrisk.solve import Block, Evidence, Layout, LogisticLoss, Moments, Rows, Solution, maximise_evidence
 
-__all__ = ["Group", "SmoothFit", "fine_bins", "fit_smooth"]
+__all__ = ["SmoothFit", "fine_bins", "fit_smooth"]
 
 # Bins of a continuous feature, fewer where many features would have more coefficients than this in all.
 _FINE_BINS, _LEAST_BINS, _COEFFICIENTS = 64, 8, 2000
-
-
-@dataclass(frozen=True)
-class Group:
-    """Coefficients that are shrunk together.
-
-    Attributes
-    ----------
-    feature : whose
-    kind : "steps" between ordered levels, "outside" the order, or the "levels" of a categorical feature
-    size : how many coefficients
-    precision, edf, left : see `plainrisk.solve.Evidence`
-    """
-
-    feature: str
-    kind: GroupKind
-    size: int
-    precision: float
-    edf: float
-    left: bool
+# Coefficients whose covariance is written out at most: a matrix of 200 MB.
+_MOST_COVARIANCE = 5000
 
 
 @dataclass(frozen=True)
@@ -57,22 +41,23 @@ class SmoothFit:
     ----------
     part : the additive part, tables joined
     solution, evidence, groups : what was found before tables were joined
-    design : the problem
-    level_scores : per feature, the score of every fine level, joined ones alike
+    ranked : the evidence for all pairs of features, if pairs were asked for
+    covariance : of intercept, levels and cells, if intervals were asked for; see `FitRecord`
     """
 
     part: Part
     solution: Solution
     evidence: Evidence
-    groups: tuple[Group, ...]
-    design: Design
-    level_scores: tuple[Floats, ...]
+    groups: tuple[GroupEvidence, ...]
+    ranked: tuple[PairEvidence, ...] | None
+    covariance: tuple[float, ...]
+    _rows: Rows
+    _tables: tuple[Floats, ...]
 
     def scores(self) -> Iterator[Floats]:
         """Yield the scores of the training rows, batch by batch, from their codes."""
-        tables = _by_code(self.design.coded, self.level_scores)
-        for block in self.design.coded.rows:
-            yield look_up(self.part.intercept, block.codes, tables, len(block))
+        for block in self._rows:
+            yield look_up(self.part.intercept, block.codes, self._tables, len(block))
 
 
 def fine_bins(n_features: int) -> int:
@@ -81,67 +66,183 @@ def fine_bins(n_features: int) -> int:
 
 
 def fit_smooth(
-    training: TrainingRows, link: Logistic | Linear, *, max_bins: int | None, min_rows: int, tolerance: float
+    training: TrainingRows,
+    link: Logistic | Linear,
+    *,
+    pairs: Pairs = None,
+    max_bins: int | None,
+    min_rows: int,
+    tolerance: float,
+    intervals: bool = False,
 ) -> SmoothFit:
     """Find fine bins, code the rows, solve for coefficients and precisions, and join bins.
 
     Parameters
     ----------
     link : the least squares of a Linear need pair counts alone
+    pairs : pairs of features to add: "auto", a number or a list
     max_bins : rows of a table in the order at most, or None
     min_rows : training rows of a fine bin at least
     tolerance : what joining bins may cost, in mean log loss (Logistic) or mean squared error (Linear)
+    intervals : whether the covariance of the scores is wanted
     """
     features = training.schema.features
     levels = learn_levels(training, max_bins=fine_bins(len(features)), criterion="fine", min_rows=min_rows)
     coded = code_rows(training, levels)
-    contrasts = tuple(
-        smooth_contrast(w, lv.n_ordered, features[name].sign, ordered=_is_ordered(features[name]))
-        for name, w, lv in zip(coded.names, coded.weights, coded.levels, strict=True)
-    )
-    design = Design(coded, contrasts)
-    groups = [(name, *group) for name, c in zip(coded.names, contrasts, strict=True) for group in c.groups]
-    group_of = np.repeat(np.arange(len(groups)), [size for *_, size in groups])
-    of = Moments.of if isinstance(link, Linear) else LogisticLoss
-    solution, evidence = maximise_evidence(of(design.layout, coded.rows), group_of, lower=design.lower)
-    found = [
-        Group(name, kind, size, float(evidence.precision[u]), float(evidence.edf[u]), bool(evidence.left[u]))
-        for u, (name, kind, size) in enumerate(groups)
-    ]
+    problem = _Problem.of(coded, features, link)
+    solution, evidence = problem.solve()
+    ranked = None
+    if pairs is not None:
+        scores = problem.design.level_scores(solution)
+        axes = coarse_axes(coded, features, scores)
+        ranked = tuple(rank_pairs(coded, axes, link, solution.intercept, scores))
+        chosen = chosen_pairs(pairs, ranked, coded.names)
+        if chosen:
+            problem = _Problem(problem.design, link, PairRows(coded, axes, chosen))
+            solution, evidence = problem.solve((solution.point, evidence.precision))
     signs = {name: feature.sign for name, feature in features.items()}
-    part = table_part("all", design, solution, link, signs)
-    joined = _Joiner(part, coded).join(tolerance, max_bins)
-    return SmoothFit(joined.part, solution, evidence, tuple(found), design, joined.level_scores)
+    part = table_part("all", problem.design, solution, link, signs)
+    cells = problem.pair_scores(solution)
+    joined = _Joiner(part, problem, cells).join(tolerance, max_bins)
+    groups = tuple(
+        GroupEvidence(names, kind, size, float(evidence.precision[u]), float(evidence.edf[u]), bool(evidence.left[u]))
+        for u, (names, kind, size) in enumerate(problem.groups)
+    )
+    tables = (*scores_by_code(coded, joined.level_scores), *cells)
+    part = msgspec.structs.replace(joined.part, pairs=problem.pair_tables(cells))
+    covariance = _covariance(problem, evidence, joined.means, cells) if intervals else ()
+    return SmoothFit(part, solution, evidence, groups, ranked, covariance, problem.rows, tables)
 
 
-def _is_ordered(feature: Feature) -> bool:
-    return feature.kind == "continuous" or feature.sign != 0
+def _covariance(
+    problem: _Problem, evidence: Evidence, means: Sequence[Floats], cells: Sequence[Floats]
+) -> tuple[float, ...]:
+    """Return the covariance of intercept, levels and cells, its lower triangle row by row.
+
+    All of them are sums of coefficients, so their covariance follows from that of the coefficients.
+
+    Parameters
+    ----------
+    means : per feature, (rows of the joined table, levels): each row's score is a mean of levels
+    cells : per pair, the scores; pairs without any are not in the form
+    """
+    n = len(evidence.free)
+    if n > _MOST_COVARIANCE:
+        raise DataError(
+            f"intervals: the model has {n:,} coefficients; for at most {_MOST_COVARIANCE:,} they are found."
+        )
+    coded, at = problem.design.coded, 1
+    first = np.zeros((1, n))
+    first[0, 0] = 1.0
+    rows = [first]
+    for contrast, weight, mean in zip(problem.design.contrasts, coded.weights, means, strict=True):
+        size = contrast.indicators.shape[1]
+        own, centre = np.zeros((len(mean), n)), weight @ contrast.matrix / weight.sum()
+        seen = weight > 0
+        seen[: contrast.n_centred] = True
+        own[:, at : at + size] = mean @ (seen[:, None] * (contrast.matrix - centre))
+        first[0, at : at + size] = centre
+        rows.append(own)
+        at += size
+    for contrast, expand, scores in zip(problem.pair_contrasts, problem.pair_expansions(), cells, strict=True):
+        size = contrast.indicators.shape[1]
+        if scores.any():
+            own = np.zeros((len(expand), n))
+            own[:, at : at + size] = contrast.matrix[expand]
+            rows.append(own)
+        at += size
+    matrix = np.vstack(rows)
+    whole = matrix @ evidence.covariance() @ matrix.T
+    return tuple(whole[np.tril_indices(len(whole))].tolist())
 
 
-def _by_code(coded: CodedRows, level_scores: Sequence[Floats]) -> list[Floats]:
-    """Return the score of every joint code."""
-    tables = []
-    for joint in coded.joints:
-        each = zip(joint.features, joint.levels, strict=True)
-        tables.append(np.sum([level_scores[j][level] for j, level in each], axis=0))
-    return tables
+@dataclass(frozen=True)
+class _Problem:
+    """What is to be solved: the coefficients of features, and of pairs if there are any."""
+
+    design: Design
+    link: Logistic | Linear
+    pairs: PairRows | None = None
+
+    @classmethod
+    def of(cls, coded: CodedRows, features: Mapping[str, Feature], link: Logistic | Linear) -> _Problem:
+        """Return the problem without pairs."""
+        contrasts = tuple(
+            smooth_contrast(w, lv.n_ordered, features[name].sign, ordered=is_ordered(features[name]))
+            for name, w, lv in zip(coded.names, coded.weights, coded.levels, strict=True)
+        )
+        return cls(Design(coded, contrasts), link)
+
+    @property
+    def pair_contrasts(self) -> list[Contrast]:
+        """The coefficients of the pairs, which follow those of the features."""
+        return [] if self.pairs is None else self.pairs.contrasts
+
+    @property
+    def rows(self) -> Rows:
+        """The rows, with one more code for each pair."""
+        return self.design.coded.rows if self.pairs is None else self.pairs.rows
+
+    @property
+    def groups(self) -> list[tuple[tuple[str, ...], GroupKind, int]]:
+        """The groups in which coefficients are shrunk: whose, of which kind, how many."""
+        single = [(name,) for name in self.design.coded.names]
+        both: list[tuple[str, ...]] = [] if self.pairs is None else list(self.pairs.pairs)
+        contrasts = (*self.design.contrasts, *self.pair_contrasts)
+        each = zip([*single, *both], contrasts, strict=True)
+        return [(names, *group) for names, contrast in each for group in contrast.groups]
+
+    def solve(self, start: tuple[Floats, Floats] | None = None) -> tuple[Solution, Evidence]:
+        """Find coefficients and precisions; start from those of the features alone."""
+        matrices = (*self.design.layout.matrices, *(c.matrix for c in self.pair_contrasts))
+        layout = Layout(matrices)
+        lower = np.concatenate([self.design.lower, *(c.lower for c in self.pair_contrasts)])
+        group_of = np.repeat(np.arange(len(self.groups)), [size for *_, size in self.groups])
+        of = Moments.of if isinstance(self.link, Linear) else LogisticLoss
+        return maximise_evidence(of(layout, self.rows), group_of, lower=lower, start=start)
+
+    def pair_scores(self, solution: Solution) -> list[Floats]:
+        """Return the score of every cell of every pair."""
+        found, at = [], len(self.design.lower)
+        for contrast in self.pair_contrasts:
+            size = contrast.indicators.shape[1]
+            found.append(contrast.scores(solution.coefficients[at : at + size]))
+            at += size
+        return found
+
+    def pair_expansions(self) -> list[Index]:
+        """Return, for every pair of the form, the coarse cell of each cell of its table."""
+        return [] if self.pairs is None else self.pairs.expansions()
+
+    def pair_tables(self, cells: Sequence[Floats]) -> tuple[PairTable, ...]:
+        """Return the pairs that have not left, as shapes of the form."""
+        return () if self.pairs is None else self.pairs.tables(cells)
 
 
 @dataclass(frozen=True)
 class _Joined:
+    """A part with short tables.
+
+    Attributes
+    ----------
+    level_scores : per feature, the score of every fine level, joined ones alike
+    means : per feature, (rows of the table, levels): each row's score is this mean of levels
+    """
+
     part: Part
     level_scores: tuple[Floats, ...]
+    means: tuple[Floats, ...]
 
 
 class _Joiner:
     """Joins neighbouring bins of the tables of a part, and measures what that costs on the training rows."""
 
-    def __init__(self, part: Part, coded: CodedRows) -> None:
-        self.part, self.coded = part, coded
+    def __init__(self, part: Part, problem: _Problem, cells: Sequence[Floats]) -> None:
+        self.part, self.coded, self.rows, self.cells = part, problem.design.coded, problem.rows, cells
         self.tables: dict[str, Table] = {n: shape for n, shape in part.shapes.items() if isinstance(shape, Table)}
         self.scores = tuple(np.asarray(table.scores) for table in self.tables.values())
         self.loss, by_code = self._measure(self.scores)
-        self.curvature = [c for j, own in zip(coded.joints, by_code, strict=True) for c in j.margins(own)]
+        self.curvature = [c for j, own in zip(self.coded.joints, by_code, strict=False) for c in j.margins(own)]
         # Only bins have neighbours that can be joined.
         self.bins = [j for j, table in enumerate(self.tables.values()) if isinstance(table.levels, Bins)]
 
@@ -166,18 +267,19 @@ class _Joiner:
 
     def _with(self, starts: Mapping[int, Sequence[int]]) -> _Joined:
         shapes: dict[str, Shape] = dict(self.part.shapes)
-        fine = list(self.scores)
+        fine, means = list(self.scores), [np.eye(len(scores)) for scores in self.scores]
         for j, (name, table) in enumerate(self.tables.items()):
             if j in starts and isinstance(table.levels, Bins):
                 joined = joined_scores(self._ordered(j), self._weights(j), starts[j])
                 n = table.levels.n_ordered
                 fine[j] = np.concatenate([np.repeat(joined, np.diff([*starts[j], n])), self.scores[j][n:]])
                 shapes[name] = _short(table, table.levels, joined, starts[j])
-        return _Joined(msgspec.structs.replace(self.part, shapes=shapes), tuple(fine))
+                means[j] = _means(self._weights(j), starts[j], len(table.scores))
+        return _Joined(msgspec.structs.replace(self.part, shapes=shapes), tuple(fine), tuple(means))
 
     def _measure(self, level_scores: Sequence[Floats]) -> tuple[float, list[Floats]]:
         """Return the mean loss with these scores, and the curvature of the summed loss by joint code."""
-        tables, intercept = _by_code(self.coded, level_scores), self.part.intercept
+        tables, intercept = [*scores_by_code(self.coded, level_scores), *self.cells], self.part.intercept
         sizes = [len(table) for table in tables]
 
         def logistic(block: Block) -> tuple[float, list[Floats]]:
@@ -190,8 +292,19 @@ class _Joiner:
             loss = weight @ score**2 + block.positive @ (1.0 - 2.0 * score)
             return float(loss), level_sums(2.0 * weight, block.codes, sizes)
 
-        loss, by_code = self.coded.rows.sum(squares if isinstance(self.part.link, Linear) else logistic)
-        return loss / self.coded.rows.totals[1], by_code
+        loss, by_code = self.rows.sum(squares if isinstance(self.part.link, Linear) else logistic)
+        return loss / self.rows.totals[1], by_code
+
+
+def _means(weights: Floats, starts: Sequence[int], n_levels: int) -> Floats:
+    """Return the mean of levels that each row of a short table stands for."""
+    n = len(weights)
+    run = np.searchsorted(starts, np.arange(n), side="right") - 1
+    mass = np.maximum(weights, np.finfo(float).tiny)
+    out = np.zeros((len(starts) + n_levels - n, n_levels))
+    out[run, np.arange(n)] = mass / np.bincount(run, mass)[run]
+    out[np.arange(len(starts), len(out)), np.arange(n, n_levels)] = 1.0
+    return out
 
 
 def _short(table: Table, levels: Bins, joined: Floats, starts: Sequence[int]) -> Table:

@@ -297,6 +297,8 @@ def read_outcomes(y: Any, name: str = "y", first: int = 0) -> Array:
     from sklearn.utils import assert_all_finite
 
     labels = np.asarray(unmasked(y))
+    if labels.dtype.kind in "mM":
+        raise DataError(f"Data: {name} holds dates or durations. Outcomes are numbers, truth values or text.")
     if labels.dtype.kind == "f":
         with checked_by_sklearn():
             assert_all_finite(labels, input_name=name)
@@ -315,6 +317,8 @@ def read_outcomes(y: Any, name: str = "y", first: int = 0) -> Array:
         raise DataError(
             f"Data: {name} mixes numbers and text: row {row:,} is not of the type of row {first:,}. Use one type."
         )
+    if all(isinstance(v, int | np.integer) and type(v) is not bool and abs(int(v)) < 2**63 for v in flat):
+        return labels.astype(np.int64)  # whole numbers that a table kept as objects
     return labels
 
 

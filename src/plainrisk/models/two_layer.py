@@ -13,7 +13,8 @@ from plainrisk.form import Layer, Linear, Logistic
 from plainrisk.models.arm import LAYER, AdditiveRiskModel, LinkName, Problem, Shapes, resolve_ridge
 from plainrisk.models.base import PartScores, RiskClassifier
 from plainrisk.models.design import SpooledBlocks
-from plainrisk.models.experts import ESTIMATORS, FittedExperts, fit_experts, warn_of_unassigned
+from plainrisk.models.experts import ESTIMATORS, FittedExperts, evidence_of, fit_experts, warn_of_unassigned
+from plainrisk.models.pairs import Pairs
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
 from plainrisk.solve import Layout, Rows
@@ -38,7 +39,7 @@ class TwoLayerRiskModel(RiskClassifier):
     schema : Schema, optional
         Names the subscales. Without subscales every feature is one of its own.
     link : {"logistic", "linear"}, default="logistic"
-    shapes, max_bins, ridge, class_weight, criterion, min_bin_rows, tolerance : as in AdditiveRiskModel
+    shapes, max_bins, ridge, pairs, class_weight, criterion, min_bin_rows, tolerance : as in AdditiveRiskModel
 
     Attributes
     ----------
@@ -59,6 +60,7 @@ class TwoLayerRiskModel(RiskClassifier):
         shapes: Shapes = "steps",
         max_bins: int | None = None,
         ridge: float | Literal["auto"] = "auto",
+        pairs: Pairs = None,
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
         criterion: Criterion = "gini",
         min_bin_rows: int | Literal["auto"] = "auto",
@@ -70,6 +72,7 @@ class TwoLayerRiskModel(RiskClassifier):
         self.shapes = shapes
         self.max_bins = max_bins
         self.ridge = ridge
+        self.pairs = pairs
         self.class_weight = class_weight
         self.criterion = criterion
         self.min_bin_rows = min_bin_rows
@@ -90,7 +93,9 @@ class TwoLayerRiskModel(RiskClassifier):
             link=Logistic() if self.link == "logistic" else Linear(),
         )
         firsts = [m.solution_ for m in self.estimators_.values() if hasattr(m, "solution_")]
-        return self._keep(training, parts, pool, [*firsts, self.solution_], fitted.part_scores)
+        return self._keep(
+            training, parts, pool, [*firsts, self.solution_], fitted.part_scores, evidence_of(self.estimators_)
+        )
 
     def _one_layer(self) -> Any:
         if self.estimator is not None:
@@ -100,6 +105,7 @@ class TwoLayerRiskModel(RiskClassifier):
             shapes=self.shapes,
             max_bins=self.max_bins,
             ridge=self.ridge,
+            pairs=self.pairs,
             criterion=self.criterion,
             min_bin_rows=self.min_bin_rows,
             tolerance=self.tolerance,

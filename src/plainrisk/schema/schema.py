@@ -54,7 +54,8 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         The words for an adverse-action reason.
     reasons : dict of level to str
         Words for single levels, instead of `reason`: by special value, category, "missing", "unseen", or by bin as
-        the model labels it ("x <= 10", "10 < x <= 20").
+        the model labels it ("x <= 10", "10 < x <= 20"). Special values, values below the bound and missing values
+        have default words, since `reason` speaks of measurements.
     actionable : "free", "up", "down" or "fixed"
         Which way an applicant can move the feature, for what-if answers. "up" and "down" are about the value.
     step_cost : float

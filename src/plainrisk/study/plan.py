@@ -193,6 +193,8 @@ def _beside(data: DataSpec, folder: Path) -> DataSpec:
 
 
 def _name_problems(plan: Plan) -> Iterator[str]:
+    if not plan.name:
+        yield "it has no name."
     for what, names in (("data set", [d.name for d in plan.data]), ("classifier", [c.name for c in plan.lineup])):
         if not names:
             yield f"it has no {what}s."
@@ -222,6 +224,8 @@ def _classifier_problems(plan: Plan) -> Iterator[str]:
 
 def _number_problems(plan: Plan) -> Iterator[str]:
     for metric in plan.metrics:
+        if plan.metrics.count(metric) > 1:
+            yield f"metric {metric!r} appears {plan.metrics.count(metric)} times."
         if metric not in METRICS:
             yield f"there is no metric {metric!r}.{did_you_mean(metric, METRICS)}"
     if not plan.metrics:
