@@ -14,6 +14,7 @@ from plainrisk.models.bootstrap import bootstrap
 from plainrisk.models.linearise import Linearised, linearise
 from plainrisk.models.mixture import SubscaleMixture
 from plainrisk.models.nnlr import NonnegativeLogisticRegression
+from plainrisk.models.pairs import suggest_pairs
 from plainrisk.models.registry import CLASSIFIERS, make_classifier
 from plainrisk.models.two_layer import TwoLayerRiskModel
 from plainrisk.schema import Feature, Schema
@@ -51,6 +52,7 @@ __all__ = [
     "metrics",
     "register_extractor",
     "rows",
+    "suggest_pairs",
 ]
 
 _LAZY = {

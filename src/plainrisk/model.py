@@ -14,7 +14,7 @@ from plainrisk import explain as answers
 from plainrisk._types import Array, Floats
 from plainrisk.checks import LEVEL, check_parameters, instance
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
-from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, WhatIf, WhatIfs
+from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, Refits, WhatIf, WhatIfs
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
 from plainrisk.form import Alone, FitRecord, Layer, Logistic, RiskForm, read_model, write_model
 from plainrisk.text import visible
@@ -263,6 +263,38 @@ class FormMethods:
         """
         self._require_form()
         return answers.certify(self.form_, thin=thin)
+
+    def posterior(self, n: int = 200, seed: int = 0) -> Refits:
+        """Return models drawn from the posterior of a smooth model's scores: credible intervals without a bootstrap.
+
+        The model was fitted with ``intervals=True``. Draws may break directions; the model itself never does.
+
+        Parameters
+        ----------
+        n : int, default=200
+            How many.
+        seed : int, default=0
+
+        Returns
+        -------
+        Refits
+            Intervals of shapes, contributions and risks; plots take them.
+
+        Examples
+        --------
+        >>> smooth = pr.make_classifier("SmoothARM1", german.schema, intervals=True).fit(german.frame, german.target)
+        >>> risk = smooth.posterior().risk(german.frame[:1], level=0.9)
+        >>> bool(risk.low[0] < risk.estimate[0] < risk.high[0])
+        True
+        """
+        self._require_form()
+        record = self.fit_record_
+        if record is None or not record.covariance:
+            raise DataError(
+                "posterior: the model has no covariance of its scores. Fit one part of smooth shapes with "
+                "intervals=True, or use pr.bootstrap."
+            )
+        return answers.drawn(self.form_, record.covariance, n, seed)
 
     def save(self, path: str | Path) -> None:
         """Write the model, with its certificate, to a JSON file, which `plainrisk.load` reads.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -17,6 +18,7 @@ from plainrisk.form import (
     Linear,
     Logistic,
     Mixture,
+    PairTable,
     Part,
     RiskForm,
     Table,
@@ -36,6 +38,13 @@ LEVELS = {
     "job": Categories(("a", "b", "c"), 3),
     "debt": Bins((0.5, 1.5, 2.5)),
     "rent": Bins((10.0,)),
+}
+# Levels in pairs: some edges are those of the shapes, some lie between them.
+AXES = {
+    "age": (Bins((35.0,), (-9.0,), 0.0), Bins((30.0, 40.0), (-9.0,), 0.0)),
+    "job": (Categories(("a", "b", "c"), 3),),
+    "debt": (Bins((1.5,)), Bins((1.0, 2.5))),
+    "rent": (Bins((10.0,)), Bins((7.5, 12.0))),
 }
 VALUES = {
     "age": [25.0, 35.0, 45.0, -9.0, -1.0, np.nan],
@@ -63,6 +72,24 @@ def random_part(rng, name, features, link, *, whole=False):
     return Part(name=name, intercept=round(float(rng.normal()), 2), shapes=shapes, link=link)
 
 
+def with_pairs(part, rng):
+    """The part with one to four random pairs of its features, and perhaps without the shape of one of them."""
+    known = list(itertools.combinations(part.shapes, 2))
+    pairs = []
+    for j in rng.permutation(len(known))[: rng.integers(1, 5)]:
+        features = tuple(rng.permutation(known[j]).tolist())
+        levels = tuple(AXES[name][rng.integers(len(AXES[name]))] for name in features)
+        size = tuple(map(len, levels))
+        tables = {"scores": rng.normal(size=size).round(2), "weights": rng.integers(0, 3, size) * 10.0}
+        tables["weights"][0] = tables["weights"][:, 0] = 10.0
+        tables["positives"] = tables["weights"] / 2
+        tables = {name: tuple(map(tuple, table.tolist())) for name, table in tables.items()}
+        pairs.append(PairTable(features=features, levels=levels, **tables))
+    gone = pairs[0].features[0] if rng.random() < 0.3 else None
+    shapes = {name: shape for name, shape in part.shapes.items() if name != gone}
+    return msgspec.structs.replace(part, shapes=shapes, pairs=tuple(pairs))
+
+
 def random_trees(rng, name, link):
     """Three trees of depth 2 on debt and rent, and on whether job is b."""
     inputs = (TreeInput(feature="debt"), TreeInput(feature="rent"), TreeInput(feature="job", category="b"))
@@ -83,7 +110,7 @@ def random_trees(rng, name, link):
     return TreePart(name=name, intercept=0.1, inputs=inputs, trees=tuple(trees), link=link)
 
 
-def random_form(seed, *, trees=False, features=None):
+def random_form(seed, *, trees=False, pairs=False, features=None):
     """A form with any pool and links, features in several parts, and some levels training never saw."""
     rng = np.random.default_rng(seed)
     kind = rng.choice(["alone", "mixture", "layer"])
@@ -107,6 +134,8 @@ def random_form(seed, *, trees=False, features=None):
         pool = Mixture(tuple(share.tolist()))
         if kind == "layer":
             pool = Layer(float(rng.normal()), tuple((3 * share).tolist()), link())
+    if pairs:
+        parts = tuple(with_pairs(part, rng) if isinstance(part, Part) else part for part in parts)
     return RiskForm(schema=schema, columns=tuple(known), classes=(0, 1), parts=parts, pool=pool)
 
 

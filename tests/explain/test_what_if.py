@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import plainrisk as pr
 from plainrisk.errors import DataError
 from plainrisk.explain import what_if, what_ifs
+from plainrisk.explain.atoms import atoms_of, value_frame
 from plainrisk.form import Alone, Bins, Categories, Line, Linear, Logistic, Part, RiskForm, Table
 
 BINS = {"age": (3, 2), "debt": (4, 3), "rent": (2, 1)}  # places, edges
@@ -96,6 +97,57 @@ def test_the_answer_is_the_cheapest_there_is(make_form, seed, row, target, adver
         assert sign * answer.risk <= sign * target
         changed = {**row, **{c.feature: c.to_value for c in answer.changes}}
         assert answer.risk == form.risk({k: np.array([v], dtype=object if k == "job" else float) for k, v in changed.items()})[0]  # fmt: skip  # noqa: E501
+        assert not set(frozen) & set(answer.features)
+
+
+def exhaustive_by_atoms(form, row, target, frozen, count, sign):
+    """The same by brute force over the atoms of every feature, which may lie between the edges of shapes."""
+    options = []
+    for name, atoms in atoms_of(form).items():
+        feature, levels = form.schema.features[name], atoms.levels
+        now = int(levels.codes(value_frame({name: [row[name]]}), name)[0])
+        stay = [(row[name], 0.0, 0)]
+        for j in range(levels.n_ordered) if name not in frozen and feature.actionable != "fixed" else ():
+            here = now if now < levels.n_ordered else None
+            if atoms.seen[j] and j != now and _allowed(feature, here, j):
+                steps = 1 if here is None or name == "job" else abs(j - now)
+                stay.append((atoms.values[j], steps * feature.step_cost, 1))
+        options.append(stay)
+    combos = list(itertools.product(*options))
+    columns = dict(zip(form.features, zip(*[[o[0] for o in c] for c in combos], strict=True), strict=True))
+    risk = form.risk(value_frame(columns))
+    price = np.array([sum(o[1] for o in c) + (1000.0 * sum(o[2] for o in c) if count else 0.0) for c in combos])
+    good = sign * risk <= sign * target
+    return (float(price[good].min()) if good.any() else None), float(sign * (sign * risk).min())
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    row=rows,
+    target=st.floats(0.02, 0.9),
+    adverse=st.sampled_from(["positive", "negative"]),
+    frozen=st.sets(st.sampled_from(["age", "job", "debt", "rent"]), max_size=2),
+    cost=st.sampled_from(["features", "steps"]),
+    trees=st.booleans(),
+)
+def test_with_pairs_the_answer_is_the_cheapest_there_is(make_form, seed, row, target, adverse, frozen, cost, trees):
+    fields = {"age": {"step_cost": 2.0, "actionable": "up"}, "debt": {"step_cost": 0.5}}
+    form = make_form(seed, features=fields, pairs=True, trees=trees)
+    row, frozen = {name: row[name] for name in form.features}, frozen & set(form.features)
+    sign = 1 if adverse == "positive" else -1
+    best, furthest = exhaustive_by_atoms(form, row, target, frozen, cost == "features", sign)
+    found = what_if(form, row, target, frozen=frozen, cost=cost, adverse=adverse, answers=1)
+    assert found.reached == (best is not None)
+    if not sign * found.risk <= sign * target:
+        assert found.reachable.risk == pytest.approx(furthest, abs=1e-12)
+    if best is not None:
+        answer = found.answers[0]
+        price = answer.cost + (1000.0 * len(answer.changes) if cost == "features" else 0.0)
+        assert price == pytest.approx(best, abs=1e-9)
+        assert sign * answer.risk <= sign * target
+        changed = {**row, **{c.feature: c.to_value for c in answer.changes}}
+        assert answer.risk == form.risk(value_frame({name: [value] for name, value in changed.items()}))[0]
         assert not set(frozen) & set(answer.features)
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import plainrisk as pr
+from plainrisk.errors import DataError
 from plainrisk.form import Bins
 from plainrisk.models.arm import LayerSettings
 from plainrisk.models.smooth import fine_bins
@@ -181,3 +182,160 @@ def test_no_bin_of_a_few_rows(credit, shapes):
     for table in form.parts[0].shapes.values():
         if isinstance(table.levels, Bins):
             assert min(table.weights[: table.levels.n_ordered]) >= 30
+
+
+# ---- intervals
+
+
+def test_the_draws_have_the_covariance_of_the_coefficients():
+    """One feature without order: the posterior is normal, and its draws have its moments."""
+    rng = np.random.default_rng(6)
+    x = rng.integers(0, 4, 2000)
+    y = (rng.random(2000) < np.array([0.1, 0.2, 0.4, 0.6])[x]).astype(int)
+    model = smooth(intervals=True, tolerance=0.0).fit({"x": x.astype(float)}, y)
+    draws = model.posterior(4000, seed=1)
+    risk = np.array([form.score({"x": np.arange(4.0)}) for form in draws.forms])
+    # Nearly the maximum likelihood: the log odds of each level have the variance 1 / (n p (1 - p)).
+    for level in range(4):
+        n, p = (x == level).sum(), y[x == level].mean()
+        assert risk[:, level].std() == pytest.approx(1 / np.sqrt(n * p * (1 - p)), rel=0.12)
+    np.testing.assert_allclose(risk.mean(axis=0), model.form_.score({"x": np.arange(4.0)}), atol=0.02)
+
+
+def test_intervals_cover_what_they_say():
+    """Credible intervals of a smooth shape cover a known truth about as often as they say, over the whole curve."""
+    covered = []
+    for seed in range(12):
+        rng = np.random.default_rng(100 + seed)
+        X = {name: rng.uniform(-2, 2, 1500) for name in ("a", "b")}
+        truth = np.sin(2 * X["a"]) + 0.5 * X["b"] - 0.5
+        y = (rng.random(1500) < 1 / (1 + np.exp(-truth))).astype(int)
+        model = smooth(intervals=True, tolerance=0.0).fit(X, y)
+        found = model.posterior(300, seed=seed).risk(X, level=0.9)
+        risk = 1 / (1 + np.exp(-truth))
+        covered.append(np.mean((found.low <= risk) & (risk <= found.high)))
+    assert 0.86 <= np.mean(covered) <= 0.99  # a random walk is rougher than the truth here, so they are wide
+
+
+@pytest.mark.parametrize("name", ["SmoothARM1", "SmoothDirectARM1"])
+@pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
+def test_intervals_stand_in_the_model_file_and_are_the_same_every_time(credit, name, tmp_path):
+    model = pr.make_classifier(name, credit.schema, intervals=True).fit(credit.frame, credit.target)
+    model.save(tmp_path / "m.json")
+    loaded = pr.load(tmp_path / "m.json")
+    rows = credit.frame[:20]
+    one, two = (m.posterior(50).risk(rows) for m in (model, loaded))
+    np.testing.assert_array_equal(one.low, two.low)
+    assert ((one.low <= one.estimate) & (one.estimate <= one.high)).mean() > 0.9
+    shape = loaded.posterior(50).shape("bureau_score")
+    assert shape.low.shape == (len(loaded.form_.parts[0].shapes["bureau_score"].scores),)
+
+
+def test_models_without_covariance_say_so(credit, model):
+    with pytest.raises(DataError, match=r"intervals=True, or use pr\.bootstrap"):
+        model.posterior()
+    with pytest.raises(DataError, match="intervals need smooth shapes"):
+        pr.AdditiveRiskModel(intervals=True).fit(credit.frame, credit.target)
+
+
+# ---- pairs
+
+
+@pytest.fixture(scope="module")
+def interacting():
+    rng = np.random.default_rng(8)
+    n = 6000
+    X = pd.DataFrame({
+        "up": np.where(rng.random(n) < 0.05, np.nan, rng.normal(size=n)),
+        "down": rng.normal(size=n),
+        "free": rng.normal(size=n),
+        "job": rng.choice(["a", "b", "c", "d"], n),
+    })  # fmt: skip
+    score = 1.2 * ((X["up"] > 0) & (X["down"] < 0)) + 1.5 * (X["free"] > 0) * X["job"].isin(["a", "b"]) - 1.5
+    y = (rng.random(n) < 1 / (1 + np.exp(-score))).astype(int)
+    schema = pr.Schema(
+        features={
+            "up": {"direction": "increasing"},
+            "down": {"direction": "decreasing"},
+            "free": {},
+            "job": {"kind": "categorical"},
+        }
+    )
+    return X, y, schema
+
+
+def test_pairs_that_are_there_are_found(interacting):
+    X, y, schema = interacting
+    model = smooth(schema, pairs="auto").fit(X, y)
+    assert {frozenset(pair.features) for pair in model.form_.parts[0].pairs} == {
+        frozenset(("up", "down")),
+        frozenset(("free", "job")),
+    }
+    ranked = model.pair_evidence_
+    assert len(ranked) == 6
+    assert [one.is_evident for one in ranked] == [True, True, False, False, False, False]
+    plain = smooth(schema).fit(X, y)
+    assert log_loss(y, model.predict_proba(X)[:, 1]) < log_loss(y, plain.predict_proba(X)[:, 1]) - 0.01
+    assert pr.suggest_pairs(plain, X, y)[0].features == ranked[0].features
+
+
+def test_pairs_are_monotone_wherever_a_feature_has_a_direction(interacting):
+    X, y, schema = interacting
+    model = smooth(schema, pairs=[("down", "up"), ("up", "free"), ("up", "job")]).fit(X, y)
+    assert {pair.features for pair in model.form_.parts[0].pairs} <= {("up", "down"), ("up", "free"), ("up", "job")}
+    values = np.linspace(-3, 3, 25)
+    rows = pd.MultiIndex.from_product(
+        [values, [-2.0, 0.0, 2.0], [-1.0, 1.0, np.nan], ["a", "c", None]], names=["up", "down", "free", "job"]
+    ).to_frame(index=False)
+    risk = model.predict_proba(rows)[:, 1].reshape(25, -1)
+    assert (np.diff(risk, axis=0) >= 0).all()
+    swapped = rows.rename(columns={"up": "down", "down": "up"})
+    risk = model.predict_proba(swapped)[:, 1].reshape(25, -1)
+    assert (np.diff(risk, axis=0) <= 0).all()
+    assert model.certify().valid
+
+
+@pytest.mark.parametrize("link", ["logistic", "linear"])
+def test_pairs_on_a_stream_and_in_bands(interacting, link):
+    X, y, schema = interacting
+    table = X.assign(bad=y)
+    rows = pr.rows.Batches(
+        tuple(table.columns), len(table), lambda names: (table[list(names)][k : k + 2500] for k in range(0, 6000, 2500))
+    )
+    streamed = smooth(schema, link=link, pairs=2).fit(rows, y="bad")
+    whole = smooth(schema, link=link, pairs=2).fit(X, y)
+    assert len(whole.form_.parts[0].pairs) == 2
+    np.testing.assert_allclose(streamed.predict_proba(X), whole.predict_proba(X), rtol=0, atol=1e-9)
+    if link == "logistic":
+        banded = pr.make_classifier("SmoothARM1", schema, pairs=2).fit(X, y)
+        np.testing.assert_allclose(banded.form_.score(X), whole.form_.score(X), rtol=0, atol=1e-12)
+
+
+def test_intervals_know_pairs(interacting):
+    X, y, schema = interacting
+    model = smooth(schema, pairs=2, intervals=True).fit(X, y)
+    found = model.posterior(100).risk(X[:50])
+    assert (found.low < found.high).all()
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([("up", "wrong")], "pairs: there is no feature 'wrong'"),
+        ([("up", "up")], "are one feature"),
+        ([("up", "down"), ("down", "up")], "named twice"),
+        ("all", "pairs must be"),
+        (0, "pairs must be"),
+        ([("up",)], "pairs must be"),
+    ],
+)
+def test_pairs_that_cannot_be_are_refused(interacting, pairs, message):
+    X, y, schema = interacting
+    with pytest.raises(DataError, match=message):
+        smooth(schema, pairs=pairs).fit(X, y)
+
+
+def test_steps_have_no_pairs(interacting):
+    X, y, schema = interacting
+    with pytest.raises(DataError, match="pairs need smooth shapes"):
+        pr.AdditiveRiskModel(schema, pairs="auto").fit(X, y)

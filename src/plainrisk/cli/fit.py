@@ -12,18 +12,19 @@ import msgspec
 import typer
 
 from plainrisk import cross_validate, make_classifier
-from plainrisk.checks import check_parameters
+from plainrisk.checks import NOTHING, check_parameters, whole, words
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target
-from plainrisk.errors import DataError
+from plainrisk.errors import DataError, quoted
 from plainrisk.models.arm import RIDGE
+from plainrisk.models.pairs import suggest_pairs
 from plainrisk.schema import label_of
 
 __all__ = ["certified", "cross_validation", "facts", "fit"]
 
-# Exact in probability, in the logistic model's order, with no row clipped: docs/models-table.md has the figures.
-DEFAULT_MODEL = "BandARM1"
+# As accurate as EBM, exact in probability, with no row clipped: docs/results/smooth.md has the figures.
+DEFAULT_MODEL = "SmoothARM1"
 
 
 def fit(
@@ -33,7 +34,9 @@ def fit(
     model: Annotated[
         str,
         typer.Option(
-            "--model", help="BandARM1, DirectARM1, ARM1, ARM2, LinARM1, MixARM1, NNLR, MonoXGB ...", metavar="NAME"
+            "--model",
+            help="SmoothARM1, BandARM1, DirectARM1, ARM1, ARM2, LinARM1, MixARM1, NNLR, MonoXGB ...",
+            metavar="NAME",
         ),
     ] = DEFAULT_MODEL,
     target: Target = None,
@@ -43,7 +46,12 @@ def fit(
         typer.Option("--ridge", metavar="auto|NUMBER", help="auto is 1/(2 rows), the default of all but NNLR (0)."),
     ] = None,
     max_bins: Annotated[
-        int | None, typer.Option("--max-bins", min=1, help="Bins per continuous feature, 5 unless told.")
+        int | None,
+        typer.Option("--max-bins", min=1, help="Bins per continuous feature: 5 for steps, as many as count if smooth."),
+    ] = None,
+    pairs: Annotated[
+        str | None,
+        typer.Option("--pairs", metavar="auto|NUMBER", help="Add pairs of features: those with evidence, or the best."),
     ] = None,
     cv: Annotated[int, typer.Option("--cv", min=0, help="Folds of the cross validation; 0 for none.")] = 10,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Shuffles the folds.")] = 0,
@@ -60,7 +68,7 @@ def fit(
 ) -> None:
     """Fit a model: cross validation figures, the solver's and the model's certificates, the model file."""
     tables.check_output(output, (".json",))
-    given = {"ridge": _ridge(ridge), "max_bins": max_bins}
+    given = {"ridge": _ridge(ridge), "max_bins": max_bins, "pairs": _pairs(pairs)}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     make_classifier(model, **options)  # a wrong name or option is said before any data are read
     result: dict[str, Any] = {"data": data, "model": model, "file": str(output)}
@@ -76,6 +84,7 @@ def fit(
             with show.progress("Cross validation", cv) as bar:
                 result["cv"] = cross_validation(estimator, rows, cv, seed, lambda *_: bar.advance())
         estimator.fit(rows.X, rows.y)
+        result["pairs"] = _pair_facts(estimator, rows)
     result |= {"target": known.target, **facts(estimator), **certified(estimator)}
     _finish(result, estimator, output, json)
 
@@ -93,6 +102,25 @@ def _ridge(text: str | None) -> float | str | None:
         ridge = float(text)
     check_parameters("fit", {"--ridge": ridge}, {"--ridge": RIDGE})
     return ridge
+
+
+def _pairs(text: str | None) -> int | str | None:
+    """Read --pairs: "auto", a number, or None where it was not given."""
+    pairs: Any = int(text) if text is not None and text.isdecimal() else text
+    check_parameters("fit", {"--pairs": pairs}, {"--pairs": NOTHING | words("auto") | whole(1)})
+    return None if pairs is None else pairs if pairs == "auto" else int(pairs)
+
+
+def _pair_facts(estimator: Any, rows: source.Rows) -> dict[str, Any] | None:
+    """Return which pairs of features are in a model of smooth shapes, or would help."""
+    if not estimator.fit_record_.evidence or len(estimator.form_.parts) > 1:
+        return None
+    fitted = estimator.form_.parts[0].pairs
+    if fitted:
+        return {"fitted": [list(pair.features) for pair in fitted], "suggested": []}
+    evident = [one for one in suggest_pairs(estimator, rows.X, rows.y) if one.is_evident]
+    told = [{"features": list(one.features), "z": one.z, "gain": one.gain} for one in evident]
+    return {"fitted": [], "suggested": told}
 
 
 # ---- cross validation
@@ -139,6 +167,8 @@ def facts(estimator: Any) -> dict[str, Any]:
         "features": len(form.schema.features),
         "positive": form.classes[1],
         "base_rate": record.base_rate,
+        "features_left": list(record.features_left),
+        "evidence": msgspec.to_builtins(record.evidence),
     }
 
 
@@ -183,6 +213,30 @@ def _show(result: dict[str, Any]) -> None:
         if "certain_and_wrong" in cv:
             console.print(f"The log loss is infinite: {cv['certain_and_wrong']}.", style="dim")
     show.solver(result["solver"])
+    for line in _findings(result):
+        console.print(line)
     show.certificate(result["certificate"])
     if result["certificate"]["valid"]:
         show.hint(f"Wrote {result['file']}. Next: plainrisk score DATA --model {result['file']} -o risks.csv")
+
+
+def _findings(result: dict[str, Any]) -> list[str]:
+    """Say which features have left a model of smooth shapes, and which pairs are in it or would help."""
+    if not result["evidence"]:
+        return []
+    left, pairs = result["features_left"], result.get("pairs")
+    which = f": {quoted(left, 6)}" if left else ""
+    lines = [f"{len(left)} of {result['features']} features left the model for want of evidence{which}."]
+    if pairs is None:
+        return lines
+    if pairs["fitted"]:
+        told = quoted([" × ".join(pair) for pair in pairs["fitted"]], 4)
+        return [*lines, f"{len(pairs['fitted'])} pairs of features are in the model: {told}."]
+    if not pairs["suggested"]:
+        return [*lines, "No pair of features shows more than chance would."]
+    best, gain = pairs["suggested"][0], sum(one["gain"] for one in pairs["suggested"])
+    lines.append(
+        f"{len(pairs['suggested'])} pairs of features would help, {' × '.join(best['features'])!r} most (about "
+        f"{best['gain']:.4f} of log loss; all together at most {gain:.4f}): add --pairs auto."
+    )
+    return lines

@@ -14,6 +14,7 @@ from plainrisk.explain.uncertainty import (
     StabilityReport,
     WeightDrift,
     compare_reasons,
+    drawn,
     reason_stability,
     weight_drift,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "WhatIfsOptions",
     "certify",
     "compare_reasons",
+    "drawn",
     "drift",
     "explain",
     "group_report",

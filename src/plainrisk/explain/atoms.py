@@ -1,7 +1,7 @@
 """Atoms, the finest levels of a feature that nothing in a form divides, and the moves of an applicant between them.
 
-A feature may stand in several parts, with other bins in each, or be split by trees. An *atom* is a set of values that
-every part treats alike, so a form sees no more of a row than the atoms of its features.
+A feature may stand in several parts and pairs, with other bins in each, or be split by trees. An *atom* is a set of
+values that every part treats alike, so a form sees no more of a row than the atoms of its features.
 """
 
 from __future__ import annotations
@@ -47,6 +47,13 @@ class Atoms:
         """Return what a shape of the feature adds at each atom."""
         return shape.values(value_frame({self.feature: self.values}), self.feature)
 
+    def levels_in(self, levels: Levels) -> Index:
+        """Return the level of each atom among coarser levels."""
+        codes = levels.codes(value_frame({self.feature: self.values}), self.feature).astype(np.intp)
+        if isinstance(levels, Categories):
+            codes[-1] = len(levels) - 1  # the last atom, unseen, has no value that could say so
+        return codes
+
 
 def atoms_of(form: RiskForm, min_rows: float = 0.0) -> dict[str, Atoms]:
     """Return the atoms of every feature the form reads; those with fewer training rows do not count as seen."""
@@ -54,9 +61,12 @@ def atoms_of(form: RiskForm, min_rows: float = 0.0) -> dict[str, Atoms]:
 
 
 def _atoms(form: RiskForm, name: str, min_rows: float) -> Atoms:
-    shapes = [part.shapes[name] for _, part in _users(form, name)]
+    parts = [p for p in form.parts if isinstance(p, Part)]
+    shapes = [p.shapes[name] for p in parts if name in p.shapes]
     trees = [p for p in form.parts if isinstance(p, TreePart) and name in p.features]
-    known = [shape.levels for shape in shapes]
+    counts = [(shape.levels, np.asarray(shape.weights)) for shape in shapes]
+    counts += [(pair.levels[axis], pair.level_weights(axis)) for p in parts for _, axis, pair in p.pairs_with(name)]
+    known = [levels for levels, _ in counts]
     categorical = any(isinstance(lv, Categories) for lv in known) or (
         not known and form.schema.features[name].kind == "categorical"
     )
@@ -66,13 +76,9 @@ def _atoms(form: RiskForm, name: str, min_rows: float) -> Atoms:
         feature=name,
         levels=levels,
         values=values,
-        seen=_seen(shapes, values, name, min_rows),
+        seen=_seen(counts, values, name, min_rows),
         straight=any(not isinstance(shape, Table) for shape in shapes),
     )
-
-
-def _users(form: RiskForm, name: str) -> list[tuple[int, Part]]:
-    return [(k, p) for k, p in enumerate(form.parts) if isinstance(p, Part) and name in p.shapes]
 
 
 def _bins(known: Iterable[Levels], trees: list[TreePart], feature: Feature, name: str) -> Bins:
@@ -144,13 +150,12 @@ def _code(levels: Bins, value: float) -> int:
     return int(levels.code_numbers(np.array([value]))[0])
 
 
-def _seen(shapes: list[Shape], values: tuple[Value, ...], name: str, min_rows: float) -> Bools:
+def _seen(counts: list[tuple[Levels, Floats]], values: tuple[Value, ...], name: str, min_rows: float) -> Bools:
     seen = np.array([v is not None for v in values], dtype=bool)
     frame = value_frame({name: values})
-    for shape in shapes:
-        weights = np.asarray(shape.weights)
+    for levels, weights in counts:
         if weights.sum() > 0:
-            seen &= ((weights > 0) & (weights >= min_rows))[shape.levels.codes(frame, name)]
+            seen &= ((weights > 0) & (weights >= min_rows))[levels.codes(frame, name)]
     return seen
 
 
@@ -233,7 +238,8 @@ class FeatureMoves:
     atoms : of the feature
     declared : what the schema says of the feature
     labels, values : of the targets
-    scores : by part, what each target adds to the part's score
+    scores : by part, what each target adds to the part's score by itself
+    pair_levels : by part and number of a pair, the level of each target in the pair
     codes : the atom of each target; -1 for a value that was given
     price : the cost of a move, from (level, new level, steps)
     """
@@ -243,6 +249,7 @@ class FeatureMoves:
     labels: tuple[str, ...]
     values: tuple[Value, ...]
     scores: dict[int, Floats]
+    pair_levels: dict[tuple[int, int], Index]
     codes: Index
     price: Callable[[str, str, int], float]
     _moves_from: dict[int, Moves] = field(default_factory=dict, repr=False)
@@ -356,5 +363,11 @@ def _targets(
         labels = tuple(label_of(v) for v in values)
         codes = np.full(len(values), -1, dtype=np.intp)
     frame = value_frame({name: values})
-    scores = {k: part.shapes[name].values(frame, name) for k, part in _users(form, name) if len(values)}
-    return FeatureMoves(atoms, declared, labels, values, scores, codes, price)
+    scores, pair_levels = {}, {}
+    for k, part in enumerate(form.parts):
+        if isinstance(part, Part) and len(values):
+            shape = part.shapes.get(name)
+            scores[k] = np.zeros(len(values)) if shape is None else shape.values(frame, name)
+            for j, axis, pair in part.pairs_with(name):
+                pair_levels[k, j] = pair.levels[axis].codes(frame, name).astype(np.intp)
+    return FeatureMoves(atoms, declared, labels, values, scores, pair_levels, codes, price)

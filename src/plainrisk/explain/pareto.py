@@ -2,11 +2,12 @@
 
 A front is kept sorted: costs rise strictly, scores fall strictly. Scores are added up in the order in which the form
 adds them, and rounding never swaps two numbers, so the front's scores are the form's own, to the last bit, and
-dropping a dominated state never drops the best one.
+dropping a dominated state never drops the best one. With pairs they are the form's own but for rounding.
 
 The front of a whole form is built by dynamic programming: feature by feature inside a part, then part by part through
-the pool. Features that stand in several parts tie these together, so there is a front for every combination of their
-moves. All combinations of moves in a part of trees are scored.
+the pool. Features that pairs connect are one step, of joint options (see `elimination`), after all others. Features
+that stand in several parts tie these together, so there is a front for every combination of their moves. All
+combinations of moves in a part of trees are scored.
 """
 
 from __future__ import annotations
@@ -22,16 +23,17 @@ import numpy as np
 from plainrisk._types import Floats, Index
 from plainrisk.errors import DataError
 from plainrisk.explain.atoms import FeatureMoves, Moves, value_frame
+from plainrisk.explain.elimination import JointOptions, Options, check_states, joint_options, pareto
 from plainrisk.explain.options import Value
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import Alone, Layer, Part, RiskForm, TreePart
 
-__all__ = ["Applicant", "Choice", "FormFront", "FormFronts", "Front", "Problem", "add_options", "pareto", "start_front"]
+__all__ = ["Applicant", "Choice", "FormFront", "FormFronts", "Front", "Problem", "add_options", "start_front"]
 
 Choice = dict[str, int]  # the target each feature moves to; features that are not listed stay
-Steps = list[tuple[str, Index]]  # the feature behind every step of a front, and the target of each option
+# The features behind every step of a front, and the targets of each option: (options, features).
+Steps = list[tuple[tuple[str, ...], Index]]
 
-MOST_STATES = 2_000_000
 MOST_COMBINATIONS = 200_000  # of the moves in one part of trees, or of features shared by parts
 STAY = -1  # the target of the option to leave a feature as it is
 
@@ -75,22 +77,10 @@ def start_front(score: float) -> Front:
     return Front(np.zeros(1), np.array([score]))
 
 
-def pareto(cost: Floats, score: Floats) -> Index:
-    """Return the states no other is better than: by rising cost, each with a lower score than all before."""
-    order = np.lexsort((score, cost))
-    least = np.minimum.accumulate(score[order])
-    better = np.ones(len(order), dtype=bool)
-    better[1:] = least[1:] < least[:-1]
-    return order[better]
-
-
 def add_options(front: Front, cost: Floats, score: Floats, sign: int) -> Front:
     """Add one of several options to every state and keep the best; sign -1 prefers high scores."""
     m = len(cost)
-    if len(front.cost) * m > MOST_STATES:
-        raise DataError(
-            "what_if: there are too many ways to tell apart. Use step costs that are whole numbers, or freeze features."
-        )
+    check_states(len(front.cost) * m)
     costs = (front.cost[:, None] + cost).ravel()
     scores = (front.score[:, None] + score).ravel()
     keep = pareto(costs, sign * scores)
@@ -138,13 +128,15 @@ class Applicant:
     ----------
     risk : float
     values : of the features the form reads, None where missing
-    terms : per part, what each feature adds to the score
+    terms : per part, what each feature adds to the score by itself
+    pair_levels : per part and pair, the levels of the two features
     atoms : the atom of each feature that can move
     """
 
     risk: float
     values: dict[str, Value]
     terms: list[dict[str, float]]
+    pair_levels: list[list[tuple[int, int]]]
     atoms: dict[str, int]
 
     def number(self, name: str) -> float:
@@ -168,9 +160,9 @@ class FormFront:
         states = self.front.path(state) if self.front.history else [state]
         found = dict(self.shared)
         for part, steps, at in zip(self.parts, self.steps, states, strict=True):
-            for (name, targets), option in zip(steps, part.path(at), strict=True):
-                if targets[option] != STAY:
-                    found[name] = int(targets[option])
+            for (names, targets), option in zip(steps, part.path(at), strict=True):
+                moved = zip(names, targets[option].tolist(), strict=True)
+                found |= {name: target for name, target in moved if target != STAY}
         return found
 
 
@@ -225,20 +217,47 @@ class FormFronts:
         if isinstance(part, TreePart):
             return self._trees(part, sign, choice)
         front = start_front(part.intercept)
-        steps = []
-        for name in part.features:
-            stay = self.applicant.terms[k][name]
-            if name in choice:
-                stay = self.problem.targets[name].scores[k][choice[name]]
-            if name not in self.moves or name in self.problem.shared:
-                front = Front(front.cost, front.score + stay, front.history)
+        steps: Steps = []
+        paired = {name for pair in part.pairs for name in pair.features}
+        for name in part.shapes:
+            if name in paired:
                 continue
-            cost, target = self._options(name)
-            score = np.concatenate([[stay], self.problem.targets[name].scores[k][target[1:]]])
+            cost, target, score = self._feature(k, name, choice)
+            if len(cost) == 1:
+                front = Front(front.cost, front.score + score[0], front.history)
+                continue
             keep = pareto(cost, sign * score)
             front = add_options(front, cost[keep], score[keep], sign)
-            steps.append((name, target[keep]))
+            steps.append(((name,), target[keep, None]))
+        for joint in self._joint(k, part, sign, choice):
+            front = add_options(front, joint.cost, joint.score, sign)
+            steps.append((joint.features, joint.choice))
         return front, steps
+
+    def _feature(self, k: int, name: str, choice: Choice) -> tuple[Floats, Index, Floats]:
+        """Return the prices and targets of the options of a feature, and what they add to a part by themselves."""
+        stay = self.applicant.terms[k].get(name, 0.0)
+        if name in choice:
+            stay = self.problem.targets[name].scores[k][choice[name]]
+        if name not in self.moves or name in self.problem.shared:
+            return np.zeros(1), np.array([STAY]), np.array([stay])
+        cost, target = self._options(name)
+        return cost, target, np.concatenate([[stay], self.problem.targets[name].scores[k][target[1:]]])
+
+    def _joint(self, k: int, part: Part, sign: int, choice: Choice) -> list[JointOptions]:
+        """Return the joint options of the features that pairs of a part connect."""
+        found = {}
+        for name in dict.fromkeys(name for pair in part.pairs for name in pair.features):
+            cost, target, score = self._feature(k, name, choice)
+            levels = {}
+            for j, axis, _ in part.pairs_with(name):
+                stay = self.applicant.pair_levels[k][j][axis]
+                if name in choice:
+                    stay = self.problem.targets[name].pair_levels[k, j][choice[name]]
+                moved = self.problem.targets[name].pair_levels[k, j][target[1:]] if len(target) > 1 else ()
+                levels[j] = np.array([stay, *moved], np.intp)
+            found[name] = Options(cost, score, target, levels)
+        return joint_options(found, [(pair.features, np.asarray(pair.scores)) for pair in part.pairs], sign)
 
     def _trees(self, part: TreePart, sign: int, choice: Choice) -> tuple[Front, Steps]:
         """Return the front of a part of trees, by scoring all combinations of its moves."""
@@ -257,7 +276,7 @@ class FormFronts:
         keep = pareto(cost, sign * score)
         # The steps of this front are not taken one after the other: each holds its option of every state.
         history = tuple((np.arange(len(keep)), option[keep]) for option in taken.values())
-        return Front(cost[keep], score[keep], history), [(name, options[name][1]) for name in names]
+        return Front(cost[keep], score[keep], history), [((name,), options[name][1][:, None]) for name in names]
 
     def _values(self, name: str, choice: Choice, targets: Iterable[int]) -> list[Value]:
         """Return the value of a feature that stays as it is, or as it was chosen, and its values at the targets."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from plainrisk._types import Bools, Floats, Index
-from plainrisk.checks import LEVEL, check_parameters, whole
+from plainrisk.checks import LEVEL, SEED, check_parameters, whole
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import explain
 from plainrisk.explain.explanation import TableResult
@@ -25,6 +27,7 @@ __all__ = [
     "StabilityReport",
     "WeightDrift",
     "compare_reasons",
+    "drawn",
     "reason_stability",
     "weight_drift",
 ]
@@ -133,6 +136,43 @@ def _owner(form: RiskForm, feature: str, part: str | None) -> Part:
     if part is not None and part not in users:
         raise DataError(f"Feature {feature!r} is not in part {part!r}.{did_you_mean(part, users)}")
     return users[part] if part is not None else next(iter(users.values()))
+
+
+def drawn(form: RiskForm, covariance: Sequence[float], n: int, seed: int) -> Refits:
+    """Return forms drawn from the posterior of a form's scores, as if it had been fitted again to other rows.
+
+    Parameters
+    ----------
+    covariance : see `FitRecord`
+    n, seed : how many, and which
+    """
+    check_parameters("posterior", {"n": n, "seed": seed}, {"n": whole(2), "seed": SEED})
+    part = form.parts[0]
+    assert isinstance(part, Part), "covariances are of one additive part"
+    size = (math.isqrt(8 * len(covariance) + 1) - 1) // 2
+    whole_matrix = np.zeros((size, size))
+    whole_matrix[np.tril_indices(size)] = covariance
+    values, vectors = np.linalg.eigh(whole_matrix)  # reads the lower triangle
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    normal = np.random.default_rng(seed).standard_normal((int(n), size))
+    return Refits(form, tuple(_moved(form, part, draw) for draw in normal @ root.T))
+
+
+def _moved(form: RiskForm, part: Part, move: Floats) -> RiskForm:
+    """Return a form with its intercept and the scores of its tables moved."""
+    at, shapes, pairs = 1, {}, []
+    for name, shape in part.shapes.items():
+        shapes[name] = msgspec.structs.replace(
+            shape, scores=tuple((np.asarray(shape.scores) + move[at : at + len(shape.scores)]).tolist())
+        )
+        at += len(shape.scores)
+    for pair in part.pairs:
+        scores = np.asarray(pair.scores)
+        moved = scores + move[at : at + scores.size].reshape(scores.shape)
+        pairs.append(msgspec.structs.replace(pair, scores=tuple(map(tuple, moved.tolist()))))
+        at += scores.size
+    new = msgspec.structs.replace(part, intercept=part.intercept + float(move[0]), shapes=shapes, pairs=tuple(pairs))
+    return msgspec.structs.replace(form, parts=(new,))
 
 
 # ---- reasons

@@ -2,7 +2,7 @@
 
 The risk is a rising function of every part's additive score, so a state of the search needs two numbers only: what
 it cost so far, and the score so far. The Pareto front of the two (see `pareto`) covers all combinations of moves, and
-is exact for every link and pool.
+is exact for every link and pool. A risk is never said to reach the target unless the changed row's own score says so.
 
 Further answers come from best-first search over what is held fixed: each must leave out at least one feature of every
 answer before it, and is the cheapest that does.
@@ -158,6 +158,8 @@ def _text(value: Value) -> str:
 
 # ---- the search
 
+ROUNDING = 1e-12  # of the risk: the front adds up scores with pairs in another order than scoring does
+
 
 @takes(WhatIfOptions)
 def what_if(form: RiskForm, x: Any, *args: Any, **options: Any) -> WhatIf:
@@ -207,17 +209,19 @@ class Planner:
         frame = self.problem.form.align(X)
         return WhatIfs(tuple(_Search(self, one).solve() for one in _applicants(self.problem, frame)))
 
-    def reaches(self, risk: Any) -> Any:
+    def reaches(self, risk: Any, slack: float = 0.0) -> Any:
         """Whether a risk, or each of many, is good enough."""
         sign = self.problem.sign
-        return sign * risk <= sign * self.options.target
+        return sign * risk <= sign * self.options.target + slack
 
 
 def _applicants(problem: Problem, frame: Frame) -> Iterator[Applicant]:
     """Read rows for the search."""
     form = problem.form
     risk = form.risk(frame).tolist()
-    terms = [part.terms(frame, form.schema) if isinstance(part, Part) else {} for part in form.parts]
+    additive = [part if isinstance(part, Part) else None for part in form.parts]
+    terms = [{} if part is None else part.terms(frame, form.schema) for part in additive]
+    pairs = [[] if part is None else [pair.codes(frame) for pair in part.pairs] for part in additive]
     atoms = {name: t.atoms.levels.codes(frame, name) for name, t in problem.targets.items()}
     values = {name: _plain_values(form, frame, name) for name in form.features}
     for row in range(frame.n_rows):
@@ -225,6 +229,7 @@ def _applicants(problem: Problem, frame: Frame) -> Iterator[Applicant]:
             risk=risk[row],
             values={name: column[row] for name, column in values.items()},
             terms=[{name: term[row] for name, term in part.items()} for part in terms],
+            pair_levels=[[(int(first[row]), int(second[row])) for first, second in part] for part in pairs],
             atoms={name: int(codes[row]) for name, codes in atoms.items()},
         )
 
@@ -289,11 +294,11 @@ class _Search:
         best: Answer | None = None
         least = math.inf
         for f in fronts:
-            for state in np.flatnonzero(self.plan.reaches(f.risk)).tolist():
+            for state in np.flatnonzero(self.plan.reaches(f.risk, ROUNDING)).tolist():
                 if f.front.cost[state] >= least:
                     break
                 answer = self._answer(f.read(state))
-                # The front adds up what scoring adds up; should a sigmoid round another way, the next state will do.
+                # Scoring has the last word: should it round another way, the next state will do.
                 if self.plan.reaches(answer.risk):
                     best, least = answer, f.front.cost[state]
                     break

@@ -1,6 +1,15 @@
 """The risk form: shapes, links, pools, and the file they are kept in."""
 
-from plainrisk.form.file import Certificate, Check, FitRecord, ModelFile, form_hash, read_model, write_model
+from plainrisk.form.file import (
+    Certificate,
+    Check,
+    FitRecord,
+    GroupEvidence,
+    ModelFile,
+    form_hash,
+    read_model,
+    write_model,
+)
 from plainrisk.form.form import Alone, Layer, Mixture, Part, Pool, RiskForm, pool_score
 from plainrisk.form.levels import Bins, Categories, Levels
 from plainrisk.form.links import ALPHA_STAR, Bands, Linear, Link, Logistic
@@ -17,6 +26,7 @@ __all__ = [
     "Check",
     "Curve",
     "FitRecord",
+    "GroupEvidence",
     "Layer",
     "Levels",
     "Line",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -17,9 +17,45 @@ from plainrisk.files import SIZE_LIMIT, parse_json, read_text, write_text
 from plainrisk.form.form import RiskForm
 from plainrisk.text import visible
 
-__all__ = ["FORMAT", "Certificate", "Check", "FitRecord", "ModelFile", "form_hash", "read_model", "write_model"]
+__all__ = [
+    "FORMAT",
+    "Certificate",
+    "Check",
+    "FitRecord",
+    "GroupEvidence",
+    "ModelFile",
+    "form_hash",
+    "read_model",
+    "write_model",
+]
 
 FORMAT = 2
+
+
+class GroupEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Coefficients of smooth shapes that were shrunk together, as much as the marginal likelihood asked for.
+
+    Attributes
+    ----------
+    features : whose; two for a pair
+    kind : "steps" between ordered levels, levels "outside" the order, "levels" of a categorical feature, or "pair"
+    size : how many coefficients
+    precision : of their normal prior, lambda
+    edf : effective degrees of freedom, from 0 to `size`
+    left : whether the group has left the model
+    """
+
+    features: tuple[str, ...]
+    kind: Literal["steps", "outside", "levels", "pair"]
+    size: int
+    precision: float
+    edf: float
+    left: bool
+
+    @property
+    def feature(self) -> str:
+        """The feature, or both of a pair."""
+        return " × ".join(self.features)
 
 
 class FitRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,6 +69,9 @@ class FitRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     base_rate : share of the positive outcome in the rows as given, before any class weight
     objective, kkt, iterations, converged, reason : what the solver certifies, one entry per problem solved
     clipped : weighted share of the training rows at which the output is clipped
+    evidence : of smooth shapes, one entry per group of coefficients
+    covariance : if intervals were asked for, that of the intercept, the scores of all levels and the cells of all pairs
+        in the order of the form: its lower triangle, row by row
     """
 
     estimator: str
@@ -47,6 +86,14 @@ class FitRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     converged: bool = True
     reason: str = ""
     clipped: float = 0.0
+    evidence: tuple[GroupEvidence, ...] = ()
+    covariance: tuple[float, ...] = ()
+
+    @property
+    def features_left(self) -> tuple[str, ...]:
+        """The features of smooth shapes that have left the model, with everything that was theirs."""
+        stay = {name for group in self.evidence if not group.left for name in group.features}
+        return tuple(dict.fromkeys(n for group in self.evidence for n in group.features if n not in stay))
 
 
 class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -105,7 +105,7 @@ class _Pair:
         self.scores = np.array(pair.scores)
         for axis, name in enumerate(pair.features):
             if name in strict:
-                np.moveaxis(self.scores, axis, 0)[pair.unseen(axis)] = np.nan
+                np.moveaxis(self.scores, axis, 0)[pair.level_weights(axis) == 0] = np.nan
 
     @functools.cached_property
     def by_cell(self) -> Term:
@@ -114,9 +114,7 @@ class _Pair:
 
     def read(self, frame: Frame) -> Column:
         """Read the cell of every row; text among numbers and infinity raise."""
-        pair = self.pair
-        first, second = (levels.codes(frame, name) for levels, name in zip(pair.levels, pair.features, strict=True))
-        return Column(pair.cells(first, second), self.by_cell)
+        return Column(self.pair.cells(*self.pair.codes(frame)), self.by_cell)
 
 
 def _term_of_codes(part: int, scores: Floats) -> Term:

@@ -172,22 +172,27 @@ class PairTable(msgspec.Struct, frozen=True, kw_only=True, tag="pair", tag_field
         """The two features in one text."""
         return f"{self.features[0]} × {self.features[1]}"
 
-    def unseen(self, axis: int) -> Bools:
-        """Return which levels of the first feature (axis 0) or the second (axis 1) training never saw."""
-        return np.asarray(np.asarray(self.weights).sum(axis=1 - axis) == 0)
+    def level_weights(self, axis: int) -> Floats:
+        """Return the training weight of the levels of the first feature (axis 0) or the second (axis 1)."""
+        return np.asarray(np.asarray(self.weights).sum(axis=1 - axis))
 
     def cells(self, first: Codes, second: Codes) -> Array:
         """Return the number of each row's cell, counted row by row of the table, from the levels of the features."""
         n, m = map(len, self.levels)
         return first.astype(np.min_scalar_type(n * m)) * m + second
 
+    def codes(self, frame: Frame) -> tuple[Codes, Codes]:
+        """Return the levels of every row, of the first and of the second feature."""
+        (u, v), (first, second) = self.features, self.levels
+        return first.codes(frame, u), second.codes(frame, v)
+
     def values(self, frame: Frame, *, refuse_unseen: tuple[bool, bool] = (False, False)) -> Floats:
         """Return what the pair adds to the score of every row."""
-        codes = [levels.codes(frame, name) for levels, name in zip(self.levels, self.features, strict=True)]
+        codes = self.codes(frame)
         for axis, name in enumerate(self.features):
             if refuse_unseen[axis]:
-                _refuse_levels(self.unseen(axis), self.levels[axis], codes[axis], name)
-        return np.asarray(self.scores)[codes[0], codes[1]]
+                _refuse_levels(self.level_weights(axis) == 0, self.levels[axis], codes[axis], name)
+        return np.asarray(self.scores)[codes]
 
 
 def _check_levels(shape: Table | Line | Curve) -> None:

@@ -12,13 +12,13 @@ from typing import Any, ClassVar, Literal, get_args
 
 from plainrisk._types import Floats
 from plainrisk.bins import Criterion, level_contrast
-from plainrisk.checks import NOTHING, Allowed, number, whole, words
+from plainrisk.checks import FLAG, NOTHING, Allowed, number, whole, words
 from plainrisk.errors import DataError
-from plainrisk.form import Alone, Levels, Linear, Logistic, Part
+from plainrisk.form import Alone, GroupEvidence, Levels, Linear, Logistic, Part
 from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
 from plainrisk.models.design import Design, code_rows, learn_levels, table_part
 from plainrisk.models.pairs import PairEvidence, Pairs
-from plainrisk.models.smooth import Group, fit_smooth
+from plainrisk.models.smooth import fit_smooth
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
 from plainrisk.solve import BOX, Layout, LogisticLoss, Moments, Rows, Solution, minimise, minimise_squares
@@ -101,6 +101,8 @@ class AdditiveRiskModel(RiskClassifier):
         Least number of training rows in a bin: "auto" is one row in a hundred, at most 50.
     tolerance : float, default=1e-4
         Of smooth shapes: what joining the rows of tables may cost, in mean log loss (squared error where linear).
+    intervals : bool, default=False
+        Of smooth shapes: keep the covariance of all scores, in the model file too, for `posterior`.
 
     Attributes
     ----------
@@ -108,8 +110,8 @@ class AdditiveRiskModel(RiskClassifier):
     solution_ : Solution
         Coefficients, objective, KKT residual, iterations and why the solver stopped.
     ridge_ : float, of steps
-    evidence_ : tuple of Group, of smooth shapes: per group of coefficients precision, effective degrees of freedom and
-        whether it has left the model
+    evidence_ : tuple of GroupEvidence, of smooth shapes: per group of coefficients its precision, effective degrees of
+        freedom and whether it has left the model
     pair_evidence_ : tuple of PairEvidence, with pairs: what the residuals say of every pair, the best first
     fit_record_ : FitRecord
     classes_ : (2,), the positive outcome last
@@ -125,7 +127,7 @@ class AdditiveRiskModel(RiskClassifier):
     [0.0, 0.99]
     """
 
-    allowed: ClassVar[Mapping[str, Allowed]] = LAYER
+    allowed: ClassVar[Mapping[str, Allowed]] = {**LAYER, "intervals": FLAG}
 
     def __init__(
         self,
@@ -140,6 +142,7 @@ class AdditiveRiskModel(RiskClassifier):
         criterion: Criterion = "gini",
         min_bin_rows: int | Literal["auto"] = "auto",
         tolerance: float = 1e-4,
+        intervals: bool = False,
     ) -> None:
         self.schema = schema
         self.link = link
@@ -151,6 +154,7 @@ class AdditiveRiskModel(RiskClassifier):
         self.criterion = criterion
         self.min_bin_rows = min_bin_rows
         self.tolerance = tolerance
+        self.intervals = intervals
 
     def _fit(self, training: TrainingRows) -> PartScores:
         fitted = fit_layer(training, self._settings)
@@ -165,21 +169,13 @@ class AdditiveRiskModel(RiskClassifier):
         def scores() -> Any:
             return (score[:, None] for score in fitted.scores())
 
-        self._keep(training, [fitted.part], Alone(), [fitted.solution], scores)
+        found = (fitted.evidence or (), fitted.covariance)
+        self._keep(training, [fitted.part], Alone(), [fitted.solution], scores, *found)
         return scores
 
     @property
     def _settings(self) -> LayerSettings:
-        return LayerSettings(
-            self.link,
-            self.shapes,
-            self.max_bins,
-            self.ridge,
-            self.pairs,
-            self.criterion,
-            self.min_bin_rows,
-            self.tolerance,
-        )
+        return LayerSettings(**{f.name: getattr(self, f.name) for f in fields(LayerSettings)})
 
 
 @dataclass(frozen=True)
@@ -194,6 +190,7 @@ class LayerSettings:
     criterion: Criterion = "gini"
     min_bin_rows: int | Literal["auto"] = "auto"
     tolerance: float = 1e-4
+    intervals: bool = False
 
     def min_rows(self, n_rows: int) -> int:
         """Return the least number of rows in a bin."""
@@ -212,14 +209,16 @@ class LayerFit:
     ridge : of steps, or None
     evidence : of smooth shapes, or None
     pair_evidence : of all pairs of features, if pairs were asked for
+    covariance : of the scores, if intervals were asked for
     """
 
     part: Part
     solution: Solution
     scores: Callable[[], Iterator[Floats]]
     ridge: float | None = None
-    evidence: tuple[Group, ...] | None = None
+    evidence: tuple[GroupEvidence, ...] | None = None
     pair_evidence: tuple[PairEvidence, ...] | None = None
+    covariance: tuple[float, ...] = ()
 
 
 def fit_layer(training: TrainingRows, settings: LayerSettings) -> LayerFit:
@@ -234,12 +233,19 @@ def fit_layer(training: TrainingRows, settings: LayerSettings) -> LayerFit:
             max_bins=settings.max_bins,
             min_rows=min_rows,
             tolerance=settings.tolerance,
+            intervals=settings.intervals,
         )
         return LayerFit(
-            smooth.part, smooth.solution, smooth.scores, evidence=smooth.groups, pair_evidence=smooth.ranked
+            smooth.part,
+            smooth.solution,
+            smooth.scores,
+            evidence=smooth.groups,
+            pair_evidence=smooth.ranked,
+            covariance=smooth.covariance,
         )
-    if settings.pairs is not None:
-        raise DataError("pairs need smooth shapes: AdditiveRiskModel(shapes='smooth', pairs=...).")
+    for name, wanted in (("pairs", settings.pairs is not None), ("intervals", settings.intervals)):
+        if wanted:
+            raise DataError(f"{name} need smooth shapes: AdditiveRiskModel(shapes='smooth', {name}=...).")
     levels = learn_levels(training, max_bins=settings.max_bins or 5, criterion=settings.criterion, min_rows=min_rows)
     design = make_design(training, levels)
     ridge = resolve_ridge(settings.ridge, training.total)

@@ -13,7 +13,7 @@ from plainrisk._types import Bools, Floats
 from plainrisk.checks import NOTHING, Allowed, check_parameters, instance, words
 from plainrisk.data.rows import Batches
 from plainrisk.errors import PlainriskWarning, StoppedEarly
-from plainrisk.form import Alone, FitRecord, Link, Logistic, Part, Pool, RiskForm, TreePart, pool_score
+from plainrisk.form import Alone, FitRecord, GroupEvidence, Link, Logistic, Part, Pool, RiskForm, TreePart, pool_score
 from plainrisk.model import FormMethods
 from plainrisk.models.stream import read_stream
 from plainrisk.models.training import TrainingRows, read_training
@@ -118,6 +118,8 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         pool: Pool,
         solutions: Sequence[Solution],
         scores: PartScores | None = None,
+        evidence: tuple[GroupEvidence, ...] = (),
+        covariance: tuple[float, ...] = (),
     ) -> PartScores:
         """Store the form and the record of the fit; warn once of what the user should know."""
         self.form_ = RiskForm(
@@ -143,6 +145,8 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
             converged=all(s.converged for s in solutions),
             reason="; ".join(sorted({s.reason for s in solutions})),
             clipped=clipped,
+            evidence=evidence,
+            covariance=covariance,
         )
         warn_of_clipping(type(self).__name__, clipped, self.form_.last_link)
         self._warn_of_stops(solutions)

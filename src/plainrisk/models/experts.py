@@ -18,7 +18,7 @@ from plainrisk.checks import NOTHING, mapping
 from plainrisk.data.frame import Frame, native_rows
 from plainrisk.errors import DataError, ExtractionError, PlainriskWarning, did_you_mean, quoted
 from plainrisk.extract import extract_form
-from plainrisk.form import Part, RiskForm, TreePart
+from plainrisk.form import GroupEvidence, Part, RiskForm, TreePart
 from plainrisk.models.base import CLASSIFIER, PartScores, RiskClassifier, form_scores, pooled_risk
 from plainrisk.models.training import Training, TrainingRows
 from plainrisk.schema import Schema
@@ -27,6 +27,7 @@ __all__ = [
     "ESTIMATORS",
     "Expert",
     "FittedExperts",
+    "evidence_of",
     "fit_experts",
     "subscales_of",
     "takes_missing",
@@ -135,6 +136,12 @@ class FittedExperts:
                 else:
                     columns.append(pooled_risk(expert.form, next(scores)))
             yield batch, np.column_stack(columns)
+
+
+def evidence_of(models: Mapping[str, Any]) -> tuple[GroupEvidence, ...]:
+    """Return what the fits of all experts say of smooth shapes."""
+    records = (getattr(model, "fit_record_", None) for model in models.values())
+    return tuple(group for record in records if record is not None for group in record.evidence)
 
 
 def fit_experts(estimator: Any, training: TrainingRows) -> FittedExperts:

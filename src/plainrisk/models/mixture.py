@@ -23,6 +23,7 @@ from plainrisk.models.experts import (
     ESTIMATORS,
     Expert,
     FittedExperts,
+    evidence_of,
     fit_experts,
     takes_missing,
     warn_of_unassigned,
@@ -341,7 +342,9 @@ class SubscaleMixture(RiskClassifier):
             return fitted.part_scores
         solutions = [e.model.solution_ for e in self.experts_.values() if hasattr(e.model, "solution_")]
         pool = Mixture(tuple(self.weights_.values()))
-        return self._keep(training, [e.part for e in self.experts_.values()], pool, solutions, fitted.part_scores)
+        parts = [e.part for e in self.experts_.values()]
+        evidence = evidence_of({name: e.model for name, e in self.experts_.items()})
+        return self._keep(training, parts, pool, solutions, fitted.part_scores, evidence)
 
 
 def loss_clip(link: Link | None) -> float:

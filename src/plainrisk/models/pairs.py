@@ -15,12 +15,22 @@ from plainrisk._native import level_sums, look_up, pair_sums
 from plainrisk._types import Codes, Floats, Index
 from plainrisk.bins import Axis, Contrast, chance_level, coarse_axis, code_type, pair_contrast, pair_gain
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.form import Bins, Levels, Link, PairTable
-from plainrisk.models.design import CodedRows, scores_by_code
+from plainrisk.form import Bins, Levels, Link, PairTable, RiskForm, Table, TreePart
+from plainrisk.models.design import CodedRows, code_rows, scores_by_code
+from plainrisk.models.training import read_training
 from plainrisk.schema import Feature
 from plainrisk.solve import Block, Rows
 
-__all__ = ["PairEvidence", "PairRows", "Pairs", "chosen_pairs", "coarse_axes", "is_ordered", "rank_pairs"]
+__all__ = [
+    "PairEvidence",
+    "PairRows",
+    "Pairs",
+    "chosen_pairs",
+    "coarse_axes",
+    "is_ordered",
+    "rank_pairs",
+    "suggest_pairs",
+]
 
 Pairs = Literal["auto"] | int | Sequence[tuple[str, str]] | None
 
@@ -108,6 +118,34 @@ def rank_pairs(
         z, gain = pair_gain(r, w)
         found.append(PairEvidence(pair, z, gain / total, threshold))
     return sorted(found, key=lambda one: -one.z)
+
+
+def suggest_pairs(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> list[PairEvidence]:
+    """Rank all pairs of features by the residuals of a fitted one-layer model, the best first.
+
+    Parameters
+    ----------
+    model : a fitted model of one part whose shapes are tables, without pairs
+    X, y, sample_weight : the rows it was fitted to
+
+    Examples
+    --------
+    >>> import plainrisk as pr
+    >>> german = pr.datasets.load("german")
+    >>> model = pr.make_classifier("SmoothARM1", german.schema).fit(german.frame, german.target)
+    >>> pr.suggest_pairs(model, german.frame, german.target)[0].is_evident
+    False
+    """
+    form: RiskForm = model.form_
+    part = form.parts[0]
+    tables = not isinstance(part, TreePart) and all(isinstance(s, Table) for s in part.shapes.values())
+    if len(form.parts) > 1 or isinstance(part, TreePart) or not tables or part.pairs:
+        raise DataError("suggest_pairs: the model must be of one part whose shapes are tables, without pairs.")
+    training = read_training(X, y, form.schema, sample_weight, None)
+    coded = code_rows(training, {name: shape.levels for name, shape in part.shapes.items()})
+    scores = [np.asarray(shape.scores) for shape in part.shapes.values()]
+    axes = coarse_axes(coded, form.schema.features, scores)
+    return rank_pairs(coded, axes, part.link, part.intercept, scores)
 
 
 def _candidates(coded: CodedRows, axes: Mapping[str, Axis], level_scores: Sequence[Floats]) -> list[str]:
@@ -213,6 +251,14 @@ class PairRows(Sequence[Block]):
         """The coefficients of every pair."""
         each = zip(self.pairs, self.counts[0], strict=True)
         return [pair_contrast(self.axes[u], self.axes[v], weight) for (u, v), weight in each]
+
+    def expansions(self) -> list[Index]:
+        """Return, for every pair, the coarse cell whose score each cell of its table has."""
+        found = []
+        for u, v in self.pairs:
+            rows, columns = (_coarse_of(self.axes[name], self._levels(name)) for name in (u, v))
+            found.append((rows[:, None] * self.axes[v].size + columns).ravel())
+        return found
 
     def tables(self, cells: Sequence[Floats]) -> tuple[PairTable, ...]:
         """Return the pairs as shapes of a form, given the score of every cell; those that are all 0 are left out.

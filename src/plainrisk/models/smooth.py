@@ -15,44 +15,22 @@ import msgspec
 import numpy as np
 
 from plainrisk._native import level_sums, logistic_pass, look_up
-from plainrisk._types import Floats
+from plainrisk._types import Floats, Index
 from plainrisk.bins import Contrast, GroupKind, best_runs, joined_scores, rows_within, smooth_contrast
-from plainrisk.form import Bins, Linear, Logistic, PairTable, Part, Shape, Table
+from plainrisk.errors import DataError
+from plainrisk.form import Bins, GroupEvidence, Linear, Logistic, PairTable, Part, Shape, Table
 from plainrisk.models.design import CodedRows, Design, code_rows, learn_levels, scores_by_code, table_part
 from plainrisk.models.pairs import PairEvidence, PairRows, Pairs, chosen_pairs, coarse_axes, is_ordered, rank_pairs
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Feature
 from plainrisk.solve import Block, Evidence, Layout, LogisticLoss, Moments, Rows, Solution, maximise_evidence
 
-__all__ = ["Group", "SmoothFit", "fine_bins", "fit_smooth"]
+__all__ = ["SmoothFit", "fine_bins", "fit_smooth"]
 
 # Bins of a continuous feature, fewer where many features would have more coefficients than this in all.
 _FINE_BINS, _LEAST_BINS, _COEFFICIENTS = 64, 8, 2000
-
-
-@dataclass(frozen=True)
-class Group:
-    """Coefficients that are shrunk together.
-
-    Attributes
-    ----------
-    features : whose; two for a pair
-    kind : "steps" between ordered levels, "outside" the order, the "levels" of a categorical feature, or "pair"
-    size : how many coefficients
-    precision, edf, left : see `plainrisk.solve.Evidence`
-    """
-
-    features: tuple[str, ...]
-    kind: GroupKind
-    size: int
-    precision: float
-    edf: float
-    left: bool
-
-    @property
-    def feature(self) -> str:
-        """The feature, or both of a pair."""
-        return " × ".join(self.features)
+# Coefficients whose covariance is written out at most: a matrix of 200 MB.
+_MOST_COVARIANCE = 5000
 
 
 @dataclass(frozen=True)
@@ -64,13 +42,15 @@ class SmoothFit:
     part : the additive part, tables joined
     solution, evidence, groups : what was found before tables were joined
     ranked : the evidence for all pairs of features, if pairs were asked for
+    covariance : of intercept, levels and cells, if intervals were asked for; see `FitRecord`
     """
 
     part: Part
     solution: Solution
     evidence: Evidence
-    groups: tuple[Group, ...]
+    groups: tuple[GroupEvidence, ...]
     ranked: tuple[PairEvidence, ...] | None
+    covariance: tuple[float, ...]
     _rows: Rows
     _tables: tuple[Floats, ...]
 
@@ -93,6 +73,7 @@ def fit_smooth(
     max_bins: int | None,
     min_rows: int,
     tolerance: float,
+    intervals: bool = False,
 ) -> SmoothFit:
     """Find fine bins, code the rows, solve for coefficients and precisions, and join bins.
 
@@ -103,6 +84,7 @@ def fit_smooth(
     max_bins : rows of a table in the order at most, or None
     min_rows : training rows of a fine bin at least
     tolerance : what joining bins may cost, in mean log loss (Logistic) or mean squared error (Linear)
+    intervals : whether the covariance of the scores is wanted
     """
     features = training.schema.features
     levels = learn_levels(training, max_bins=fine_bins(len(features)), criterion="fine", min_rows=min_rows)
@@ -123,12 +105,55 @@ def fit_smooth(
     cells = problem.pair_scores(solution)
     joined = _Joiner(part, problem, cells).join(tolerance, max_bins)
     groups = tuple(
-        Group(names, kind, size, float(evidence.precision[u]), float(evidence.edf[u]), bool(evidence.left[u]))
+        GroupEvidence(names, kind, size, float(evidence.precision[u]), float(evidence.edf[u]), bool(evidence.left[u]))
         for u, (names, kind, size) in enumerate(problem.groups)
     )
     tables = (*scores_by_code(coded, joined.level_scores), *cells)
     part = msgspec.structs.replace(joined.part, pairs=problem.pair_tables(cells))
-    return SmoothFit(part, solution, evidence, groups, ranked, problem.rows, tables)
+    covariance = _covariance(problem, evidence, joined.means, cells) if intervals else ()
+    return SmoothFit(part, solution, evidence, groups, ranked, covariance, problem.rows, tables)
+
+
+def _covariance(
+    problem: _Problem, evidence: Evidence, means: Sequence[Floats], cells: Sequence[Floats]
+) -> tuple[float, ...]:
+    """Return the covariance of intercept, levels and cells, its lower triangle row by row.
+
+    All of them are sums of coefficients, so their covariance follows from that of the coefficients.
+
+    Parameters
+    ----------
+    means : per feature, (rows of the joined table, levels): each row's score is a mean of levels
+    cells : per pair, the scores; pairs without any are not in the form
+    """
+    n = len(evidence.free)
+    if n > _MOST_COVARIANCE:
+        raise DataError(
+            f"intervals: the model has {n:,} coefficients; for at most {_MOST_COVARIANCE:,} they are found."
+        )
+    coded, at = problem.design.coded, 1
+    first = np.zeros((1, n))
+    first[0, 0] = 1.0
+    rows = [first]
+    for contrast, weight, mean in zip(problem.design.contrasts, coded.weights, means, strict=True):
+        size = contrast.indicators.shape[1]
+        own, centre = np.zeros((len(mean), n)), weight @ contrast.matrix / weight.sum()
+        seen = weight > 0
+        seen[: contrast.n_centred] = True
+        own[:, at : at + size] = mean @ (seen[:, None] * (contrast.matrix - centre))
+        first[0, at : at + size] = centre
+        rows.append(own)
+        at += size
+    for contrast, expand, scores in zip(problem.pair_contrasts, problem.pair_expansions(), cells, strict=True):
+        size = contrast.indicators.shape[1]
+        if scores.any():
+            own = np.zeros((len(expand), n))
+            own[:, at : at + size] = contrast.matrix[expand]
+            rows.append(own)
+        at += size
+    matrix = np.vstack(rows)
+    whole = matrix @ evidence.covariance() @ matrix.T
+    return tuple(whole[np.tril_indices(len(whole))].tolist())
 
 
 @dataclass(frozen=True)
@@ -185,6 +210,10 @@ class _Problem:
             at += size
         return found
 
+    def pair_expansions(self) -> list[Index]:
+        """Return, for every pair of the form, the coarse cell of each cell of its table."""
+        return [] if self.pairs is None else self.pairs.expansions()
+
     def pair_tables(self, cells: Sequence[Floats]) -> tuple[PairTable, ...]:
         """Return the pairs that have not left, as shapes of the form."""
         return () if self.pairs is None else self.pairs.tables(cells)
@@ -192,8 +221,17 @@ class _Problem:
 
 @dataclass(frozen=True)
 class _Joined:
+    """A part with short tables.
+
+    Attributes
+    ----------
+    level_scores : per feature, the score of every fine level, joined ones alike
+    means : per feature, (rows of the table, levels): each row's score is this mean of levels
+    """
+
     part: Part
     level_scores: tuple[Floats, ...]
+    means: tuple[Floats, ...]
 
 
 class _Joiner:
@@ -229,14 +267,15 @@ class _Joiner:
 
     def _with(self, starts: Mapping[int, Sequence[int]]) -> _Joined:
         shapes: dict[str, Shape] = dict(self.part.shapes)
-        fine = list(self.scores)
+        fine, means = list(self.scores), [np.eye(len(scores)) for scores in self.scores]
         for j, (name, table) in enumerate(self.tables.items()):
             if j in starts and isinstance(table.levels, Bins):
                 joined = joined_scores(self._ordered(j), self._weights(j), starts[j])
                 n = table.levels.n_ordered
                 fine[j] = np.concatenate([np.repeat(joined, np.diff([*starts[j], n])), self.scores[j][n:]])
                 shapes[name] = _short(table, table.levels, joined, starts[j])
-        return _Joined(msgspec.structs.replace(self.part, shapes=shapes), tuple(fine))
+                means[j] = _means(self._weights(j), starts[j], len(table.scores))
+        return _Joined(msgspec.structs.replace(self.part, shapes=shapes), tuple(fine), tuple(means))
 
     def _measure(self, level_scores: Sequence[Floats]) -> tuple[float, list[Floats]]:
         """Return the mean loss with these scores, and the curvature of the summed loss by joint code."""
@@ -255,6 +294,17 @@ class _Joiner:
 
         loss, by_code = self.rows.sum(squares if isinstance(self.part.link, Linear) else logistic)
         return loss / self.rows.totals[1], by_code
+
+
+def _means(weights: Floats, starts: Sequence[int], n_levels: int) -> Floats:
+    """Return the mean of levels that each row of a short table stands for."""
+    n = len(weights)
+    run = np.searchsorted(starts, np.arange(n), side="right") - 1
+    mass = np.maximum(weights, np.finfo(float).tiny)
+    out = np.zeros((len(starts) + n_levels - n, n_levels))
+    out[run, np.arange(n)] = mass / np.bincount(run, mass)[run]
+    out[np.arange(len(starts), len(out)), np.arange(n, n_levels)] = 1.0
+    return out
 
 
 def _short(table: Table, levels: Bins, joined: Floats, starts: Sequence[int]) -> Table:

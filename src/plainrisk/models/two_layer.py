@@ -13,7 +13,7 @@ from plainrisk.form import Layer, Linear, Logistic
 from plainrisk.models.arm import LAYER, AdditiveRiskModel, LinkName, Problem, Shapes, resolve_ridge
 from plainrisk.models.base import PartScores, RiskClassifier
 from plainrisk.models.design import SpooledBlocks
-from plainrisk.models.experts import ESTIMATORS, FittedExperts, fit_experts, warn_of_unassigned
+from plainrisk.models.experts import ESTIMATORS, FittedExperts, evidence_of, fit_experts, warn_of_unassigned
 from plainrisk.models.pairs import Pairs
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
@@ -93,7 +93,9 @@ class TwoLayerRiskModel(RiskClassifier):
             link=Logistic() if self.link == "logistic" else Linear(),
         )
         firsts = [m.solution_ for m in self.estimators_.values() if hasattr(m, "solution_")]
-        return self._keep(training, parts, pool, [*firsts, self.solution_], fitted.part_scores)
+        return self._keep(
+            training, parts, pool, [*firsts, self.solution_], fitted.part_scores, evidence_of(self.estimators_)
+        )
 
     def _one_layer(self) -> Any:
         if self.estimator is not None:

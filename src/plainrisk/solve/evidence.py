@@ -16,14 +16,14 @@ left the model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from plainrisk._types import Bools, Floats, Index
 from plainrisk.solve.box import FREE, BoxedQuadratic
-from plainrisk.solve.curvature import Curvature, add_diagonal
+from plainrisk.solve.curvature import Curvature, Factor, add_diagonal
 from plainrisk.solve.loss import LogisticLoss
 from plainrisk.solve.newton import Solution, minimise
 from plainrisk.solve.squares import Moments, minimise_squares
@@ -53,6 +53,8 @@ class Evidence:
     scale : phi
     updates : how often the precisions were updated
     converged : whether they were found
+    free : (1 + p,), which coefficients no bound holds, the intercept first
+    factor : of (H/phi + Lambda) in these, whose inverse is the covariance of the posterior
     """
 
     precision: Floats
@@ -62,6 +64,15 @@ class Evidence:
     scale: float
     updates: int
     converged: bool
+    free: Bools
+    factor: Factor
+
+    def covariance(self) -> Floats:
+        """Return the covariance of all coefficients, (1 + p, 1 + p); 0 for those that a bound holds."""
+        (inverse,) = self.factor.inverse_blocks([np.arange(int(self.free.sum()))])
+        whole = np.zeros((len(self.free), len(self.free)))
+        whole[np.ix_(self.free, self.free)] = inverse
+        return whole
 
 
 def maximise_evidence(
@@ -174,8 +185,19 @@ class _Search:
         self._step()
         self._leave(self.left)
         gradient = np.where(self.left, 0.0, 0.5 * (self.edf - self.precision * self.squares))
+        if moved > _TOLERANCE:
+            reason = f"the limit of {_MOST_UPDATES} updates of the precisions"
+            solution = replace(solution, converged=False, reason=reason)
         return solution, Evidence(
-            self.precision, self.edf, self.left, gradient, self.scale, updates, moved <= _TOLERANCE
+            self.precision,
+            self.edf,
+            self.left,
+            gradient,
+            self.scale,
+            updates,
+            moved <= _TOLERANCE,
+            self.quadratic.state == FREE,
+            self.quadratic.factor(self.quadratic.state == FREE),
         )
 
     @property
@@ -198,7 +220,7 @@ class _Search:
         value, gradient = self.loss.value_and_gradient(self.point)
         H = (1.0 / self.scale) * self.loss.hessian(self.point)
         penalty, lower, upper = self.penalty, self.lower, self.upper
-        quadratic = BoxedQuadratic(add_diagonal(H, penalty))
+        self.quadratic = quadratic = BoxedQuadratic(add_diagonal(H, penalty))
         slope = gradient / self.scale + penalty * self.point
         d = quadratic.minimise(slope, lower - self.point, upper - self.point)
         self._find_edf(quadratic)
