@@ -54,9 +54,9 @@ def of_one_model(credit):
         "waterfall": lambda f: draw_waterfall(best, 0, interval=spread, ax=f.subplots()),
         "two-levels": lambda f: draw_bars(best, 0, ax=f.subplots()),
         "shape-ordered": lambda f: draw_shape(
-            view.shape("bureau_score"), refits.shape("bureau_score"), axes=stacked(f)
+            view.shape("bureau_score"), refits.effects("bureau_score"), axes=stacked(f)
         ),
-        "shape-categories": lambda f: draw_shape(view.shape("purpose"), refits.shape("purpose"), axes=stacked(f)),
+        "shape-categories": lambda f: draw_shape(view.shape("purpose"), refits.effects("purpose"), axes=stacked(f)),
         "importance": lambda f: draw_importance(view, ax=f.subplots()),
         "drift": lambda f: draw_drift(drift, ax=f.subplots()),
         "groups": lambda f: draw_groups(groups, ax=f.subplots()),
@@ -69,12 +69,12 @@ def of_pools(credit):
     weights = mixed.overview().weights
     spread = bootstrap(mixed, credit.frame, credit.target, n=100).weights()
     row = credit.frame[7]
-    log_odds = curved.explain(row, reference="typical")
-    by_rule = curved.explain(row, reference="typical", unit="probability")
-    pooled = mixed.explain(row, reference="best", split="chord")
+    log_odds = curved.explain(row, unit="log odds")
+    probability = curved.explain(row)
+    pooled = mixed.explain(row, reference="best")
     return {
         "waterfall-log-odds": lambda f: draw_waterfall(log_odds, 0, ax=f.subplots()),
-        "waterfall-by-rule": lambda f: draw_waterfall(by_rule, 0, ax=f.subplots()),
+        "waterfall-mean-rate": lambda f: draw_waterfall(probability, 0, ax=f.subplots()),
         "two-levels-mixture": lambda f: draw_bars(pooled, 0, ax=f.subplots()),
         "weights": lambda f: draw_weights(weights, spread, ax=f.subplots()),
         "weight-path": lambda f: mixed.plot_weights(credit.frame, credit.target, ax=f.subplots()),
@@ -85,8 +85,8 @@ def of_german():
     """Long names, many features, the good outcome predicted, and rows that are cut off."""
     german = pr.datasets.load("german", backend="polars")
     model = pr.AdditiveRiskModel(german.schema, link="linear").fit(german.frame, german.target)
-    clipped = int(np.argmax(np.abs(model.explain(german.frame).clipping)))
     found = model.explain(german.frame, reference="best", adverse="negative")
+    clipped = int(np.argmax(found.rate == 0))
     view = model.overview()
     return {
         "german-waterfall-cut-off": lambda f: draw_waterfall(found, clipped, ax=f.subplots()),

@@ -54,8 +54,8 @@ class FormMethods:
         Examples
         --------
         >>> model.predict_proba(german.frame.head(2)).round(2)
-        array([[0.04, 0.96],
-               [0.74, 0.26]])
+        array([[0.05, 0.95],
+               [0.75, 0.25]])
         """
         self._require_form()
         return self.form_.probabilities(X)
@@ -126,8 +126,8 @@ class FormMethods:
         >>> model.explain(german.frame.head(2))
         Explanation of 2 rows in probability, compared with 'typical'
           row    risk  constant  CreditLoanInfo  (no subscale)  PersonalInfo
-            0  0.9578    0.7794         0.06894        0.05219       0.05732
-            1  0.2595    0.7794         -0.1508        -0.3376      -0.03153
+            0  0.9548    0.7802         0.07133        0.04485       0.05847
+            1  0.2513    0.7802         -0.1484        -0.3462      -0.03421
         """
         self._require_form()
         return answers.explain(self.form_, X, **options)
@@ -150,8 +150,8 @@ class FormMethods:
         >>> model.reasons(german.frame.head(2), k=2, adverse="negative")
         Reasons against 2 applicants, at most 2, compared with 'best'
           row    risk  reason 1            reason 2
-            0  0.9578  Amount of the loan  Status of checking account
-            1  0.2595  Amount of the loan  Duration of the loan
+            0  0.9548  Amount of the loan  Status of checking account
+            1  0.2513  Amount of the loan  Duration of the loan
         """
         self._require_form()
         return answers.reasons(self.form_, X, *args, **options)
@@ -172,9 +172,9 @@ class FormMethods:
         Examples
         --------
         >>> model.what_if(german.frame[1:2], target=0.6, adverse="negative", answers=2)
-        risk 0.2595, target at least 0.6:
-          1. Credit amount: 5951 -> 3913 (risk 0.6506)
-          2. Duration in month: 48 -> 11 (risk 0.6255)
+        risk 0.2513, target at least 0.6:
+          1. Credit amount: 5951 -> 3913 (risk 0.6678)
+          2. Duration in month: 48 -> 11 (risk 0.6116)
         """
         self._require_form()
         return answers.what_if(self.form_, x, *args, **options)
@@ -197,8 +197,8 @@ class FormMethods:
         >>> model.what_ifs(german.frame.head(2), target=0.6, adverse="negative")
         WhatIfs of 2 applicants, 2 of whom can reach the target
           row    risk  reached  new_risk  features_changed  cost  changes
-            0  0.9578     True    0.9578                 0     0
-            1  0.2595     True    0.6506                 1     2  Credit amount: 5951 -> 3913
+            0  0.9548     True    0.9548                 0     0
+            1  0.2513     True    0.6678                 1     1  Credit amount: 5951 -> 3913
         """
         self._require_form()
         return answers.what_ifs(self.form_, X, *args, **options)
@@ -259,7 +259,7 @@ class FormMethods:
         Examples
         --------
         >>> model.certify()
-        Certificate: valid, 5 of 5 checks hold, 4 notes
+        Certificate: valid, 5 of 5 checks hold, 3 notes
         """
         self._require_form()
         return answers.certify(self.form_, thin=thin)

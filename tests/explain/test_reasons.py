@@ -12,8 +12,10 @@ import plainrisk as pr
 from plainrisk.errors import DataError, SchemaError
 from plainrisk.explain import reasons
 from plainrisk.explain.contributions import mean_rate
+from plainrisk.explain.options import ReasonOptions
+from plainrisk.explain.reasons import reasoner
 from plainrisk.explain.reference import Point, Reference
-from plainrisk.form import Alone, Bins, Categories, Linear, Logistic, Mixture, Part, RiskForm, Table
+from plainrisk.form import Alone, Bins, Categories, Linear, Logistic, Mixture, PairTable, Part, RiskForm, Table
 
 
 def zero_reference(form):
@@ -278,6 +280,51 @@ def test_experts_of_trees_are_named_by_their_subscale(make_form, every_row):
     fine = reasons(form, every_row, 4, reference=row, split="treeshap")
     assert "trees" not in fine.candidates
     assert set(fine.candidates) == {"age", "job", "debt", "rent"}
+
+
+def test_a_pair_is_shared_between_its_features_by_shapleys_rule():
+    scores = np.array([[0.0, 0.02, 0.0], [0.05, 0.25, 0.0], [0.0, 0.0, 0.0]])
+    counts = tuple(map(tuple, (np.array([[3.0, 1.0, 0.0], [2.0, 2.0, 0.0], [0.0] * 3])).tolist()))
+    pair = PairTable(
+        features=("a", "b"),
+        levels=(Bins((0.0,)), Bins((0.0,))),
+        scores=tuple(map(tuple, scores.tolist())),
+        weights=counts,
+        positives=counts,
+    )
+    part = Part(
+        name="all", intercept=0.1, shapes={"a": table(Bins((0.0,)), (0.0, 0.03, 0.0))}, pairs=(pair,), link=Linear()
+    )
+    schema = pr.Schema(features={"a": {}, "b": {}})
+    form = RiskForm(schema=schema, columns=("a", "b"), classes=(0, 1), parts=(part,), pool=Alone())
+    high = {"a": 1.0, "b": 1.0}
+    found = reasons(form, high, reference={"a": -1.0, "b": -1.0}, order="feature")
+    # a: 0.03 of its own, and half of (0.05 - 0) + (0.25 - 0.02); b: half of (0.02 - 0) + (0.25 - 0.05)
+    assert found.named(0) == ("a", "b")
+    assert found.lost[0, :2].tolist() == pytest.approx([0.03 + 0.14, 0.11])
+    assert found.words(0) == ("a", "b")
+    # Against the typical applicant each f at the reference is a mean over the training rows.
+    mean = (1 * 0.02 + 2 * 0.05 + 2 * 0.25) / 8
+    of_a = ((5 * 0.05 + 3 * 0.25) / 8 - mean) / 2 + (0.25 - (4 * 0.02 + 4 * 0.25) / 8) / 2
+    typical = reasons(form, high, reference="typical", order="feature")
+    assert dict(zip(typical.named(0), typical.lost[0], strict=False)) == pytest.approx(
+        {"a": 0.03 - 0.01 + of_a, "b": 0.25 - mean - of_a}
+    )
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("reference", ["best", "typical", "row"])
+def test_reasons_of_pairs_name_features_only_and_add_up(make_form, every_row, seed, reference):
+    form = make_form(seed, pairs=True)
+    given = {"age": [25.0], "job": ["b"], "debt": [2.0], "rent": [5.0]}
+    explain = reasoner(form, ReasonOptions(reference=given if reference == "row" else reference)).explainer
+    found = explain.explain(every_row)
+    assert set(found.features) == set(form.features)
+    np.testing.assert_allclose(found.total, form.risk(every_row), rtol=0, atol=1e-12)
+    if reference == "row":  # whoever does not differ in a feature is not told of it
+        for name, column in zip(found.features, found.contributions.T, strict=True):
+            same = np.array([v == given[name][0] for v in every_row[name]])
+            np.testing.assert_allclose(column[same], 0.0, atol=1e-15)
 
 
 # ---- handing on

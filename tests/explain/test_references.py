@@ -9,8 +9,10 @@ import polars as pl
 import pytest
 
 import plainrisk as pr
-from plainrisk.errors import DataError
+from plainrisk.errors import DataError, PlainriskWarning
 from plainrisk.explain import explain
+from plainrisk.explain.atoms import atoms_of, value_frame
+from plainrisk.explain.reference import make_reference
 from plainrisk.form import Alone, Bands, Bins, Layer, Line, Linear, Logistic, Mixture, Part, TreePart
 
 SEEDS = range(40)
@@ -188,6 +190,67 @@ def test_the_typical_applicant_of_fitted_lines_needs_no_portfolio():
     trained = model.explain(d.frame, reference="typical")
     given = model.explain(d.frame, reference="typical", portfolio=d.frame)
     np.testing.assert_allclose(trained.contributions, given.contributions, rtol=0, atol=1e-9)
+
+
+# ---- pairs
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("reference", ["typical", "best", "row"])
+def test_a_pair_is_one_piece_and_everything_adds_up(make_form, every_row, seed, reference):
+    form = make_form(seed, pairs=True)
+    options = {"reference": as_row(every_row, 77) if reference == "row" else reference}
+    found = explain(form, every_row, **options)
+    np.testing.assert_allclose(found.total, form.risk(every_row), rtol=0, atol=1e-12)
+    for part in form.parts:
+        own = [
+            f
+            for s, f in zip(found.subscales, found.features, strict=True)
+            if isinstance(form.pool, Alone) or s == part.name
+        ]
+        assert own == [*part.shapes, *(f"{u} × {v}" for u, v in (pair.features for pair in part.pairs))]
+    u, v = form.parts[0].pairs[0].features
+    assert found.value(5, f"{u} × {v}") == f"{found.value(5, u)} × {found.value(5, v)}"
+    given = explain(form, every_row, portfolio=every_row)
+    np.testing.assert_allclose(given.total, form.risk(every_row), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("adverse", ["positive", "negative"])
+def test_the_best_of_pairs_is_the_best_of_all_combinations(make_form, seed, adverse):
+    form = make_form(seed, pairs=True)
+    if not isinstance(form.pool, Alone):
+        return
+    atoms = atoms_of(form)
+    values = [[v for v, seen in zip(a.values, a.seen, strict=True) if seen] for a in atoms.values()]
+    rows = list(itertools.product(*values))
+    columns = dict(zip(atoms, map(list, zip(*rows, strict=True)), strict=True))
+    scores = form.score(value_frame(columns))
+    found = explain(form, value_frame(columns), reference="best", adverse=adverse)
+    best = scores.min() if adverse == "positive" else scores.max()
+    assert found.constant[0] == pytest.approx(float(form.last_link.value(np.array([best]))[0]), abs=1e-12)
+
+
+def test_too_many_connected_features_are_searched_one_by_one_with_a_warning(make_form, every_row, monkeypatch):
+    monkeypatch.setattr("plainrisk.explain.elimination.MOST_STATES", 3)
+    for seed in SEEDS:
+        form = make_form(seed, pairs=True)
+        with pytest.warns(PlainriskWarning, match="searched for one feature after the other. There may be better"):
+            best = make_reference(form, "best")
+        found = explain(form, every_row, reference=best)
+        np.testing.assert_allclose(found.total, form.risk(every_row), rtol=0, atol=1e-12)
+        # No feature alone can be moved to a better level of those training saw.
+        for name, atoms in atoms_of(form).items():
+            if isinstance(form.pool, Alone):
+                shape = form.parts[0].shapes.get(name)
+                moves = np.zeros(len(atoms.values)) if shape is None else atoms.scores(shape)
+                gone = 0.0 if shape is None else best.points[0].terms[name]
+                for _, axis, pair in form.parts[0].pairs_with(name):
+                    table = np.asarray(pair.scores) if axis == 0 else np.asarray(pair.scores).T
+                    other = int(np.argmax(best.points[0].shares[pair.name][1 - axis]))
+                    moves = moves + table[atoms.levels_in(pair.levels[axis]), other]
+                    gone += best.points[0].terms[pair.name]
+                assert (moves[atoms.seen] >= gone - 1e-12).all()
 
 
 # ---- trees

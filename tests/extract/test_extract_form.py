@@ -70,8 +70,7 @@ def test_without_rows_what_the_model_knows_counts_as_seen(rows, model):
 
 def test_the_form_can_be_explained_certified_and_saved(rows, model, tmp_path):
     form = extract_form(model, rows)
-    explanation = explain(form, rows)
-    assert explanation.unit == "log odds"
+    explanation = explain(form, rows, unit="log odds")
     np.testing.assert_allclose(explanation.total, model.decision_function(rows), rtol=0, atol=1e-10)
     assert certify(form).valid
     write_model(tmp_path / "model.json", form, None)

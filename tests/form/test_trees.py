@@ -123,9 +123,9 @@ def test_a_part_adds_up_its_trees():
     np.testing.assert_allclose(form.score(ROWS), [0.25 - 1.0 - 0.5, 0.25 + 2.0 + 0.5, 0.25 - 1.0 - 0.5, 0.25 - 1.5])
     np.testing.assert_allclose(form.risk(ROWS), 1 / (1 + np.exp(-form.score(ROWS))))
     assert not form.speaks_probability
-    explained = pr.RiskModel(form).explain(ROWS)
+    explained = pr.RiskModel(form).explain(ROWS, portfolio=ROWS)
     assert explained.features == (None,)
-    np.testing.assert_allclose(explained.total, form.score(ROWS), atol=1e-15)
+    np.testing.assert_allclose(explained.total, form.risk(ROWS), atol=1e-15)
 
 
 def test_no_trees_and_no_inputs_are_a_constant():

@@ -1,6 +1,9 @@
 """Model files written by an earlier version are read for ever, and give the answers they gave then.
 
-scripts/golden.py wrote the files; it runs by explicit command only.
+scripts/golden.py wrote the files; it runs by explicit command only. On 2026-11-17 contributions became pieces of the
+probability at the mean rate between reference and row. That changed them in models with a clipped, curved or inner
+logistic link, and the reasons of models with clipped lines (an applicant whose risk is that of the best levels is given
+none); risks and certificates are still those of the first day.
 """
 
 from __future__ import annotations

@@ -151,13 +151,13 @@ def test_directions_are_kept_and_certified(seed):
 def test_contributions_are_the_whole_model_s(data):
     X, y = data
     model = pr.BoostedRiskModel(SCHEMA).fit(X, y)
-    explained = model.explain(X)
-    assert explained.unit == "log odds"
+    with pytest.raises(DataError, match=r"part 'all' is a sum of trees. Pass portfolio=rows"):
+        model.explain(X)
+    explained = model.explain(X, portfolio=X)
     assert explained.features == (None,)
-    np.testing.assert_allclose(1 / (1 + np.exp(-explained.total)), model.predict_proba(X)[:, 1], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(explained.total, model.predict_proba(X)[:, 1], rtol=0, atol=1e-12)
     mixture = pr.SubscaleMixture(pr.BoostedRiskModel(), SCHEMA).fit(X, y)
-    explained = mixture.explain(X)
-    assert explained.unit == "probability"
+    explained = mixture.explain(X, portfolio=X)
     assert explained.subscales == ("first", "second")
     np.testing.assert_allclose(explained.total, mixture.predict_proba(X)[:, 1], rtol=0, atol=1e-12)
 
@@ -234,7 +234,7 @@ def test_trees_refuse_a_level_that_training_never_saw(strict, feature, label):
         with pytest.raises(DataError, match=f"feature '{feature}', row 17: level .* was not in the training data"):
             model.predict_proba(rows)
         with pytest.raises(DataError, match=f"feature '{feature}', row 17"):
-            model.explain(rows)
+            model.explain(rows, portfolio=X)
     neutral = pr.Schema(features={"a": {}, "job": {"kind": "categorical"}, "grade": {"kind": "categorical"}})
     assert pr.BoostedRiskModel(neutral).fit(X, y).predict_proba(rows).shape == (400, 2)
 

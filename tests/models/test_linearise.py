@@ -236,7 +236,7 @@ def test_attainable_knots_clip_no_row_there_can_be(credit, fitted):
         risk = model.form_.risk(rows)
         np.testing.assert_allclose(risk, logistic(ends), atol=1e-12)
         assert 0 < risk[0] < risk[1] < 1
-        np.testing.assert_allclose(model.explain(rows).clipping, 0.0, atol=1e-12)
+        assert (model.explain(rows).rate > 0).all()
         assert len(link.rates) == pieces
 
 
@@ -277,33 +277,36 @@ def test_bands_of_two_layers(credit, two_layers, knots):
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 3, 5])
-def test_contributions_are_exact_at_the_rate_of_the_row_s_band(credit, fitted, pieces):
+def test_contributions_are_exact_at_the_mean_rate_of_the_bands(credit, fitted, pieces):
     X = credit.frame
     form = fitted["ARM1"].form_
     model = quietly(lambda: pr.linearise(form, X, pieces=pieces))
     explained = model.explain(X)
-    score = form.score(X)
-    np.testing.assert_allclose(explained.total, model.predict_proba(X)[:, 1], rtol=0, atol=1e-12)
+    risk, score = model.predict_proba(X)[:, 1], form.score(X)
+    np.testing.assert_allclose(explained.total, risk, rtol=0, atol=1e-12)
     if pieces == 1:
-        rate = np.full(len(X), 1 / (2 * pr.ALPHA_STAR))
+        slope = np.where((risk == 0) | (risk == 1), 0.0, 1 / (2 * pr.ALPHA_STAR))
     else:
         # The band by hand: how many inner knots are at or below the score.
         link = model.form_.parts[0].link
         band = (score[:, None] >= np.array(link.knots[1:-1])).sum(axis=1)
         assert set(band) == set(range(pieces))
+        np.testing.assert_array_equal(explained.band, band)
         width, rise = np.diff(link.knots), np.diff(link.values)
-        rate = (rise / width)[band]
-    logistic_effects = fitted["ARM1"].explain(X)
+        slope = np.where((risk == 0) | (risk == 1), 0.0, (rise / width)[band])
+    np.testing.assert_allclose(explained.rate, slope, rtol=0, atol=1e-12)
+    logistic_effects = fitted["ARM1"].explain(X, unit="log odds")
+    rate = (risk - explained.constant) / (score - logistic_effects.constant)
     by_feature = dict(zip(logistic_effects.features, logistic_effects.contributions.T, strict=True))
     for feature, column in zip(explained.features, explained.contributions.T, strict=True):
-        np.testing.assert_allclose(column, rate * by_feature[feature], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(column, rate * by_feature[feature], rtol=0, atol=1e-10)
 
 
 def test_trees_are_linearised_as_a_whole(credit, fitted):
     X = credit.frame
     for pieces in (1, 3):
         model = quietly(lambda p=pieces: pr.linearise(fitted["XGB"], X, pieces=p))
-        explained = model.explain(X)
+        explained = model.explain(X, portfolio=X)
         assert explained.features == (None,)
         assert not model.form_.speaks_probability
         np.testing.assert_allclose(explained.total, model.predict_proba(X)[:, 1], rtol=0, atol=1e-12)

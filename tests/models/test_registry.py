@@ -91,19 +91,17 @@ def test_each_fits_and_its_parts_add_up(name, on, tmp_path):
     assert ((risk >= 0) & (risk <= 1)).all()
     np.testing.assert_allclose(risk.sum(axis=1), 1.0, atol=1e-15)
     assert pr.metrics.roc_auc(data(on).target, risk[:, 1]) > 0.7
-    explained = model.explain(X)
-    total = explained.total if explained.unit == "probability" else 1 / (1 + np.exp(-explained.total))
-    np.testing.assert_allclose(total, risk[:, 1], rtol=0, atol=1e-12)
-    by_subscale = sum(explained.by_subscale.values()) + explained.constant + explained.clipping
+    explained = model.explain(X, portfolio=X)
+    assert explained.unit == "probability"
+    np.testing.assert_allclose(explained.total, risk[:, 1], rtol=0, atol=1e-12)
+    by_subscale = sum(explained.by_subscale.values()) + explained.constant
     np.testing.assert_allclose(by_subscale, explained.total, rtol=0, atol=1e-12)
-    outside = (risk[:, 1] > 0) & (risk[:, 1] < 1)
-    if isinstance(model.form_.pool, Alone):
-        np.testing.assert_allclose(explained.clipping[outside], 0.0, atol=1e-12)
+    assert 0 < explained.constant[0] < 1
     model.save(tmp_path / "model.json")
     again = pr.load(tmp_path / "model.json")
     assert again.form_ == model.form_
     np.testing.assert_array_equal(again.predict_proba(X), risk)
-    np.testing.assert_array_equal(again.explain(X).total, explained.total)
+    np.testing.assert_array_equal(again.explain(X, portfolio=X).total, explained.total)
 
 
 @both

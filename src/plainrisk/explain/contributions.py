@@ -25,7 +25,7 @@ from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError
 from plainrisk.explain.explanation import Explanation, Unit
 from plainrisk.explain.options import ExplainOptions, Split, takes
-from plainrisk.explain.reference import Reference, make_reference, pool_weights
+from plainrisk.explain.reference import Point, Reference, make_reference, pool_weights
 from plainrisk.form import Alone, Bands, Link, Logistic, Part, RiskForm, Tree, TreePart, pool_score
 from plainrisk.form.trees import LEAF
 from plainrisk.threads import PIECE_ROWS, parallel_for
@@ -33,6 +33,7 @@ from plainrisk.threads import PIECE_ROWS, parallel_for
 __all__ = ["Explainer", "Explanation", "explain", "explainer", "mean_rate", "shapley_values"]
 
 NO_SUBSCALE = "(no subscale)"
+ACROSS = "(across subscales)"
 BACKGROUND_ROWS = 100  # of the portfolio that trees are compared with
 MOST = 100.0  # a piece of a probability; sums of larger ones lose the digits that count
 TREE_FEATURES = 12  # of one tree: Shapley values run over 2^12 sets
@@ -121,16 +122,22 @@ class Explainer:
     reference: Reference
     unit: Unit
     split: Split
+    features_only: bool = False  # share the pieces of pairs between their features
 
     @property
     def keys(self) -> tuple[tuple[str, str | None], ...]:
-        """The (subscale, feature) of every column."""
-        if isinstance(self.form.pool, Alone):
-            part, subscale = self.form.parts[0], _subscale_of(self.form)
-            return tuple((subscale[f], f) for f in part.features) if self._fine(part) else ((part.name, None),)
-        return tuple(
-            (part.name, f) for part in self.form.parts for f in (part.features if self._fine(part) else (None,))
-        )
+        """The (subscale, feature) of every column; a pair stands as the feature "u × v"."""
+        part = self.form.parts[0]
+        if isinstance(self.form.pool, Alone) and self._fine(part):
+            subscale = _subscale_of(self.form)
+            return tuple((subscale[name], name) for name in self._columns(part) if name is not None)
+        return tuple((part.name, name) for part in self.form.parts for name in self._columns(part))
+
+    def _columns(self, part: Part | TreePart) -> tuple[str | None, ...]:
+        """The names of a part's columns."""
+        if not self._fine(part):
+            return (None,)
+        return part.features if self.features_only or isinstance(part, TreePart) else part.term_names
 
     def explain(self, X: Any) -> Explanation:
         """Return the contributions of every row."""
@@ -162,6 +169,7 @@ class Explainer:
             bends=found.bends,
             band=link.band(found.score) if isinstance(link, Bands) else None,
             rate=None if link is None else link.derivative(found.score),
+            pairs=pairs_of(self.form),
             rows=frame,
         )
 
@@ -196,7 +204,7 @@ class Explainer:
         risks = np.empty((len(self.form.parts), frame.n_rows)).T
         column = 0
         for k, (part, weight) in enumerate(zip(self.form.parts, pool_weights(self.form), strict=True)):
-            width = len(part.features) if self._fine(part) else 1
+            width = len(self._columns(part))
             pieces = out.pieces[:, column : column + width]
             column += width
             score = self._differences(k, frame, pieces)
@@ -209,8 +217,12 @@ class Explainer:
         """Return a part's score of every row, and fill in what each piece of it is above the reference's."""
         part, point = self.form.parts[k], self.reference.points[k]
         if isinstance(part, Part):
-            zeros = [point.terms[name] for name in part.features]
-            return part.split(frame, self.form.schema, zeros, pieces)
+            zeros = [point.terms[name] for name in part.term_names]
+            terms = np.empty((frame.n_rows, len(zeros))) if self.features_only and part.pairs else pieces
+            score = part.split(frame, self.form.schema, zeros, terms)
+            if terms is not pieces:
+                _share_pairs(part, point, frame, terms, pieces)
+            return score
         score = part.score(frame, self.form.schema)
         if self.split == "treeshap":
             assert point.rows is not None
@@ -234,11 +246,42 @@ class _Columns:
 
 
 def _subscale_of(form: RiskForm) -> dict[str, str]:
-    """The subscale each feature is shown under: the first that lists it."""
+    """The subscale each term is shown under: the first that lists the feature; of a pair, that of both features."""
     homes = dict.fromkeys(form.schema.features, NO_SUBSCALE)
     for subscale, members in reversed(form.schema.subscales.items()):
         homes.update(dict.fromkeys(members, subscale))
+    for name, (u, v) in pairs_of(form).items():
+        homes[name] = homes[u] if homes[u] == homes[v] else ACROSS
     return homes
+
+
+# ---- pairs
+
+
+def pairs_of(form: RiskForm) -> dict[str, tuple[str, str]]:
+    """Return the features of every pair by its name."""
+    return {pair.name: pair.features for part in form.parts if isinstance(part, Part) for pair in part.pairs}
+
+
+def _share_pairs(part: Part, point: Point, frame: Frame, terms: Floats, pieces: Floats) -> None:
+    r"""Fill in the differences of scores by feature: of its shape, and its share of its pairs.
+
+    A pair f that goes from (u', v') at the reference to (u, v) is shared by Shapley's rule,
+
+    .. math:: \tfrac12\big[f(u, v') - f(u', v')\big] + \tfrac12\big[f(u, v) - f(u', v)\big]
+
+    for u, and the rest for v. Where the reference is a mean over rows, so is each f at it.
+    """
+    column = {name: j for j, name in enumerate(part.features)}
+    pieces[:] = 0.0
+    pieces[:, : len(part.shapes)] = terms[:, : len(part.shapes)]  # features with a shape come first
+    for pair, whole in zip(part.pairs, terms[:, len(part.shapes) :].T, strict=True):
+        u, v = (levels.codes(frame, name) for levels, name in zip(pair.levels, pair.features, strict=True))
+        table, (at_u, at_v) = np.asarray(pair.scores), point.shares[pair.name]
+        # f(u, v') - f(u', v), up to the mean that both differ from; with f(u, v) - f(u', v') they make both shares.
+        lead = (table @ at_v)[u] - (at_u @ table)[v]
+        pieces[:, column[pair.features[0]]] += (whole + lead) / 2
+        pieces[:, column[pair.features[1]]] += (whole - lead) / 2
 
 
 # ---- trees

@@ -115,7 +115,8 @@ class Explanation(RowsResult):
     risk : (n,) the predicted probability
     constant : (n,) what every row starts from: the reference's risk (in log odds: its score)
     contributions : (n, k) pieces that lead from there to the risk (in log odds: to the row's score)
-    subscales, features : (k,) whose each column is; the feature is None where trees make up a whole subscale
+    subscales, features : (k,) whose each column is: a feature, or a pair as "u × v"; None where trees make up a whole
+        subscale
     reference : what the row is compared with: "typical", "best" or "row"
     method : "chord": each piece is a difference of scores times the link's mean rate between the reference and the
         row; "treeshap": the same, and the scores of trees are shared out by Shapley values
@@ -123,6 +124,7 @@ class Explanation(RowsResult):
     rate : (n,) what a *further* step would do: the last link's slope where the row is, in probability per unit of
         score. It is not the rate of the contributions. None for a pool that has no last link
     band : (n,) with a link of bands: the band the row is in, from 0; else None
+    pairs : the features of every pair, which stands among `features` as "u × v"
     """
 
     unit: Unit
@@ -136,6 +138,7 @@ class Explanation(RowsResult):
     bends: Bools | None = None
     band: Index | None = None
     rate: Floats | None = None
+    pairs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     rows: Frame | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
@@ -172,6 +175,8 @@ class Explanation(RowsResult):
 
     def value(self, row: int, feature: str | None) -> str:
         """Return the value an applicant has in a feature, as text; empty where it is not known."""
+        if feature is not None and feature in self.pairs:
+            return " × ".join(self.value(row, name) for name in self.pairs[feature])
         if self.rows is None or feature is None or feature not in self.rows.columns:
             return ""
         value = self.rows.column(feature)[row]

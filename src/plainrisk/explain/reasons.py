@@ -2,13 +2,14 @@
 
 A feature's *loss* is what it adds to the risk compared with the reference (see `explain`): the best attainable
 level, the typical applicant or a given one. The reasons are the k largest losses that are positive. They are told
-subscale by subscale, the subscale that cost most first, the features inside by their loss.
+subscale by subscale, the subscale that cost most first, the features inside by their loss. Only features are named:
+what a pair of features adds is shared between the two by Shapley's rule.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from plainrisk.explain.atoms import atoms_of
 from plainrisk.explain.contributions import Explainer, explainer
 from plainrisk.explain.explanation import Explanation, RowsResult, Unit, text_table
 from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, check_features, takes
-from plainrisk.form import Bins, Levels, Part, RiskForm, TreePart
+from plainrisk.form import Bins, Levels, Part, RiskForm
 from plainrisk.schema import Feature
 from plainrisk.text import visible
 from plainrisk.threads import PIECE_ROWS
@@ -152,6 +153,7 @@ def reasoner(form: RiskForm, options: ReasonOptions) -> Reasoner:
     check_features(form.schema.features, barred=options.barred, inquiries=options.inquiries)
     shared = ("reference", "portfolio", "split", "adverse", "min_rows")
     explain = explainer(form, ExplainOptions(**{name: getattr(options, name) for name in shared}))
+    explain = replace(explain, features_only=True)
     candidates, subscales = _candidates(form, explain)
     return Reasoner(
         explainer=explain,
@@ -374,9 +376,9 @@ def texts_of(form: RiskForm, candidates: Sequence[str]) -> Texts:
 
 
 def _levels_of(form: RiskForm) -> dict[str, Levels]:
-    """Return the levels of every feature: of the first additive part that reads it, else of the trees."""
+    """Return the levels of every feature: of its first shape, or of its atoms where trees or pairs alone read it."""
     found = {name: s.levels for p in reversed(form.parts) if isinstance(p, Part) for name, s in p.shapes.items()}
-    if any(isinstance(part, TreePart) for part in form.parts):
+    if len(found) < len(form.features):
         found = {name: atoms.levels for name, atoms in atoms_of(form).items()} | found
     return found
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from plainrisk._types import Floats
 from plainrisk.data.frame import Frame
-from plainrisk.errors import DataError
-from plainrisk.explain.atoms import Atoms, atoms_of
-from plainrisk.form import Alone, Line, Part, RiskForm, Table, TreePart, pool_score
+from plainrisk.errors import DataError, PlainriskWarning
+from plainrisk.explain.atoms import Atoms, atoms_of, value_frame
+from plainrisk.explain.elimination import Options, PairScores, joint_options
+from plainrisk.form import Alone, Curve, PairTable, Part, RiskForm, Shape, TreePart, pool_score
 
 __all__ = ["Point", "Reference", "knows_typical", "make_reference", "pool_weights"]
 
@@ -22,14 +25,16 @@ class Point:
 
     Attributes
     ----------
-    terms : what each feature adds to the part's score; empty for a part of trees
+    terms : what each term adds to the part's score, a shape by its feature and a pair as "u × v"; empty for trees
     score : the part's score
     rows : the rows a part of trees is compared with, None where there are none
+    shares : by pair, the share of the reference at each level of its two features (one level, or a mean over rows)
     """
 
     terms: dict[str, float]
     score: float
     rows: Frame | None = None
+    shares: dict[str, tuple[Floats, Floats]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,16 +97,18 @@ def make_reference(
 
 
 def knows_typical(form: RiskForm) -> bool:
-    """Whether the form itself says who is typical: it has no trees, and training counts of every shape."""
-    return all(isinstance(p, Part) and all(sum(s.weights) > 0 for s in p.shapes.values()) for p in form.parts)
+    """Whether the form itself says who is typical: it has no trees, and training counts of every term."""
+    parts = [part for part in form.parts if isinstance(part, Part)]
+    terms = [term for part in parts for term in (*part.shapes.values(), *part.pairs)]
+    return len(parts) == len(form.parts) and all(np.sum(term.weights) > 0 for term in terms)
 
 
-def _point(part: Part | TreePart, terms: dict[str, float], rows: Frame | None = None) -> Point:
+def _point(part: Part, terms: dict[str, float], shares: dict[str, tuple[Floats, Floats]]) -> Point:
     """Add up the terms in the order in which the form adds them."""
     score = part.intercept
     for value in terms.values():
         score += value
-    return Point(terms, score, rows)
+    return Point(terms, score, shares=shares)
 
 
 def _of_row(form: RiskForm, row: Frame) -> Reference:
@@ -120,31 +127,51 @@ def _typical(form: RiskForm, part: Part | TreePart, rows: Frame | None) -> Point
             raise _needs_portfolio(f"part {part.name!r} is a sum of trees")
         return Point({}, float(part.score(rows, form.schema).mean()), rows)
     if rows is None:
-        return _point(part, {name: _training_mean(part, name) for name in part.features})
-    return _point(part, {name: float(v.mean()) for name, v in part.terms(rows, form.schema).items()}, rows)
+        means = {name: _training_mean(name, shape) for name, shape in part.shapes.items()}
+        means |= {pair.name: _training_mean(pair.name, pair) for pair in part.pairs}
+        counts = {pair.name: (pair.level_weights(0), pair.level_weights(1)) for pair in part.pairs}
+    else:
+        means = {name: float(values.mean()) for name, values in part.terms(rows, form.schema).items()}
+        counts = {pair.name: _level_counts(pair, rows) for pair in part.pairs}
+    return _point(part, means, {name: (u / u.sum(), v / v.sum()) for name, (u, v) in counts.items()})
 
 
-def _training_mean(part: Part, name: str) -> float:
+def _level_counts(pair: PairTable, rows: Frame) -> tuple[Floats, Floats]:
+    both = zip(pair.levels, pair.features, strict=True)
+    u, v = (np.bincount(levels.codes(rows, name), minlength=len(levels)).astype(float) for levels, name in both)
+    return u, v
+
+
+def _training_mean(name: str, shape: Shape | PairTable) -> float:
     """Return the mean of a shape over the training rows.
 
     Shapes are centred when they are made. So a line with counts is 0 on average over its measured values, which is
     the score of its first level, and a curve with counts is 0 on average over all rows.
     """
-    shape = part.shapes[name]
     weights = np.asarray(shape.weights)
     if weights.sum() <= 0:
-        raise _needs_portfolio(f"feature {name!r} has no training counts")
-    if isinstance(shape, Table | Line):
-        return float(weights @ np.asarray(shape.scores) / weights.sum())
-    return 0.0
+        raise _needs_portfolio(
+            f"{'pair' if isinstance(shape, PairTable) else 'feature'} {name!r} has no training counts"
+        )
+    if isinstance(shape, Curve):
+        return 0.0
+    return float(np.vdot(weights, np.asarray(shape.scores)) / weights.sum())
+
+
+# ---- the best
 
 
 def _best(form: RiskForm, rows: Frame | None, sign: int, min_rows: float) -> Reference:
-    best = {name: _best_terms(form, atoms, rows, sign) for name, atoms in atoms_of(form, min_rows).items()}
+    values = {name: _candidates(atoms, rows) for name, atoms in atoms_of(form, min_rows).items()}
+    best = _best_values(form, values, sign)
     points = []
-    for k, part in enumerate(form.parts):
+    for part in form.parts:
         if isinstance(part, Part):
-            points.append(_point(part, {name: best[name][k] for name in part.features}))
+            # Each feature has its own column of values, so that the terms are looked up one by one.
+            terms = {name: float(shape.values(best[name], name)[0]) for name, shape in part.shapes.items()}
+            shares = {pair.name: _level_counts(pair, _joined(best, pair.features)) for pair in part.pairs}
+            terms |= {pair.name: float(pair.values(_joined(best, pair.features))[0]) for pair in part.pairs}
+            points.append(_point(part, terms, shares))
             continue
         if rows is None:
             raise _needs_portfolio(f"part {part.name!r} is a sum of trees")
@@ -154,23 +181,73 @@ def _best(form: RiskForm, rows: Frame | None, sign: int, min_rows: float) -> Ref
     return Reference("best", tuple(points))
 
 
-def _best_terms(form: RiskForm, atoms: Atoms, rows: Frame | None, sign: int) -> dict[int, float]:
-    """Return the feature's term in each additive part, at the one level that is best for the whole."""
-    name, weights = atoms.feature, pool_weights(form)
-    users = {k: p for k, p in enumerate(form.parts) if isinstance(p, Part) and name in p.shapes}
+def _candidates(atoms: Atoms, rows: Frame | None) -> Frame:
+    """Return the values a feature may have: one per level that training saw, or for a line those of the rows."""
     if atoms.straight:
         if rows is None:
-            raise _needs_portfolio(f"feature {name!r} enters as a line or a curve, which has no end")
-        terms = {k: p.shapes[name].values(rows, name) for k, p in users.items()}
-        allowed = np.ones(rows.n_rows, dtype=bool)
-    else:
-        terms = {k: atoms.scores(p.shapes[name]) for k, p in users.items()}
-        allowed = atoms.seen if atoms.seen.any() else np.ones(len(atoms.seen), dtype=bool)
-    # If every part that reads the feature has weight 0, the level does not matter; then all parts count alike.
-    counts = any(weights[k] for k in users)
-    total = sum((weights[k] if counts else 1.0) * term for k, term in terms.items())
-    at = int(np.argmin(np.where(allowed, sign * np.asarray(total), np.inf)))
-    return {k: float(term[at]) for k, term in terms.items()}
+            raise _needs_portfolio(f"feature {atoms.feature!r} enters as a line or a curve, which has no end")
+        return rows
+    kept = atoms.seen if atoms.seen.any() else np.ones(len(atoms.seen), dtype=bool)
+    return value_frame({atoms.feature: [v for v, keep in zip(atoms.values, kept, strict=True) if keep]})
+
+
+def _joined(frames: Mapping[str, Frame], names: tuple[str, str]) -> Frame:
+    return Frame(names, {name: frames[name].columns[name] for name in names}, 1)
+
+
+def _best_values(form: RiskForm, values: Mapping[str, Frame], sign: int) -> dict[str, Frame]:
+    """Return, as one row for each feature, the value that is best for the whole; of pairs both values together."""
+    weights = pool_weights(form)
+    parts = [(k, part) for k, part in enumerate(form.parts) if isinstance(part, Part)]
+    pairs = [(weights[k], pair) for k, part in parts for pair in part.pairs]
+    options = {}
+    for name, frame in values.items():
+        users = {k: part.shapes[name] for k, part in parts if name in part.shapes}
+        # If every part that reads the feature has weight 0, the level does not matter; then all parts count alike.
+        counts = any(weights[k] for k in users)
+        score = np.zeros(frame.n_rows)
+        for k, shape in users.items():
+            score += (weights[k] if counts else 1.0) * shape.values(frame, name)
+        levels = {
+            j: pair.levels[pair.features.index(name)].codes(frame, name).astype(np.intp)
+            for j, (_, pair) in enumerate(pairs)
+            if name in pair.features
+        }
+        options[name] = Options(np.zeros(len(score)), score, np.arange(len(score)), levels)
+    at = {name: int(np.argmin(sign * own.score)) for name, own in options.items()}
+    tables = [(pair.features, weight * np.asarray(pair.scores)) for weight, pair in pairs]
+    at |= _best_together({name: own for name, own in options.items() if own.levels}, tables, at, sign)
+    return {name: frame.take(at[name], at[name] + 1) for name, frame in values.items()}
+
+
+def _best_together(
+    options: Mapping[str, Options], pairs: Sequence[PairScores], start: Mapping[str, int], sign: int
+) -> dict[str, int]:
+    """Return the best options of features that stand in pairs: exactly, or if that takes too long by descent."""
+    try:
+        joint = joint_options(options, pairs, sign)
+        return {name: int(at) for found in joint for name, at in zip(found.features, found.choice[-1], strict=True)}
+    except DataError:
+        warnings.warn(
+            "reference='best': pairs connect so many features that the best levels were searched for one feature after "
+            "the other. There may be better ones.",
+            PlainriskWarning,
+            stacklevel=2,
+        )
+    at = {name: start[name] for name in options}
+    moved = True
+    while moved:
+        moved = False
+        for name, own in options.items():
+            score = own.score.copy()
+            for j, level in own.levels.items():
+                (u, v), table = pairs[j]
+                other = v if name == u else u
+                score += (table if name == u else table.T)[level, options[other].levels[j][at[other]]]
+            best = int(np.argmin(sign * score))
+            if sign * score[best] < sign * score[at[name]]:
+                at[name], moved = best, True
+    return at
 
 
 def _needs_portfolio(why: str) -> DataError:
