@@ -360,6 +360,7 @@ class _Portfolio:
         t, x = Logistic().value(s), (s - low) / (high - low)
         # To second order, an error in the probability t costs log loss by its square over t (1 - t).
         w = mass / np.maximum(t * (1.0 - t), _LEAST_VARIANCE)
+        w /= w.sum()
         terms = np.column_stack([w, w * x, w * x**2, w * t, w * t * x])
         sums = np.vstack([np.zeros(5), np.cumsum(terms, axis=0)])
         return cls(x, mass, Logistic().value(np.array([low, high])), sums, float(w @ t**2))
