@@ -15,10 +15,15 @@ import sys
 import warnings
 from pathlib import Path
 
+import msgspec
+
 import plainrisk as pr
+from plainrisk.explain import certify
+from plainrisk.form import Bins, Categories, PairTable, RiskForm, write_model
 
 GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "golden"
 OF_FORMAT_2 = ("ARM1", "BandARM1", "MonoXGB")  # one file of every classifier is of format 1
+PAIRS = "Pairs.format2"  # made from the form of ARM1
 N_ROWS = 50
 DECIMALS = 15  # the test asks for 1e-12
 
@@ -52,6 +57,29 @@ def write(path: Path, content) -> None:
     path.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+def with_pairs(form: RiskForm) -> RiskForm:
+    """Return a form with two pairs written by hand, and one feature that stands in a pair only."""
+    length = Bins((15.5, 30.0), (-1000.0,), -1000.0), (0.3, 0.0, -0.4, 0.0, 0.0, 0.1)
+    savings = Bins((62.5,), (-1000.0,), -1000.0), (-0.2, 0.25, 0.0, 0.0, -0.05)
+    housing = Categories(("A151", "A152", "A153"), 3), (0.5, 1.0, 0.75, 0.0, 0.0)
+    pairs = [
+        by_hand("Duration in month", length, "Savings account/bonds", savings, lambda a, b: b * (1.0 - a)),
+        by_hand("Savings account/bonds", savings, "Housing", housing, lambda a, b: a * b),
+    ]
+    part = form.parts[0]
+    shapes = {name: shape for name, shape in part.shapes.items() if name != "Housing"}
+    return msgspec.structs.replace(form, parts=(msgspec.structs.replace(part, shapes=shapes, pairs=tuple(pairs)),))
+
+
+def by_hand(u: str, first: tuple, v: str, second: tuple, score) -> PairTable:
+    """Return a pair from a number per level of each feature; levels with the number 0 have no rows, others have 40."""
+    scores = tuple(tuple(round(score(a, b), 6) if a and b else 0.0 for b in second[1]) for a in first[1])
+    weights = tuple(tuple(40.0 * bool(s) for s in row) for row in scores)
+    positives = tuple(tuple(w / 4 for w in row) for row in weights)
+    levels = (first[0], second[0])
+    return PairTable(features=(u, v), levels=levels, scores=scores, weights=weights, positives=positives)
+
+
 def write_models() -> None:
     data = pr.datasets.load("german", backend="polars")
     write(GOLDEN / "rows.json", rows(data.frame))
@@ -64,6 +92,10 @@ def write_models() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             pr.make_classifier(name, data.schema).fit(data.frame, data.target).save(path)
+    path = GOLDEN / f"{PAIRS}.model.json"
+    if not path.exists():
+        form = with_pairs(pr.load(GOLDEN / "ARM1.format2.model.json").form_)
+        write_model(path, form, certificate=certify(form))
 
 
 def write_answers() -> None:

@@ -30,6 +30,25 @@ def test_the_nearest_value_is_inside_the_bin_and_on_the_near_side(edges, start, 
         assert value - ends[code] <= max(step, ends[code + 1] - ends[code]) * (1 + 1e-9)
 
 
+def test_numbers_of_numpy_are_numbers():
+    assert nearest_value(Bins((np.float64(64.5), np.float64(71.5))), 2, np.float64(60.0)) == 72.0
+
+
+def test_atoms_divide_what_pairs_divide(make_form):
+    """Values in one atom are in one level of every shape and pair, and atoms know the levels they are in."""
+    found = 0
+    for seed in range(20):
+        form = make_form(seed, pairs=True)
+        for name, atoms in atoms_of(form).items():
+            for part in form.parts:
+                for _, axis, pair in part.pairs_with(name):
+                    levels = atoms.levels_in(pair.levels[axis])
+                    assert set(levels.tolist()) == set(range(len(pair.levels[axis]))), "each level has an atom"
+                    assert not atoms.seen[pair.level_weights(axis)[levels] == 0].any()
+                    found += len(levels) > len(pair.levels[axis])
+    assert found > 20
+
+
 def test_every_place_has_a_value_that_stands_for_it(make_form):
     for seed in range(30):
         form = make_form(seed, trees=seed % 2 == 1)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -139,3 +140,35 @@ def test_weights_over_time(credit):
         weight_drift(path, tuple(mixture.weights_), ["a", "b", "c"])
     with pytest.raises(DataError, match="a period comes twice"):
         weight_drift(path, tuple(mixture.weights_), np.tile(["a", "b"], 2000))
+
+
+def test_features_in_pairs_are_counted_by_their_shapes_and_without_shapes_by_a_pair(make_form, every_row):
+    """Edges of pairs lie between those of shapes, and divide nothing here; risks are compared with pairs."""
+    with_shape = 0
+    for seed in range(20):
+        form, n = make_form(seed, pairs=True), len(every_row["age"])
+        half = {name: values[: n // 2] for name, values in every_row.items()}
+        found = drift(form, every_row, half)
+        assert {f.feature for f in found.features} == set(form.features)
+        for f in found.features:
+            shapes = [p.shapes[f.feature] for p in form.parts if f.feature in p.shapes]
+            if shapes:
+                with_shape += 1
+                assert f.levels == shapes[0].levels.labels
+        risk = next(s for s in found.subscales if s.subscale == "risk")
+        assert risk.new_risk == pytest.approx(form.risk(every_row).mean(), abs=1e-12)
+    assert with_shape > 20
+
+
+def test_a_model_with_pairs_knows_its_training_rows():
+    credit = pr.datasets.make_credit(3000, 3, backend="polars")
+    pairs = [("debt_ratio", "savings"), ("bureau_score", "months_employed")]
+    model = pr.AdditiveRiskModel(credit.schema, shapes="smooth", pairs=pairs).fit(credit.frame, credit.target)
+    assert model.form_.parts[0].pairs
+    assert max(f.psi for f in model.drift(credit.frame).features) < 1e-12
+    part = model.form_.parts[0]
+    shapes = {name: shape for name, shape in part.shapes.items() if name != part.pairs[0].features[0]}
+    bare = msgspec.structs.replace(model.form_, parts=(msgspec.structs.replace(part, shapes=shapes),))
+    found = drift(bare, credit.frame)
+    assert max(f.psi for f in found.features) < 1e-12
+    assert part.pairs[0].features[0] in {f.feature for f in found.features}

@@ -10,7 +10,8 @@ import pytest
 import plainrisk as pr
 from plainrisk.errors import DataError
 from plainrisk.explain import group_report, plots
-from plainrisk.explain.plots import DOWN, UP, draw_shape
+from plainrisk.explain.plots import DOWN, UP, draw_pair, draw_shape
+from plainrisk.form import Bins, Categories, PairTable
 from plainrisk.models.bootstrap import bootstrap
 
 mpl.use("Agg")
@@ -217,3 +218,19 @@ def test_names_are_drawn_as_text(name):
 def test_an_empty_name_is_drawn_as_two_quotes():
     assert plots.short("") == plots.short(" ") == "''"
     assert plots.short("$x$") == "$x$"
+
+
+def test_a_pair_is_a_heat_map_with_counts_in_its_cells():
+    levels = (Bins((1.0,)), Categories(("$x^{2$", "b"), 2))  # three and four levels; none is missing, one is unseen
+    weights = ((1500.0, 0.0, 0.0, 0.0), (20.0, 30.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0))
+    scores = ((0.5, 0.0, 0.0, 0.0), (-0.25, 0.1, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0))
+    pair = PairTable(features=("$u_{1", "v"), levels=levels, scores=scores, weights=weights, positives=weights)
+    ax = drawn(draw_pair(pair))
+    assert [t.get_text() for t in ax.texts] == ["+0.50\n1,500", "0", "-0.25\n20", "+0.10\n30"]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["x <= 1", "x > 1"]
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["$x^{2$", "b"]
+    assert ax.get_ylabel() == "$u_{1"
+    assert ax.get_title("left").startswith("$u_{1 × v: score (log odds)")
+    shown = ax.images[0].get_array()
+    assert shown.mask.tolist() == [[False, True], [False, False]], "cells without rows stay white"
+    assert drawn(draw_pair(pair, "probability")).texts[0].get_text() == "+50.0\n1,500"

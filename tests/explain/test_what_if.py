@@ -151,6 +151,41 @@ def test_with_pairs_the_answer_is_the_cheapest_there_is(make_form, seed, row, ta
         assert not set(frozen) & set(answer.features)
 
 
+def test_with_pairs_a_target_hit_exactly_is_reached_but_for_rounding(make_form):
+    row = {"age": 25.0, "job": "c", "debt": 3.0, "rent": 15.0}
+    tried = 0
+    for seed in range(40):
+        form = make_form(seed, pairs=True)
+        own = {name: row[name] for name in form.features}
+        target = what_if(form, own, 0.0, adverse="positive", answers=1).reachable.risk
+        tried += target < form.risk(value_frame({name: [value] for name, value in own.items()}))[0]
+        found = what_if(form, own, target, answers=1)
+        assert found.reached, seed
+        nearly, _ = exhaustive_by_atoms(form, own, target + 1e-12, (), True, 1)
+        answer = found.answers[0]
+        assert answer.cost + 1000 * len(answer.changes) >= nearly
+        assert answer.risk <= target
+    assert tried > 20
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_with_pairs_further_answers_are_the_cheapest_that_leave_something_out(make_form, seed):
+    form = make_form(seed, pairs=True)
+    row = {"age": 25.0, "job": "c", "debt": 3.0, "rent": 15.0}
+    row = {name: row[name] for name in form.features}
+    target = 0.8 * form.risk(value_frame({name: [value] for name, value in row.items()}))[0]
+    found = what_if(form, row, target, answers=3).answers
+    for later, answer in enumerate(found[1:], 1):
+        before = [set(a.features) for a in found[:later]]
+        # One feature of every answer before is held; the best such choice is this answer.
+        prices = [
+            exhaustive_by_atoms(form, row, target, set(held), True, 1)[0] for held in set(itertools.product(*before))
+        ]
+        least = min(price for price in prices if price is not None)
+        assert answer.cost + 1000.0 * len(answer.changes) == pytest.approx(least, abs=1e-9)
+
+
 def test_a_target_hit_exactly_is_reached(make_form, every_row):
     """Targets that are the risk of some combination of levels, to the last bit, in every kind of form."""
     rng = np.random.default_rng(5)

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 import plainrisk as pr
 from plainrisk.errors import DataError, ExtractionError, PlainriskError, PlainriskWarning
-from plainrisk.form import Bands, Linear, Logistic
+from plainrisk.form import Bands, Linear, Logistic, PairTable
 from plainrisk.form.links import best_bands
 
 MODELS = {
@@ -238,6 +238,25 @@ def test_attainable_knots_clip_no_row_there_can_be(credit, fitted):
         assert 0 < risk[0] < risk[1] < 1
         assert (model.explain(rows).rate > 0).all()
         assert len(link.rates) == pieces
+
+
+def test_attainable_knots_know_pairs(credit, fitted):
+    """Of a feature in a pair the extreme level of its shape need not be that of the sum."""
+    form = fitted["ARM1"].form_
+    part = form.parts[0]
+    u, v = list(part.shapes)[:2]
+    first, second = part.shapes[u], part.shapes[v]
+    table = np.random.default_rng(0).normal(size=(len(first.scores), len(second.scores)))
+    counts = tuple(map(tuple, np.ones(table.shape).tolist()))
+    scores = tuple(map(tuple, table.tolist()))
+    levels = (first.levels, second.levels)
+    pair = PairTable(features=(u, v), levels=levels, scores=scores, weights=counts, positives=counts)
+    form = msgspec.structs.replace(form, parts=(msgspec.structs.replace(part, pairs=(pair,)),))
+    joint = np.add.outer(first.scores, second.scores) + table
+    others = [shape.scores for name, shape in part.shapes.items() if name not in (u, v)]
+    link = pr.linearise(form, credit.frame, pieces=3, knots="attainable").form_.parts[0].link
+    ends = [part.intercept + least(map(least, joint.tolist())) + sum(map(least, others)) for least in (min, max)]
+    np.testing.assert_allclose([link.knots[0], link.knots[-1]], ends, atol=1e-12)
 
 
 def test_universal_knots_are_the_best_for_the_sigmoid(credit, fitted):

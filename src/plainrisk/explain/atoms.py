@@ -198,7 +198,7 @@ def nearest_value(levels: Bins, code: int, start: float) -> float:
 def _decimals(value: float) -> int:
     if not math.isfinite(value):
         return 0
-    exponent = Decimal(repr(value)).normalize().as_tuple().exponent
+    exponent = Decimal(repr(float(value))).normalize().as_tuple().exponent
     return min(6, max(0, -int(exponent)))
 
 
@@ -206,7 +206,7 @@ def _rounded(value: float, decimals: int, above: bool) -> float:
     """Round a value up to the next number with this many decimals, or down (where it may stay as it is)."""
     context = Context(prec=400, rounding=ROUND_FLOOR)
     step = Decimal(1).scaleb(-decimals)
-    floor = Decimal(repr(value)).quantize(step, context=context)
+    floor = Decimal(repr(float(value))).quantize(step, context=context)
     return float(context.add(floor, step) if above else floor)
 
 

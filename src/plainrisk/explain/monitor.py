@@ -2,8 +2,9 @@ r"""Monitoring: has the population moved?
 
 With shares :math:`p_j` of level j in the old and :math:`q_j` in the new sample, the population stability index of a
 feature is :math:`\sum_j (q_j - p_j) \ln (q_j / p_j)`; by custom one looks from 0.1 on and acts from 0.25 on. Its
-*shift* is what the move does to the model: :math:`\sum_j (q_j - p_j) f_j` with the level's effect :math:`f_j`. An
-empty level counts as half a row.
+*shift* is what the move does to the model: :math:`\sum_j (q_j - p_j) f_j` with the level's effect :math:`f_j`, without
+what the feature does in pairs; the risks of subscales are compared with all that they add up. An empty level counts as
+half a row.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from plainrisk._types import Counts, Floats, Index
 from plainrisk.data.frame import Frame, frame_like
 from plainrisk.errors import DataError
-from plainrisk.explain.atoms import Atoms, atoms_of
+from plainrisk.explain.atoms import atoms_of
 from plainrisk.explain.explanation import TableResult
 from plainrisk.explain.reference import pool_weights
-from plainrisk.form import Alone, Layer, Linear, Logistic, Part, RiskForm, Table
+from plainrisk.form import Alone, Layer, Levels, Linear, Logistic, Part, RiskForm, Table
 from plainrisk.threads import PIECE_ROWS
 
 __all__ = ["Drift", "Profile", "drift"]
@@ -45,10 +47,11 @@ class Profile:
     Attributes
     ----------
     rows : how many
-    counts : by feature, (atoms,)
-    sums : (part, feature) to the summed scores
+    counts : by feature, (levels,)
+    sums : (part, feature or pair) to the summed scores
     risks : (parts + 1, GRID) counts of the parts' risks and of the risk itself; None for training counts
     risk_sums : (parts + 1,)
+    levels : those of each feature that are counted: what its shapes and trees tell apart, or its first pair if none do
     """
 
     form: RiskForm
@@ -57,13 +60,18 @@ class Profile:
     sums: dict[tuple[str, str], float] = field(default_factory=dict)
     risks: Counts | None = None
     risk_sums: Floats | None = None
-    atoms: dict[str, Atoms] = field(default_factory=dict)
+    levels: dict[str, Levels] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return f"Profile of {self.rows:,.0f} rows in {len(self.atoms)} features"
+        return f"Profile of {self.rows:,.0f} rows in {len(self.levels)} features"
 
     def __post_init__(self) -> None:
-        self.atoms = atoms_of(self.form)
+        replace = msgspec.structs.replace
+        parts = tuple(replace(p, pairs=()) if isinstance(p, Part) else p for p in self.form.parts)
+        own = {name: atoms.levels for name, atoms in atoms_of(replace(self.form, parts=parts)).items()}
+        pairs = [pair for p in self.form.parts if isinstance(p, Part) for pair in reversed(p.pairs)]
+        paired = {n: lv for pair in pairs for n, lv in zip(pair.features, pair.levels, strict=True)}
+        self.levels = {name: own.get(name) or paired[name] for name in self.form.features}
 
     def add(self, X: Any) -> Profile:
         """Count the rows of a batch too."""
@@ -76,8 +84,8 @@ class Profile:
         form, n_parts = self.form, len(self.form.parts)
         if self.risks is None or self.risk_sums is None:
             self.risks, self.risk_sums = np.zeros((n_parts + 1, GRID), np.int64), np.zeros(n_parts + 1)
-        for name, atoms in self.atoms.items():
-            found = np.bincount(atoms.levels.codes(frame, name), minlength=len(atoms.levels))
+        for name, levels in self.levels.items():
+            found = np.bincount(levels.codes(frame, name), minlength=len(levels))
             self.counts[name] = self.counts.get(name, np.zeros(len(found))) + found
         for part in form.parts:
             terms = part.terms(frame, form.schema) if isinstance(part, Part) else {}
@@ -93,19 +101,28 @@ class Profile:
     def of_training(cls, form: RiskForm) -> Profile:
         """Return the training rows as the form counts them: features only, since it does not keep the risks."""
         found = cls(form)
-        for part in form.parts:
-            for name, shape in part.shapes.items() if isinstance(part, Part) else ():
-                weights = np.asarray(shape.weights)
-                if not isinstance(shape, Table) or shape.levels != found.atoms[name].levels or weights.sum() <= 0:
-                    raise DataError(
-                        f"The form has no training counts of feature {name!r} to compare with. Give the old rows."
-                    )
-                found.counts[name] = weights
-                found.sums[part.name, name] = float(weights @ np.asarray(shape.scores))
-                found.rows = float(weights.sum())
+        parts = [part for part in form.parts if isinstance(part, Part)]
+        shaped = {name for part in parts for name in part.shapes}
+        for part in parts:
+            for name in part.features:
+                if name in part.shapes or name not in shaped:
+                    found._add_training(part, name)
         if not found.counts:
             raise DataError("The form has no training counts to compare with. Give the old rows.")
         return found
+
+    def _add_training(self, part: Part, name: str) -> None:
+        """Take the training counts of a feature from its shape, or from a pair if it has none."""
+        shape, levels = part.shapes.get(name), self.levels[name]
+        known = [(shape.levels, np.asarray(shape.weights))] if isinstance(shape, Table) else []
+        if shape is None:
+            known = [(pair.levels[axis], pair.level_weights(axis)) for _, axis, pair in part.pairs_with(name)]
+        weights = next((w for lv, w in known if lv == levels and w.sum() > 0), None)
+        if weights is None:
+            raise DataError(f"The form has no training counts of feature {name!r} to compare with. Give the old rows.")
+        self.counts[name], self.rows = weights, float(weights.sum())
+        if shape is not None:
+            self.sums[part.name, name] = float(weights @ np.asarray(shape.scores))
 
 
 @dataclass(frozen=True)
@@ -228,7 +245,7 @@ def _feature(form: RiskForm, name: str, before: Profile, after: Profile) -> Feat
         feature=name,
         psi=float(parts.sum()),
         shift=shift,
-        levels=after.atoms[name].levels.labels,
+        levels=after.levels[name].labels,
         old=tuple((before.counts[name] / before.counts[name].sum()).tolist()),
         new=tuple((after.counts[name] / after.counts[name].sum()).tolist()),
         parts=tuple(parts.tolist()),

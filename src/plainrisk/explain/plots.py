@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from plainrisk.explain.monitor import Drift
     from plainrisk.explain.overview import Overview, ShapeTable
     from plainrisk.explain.uncertainty import Interval
+    from plainrisk.form import PairTable
 
 __all__ = [
     "draw_bars",
     "draw_drift",
     "draw_groups",
     "draw_importance",
+    "draw_pair",
     "draw_shape",
     "draw_waterfall",
     "draw_weight_path",
@@ -153,6 +155,38 @@ def _draw_counts(ax: Any, x: Any, table: ShapeTable, shown: list[int]) -> None:
     ax.set_ylabel("training rows,\nbad rate", fontsize=8)
     ax.margins(y=0.22)
     tidy(ax, "y")
+
+
+def draw_pair(pair: PairTable, unit: str = "log odds", *, ax: Any = None) -> Any:
+    """Draw a pair as a heat map: its score in every cell, above the training rows there; returns the axes.
+
+    Levels outside the order that training never saw are left out, and cells without training rows stay white.
+    """
+    weights = np.asarray(pair.weights)
+    rows, columns = (
+        np.flatnonzero((pair.level_weights(axis) > 0) | (np.arange(len(levels)) < levels.n_ordered))
+        for axis, levels in enumerate(pair.levels)
+    )
+    cells = np.ix_(rows, columns)
+    counts, scores = weights[cells], np.asarray(pair.scores)[cells]
+    ax = new_axes(2.5 + 0.95 * len(columns), 1.8 + 0.5 * len(rows)) if ax is None else ax
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colours = LinearSegmentedColormap.from_list("pair", [DOWN, "white", UP])
+    limit = float(np.abs(scores).max(initial=0.0)) or 1.0
+    ax.imshow(np.where(counts > 0, scores, np.nan), cmap=colours, vmin=-limit, vmax=limit, aspect="auto")
+    for (i, j), score in np.ndenumerate(scores):
+        text = f"{signed(score, unit)}\n{counts[i, j]:,.0f}" if counts[i, j] > 0 else "0"
+        dark = counts[i, j] > 0 and abs(score) > 0.6 * limit
+        ax.text(j, i, text, ha="center", va="center", fontsize=8, color="white" if dark else TOTAL)
+    first, second = pair.features
+    name_levels(ax, np.arange(len(columns)), [pair.levels[1].labels[j] for j in columns])
+    ax.set_yticks(range(len(rows)), [short(pair.levels[0].labels[i], 22) for i in rows], fontsize=8, **PLAIN)
+    ax.set_xlabel(short(second, 60), **PLAIN)
+    ax.set_ylabel(short(first, 60), **PLAIN)
+    points = "% points" if unit == "probability" else unit
+    ax.set_title(f"{short(pair.name, 50)}: score ({points}), training rows", loc="left", fontsize=10, **PLAIN)
+    return ax
 
 
 def draw_importance(found: Overview, *, most: int = 20, ax: Any = None) -> Any:
