@@ -10,7 +10,7 @@ import pytest
 
 import plainrisk as pr
 from plainrisk.errors import DataError
-from plainrisk.explain import explain, overview
+from plainrisk.explain import Refits, explain, overview
 from plainrisk.explain.reference import make_reference
 from plainrisk.form import Alone, Table
 
@@ -146,6 +146,17 @@ def test_pairs_have_tables_and_importance(make_form, every_row, seed):
             for view in (found, by_rows):
                 names = [i.feature for i in view.importance]
                 assert pair.name in names
+
+
+def test_intervals_of_pairs(make_form):
+    form = next(f for f in (make_form(s, pairs=True) for s in range(12)) if isinstance(f.pool, Alone))
+    pair = form.parts[0].pairs[0]
+    other = msgspec.structs.replace(pair, scores=tuple(tuple(s + 1.0 for s in row) for row in pair.scores))
+    part = msgspec.structs.replace(form.parts[0], pairs=(other, *form.parts[0].pairs[1:]))
+    refits = Refits(form, (form, msgspec.structs.replace(form, parts=(part,))))
+    assert refits.shape(pair.name).estimate.tolist() == np.ravel(pair.scores).tolist()
+    assert (refits.shape(pair.name).high > refits.shape(pair.name).low).all()
+    np.testing.assert_array_equal(refits.effects(pair.name).estimate, overview(form).shape(pair.name).effect)
 
 
 def test_handing_on(model):

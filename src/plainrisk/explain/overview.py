@@ -19,7 +19,7 @@ from plainrisk.form import Alone, Curve, Line, Linear, Logistic, PairTable, Part
 if TYPE_CHECKING:
     from plainrisk.explain.uncertainty import Refits
 
-__all__ = ["Importance", "Overview", "ShapeTable", "level_effects", "overview"]
+__all__ = ["Importance", "Overview", "ShapeTable", "level_effects", "level_scores", "overview"]
 
 
 @dataclass(frozen=True)
@@ -192,15 +192,16 @@ def level_effects(form: RiskForm, typical: Reference, k: int, name: str) -> Floa
     part, point = form.parts[k], typical.points[k]
     assert isinstance(part, Part)
     others = point.score - point.terms[name]
-    return typical.risks(form, k, others + _level_scores(_term(part, name))) - typical.risk(form)
+    return typical.risks(form, k, others + level_scores(part, name)) - typical.risk(form)
 
 
 def _term(part: Part, name: str) -> Shape | PairTable:
     return part.shapes[name] if name in part.shapes else next(pair for pair in part.pairs if pair.name == name)
 
 
-def _level_scores(term: Shape | PairTable) -> Floats:
-    """Return the score of each level, or of each combination of levels, row by row."""
+def level_scores(part: Part, name: str) -> Floats:
+    """Return the score of each level of a term, or of a pair's combinations of levels, row by row."""
+    term = _term(part, name)
     scores = np.ravel(np.array(term.scores))
     if isinstance(term, Line | Curve):
         scores[0] = np.nan  # the line itself is no one number
@@ -234,7 +235,7 @@ def _table(form: RiskForm, typical: Reference | None, k: int, name: str) -> Shap
         rows=rows,
         bad=bad,
         bad_rate=np.where(rows > 0, bad / np.where(rows > 0, rows, 1.0), np.nan),
-        score=_level_scores(term),
+        score=level_scores(part, name),
         effect=None if typical is None else level_effects(form, typical, k, name),
         unit=_unit(form, part),
     )
