@@ -26,9 +26,9 @@ def test_demo(run, tmp_path, monkeypatch) -> None:
     assert not {r["feature"] for r in told_no["reasons"]} & set(told_no["barred"])
     assert told_no["what_if"]["answers"][0]["risk"] >= 0.5
     german = pr.datasets.load("german")
-    for name, estimator in (("arm1", pr.AdditiveRiskModel), ("arm2", pr.TwoLayerRiskModel)):
-        saved = pr.load(tmp_path / "demo" / f"{name}.json")
-        fitted = estimator(schema=german.schema).fit(german.frame, german.target)
+    for name, file in (("SmoothARM1", "smooth"), ("ARM2", "arm2")):
+        saved = pr.load(tmp_path / "demo" / f"{file}.json")
+        fitted = pr.make_classifier(name, german.schema).fit(german.frame, german.target)
         assert (saved.predict_proba(german.frame) == fitted.predict_proba(german.frame)).all()
     assert pr.Schema.load(tmp_path / "demo" / "german.toml") == german.schema
 
@@ -45,7 +45,7 @@ def test_demo_fits_a_terminal_of_80_columns(run, tmp_path, monkeypatch) -> None:
         "Applicant 1, explained",
         "The principal reasons for this decision are: 1.",
         "The cheapest ways to approval",
-        "demo/arm1.json",
+        "demo/smooth.json",
     ):
         assert words in " ".join(text.split())
 

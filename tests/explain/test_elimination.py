@@ -75,11 +75,11 @@ def test_a_chain_of_many_features_is_quick_and_a_dense_graph_is_refused():
         joint_options(options(dense), dense, 1)
 
 
-def test_score_limits_are_attained(make_form, every_row, monkeypatch):
+def test_score_limits_are_attained(make_form, level_values, monkeypatch):
     for seed in range(40):
         form = make_form(seed, pairs=True)
         extra = {"age": [32.0, 37.0], "debt": [0.7, 1.2], "rent": [6.0, 8.0, 11.0, 13.0]}
-        values = {n: [*dict.fromkeys(every_row[n].tolist()), *extra.get(n, ())] for n in every_row}
+        values = {name: [*some, *extra.get(name, ())] for name, some in level_values.items()}
         rows = list(itertools.product(*values.values()))
         X = dict(zip(values, map(list, zip(*rows, strict=True)), strict=True))
         X = {n: np.array(v, dtype=object if n == "job" else float) for n, v in X.items()}

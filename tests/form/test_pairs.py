@@ -134,6 +134,8 @@ def test_impossible_parts_are_refused():
         part(shapes={"age × job": part().shapes["debt"]})
     with pytest.raises(ModelFileError, match="part 'all' uses 'wage', which the schema does not know"):
         form(pairs=(pair(features=("age", "wage")),))
+    with pytest.raises(ModelFileError, match="'age × debt' has no levels of a continuous feature for 'debt'"):
+        form(pairs=(pair(features=("age", "debt")),))
 
 
 def test_a_form_without_pairs_is_written_as_before_there_were_any():

@@ -20,7 +20,8 @@ from plainrisk.errors import DataError, PlainriskWarning
 
 __all__ = ["demo"]
 
-MODELS = ("ARM1", "ARM2", "LinARM1", "MixLinARM1", "DirectARM1")
+MODELS = ("SmoothARM1", "ARM1", "ARM2", "LinARM1", "MixLinARM1")
+FILES = {"SmoothARM1": "smooth", "ARM2": "arm2"}
 SHOWN = {
     "Status of existing checking account": "11: below 0 DM, 12: below 200 DM, 13: 200 DM or more, 14: none",
     "Duration in month": "",
@@ -46,7 +47,7 @@ def demo(
         message = f"{', '.join(broken)} breaks a promise, so nothing was written. Please report this."
         show.fail("BrokenPromise", message, ExitCode.BROKEN_PROMISE, json)
     result["step"] = _same_step(models["ARM1"], models["LinARM1"], rows)
-    decision = _Decision(models["DirectARM1"], rows)
+    decision = _Decision(models["SmoothARM1"], rows)
     result |= decision.to_dict()
     result["files"] = _save(models, rows, folder)
     show.result(result, json, lambda _: _tell(models, rows, result, decision))
@@ -63,7 +64,7 @@ def _fit_all(rows: Rows) -> tuple[dict[str, Any], dict[str, Any]]:
             cv = cross_validation(model, rows, folds, 0, lambda *_: bar.advance())
             result["models"][name] = {"cv": cv, **certified(model.fit(rows.X, rows.y))}
             bar.advance()
-    return models, {**result, **facts(models["ARM1"])}
+    return models, {**result, **facts(models["SmoothARM1"])}
 
 
 def _same_step(logistic: Any, linear: Any, rows: Rows) -> dict[str, Any]:
@@ -86,7 +87,7 @@ def _same_step(logistic: Any, linear: Any, rows: Rows) -> dict[str, Any]:
 
 
 class _Decision:
-    """The first applicant with a poor chance that is not clipped: explained, refused, and shown a way to approval."""
+    """The first applicant with a poor chance: explained, refused, and shown a way to approval."""
 
     def __init__(self, model: Any, rows: Rows) -> None:
         import numpy as np
@@ -108,8 +109,8 @@ class _Decision:
 def _save(models: dict[str, Any], rows: Rows, folder: Path) -> dict[str, str]:
     files = {"schema": str(folder / "german.toml")}
     rows.schema.save(files["schema"])
-    for name in ("ARM1", "ARM2"):
-        files[name] = str(folder / f"{name.lower()}.json")
+    for name in FILES:
+        files[name] = str(folder / f"{FILES[name]}.json")
         models[name].save(files[name])
     return files
 
@@ -126,10 +127,10 @@ def _tell(models: dict[str, Any], rows: Rows, result: dict[str, Any], decision: 
         "ended well. These data predict the good outcome: a high probability is a good sign."
     )
     _tell_figures(result)
-    _tell_shapes(models["ARM1"], rows)
+    _tell_shapes(models["SmoothARM1"], rows)
     _tell_promises(result)
     _tell_step(result["step"])
-    _tell_applicant(decision, result["models"]["DirectARM1"])
+    _tell_applicant(decision)
     _tell_decision(decision)
     _tell_next(result["files"])
 
@@ -137,17 +138,23 @@ def _tell(models: dict[str, Any], rows: Rows, result: dict[str, Any], decision: 
 def _tell_figures(result: dict[str, Any]) -> None:
     show.heading("How good are the models?")
     show.out().print(
-        "ARM1 adds up one step function per feature. ARM2 judges each subscale by itself, then weighs them. LinARM1 "
-        "is ARM1 with the sigmoid replaced by the best line; MixLinARM1 pools one such model per subscale. "
+        "SmoothARM1, the default, adds up one shape per feature, as smooth as the evidence asks, and replaces the "
+        "sigmoid by a line of three pieces. ARM1 has steps of a few bins. ARM2 judges each subscale by itself, then "
+        "weighs them. "
+        "LinARM1 is ARM1 with the best single line; MixLinARM1 pools one such model per subscale. "
         f"Mean ± standard deviation over {result['models']['ARM1']['cv']['folds']} stratified folds:"
     )
-    show.figures({name: model["cv"] for name, model in result["models"].items() if name != "DirectARM1"})
+    show.figures({name: model["cv"] for name, model in result["models"].items()})
 
 
 def _tell_shapes(model: Any, rows: Rows) -> None:
-    show.heading("What did ARM1 learn? Three of its features")
+    show.heading("What did SmoothARM1 learn? Three of its features")
     console = show.out()
-    console.print("A score above 0 makes a good end likelier than average; scores are in log odds.")
+    left = model.fit_record_.features_left
+    console.print(
+        f"{len(left)} of {len(rows.schema.features)} features left the model for want of evidence. Scores of the "
+        "others are in log odds: above 0, a good end is likelier than for the typical applicant."
+    )
     for name, legend in SHOWN.items():
         feature = rows.schema.features[name]
         kind = feature.kind if feature.sign == 0 else f"{feature.direction}, by the schema"
@@ -160,10 +167,10 @@ def _tell_promises(result: dict[str, Any]) -> None:
     show.heading("What is certain about them?")
     show.out().print(
         "Every model keeps every promise: what a certificate says is proved for every applicant there could be. "
-        "ARM1's, and what its solver says:"
+        "SmoothARM1's, and what its solver says:"
     )
-    show.certificate(result["models"]["ARM1"]["certificate"])
-    show.solver(result["models"]["ARM1"]["solver"])
+    show.certificate(result["models"]["SmoothARM1"]["certificate"])
+    show.solver(result["models"]["SmoothARM1"]["solver"])
 
 
 def _tell_step(step: dict[str, Any]) -> None:
@@ -181,12 +188,11 @@ def _tell_step(step: dict[str, Any]) -> None:
     show.print_table(("model", f"applicant {first}", f"applicant {second}"), rows)
 
 
-def _tell_applicant(decision: _Decision, model: dict[str, Any]) -> None:
+def _tell_applicant(decision: _Decision) -> None:
     show.heading("Why this probability?")
     show.out().print(
-        f"DirectARM1 is ARM1 fitted as a straight line (AUC {model['cv']['auc']['mean']:.4f}; "
-        f"{model['solver']['clipped']:.0%} of the rows are cut off at 0 or 1). So every part below is a "
-        "piece of the probability of a good end itself, and they add up."
+        "SmoothARM1 again, against the typical applicant: every part below is a piece of the probability of a good end "
+        "itself, and they add up."
     )
     print_explanation(decision.explanation, f"Applicant {decision.row}")
 
@@ -206,11 +212,11 @@ def _tell_decision(decision: _Decision) -> None:
 def _tell_next(files: dict[str, str]) -> None:
     show.heading("Where to look, what to try")
     steps = {
-        "models, plain JSON": f"{files['ARM1']}, {files['ARM2']}",
+        "models, plain JSON": f"{files['SmoothARM1']}, {files['ARM2']}",
         "schema, to edit": files["schema"],
         "another model": "plainrisk fit german --model DirectARM2 -o model.json",
-        "explain one": f"plainrisk explain german --model {files['ARM1']} --row 4",
-        "score rows": f"plainrisk score german --model {files['ARM1']} -o risks.csv",
+        "explain one": f"plainrisk explain german --model {files['SmoothARM1']} --row 4",
+        "score rows": f"plainrisk score german --model {files['SmoothARM1']} -o risks.csv",
         "your own data": "plainrisk schema infer YOUR.csv --target NAME -o my.toml",
         "all commands": "plainrisk --help",
     }

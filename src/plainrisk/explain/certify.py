@@ -4,30 +4,41 @@ Monotone is proved, not sampled. The risk is built from shapes by adding, by lin
 nonnegative weights; each of these keeps an order (in floating point too, since rounding never swaps two numbers).
 So the risk never moves the wrong way in a feature if every shape of that feature is ordered and every weight on the
 way is nonnegative: a finite check over levels that covers all combinations of the other features.
+
+A feature that stands in pairs too is ordered if no step from one of its atoms to the next lowers the sum of its shape
+and its pairs, whatever the other features are. These are different in every pair, so the worst case of the sum is the
+sum of the worst cases. Its sign is computed without rounding.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 
+from plainrisk._types import Floats
 from plainrisk.checks import check_parameters
 from plainrisk.errors import DataError, ModelFileError
-from plainrisk.explain.atoms import atoms_of, value_frame
+from plainrisk.explain.atoms import Atoms, atoms_of, value_frame
 from plainrisk.explain.contributions import explain
 from plainrisk.explain.options import ROWS
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import (
     Alone,
+    Bins,
     Certificate,
     Check,
     Curve,
     Layer,
+    Levels,
     Line,
     Mixture,
     ModelFile,
+    PairTable,
     Part,
     RiskForm,
     Shape,
@@ -87,7 +98,8 @@ def _differences(stored: Certificate, fresh: Certificate) -> list[str]:
 def certify(form: RiskForm, *, thin: float = 30.0) -> Certificate:
     """Check a risk form; levels with less training weight than `thin` are listed as notes."""
     check_parameters("certify", {"thin": thin}, {"thin": ROWS})
-    monotone = [_monotone(form, name) for name, f in form.schema.features.items() if f.sign != 0]
+    atoms = atoms_of(form)
+    monotone = [_monotone(form, atoms, name) for name, f in form.schema.features.items() if f.sign != 0]
     return Certificate(
         checks=(*monotone, _inside(form), _weights(form), _additive(form)),
         notes=tuple(_level_notes(form, thin)),
@@ -103,26 +115,84 @@ def _hash(form: RiskForm) -> str:
         return ""  # a form that no file could hold has no hash, and breaks a promise below
 
 
-def _monotone(form: RiskForm, name: str) -> Check:
+def _monotone(form: RiskForm, atoms: Mapping[str, Atoms], name: str) -> Check:
     sign = form.schema.features[name].sign
     word = "increasing" if sign > 0 else "decreasing"
     users = [p for p in form.parts if name in p.features]
     weights = dict(zip((p.name for p in form.parts), pool_weights(form), strict=True))
     for part in users:
-        fault = _tree_disorder(part, name, sign) if isinstance(part, TreePart) else _disorder(part.shapes[name], sign)
+        if isinstance(part, TreePart):
+            fault = _tree_disorder(part, name, sign)
+        else:
+            fault = _part_disorder(part, atoms[name], sign)
         if fault is not None:
             return Check(f"monotone in {name}", False, f"{fault} in part {part.name!r}, against {word}")
         if weights[part.name] < 0:
             return Check(f"monotone in {name}", False, f"part {part.name!r} has the weight {weights[part.name]:g}")
-    steps = sum(_n_steps(part, name) for part in users)
-    return Check(f"monotone in {name}", True, f"{word}, all {steps} steps, whatever the other features are")
+    steps = sum(_n_steps(part, atoms[name]) for part in users)
+    rounded = any(isinstance(p, Part) and p.pairs and not _each_ordered(p, name, sign) for p in users)
+    evidence = f"{word}, all {steps} steps, whatever the other features are"
+    return Check(f"monotone in {name}", True, evidence + ", but for the rounding of sums with pairs" * rounded)
 
 
-def _n_steps(part: Part | TreePart, name: str) -> int:
+def _n_steps(part: Part | TreePart, atoms: Atoms) -> int:
+    name = atoms.feature
     if isinstance(part, TreePart):
         return sum(j != LEAF and part.inputs[j].feature == name for tree in part.trees for j in tree.inputs)
+    if any(True for _ in part.pairs_with(name)):
+        return len(_ordered_atoms(atoms)) - 1
     shape = part.shapes[name]
     return shape.levels.n_ordered - 1 if isinstance(shape, Table) else 1
+
+
+def _part_disorder(part: Part, atoms: Atoms, sign: int) -> str | None:
+    """Say where the shape of a feature and its pairs together move the wrong way, or None."""
+    shape, pairs = part.shapes.get(atoms.feature), [(axis, pair) for _, axis, pair in part.pairs_with(atoms.feature)]
+    if shape is not None and not (pairs and isinstance(shape, Table)):
+        fault = _disorder(shape, sign)
+        if fault is not None or not pairs:
+            return fault
+    # Where a pair steps a line or a curve moves by as little as one likes, so it is no help.
+    known: list[Levels] = [*([] if shape is None else [shape.levels]), *(pair.levels[axis] for axis, pair in pairs)]
+    if len({lv.lower_bound for lv in (atoms.levels, *known) if isinstance(lv, Bins)}) > 1:
+        return "shapes and pairs differ in the bound below which values stand outside the order"
+    return _joint_disorder(shape if isinstance(shape, Table) else None, pairs, atoms, sign)
+
+
+def _ordered_atoms(atoms: Atoms) -> list[int]:
+    """Return the atoms in the order that some value falls into."""
+    return [j for j in range(atoms.levels.n_ordered) if atoms.values[j] is not None]
+
+
+def _joint_disorder(own: Table | None, pairs: list[tuple[int, PairTable]], atoms: Atoms, sign: int) -> str | None:
+    alone = np.zeros(len(atoms.values)) if own is None else sign * atoms.scores(own)
+    tables = [sign * np.moveaxis(np.asarray(p.scores), axis, 0)[atoms.levels_in(p.levels[axis])] for axis, p in pairs]
+    for j, k in itertools.pairwise(_ordered_atoms(atoms)):
+        worst = [_least_step(table[j], table[k]) for table in tables]
+        after, before = ((alone[i], *(t[i, c] for t, c in zip(tables, worst, strict=True))) for i in (k, j))
+        step = math.fsum((*after, *(-score for score in before)))  # rounded once, so its sign is right
+        if step < 0:
+            others = [(pair.features[1 - axis], pair.levels[1 - axis]) for axis, pair in pairs]
+            where = " and ".join(f"{o} is {lv.labels[c]!r}" for (o, lv), c in zip(others, worst, strict=True))
+            labels = atoms.levels.labels
+            return f"the score moves by {sign * step:+.3g} from {labels[j]!r} to {labels[k]!r} where {where}"
+    return None
+
+
+def _least_step(before: Floats, after: Floats) -> int:
+    """Return where a row of a table rises least (or falls most) to another, to the last digit of the differences."""
+    step = after - before
+    taken = step - after
+    lost = (after - (step - taken)) - (before + taken)  # what rounding the difference took away, exactly
+    return int(np.lexsort((lost, step))[0])
+
+
+def _each_ordered(part: Part, name: str, sign: int) -> bool:
+    """Whether the shape and every pair are ordered by themselves, so that sums are ordered in floating point too."""
+    if name in part.shapes and _disorder(part.shapes[name], sign) is not None:
+        return False
+    rows = [(np.moveaxis(np.asarray(p.scores), axis, 0), p.levels[axis]) for _, axis, p in part.pairs_with(name)]
+    return all((sign * np.diff(table[: levels.n_ordered], axis=0) >= 0).all() for table, levels in rows)
 
 
 def _disorder(shape: Shape, sign: int) -> str | None:
@@ -246,4 +316,12 @@ def _level_notes(form: RiskForm, thin: float) -> list[str]:
                 notes.append(f"{name}: levels with fewer than {thin:g} training rows: {', '.join(few)}")
             if empty:
                 notes.append(f"{name}: levels without training rows: {', '.join(empty)}")
+        for pair in part.pairs if isinstance(part, Part) else ():
+            weights = np.asarray(pair.weights)
+            thinly = int(((weights > 0) & (weights < thin)).sum())
+            if thinly:
+                notes.append(
+                    f"{pair.name}: {thinly} of {weights.size} combinations of levels have fewer than {thin:g} "
+                    "training rows"
+                )
     return notes

@@ -183,7 +183,7 @@ def score_limits(form: RiskForm, part: Part) -> tuple[float, float]:
     """
     paired = [name for name in part.features if any(True for _ in part.pairs_with(name))]
     alone = [shape.scores for name, shape in part.shapes.items() if name not in paired]
-    atoms = atoms_of(form)
+    atoms = atoms_of(form) if paired else {}
     options = {name: _all_levels(part, atoms[name]) for name in paired}
     pairs = [(pair.features, np.asarray(pair.scores)) for pair in part.pairs]
     ends = []

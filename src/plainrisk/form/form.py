@@ -20,6 +20,7 @@ import numpy as np
 from plainrisk._types import Floats
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.errors import DataError, ModelFileError, PlainriskWarning, did_you_mean
+from plainrisk.form.levels import Categories
 from plainrisk.form.links import Link, Logistic
 from plainrisk.form.score import Scorer
 from plainrisk.form.shapes import LARGEST, PairTable, Shape
@@ -168,6 +169,14 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
             for name in part.features:
                 if name not in self.schema.features:
                     raise ModelFileError(f"Model: part {part.name!r} uses {name!r}, which the schema does not know.")
+            for pair in part.pairs if isinstance(part, Part) else ():
+                self._check_kinds(pair)
+
+    def _check_kinds(self, pair: PairTable) -> None:
+        for name, levels in zip(pair.features, pair.levels, strict=True):
+            kind = self.schema.features[name].kind
+            if isinstance(levels, Categories) != (kind == "categorical"):
+                raise ModelFileError(f"Model: the pair {pair.name!r} has no levels of a {kind} feature for {name!r}.")
 
     # ---- evaluation
 

@@ -217,7 +217,11 @@ def _renamed(form: RiskForm, names: tuple[str, ...]) -> RiskForm:
     parts = tuple(
         replace(part, inputs=tuple(replace(i, feature=new[i.feature]) for i in part.inputs))
         if isinstance(part, TreePart)
-        else replace(part, shapes={new[name]: shape for name, shape in part.shapes.items()})
+        else replace(
+            part,
+            shapes={new[name]: shape for name, shape in part.shapes.items()},
+            pairs=tuple(replace(pair, features=(new[pair.features[0]], new[pair.features[1]])) for pair in part.pairs),
+        )
         for part in form.parts
     )
     return replace(form, schema=replace(form.schema, features=features), columns=names, parts=parts)

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from plainrisk._types import Floats, Index
 from plainrisk.checks import Allowed, check_parameters, number, whole, words
 from plainrisk.errors import DataError, ExtractionError
+from plainrisk.explain.elimination import score_limits
 from plainrisk.extract import extract_form
 from plainrisk.form import ALPHA_STAR, Bands, FitRecord, Layer, Linear, Link, Logistic, Part, RiskForm, Table, TreePart
 from plainrisk.form.links import best_bands
@@ -220,7 +221,7 @@ def _straightened(
     swap = msgspec.structs.replace
     rows = None if pieces == 1 or knots == "universal" else portfolio
     seen: Sequence[_Scores | None] = [None] * len(form.parts) if rows is None else _gathered(rows())
-    lines = [line(part.link, s, _limits(part, s)) for part, s in zip(form.parts, seen, strict=True)]
+    lines = [line(part.link, s, _limits(form, part, s)) for part, s in zip(form.parts, seen, strict=True)]
     parts = tuple(swap(part, link=link) for part, link in zip(form.parts, lines, strict=True))
     straight, pool = swap(form, parts=parts), form.pool
     if not isinstance(pool, Layer):
@@ -265,19 +266,18 @@ def _gathered(batches: Iterable[tuple[Floats, Floats | None]]) -> list[_Scores]:
     return found
 
 
-def _limits(part: Part | TreePart, scores: _Scores | None) -> tuple[float, float]:
+def _limits(form: RiskForm, part: Part | TreePart, scores: _Scores | None) -> tuple[float, float]:
     """The least and the greatest score a part can give; those of the portfolio where lines have no ends."""
     if scores is None:
         return -math.inf, math.inf
     if isinstance(part, TreePart):
-        low = math.fsum(min(tree.leaves_below(0)) for tree in part.trees)
-        high = math.fsum(max(tree.leaves_below(0)) for tree in part.trees)
+        low = part.intercept + math.fsum(min(tree.leaves_below(0)) for tree in part.trees)
+        high = part.intercept + math.fsum(max(tree.leaves_below(0)) for tree in part.trees)
     elif all(isinstance(shape, Table) for shape in part.shapes.values()):
-        low = math.fsum(min(shape.scores) for shape in part.shapes.values())
-        high = math.fsum(max(shape.scores) for shape in part.shapes.values())
+        low, high = score_limits(form, part)
     else:
         return scores.low, scores.high
-    return min(part.intercept + low, scores.low), max(part.intercept + high, scores.high)
+    return min(low, scores.low), max(high, scores.high)
 
 
 def _fit_foreign(model: Any, X: Any, y: Any, sample_weight: Any) -> Any:
