@@ -37,7 +37,7 @@ def bootstrap(model: Any, X: Any, y: Any = None, n: int = 200, seed: int = 0, *,
 
     Parameters
     ----------
-    model : fitted AdditiveRiskModel, TwoLayerRiskModel or SubscaleMixture, or one of them Linearised
+    model : fitted AdditiveRiskModel of steps, TwoLayerRiskModel or SubscaleMixture, or one of them Linearised
         Its subscale models must be AdditiveRiskModel, Linearised or not.
     X, y, sample_weight : the rows it was fitted to
     n : int, default=200
@@ -64,6 +64,11 @@ def bootstrap(model: Any, X: Any, y: Any = None, n: int = 200, seed: int = 0, *,
     if not isinstance(base, AdditiveRiskModel | TwoLayerRiskModel | SubscaleMixture):
         raise DataError(f"bootstrap cannot refit {type(base).__name__}: it has no bins to keep.")
     model._require_form()
+    if model.fit_record_ is not None and model.fit_record_.evidence:
+        raise DataError(
+            "bootstrap refits models of steps. Smooth shapes have credible intervals of their own: fit with "
+            "intervals=True and ask model.posterior()."
+        )
     training = _training(base, X, y, sample_weight)
     refitter = _Refitter.of(base, training, collapse=sample_weight is None)
     rng = np.random.default_rng(seed)
