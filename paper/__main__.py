@@ -1,4 +1,4 @@
-"""Run the studies of the reproduction and write its report: ``python -m paper [run | report]``."""
+"""Run the studies of the reproduction and write its report: ``python -m paper [run | report | smooth]``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from paper.plans import STUDIES
 from paper.report import write_results
+from paper.smooth import write_smooth
 from plainrisk.errors import PlainriskError
 from plainrisk.study import Progress, Store, run
 
@@ -17,6 +18,10 @@ def main(words: list[str] | None = None) -> int:
     """Read the command line; without a command, run every study and write the report."""
     given = _parser().parse_args(words)
     try:
+        if given.command == "smooth":
+            with Store(given.store, create=False) as store:
+                print(f"Wrote {', '.join(map(str, write_smooth(store, given.output)))}.")
+            return 0
         if given.command != "report":
             for name in given.studies or STUDIES:
                 summary = run(STUDIES[name], given.store, jobs=given.jobs, progress=_teller(name))
@@ -35,7 +40,7 @@ def main(words: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m paper", description=__doc__)
-    parser.add_argument("command", nargs="?", choices=("run", "report", "all"), default="all")
+    parser.add_argument("command", nargs="?", choices=("run", "report", "smooth", "all"), default="all")
     parser.add_argument("studies", nargs="*", metavar="STUDY", choices=(*STUDIES, []), help=", ".join(STUDIES))
     parser.add_argument("--store", type=Path, default=Path("study.db"), help="the file that keeps all results")
     parser.add_argument("--jobs", type=int, default=2, help="processes of one thread each")

@@ -44,6 +44,8 @@ _RIVALS = (
 _SMOOTH = (
     ClassifierSpec(name="SmoothARM1"),
     _spec("SmoothARM1 + pairs", "SmoothARM1", pairs="auto"),
+    ClassifierSpec(name="BandARM1"),
+    ClassifierSpec(name="ARM1"),
 )
 _SMOOTH_RIVALS = (
     _spec("CatBoost", "paper.rivals:CatBoost"),

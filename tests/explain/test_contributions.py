@@ -200,7 +200,7 @@ def test_the_text_says_where_a_link_bends_and_what_a_further_step_would_do():
     held = int(np.flatnonzero((found.rate == 0) & (found.risk == 1))[0])
     assert found.notes(inside) == [
         "A link bends between typical and this row: the parts are at its mean rate.",
-        f"From here, 0.1 of score moves the risk by {10 * found.rate[inside]:.2g} points (band {found.band[inside]}).",
+        f"From here, 0.1 of score moves the risk by {10 * found.rate[inside]:.1f} points (band {found.band[inside]}).",
     ]
     assert found.notes(held)[1] == "From here, a small step changes nothing: the risk is held at 100% (band 1)."
     plain = found.to_dict(inside)

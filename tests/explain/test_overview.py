@@ -10,7 +10,8 @@ import pytest
 
 import plainrisk as pr
 from plainrisk.errors import DataError
-from plainrisk.explain import overview
+from plainrisk.explain import Refits, explain, overview
+from plainrisk.explain.reference import make_reference
 from plainrisk.form import Alone, Table
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the line is cut off")
@@ -125,6 +126,37 @@ def test_without_training_counts_the_rows_say_who_is_typical(model, credit):
     known, given = model.overview(credit.frame), overview(form, credit.frame)
     for a, b in zip(known.shapes, given.shapes, strict=True):
         np.testing.assert_allclose(a.effect, b.effect, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_pairs_have_tables_and_importance(make_form, every_row, seed):
+    form = make_form(seed, pairs=True)
+    found, by_rows = overview(form), overview(form, every_row)
+    start = explain(form, every_row).constant[0]
+    for part in form.parts:
+        for pair in part.pairs:
+            table = found.shape(pair.name, part.name)
+            assert table.score.tolist() == np.ravel(pair.scores).tolist()
+            assert table.labels[1] == f"{pair.levels[0].labels[0]} × {pair.levels[1].labels[1]}"
+            if isinstance(form.pool, Alone):
+                mean = np.vdot(pair.weights, pair.scores) / np.sum(pair.weights)
+                typical = make_reference(form, "typical").points[0].score
+                risk = form.last_link.value(typical + table.score - mean)
+                np.testing.assert_allclose(table.effect, risk - start, rtol=0, atol=1e-12)
+            for view in (found, by_rows):
+                names = [i.feature for i in view.importance]
+                assert pair.name in names
+
+
+def test_intervals_of_pairs(make_form):
+    form = next(f for f in (make_form(s, pairs=True) for s in range(12)) if isinstance(f.pool, Alone))
+    pair = form.parts[0].pairs[0]
+    other = msgspec.structs.replace(pair, scores=tuple(tuple(s + 1.0 for s in row) for row in pair.scores))
+    part = msgspec.structs.replace(form.parts[0], pairs=(other, *form.parts[0].pairs[1:]))
+    refits = Refits(form, (form, msgspec.structs.replace(form, parts=(part,))))
+    assert refits.shape(pair.name).estimate.tolist() == np.ravel(pair.scores).tolist()
+    assert (refits.shape(pair.name).high > refits.shape(pair.name).low).all()
+    np.testing.assert_array_equal(refits.effects(pair.name).estimate, overview(form).shape(pair.name).effect)
 
 
 def test_handing_on(model):

@@ -43,22 +43,27 @@ class Axis:
     sign: int
 
 
-def coarse_axis(weights: Floats, n_ordered: int, sign: int, *, ordered: bool, scores: Floats) -> Axis:
+def coarse_axis(weights: Floats, n_ordered: int, sign: int, *, ordered: bool) -> Axis:
     """Group the levels of a feature: ordered ones into three of about equal weight, heavy ones alone.
 
-    Categories without an order are grouped by the scores they have. Levels outside the order stay as they are.
+    Of categories without an order the three heaviest stand alone, and the others together. Grouping them by what the
+    model says of them would put residuals of one sign together, and chance would look like evidence. Levels outside the
+    order stay as they are.
 
-    >>> coarse_axis(np.array([5.0, 5, 5, 5, 20, 3]), 5, 0, ordered=True, scores=np.zeros(6)).coarse
+    >>> coarse_axis(np.array([5.0, 5, 5, 5, 20, 3]), 5, 0, ordered=True).coarse
     array([0, 0, 1, 1, 2, 3], dtype=uint8)
+    >>> coarse_axis(np.array([5.0, 9, 1, 2, 20, 3]), 5, 0, ordered=False).coarse
+    array([2, 1, 3, 3, 0, 4], dtype=uint8)
     """
-    inside = np.arange(n_ordered) if ordered else np.argsort(scores[:n_ordered], kind="stable")
-    mass = weights[inside]
-    seen = np.flatnonzero(mass > 0)
-    h = Histogram(seen.astype(np.float64), np.ones(len(seen), np.int64), mass[seen], np.zeros(len(seen)))
-    edges = fine_edges(h, _COARSE)
     coarse = np.empty(len(weights), np.intp)
-    coarse[inside] = np.searchsorted(edges, np.arange(n_ordered))
-    n = len(edges) + 1
+    inside = weights[:n_ordered]
+    if ordered:
+        seen = np.flatnonzero(inside > 0)
+        h = Histogram(seen.astype(np.float64), np.ones(len(seen), np.int64), inside[seen], np.zeros(len(seen)))
+        coarse[:n_ordered] = np.searchsorted(fine_edges(h, _COARSE), np.arange(n_ordered))
+    else:
+        coarse[np.argsort(-inside, kind="stable")] = np.minimum(np.arange(n_ordered), _COARSE)
+    n = int(coarse[:n_ordered].max(initial=-1)) + 1
     coarse[n_ordered:] = n + np.arange(len(weights) - n_ordered)
     size = n + len(weights) - n_ordered
     return Axis(coarse.astype(code_type(size)), n, size, sign)

@@ -194,7 +194,8 @@ class Explanation(RowsResult):
         if self.method == "treeshap":
             found.append("The scores of trees are shared out by Shapley values.")
         if self.rate is not None:
-            step = f"0.1 of score moves the risk by {10 * self.rate[row]:.2g} points"
+            points = 10 * self.rate[row]
+            step = f"0.1 of score moves the risk by {points:.{1 if points > 0.1 else 3}f} points"
             where = "" if self.band is None else f" (band {self.band[row]})"
             held = f"a small step changes nothing: the risk is held at {self.risk[row]:.0%}"
             found.append(f"From here, {step if self.rate[row] > 0 else held}{where}.")

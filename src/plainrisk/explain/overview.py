@@ -14,17 +14,19 @@ from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import explain
 from plainrisk.explain.explanation import TableResult, text_table
 from plainrisk.explain.reference import Reference, knows_typical, make_reference, pool_weights
-from plainrisk.form import Alone, Linear, Logistic, Part, RiskForm, Shape, Table
+from plainrisk.form import Alone, Curve, Line, Linear, Logistic, PairTable, Part, RiskForm, Shape
 
 if TYPE_CHECKING:
     from plainrisk.explain.uncertainty import Refits
 
-__all__ = ["Importance", "Overview", "ShapeTable", "level_effects", "overview"]
+__all__ = ["Importance", "Overview", "ShapeTable", "level_effects", "level_scores", "overview"]
 
 
 @dataclass(frozen=True)
 class ShapeTable:
     """What the levels of one feature do in one part; one entry per level throughout.
+
+    A pair of features has a table, too: it stands as the feature "u × v", with an entry per combination of levels.
 
     Attributes
     ----------
@@ -88,8 +90,8 @@ class Overview(TableResult):
     weights: dict[str, float]
 
     def _headline(self) -> str:
-        features = {t.feature for t in self.shapes}
-        return f"Overview of {len(features)} features with shapes; importance is the mean absolute contribution"
+        terms = {t.feature for t in self.shapes}
+        return f"Overview of {len(terms)} features and pairs with shapes; importance is the mean absolute contribution"
 
     def __repr__(self) -> str:
         return text_table(self._headline(), self._importance())
@@ -167,7 +169,7 @@ def overview(form: RiskForm, X: Any = None) -> Overview:
         _table(form, typical, k, name)
         for k, part in enumerate(form.parts)
         if isinstance(part, Part)
-        for name in part.shapes
+        for name in part.term_names
     )
     found = _from_counts(tables) if X is None or typical is None else _from_rows(form, typical, X)
     weights = (
@@ -185,18 +187,32 @@ def _typical(form: RiskForm, X: Any) -> Reference | None:
     return None if X is None else make_reference(form, "typical", X)
 
 
-def level_effects(form: RiskForm, typical: Reference, k: int, feature: str) -> Floats:
-    """Return what each level of a feature in part k does to the risk of the typical applicant; NaN for a line."""
-    point, shape = typical.points[k], form.parts[k].shapes[feature]  # type: ignore[union-attr]
-    others = point.score - point.terms[feature]
-    return typical.risks(form, k, others + _level_scores(shape)) - typical.risk(form)
+def level_effects(form: RiskForm, typical: Reference, k: int, name: str) -> Floats:
+    """Return what each level of a term of part k does to the risk of the typical applicant; NaN for a line."""
+    part, point = form.parts[k], typical.points[k]
+    assert isinstance(part, Part)
+    others = point.score - point.terms[name]
+    return typical.risks(form, k, others + level_scores(part, name)) - typical.risk(form)
 
 
-def _level_scores(shape: Shape) -> Floats:
-    scores = np.array(shape.scores)
-    if not isinstance(shape, Table):
+def _term(part: Part, name: str) -> Shape | PairTable:
+    return part.shapes[name] if name in part.shapes else next(pair for pair in part.pairs if pair.name == name)
+
+
+def level_scores(part: Part, name: str) -> Floats:
+    """Return the score of each level of a term, or of a pair's combinations of levels, row by row."""
+    term = _term(part, name)
+    scores = np.ravel(np.array(term.scores))
+    if isinstance(term, Line | Curve):
         scores[0] = np.nan  # the line itself is no one number
     return scores
+
+
+def _labels(term: Shape | PairTable) -> tuple[str, ...]:
+    if not isinstance(term, PairTable):
+        return term.levels.labels
+    first, second = term.levels
+    return tuple(f"{u} × {v}" for u in first.labels for v in second.labels)
 
 
 def _unit(form: RiskForm, part: Any) -> str:
@@ -206,20 +222,20 @@ def _unit(form: RiskForm, part: Any) -> str:
 
 
 def _table(form: RiskForm, typical: Reference | None, k: int, name: str) -> ShapeTable:
-    part, feature = form.parts[k], form.schema.features[name]
+    part, feature = form.parts[k], form.schema.features.get(name)
     assert isinstance(part, Part)
-    shape = part.shapes[name]
-    rows, bad = np.asarray(shape.weights), np.asarray(shape.positives)
+    term = _term(part, name)
+    rows, bad, labels = np.ravel(term.weights), np.ravel(term.positives), _labels(term)
     return ShapeTable(
         feature=name,
         part=part.name,
-        labels=shape.levels.labels,
-        n_ordered=shape.levels.n_ordered,
-        ordered=feature.kind == "continuous" or feature.sign != 0,
+        labels=labels,
+        n_ordered=len(labels) if isinstance(term, PairTable) else term.levels.n_ordered,
+        ordered=feature is not None and (feature.kind == "continuous" or feature.sign != 0),
         rows=rows,
         bad=bad,
         bad_rate=np.where(rows > 0, bad / np.where(rows > 0, rows, 1.0), np.nan),
-        score=_level_scores(shape),
+        score=level_scores(part, name),
         effect=None if typical is None else level_effects(form, typical, k, name),
         unit=_unit(form, part),
     )

@@ -251,4 +251,4 @@ def _best_together(
 
 
 def _needs_portfolio(why: str) -> DataError:
-    return DataError(f"This reference needs rows to look at, since {why}. Pass portfolio=rows.")
+    return DataError(f"The reference needs rows to look at, since {why}. Pass portfolio=rows (--portfolio DATA).")

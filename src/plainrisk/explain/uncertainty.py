@@ -15,7 +15,7 @@ from plainrisk.checks import LEVEL, SEED, check_parameters, whole
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import explain
 from plainrisk.explain.explanation import TableResult
-from plainrisk.explain.overview import level_effects
+from plainrisk.explain.overview import level_effects, level_scores
 from plainrisk.explain.reasons import Reasons, reasons
 from plainrisk.explain.reference import make_reference, pool_weights
 from plainrisk.form import Part, RiskForm, Table
@@ -76,12 +76,12 @@ class Refits:
         return f"Refits({len(self)} refits of a model of {len(self.form.schema.features)} features, parts: {parts})"
 
     def shape(self, feature: str, part: str | None = None, level: float = 0.9) -> Interval:
-        """Return intervals for the scores of a feature's levels, in the first part that has it unless one is named."""
+        """Return intervals for the scores of a feature's or pair's levels, in `part` or the first part that has it."""
         owner = _owner(self.form, feature, part)
-        return self._interval(lambda form: np.array(_owner(form, feature, owner.name).shapes[feature].scores), level)
+        return self._interval(lambda form: level_scores(_owner(form, feature, owner.name), feature), level)
 
     def effects(self, feature: str, part: str | None = None, level: float = 0.9) -> Interval:
-        """Return intervals for what a feature's levels do to the typical applicant, as in `overview`."""
+        """Return intervals for what the levels of a feature or pair do to the typical applicant, as in `overview`."""
         k = self.form.parts.index(_owner(self.form, feature, part))
         return self._interval(lambda form: level_effects(form, make_reference(form, "typical"), k, feature), level)
 
@@ -128,7 +128,10 @@ class Refits:
 
 def _owner(form: RiskForm, feature: str, part: str | None) -> Part:
     users: Mapping[str, Part] = {
-        p.name: p for p in form.parts if isinstance(p, Part) and isinstance(p.shapes.get(feature), Table)
+        p.name: p
+        for p in form.parts
+        if isinstance(p, Part)
+        if isinstance(p.shapes.get(feature), Table) or feature in p.term_names[len(p.shapes) :]
     }
     if not users:
         known = [n for p in form.parts if isinstance(p, Part) for n in p.shapes]

@@ -240,7 +240,7 @@ class SubscaleMixture(RiskClassifier):
 
     @takes(ExplainOptions)
     def explain(self, X: Any, **options: Any) -> Explanation:
-        """Return what every subscale contributes, and its features where the experts speak in probability.
+        """Return what every subscale contributes, and inside it every feature of an additive expert.
 
         A mixture with an expert that has no risk form takes no options.
 

@@ -66,7 +66,7 @@ def is_ordered(feature: Feature) -> bool:
     return feature.kind == "continuous" or feature.sign != 0
 
 
-def coarse_axes(coded: CodedRows, features: Mapping[str, Feature], level_scores: Sequence[Floats]) -> dict[str, Axis]:
+def coarse_axes(coded: CodedRows, features: Mapping[str, Feature]) -> dict[str, Axis]:
     """Return the coarse levels of every feature."""
     return {
         name: coarse_axis(
@@ -74,7 +74,6 @@ def coarse_axes(coded: CodedRows, features: Mapping[str, Feature], level_scores:
             coded.levels[j].n_ordered,
             features[name].sign,
             ordered=is_ordered(features[name]),
-            scores=level_scores[j],
         )
         for j, name in enumerate(coded.names)
     }
@@ -144,7 +143,7 @@ def suggest_pairs(model: Any, X: Any, y: Any = None, sample_weight: Any = None) 
     training = read_training(X, y, form.schema, sample_weight, None)
     coded = code_rows(training, {name: shape.levels for name, shape in part.shapes.items()})
     scores = [np.asarray(shape.scores) for shape in part.shapes.values()]
-    axes = coarse_axes(coded, form.schema.features, scores)
+    axes = coarse_axes(coded, form.schema.features)
     return rank_pairs(coded, axes, part.link, part.intercept, scores)
 
 

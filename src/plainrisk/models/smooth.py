@@ -94,7 +94,7 @@ def fit_smooth(
     ranked = None
     if pairs is not None:
         scores = problem.design.level_scores(solution)
-        axes = coarse_axes(coded, features, scores)
+        axes = coarse_axes(coded, features)
         ranked = tuple(rank_pairs(coded, axes, link, solution.intercept, scores))
         chosen = chosen_pairs(pairs, ranked, coded.names)
         if chosen:
