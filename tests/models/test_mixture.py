@@ -6,6 +6,7 @@ import itertools
 import math
 import warnings
 
+import msgspec
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -21,8 +22,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 import plainrisk as pr
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
-from plainrisk.form import Bands, Linear, Logistic, Mixture
+from plainrisk.form import Bands, Linear, Logistic, Mixture, PairTable
 from plainrisk.models.crossval import stratified_folds
+from plainrisk.models.experts import _renamed
 from plainrisk.models.mixture import loss_clip
 
 
@@ -612,3 +614,21 @@ def test_the_positive_outcome_is_the_schema_s(data, expert):
     np.testing.assert_allclose(
         model.predict_proba(X), pr.SubscaleMixture(expert, SCHEMA).fit(X, y).predict_proba(X), rtol=0, atol=1e-12
     )
+
+
+def test_a_form_under_other_names_reads_the_same_columns_in_shapes_and_pairs():
+    credit = pr.datasets.make_credit(1500, 3, backend="pandas")
+    schema = msgspec.structs.replace(credit.schema, subscales={})
+    fitted = pr.AdditiveRiskModel(schema).fit(credit.frame, credit.target).form_
+    part = fitted.parts[0]
+    u, v = list(part.shapes)[:2]
+    levels = (part.shapes[u].levels, part.shapes[v].levels)
+    table = tuple(tuple(0.1 * a - 0.2 * b for b in range(len(levels[1]))) for a in range(len(levels[0])))
+    pair = PairTable(features=(u, v), levels=levels, scores=table, weights=table, positives=table)
+    replace = msgspec.structs.replace
+    form = replace(fitted, parts=(replace(part, pairs=(pair,)),))
+    new = tuple(f"x{j}" for j in range(len(form.columns)))
+    renamed = _renamed(form, new)
+    assert renamed.parts[0].pairs[0].features == (new[form.columns.index(u)], new[form.columns.index(v)])
+    frame = credit.frame[list(form.columns)]
+    np.testing.assert_array_equal(renamed.risk(frame.set_axis(list(new), axis=1)), form.risk(frame))
