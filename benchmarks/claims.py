@@ -67,7 +67,7 @@ class Claim:
 
 def claims(results: Results) -> list[Claim]:
     """Return the claims about the parts and shapes that were run, with their measurements."""
-    makers = {"fit": (_ahead, _bands, _memory), "score": (_scoring,), "wide": (_wide,), "parquet": (_parquet,)}
+    makers = {"fit": (_smooth, _ahead, _bands, _memory), "score": (_scoring,), "wide": (_wide,), "parquet": (_parquet,)}
     run = {row["part"] for row in results.rows}
     return [claim for part, each in makers.items() if part in run for maker in each for claim in maker(results)]
 
@@ -87,6 +87,15 @@ def _ahead(results: Results) -> Iterator[Claim]:
             text += f"; without {', '.join(missing)})" if nearest and missing else ")"
             seconds, bound = found[nearest] if nearest else (None, False)
             yield Claim(text, "at least", 1.0, seconds / own if own and seconds else None, bound)
+
+
+def _smooth(results: Results) -> Iterator[Claim]:
+    for shape, target in {"S1": 3.0, "S2": 20.0, "S3": 3.0, "S4": 10.0}.items():
+        if shape in results.shapes:
+            own, rival = results.value("fit", shape, "SmoothARM1"), results.of("fit", shape, "EBM")
+            seconds = rival.get("seconds", rival.get("over"))
+            ratio = seconds / own if own and seconds else None
+            yield Claim(f"SmoothARM1 fits {shape} faster than EBM", "at least", target, ratio, "seconds" not in rival)
 
 
 def _bands(results: Results) -> Iterator[Claim]:

@@ -185,7 +185,27 @@ class Optbinning:
         return np.asarray(model.predict_proba(rows.X))[:, 1]
 
 
+class EBM:
+    """An explainable boosting machine without interactions, the directions left to itself."""
+
+    ours, says = False, "main effects, as it comes, without directions"
+
+    def prepare(self, data: Data) -> Rows:
+        import interpret.glassbox  # noqa: F401
+
+        return tree_rows(data)
+
+    def fit(self, rows: Rows) -> Any:
+        from interpret.glassbox import ExplainableBoostingClassifier
+
+        return ExplainableBoostingClassifier(interactions=0, n_jobs=threads(), random_state=0).fit(rows.X, rows.y)
+
+    def predict(self, model: Any, rows: Rows) -> Any:
+        return model.predict_proba(rows.X)[:, 1]
+
+
 METHODS: dict[str, Any] = {
+    "SmoothARM1": Plainrisk("SmoothARM1", says="smooth shapes, linearised in three bands: the default"),
     "ARM1": Plainrisk("ARM1", says="one-layer additive risk model"),
     "BandARM1": Plainrisk("BandARM1", says="ARM1, linearised in three bands"),
     "DirectARM1": Plainrisk("DirectARM1", says="ARM1 fitted directly in probability"),
@@ -195,6 +215,7 @@ METHODS: dict[str, Any] = {
     "LightGBM": LightGBM(),
     "glum": Glum(),
     "optbinning": Optbinning(),
+    "EBM": EBM(),
 }
 
 
