@@ -64,7 +64,7 @@ class BinnedLogistic(_UnderSchema):
     """scikit-learn's logistic regression on one indicator per level of ARM1's bins: no directions, its own penalty."""
 
     def _fit(self, X: Any, y: Array) -> None:
-        part: Any = pr.AdditiveRiskModel(self.schema).fit(X, y).form_.parts[0]
+        part: Any = pr.AdditiveRiskModel(self.schema, min_bin_rows=1).fit(X, y).form_.parts[0]
         self.levels_ = {name: shape.levels for name, shape in part.shapes.items()}
         self.model_ = LogisticRegression(max_iter=10_000).fit(self._indicators(X), y)
 

@@ -121,7 +121,9 @@ class SlsqpRiskModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SlsqpRiskModel:
         """Fit to rows and outcomes."""
         # Our optimum is of no use here, but its form has the bins, and the training weight of every level.
-        ours = pr.AdditiveRiskModel(self.schema, class_weight=self.class_weight).fit(X, y, sample_weight)
+        ours = pr.AdditiveRiskModel(self.schema, class_weight=self.class_weight, min_bin_rows=1).fit(
+            X, y, sample_weight
+        )
         self.classes_ = ours.classes_
         part: Any = ours.form_.parts[0]
         columns = {name: _level_columns(table, ours.form_.schema.features[name]) for name, table in part.shapes.items()}

@@ -31,7 +31,7 @@ SmoothARM1, the default of `plainrisk fit`, with and without pairs of features, 
 over ten stratified folds, seed 0, the same for all. EBM has no interactions here; EBM as it comes has them. XGB and
 MonoXGB are as the paper set them, TunedXGB has depth and trees chosen inside the training fold; only ours, MonoXGB and
 the monotone EBM obey the schema's directions. Rivals are from the study "product" of [results.csv](results.csv), ours
-and the later ones from [smooth.csv](smooth.csv).
+and the later ones from [smooth.csv](smooth.csv); BandARM1 and ARM1 have the bins and bands of today there.
 
 The recipe (64 bins, heavy values alone, tables joined within 0.0001 of log loss, pairs in tables of three bins) was set
 on synthetic data and on what two earlier prototypes reported, which had seen some of these folds. It was then run on

@@ -30,7 +30,7 @@ def refitted_line(schema: pr.Schema, *, ridge: Any = 0.0) -> Any:
 
     Ours is ARM2 with both links replaced after the fit.
     """
-    inner = pr.Linearised(pr.AdditiveRiskModel(ridge=ridge))
+    inner = pr.Linearised(pr.AdditiveRiskModel(ridge=ridge, min_bin_rows=1))
     return pr.Linearised(pr.TwoLayerRiskModel(inner, schema, ridge=ridge, class_weight="balanced"))
 
 

@@ -38,7 +38,11 @@ def report(published, tmp_path_factory) -> list[str]:
 
 def keep_study(store, study, rows) -> None:
     plan = STUDIES[study]
-    specs = {spec.name: spec for spec in plan.lineup}
+    # What was run once, and can no longer be: its results stay.
+    names = dict.fromkeys(row["classifier"] for row in rows)
+    known = {spec.name: spec for spec in plan.lineup}
+    specs = {name: known.get(name, ClassifierSpec(name=name, make="gone:Gone")) for name in names}
+    plan = msgspec.structs.replace(plan, classifiers=tuple(specs.values()))
     here = {row["dataset"] for row in rows}
     for name in here:
         store.put_data(name, name, np.tile([0, 1], 30).astype(np.uint8), 9)
@@ -75,7 +79,7 @@ def test_the_report_follows_from_its_results(report) -> None:
     ("study", "names"),
     [
         ("balanced", ("NNLR", "ARM1", "LinARM1", "ARM2", "MixLinARM1")),
-        ("product", ("BandARM1", "DirectARM1", "BinnedLR")),
+        ("product", ("DirectARM1", "BinnedLR")),
     ],
 )
 def test_german_gives_its_results_again(published, tmp_path, study, names) -> None:

@@ -69,7 +69,8 @@ def test_the_default_speaks_in_probability_and_clips_nothing(run, credit, tmp_pa
 
 
 def test_a_data_set_by_name(run, tmp_path) -> None:
-    result = run("fit", "german", "--max-bins", "3", "--cv", "0", "-o", tmp_path / "m.json", "--json")
+    words = ("fit", "german", "--max-bins", "3", "--cv", "0", "-o", tmp_path / "m.json", "--json")
+    result = run(*words, "--model", "BandARM1")
     facts = json.loads(result.stdout)
     assert (facts["rows"], facts["features"], facts["target"], facts["base_rate"]) == (1000, 20, "good", 0.7)
     assert facts["certificate"]["valid"] is True
@@ -143,7 +144,7 @@ def test_an_infinite_log_loss_is_null_in_json(run, credit, tmp_path) -> None:
     [
         (("--model", "ARM3"), "There is no classifier 'ARM3'. Did you mean 'ARM2'?"),
         (("--model", "directarm1"), "Did you mean 'DirectARM1'?"),
-        (("--ridge", "strong"), "--ridge must be 'auto', 'cv' or a finite number of at least 0, not 'strong'"),
+        (("--ridge", "strong"), "--ridge must be 'auto' or a finite number of at least 0, not 'strong'"),
         (("--model", "NNLR", "--max-bins", "4"), "NNLR has no option 'max_bins'"),
         (("--target", "bda"), "target 'bda' is not in the data. Did you mean 'bad'?"),
         (("--positive", "7"), "positive label '7' is not among those of 'bad'"),

@@ -77,7 +77,8 @@ class AdditiveRiskModel(RiskClassifier):
 
     Shapes are "steps", the paper's: a few bins per feature, found by a tree, and one ridge for all. Or "smooth": up to
     64 fine bins, steps between them that are shrunk feature by feature, as much as the marginal likelihood asks for
-    (a feature without evidence leaves the model), and tables joined to a few rows at the end.
+    (a feature without evidence leaves the model), and tables joined to a few rows at the end. Sample weights count as
+    numbers of rows there: weights that sum to 1 are the evidence of a single row.
 
     Parameters
     ----------
