@@ -41,7 +41,7 @@ def keep_study(store, study, rows) -> None:
     # What was run once, and can no longer be: its results stay.
     names = dict.fromkeys(row["classifier"] for row in rows)
     known = {spec.name: spec for spec in plan.lineup}
-    specs = {name: known.get(name, ClassifierSpec(name=name, make="gone:Gone")) for name in names}
+    specs = {name: known.get(name, ClassifierSpec(name=name, make=f"paper.variants:{name}")) for name in names}
     plan = msgspec.structs.replace(plan, classifiers=tuple(specs.values()))
     here = {row["dataset"] for row in rows}
     for name in here:
