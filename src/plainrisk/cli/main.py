@@ -106,7 +106,8 @@ class Signals:
         if not self._before:
             return
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            # After a signal the process is about to end, with its code; a second one must not end it otherwise.
+            signal.signal(number, handler if self._first is None else signal.SIG_IGN)
         sys.unraisablehook = self._hook
         signal.set_wakeup_fd(self._fd)
         os.close(self._write)
