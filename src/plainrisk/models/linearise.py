@@ -304,7 +304,6 @@ _CANDIDATES = 80  # where an inner knot may stand
 _NEAR = 1e-9  # the least rise between two knots
 _CERTAIN = 30.0  # log odds of 1 - 1e-13
 _STEPS = 200  # at most, from one start
-_LEAST_VARIANCE = 1e-3  # of an outcome: beyond a probability of 0.001 errors weigh no more
 
 
 def portfolio_bands(
@@ -341,10 +340,9 @@ class _Portfolio:
 
     Attributes
     ----------
-    x, weight : (g,) ascending groups of neighbours, and their share of the portfolio
+    x, weight : (g,) ascending groups of neighbours
     ends : (2,) the sigmoid at the outer knots
-    sums : (g + 1, 5) running sums of w, w x, w x^2, w t and w t x, where t is the sigmoid and w is what an error there
-        weighs
+    sums : (g + 1, 5) running sums of w, w x, w x^2, w t and w t x, where t is the sigmoid
     square : the sum of w t^2
     """
 
@@ -356,14 +354,11 @@ class _Portfolio:
 
     @classmethod
     def of(cls, scores: Floats, weight: Floats | None, low: float, high: float) -> _Portfolio:
-        s, mass = _grouped(scores, weight)
+        s, w = _grouped(scores, weight)
         t, x = Logistic().value(s), (s - low) / (high - low)
-        # To second order, an error in the probability t costs log loss by its square over t (1 - t).
-        w = mass / np.maximum(t * (1.0 - t), _LEAST_VARIANCE)
-        w /= w.sum()
         terms = np.column_stack([w, w * x, w * x**2, w * t, w * t * x])
         sums = np.vstack([np.zeros(5), np.cumsum(terms, axis=0)])
-        return cls(x, mass, Logistic().value(np.array([low, high])), sums, float(w @ t**2))
+        return cls(x, w, Logistic().value(np.array([low, high])), sums, float(w @ t**2))
 
     @property
     def candidates(self) -> Floats:
