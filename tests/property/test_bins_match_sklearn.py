@@ -31,8 +31,10 @@ def equal_bits(a: np.ndarray, b: np.ndarray) -> bool:
 
 def check(x: np.ndarray, y: np.ndarray, weight: np.ndarray | None, rule: dict[str, object]) -> None:
     edges = supervised_edges(x, y, weight, **rule)
-    counted = x if weight is None else x[weight > 0]
-    values = np.unique(counted + 0.0)
+    if weight is not None:  # rows of weight 0 are no rows, but scikit-learn would look at their values
+        some = weight > 0
+        x, y, weight = x[some], y[some], weight[some]
+    values = np.unique(x + 0.0)
     with np.errstate(over="ignore"):
         single = values.astype(np.float32)
     if np.isfinite(single).all() and len(np.unique(single)) == len(values):
@@ -44,7 +46,7 @@ def check(x: np.ndarray, y: np.ndarray, weight: np.ndarray | None, rule: dict[st
         assert (edges[rounded] < thresholds[rounded]).all()
         assert np.array_equal(np.searchsorted(edges, values), np.searchsorted(thresholds, single.astype(float)))
         return
-    ranks = np.searchsorted(values, x).astype(float)  # rows of weight 0 may lie beyond the last
+    ranks = np.searchsorted(values, x).astype(float)
     by_rank = tree_edges(ranks, y, weight, **rule)
     assert np.array_equal(np.searchsorted(edges, values), np.searchsorted(by_rank, np.arange(len(values))))
 
