@@ -77,7 +77,7 @@ def pair_gain(residual: Floats, weight: Floats) -> tuple[float, float]:
 
 
 def chance_level(n_pairs: int) -> float:
-    """Return the evidence that the best of so many pairs reaches by chance."""
+    """Return the evidence that the best of this number of pairs reaches by chance."""
     return math.sqrt(2.0 * math.log(max(n_pairs, 2)))
 
 

@@ -23,7 +23,7 @@ from plainrisk.schema import label_of
 
 __all__ = ["certified", "cross_validation", "facts", "fit"]
 
-# As accurate as EBM, exact in probability, with no row clipped: docs/results/smooth.md has the figures.
+# Near EBM in accuracy, exact in probability, with no row clipped: docs/results/smooth.md has the figures.
 DEFAULT_MODEL = "SmoothARM1"
 
 

@@ -54,7 +54,7 @@ WARNINGS: list[str] = []
 class _Console(Console):
     """A console that reads no text as markup, and leaves it to the caller to end when nobody reads any more.
 
-    Nothing in a text can command the terminal: strings are made visible before they are laid out, and whatever else
+    Nothing in a text can command the terminal: strings are made visible before they are printed, and whatever else
     there is before it is sent.
     """
 

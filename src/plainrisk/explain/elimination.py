@@ -178,8 +178,8 @@ def _order(sizes: Mapping[str, int], pairs: Sequence[PairScores]) -> list[tuple[
 def score_limits(form: RiskForm, part: Part) -> tuple[float, float]:
     """Return the least and the greatest score that a part of tables can give.
 
-    They are attained, unless so many features are connected by pairs that the search would take too long; then they
-    are bounds: the sums of the least and of the greatest entries.
+    They are attained. Where pairs connect more features than a search can go through, they are bounds: the sums of the
+    least and of the greatest entries.
     """
     paired = [name for name in part.features if any(True for _ in part.pairs_with(name))]
     alone = [shape.scores for name, shape in part.shapes.items() if name not in paired]

@@ -229,7 +229,7 @@ def _best_together(
         return {name: int(at) for found in joint for name, at in zip(found.features, found.choice[-1], strict=True)}
     except DataError:
         warnings.warn(
-            "reference='best': pairs connect so many features that the best levels were searched for one feature after "
+            "reference='best': pairs connect too many features, so the best levels were searched for one feature after "
             "the other. There may be better ones.",
             PlainriskWarning,
             stacklevel=2,

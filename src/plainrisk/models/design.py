@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import overload
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from plainrisk.data.spool import Spool
 from plainrisk.errors import PlainriskWarning, quoted
 from plainrisk.form import Levels, Link, Part, Shape, Table
 from plainrisk.models.training import Training, TrainingRows
-from plainrisk.solve import Block, Layout, Rows, Solution
+from plainrisk.solve import Block, Blocks, Layout, Rows, Solution
 from plainrisk.threads import parallel_map
 
 __all__ = ["Design", "SpooledBlocks", "centred", "code_rows", "learn_levels", "scores_by_code", "table_part"]
@@ -189,7 +188,7 @@ def _margins(joints: Sequence[JointCode], by_code: Sequence[Floats]) -> tuple[Fl
     return tuple(sums for joint, own in zip(joints, by_code, strict=True) for sums in joint.margins(own))
 
 
-class SpooledBlocks(Sequence[Block]):
+class SpooledBlocks(Blocks):
     """Blocks of rows in a spool, one in memory at a time.
 
     Parameters
@@ -205,14 +204,9 @@ class SpooledBlocks(Sequence[Block]):
     def __len__(self) -> int:
         return len(self.spool)
 
-    @overload
-    def __getitem__(self, index: int) -> Block: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Block]: ...
-    def __getitem__(self, index: int | slice) -> Block | list[Block]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        arrays = self.spool[index]
+    def block(self, number: int) -> Block:
+        """Return one block."""
+        arrays = self.spool[number]
         positive, *rest = arrays[self.n_codes :]
         dense = rest.pop() if self.dense else None
         return Block(arrays[: self.n_codes], positive, rest[0] if rest else None, dense)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -19,7 +19,7 @@ from plainrisk.form import Bins, Levels, Link, PairTable, RiskForm, Table, TreeP
 from plainrisk.models.design import CodedRows, code_rows, scores_by_code
 from plainrisk.models.training import read_training
 from plainrisk.schema import Feature
-from plainrisk.solve import Block, Rows
+from plainrisk.solve import Block, Blocks, Rows
 
 __all__ = [
     "PairEvidence",
@@ -189,7 +189,7 @@ class _Coarse:
         return [table[block.codes[k]] for k, table in self.tables]
 
 
-class PairRows(Sequence[Block]):
+class PairRows(Blocks):
     """Blocks of rows with one more code for each pair: the cell of its coarse table.
 
     Attributes
@@ -205,23 +205,15 @@ class PairRows(Sequence[Block]):
     def __len__(self) -> int:
         return len(self.coded.rows.blocks)
 
-    @overload
-    def __getitem__(self, index: int) -> Block: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Block]: ...
-    def __getitem__(self, index: int | slice) -> Block | list[Block]:
-        if isinstance(index, slice):
-            return [self[k] for k in range(*index.indices(len(self)))]
-        block = self.coded.rows.blocks[index]
+    def block(self, number: int) -> Block:
+        """Return one block."""
+        block = self.coded.rows.blocks[number]
         coarse = self._reader.codes(block)
         cells = [
             u.astype(code_type(size)) * code_type(size)(self.axes[pair[1]].size) + v.astype(code_type(size))
             for pair, u, v, size in zip(self.pairs, coarse[::2], coarse[1::2], self.sizes, strict=True)
         ]
         return Block((*block.codes, *cells), block.positive, block.weight, block.dense)
-
-    def __iter__(self) -> Iterator[Block]:
-        return (self[k] for k in range(len(self)))
 
     @cached_property
     def sizes(self) -> list[int]:

@@ -3,12 +3,13 @@
 from plainrisk.solve.evidence import Evidence, maximise_evidence
 from plainrisk.solve.loss import LogisticLoss
 from plainrisk.solve.newton import BOX, Solution, kkt_residual, minimise
-from plainrisk.solve.rows import Block, Layout, Rows
+from plainrisk.solve.rows import Block, Blocks, Layout, Rows
 from plainrisk.solve.squares import Moments, minimise_squares
 
 __all__ = [
     "BOX",
     "Block",
+    "Blocks",
     "Evidence",
     "Layout",
     "LogisticLoss",

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVarTuple
+from typing import Any, TypeVarTuple, overload
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from plainrisk._native import level_sums, pair_sums
 from plainrisk._types import Array, Bools, Codes, Floats, Index
 from plainrisk.threads import PIECE_ROWS, parallel_map
 
-__all__ = ["Block", "Layout", "Rows"]
+__all__ = ["Block", "Blocks", "Layout", "Rows"]
 
 Ts = TypeVarTuple("Ts")
 
@@ -60,6 +60,23 @@ class Block:
         if len(self) <= PIECE_ROWS:
             return [self]
         return [self.take(slice(start, start + PIECE_ROWS)) for start in range(0, len(self), PIECE_ROWS)]
+
+
+class Blocks(Sequence[Block]):
+    """Blocks that are made when they are asked for; a kind of them says how many there are, and makes each."""
+
+    def block(self, number: int) -> Block:
+        """Return one block."""
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, index: int) -> Block: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Block]: ...
+    def __getitem__(self, index: int | slice) -> Block | list[Block]:
+        if isinstance(index, slice):
+            return [self.block(k) for k in range(*index.indices(len(self)))]
+        return self.block(index)
 
 
 @dataclass(frozen=True)
