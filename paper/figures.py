@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 from plainrisk._types import Floats
-from plainrisk.evaluate.metrics import Reliability, reliability
+from plainrisk.measure.metrics import Reliability, reliability
 from plainrisk.study import Plan, Store
 
 __all__ = ["COLORS", "legend", "pooled", "reliability_svg"]

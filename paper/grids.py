@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from paper.document import Cell, Grid, Mark
-from plainrisk.evaluate.compare import HodgesLehmann, friedman
+from plainrisk.measure.compare import HodgesLehmann, friedman
 from plainrisk.study import METRICS, StudyTable
 
 __all__ = ["beside", "figure", "pairs", "ranked", "signed", "title_of", "value_grid"]

@@ -11,7 +11,7 @@ import numpy as np
 from paper.document import Cell, Grid, Mark
 from paper.grids import figure, signed, title_of
 from plainrisk._types import Floats
-from plainrisk.evaluate.compare import hodges_lehmann, holm, wilcoxon_holm
+from plainrisk.measure.compare import hodges_lehmann, holm, wilcoxon_holm
 from plainrisk.study import METRICS, StudyTable
 
 __all__ = ["Duel", "best_grid", "duel_grid", "duels", "told"]

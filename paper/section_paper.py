@@ -12,7 +12,7 @@ from paper.grids import beside, pairs, ranked, signed, title_of
 from paper.pairing import pairing_account
 from paper.published import paper_table
 from paper.view import SMALL, View, prose, tolerance_of
-from plainrisk.evaluate.compare import HodgesLehmann, critical_difference_diagram, friedman, hodges_lehmann_table
+from plainrisk.measure.compare import HodgesLehmann, critical_difference_diagram, friedman, hodges_lehmann_table
 from plainrisk.study import StudyTable
 
 __all__ = ["paper_section", "reliability_pictures", "smallest_p"]

@@ -14,7 +14,7 @@ from paper.head_to_head import best_grid, duel_grid, duels, told
 from paper.section_paper import reliability_pictures, smallest_p
 from paper.view import View, missing_results, prose
 from plainrisk.errors import PlainriskError
-from plainrisk.evaluate.compare import bayesian_signed_rank, critical_difference_diagram, friedman
+from plainrisk.measure.compare import bayesian_signed_rank, critical_difference_diagram, friedman
 from plainrisk.study import METRICS, StudyTable
 from plainrisk.study.tables import gaps, study_cells
 

@@ -30,7 +30,7 @@ RANKS: dict[str, float] = {
         0,
     ),
     "form": 1,
-    **dict.fromkeys(["bins", "evaluate", "explain", "solve"], 2),
+    **dict.fromkeys(["bins", "explain", "measure", "solve"], 2),
     "model": 2.5,
     "extract": 2.9,
     "models": 3,

@@ -7,7 +7,7 @@ import pytest
 
 import plainrisk as pr
 from plainrisk import errors
-from plainrisk.evaluate.compare import as_results, critical_difference_diagram
+from plainrisk.measure.compare import as_results, critical_difference_diagram
 from plainrisk.text import one_line, visible
 
 HOSTILE = "a\x1b[2J\x07\x7f\x9b\r\u202e\u2066\u2028\x00b"

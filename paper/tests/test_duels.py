@@ -7,7 +7,7 @@ import pytest
 
 from paper.head_to_head import best_grid, duels, told
 from paper.pairing import Spread, shuffled
-from plainrisk.evaluate.metrics import reliability
+from plainrisk.measure.metrics import reliability
 from plainrisk.study import StudyTable
 
 

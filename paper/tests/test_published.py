@@ -13,7 +13,7 @@ import pytest
 
 from paper.published import paper_table
 from plainrisk.errors import DataError
-from plainrisk.evaluate.compare import friedman, hodges_lehmann_table, wilcoxon_holm
+from plainrisk.measure.compare import friedman, hodges_lehmann_table, wilcoxon_holm
 
 HIGHER_IS_BETTER = {"auc": True, "ece": False, "mce": False, "certainty": False}
 # The difference tables of the two calibration errors are printed as column minus row.

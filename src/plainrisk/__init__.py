@@ -22,7 +22,7 @@ from plainrisk.schema import Feature, Schema
 if TYPE_CHECKING:
     from plainrisk import datasets, errors, explain
     from plainrisk.data import rows
-    from plainrisk.evaluate import compare, metrics
+    from plainrisk.measure import compare, metrics
     from plainrisk.models.crossval import cross_validate
 
 __all__ = [
@@ -56,11 +56,11 @@ __all__ = [
 ]
 
 _LAZY = {
-    "compare": "plainrisk.evaluate.compare",
+    "compare": "plainrisk.measure.compare",
     "datasets": "plainrisk.datasets",
     "errors": "plainrisk.errors",
     "explain": "plainrisk.explain",
-    "metrics": "plainrisk.evaluate.metrics",
+    "metrics": "plainrisk.measure.metrics",
     "rows": "plainrisk.data.rows",
 }
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plainrisk.errors import DataError
-from plainrisk.evaluate.compare import friedman, hodges_lehmann_table
+from plainrisk.measure.compare import friedman, hodges_lehmann_table
 from plainrisk.study import Plan, Store, report, study_table, write_folds
 from plainrisk.study.store import Cell, CellKey, DataSet
 from plainrisk.study.tables import gaps, timings

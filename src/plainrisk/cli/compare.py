@@ -16,7 +16,7 @@ from plainrisk.errors import DataError, PlainriskWarning, did_you_mean
 if TYPE_CHECKING:
     import polars as pl
 
-    from plainrisk.evaluate.compare import Diagram
+    from plainrisk.measure.compare import Diagram
 
 __all__ = ["compare"]
 
@@ -53,7 +53,7 @@ def compare(
     json: Json = False,
 ) -> None:
     """Compare classifiers over data sets: average ranks, Friedman's test, all pairs, the diagram."""
-    from plainrisk.evaluate.compare import critical_difference_diagram
+    from plainrisk.measure.compare import critical_difference_diagram
 
     tables.check_output(output, FORMATS)
     table = _complete(wide_table(open_table(results).collect(), metric, results), results, drop_incomplete)

@@ -94,7 +94,7 @@ class CrossValidation:
         return self._scores(held_out, self.risk[held_out])
 
     def _scores(self, rows: Index, risk: Floats) -> dict[str, float]:
-        from plainrisk.evaluate.metrics import summary
+        from plainrisk.measure.metrics import summary
 
         found = summary(self.target[rows], risk, None if self.weight is None else self.weight[rows])
         return {name: found[name] for name in METRICS}

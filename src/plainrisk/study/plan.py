@@ -12,8 +12,8 @@ import msgspec
 from plainrisk import datasets
 from plainrisk._types import Array, Floats
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.evaluate import metrics
 from plainrisk.files import parse_json, parse_toml, read_text
+from plainrisk.measure import metrics
 from plainrisk.models.registry import CLASSIFIERS
 
 __all__ = ["METRICS", "ClassifierSpec", "DataSpec", "Metric", "Plan", "load_plan"]

@@ -12,7 +12,7 @@ from scipy.stats import ks_2samp
 from sklearn.metrics import roc_auc_score
 
 from plainrisk.errors import DataError
-from plainrisk.evaluate.metrics import gini, ks_statistic, roc_auc
+from plainrisk.measure.metrics import gini, ks_statistic, roc_auc
 
 # A coarse grid makes ties; the rest makes neighbours that differ in the last bit.
 RISKS = (
@@ -112,7 +112,7 @@ def test_importing_the_metrics_loads_no_sklearn_and_no_plotting():
         "package = types.ModuleType('plainrisk')\n"
         "package.__path__ = importlib.util.find_spec('plainrisk').submodule_search_locations\n"
         "sys.modules['plainrisk'] = package\n"
-        "import plainrisk.evaluate.metrics\n"
+        "import plainrisk.measure.metrics\n"
         "print(sorted({'sklearn', 'matplotlib', 'pandas', 'polars'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -14,8 +14,9 @@ from scipy.stats import rankdata
 from plainrisk._types import Bools, Floats
 from plainrisk.checks import check_parameters, words
 from plainrisk.errors import DataError
-from plainrisk.evaluate.diagram import Layout, build_layout, to_matplotlib, to_svg, to_tikz
-from plainrisk.evaluate.rank_tests import (
+from plainrisk.files import replacing, write_text
+from plainrisk.measure.diagram import Layout, build_layout, to_matplotlib, to_svg, to_tikz
+from plainrisk.measure.rank_tests import (
     BayesianSignedRank,
     Friedman,
     WilcoxonHolm,
@@ -25,7 +26,7 @@ from plainrisk.evaluate.rank_tests import (
     square_table,
     wilcoxon_holm,
 )
-from plainrisk.evaluate.tables import (
+from plainrisk.measure.tables import (
     Cell,
     Results,
     Table,
@@ -35,7 +36,6 @@ from plainrisk.evaluate.tables import (
     paired_differences,
     show_decimals,
 )
-from plainrisk.files import replacing, write_text
 
 __all__ = [
     "BayesianSignedRank",

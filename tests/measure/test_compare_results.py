@@ -9,10 +9,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-import plainrisk.evaluate.compare as compare
+import plainrisk.measure.compare as compare
 from plainrisk.errors import DataError, PlainriskWarning
-from plainrisk.evaluate.compare import Results, as_results, friedman
-from plainrisk.evaluate.tables import paired_differences
+from plainrisk.measure.compare import Results, as_results, friedman
+from plainrisk.measure.tables import paired_differences
 
 COLUMNS = {"dataset": ["HELOC", "GMSC", "German"], "ARM1": [0.79, 0.86, 0.78], "XGB": [0.79, 0.85, 0.77]}
 VALUES = np.array([[0.79, 0.79], [0.86, 0.85], [0.78, 0.77]])
@@ -176,7 +176,7 @@ def test_importing_it_loads_no_plotting_and_no_frames():
     code = (
         "import sys, plainrisk\n"
         "before = set(sys.modules)\n"
-        "import plainrisk.evaluate.compare\n"
+        "import plainrisk.measure.compare\n"
         "heavy = {'matplotlib', 'pandas', 'polars', 'pyarrow', 'xgboost'}\n"
         "print(sorted(heavy & (set(sys.modules) - before)))"
     )

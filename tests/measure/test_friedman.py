@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from plainrisk.evaluate.compare import friedman
+from plainrisk.measure.compare import friedman
 
 
 @settings(max_examples=40, deadline=None)

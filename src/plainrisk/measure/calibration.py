@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 
 from plainrisk._types import Counts, Floats, Index
 from plainrisk.errors import missing_extra
-from plainrisk.evaluate.predictions import Predictions, Weights, bin_sums, check_bins, check_predictions
-from plainrisk.evaluate.tables import Table, Tabular
+from plainrisk.measure.predictions import Predictions, Weights, bin_sums, check_bins, check_predictions
+from plainrisk.measure.tables import Table, Tabular
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

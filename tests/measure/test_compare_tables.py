@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from plainrisk.evaluate.compare import (
+from plainrisk.measure.compare import (
     as_results,
     bayesian_signed_rank,
     critical_difference_diagram,
@@ -15,7 +15,7 @@ from plainrisk.evaluate.compare import (
     hodges_lehmann_table,
     wilcoxon_holm,
 )
-from plainrisk.evaluate.tables import Table, Tabular
+from plainrisk.measure.tables import Table, Tabular
 
 VALUES = {"A_1": [0.9, 0.8, 0.7, 0.6], "B|2": [0.8, 0.7, 0.6, 0.7]}
 

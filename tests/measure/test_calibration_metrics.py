@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from plainrisk.errors import DataError, MissingExtraError
-from plainrisk.evaluate.metrics import (
+from plainrisk.measure.metrics import (
     adaptive_calibration_error,
     certainty,
     expected_calibration_error,

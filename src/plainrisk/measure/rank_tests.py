@@ -17,7 +17,7 @@ from scipy.stats import rankdata, wilcoxon
 from plainrisk._types import Bools, Counts, Floats, Index
 from plainrisk.checks import FLAG, LEVEL, SEED, check_parameters, number, whole, words
 from plainrisk.errors import DataError
-from plainrisk.evaluate.tables import (
+from plainrisk.measure.tables import (
     Cell,
     Results,
     Table,

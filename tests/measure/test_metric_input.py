@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-import plainrisk.evaluate.metrics as metrics
+import plainrisk.measure.metrics as metrics
 from plainrisk.errors import DataError
 
 METRICS = [

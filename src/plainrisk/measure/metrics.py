@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from plainrisk._types import Floats
 from plainrisk.checks import check_parameters, number
 from plainrisk.errors import DataError
-from plainrisk.evaluate.calibration import (
+from plainrisk.measure.calibration import (
     BrierDecomposition,
     Reliability,
     adaptive_calibration_error,
@@ -23,8 +23,8 @@ from plainrisk.evaluate.calibration import (
     maximum_calibration_error,
     reliability,
 )
-from plainrisk.evaluate.predictions import Predictions, Weights, check_bins, check_predictions
-from plainrisk.evaluate.tables import Table
+from plainrisk.measure.predictions import Predictions, Weights, check_bins, check_predictions
+from plainrisk.measure.tables import Table
 
 __all__ = [
     "BrierDecomposition",

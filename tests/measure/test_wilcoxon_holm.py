@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from plainrisk.errors import DataError
-from plainrisk.evaluate.compare import holm, wilcoxon_holm
+from plainrisk.measure.compare import holm, wilcoxon_holm
 
 ZERO_METHODS = ["pratt", "zsplit", "wilcox"]
 

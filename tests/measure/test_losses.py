@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plainrisk.errors import DataError
-from plainrisk.evaluate.metrics import brier_decomposition, brier_score, log_loss
+from plainrisk.measure.metrics import brier_decomposition, brier_score, log_loss
 
 RISKS = st.floats(0, 1) | st.integers(0, 10).map(lambda i: i / 10)
 ROWS = st.lists(st.tuples(st.integers(0, 1), RISKS, st.integers(0, 4)), min_size=1, max_size=40).filter(

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-import plainrisk.evaluate.metrics as metrics
+import plainrisk.measure.metrics as metrics
 
 
 @pytest.mark.parametrize("weighted", [False, True])
