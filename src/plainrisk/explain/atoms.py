@@ -6,6 +6,7 @@ values that every part treats alike, so a form sees no more of a row than the at
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -106,12 +107,18 @@ def _tree_edges(part: TreePart, name: str) -> set[float]:
 
 def _categories(known: Iterable[Levels], trees: Iterable[TreePart], name: str) -> Categories:
     lists = [lv for lv in known if isinstance(lv, Categories)]
+    asked = [i.category for part in trees for i in part.inputs if i.feature == name and i.category is not None]
     # Special categories come after the ordered ones in every list, and so they do here.
-    names = dict.fromkeys(c for lv in lists for c in lv.categories[: lv.n_ordered])
-    asked = (i.category for part in trees for i in part.inputs if i.feature == name)
-    names |= dict.fromkeys(c for c in asked if c is not None)
-    special = dict.fromkeys(c for lv in lists for c in lv.categories if c not in names)
-    return Categories((*names, *special), n_ordered=len(names))
+    inside = [(c, *lv.groups.get(c, ())) for lv in lists for c in lv.categories[: lv.n_ordered]]
+    ordered = dict.fromkeys((*itertools.chain.from_iterable(inside), *asked))
+    special = dict.fromkeys(c for lv in lists for c in lv.categories if c not in ordered)
+    # Categories that no part tells apart are one atom, under the name of the first.
+    atoms: dict[tuple[object, ...], list[str]] = {}
+    for c in (*ordered, *special):
+        atoms.setdefault((c if asked else None, *(lv.level_of(c) for lv in lists)), []).append(c)
+    names = [first for first, *_ in atoms.values()]
+    groups = {first: tuple(others) for first, *others in atoms.values() if others}
+    return Categories(tuple(names), sum(n not in special for n in names), groups)
 
 
 def _values(levels: Levels) -> Iterator[Value]:

@@ -17,7 +17,9 @@ from plainrisk.schema.draft import draft_fields
 from plainrisk.schema.rules import feature_problems, schema_problems
 from plainrisk.schema.toml import schema_to_toml
 
-__all__ = ["Feature", "Schema"]
+__all__ = ["RARE", "Feature", "Schema"]
+
+RARE = "(rare)"  # the level of all rare categories
 
 Label = str | float
 Kind = Literal["continuous", "categorical"]
@@ -48,6 +50,10 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Fixed bin edges; a value equal to an edge falls into the bin on its left.
     categories : tuple of str, optional
         The categories, in order where a direction is given.
+    groups : dict of name to list of categories
+        Categories that count as one level, under the group's name: {"other": ["A", "B"]}.
+    rare : float, optional
+        Categories with a smaller share of the training rows count as one level, "(rare)". Stated groups stay.
     unseen : "neutral" or "error"
         What to do at scoring time with a level that training never saw.
     reason : str, optional
@@ -71,6 +77,8 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     max_bins: int | None = None
     edges: tuple[float, ...] | None = None
     categories: tuple[Label, ...] | None = None
+    groups: dict[str, tuple[Label, ...]] = {}
+    rare: float | None = None
     unseen: Unseen = "neutral"
     reason: str | None = None
     reasons: dict[str, str] = {}
@@ -87,6 +95,11 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def category_labels(self) -> tuple[str, ...] | None:
         """The listed categories as text."""
         return None if self.categories is None else tuple(label_of(c) for c in self.categories)
+
+    @property
+    def group_of(self) -> dict[str, str]:
+        """The group of every category that is in one, as text."""
+        return {label_of(c): group for group, members in self.groups.items() for c in members}
 
     def problems(self) -> list[str]:
         """Return what is wrong with this feature by itself, in words."""
@@ -306,9 +319,15 @@ def _with_exact_labels(who: str, plain: Any) -> Any:
             "Set kind = 'categorical' if it is a code."
         )
 
-    fields = {"categories", "special_values"} & set(plain) if isinstance(plain, dict) else ()
-    listed = {field: [exact(v) for v in plain[field]] for field in fields if isinstance(plain[field], list | tuple)}
-    return {**plain, **listed} if listed else plain
+    def listed(values: Any) -> Any:
+        return [exact(v) for v in values] if isinstance(values, list | tuple) else values
+
+    if not isinstance(plain, dict):
+        return plain
+    found = {field: listed(plain[field]) for field in ("categories", "special_values") if field in plain}
+    if isinstance(plain.get("groups"), dict):
+        found["groups"] = {group: listed(members) for group, members in plain["groups"].items()}
+    return {**plain, **found}
 
 
 def _python(value: Any) -> Any:
@@ -322,7 +341,7 @@ def _with_defaults(defaults: Mapping[str, Any], body: Any) -> Any:
     """Defaults fill what a feature leaves out; those that make no sense for its kind are not for it."""
     if not isinstance(body, Mapping):
         return body
-    foreign = {"categories"}
+    foreign = {"categories", "groups", "rare"}
     if body.get("kind", defaults.get("kind")) == "categorical":
         foreign = {"special_values", "lower_bound", "max_bins", "edges", "reasons"}
     if "edges" in body:
