@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -14,6 +14,7 @@ from plainrisk.errors import SchemaError, did_you_mean, listing
 from plainrisk.files import parse_json, parse_toml, read_text, write_text
 from plainrisk.schema.check import Problem, check_schema
 from plainrisk.schema.draft import draft_fields
+from plainrisk.schema.editing import edited, known_names, renamed
 from plainrisk.schema.rules import feature_problems, schema_problems
 from plainrisk.schema.toml import schema_to_toml
 
@@ -192,13 +193,17 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         assert isinstance(plain, dict)
         return plain
 
+    def to_toml(self) -> str:
+        """Return the schema as TOML for a person to edit."""
+        return schema_to_toml(self.to_dict())
+
     def save(self, path: str | Path) -> None:
         """Write the schema to a .toml or .json file; `load` gives it back."""
         path = Path(path)
         if path.suffix == ".json":
             write_text(path, msgspec.json.format(msgspec.json.encode(self)).decode() + "\n")
         elif path.suffix == ".toml":
-            write_text(path, schema_to_toml(self.to_dict()))
+            write_text(path, self.to_toml())
         else:
             raise SchemaError(f"Schema: cannot save to {path}: the name must end in .toml or .json.")
 
@@ -255,12 +260,71 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         assigned = {f for members in self.subscales.values() for f in members}
         return tuple(f for f in self.features if f not in assigned)
 
+    # ---- changes, all of which return a new schema
+
+    def edit(self, name: str, *, merge: Iterable[Sequence[Any]] = (), **fields: Any) -> Schema:
+        """Return the schema with one feature changed.
+
+        Parameters
+        ----------
+        name : the feature
+        merge : lists of neighbouring bins, or of categories, that become one
+            Bins are counted from 0, the lowest, as they stand in `edges`; `model.schema_with_bins()` writes those of a
+            fitted model. Merged categories become a group, named after them.
+        **fields : any field of `Feature`
+            `edges` take the place of `max_bins`, and the other way round. They are set before bins are merged.
+
+        Examples
+        --------
+        >>> schema = Schema(features={"loan": {"edges": [10, 20, 30]}, "job": {"kind": "categorical"}})
+        >>> schema.edit("loan", merge=[(1, 2)], direction="increasing").features["loan"].edges
+        (10.0, 30.0)
+        >>> schema.edit("job", merge=[("clerk", "boss")]).features["job"].groups
+        {'clerk + boss': ('clerk', 'boss')}
+        """
+        known_names(self, [name])
+        changed = edited(name, self.features[name], merge, fields)
+        return self.replace(features={**self.features, name: changed})
+
+    def replace(self, **fields: Any) -> Schema:
+        """Return the schema with other fields: `target`, `positive`, `features`, `subscales`.
+
+        Examples
+        --------
+        >>> Schema(features={"age": {}}).replace(target="bad").target
+        'bad'
+        """
+        known = self.__struct_fields__
+        for field in fields:
+            if field not in known:
+                raise SchemaError(f"Schema: a schema has no field {field!r}.{did_you_mean(field, known)}")
+        return Schema(**{**{field: getattr(self, field) for field in known}, **fields})
+
+    def drop(self, *names: str) -> Schema:
+        """Return the schema without these features; a subscale that holds no other goes too.
+
+        Examples
+        --------
+        >>> list(Schema(features={"age": {}, "job": {}}).drop("job").features)
+        ['age']
+        """
+        gone = known_names(self, names)
+        return self.select(name for name in self.features if name not in gone)
+
+    def rename(self, names: Mapping[str, str]) -> Schema:
+        """Return the schema with other names for some features, in subscales too, or for the target.
+
+        Examples
+        --------
+        >>> schema = Schema(features={"age": {}}, subscales={"person": ["age"]})
+        >>> schema.rename({"age": "years"}).subscales
+        {'person': ('years',)}
+        """
+        return Schema(**renamed(self, names))
+
     def select(self, names: Iterable[str]) -> Schema:
         """Return the schema of these features alone, with the subscales cut down to them."""
-        keep = list(names)
-        for name in keep:
-            if name not in self.features:
-                raise SchemaError(f"Schema: there is no feature {name!r}.{did_you_mean(name, self.features)}")
+        keep = known_names(self, names)
         subscales = {s: tuple(f for f in members if f in keep) for s, members in self.subscales.items()}
         return self._with(
             features={name: self.features[name] for name in keep},
