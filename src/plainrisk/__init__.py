@@ -22,6 +22,7 @@ from plainrisk.schema import Feature, Schema
 if TYPE_CHECKING:
     from plainrisk import datasets, errors, explain
     from plainrisk.data import rows
+    from plainrisk.explain.diff import diff
     from plainrisk.measure import compare, metrics
     from plainrisk.models.crossval import cross_validate
 
@@ -43,6 +44,7 @@ __all__ = [
     "compare",
     "cross_validate",
     "datasets",
+    "diff",
     "errors",
     "explain",
     "extract_form",
@@ -63,14 +65,15 @@ _LAZY = {
     "metrics": "plainrisk.measure.metrics",
     "rows": "plainrisk.data.rows",
 }
+_LAZY_FUNCTIONS = {"cross_validate": "plainrisk.models.crossval", "diff": "plainrisk.explain.diff"}
 
 
 def __getattr__(name: str) -> Any:
     """Import the parts that fitting does not need when they are first asked for."""
     if name in _LAZY:
         return importlib.import_module(_LAZY[name])
-    if name == "cross_validate":
-        return importlib.import_module("plainrisk.models.crossval").cross_validate
+    if name in _LAZY_FUNCTIONS:
+        return getattr(importlib.import_module(_LAZY_FUNCTIONS[name]), name)
     raise AttributeError(f"module 'plainrisk' has no attribute {name!r}")
 
 

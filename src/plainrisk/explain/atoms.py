@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Context, Decimal
 
@@ -43,6 +43,13 @@ class Atoms:
     values: tuple[Value, ...]
     seen: Bools
     straight: bool
+
+    @property
+    def has_value(self) -> Bools:
+        """Whether a value stands for each atom; missing and unseen need none."""
+        outside = 2 if isinstance(self.levels, Categories) else 1
+        last = len(self.values) - outside
+        return np.array([v is not None or j >= last for j, v in enumerate(self.values)], np.bool_)
 
     def scores(self, shape: Shape) -> Floats:
         """Return what a shape of the feature adds at each atom."""
@@ -80,6 +87,13 @@ def _atoms(form: RiskForm, name: str, min_rows: float) -> Atoms:
         seen=_seen(counts, values, name, min_rows),
         straight=any(not isinstance(shape, Table) for shape in shapes),
     )
+
+
+def common_atoms(name: str, known: Sequence[Levels]) -> Atoms:
+    """Return the atoms of a feature that has several kinds of levels, in one form or in two."""
+    levels = _categories(known, (), name) if isinstance(known[0], Categories) else _bins(known, [], Feature(), name)
+    values = tuple(_values(levels))
+    return Atoms(name, levels, values, np.ones(len(values), np.bool_), straight=False)
 
 
 def _bins(known: Iterable[Levels], trees: list[TreePart], feature: Feature, name: str) -> Bins:
