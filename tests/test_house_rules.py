@@ -117,6 +117,7 @@ PUBLIC = {
     "__version__",
     "compare",
     "datasets",
+    "diff",
     "load",
     "metrics",
 }
