@@ -101,7 +101,7 @@ GOLDEN = ROOT / "tests" / "golden" / "BandARM1.format2.model.json"
 
 
 def test_loading_and_scoring_load_no_scikit_learn_plotting_frame_web_or_spark_package():
-    row = {feature: None for feature in pr.load(GOLDEN).form_.features}
+    row = dict.fromkeys(pr.load(GOLDEN).form_.features)
     loaded = loaded_by(f"import plainrisk as pr\npr.load({str(GOLDEN)!r}).predict_proba({row!r})")
     assert "numpy" in loaded
     assert not loaded & {*HEAVY, "joblib", "scipy", "sklearn"}

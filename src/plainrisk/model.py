@@ -14,8 +14,8 @@ from plainrisk import explain as answers
 from plainrisk._types import Array, Floats
 from plainrisk.checks import LEVEL, check_parameters, instance
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
-from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, Refits, WhatIf, WhatIfs
-from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
+from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, Refits, Scorecard, WhatIf, WhatIfs
+from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
 from plainrisk.form import Alone, FitRecord, Layer, Logistic, RiskForm, read_model, write_model
 from plainrisk.text import visible
 
@@ -263,6 +263,47 @@ class FormMethods:
         """
         self._require_form()
         return answers.certify(self.form_, thin=thin)
+
+    def scorecard(
+        self,
+        *,
+        points: float = 600.0,
+        odds: float = 50.0,
+        pdo: float = 20.0,
+        decimals: int | None = None,
+        adverse: Adverse = "positive",
+    ) -> Scorecard:
+        """Return a scorecard: whole points per level that add up, with weight of evidence and information value.
+
+        One part behind a sigmoid, or behind bands, has points of log odds: more points are less risk. Where every link
+        is a line, points are percentage points of the probability.
+
+        Parameters
+        ----------
+        points, odds : float, default=600.0 and 50.0
+            These points stand for these odds of good to bad.
+        pdo : float, default=20.0
+            The points that double the odds.
+        decimals : int, default=None
+            Of the points; None is 0 for log odds and 1 for percentage points.
+        adverse : 'positive' or 'negative', default='positive'
+            'positive' if the positive outcome is the bad one, 'negative' if the model predicts the good outcome.
+
+        Returns
+        -------
+        Scorecard
+
+        Examples
+        --------
+        >>> card = model.scorecard(adverse="negative")
+        >>> [(row.level, row.points) for row in card.rows if row.feature == "Housing"]
+        [('A151', 16.0), ('A152', 28.0), ('A153', 33.0), ('missing', 26.0), ('unseen', 26.0)]
+        >>> print(card.facts()[0])
+        600 points stand for odds of 50 good to 1 bad, and 20 points more double the odds. The points of all levels
+        add up; more points are less risk.
+        """
+        self._require_form()
+        return answers.scorecard(self.form_, points=points, odds=odds, pdo=pdo, decimals=decimals, adverse=adverse)
 
     def posterior(self, n: int = 200, seed: int = 0) -> Refits:
         """Return models drawn from the posterior of a smooth model's scores: credible intervals without a bootstrap.

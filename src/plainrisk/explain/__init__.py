@@ -8,6 +8,7 @@ from plainrisk.explain.monitor import Drift, Profile, drift
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions
 from plainrisk.explain.overview import Overview, overview
 from plainrisk.explain.reasons import Reasons, reasons
+from plainrisk.explain.scorecard import Scorecard, scorecard
 from plainrisk.explain.uncertainty import (
     Interval,
     Refits,
@@ -36,6 +37,7 @@ __all__ = [
     "Reasons",
     "Recheck",
     "Refits",
+    "Scorecard",
     "StabilityReport",
     "WeightDrift",
     "WhatIf",
@@ -52,6 +54,7 @@ __all__ = [
     "reason_stability",
     "reasons",
     "recheck",
+    "scorecard",
     "weight_drift",
     "what_if",
     "what_ifs",
