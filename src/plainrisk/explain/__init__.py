@@ -7,8 +7,9 @@ from plainrisk.explain.groups import GroupReport, group_report
 from plainrisk.explain.monitor import Drift, Profile, drift
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions
 from plainrisk.explain.overview import Overview, overview
+from plainrisk.explain.points import scorecard
 from plainrisk.explain.reasons import Reasons, reasons
-from plainrisk.explain.scorecard import Scorecard, scorecard
+from plainrisk.explain.scorecard import Scorecard
 from plainrisk.explain.uncertainty import (
     Interval,
     Refits,
