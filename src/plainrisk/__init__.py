@@ -13,6 +13,7 @@ from plainrisk.schema import Feature, Schema
 if TYPE_CHECKING:
     from plainrisk import datasets, errors, explain
     from plainrisk.data import rows
+    from plainrisk.explain.diff import diff
     from plainrisk.extract import extract_form, register_extractor
     from plainrisk.measure import compare, metrics
     from plainrisk.models.arm import AdditiveRiskModel
@@ -44,6 +45,7 @@ __all__ = [
     "compare",
     "cross_validate",
     "datasets",
+    "diff",
     "errors",
     "explain",
     "extract_form",
@@ -66,6 +68,7 @@ _MODULES = {
     "rows": "data.rows",
 }
 _OWNERS = {
+    "explain.diff": ("diff",),
     "extract": ("extract_form", "register_extractor"),
     "models.arm": ("AdditiveRiskModel",),
     "models.boosted": ("BoostedRiskModel",),

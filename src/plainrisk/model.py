@@ -16,7 +16,8 @@ from plainrisk.checks import LEVEL, check_parameters, instance
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, Refits, Scorecard, WhatIf, WhatIfs
 from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
-from plainrisk.form import Alone, FitRecord, Layer, Logistic, RiskForm, read_model, write_model
+from plainrisk.form import Alone, FitRecord, Layer, Logistic, RiskForm, read_model, schema_with_bins, write_model
+from plainrisk.schema import Schema
 from plainrisk.text import visible
 
 __all__ = ["FormMethods", "RiskModel", "load"]
@@ -304,6 +305,26 @@ class FormMethods:
         """
         self._require_form()
         return answers.scorecard(self.form_, points=points, odds=odds, pdo=pdo, decimals=decimals, adverse=adverse)
+
+    def schema_with_bins(self) -> Schema:
+        """Return the model's schema with the bins, categories and groups that were found, to edit and fit again.
+
+        Step shapes fitted with it on the same rows have the same bins. A feature without a table (a line, a curve, one
+        that only trees or pairs read) stays as it is.
+
+        Returns
+        -------
+        Schema
+
+        Examples
+        --------
+        >>> schema = model.schema_with_bins()
+        >>> schema.features["Duration in month"].edges
+        (11.5, 15.5, 34.5, 43.5)
+        >>> coarser = schema.edit("Duration in month", merge=[(0, 1)])
+        """
+        self._require_form()
+        return schema_with_bins(self.form_)
 
     def posterior(self, n: int = 200, seed: int = 0) -> Refits:
         """Return models drawn from the posterior of a smooth model's scores: credible intervals without a bootstrap.
