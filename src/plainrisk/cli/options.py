@@ -65,7 +65,7 @@ def declared(options: type) -> list[Parameter]:
     >>> [(p.name, p.default) for p in declared(ReasonOptions)][:2]
     [('k', 4), ('reference', 'best')]
     """
-    return [_parameter(field) for field in fields(options)]
+    return [_parameter(field) for field in fields(options) if field.name != "columns"]  # files have headers
 
 
 def _parameter(field: Field[Any]) -> Parameter:
