@@ -25,7 +25,7 @@ RANKS: dict[str, float] = {
     **dict.fromkeys(
         [
             *("_interpreter", "_native", "_types", "_version", "checks", "data", "errors", "files", "schema", "text"),
-            "threads",
+            *("intervals", "threads"),
         ],
         0,
     ),
