@@ -24,6 +24,7 @@ from plainrisk.cli.explain import explain, reasons, score, what_if
 from plainrisk.cli.fit import fit
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.monitor import certify, drift
+from plainrisk.cli.scorecard import scorecard
 from plainrisk.cli.study import study_app
 from plainrisk.errors import MissingExtraError, PlainriskError, PlainriskWarning
 from plainrisk.text import visible
@@ -91,6 +92,7 @@ app.command()(reasons)
 app.command("what-if")(what_if)
 app.command()(certify)
 app.command()(drift)
+app.command()(scorecard)
 app.command()(bins)
 app.command()(diff)
 app.add_typer(data_app, name="data")

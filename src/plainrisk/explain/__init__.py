@@ -8,7 +8,9 @@ from plainrisk.explain.groups import GroupReport, group_report
 from plainrisk.explain.monitor import Drift, Profile, drift
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions
 from plainrisk.explain.overview import Overview, overview
+from plainrisk.explain.points import scorecard
 from plainrisk.explain.reasons import Reasons, reasons
+from plainrisk.explain.scorecard import Scorecard
 from plainrisk.explain.uncertainty import (
     Interval,
     Refits,
@@ -38,6 +40,7 @@ __all__ = [
     "Reasons",
     "Recheck",
     "Refits",
+    "Scorecard",
     "StabilityReport",
     "WeightDrift",
     "WhatIf",
@@ -55,6 +58,7 @@ __all__ = [
     "reason_stability",
     "reasons",
     "recheck",
+    "scorecard",
     "weight_drift",
     "what_if",
     "what_ifs",

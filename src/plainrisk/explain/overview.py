@@ -19,7 +19,16 @@ from plainrisk.form import Alone, Curve, Line, Linear, Logistic, PairTable, Part
 if TYPE_CHECKING:
     from plainrisk.explain.uncertainty import Refits
 
-__all__ = ["Importance", "Overview", "ShapeTable", "level_effects", "level_scores", "overview", "term_of"]
+__all__ = [
+    "Importance",
+    "Overview",
+    "ShapeTable",
+    "level_effects",
+    "level_scores",
+    "overview",
+    "shape_table",
+    "term_of",
+]
 
 
 @dataclass(frozen=True)
@@ -166,7 +175,7 @@ def overview(form: RiskForm, X: Any = None) -> Overview:
     """
     typical = _typical(form, X)
     tables = tuple(
-        _table(form, typical, k, name)
+        shape_table(form, typical, k, name)
         for k, part in enumerate(form.parts)
         if isinstance(part, Part)
         for name in part.term_names
@@ -222,7 +231,8 @@ def _unit(form: RiskForm, part: Any) -> str:
     return "log odds" if isinstance(part.link, Logistic) else "score"
 
 
-def _table(form: RiskForm, typical: Reference | None, k: int, name: str) -> ShapeTable:
+def shape_table(form: RiskForm, typical: Reference | None, k: int, name: str) -> ShapeTable:
+    """Return the table of a term of part k; without a typical applicant it has no effects."""
     part, feature = form.parts[k], form.schema.features.get(name)
     assert isinstance(part, Part)
     term = term_of(part, name)
