@@ -23,6 +23,7 @@ from plainrisk.cli.explain import explain, reasons, score, what_if
 from plainrisk.cli.fit import fit
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.monitor import certify, drift
+from plainrisk.cli.serve import serve
 from plainrisk.cli.study import study_app
 from plainrisk.errors import MissingExtraError, PlainriskError, PlainriskWarning
 from plainrisk.text import visible
@@ -90,6 +91,7 @@ app.command()(reasons)
 app.command("what-if")(what_if)
 app.command()(certify)
 app.command()(drift)
+app.command()(serve)
 app.add_typer(data_app, name="data")
 app.command()(compare)
 app.add_typer(study_app, name="study")
