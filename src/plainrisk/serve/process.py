@@ -25,6 +25,7 @@ __all__ = ["run", "worker_app"]
 SETTINGS = "PLAINRISK_SERVE"  # where a worker process finds the settings
 HEAD_BYTES = 64 * 2**10
 KEEP_ALIVE_SECONDS = 5
+WORKER_SECONDS = 60  # for a worker to start, or to answer its supervisor, on a machine that is busy
 
 
 def run(settings: Settings, workers: int = 1) -> None:
@@ -47,6 +48,7 @@ def run(settings: Settings, workers: int = 1) -> None:
         server_header=False,
         proxy_headers=False,
         workers=workers,
+        timeout_worker_healthcheck=WORKER_SECONDS,
         h11_max_incomplete_event_size=HEAD_BYTES,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=int(settings.seconds) + 1,
