@@ -77,7 +77,9 @@ def wrk(port: int, path: str, body: Path, folder: Path, seconds: int) -> str:
     rate = re.search(r"Requests/sec:\s*([\d.]+)", said)
     p50, p99 = (re.search(rf"{q}%\s+(\S+)", said) for q in (50, 99))
     bad = re.search(r"(Socket errors.*|Non-2xx.*)", said)
-    assert rate and p50 and p99, said
+    assert rate is not None, said
+    assert p50 is not None, said
+    assert p99 is not None, said
     return f"{float(rate[1]):8.0f} requests/s, p50 {p50[1]}, p99 {p99[1]}{', ' + bad[1] if bad else ''}"
 
 

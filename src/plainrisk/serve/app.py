@@ -75,7 +75,7 @@ class Service:
 
     def __init__(self, settings: Settings, shelf: Shelf) -> None:
         self.settings, self.shelf, self.counts = settings, shelf, Counts()
-        self.draining = False
+        self.draining, self.limiter = False, CapacityLimiter(THREADS)
 
     def routes(self) -> list[Route]:
         """Return all paths."""
@@ -105,7 +105,6 @@ class Service:
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
         """Read the models before the first request, and look for new ones until the last."""
-        self.limiter = CapacityLimiter(THREADS)
         if not self.shelf.ready:
             self.shelf.open()
         for served in self.shelf.models.values():
