@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from plainrisk._version import __version__
 from plainrisk.cli import show
+from plainrisk.cli.annotate import annotate
 from plainrisk.cli.compare import compare
 from plainrisk.cli.data import data_app, schema_app
 from plainrisk.cli.demo import demo
@@ -92,6 +93,7 @@ app.command("what-if")(what_if)
 app.command()(certify)
 app.command()(drift)
 app.command()(scorecard)
+app.command()(annotate)
 app.add_typer(data_app, name="data")
 app.command()(compare)
 app.add_typer(study_app, name="study")
