@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from plainrisk import datasets, errors, explain
     from plainrisk.data import rows
     from plainrisk.measure import compare, metrics
+    from plainrisk.measure.cutoffs import cutoffs
     from plainrisk.models.crossval import cross_validate
+    from plainrisk.models.holdout import evaluate
 
 __all__ = [
     "ALPHA_STAR",
@@ -42,8 +44,10 @@ __all__ = [
     "bootstrap",
     "compare",
     "cross_validate",
+    "cutoffs",
     "datasets",
     "errors",
+    "evaluate",
     "explain",
     "extract_form",
     "linearise",
@@ -63,14 +67,19 @@ _LAZY = {
     "metrics": "plainrisk.measure.metrics",
     "rows": "plainrisk.data.rows",
 }
+_LAZY_FUNCTIONS = {
+    "cross_validate": "plainrisk.models.crossval",
+    "cutoffs": "plainrisk.measure.cutoffs",
+    "evaluate": "plainrisk.models.holdout",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import the parts that fitting does not need when they are first asked for."""
     if name in _LAZY:
         return importlib.import_module(_LAZY[name])
-    if name == "cross_validate":
-        return importlib.import_module("plainrisk.models.crossval").cross_validate
+    if name in _LAZY_FUNCTIONS:
+        return getattr(importlib.import_module(_LAZY_FUNCTIONS[name]), name)
     raise AttributeError(f"module 'plainrisk' has no attribute {name!r}")
 
 
