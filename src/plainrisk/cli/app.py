@@ -24,6 +24,7 @@ from plainrisk.cli.demo import demo
 from plainrisk.cli.explain import explain, reasons, score, what_if
 from plainrisk.cli.fit import fit
 from plainrisk.cli.main import ExitCode
+from plainrisk.cli.measure import cutoffs, evaluate, fairness
 from plainrisk.cli.monitor import certify, drift
 from plainrisk.cli.scorecard import scorecard
 from plainrisk.cli.study import study_app
@@ -91,6 +92,9 @@ app.command()(score)
 app.command()(explain)
 app.command()(reasons)
 app.command("what-if")(what_if)
+app.command()(evaluate)
+app.command()(cutoffs)
+app.command()(fairness)
 app.command()(certify)
 app.command()(drift)
 app.command()(scorecard)
