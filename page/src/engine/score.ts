@@ -173,7 +173,7 @@ function refuseUnseen(part: TreePart, schema: Schema, row: Row): void {
   }
 }
 
-function treeInput({ feature, category, order, missing }: TreeInput, row: Row): number {
+export function treeInput({ feature, category, order, missing }: TreeInput, row: Row): number {
   const value = row[feature];
   if (category === null && order === null) {
     const x = numberOf(feature, value);
@@ -185,7 +185,7 @@ function treeInput({ feature, category, order, missing }: TreeInput, row: Row): 
   return at < 0 ? NaN : at;
 }
 
-function leafValue(tree: Tree, inputs: number[]): number {
+export function leafValue(tree: Tree, inputs: number[]): number {
   let node = 0;
   while (tree.inputs[node] !== -1) {
     const x = inputs[tree.inputs[node]];
