@@ -14,7 +14,7 @@ the link inside then gives every shape its piece of the subscale's.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,7 +64,7 @@ def explainer(form: RiskForm, options: ExplainOptions) -> Explainer:
         reference = make_reference(form, reference, options.portfolio, options.sign, options.min_rows)
     if options.split == "treeshap":
         reference = _with_background(form, reference)
-    return Explainer(form, reference, options.unit, options.split)
+    return Explainer(form, reference, options.unit, options.split, columns=options.columns)
 
 
 # ---- the chord
@@ -123,6 +123,7 @@ class Explainer:
     unit: Unit
     split: Split
     features_only: bool = False  # share the pieces of pairs between their features
+    columns: Sequence[str] | None = None  # of rows without names
 
     @property
     def keys(self) -> tuple[tuple[str, str | None], ...]:
@@ -141,7 +142,7 @@ class Explainer:
 
     def explain(self, X: Any) -> Explanation:
         """Return the contributions of every row."""
-        frame = self.form.align(X)
+        frame = self.form.align(X, self.columns)
         keys, n = self.keys, frame.n_rows
         found = _Columns(np.empty((n, len(keys))), np.empty(n), np.empty(n), np.zeros(n, dtype=bool))
 
