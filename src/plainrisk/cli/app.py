@@ -26,6 +26,7 @@ from plainrisk.cli.fit import fit
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.measure import cutoffs, evaluate, fairness
 from plainrisk.cli.monitor import certify, drift
+from plainrisk.cli.report import report
 from plainrisk.cli.scorecard import scorecard
 from plainrisk.cli.study import study_app
 from plainrisk.errors import MissingExtraError, PlainriskError, PlainriskWarning
@@ -97,6 +98,7 @@ app.command()(cutoffs)
 app.command()(fairness)
 app.command()(certify)
 app.command()(drift)
+app.command()(report)
 app.command()(scorecard)
 app.command()(bins)
 app.command()(diff)
