@@ -31,6 +31,7 @@ RANKS: dict[str, float] = {
     ),
     "form": 1,
     **dict.fromkeys(["bins", "explain", "measure", "solve"], 2),
+    "report": 2.4,
     "model": 2.5,
     "extract": 2.9,
     "models": 3,
@@ -140,7 +141,11 @@ PUBLIC = {
     "TwoLayerRiskModel",
     "__version__",
     "compare",
+    "cross_validate",
+    "cutoffs",
     "datasets",
+    "diff",
+    "evaluate",
     "load",
     "metrics",
 }
@@ -151,6 +156,13 @@ def test_public_names_stay():
     assert set(pr.__all__) >= PUBLIC
     for name in pr.__all__:
         assert hasattr(pr, name)
+
+
+def test_evaluate_is_a_function_whatever_was_imported():
+    for module in ("plainrisk.measure.evaluation", "plainrisk.measure.cutoffs", "plainrisk.models.holdout"):
+        importlib.import_module(module)
+    assert callable(pr.evaluate)
+    assert callable(pr.cutoffs)
 
 
 def isort_order(name):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from plainrisk.explain import certify
 from plainrisk.form import Bins, Line, Part, RiskForm, Table, form_hash
 from plainrisk.form.file import Certificate
 from plainrisk.model import RiskModel, load
+from plainrisk.report import Subject, collect, page
 from plainrisk.serve.requests import Requests
 
 __all__ = ["Served", "Shelf"]
@@ -57,6 +59,12 @@ class Served:
     def identity(self) -> dict[str, str]:
         """What every answer says of the model."""
         return {"name": self.name, "sha256": self.sha256}
+
+    @functools.cached_property
+    def page(self) -> str:
+        """The decision page of the model."""
+        found = Subject(self.name, self.model.form_, self.model.fit_record_)
+        return page(collect([found], title=self.name, cutoff=self.model.cutoff))
 
     def prepared(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return what was made for these options before, or make it now."""
