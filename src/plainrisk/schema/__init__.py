@@ -1,6 +1,6 @@
 """What the modeller knows of the data: kinds, directions, special values, subscales."""
 
 from plainrisk.data.columns import label_of
-from plainrisk.schema.schema import Feature, Schema
+from plainrisk.schema.schema import Feature, Rule, Schema
 
-__all__ = ["Feature", "Schema", "label_of"]
+__all__ = ["Feature", "Rule", "Schema", "label_of"]

@@ -22,7 +22,7 @@ def schema_to_toml(schema: Mapping[str, Any]) -> str:
 
 
 def _lines(schema: Mapping[str, Any]) -> Iterator[str]:
-    for key in ("target", "positive"):
+    for key in ("target", "positive", "adverse"):
         if schema.get(key) is not None:
             yield f"{key} = {_value(schema[key])}"
     for name, feature in schema.get("features", {}).items():
