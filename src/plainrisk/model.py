@@ -366,7 +366,7 @@ class FormMethods:
         Examples
         --------
         >>> model.certify()
-        Certificate: valid, 5 of 5 checks hold, 3 notes
+        Certificate: valid, 6 of 6 checks hold, 3 notes
         """
         self._require_form()
         return answers.certify(self.form_, thin=thin)
