@@ -18,13 +18,13 @@ from plainrisk.cli import show, source, tables
 from plainrisk.cli.annotate import About, Cutoff, Date, read_about
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target
-from plainrisk.data.fingerprint import fingerprint as fingerprint_of
 from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, quoted
 from plainrisk.model import CUTOFF
 from plainrisk.models.arm import RIDGE
 from plainrisk.models.pairs import suggest_pairs
 from plainrisk.schema import label_of
+from plainrisk.schema.fingerprint import fingerprint as fingerprint_of
 
 __all__ = ["certified", "cross_validation", "facts", "fit"]
 
