@@ -228,7 +228,8 @@ def _look_at_categories(name: str, feature: Feature, frame: Frame, notes: bool) 
     if not column.labels:
         yield _no_values(name)
         return
-    n_levels = len({feature.group_of.get(label, label) for label in column.labels})
+    group_of = feature.group_of
+    n_levels = len({group_of.get(label, label) for label in column.labels})
     if n_levels > MOST_CATEGORIES and feature.rare is None:
         many = f"{n_levels:,} categories, at most {MOST_CATEGORIES:,} are possible"
         yield Problem("error", name, f"feature {name!r} has {many}. Group them, or leave it out.")

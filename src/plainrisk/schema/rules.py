@@ -153,10 +153,11 @@ def _group_problems(feature: Feature, special: Sequence[str]) -> Iterator[str]:
     twice = sorted(c for c, times in Counter(members).items() if times > 1)
     if twice:
         yield f"category {twice[0]!r} is in two groups, or twice in one."
+    group_of = feature.group_of
     for group, own in feature.groups.items():
         if not own:
             yield f"group {group!r} is empty. Remove it, or list its categories."
-        if feature.group_of.get(group, group) != group:
+        if group_of.get(group, group) != group:
             yield f"group {group!r} has the name of a category of another group."
     odd = [c for c in (*members, *feature.groups) if c in special]
     if odd:
@@ -170,7 +171,8 @@ def _order_problems(feature: Feature) -> Iterator[str]:
     if feature.category_labels is None:
         yield "has groups and a direction: list the categories in order, categories = [...]."
         return
-    runs = [group for group, _ in groupby(feature.category_labels, lambda c: feature.group_of.get(c, c))]
+    group_of = feature.group_of
+    runs = [group for group, _ in groupby(feature.category_labels, lambda c: group_of.get(c, c))]
     apart = sorted(group for group, times in Counter(runs).items() if times > 1)
     if apart:
         yield f"the categories of group {apart[0]!r} are not neighbours in the order of 'categories'."
