@@ -129,6 +129,7 @@ PUBLIC = {
     "cross_validate",
     "cutoffs",
     "datasets",
+    "diff",
     "evaluate",
     "load",
     "metrics",

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from plainrisk._version import __version__
 from plainrisk.cli import show
+from plainrisk.cli.annotate import annotate
 from plainrisk.cli.bins import bins, diff
 from plainrisk.cli.compare import compare
 from plainrisk.cli.data import data_app, schema_app
@@ -99,6 +100,7 @@ app.command()(drift)
 app.command()(scorecard)
 app.command()(bins)
 app.command()(diff)
+app.command()(annotate)
 app.add_typer(data_app, name="data")
 app.command()(compare)
 app.add_typer(study_app, name="study")

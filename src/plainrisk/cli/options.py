@@ -36,8 +36,8 @@ Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A .csv, .csv.gz or .parquet file, a pattern such as 'loans/*.csv', or the name of a data set (see: "
-        "plainrisk data list).",
+        help="A .csv, .csv.gz or .parquet file, a pattern such as 'loans/*.csv', - for standard input, or the name of "
+        "a data set (see: plainrisk data list).",
         show_default=False,
     ),
 ]
