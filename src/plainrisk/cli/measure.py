@@ -211,7 +211,7 @@ def _show_groups(by: str, found: Evaluation) -> None:
     show.print_table(header, lines, numbers=header[1:])
 
 
-def show_evaluations(found: dict[str, Evaluation]) -> None:
+def show_evaluations(found: Mapping[str, Evaluation]) -> None:
     """Print a line per model that was measured on the same rows."""
     lines: list[list[str | Text]] = []
     for name, one in found.items():
