@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +24,7 @@ from plainrisk.intervals import Range
 from plainrisk.measure.cutoffs import Cutoff, Cutoffs
 from plainrisk.measure.cutoffs import cutoffs as find_cutoffs
 from plainrisk.measure.evaluation import Evaluation, evaluate_risk
-from plainrisk.model import RiskModel, load
+from plainrisk.model import FormMethods, RiskModel, load
 
 if TYPE_CHECKING:
     import polars as pl
@@ -68,26 +69,29 @@ class ScoredRows:
 
     @classmethod
     def read(
-        cls, data: str, models: list[RiskModel], columns: dict[str | None, str], missing: list[str] | None
+        cls,
+        data: str,
+        models: Sequence[FormMethods],
+        columns: Mapping[str | None, str],
+        missing: list[str] | None,
+        keep_if_there: str | None = None,
     ) -> ScoredRows:
         """Score a file batch by batch; `columns` are kept, each with the option that names it."""
         import polars as pl
 
         kept = {name: option for name, option in columns.items() if name is not None}
+        reader = RowReader(data, [model.form_ for model in models], missing, kept, keep_if_there)
         frames: list[pl.DataFrame] = []
-        risks: list[list[Floats]] = [[] for _ in models]
-        for k, model in enumerate(models):
-            reader = RowReader(data, model.form_, missing, kept)
+        risks: list[list[Floats]] = []
 
-            def add(batch: pl.DataFrame, model: RiskModel = model, k: int = k) -> None:
-                risks[k].append(model.predict_proba(batch)[:, 1])
-                if k == 0:
-                    frames.append(batch.select(list(kept)))
+        def add(batch: pl.DataFrame) -> None:
+            risks.append([model.predict_proba(batch)[:, 1] for model in models])
+            frames.append(batch.select(list(reader.keep)))
 
-            reader.each(add)
+        reader.each(add)
         if not frames:
             raise DataError(f"{data}: there are no rows.")
-        return cls(data, tuple(np.concatenate(one) for one in risks), pl.concat(frames))
+        return cls(data, tuple(np.concatenate(one) for one in zip(*risks, strict=True)), pl.concat(frames))
 
     def outcomes(self, form: RiskForm, target: str) -> Outcome:
         """Return 1 where the outcome is the one whose probability is the risk."""
@@ -207,7 +211,7 @@ def _show_groups(by: str, found: Evaluation) -> None:
     show.print_table(header, lines, numbers=header[1:])
 
 
-def show_evaluations(found: dict[str, Evaluation]) -> None:
+def show_evaluations(found: Mapping[str, Evaluation]) -> None:
     """Print a line per model that was measured on the same rows."""
     lines: list[list[str | Text]] = []
     for name, one in found.items():
@@ -287,6 +291,8 @@ def cutoffs(
         level=level,
     )
     chosen = {f"{name} {value:g}": found.at(**{name: value}) for name, value in asked.items()}
+    if loaded.cutoff is not None:
+        chosen["the model's own"] = found.at(risk=loaded.cutoff)
     result = {"data": data, "model": str(model), "rows": len(rows.risks[0]), **found.to_dict()}
     result["chosen"] = {name: one.to_dict() for name, one in chosen.items()}
     show.result(result, json, lambda _: _show_cutoffs(data, found, chosen))
@@ -328,7 +334,10 @@ def fairness(
     data: Data,
     model: ModelFile,
     by: Annotated[str, typer.Option("--by", metavar="COLUMN", help="The column of groups.")],
-    cutoff: Annotated[float, typer.Option("--cutoff", help="Refused: a risk from the cut-off on.")],
+    cutoff: Annotated[
+        float | None,
+        typer.Option("--cutoff", metavar="RISK", help="Refused: a risk from the cut-off on. Default: the model's own."),
+    ] = None,
     reference: Annotated[
         str | None, typer.Option("--reference", metavar="GROUP", help="Compare with this group, not the largest.")
     ] = None,
@@ -340,20 +349,18 @@ def fairness(
 ) -> None:
     """Compare groups: approval, adverse impact, and with outcomes equal opportunity, calibration and AUC."""
     loaded = load(model)
+    threshold = loaded.cutoff if cutoff is None else cutoff
+    if threshold is None:
+        raise DataError(f"fairness: {model} holds no cut-off to decide by. Add --cutoff RISK.")
     name = target or loaded.form_.schema.target
-    known = target is not None or _has_column(data, name, missing)
-    rows = ScoredRows.read(data, [loaded], {by: "--by", name if known else None: "--target"}, missing)
-    outcomes = rows.outcomes(loaded.form_, name) if known and name is not None else None
-    options: dict[str, Any] = {"threshold": cutoff, "adverse": adverse, "reference": reference, "level": level}
+    asked = {by: "--by", target: "--target"}
+    rows = ScoredRows.read(data, [loaded], asked, missing, keep_if_there=name)
+    known = name in rows.columns.columns
+    outcomes = rows.outcomes(loaded.form_, name) if name is not None and known else None
+    options: dict[str, Any] = {"threshold": threshold, "adverse": adverse, "reference": reference, "level": level}
     found = group_report(outcomes, rows.risks[0], rows.columns[by], **options)
     result = {"data": data, "model": str(model), "by": by, "outcomes": known, **found.to_dict()}
     show.result(result, json, lambda _: _show_fairness(data, by, found, known))
-
-
-def _has_column(data: str, name: str | None, missing: list[str] | None) -> bool:
-    from plainrisk.cli.source import scan_source
-
-    return name is not None and name in scan_source(data, missing).lazy.collect_schema().names()
 
 
 def _show_fairness(data: str, by: str, found: GroupReport, known: bool) -> None:

@@ -86,7 +86,7 @@ def drift(
 def _profile(data: str, form: RiskForm, missing: list[str] | None) -> Profile:
     """Count the rows of a file batch by batch."""
     profile = Profile(form)
-    RowReader(data, form, missing).each(profile.add)
+    RowReader(data, [form], missing).each(profile.add)
     return profile
 
 
