@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
+import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
@@ -16,11 +19,14 @@ import numpy as np
 from plainrisk import explain as answers
 from plainrisk._types import Array, Floats
 from plainrisk.checks import LEVEL, NOTHING, PROBABILITY, Allowed, check_parameters, instance
+from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, Refits, Scorecard, WhatIf, WhatIfs
 from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
-from plainrisk.form import Alone, Bands, FitRecord, Layer, Logistic, RiskForm, read_model, write_model
+from plainrisk.files import write_text
+from plainrisk.form import Alone, Bands, FitRecord, Layer, Logistic, RiskForm, read_model, schema_with_bins, write_model
 from plainrisk.form.links import at_odds
+from plainrisk.schema import Schema
 from plainrisk.text import visible
 
 __all__ = ["CUTOFF", "FormMethods", "RiskModel", "load"]
@@ -33,6 +39,8 @@ ABOUT = Allowed(
     ("a dict of texts by name",),
     lambda value: isinstance(value, Mapping) and all(isinstance(t, str) for item in value.items() for t in item),
 )
+
+FRAMED_ROWS = 20  # of an explanation, that its page in a notebook holds
 
 
 class FormMethods:
@@ -53,13 +61,15 @@ class FormMethods:
     _unprotected_file: str | None = None
     classes_: Array
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Any, *, columns: Sequence[str] | None = None) -> Floats:
         """Return the probabilities of the two outcomes.
 
         Parameters
         ----------
         X : rows
             pandas, polars, arrow or numpy; or one row as a dict.
+        columns : list of str, default=None
+            The names of the columns, for rows that have none.
 
         Returns
         -------
@@ -73,14 +83,16 @@ class FormMethods:
                [0.75, 0.25]])
         """
         self._require_form()
-        return self.form_.probabilities(X)
+        return self.form_.probabilities(_named(X, columns))
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, *, columns: Sequence[str] | None = None) -> Array:
         """Return the likelier outcome of every row.
 
         Parameters
         ----------
         X : rows
+        columns : list of str, default=None
+            The names of the columns, for rows that have none.
 
         Returns
         -------
@@ -93,9 +105,9 @@ class FormMethods:
         [1, 0, 1]
         """
         self._require_form()
-        return np.asarray(self.classes_[(self.form_.risk(X) > 0.5).astype(np.intp)])
+        return np.asarray(self.classes_[(self.form_.risk(_named(X, columns)) > 0.5).astype(np.intp)])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, columns: Sequence[str] | None = None) -> float:
         """Return the accuracy, scikit-learn's score of a classifier.
 
         Parameters
@@ -103,6 +115,8 @@ class FormMethods:
         X : rows
         y : the outcomes
         sample_weight : array of shape (rows,), default=None
+        columns : list of str, default=None
+            The names of the columns, for rows that have none.
 
         Returns
         -------
@@ -116,7 +130,7 @@ class FormMethods:
         """
         from sklearn.metrics import accuracy_score
 
-        found = self.predict(X)
+        found = self.predict(X, columns=columns)
         try:
             return float(accuracy_score(y, found, sample_weight=sample_weight))
         except (TypeError, ValueError) as error:
@@ -145,7 +159,8 @@ class FormMethods:
             1  0.2513    0.7802         -0.1484        -0.3462      -0.03421
         """
         self._require_form()
-        return answers.explain(self.form_, X, **options)
+        found = answers.explain(self.form_, X, **options)
+        return replace(found, view=functools.partial(_framed, self))
 
     @takes(ReasonOptions)
     def reasons(self, X: Any, *args: Any, **options: Any) -> Reasons:
@@ -218,13 +233,15 @@ class FormMethods:
         self._require_form()
         return answers.what_ifs(self.form_, X, *args, **options)
 
-    def overview(self, X: Any = None) -> Overview:
+    def overview(self, X: Any = None, *, columns: Sequence[str] | None = None) -> Overview:
         """Return the model at a glance: shape tables, importance, subscale weights.
 
         Parameters
         ----------
         X : rows, default=None
             Take the importance over these, not over the training counts. Lines, curves and trees need rows.
+        columns : list of str, default=None
+            The names of the columns, for rows that have none.
 
         Returns
         -------
@@ -236,9 +253,9 @@ class FormMethods:
         'Status of existing checking account'
         """
         self._require_form()
-        return answers.overview(self.form_, X)
+        return answers.overview(self.form_, _named(X, columns))
 
-    def drift(self, new: Any, old: Any = None) -> Drift:
+    def drift(self, new: Any, old: Any = None, *, columns: Sequence[str] | None = None) -> Drift:
         """Return how far new rows have moved from old ones.
 
         Parameters
@@ -246,6 +263,8 @@ class FormMethods:
         new : rows
         old : rows, default=None
             None compares with the training rows, as the form counts them.
+        columns : list of str, default=None
+            The names of the columns, for rows that have none, new and old.
 
         Returns
         -------
@@ -257,7 +276,82 @@ class FormMethods:
         'Purpose'
         """
         self._require_form()
-        return answers.drift(self.form_, new, old)
+        return answers.drift(self.form_, _named(new, columns), None if old is None else _named(old, columns))
+
+    def report(
+        self,
+        path: str | Path,
+        data: Any = None,
+        *,
+        against: FormMethods | None = None,
+        applicants: int = 0,
+        by: str | None = None,
+        target: str | None = None,
+        cutoff: float | None = None,
+        title: str | None = None,
+        adverse: Adverse = "positive",
+    ) -> None:
+        """Write the decision page: one HTML file that shows the model, explains applicants and answers what-if.
+
+        It holds the model itself and needs neither server nor network. Of `data` it holds summaries alone, unless
+        `applicants` asks for rows.
+
+        Parameters
+        ----------
+        path : str or Path
+        data : rows, default=None
+            A sample to measure the model on: calibration, AUC, cut-offs, drift.
+        against : a model, default=None
+            A second model, to compare with.
+        applicants : int, default=0
+            How many rows of the data the page holds as examples, from the least to the greatest risk.
+        by : str, default=None
+            A column of the data by whose groups the model is measured, too.
+        target : str, default=None
+            The column of the data with the outcomes; without it the schema's target, if the data have it.
+        cutoff : float, default=None
+            Where applicants are refused; None takes the base rate of training.
+        title : str, default=None
+        adverse : {"positive", "negative"}, default="positive"
+            "negative" if the model predicts the good outcome.
+
+        Examples
+        --------
+        >>> model.report("page.html", german.frame, adverse="negative")
+        """
+        self._require_form()
+        payload = _payload(
+            self,
+            data,
+            against=against,
+            applicants=applicants,
+            by=by,
+            target=target,
+            cutoff=cutoff,
+            title=title,
+            adverse=adverse,
+        )
+        from plainrisk.report import page
+
+        write_text(path, page(payload))
+
+    def _repr_html_(self) -> str | None:
+        """Return the decision page in a frame, for notebooks; before a fit, scikit-learn's diagram.
+
+        ``sklearn.utils.estimator_html_repr(model)`` gives the diagram of a fitted model, too.
+        """
+        if not hasattr(self, "form_"):
+            diagram = getattr(super(), "_repr_html_", None)
+            return None if diagram is None else diagram()
+        return _framed(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        """Return what notebooks show: the page or the diagram unless scikit-learn is set to display text."""
+        try:
+            found = self._repr_html_()
+        except AttributeError:  # scikit-learn hides its diagram this way where display="text"
+            found = None
+        return {"text/plain": repr(self)} | ({} if found is None else {"text/html": found})
 
     def certify(self, *, thin: float = 30.0) -> Certificate:
         """Check from the form alone that the model keeps its promises.
@@ -319,6 +413,26 @@ class FormMethods:
         """
         self._require_form()
         return answers.scorecard(self.form_, points=points, odds=odds, pdo=pdo, decimals=decimals, adverse=adverse)
+
+    def schema_with_bins(self) -> Schema:
+        """Return the model's schema with the bins, categories and groups that were found, to edit and fit again.
+
+        Step shapes fitted with it on the same rows have the same bins. A feature without a table (a line, a curve, one
+        that only trees or pairs read) stays as it is.
+
+        Returns
+        -------
+        Schema
+
+        Examples
+        --------
+        >>> schema = model.schema_with_bins()
+        >>> schema.features["Duration in month"].edges
+        (11.5, 15.5, 34.5, 43.5)
+        >>> coarser = schema.edit("Duration in month", merge=[(0, 1)])
+        """
+        self._require_form()
+        return schema_with_bins(self.form_)
 
     def posterior(self, n: int = 200, seed: int = 0) -> Refits:
         """Return models drawn from the posterior of a smooth model's scores: credible intervals without a bootstrap.
@@ -483,6 +597,32 @@ class RiskModel(FormMethods):
         )
 
 
+def _framed(model: FormMethods, explanation: Explanation | None = None) -> str | None:
+    """Return the decision page in a frame; None where scikit-learn is set to display text."""
+    sklearn = sys.modules.get("sklearn")
+    if sklearn is not None and sklearn.get_config()["display"] == "text":
+        return None
+    from plainrisk.report import frame
+
+    rows = None if explanation is None or explanation.rows is None else explanation.rows.take(0, FRAMED_ROWS)
+    return frame(_payload(model, shown=rows))
+
+
+def _payload(model: FormMethods, data: Any = None, *, against: Any = None, **options: Any) -> dict[str, Any]:
+    """Return what the decision page holds."""
+    from plainrisk.report import Subject, collect
+
+    check_parameters("report", {"against": against}, {"against": NOTHING | instance("a fitted model", FormMethods)})
+    if against is not None:
+        against._require_form()
+    models = [model] if against is None else [model, against]
+    names = ["model" if m.fit_record_ is None else m.fit_record_.estimator for m in models]
+    if len(set(names)) < len(names):
+        names[1] = f"{names[1]} (against)"
+    subjects = [Subject(name, m.form_, m.fit_record_) for name, m in zip(names, models, strict=True)]
+    return collect(subjects, data, **options)
+
+
 def load(path: str | Path) -> RiskModel:
     """Read a model file written by `save`.
 
@@ -517,6 +657,11 @@ def load(path: str | Path) -> RiskModel:
         model._unprotected_file = str(path)
     LOG.info("read the model file %s: %s features, %s parts", path, len(content.form.features), len(content.form.parts))
     return model
+
+
+def _named(X: Any, columns: Sequence[str] | None) -> Any:
+    """Return rows under the names that the caller gives them; as they are if none are given."""
+    return X if columns is None else as_frame(X, columns)
 
 
 def _given(value: T | msgspec.UnsetType) -> T | None:

@@ -13,18 +13,25 @@ import typer
 from plainrisk.errors import DataError
 
 __all__ = [
+    "Adverse",
     "Data",
     "Json",
+    "Level",
     "Missing",
     "ModelArgument",
     "ModelFile",
     "Positive",
     "SchemaFile",
     "Target",
+    "Weight",
     "declared",
     "read_options",
 ]
 
+Adverse = Annotated[
+    str,
+    typer.Option("--adverse", metavar="positive|negative", help="'negative' if the model predicts the good outcome."),
+]
 Data = Annotated[
     str,
     typer.Argument(
@@ -35,6 +42,7 @@ Data = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on stdout.")]
+Level = Annotated[float, typer.Option("--level", help="Of the confidence intervals.")]
 Missing = Annotated[
     list[str] | None,
     typer.Option("--missing", metavar="TEXT", help="Text in a CSV that means missing, such as NA. Repeatable."),
@@ -51,6 +59,8 @@ SchemaFile = Annotated[
 ]
 Target = Annotated[str | None, typer.Option("--target", metavar="NAME", help="The column that holds the outcome.")]
 
+Weight = Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="The column that weighs the rows.")]
+
 
 # ---- options that the library declares
 
@@ -65,7 +75,7 @@ def declared(options: type) -> list[Parameter]:
     >>> [(p.name, p.default) for p in declared(ReasonOptions)][:2]
     [('k', 4), ('reference', 'best')]
     """
-    return [_parameter(field) for field in fields(options)]
+    return [_parameter(field) for field in fields(options) if field.name != "columns"]  # files have headers
 
 
 def _parameter(field: Field[Any]) -> Parameter:

@@ -199,12 +199,15 @@ class RowReader:
     Attributes
     ----------
     lazy : the rows, numbered in the column `ROW`
-    keep : columns to copy beside the results
+    keep : columns to copy beside the results, each with the option that names it
     """
 
-    def __init__(self, data: str, form: RiskForm, missing: Sequence[str] | None, keep: Sequence[str] = ()) -> None:
+    def __init__(
+        self, data: str, form: RiskForm, missing: Sequence[str] | None, keep: Sequence[str] | Mapping[str, str] = ()
+    ) -> None:
         self.data = data
-        self.keep = tuple(dict.fromkeys(keep))
+        # Each column to keep, and the option that names it.
+        self.keep = dict(keep) if isinstance(keep, Mapping) else dict.fromkeys(keep, "--keep")
         self.table = source.scan_source(data, missing)
         self.lazy = self._needed(form)
         self._error: BaseException | None = None
@@ -213,7 +216,7 @@ class RowReader:
         """Take the columns that are needed, or say which is missing or holds text."""
         names = self.table.lazy.collect_schema().names()
         features = {name: form.schema.features[name] for name in form.features}
-        for name, who in [*((n, "feature") for n in features), *((n, "--keep") for n in self.keep)]:
+        for name, who in [*((n, "feature") for n in features), *self.keep.items()]:
             if name not in names:
                 raise DataError(f"{self.data}: {who} {name!r} is not in the data.{did_you_mean(name, names)}")
         continuous = [name for name, feature in features.items() if feature.kind == "continuous"]

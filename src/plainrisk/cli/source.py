@@ -185,9 +185,7 @@ def _draft(source: Source, target: str | None, positive: str | None) -> Schema:
         PlainriskWarning,
         stacklevel=2,
     )
-    # The draft's remarks are for an editor, not for a model file.
-    features = {name: msgspec.structs.replace(f, note=None) for name, f in draft.features.items()}
-    return msgspec.structs.replace(draft, features=features)
+    return draft
 
 
 def _with_positive(schema: Schema, frame: pl.DataFrame, target: str) -> Schema:

@@ -2,6 +2,7 @@
 
 from plainrisk.explain.certify import Certificate, Check, Recheck, certify, recheck
 from plainrisk.explain.contributions import explain
+from plainrisk.explain.diff import Diff, diff
 from plainrisk.explain.explanation import Explanation
 from plainrisk.explain.groups import GroupReport, group_report
 from plainrisk.explain.monitor import Drift, Profile, drift
@@ -27,6 +28,7 @@ __all__ = [
     "Certificate",
     "Change",
     "Check",
+    "Diff",
     "Drift",
     "ExplainOptions",
     "Explanation",
@@ -47,6 +49,7 @@ __all__ = [
     "WhatIfsOptions",
     "certify",
     "compare_reasons",
+    "diff",
     "drawn",
     "drift",
     "explain",

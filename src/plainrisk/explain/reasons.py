@@ -154,10 +154,11 @@ def reasons(form: RiskForm, X: Any, *args: Any, **options: Any) -> Reasons:
 def reasoner(form: RiskForm, options: ReasonOptions) -> Reasoner:
     """Return a reasoner that is ready for many batches of rows; the form keeps the last few for the next call."""
     if not isinstance(options.reference, str) or options.portfolio is not None:
-        return _reasoner(form, options)
-    key = tuple(tuple(o) if isinstance(o, list | set) else o for o in vars(options).values())
+        return _reasoner(form, options)  # rows have no key
+    plain = str | int | float | None
+    key = tuple(o if isinstance(o, plain) else tuple(map(str, o)) for o in vars(options).values())
     kept: dict[Any, Reasoner] = form.__dict__.setdefault("_reasoners", {})
-    found = kept.get(key)
+    found = kept.get(key)  # once: another thread may clear them
     if found is None:
         found = _reasoner(form, options)
         if len(kept) >= KEPT:
@@ -227,7 +228,7 @@ class Reasoner:
 
     def reasons(self, X: Any) -> Reasons:
         """Return the reasons against every row."""
-        frame = self.explainer.form.align(X)
+        frame = self.explainer.form.align(X, self.options.columns)
         n = frame.n_rows
         risk, withheld = np.empty(n), np.zeros(n, dtype=np.intp)
         codes, texts = (np.full((n, self.width), -1, dtype=np.intp) for _ in range(2))
