@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import math
 import sys
 import warnings
@@ -30,6 +31,7 @@ from plainrisk.text import visible
 
 __all__ = ["CUTOFF", "FormMethods", "RiskModel", "load"]
 
+LOG = logging.getLogger("plainrisk")
 T = TypeVar("T")
 
 CUTOFF = NOTHING | PROBABILITY
@@ -491,6 +493,7 @@ class FormMethods:
         check_parameters("save", {"cutoff": cutoff, "about": about}, {"cutoff": CUTOFF, "about": ABOUT | NOTHING})
         texts = {**self.about, **(about or {})}
         write_model(path, self.form_, self.fit_record_, answers.certify(self.form_), cutoff, texts)
+        LOG.info("wrote the model file %s", path)
 
     def at_base_rate(self, base_rate: float | None = None) -> RiskModel:
         """Return the model corrected for training at another base rate than it is used at.
@@ -652,6 +655,7 @@ def load(path: str | Path) -> RiskModel:
     model = RiskModel(content.form, content.fit, cutoff=_given(content.cutoff), about=_given(content.about))
     if not content.protected:
         model._unprotected_file = str(path)
+    LOG.info("read the model file %s: %s features, %s parts", path, len(content.form.features), len(content.form.parts))
     return model
 
 

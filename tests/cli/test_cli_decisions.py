@@ -168,3 +168,12 @@ def test_fit_keeps_cutoff_texts_and_fingerprint(run, credit, tmp_path) -> None:
     stream = run("fit", credit.csv, "-o", tmp_path / "d.json", *words, "--stream")
     assert stream.exit_code == 2
     assert "--fingerprint needs all rows at once" in stream.stderr
+
+
+def test_verbose_says_on_stderr_what_is_done(run, credit) -> None:
+    quiet, told = (run(*more, "score", credit.csv, "--model", credit.model_file) for more in ((), ("--verbose",)))
+    assert quiet.stdout == told.stdout
+    assert quiet.stderr == ""
+    assert "read the model file" in told.stderr
+    assert "600 rows" in told.stderr
+    assert run("score", credit.csv, "--model", credit.model_file).stderr == ""

@@ -7,6 +7,7 @@ options that all of them share. With --output every row is computed and written,
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ __all__ = ["Request", "RowReader", "Work", "row_command"]
 T = TypeVar("T")
 
 STDOUT = Path("-")
+LOG = logging.getLogger("plainrisk")
 
 # The column in which the reader numbers the rows; no message shows it.
 ROW = "row of the data"
@@ -130,6 +132,7 @@ def _run(request: Request, make: Callable[[RiskModel], Work]) -> None:
     tables.check_output(None if to_stdout else request.output, tables.WRITE)
     model = load(request.model)
     reader = RowReader(request.data, [model.form_], request.missing, dict.fromkeys(request.keep or (), "--keep"))
+    LOG.info("%s: %s rows", request.data, reader.table.n_rows)
     work = make(model)
     result: dict[str, Any] = {"data": request.data, "model": str(request.model)}
     if request.output is None:
