@@ -1,0 +1,29 @@
+import { linear } from "./scale";
+
+interface Props {
+  from: number;
+  to: number;
+  /** The numbers at both ends of the row. */
+  domain: readonly [number, number];
+  /** Where a thin line stands; usually the reference. */
+  mark?: number | undefined;
+  low?: number | undefined;
+  high?: number | undefined;
+  class?: string | undefined;
+}
+
+/** One bar of a row of a table. It stretches with its cell and holds no text, so it needs no measuring. */
+export function Bar({ from, to, domain, mark, low, high, class: name = "" }: Props) {
+  const x = linear(domain, [0, 1000]);
+  const left = Math.min(x(from), x(to));
+  const width = Math.max(Math.abs(x(to) - x(from)), 3);
+  return (
+    <svg class={`bar ${name}`} viewBox="0 0 1000 20" preserveAspectRatio="none" aria-hidden="true">
+      {mark !== undefined && <line class="bar-mark" x1={x(mark)} x2={x(mark)} y1={0} y2={20} />}
+      <rect class="bar-body" x={left} y={4} width={width} height={12} />
+      {low !== undefined && high !== undefined && (
+        <line class="bar-interval" x1={x(low)} x2={x(high)} y1={10} y2={10} />
+      )}
+    </svg>
+  );
+}

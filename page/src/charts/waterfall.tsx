@@ -1,0 +1,129 @@
+import { useSignal } from "@preact/signals";
+import type { Explanation } from "../engine";
+import { percent, points } from "../views/format";
+import { Bar } from "./bar";
+import { extent } from "./scale";
+
+interface Props {
+  explanation: Explanation;
+  /** Words for where it starts and where it ends. */
+  from: string;
+  to: string;
+  /** The order of terms inside a part; it does not follow the values, so nothing jumps while they change. */
+  rank: (name: string) => number;
+}
+
+const PRINTED = 26; // terms on paper, so that one sheet holds them; the others are added up
+const FLAT = 0.0005;
+
+interface Piece {
+  name: string;
+  text: string;
+  from: number;
+  to: number;
+}
+
+/** From the reference's risk to the applicant's: a bar per subscale, and inside it one per feature or pair. */
+export function Waterfall({ explanation, from, to, rank }: Props) {
+  const closed = useSignal<ReadonlySet<string>>(new Set());
+  const { referenceRisk, risk } = explanation;
+  let at = referenceRisk;
+  const parts = explanation.parts.map((part) => {
+    const begin = at;
+    at += part.total;
+    let inside = begin;
+    const pieces = [...part.terms]
+      .sort((a, b) => rank(a.name) - rank(b.name))
+      .map((t): Piece => ({ name: t.name, text: t.text, from: inside, to: (inside += t.value) }));
+    return { name: part.name, from: begin, to: at, pieces };
+  });
+  const all = parts.flatMap((p) => p.pieces);
+  const [low, high] = extent([referenceRisk, risk, ...[...parts, ...all].flatMap((p) => [p.from, p.to])]);
+  // Round ends, so that the bars keep their scale while somebody drags.
+  const domain = [Math.floor(low * 10) / 10, Math.max(Math.ceil(high * 10) / 10, Math.floor(low * 10) / 10 + 0.1)] as const;
+  const limit = [...all].map((p) => Math.abs(p.to - p.from)).sort((a, b) => b - a)[PRINTED] ?? -1;
+  const printed = (p: Piece) => Math.abs(p.to - p.from) > Math.max(limit, FLAT);
+  const rest = all.filter((p) => !printed(p));
+  const toggle = (name: string) => {
+    const next = new Set(closed.value);
+    if (!next.delete(name)) next.add(name);
+    closed.value = next;
+  };
+  return (
+    <table class="waterfall">
+      <caption class="unseen">{`From ${from} to ${to}, in percentage points`}</caption>
+      <thead class="unseen">
+        <tr>
+          <th scope="col">Piece</th>
+          <th scope="col">Chart</th>
+          <th scope="col">Percentage points</th>
+        </tr>
+      </thead>
+      <tbody class="whole">
+        <Whole name={from} risk={referenceRisk} domain={domain} />
+      </tbody>
+      {parts.map((part) => {
+        const alone = parts.length === 1 && part.pieces.length > 0;
+        const open = alone || !closed.value.has(part.name);
+        return (
+          <tbody key={part.name}>
+            {!alone && (
+              <tr class="part">
+                <th scope="rowgroup">
+                  {part.pieces.length ? (
+                    <button type="button" aria-expanded={open} onClick={() => toggle(part.name)}>
+                      {part.name}
+                    </button>
+                  ) : (
+                    part.name
+                  )}
+                </th>
+                <td class="bar-cell">
+                  <Bar class={tone(part)} from={part.from} to={part.to} domain={domain} mark={referenceRisk} />
+                </td>
+                <td class="numeric">{points(part.to - part.from)}</td>
+              </tr>
+            )}
+            {open &&
+              part.pieces.map((p) => (
+                <tr key={p.name} class={`term ${printed(p) ? "" : "screen-only"}`}>
+                  <th scope="row">
+                    <span class="name">{p.name}</span> <span class="level">{p.text}</span>
+                  </th>
+                  <td class="bar-cell">
+                    <Bar class={`thin ${tone(p)}`} from={p.from} to={p.to} domain={domain} mark={referenceRisk} />
+                  </td>
+                  <td class="numeric">{points(p.to - p.from)}</td>
+                </tr>
+              ))}
+          </tbody>
+        );
+      })}
+      <tbody class="whole">
+        {rest.length > 0 && (
+          <tr class="term paper-only">
+            <th scope="row">{`${rest.length} smaller pieces together`}</th>
+            <td />
+            <td class="numeric">{points(rest.reduce((sum, p) => sum + p.to - p.from, 0))}</td>
+          </tr>
+        )}
+        <Whole name={to} risk={risk} domain={domain} />
+      </tbody>
+    </table>
+  );
+}
+
+function Whole({ name, risk, domain }: { name: string; risk: number; domain: readonly [number, number] }) {
+  return (
+    <tr>
+      <th scope="row">{name}</th>
+      <td class="bar-cell">
+        <Bar class="total" from={Math.max(domain[0], 0)} to={risk} domain={domain} />
+      </td>
+      <td class="numeric">{percent(risk)}</td>
+    </tr>
+  );
+}
+
+const tone = (p: { from: number; to: number }) =>
+  Math.abs(p.to - p.from) < 5e-13 ? "none" : p.to > p.from ? "up" : "down";
