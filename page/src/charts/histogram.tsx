@@ -34,7 +34,7 @@ export function Histogram({ ends, rows, bad, label }: Props) {
           const [a, b] = [x(ends[i]!) + 0.5, x(ends[i + 1]!) - 0.5];
           return (
             <g key={i}>
-              <title>{`${percent(ends[i])} to ${percent(ends[i + 1])}: ${count(n)} rows, ${count(bad[i])} bad`}</title>
+              <title>{`${percent(ends[i])} to ${percent(ends[i + 1])}: ${count(n)} rows, ${count(bad[i])} dark`}</title>
               <rect class="count" x={a} width={Math.max(0, b - a)} y={y(n)} height={y(0) - y(n)} />
               <rect class="count-bad" x={a} width={Math.max(0, b - a)} y={y(bad[i] ?? 0)} height={y(0) - y(bad[i] ?? 0)} />
             </g>
@@ -46,7 +46,7 @@ export function Histogram({ ends, rows, bad, label }: Props) {
           </text>
         ))}
         <text class="axis" x={width / 2} y={HEIGHT - 4} text-anchor="middle">
-          Predicted risk
+          Predicted
         </text>
       </svg>
     </div>

@@ -24,7 +24,7 @@ export function Reliability({ points }: { points: readonly Point[] }) {
   const marks = ticks(0, top, size < 340 ? 4 : 5);
   return (
     <div ref={ref} class="chart">
-      <svg width={size} height={size} role="img" aria-label="Observed against predicted risk; the table below has the numbers">
+      <svg width={size} height={size} role="img" aria-label="Observed against predicted probability; the table below has the numbers">
         {marks.map((t) => (
           <g key={t}>
             <line class="grid" x1={x(0)} x2={x(top)} y1={y(t)} y2={y(t)} />
@@ -44,7 +44,7 @@ export function Reliability({ points }: { points: readonly Point[] }) {
           </g>
         ))}
         <text class="axis" x={(x(0) + x(top)) / 2} y={size - 4} text-anchor="middle">
-          Predicted risk
+          Predicted
         </text>
         <text class="axis" x={MARGIN.left + 6} y={MARGIN.top + 4} dy="0.6em">
           Observed

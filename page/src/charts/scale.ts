@@ -7,7 +7,7 @@ export function linear(from: readonly [number, number], to: readonly [number, nu
   return (value) => to[0] + (value - from[0]) * rate;
 }
 
-/** About `count` round numbers that cover a range, without its ends unless they are round. */
+/** About `count` round numbers that cover a range, without its ends unless they are round. Adding 0 makes 0 of -0. */
 export function ticks(low: number, high: number, count = 5): number[] {
   if (!(high > low)) return [low];
   const rough = (high - low) / Math.max(1, count);
@@ -15,7 +15,7 @@ export function ticks(low: number, high: number, count = 5): number[] {
   const unit = rough / power;
   const step = (unit > 5 ? 10 : unit > 2 ? 5 : unit > 1 ? 2 : 1) * power;
   const found: number[] = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) found.push(i * step);
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) found.push(i * step + 0);
   return found;
 }
 

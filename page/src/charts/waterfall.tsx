@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { Explanation } from "../engine";
 import { percent, points } from "../views/format";
+import { subscaleText } from "../views/words";
 import { Bar } from "./bar";
 import { extent } from "./scale";
 
@@ -11,6 +12,8 @@ interface Props {
   to: string;
   /** The order of terms inside a part; it does not follow the values, so nothing jumps while they change. */
   rank: (name: string) => number;
+  /** Features that have left the model. */
+  left: ReadonlySet<string>;
 }
 
 const PRINTED = 26; // terms on paper, so that one sheet holds them; the others are added up
@@ -24,11 +27,14 @@ interface Piece {
 }
 
 /** From the reference's risk to the applicant's: a bar per subscale, and inside it one per feature or pair. */
-export function Waterfall({ explanation, from, to, rank }: Props) {
+export function Waterfall({ explanation, from, to, rank, left }: Props) {
   const closed = useSignal<ReadonlySet<string>>(new Set());
   const { referenceRisk, risk } = explanation;
   let at = referenceRisk;
-  const parts = explanation.parts.map((part) => {
+  const used = explanation.parts
+    .map((part) => ({ ...part, terms: part.terms.filter((t) => !left.has(t.name)), had: part.terms.length }))
+    .filter((part) => part.terms.length > 0 || part.had === 0);
+  const parts = used.map((part) => {
     const begin = at;
     at += part.total;
     let inside = begin;
@@ -52,11 +58,21 @@ export function Waterfall({ explanation, from, to, rank }: Props) {
   return (
     <table class="waterfall">
       <caption class="unseen">{`From ${from} to ${to}, in percentage points`}</caption>
-      <thead class="unseen">
+      <Widths />
+      <thead>
         <tr>
-          <th scope="col">Piece</th>
-          <th scope="col">Chart</th>
-          <th scope="col">Percentage points</th>
+          <th scope="col">
+            <span class="unseen">Piece</span>
+          </th>
+          <th scope="col">
+            <span class="ends">
+              <span>{percent(domain[0], 0)}</span>
+              <span>{percent(domain[1], 0)}</span>
+            </span>
+          </th>
+          <th scope="col" class="numeric">
+            <abbr title="percentage points">pp</abbr>
+          </th>
         </tr>
       </thead>
       <tbody class="whole">
@@ -72,10 +88,10 @@ export function Waterfall({ explanation, from, to, rank }: Props) {
                 <th scope="rowgroup">
                   {part.pieces.length ? (
                     <button type="button" aria-expanded={open} onClick={() => toggle(part.name)}>
-                      {part.name}
+                      {subscaleText(part.name)}
                     </button>
                   ) : (
-                    part.name
+                    subscaleText(part.name)
                   )}
                 </th>
                 <td class="bar-cell">
@@ -113,12 +129,22 @@ export function Waterfall({ explanation, from, to, rank }: Props) {
   );
 }
 
+/** The widths of the columns of a table with bars. */
+export function Widths({ models = 1 }: { models?: number }) {
+  return (
+    <colgroup>
+      <col class="name-column" />
+      {Array.from({ length: models }, (_, k) => [<col key={`${k} bar`} />, <col key={k} class="number-column" />])}
+    </colgroup>
+  );
+}
+
 function Whole({ name, risk, domain }: { name: string; risk: number; domain: readonly [number, number] }) {
   return (
     <tr>
       <th scope="row">{name}</th>
       <td class="bar-cell">
-        <Bar class="total" from={Math.max(domain[0], 0)} to={risk} domain={domain} />
+        <Bar class="total" from={risk} to={risk} domain={domain} />
       </td>
       <td class="numeric">{percent(risk)}</td>
     </tr>

@@ -7,7 +7,7 @@ import { type Person, useStore } from "../state";
 import { FeatureControl } from "./controls";
 import { percent, points } from "./format";
 import { ModelChoice } from "./overview";
-import { bySubscale, importanceRank } from "./words";
+import { bySubscale, importanceRank, leftOf, subscaleText, vocabulary } from "./words";
 import { useLater } from "./pause";
 import { WhatIfSection } from "./whatif";
 
@@ -60,7 +60,7 @@ export function StartFrom({ person }: { person: Person }) {
     <section class="start" aria-label={person === "a" ? "Start from" : "Start the second applicant from"}>
       <div class="buttons">
         <button type="button" onClick={() => take(store.model.value.typical)}>
-          Typical
+          Most frequent values
         </button>
         {payload.applicants.length > 0 && (
           <select
@@ -127,11 +127,12 @@ function Controls() {
   for (const part of store.evaluated.value.explanation?.parts ?? []) {
     for (const term of part.terms) pieces.set(term.name, (pieces.get(term.name) ?? 0) + term.value);
   }
+  const unused = [...leftOf(model)];
   return (
     <form onSubmit={(e) => e.preventDefault()} aria-label="Features">
       {bySubscale(model.info.inputs).map(([name, inputs]) => (
         <fieldset key={name} class="features">
-          <legend>{name}</legend>
+          <legend>{subscaleText(name)}</legend>
           {inputs.map((input) => (
             <FeatureControl
               key={input.feature}
@@ -144,6 +145,7 @@ function Controls() {
           ))}
         </fieldset>
       ))}
+      {unused.length > 0 && <p class="hint">{`Not used by this model: ${unused.join(", ")}.`}</p>}
     </form>
   );
 }
@@ -164,13 +166,14 @@ function Verdict() {
       </section>
     );
   }
+  const { Chance } = vocabulary(store.payload);
   const { risk, referenceRisk } = explanation;
   const accepted = adverse === "positive" ? risk <= cutoff : risk >= cutoff;
   const side = adverse === "positive" ? (accepted ? "Not above" : "Above") : accepted ? "Not below" : "Below";
   return (
     <section class="verdict" aria-label="Risk">
       <p class="what">
-        Risk of <span class="outcome">{outcome}</span>
+        {Chance} of <span class="outcome">{outcome}</span>
       </p>
       <p class="probability">{percent(risk)}</p>
       <Gauge risk={risk} reference={referenceRisk} cutoff={cutoff} />
@@ -196,7 +199,7 @@ function Verdict() {
       <p class="context">
         {`The typical applicant has ${percent(referenceRisk)}; this one ${points(risk - referenceRisk)} percentage points.`}
       </p>
-      <Spoken risk={risk} text={`Risk ${percent(risk)}. ${side} the cut-off of ${percent(cutoff)}.`} />
+      <Spoken risk={risk} text={`${Chance} ${percent(risk)}. ${side} the cut-off of ${percent(cutoff)}.`} />
     </section>
   );
 }
@@ -226,6 +229,7 @@ function Breakdown() {
         from="Typical applicant"
         to="This applicant"
         rank={importanceRank(store.model.value)}
+        left={leftOf(store.model.value)}
       />
       <Notes explanation={explanation} />
     </section>
@@ -233,9 +237,11 @@ function Breakdown() {
 }
 
 export function Notes({ explanation }: { explanation: Explanation }) {
-  const bend = "The line from score to risk bends on the way, so the pieces are at its mean rate; they add up exactly.";
+  const bend = "The line from score to probability bends on the way, so the pieces are at its mean rate; they add up exactly.";
   const straight = "The pieces add up exactly.";
-  return <p class="hint notes">{[explanation.bends ? bend : straight, ...explanation.notes].join(" ")}</p>;
+  const typical = "The typical applicant has the mean effect of every feature over the training rows.";
+  const said = [explanation.reference === "typical" ? typical : "", explanation.bends ? bend : straight];
+  return <p class="hint notes">{[...said, ...explanation.notes].filter(Boolean).join(" ")}</p>;
 }
 
 const MOST = 4;

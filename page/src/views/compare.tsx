@@ -1,12 +1,12 @@
 import { Bar } from "../charts/bar";
-import { Waterfall } from "../charts/waterfall";
+import { Waterfall, Widths } from "../charts/waterfall";
 import { type Explanation, type Input, type Model, risk, type Row } from "../engine";
 import { evaluate, type Person, useStore } from "../state";
 import { Notes, StartFrom } from "./applicant";
 import { ValueInput } from "./controls";
 import { percent, points } from "./format";
 import { ModelChoice } from "./overview";
-import { importanceRank } from "./words";
+import { importanceRank, leftOf, subscaleText } from "./words";
 
 export function CompareView() {
   const store = useStore();
@@ -57,7 +57,7 @@ function Applicants() {
   const [first, second] = [riskOrNull(model, a), riskOrNull(model, b)];
   const { explanation, error } = evaluate(model, b, a);
   const differ = (i: Input) => a[i.feature] !== b[i.feature];
-  const inputs = [...model.info.inputs].sort((u, v) => Number(differ(v)) - Number(differ(u)));
+  const inputs = model.info.inputs.filter((i) => !i.left);
   const gap = first !== null && second !== null ? `${points(second - first)} percentage points` : "";
   return (
     <>
@@ -76,7 +76,7 @@ function Applicants() {
           <h2 id="values">Values</h2>
           <StartFrom person="b" />
           <table class="pairs">
-            <caption class="unseen">Values of both applicants; those that differ come first</caption>
+            <caption class="unseen">Values of both applicants</caption>
             <thead>
               <tr>
                 <th scope="col">Feature</th>
@@ -102,7 +102,7 @@ function Applicants() {
           <h2 id="way">From A to B</h2>
           {explanation && (
             <>
-              <Waterfall explanation={explanation} from="Applicant A" to="Applicant B" rank={importanceRank(model)} />
+              <Waterfall explanation={explanation} from="Applicant A" to="Applicant B" rank={importanceRank(model)} left={leftOf(model)} />
               <Notes explanation={explanation} />
             </>
           )}
@@ -177,6 +177,7 @@ function Models() {
       ))}
       <table class="bars models">
         <caption class="unseen">Contributions under both models, in percentage points</caption>
+        <Widths models={store.models.length} />
         <thead>
           <tr>
             <th scope="col">Feature</th>
@@ -190,7 +191,7 @@ function Models() {
         <tbody>
           {lines.map((l) => (
             <tr key={l.name}>
-              <th scope="row">{l.name}</th>
+              <th scope="row">{subscaleText(l.name)}</th>
               {l.pieces.map((p, k) => (
                 <Piece key={k} value={p} domain={domain} />
               ))}

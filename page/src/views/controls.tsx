@@ -185,7 +185,7 @@ export function FeatureControl({ model, input, row, piece, onChange }: FeaturePr
   const props = { input, value, onChange, id };
   const direction = DIRECTIONS[input.direction];
   return (
-    <div class={`feature ${input.kind} ${input.left ? "left" : ""}`}>
+    <div class={`feature ${input.kind}`}>
       <label class="feature-name" for={id}>
         {input.feature}
         {direction.mark && (

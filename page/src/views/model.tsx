@@ -5,7 +5,7 @@ import { SORTS, useStore } from "../state";
 import { count, difference, digits, number, points, share } from "./format";
 import { ModelChoice, plural } from "./overview";
 import { type Column, Table } from "./table";
-import { DIRECTIONS, edgeTexts, levelNames, shapeOf } from "./words";
+import { DIRECTIONS, edgeTexts, leftOf, levelNames, shapeOf, subscaleText, vocabulary } from "./words";
 
 const SORT_WORDS = { subscale: "by subscale", importance: "by importance", name: "by name" };
 
@@ -13,19 +13,14 @@ export function ModelView() {
   const store = useStore();
   const model = store.model.value;
   const found = useShapes();
-  const groups = new Map<string, ShapeTable[]>();
-  const grouped = store.sort.value === "subscale";
-  for (const table of found) {
-    const name = grouped ? table.subscale : "";
-    groups.set(name, [...(groups.get(name) ?? []), table]);
-  }
+  const left = [...leftOf(model)];
+  const { chance, kind } = vocabulary(store.payload);
   const trees = model.form.parts.filter((p) => p.kind === "trees");
   return (
     <>
       <h1>Every effect in the model</h1>
       <p class="lead">
-        What each level does to the risk of the typical applicant, in percentage points, above how many training rows had
-        it; the dark part of a bar had the bad outcome. Levels outside the order (special values, missing) stand apart.
+        {`What each level does to the ${chance} of the typical applicant, in percentage points, above how many training rows had it; the dark part of a bar had the ${kind} outcome. Special values and missing stand apart.`}
       </p>
       <ModelChoice />
       <form class="tools screen-only" role="search" onSubmit={(e) => e.preventDefault()}>
@@ -51,28 +46,19 @@ export function ModelView() {
             ))}
           </select>
         </label>
-        <p class="found" role="status">{`${plural(found.length, "table")} of ${count(model.info.shapes.length)}`}</p>
+        <p class="found" role="status">{`${plural(found.length, "table")} shown`}</p>
       </form>
       {trees.length > 0 && (
         <p class="notice">
           {`A sum of trees, exact as a whole, without a table per feature: ${trees.map((p) => p.name).join(", ")}.`}
         </p>
       )}
-      {[...groups].map(([name, tables]) => (
-        <section key={name} class="group" aria-label={name || "All"}>
-          {name && (
-            <h2>
-              {name}
-              {model.info.weights[name] !== undefined && <span class="aside">{`weight ${number(model.info.weights[name], 3)}`}</span>}
-            </h2>
-          )}
-          <div class="cards">
-            {tables.map((t) => (
-              <Card key={`${t.part} ${t.feature}`} model={model} table={t} />
-            ))}
-          </div>
-        </section>
-      ))}
+      <div class="cards">
+        {found.map((t) => (
+          <Card key={`${t.part} ${t.feature}`} model={model} table={t} />
+        ))}
+      </div>
+      {left.length > 0 && <p class="hint">{`The fit found no use for ${left.join(", ")}.`}</p>}
     </>
   );
 }
@@ -91,8 +77,11 @@ function useShapes(): ShapeTable[] {
     const text = [t.feature, t.subscale, t.part, ...t.labels].join("\n").toLowerCase();
     return words.every((w) => text.includes(w));
   };
-  const found = model.info.shapes.filter(matches);
+  const left = leftOf(model);
+  const found = model.info.shapes.filter((t) => !left.has(t.feature) && matches(t));
+  const order = [...new Set(model.info.inputs.map((i) => i.subscale))];
   const weight = (t: ShapeTable) => importanceOf(model, t)?.mean ?? -1;
+  if (store.sort.value === "subscale") found.sort((a, b) => order.indexOf(a.subscale) - order.indexOf(b.subscale));
   if (store.sort.value === "importance") found.sort((a, b) => weight(b) - weight(a));
   if (store.sort.value === "name") found.sort((a, b) => a.feature.localeCompare(b.feature));
   return found;
@@ -105,7 +94,11 @@ function Card({ model, table }: { model: Model; table: ShapeTable }) {
   return (
     <article class="card">
       <header>
-        <h3>{table.feature}</h3>
+        <p class="eyebrow">
+          {subscaleText(table.subscale)}
+          {model.info.weights[table.part] !== undefined && `, weight ${number(model.info.weights[table.part], 3)}`}
+        </p>
+        <h2>{table.feature}</h2>
         {direction?.mark && (
           <span class="tag" title={direction.text}>
             {direction.mark} {direction === DIRECTIONS.increasing ? "rises" : "falls"}
@@ -149,7 +142,7 @@ function columnsOf(lines: readonly Line[], effect: boolean): Column<Line>[] {
   const columns: Column<Line>[] = [
     { head: "level", value: (l) => l.label },
     { head: "rows", value: (l) => l.rows, as: count },
-    { head: "bad rate", value: (l) => l.rate, as: share },
+    { head: "rate", value: (l) => l.rate, as: share },
     { head: "score", value: (l) => l.score, as: digits(4) },
   ];
   if (effect) columns.push({ head: "effect, pp", value: (l) => l.effect, as: difference });

@@ -3,10 +3,12 @@ import { Bar } from "../charts/bar";
 import { Histogram } from "../charts/histogram";
 import { Lines } from "../charts/lines";
 import { Reliability } from "../charts/reliability";
+import { Widths } from "../charts/waterfall";
 import type { CalibrationBin, DataSummary, Model, ModelPayload } from "../engine";
 import { useStore } from "../state";
 import { between, count, fixed, percent, points, share } from "./format";
 import { type Column, Table } from "./table";
+import { subscaleText, vocabulary } from "./words";
 
 export function OverviewView() {
   const store = useStore();
@@ -16,7 +18,7 @@ export function OverviewView() {
   return (
     <>
       <h1>
-        Risk of <span class="outcome">{payload.outcome}</span>
+        {vocabulary(payload).Chance} of <span class="outcome">{payload.outcome}</span>
       </h1>
       <p class="lead">{sentence(model)}</p>
       <ModelChoice />
@@ -69,6 +71,8 @@ function sentence(model: Model): string {
 export const plural = (n: number, word: string) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
 
 function Facts({ info }: { info: ModelPayload }) {
+  const { chance, kind } = vocabulary(useStore().payload);
+  const Kind = kind === "bad" ? "Bad" : "Good";
   const facts: [string, ComponentChildren, ComponentChildren][] = [];
   const auc = info.data?.metrics.find((m) => m.name === "auc");
   if (auc) {
@@ -78,11 +82,11 @@ function Facts({ info }: { info: ModelPayload }) {
   if (info.data) facts.push(["Rows measured", count(info.data.rows), info.data.name]);
   if (info.fit) {
     facts.push(["Training rows", count(info.fit.rows), info.fit.estimator]);
-    facts.push(["Bad rate in training", percent(info.fit.base_rate), ""]);
+    facts.push([`${Kind} rate in training`, percent(info.fit.base_rate), ""]);
   }
   if (info.data && info.data.bad !== null) {
     const rate = info.data.bad / info.data.rows;
-    facts.push(["Bad rate measured", percent(rate), `mean risk ${percent(info.data.mean_risk)}`]);
+    facts.push([`${Kind} rate measured`, percent(rate), `mean ${chance} ${percent(info.data.mean_risk)}`]);
   }
   return (
     <dl class="facts">
@@ -97,8 +101,12 @@ function Facts({ info }: { info: ModelPayload }) {
   );
 }
 
+type Check = ModelPayload["certificate"]["checks"][number];
+
 function Certificate({ info }: { info: ModelPayload }) {
   const { certificate } = info;
+  // Broken checks first: they are what a reader must see.
+  const checks = [...certificate.checks].sort((a, b) => Number(a.holds) - Number(b.holds));
   const held = certificate.checks.filter((c) => c.holds).length;
   return (
     <section aria-labelledby="certificate">
@@ -108,20 +116,20 @@ function Certificate({ info }: { info: ModelPayload }) {
         {certificate.valid ? "Certificate valid" : "Certificate broken"}
         <span>{`${count(held)} of ${plural(certificate.checks.length, "check")} hold`}</span>
       </p>
-      <ul class="checks">
-        {certificate.checks.map((c) => (
-          <li key={c.name} class={c.holds ? "" : "broken"}>
-            <Mark holds={c.holds} />
-            <span>
-              <strong>{c.name}</strong>
-              <span class="detail">{c.detail}</span>
-            </span>
-          </li>
-        ))}
-      </ul>
+      <Long class="checks" items={checks.map(proof)} />
     </section>
   );
 }
+
+const proof = (c: Check) => (
+  <>
+    <Mark holds={c.holds} />
+    <span>
+      <strong>{c.name}</strong>
+      <span class="detail">{c.detail}</span>
+    </span>
+  </>
+);
 
 export function Mark({ holds }: { holds: boolean }) {
   return (
@@ -133,13 +141,14 @@ export function Mark({ holds }: { holds: boolean }) {
 
 function Caveats({ info, applicants }: { info: ModelPayload; applicants: number }) {
   const { fit, certificate } = info;
+  const { chance } = vocabulary(useStore().payload);
   const said: string[] = [];
   if (fit && !fit.converged) said.push(`The fit stopped early: ${fit.reason}.`);
   if (fit) {
     said.push(
       fit.clipped > 0
-        ? `The risk of ${percent(fit.clipped)} of the training rows is clipped.`
-        : "No training row has a clipped risk.",
+        ? `The ${chance} of ${percent(fit.clipped)} of the training rows is clipped.`
+        : `No training row has a clipped ${chance}.`,
     );
     if (fit.features_left.length) said.push(`The fit found no use for: ${fit.features_left.join(", ")}.`);
   }
@@ -149,18 +158,19 @@ function Caveats({ info, applicants }: { info: ModelPayload; applicants: number 
   return (
     <section aria-labelledby="caveats">
       <h2 id="caveats">To bear in mind</h2>
-      <Long items={said} />
+      <Long class="plain-list" items={said} />
     </section>
   );
 }
 
 const FIRST = 6;
 
-function Long({ items }: { items: readonly string[] }) {
-  const list = (some: readonly string[]) => (
-    <ul class="plain-list">
-      {some.map((text) => (
-        <li key={text}>{text}</li>
+/** A list of which only the beginning is open. */
+function Long({ items, class: name }: { items: readonly ComponentChildren[]; class: string }) {
+  const list = (some: readonly ComponentChildren[]) => (
+    <ul class={name}>
+      {some.map((item, i) => (
+        <li key={i}>{item}</li>
       ))}
     </ul>
   );
@@ -185,13 +195,14 @@ export const CALIBRATION: Column<CalibrationBin>[] = [
 ];
 
 function Measured({ data }: { data: DataSummary }) {
+  const { chance, kind } = vocabulary(useStore().payload);
   return (
     <>
       <div class="two">
         {data.calibration.length > 0 && (
           <section aria-labelledby="reliability">
             <h2 id="reliability">Predicted and observed</h2>
-            <p class="hint">Each point is a group of rows with similar risk, with its 95% interval. On the line, the model is right on average.</p>
+            <p class="hint">Each point is a group of rows with similar predictions, with its 95% interval. On the dashed line the two agree.</p>
             <Reliability
               points={data.calibration.map((b) => ({ ...b, low: b.observed_low, high: b.observed_high }))}
             />
@@ -202,13 +213,13 @@ function Measured({ data }: { data: DataSummary }) {
           </section>
         )}
         <section aria-labelledby="distribution">
-          <h2 id="distribution">Distribution of risk</h2>
-          <p class="hint">{data.histogram.bad ? "The dark part of a bar had the bad outcome." : "Rows by predicted risk."}</p>
+          <h2 id="distribution">{`Distribution of the ${chance}`}</h2>
+          <p class="hint">{data.histogram.bad ? `The dark part of a bar had the ${kind} outcome.` : "Rows by prediction."}</p>
           <Histogram
             ends={data.histogram.edges}
             rows={data.histogram.rows}
             bad={data.histogram.bad ?? []}
-            label="Rows by predicted risk"
+            label={`Rows by predicted ${chance}`}
           />
           {data.cutoffs.length > 1 && <Cutoffs data={data} />}
         </section>
@@ -242,10 +253,11 @@ function ImportanceSection({ info }: { info: ModelPayload }) {
   const bars = (some: typeof known) => (
     <table class="bars">
       <caption class="unseen">{`Importance: mean absolute contribution, in ${unit}`}</caption>
+      <Widths />
       <tbody>
         {some.map((i) => (
           <tr key={`${i.subscale} ${i.feature}`}>
-            <th scope="row">{i.feature ?? i.subscale}</th>
+            <th scope="row">{i.feature ?? subscaleText(i.subscale)}</th>
             <td class="bar-cell">
               <Bar class="accent" from={0} to={i.mean!} domain={[0, most]} />
             </td>
@@ -290,12 +302,13 @@ function Weights({ info }: { info: ModelPayload }) {
       </p>
       <table class="bars">
         <caption class="unseen">Subscales</caption>
+        <Widths />
         <tbody>
           {rows
             .sort((a, b) => b[1] - a[1])
             .map(([name, weight]) => (
               <tr key={name}>
-                <th scope="row">{name}</th>
+                <th scope="row">{subscaleText(name)}</th>
                 <td class="bar-cell">
                   <Bar class="accent" from={0} to={weight} domain={[Math.min(0, ...rows.map((r) => r[1])), most]} />
                 </td>

@@ -41,7 +41,7 @@ function Identity({ info }: { info: ModelPayload }) {
     ["Hash of the form (SHA-256)", info.form_sha256],
     ["plainrisk", store.payload.plainrisk],
     ["Outcome", store.payload.outcome],
-    ["A high risk is", store.payload.adverse === "positive" ? "bad for the applicant" : "good for the applicant"],
+    ["A high probability is", store.payload.adverse === "positive" ? "bad for the applicant" : "good for the applicant"],
   ];
   const save = () => download("form.json", `${JSON.stringify(info.form, null, 1)}\n`, "application/json");
   return (
@@ -204,7 +204,7 @@ function Shapes({ info }: { info: ModelPayload }) {
     { head: "feature", value: (r) => r.table.feature },
     { head: "level", value: (r) => r.label },
     { head: "rows", value: (r) => r.rows, as: count },
-    { head: "bad rate", value: (r) => r.table.bad_rate[r.i], as: share },
+    { head: "rate", value: (r) => r.table.bad_rate[r.i], as: share },
     { head: "score", value: (r) => r.table.score[r.i], as: digits(5) },
     { head: "effect", value: (r) => r.table.effect?.[r.i], as: difference },
     { head: "effect, low", value: (r) => r.table.low?.[r.i], as: difference },
@@ -213,7 +213,7 @@ function Shapes({ info }: { info: ModelPayload }) {
   const known = columns.slice(0, info.shapes.some((t) => t.low) ? 9 : 7);
   return (
     <Section id="levels" title="Levels">
-      <p class="hint">{`${count(rows.length)} levels of ${count(info.shapes.length)} tables; effects in percentage points of the typical applicant's risk.`}</p>
+      <p class="hint">{`${count(rows.length)} levels of ${count(info.shapes.length)} tables; effects in percentage points for the typical applicant.`}</p>
       <div class="tall">
         <Table name="levels" caption="All levels" rows={rows} columns={known} />
       </div>
@@ -236,7 +236,7 @@ function Fit({ info }: { info: ModelPayload }) {
     ["objective", fit.objective.join(", ")],
     ["KKT residual", fit.kkt.join(", ")],
     ["iterations", fit.iterations.join(", ")],
-    ["share of training rows that are clipped", fit.clipped],
+    ["share of training rows clipped", fit.clipped],
     ["features that left", fit.features_left.join(", ") || "none"],
   ].map(([name, value]) => ({ name: String(name), value }));
   return (

@@ -1,6 +1,6 @@
 /** Names of levels, features and views as a person reads them. */
 
-import type { Input, Levels, Model, Shape, Value } from "../engine";
+import type { Input, Levels, Model, Payload, Shape, Value } from "../engine";
 import { number } from "./format";
 
 /** Whether edges stand half way between whole numbers, as they do for counts. */
@@ -34,9 +34,15 @@ export function valueText(value: Value | undefined): string {
   return typeof value === "number" ? number(value) : value;
 }
 
+/** The words for a payload's outcome, which is bad for the applicant, or good. */
+export function vocabulary(payload: Payload) {
+  const bad = payload.adverse === "positive";
+  return { chance: bad ? "risk" : "probability", Chance: bad ? "Risk" : "Probability", kind: bad ? "bad" : "good" };
+}
+
 export const DIRECTIONS = {
-  increasing: { mark: "↗", text: "risk may only rise with it" },
-  decreasing: { mark: "↘", text: "risk may only fall with it" },
+  increasing: { mark: "↗", text: "the probability may only rise with it" },
+  decreasing: { mark: "↘", text: "the probability may only fall with it" },
   none: { mark: "", text: "no direction" },
 } as const;
 
@@ -46,16 +52,25 @@ export function shapeOf(model: Model, part: string, feature: string): Shape | un
   return found?.kind === "additive" ? found.shapes[feature] : undefined;
 }
 
-/** The features in the order in which they are asked for: by subscale. */
+/** A subscale's name; features without one have a mark of Python's instead. */
+export const subscaleText = (name: string) =>
+  name === "(no subscale)" ? "Other features" : name === "(across subscales)" ? "Across subscales" : name;
+
+/** The features in use, in the order in which they are asked for: by subscale. */
 export function bySubscale(inputs: readonly Input[]): [string, Input[]][] {
   const groups = new Map<string, Input[]>();
   for (const input of inputs) {
+    if (input.left) continue;
     const group = groups.get(input.subscale);
     if (group) group.push(input);
     else groups.set(input.subscale, [input]);
   }
   return [...groups];
 }
+
+/** The features that have left a model. */
+export const leftOf = (model: Model): ReadonlySet<string> =>
+  new Set(model.info.inputs.filter((i) => i.left).map((i) => i.feature));
 
 /** The rank of every term by importance; what is not ranked comes last. */
 export function importanceRank(model: Model): (name: string) => number {
