@@ -25,7 +25,7 @@ RANKS: dict[str, float] = {
     **dict.fromkeys(
         [
             *("_interpreter", "_native", "_types", "_version", "checks", "data", "errors", "files", "schema", "text"),
-            "threads",
+            *("intervals", "threads"),
         ],
         0,
     ),
@@ -97,10 +97,20 @@ def loaded_by(statement):
     return set(done.stdout.split())
 
 
-def test_importing_plainrisk_loads_no_plotting_frame_web_or_spark_package():
+GOLDEN = ROOT / "tests" / "golden" / "BandARM1.format2.model.json"
+
+
+def test_loading_and_scoring_load_no_scikit_learn_plotting_frame_web_or_spark_package():
+    row = dict.fromkeys(pr.load(GOLDEN).form_.features)
+    loaded = loaded_by(f"import plainrisk as pr\npr.load({str(GOLDEN)!r}).predict_proba({row!r})")
+    assert "numpy" in loaded
+    assert not loaded & {*HEAVY, "joblib", "scipy", "sklearn"}
+
+
+def test_estimators_load_no_plotting_frame_web_or_spark_package():
     """None beyond what scikit-learn loads by itself: some of its versions look for pandas."""
-    loaded = loaded_by("import plainrisk")
-    assert {"numpy", "sklearn"} <= loaded
+    loaded = loaded_by("import plainrisk as pr\nassert pr.AdditiveRiskModel is pr.models.arm.AdditiveRiskModel")
+    assert "sklearn" in loaded
     assert not (loaded - loaded_by("import sklearn.base")) & set(HEAVY)
 
 

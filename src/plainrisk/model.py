@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,10 +14,12 @@ import numpy as np
 from plainrisk import explain as answers
 from plainrisk._types import Array, Floats
 from plainrisk.checks import LEVEL, check_parameters, instance
+from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
-from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, Refits, WhatIf, WhatIfs
-from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
-from plainrisk.form import Alone, FitRecord, Layer, Logistic, RiskForm, read_model, write_model
+from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, Refits, Scorecard, WhatIf, WhatIfs
+from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
+from plainrisk.form import Alone, FitRecord, Layer, Logistic, RiskForm, read_model, schema_with_bins, write_model
+from plainrisk.schema import Schema
 from plainrisk.text import visible
 
 __all__ = ["FormMethods", "RiskModel", "load"]
@@ -38,13 +41,15 @@ class FormMethods:
     _unprotected_file: str | None = None
     classes_: Array
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Any, *, columns: Sequence[str] | None = None) -> Floats:
         """Return the probabilities of the two outcomes.
 
         Parameters
         ----------
         X : rows
             pandas, polars, arrow or numpy; or one row as a dict.
+        columns : list of str, default=None
+            The names of the columns, for rows that have none.
 
         Returns
         -------
@@ -58,14 +63,16 @@ class FormMethods:
                [0.75, 0.25]])
         """
         self._require_form()
-        return self.form_.probabilities(X)
+        return self.form_.probabilities(_named(X, columns))
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, *, columns: Sequence[str] | None = None) -> Array:
         """Return the likelier outcome of every row.
 
         Parameters
         ----------
         X : rows
+        columns : list of str, default=None
+            The names of the columns, for rows that have none.
 
         Returns
         -------
@@ -78,9 +85,9 @@ class FormMethods:
         [1, 0, 1]
         """
         self._require_form()
-        return np.asarray(self.classes_[(self.form_.risk(X) > 0.5).astype(np.intp)])
+        return np.asarray(self.classes_[(self.form_.risk(_named(X, columns)) > 0.5).astype(np.intp)])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, columns: Sequence[str] | None = None) -> float:
         """Return the accuracy, scikit-learn's score of a classifier.
 
         Parameters
@@ -88,6 +95,8 @@ class FormMethods:
         X : rows
         y : the outcomes
         sample_weight : array of shape (rows,), default=None
+        columns : list of str, default=None
+            The names of the columns, for rows that have none.
 
         Returns
         -------
@@ -101,7 +110,7 @@ class FormMethods:
         """
         from sklearn.metrics import accuracy_score
 
-        found = self.predict(X)
+        found = self.predict(X, columns=columns)
         try:
             return float(accuracy_score(y, found, sample_weight=sample_weight))
         except (TypeError, ValueError) as error:
@@ -203,13 +212,15 @@ class FormMethods:
         self._require_form()
         return answers.what_ifs(self.form_, X, *args, **options)
 
-    def overview(self, X: Any = None) -> Overview:
+    def overview(self, X: Any = None, *, columns: Sequence[str] | None = None) -> Overview:
         """Return the model at a glance: shape tables, importance, subscale weights.
 
         Parameters
         ----------
         X : rows, default=None
             Take the importance over these, not over the training counts. Lines, curves and trees need rows.
+        columns : list of str, default=None
+            The names of the columns, for rows that have none.
 
         Returns
         -------
@@ -221,9 +232,9 @@ class FormMethods:
         'Status of existing checking account'
         """
         self._require_form()
-        return answers.overview(self.form_, X)
+        return answers.overview(self.form_, _named(X, columns))
 
-    def drift(self, new: Any, old: Any = None) -> Drift:
+    def drift(self, new: Any, old: Any = None, *, columns: Sequence[str] | None = None) -> Drift:
         """Return how far new rows have moved from old ones.
 
         Parameters
@@ -231,6 +242,8 @@ class FormMethods:
         new : rows
         old : rows, default=None
             None compares with the training rows, as the form counts them.
+        columns : list of str, default=None
+            The names of the columns, for rows that have none, new and old.
 
         Returns
         -------
@@ -242,7 +255,7 @@ class FormMethods:
         'Purpose'
         """
         self._require_form()
-        return answers.drift(self.form_, new, old)
+        return answers.drift(self.form_, _named(new, columns), None if old is None else _named(old, columns))
 
     def certify(self, *, thin: float = 30.0) -> Certificate:
         """Check from the form alone that the model keeps its promises.
@@ -263,6 +276,67 @@ class FormMethods:
         """
         self._require_form()
         return answers.certify(self.form_, thin=thin)
+
+    def scorecard(
+        self,
+        *,
+        points: float = 600.0,
+        odds: float = 50.0,
+        pdo: float = 20.0,
+        decimals: int | None = None,
+        adverse: Adverse = "positive",
+    ) -> Scorecard:
+        """Return a scorecard: whole points per level that add up, with weight of evidence and information value.
+
+        One part behind a sigmoid, or behind bands, has points of log odds: more points are less risk. Where every link
+        is a line, points are percentage points of the probability.
+
+        Parameters
+        ----------
+        points, odds : float, default=600.0 and 50.0
+            These points stand for these odds of good to bad.
+        pdo : float, default=20.0
+            The points that double the odds.
+        decimals : int, default=None
+            Of the points; None is 0 for log odds and 1 for percentage points.
+        adverse : 'positive' or 'negative', default='positive'
+            'positive' if the positive outcome is the bad one, 'negative' if the model predicts the good outcome.
+
+        Returns
+        -------
+        Scorecard
+
+        Examples
+        --------
+        >>> card = model.scorecard(adverse="negative")
+        >>> [(row.level, row.points) for row in card.rows if row.feature == "Housing"]
+        [('A151', 16.0), ('A152', 28.0), ('A153', 33.0), ('missing', 26.0), ('unseen', 26.0)]
+        >>> print(card.facts()[0])
+        600 points stand for odds of 50 good to 1 bad, and 20 points more double the odds. The points of all levels
+        add up; more points are less risk.
+        """
+        self._require_form()
+        return answers.scorecard(self.form_, points=points, odds=odds, pdo=pdo, decimals=decimals, adverse=adverse)
+
+    def schema_with_bins(self) -> Schema:
+        """Return the model's schema with the bins, categories and groups that were found, to edit and fit again.
+
+        Step shapes fitted with it on the same rows have the same bins. A feature without a table (a line, a curve, one
+        that only trees or pairs read) stays as it is.
+
+        Returns
+        -------
+        Schema
+
+        Examples
+        --------
+        >>> schema = model.schema_with_bins()
+        >>> schema.features["Duration in month"].edges
+        (11.5, 15.5, 34.5, 43.5)
+        >>> coarser = schema.edit("Duration in month", merge=[(0, 1)])
+        """
+        self._require_form()
+        return schema_with_bins(self.form_)
 
     def posterior(self, n: int = 200, seed: int = 0) -> Refits:
         """Return models drawn from the posterior of a smooth model's scores: credible intervals without a bootstrap.
@@ -429,6 +503,11 @@ def load(path: str | Path) -> RiskModel:
     if not content.protected:
         model._unprotected_file = str(path)
     return model
+
+
+def _named(X: Any, columns: Sequence[str] | None) -> Any:
+    """Return rows under the names that the caller gives them; as they are if none are given."""
+    return X if columns is None else as_frame(X, columns)
 
 
 def _shifted(form: RiskForm, shift: float) -> RiskForm:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from plainrisk.cli import show, tables
 from plainrisk.cli.main import ExitCode
-from plainrisk.cli.options import Data, Json, Missing, ModelFile
+from plainrisk.cli.options import Data, Json, Missing, ModelArgument, ModelFile
 from plainrisk.cli.runner import RowReader
 from plainrisk.explain import Drift, Profile, recheck
 from plainrisk.explain import drift as compare
@@ -21,7 +21,7 @@ __all__ = ["certify", "drift"]
 
 
 def certify(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)],
+    model: ModelArgument,
     thin: Annotated[
         float | None,
         typer.Option("--thin", metavar="ROWS", help="Note levels with fewer training rows, 30 unless told."),

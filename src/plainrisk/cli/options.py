@@ -12,7 +12,18 @@ import typer
 
 from plainrisk.errors import DataError
 
-__all__ = ["Data", "Json", "Missing", "ModelFile", "Positive", "SchemaFile", "Target", "declared", "read_options"]
+__all__ = [
+    "Data",
+    "Json",
+    "Missing",
+    "ModelArgument",
+    "ModelFile",
+    "Positive",
+    "SchemaFile",
+    "Target",
+    "declared",
+    "read_options",
+]
 
 Data = Annotated[
     str,
@@ -29,6 +40,7 @@ Missing = Annotated[
     typer.Option("--missing", metavar="TEXT", help="Text in a CSV that means missing, such as NA. Repeatable."),
 ]
 ModelFile = Annotated[Path, typer.Option("--model", metavar="MODEL", help="A model file written by fit.")]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)]
 Positive = Annotated[
     str | None,
     typer.Option("--positive", metavar="LABEL", help="The outcome whose probability is the risk."),
@@ -53,7 +65,7 @@ def declared(options: type) -> list[Parameter]:
     >>> [(p.name, p.default) for p in declared(ReasonOptions)][:2]
     [('k', 4), ('reference', 'best')]
     """
-    return [_parameter(field) for field in fields(options)]
+    return [_parameter(field) for field in fields(options) if field.name != "columns"]  # files have headers
 
 
 def _parameter(field: Field[Any]) -> Parameter:

@@ -23,7 +23,16 @@ from plainrisk.data.columns import (
 )
 from plainrisk.errors import DataError, did_you_mean
 
-__all__ = ["Frame", "Labels", "as_frame", "checked_by_sklearn", "column_of", "frame_like", "native_rows"]
+__all__ = [
+    "Frame",
+    "Labels",
+    "as_frame",
+    "checked_by_sklearn",
+    "column_of",
+    "frame_like",
+    "native_rows",
+    "position_names",
+]
 
 
 @dataclass(frozen=True)
@@ -106,12 +115,38 @@ class Frame:
         yield self if columns is None else self.select(columns)
 
 
-def as_frame(X: Any) -> Frame:
+def as_frame(X: Any, columns: Sequence[str] | None = None) -> Frame:
     """Read any table: a data frame narwhals knows, a 2-d array, a dict of columns, a dict of one row, a list of these.
+
+    Parameters
+    ----------
+    X : rows
+    columns : names for rows that have none, in the order of their columns
 
     >>> as_frame({"age": 31, "job": "clerk"}).n_rows
     1
+    >>> as_frame([[31, 2]], columns=["age", "children"]).names
+    ('age', 'children')
     """
+    return _frame_of(X) if columns is None else _with_names(_frame_of(X), columns)
+
+
+def _with_names(frame: Frame, columns: Sequence[str]) -> Frame:
+    """Give rows without names the names that the caller says they have."""
+    if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
+        raise DataError("Data: columns must be a list of column names, which are text.")
+    if frame.named:
+        if frame.names == tuple(columns):
+            return frame
+        raise DataError("Data: columns=[...] is for rows without names, but these have other names. Leave it out.")
+    if len(columns) != len(frame.names):
+        raise DataError(f"Data: columns lists {len(columns)} names, but the rows have {len(frame.names)} columns.")
+    if len(set(columns)) < len(columns):
+        raise _repeated_name(list(columns))
+    return frame.renamed(columns)
+
+
+def _frame_of(X: Any) -> Frame:
     if isinstance(X, Frame):
         return X
     if isinstance(X, np.ndarray):
@@ -133,6 +168,11 @@ def as_frame(X: Any) -> Frame:
     if hasattr(X, "batches"):
         raise DataError("Data: rows in batches can be fitted, no more. Go through X.batches() for the rest.")
     return _frame_from_array(X)
+
+
+def position_names(n: int) -> tuple[str, ...]:
+    """Return the names of the columns of rows that have none: x0, x1, ..."""
+    return tuple(f"x{j}" for j in range(n))
 
 
 def column_of(values: Any) -> Labels:
@@ -247,7 +287,7 @@ def _frame_from_array(X: Any) -> Frame:
         array = check_array(X, dtype=None, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=1)
     if array.dtype == object:
         _check_cells(array)
-    names = tuple(f"x{j}" for j in range(array.shape[1]))
+    names = position_names(array.shape[1])
     columns = {name: array[:, j] for j, name in enumerate(names)}
     return Frame(names, columns, array.shape[0], named=False)
 

@@ -48,7 +48,7 @@ from plainrisk.form import (
 )
 from plainrisk.form.trees import LEAF
 
-__all__ = ["Certificate", "Check", "Recheck", "certify", "recheck"]
+__all__ = ["Certificate", "Check", "Recheck", "certify", "monotone_checks", "recheck"]
 
 
 @dataclass(frozen=True)
@@ -98,14 +98,18 @@ def _differences(stored: Certificate, fresh: Certificate) -> list[str]:
 def certify(form: RiskForm, *, thin: float = 30.0) -> Certificate:
     """Check a risk form; levels with less training weight than `thin` are listed as notes."""
     check_parameters("certify", {"thin": thin}, {"thin": ROWS})
-    atoms = atoms_of(form)
-    monotone = [_monotone(form, atoms, name) for name, f in form.schema.features.items() if f.sign != 0]
     return Certificate(
-        checks=(*monotone, _inside(form), _weights(form), _additive(form)),
+        checks=(*monotone_checks(form), _inside(form), _weights(form), _additive(form)),
         notes=tuple(_level_notes(form, thin)),
         form_sha256=_hash(form),
         thin=float(thin),
     )
+
+
+def monotone_checks(form: RiskForm) -> list[Check]:
+    """Check the direction of every feature that has one."""
+    atoms = atoms_of(form)
+    return [_monotone(form, atoms, name) for name, f in form.schema.features.items() if f.sign != 0]
 
 
 def _hash(form: RiskForm) -> str:

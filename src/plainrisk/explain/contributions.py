@@ -14,7 +14,7 @@ the link inside then gives every shape its piece of the subscale's.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,7 +30,7 @@ from plainrisk.form import Alone, Bands, Link, Logistic, Part, RiskForm, Tree, T
 from plainrisk.form.trees import LEAF
 from plainrisk.threads import PIECE_ROWS, parallel_for
 
-__all__ = ["Explainer", "Explanation", "explain", "explainer", "mean_rate", "shapley_values"]
+__all__ = ["Explainer", "Explanation", "explain", "explainer", "mean_rate", "shapley_values", "subscale_of"]
 
 NO_SUBSCALE = "(no subscale)"
 ACROSS = "(across subscales)"
@@ -64,7 +64,7 @@ def explainer(form: RiskForm, options: ExplainOptions) -> Explainer:
         reference = make_reference(form, reference, options.portfolio, options.sign, options.min_rows)
     if options.split == "treeshap":
         reference = _with_background(form, reference)
-    return Explainer(form, reference, options.unit, options.split)
+    return Explainer(form, reference, options.unit, options.split, columns=options.columns)
 
 
 # ---- the chord
@@ -123,13 +123,14 @@ class Explainer:
     unit: Unit
     split: Split
     features_only: bool = False  # share the pieces of pairs between their features
+    columns: Sequence[str] | None = None  # of rows without names
 
     @property
     def keys(self) -> tuple[tuple[str, str | None], ...]:
         """The (subscale, feature) of every column; a pair stands as the feature "u × v"."""
         part = self.form.parts[0]
         if isinstance(self.form.pool, Alone) and self._fine(part):
-            subscale = _subscale_of(self.form)
+            subscale = subscale_of(self.form)
             return tuple((subscale[name], name) for name in self._columns(part) if name is not None)
         return tuple((part.name, name) for part in self.form.parts for name in self._columns(part))
 
@@ -141,7 +142,7 @@ class Explainer:
 
     def explain(self, X: Any) -> Explanation:
         """Return the contributions of every row."""
-        frame = self.form.align(X)
+        frame = self.form.align(X, self.columns)
         keys, n = self.keys, frame.n_rows
         found = _Columns(np.empty((n, len(keys))), np.empty(n), np.empty(n), np.zeros(n, dtype=bool))
 
@@ -245,7 +246,7 @@ class _Columns:
         return _Columns(*(column[rows] for column in vars(self).values()))
 
 
-def _subscale_of(form: RiskForm) -> dict[str, str]:
+def subscale_of(form: RiskForm) -> dict[str, str]:
     """The subscale each term is shown under: the first that lists the feature; of a pair, that of both features."""
     homes = dict.fromkeys(form.schema.features, NO_SUBSCALE)
     for subscale, members in reversed(form.schema.subscales.items()):

@@ -104,11 +104,15 @@ def _split() -> Any:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """What the options of all verbs share: unknown names, and values that are not allowed, are refused."""
 
     verb: ClassVar[str] = ""
+
+    columns: Sequence[str] | None = option(
+        None, "The names of the columns, for rows that have none.", other=("a list of names",)
+    )
 
     def __new__(cls, *args: Any, **options: Any) -> Any:
         """Refuse unknown names before dataclasses do, with the nearest name."""

@@ -19,7 +19,16 @@ from plainrisk.form import Alone, Curve, Line, Linear, Logistic, PairTable, Part
 if TYPE_CHECKING:
     from plainrisk.explain.uncertainty import Refits
 
-__all__ = ["Importance", "Overview", "ShapeTable", "level_effects", "level_scores", "overview"]
+__all__ = [
+    "Importance",
+    "Overview",
+    "ShapeTable",
+    "level_effects",
+    "level_scores",
+    "overview",
+    "shape_table",
+    "term_of",
+]
 
 
 @dataclass(frozen=True)
@@ -166,7 +175,7 @@ def overview(form: RiskForm, X: Any = None) -> Overview:
     """
     typical = _typical(form, X)
     tables = tuple(
-        _table(form, typical, k, name)
+        shape_table(form, typical, k, name)
         for k, part in enumerate(form.parts)
         if isinstance(part, Part)
         for name in part.term_names
@@ -195,13 +204,14 @@ def level_effects(form: RiskForm, typical: Reference, k: int, name: str) -> Floa
     return typical.risks(form, k, others + level_scores(part, name)) - typical.risk(form)
 
 
-def _term(part: Part, name: str) -> Shape | PairTable:
+def term_of(part: Part, name: str) -> Shape | PairTable:
+    """Return the shape or the pair of this name."""
     return part.shapes[name] if name in part.shapes else next(pair for pair in part.pairs if pair.name == name)
 
 
 def level_scores(part: Part, name: str) -> Floats:
     """Return the score of each level of a term, or of a pair's combinations of levels, row by row."""
-    term = _term(part, name)
+    term = term_of(part, name)
     scores = np.ravel(np.array(term.scores))
     if isinstance(term, Line | Curve):
         scores[0] = np.nan  # the line itself is no one number
@@ -221,10 +231,11 @@ def _unit(form: RiskForm, part: Any) -> str:
     return "log odds" if isinstance(part.link, Logistic) else "score"
 
 
-def _table(form: RiskForm, typical: Reference | None, k: int, name: str) -> ShapeTable:
+def shape_table(form: RiskForm, typical: Reference | None, k: int, name: str) -> ShapeTable:
+    """Return the table of a term of part k; without a typical applicant it has no effects."""
     part, feature = form.parts[k], form.schema.features.get(name)
     assert isinstance(part, Part)
-    term = _term(part, name)
+    term = term_of(part, name)
     rows, bad, labels = np.ravel(term.weights), np.ravel(term.positives), _labels(term)
     return ShapeTable(
         feature=name,

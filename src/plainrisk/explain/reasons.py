@@ -206,7 +206,7 @@ class Reasoner:
 
     def reasons(self, X: Any) -> Reasons:
         """Return the reasons against every row."""
-        frame = self.explainer.form.align(X)
+        frame = self.explainer.form.align(X, self.options.columns)
         n = frame.n_rows
         risk, withheld = np.empty(n), np.zeros(n, dtype=np.intp)
         codes, texts = (np.full((n, self.width), -1, dtype=np.intp) for _ in range(2))

@@ -171,11 +171,11 @@ def what_if(form: RiskForm, x: Any, *args: Any, **options: Any) -> WhatIf:
     x : one row
     {options}
     """
-    found = planner(form, WhatIfOptions(*args, **options))
-    frame = form.align(x)
+    asked = WhatIfOptions(*args, **options)
+    frame = form.align(x, asked.columns)
     if frame.n_rows != 1:
         raise DataError(f"what_if answers for one row, not {frame.n_rows:,}. For many rows use what_ifs.")
-    return found.solve(frame)[0]
+    return planner(form, asked).solve(frame)[0]
 
 
 @takes(WhatIfsOptions)
@@ -206,7 +206,7 @@ class Planner:
 
     def solve(self, X: Any) -> WhatIfs:
         """Return the answers for every row."""
-        frame = self.problem.form.align(X)
+        frame = self.problem.form.align(X, self.options.columns)
         return WhatIfs(tuple(_Search(self, one).solve() for one in _applicants(self.problem, frame)))
 
     def reaches(self, risk: Any, slack: float = 0.0) -> Any:

@@ -32,7 +32,6 @@ from functools import cache
 
 import msgspec
 import numpy as np
-from scipy.special import expit
 
 from plainrisk._types import Floats, Index
 from plainrisk.errors import DataError, ModelFileError
@@ -195,6 +194,7 @@ def _require_bounded(what: str, values: Iterable[float]) -> None:
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 _U = (_NODES + 1) / 2
 _W = _WEIGHTS / 2
+_SIGMOID = Logistic().value
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ def _checked(pieces: int) -> int:
 def _solve(half: int) -> tuple[Floats, Floats]:
     """Return the positive knots t_1..t_m and the values g_0..g_m."""
     knots = _start(half)
-    values = np.concatenate([[0.5], expit(-knots[:-1]), [0.0]])
+    values = np.concatenate([[0.5], _SIGMOID(-knots[:-1]), [0.0]])
     for _ in range(50):
         residual, jacobian = _stationarity(knots, values)
         step = np.linalg.solve(jacobian, -residual)
@@ -274,7 +274,7 @@ def _solve(half: int) -> tuple[Floats, Floats]:
 def _start(half: int) -> Floats:
     """Return knots of equal share of |q''|^(2/5), their density in the limit of many pieces."""
     x = np.linspace(0.0, 40.0, 4001)
-    q = expit(-x)
+    q = _SIGMOID(-x)
     share = np.cumsum((q * (1 - q) * (1 - 2 * q)) ** 0.4)
     # The last piece stands for the whole tail, about half a share more than the others.
     wanted = np.arange(1, half + 1) / (half + 0.5) * share[-1]
@@ -305,7 +305,7 @@ def _stationarity(knots: Floats, values: Floats) -> tuple[Floats, Floats]:
 def _gap(knots: Floats, values: Floats) -> tuple[Floats, Floats]:
     """Return L - q and q at the quadrature nodes, one row per piece."""
     starts = np.concatenate([[0.0], knots[:-1]])
-    q = expit(-(starts[:, None] * (1 - _U) + knots[:, None] * _U))
+    q = _SIGMOID(-(starts[:, None] * (1 - _U) + knots[:, None] * _U))
     return values[:-1, None] * (1 - _U) + values[1:, None] * _U - q, q
 
 
@@ -313,5 +313,5 @@ def _squared_error(knots: Floats, values: Floats) -> float:
     gap, _ = _gap(knots, values)
     widths = np.diff(knots, prepend=0.0)
     last = knots[-1]
-    tail = np.log1p(np.exp(-last)) - expit(-last)  # the integral of q^2 from the last knot on
+    tail = np.log1p(np.exp(-last)) - _SIGMOID(-last)  # the integral of q^2 from the last knot on
     return float(2 * (widths @ (gap**2 @ _W) + tail))

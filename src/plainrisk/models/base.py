@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from plainrisk._types import Bools, Floats
 from plainrisk.checks import NOTHING, Allowed, check_parameters, instance, words
+from plainrisk.data.frame import as_frame
 from plainrisk.data.rows import Batches
 from plainrisk.errors import PlainriskWarning, StoppedEarly
 from plainrisk.form import Alone, FitRecord, GroupEvidence, Link, Logistic, Part, Pool, RiskForm, TreePart, pool_score
@@ -57,7 +58,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
     schema: Schema | None
     allowed: ClassVar[Mapping[str, Allowed]] = {}
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, columns: Sequence[str] | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -67,13 +68,15 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
             The outcomes; by default the schema's target column of X. With `pr.rows`, the name of a column.
         sample_weight : (n,), optional
             With `pr.rows`, the name of a column.
+        columns : list of str, optional
+            The names of the columns, for rows that have none.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        self._fit_rows(self._read(X, y, sample_weight))
+        self._fit_rows(self._read(X if columns is None else as_frame(X, columns), y, sample_weight))
         return self
 
     def _check_parameters(self) -> None:

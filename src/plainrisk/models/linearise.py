@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from plainrisk._types import Floats, Index
 from plainrisk.checks import Allowed, check_parameters, number, whole, words
+from plainrisk.data.frame import as_frame, frame_like
 from plainrisk.errors import DataError, ExtractionError
 from plainrisk.explain.elimination import score_limits
 from plainrisk.extract import extract_form
@@ -105,11 +106,13 @@ class Linearised(RiskClassifier):
         tags.input_tags.allow_nan = takes_missing(self.estimator)
         return tags
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, columns: Sequence[str] | None = None) -> Self:
         """Fit the wrapped model, then linearise it; see `AdditiveRiskModel.fit`."""
         if isinstance(self.estimator, RiskClassifier):
-            return super().fit(X, y, sample_weight)
+            return super().fit(X, y, sample_weight, columns=columns)
         self._check_parameters()
+        if columns is not None:
+            X = frame_like(as_frame(X, columns).columns)
         training = self._read(X, y, sample_weight).in_memory
         self.estimator_ = _fit_foreign(clone(self.estimator), X, np.asarray(y).ravel(), sample_weight)
         form = extract_form(self.estimator_, X, schema=self.schema)

@@ -180,8 +180,9 @@ def _look_at_categories(name: str, feature: Feature, frame: Frame, notes: bool) 
     if not column.labels:
         yield _no_values(name)
         return
-    if len(column.labels) > MOST_CATEGORIES:
-        many = f"{len(column.labels):,} categories, at most {MOST_CATEGORIES:,} are possible"
+    n_levels = len({feature.group_of.get(label, label) for label in column.labels})
+    if n_levels > MOST_CATEGORIES and feature.rare is None:
+        many = f"{n_levels:,} categories, at most {MOST_CATEGORIES:,} are possible"
         yield Problem("error", name, f"feature {name!r} has {many}. Group them, or leave it out.")
     needs_order = feature.direction != "none" and feature.categories is None
     special = {label_of(v) for v in feature.special_values}
@@ -202,16 +203,19 @@ def _look_at_categories(name: str, feature: Feature, frame: Frame, notes: bool) 
 def _category_notes(name: str, feature: Feature, labels: Sequence[str], complete: bool, n_rows: int) -> Iterator[str]:
     special = [label_of(v) for v in feature.special_values]
     yield from _never_seen(name, "special", "value", special, labels)
+    grouped = feature.group_of
+    yield from _never_seen(name, "grouped", "category", grouped, labels)
     if feature.category_labels is not None:
-        yield from _never_seen(name, "listed", "category", feature.category_labels, labels)
-        known = {*feature.category_labels, *special}
+        single = [c for c in feature.category_labels if c not in grouped and c not in feature.groups]
+        yield from _never_seen(name, "listed", "category", single, labels)
+        known = {*feature.category_labels, *special, *grouped, *feature.groups}
         extra = [v for v in labels if v not in known]
         fate = "an error" if feature.unseen == "error" else "treated like one never seen"
         if extra:
             yield f"feature {name!r}: not listed, so {fate}: {quoted(extra)}."
     if len(labels) == 1 and complete and n_rows > 1:
         yield _constant(name, labels[0])
-    if n_rows >= FEW_ROWS and len(labels) > n_rows / 2:
+    if n_rows >= FEW_ROWS and len(labels) > n_rows / 2 and feature.rare is None:
         yield f"feature {name!r} has {len(labels):,} categories in {n_rows:,} rows. Is it a name or a number?"
 
 
