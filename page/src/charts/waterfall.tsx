@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { Explanation } from "../engine";
 import { percent, points } from "../views/format";
+import { Name } from "../views/name";
 import { subscaleText } from "../views/words";
 import { Bar } from "./bar";
 import { extent } from "./scale";
@@ -88,10 +89,10 @@ export function Waterfall({ explanation, from, to, rank, left }: Props) {
                 <th scope="rowgroup">
                   {part.pieces.length ? (
                     <button type="button" aria-expanded={open} onClick={() => toggle(part.name)}>
-                      {subscaleText(part.name)}
+                      <Name text={subscaleText(part.name)} />
                     </button>
                   ) : (
-                    subscaleText(part.name)
+                    <Name text={subscaleText(part.name)} />
                   )}
                 </th>
                 <td class="bar-cell">
@@ -104,7 +105,9 @@ export function Waterfall({ explanation, from, to, rank, left }: Props) {
               part.pieces.map((p) => (
                 <tr key={p.name} class={`term ${printed(p) ? "" : "screen-only"}`}>
                   <th scope="row">
-                    <span class="name">{p.name}</span> <span class="level">{p.text}</span>
+                    <span class="name">
+                      <Name text={p.name} />
+                    </span> <span class="level">{p.text}</span>
                   </th>
                   <td class="bar-cell">
                     <Bar class={`thin ${tone(p)}`} from={p.from} to={p.to} domain={domain} mark={referenceRisk} />

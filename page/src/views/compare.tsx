@@ -5,6 +5,7 @@ import { evaluate, type Person, useStore } from "../state";
 import { Notes, StartFrom } from "./applicant";
 import { ValueInput } from "./controls";
 import { percent, points } from "./format";
+import { Name } from "./name";
 import { ModelChoice } from "./overview";
 import { importanceRank, leftOf, subscaleText } from "./words";
 
@@ -87,7 +88,9 @@ function Applicants() {
             <tbody>
               {inputs.map((input) => (
                 <tr key={input.feature} class={differ(input) ? "differs" : ""}>
-                  <th scope="row">{input.feature}</th>
+                  <th scope="row">
+                    <Name text={input.feature} />
+                  </th>
                   {(["a", "b"] as const).map((person) => (
                     <td key={person}>
                       <Cell person={person} input={input} model={model} />
@@ -191,7 +194,9 @@ function Models() {
         <tbody>
           {lines.map((l) => (
             <tr key={l.name}>
-              <th scope="row">{subscaleText(l.name)}</th>
+              <th scope="row">
+                <Name text={subscaleText(l.name)} />
+              </th>
               {l.pieces.map((p, k) => (
                 <Piece key={k} value={p} domain={domain} />
               ))}

@@ -2,6 +2,7 @@ import { useMemo } from "preact/hooks";
 import { type Input, type Model, risk, type Row, type Value } from "../engine";
 import { linear } from "../charts/scale";
 import { number, points } from "./format";
+import { Name } from "./name";
 import { DIRECTIONS } from "./words";
 
 const STEPS = 24; // of the slider, per bin
@@ -24,6 +25,8 @@ export interface Track {
   knots: number[];
   toValue: (position: number) => number;
   toPosition: (value: number) => number;
+  /** The value at a position; a step of one, as a key makes it, goes on until the value changes. */
+  next: (value: number | null, position: number) => number;
 }
 
 export function trackOf(input: Input): Track {
@@ -32,19 +35,24 @@ export function trackOf(input: Input): Track {
   const knots = [low, ...inside, high];
   const last = knots.length - 2;
   const round = (value: number) => (input.step ? Number((Math.round(value / input.step) * input.step).toPrecision(12)) : value);
-  return {
-    knots,
-    toValue(position) {
-      const bin = Math.min(Math.floor(position / STEPS), last);
-      const [a, b] = [knots[bin], knots[bin + 1]];
-      return Math.min(high, Math.max(low, round(a + ((b - a) * (position - bin * STEPS)) / STEPS)));
-    },
-    toPosition(value) {
-      const bin = Math.min(Math.max(knots.filter((k) => k < value).length - 1, 0), last);
-      const share = (Math.min(high, Math.max(low, value)) - knots[bin]) / (knots[bin + 1] - knots[bin] || 1);
-      return Math.round((bin + share) * STEPS);
-    },
+  const toValue = (position: number) => {
+    const bin = Math.min(Math.floor(position / STEPS), last);
+    const [a, b] = [knots[bin], knots[bin + 1]];
+    return Math.min(high, Math.max(low, round(a + ((b - a) * (position - bin * STEPS)) / STEPS)));
   };
+  const toPosition = (value: number) => {
+    const bin = Math.min(Math.max(knots.filter((k) => k < value).length - 1, 0), last);
+    const share = (Math.min(high, Math.max(low, value)) - knots[bin]) / (knots[bin + 1] - knots[bin] || 1);
+    return Math.round((bin + share) * STEPS);
+  };
+  const next = (value: number | null, position: number) => {
+    const step = value === null ? 0 : position - toPosition(value);
+    if (Math.abs(step) !== 1) return toValue(position);
+    let at = position;
+    while (toValue(at) === value && at > 0 && at < (last + 1) * STEPS) at += step;
+    return toValue(at);
+  };
+  return { knots, toValue, toPosition, next };
 }
 
 /** The risk of the typical applicant along the slider, as a staircase that is as long as the slider. */
@@ -132,7 +140,7 @@ function Slider({ input, value, onChange, id, model }: Props & { model: Model })
         max={(track.knots.length - 1) * STEPS}
         step={1}
         value={numeric ? track.toPosition(value as number) : 0}
-        onInput={(e) => onChange(track.toValue(Number(e.currentTarget.value)))}
+        onInput={(e) => onChange(track.next(numeric ? (value as number) : null, Number(e.currentTarget.value)))}
       />
     </div>
   );
@@ -186,17 +194,19 @@ export function FeatureControl({ model, input, row, piece, onChange }: FeaturePr
   const direction = DIRECTIONS[input.direction];
   return (
     <div class={`feature ${input.kind}`}>
-      <label class="feature-name" for={id}>
-        {input.feature}
-        {direction.mark && (
-          <abbr class="direction" title={direction.text}>
-            {direction.mark}
-          </abbr>
-        )}
-      </label>
-      <output class={`piece ${piece === null || Math.abs(piece) < 0.0005 ? "" : piece > 0 ? "up" : "down"}`} for={id}>
-        {piece === null ? "" : points(piece)}
-      </output>
+      <div class="feature-head">
+        <label for={id}>
+          <Name text={input.feature} />
+          {direction.mark && (
+            <abbr class="direction" title={direction.text}>
+              {direction.mark}
+            </abbr>
+          )}
+        </label>
+        <span class={`piece ${piece === null || Math.abs(piece) < 0.0005 ? "" : piece > 0 ? "up" : "down"}`}>
+          {piece === null ? "" : points(piece)}
+        </span>
+      </div>
       {input.kind === "continuous" && <Slider {...props} model={model} />}
       <ValueInput {...props} />
     </div>

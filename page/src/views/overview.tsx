@@ -7,6 +7,7 @@ import { Widths } from "../charts/waterfall";
 import type { CalibrationBin, DataSummary, Model, ModelPayload } from "../engine";
 import { useStore } from "../state";
 import { between, count, fixed, percent, points, share } from "./format";
+import { Name } from "./name";
 import { type Column, Table } from "./table";
 import { subscaleText, vocabulary } from "./words";
 
@@ -257,7 +258,9 @@ function ImportanceSection({ info }: { info: ModelPayload }) {
       <tbody>
         {some.map((i) => (
           <tr key={`${i.subscale} ${i.feature}`}>
-            <th scope="row">{i.feature ?? subscaleText(i.subscale)}</th>
+            <th scope="row">
+              <Name text={i.feature ?? subscaleText(i.subscale)} />
+            </th>
             <td class="bar-cell">
               <Bar class="accent" from={0} to={i.mean!} domain={[0, most]} />
             </td>
@@ -308,7 +311,9 @@ function Weights({ info }: { info: ModelPayload }) {
             .sort((a, b) => b[1] - a[1])
             .map(([name, weight]) => (
               <tr key={name}>
-                <th scope="row">{subscaleText(name)}</th>
+                <th scope="row">
+                  <Name text={subscaleText(name)} />
+                </th>
                 <td class="bar-cell">
                   <Bar class="accent" from={0} to={weight} domain={[Math.min(0, ...rows.map((r) => r[1])), most]} />
                 </td>

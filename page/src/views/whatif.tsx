@@ -3,6 +3,7 @@ import { type Answer, type WhatIf, whatIf } from "../engine";
 import { useStore } from "../state";
 import { percent } from "./format";
 import { useLater } from "./pause";
+import { vocabulary } from "./words";
 
 const ANSWERS = 3;
 
@@ -37,6 +38,7 @@ export function WhatIfSection() {
 
 function Answers({ found }: { found: WhatIf }) {
   const store = useStore();
+  const { chance } = vocabulary(store.payload);
   const goal = `${store.payload.adverse === "positive" ? "at most" : "at least"} ${percent(found.target)}`;
   if (!found.reached) {
     return (
@@ -47,11 +49,11 @@ function Answers({ found }: { found: WhatIf }) {
     );
   }
   if (found.answers.length === 1 && !found.answers[0].changes.length) {
-    return <p>{`Nothing needs to change: the risk is ${goal} already.`}</p>;
+    return <p>{`Nothing needs to change: the ${chance} is ${goal} already.`}</p>;
   }
   return (
     <>
-      <p class="hint">{`The fewest changes that bring the risk to ${goal}, by exact search:`}</p>
+      <p class="hint">{`The fewest changes that bring the ${chance} to ${goal}, by exact search:`}</p>
       <ol class="answers">
         {found.answers.map((answer, i) => (
           <li key={i}>
