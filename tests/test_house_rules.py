@@ -31,6 +31,7 @@ RANKS: dict[str, float] = {
     ),
     "form": 1,
     **dict.fromkeys(["bins", "explain", "measure", "solve"], 2),
+    "report": 2.4,
     "model": 2.5,
     "extract": 2.9,
     "models": 3,

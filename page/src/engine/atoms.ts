@@ -1,6 +1,6 @@
 /** Atoms, the finest levels that nothing in a form divides, and moves between them: as explain/atoms.py. */
 
-import { binOf, codeOf, isMissing, labels, missingLevel, orderedCount } from "./levels";
+import { binOf, codeOf, groupOf, isMissing, labels, missingLevel, orderedCount } from "./levels";
 import { general, labelOf, nextAbove } from "./numbers";
 import { axisWeights } from "./score";
 import type { Bins, Categories, Feature, Levels, Model, Row, Shape, TreePart, Value, WhatIfOptions } from "./types";
@@ -89,12 +89,25 @@ function joinedBins(known: Levels[], trees: TreePart[], feature: Feature, name: 
 
 function joinedCategories(known: Levels[], trees: TreePart[], name: string): Categories {
   const lists = known.filter((levels) => levels.kind === "categories");
-  const names = new Set(lists.flatMap((levels) => levels.categories.slice(0, levels.n_ordered)));
-  for (const part of trees) {
-    for (const input of part.inputs) if (input.feature === name && input.category !== null) names.add(input.category);
+  const asked = trees.flatMap((part) => part.inputs.filter((input) => input.feature === name && input.category !== null));
+  const ordered = new Set(
+    lists.flatMap((levels) =>
+      levels.categories.slice(0, levels.n_ordered).flatMap((category) => [category, ...groupOf(levels, category)]),
+    ),
+  );
+  for (const input of asked) ordered.add(input.category!);
+  const special = new Set(lists.flatMap((levels) => levels.categories).filter((category) => !ordered.has(category)));
+  // Categories that no part tells apart are one atom, under the name of the first.
+  const atoms = new Map<string, string[]>();
+  for (const category of [...ordered, ...special]) {
+    const key = JSON.stringify([asked.length ? category : null, ...lists.map((lv) => codeOf(lv, name, category))]);
+    atoms.set(key, [...(atoms.get(key) ?? []), category]);
   }
-  const special = new Set(lists.flatMap((levels) => levels.categories).filter((category) => !names.has(category)));
-  return { kind: "categories", categories: [...names, ...special], n_ordered: names.size };
+  const names = [...atoms.values()].map(([first]) => first);
+  const groups = Object.create(null) as Record<string, string[]>;
+  for (const [first, ...others] of atoms.values()) if (others.length) groups[first] = others;
+  const n_ordered = names.filter((category) => !special.has(category)).length;
+  return { kind: "categories", categories: names, n_ordered, groups };
 }
 
 function* atomValues(levels: Levels): Generator<Value> {

@@ -58,11 +58,18 @@ export function binOf(bins: Bins, x: number): number {
 
 const levelsByLabel = new WeakMap<Categories, Map<string, number>>();
 
+/** Further labels of a category. */
+export function groupOf(levels: Categories, category: string): string[] {
+  return levels.groups && Object.hasOwn(levels.groups, category) ? levels.groups[category] : [];
+}
+
 function categoryOf(levels: Categories, label: string): number {
   let known = levelsByLabel.get(levels);
   if (!known) {
-    known = new Map(levels.categories.map((category, level) => [category, level]));
-    for (const [member, level] of Object.entries(levels.groups ?? {})) known.set(member, known.get(level)!);
+    known = new Map();
+    for (const [level, category] of levels.categories.entries()) {
+      for (const member of [category, ...groupOf(levels, category)]) known.set(member, level);
+    }
     levelsByLabel.set(levels, known);
   }
   return known.get(label) ?? levels.categories.length + 1;

@@ -1,6 +1,7 @@
 /** One pasted row, as CSV with a header or as JSON. */
 
-import { isMissing, numberOf, RowError } from "./levels";
+import { atomsOf } from "./atoms";
+import { codeOf, isMissing, levelCount, numberOf, RowError } from "./levels";
 import { labelOf } from "./numbers";
 import { risk } from "./score";
 import type { Model, Row, Value } from "./types";
@@ -120,12 +121,10 @@ function readValue(model: Model, name: string, value: unknown): Value {
 
 /** A label of text: as it is if the model knows it, else as the number it writes, since 2.0 and 2 are one category. */
 function labelFrom(model: Model, name: string, text: string): Value {
-  const input = model.info.inputs.find((entry) => entry.feature === name);
-  const known = new Set(input?.categories ?? []);
-  if (known.has(text)) return text;
+  const { levels } = atomsOf(model).get(name)!;
+  const known = (label: string) => codeOf(levels, name, label) < levelCount(levels) - 1;
   const trimmed = text.trim();
-  if (known.has(trimmed)) return trimmed;
-  const number = Number(trimmed);
-  if (trimmed !== "" && Number.isFinite(number) && known.has(labelOf(number))) return labelOf(number);
-  return MISSING.has(trimmed.toLowerCase()) ? null : trimmed;
+  const number = trimmed === "" ? NaN : Number(trimmed);
+  const found = [text, trimmed, labelOf(number)].find(known);
+  return found ?? (MISSING.has(trimmed.toLowerCase()) ? null : trimmed);
 }

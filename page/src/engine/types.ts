@@ -16,8 +16,8 @@ export interface Categories {
   kind: "categories";
   categories: string[];
   n_ordered: number;
-  /** Labels that belong to a level of another name. */
-  groups?: Record<string, string>;
+  /** Further labels of a category, by its name. */
+  groups?: Record<string, string[]>;
 }
 
 export type Levels = Bins | Categories;
@@ -198,8 +198,9 @@ export interface Input {
   reason: string | null;
 }
 
+/** A figure with its interval; null where there is nothing to tell it from. */
 export interface Ranged {
-  value: number;
+  value: number | null;
   low: number | null;
   high: number | null;
 }
@@ -229,7 +230,6 @@ export interface Cutoff {
 
 /** Summaries of rows that were given; never a row. */
 export interface DataSummary {
-  name: string;
   rows: number;
   /** Rows with a known outcome, and of these the bad ones; null without outcomes. */
   bad: number | null;
@@ -238,23 +238,29 @@ export interface DataSummary {
   metrics: { name: string; label: string; value: number; low: number | null; high: number | null }[];
   calibration: CalibrationBin[];
   cutoffs: Cutoff[];
+  /** Against the training rows, as the form counts them. */
   drift: {
     unit: string;
-    score: number | null;
     features: { feature: string; psi: number; shift: number | null }[];
-    subscales: { subscale: string; psi: number; shift: number | null }[];
   } | null;
   groups: {
     column: string;
     cutoff: number;
+    /** The group that others are compared with. */
+    reference: string;
     groups: {
       group: string;
       rows: number;
+      /** So few rows, or so few of one outcome, that the figures say little. */
+      small: boolean;
       mean_risk: number;
-      bad_rate: number | null;
+      base_rate: Ranged;
+      auc: Ranged;
       approval: Ranged;
-      impact_ratio: Ranged | null;
-      auc: Ranged | null;
+      /** Approval rate over that of the reference group. */
+      impact: Ranged;
+      /** Approval rate among applicants with the good outcome. */
+      opportunity: Ranged;
     }[];
   } | null;
 }

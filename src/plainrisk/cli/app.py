@@ -24,6 +24,7 @@ from plainrisk.cli.explain import explain, reasons, score, what_if
 from plainrisk.cli.fit import fit
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.monitor import certify, drift
+from plainrisk.cli.report import report
 from plainrisk.cli.scorecard import scorecard
 from plainrisk.cli.study import study_app
 from plainrisk.errors import MissingExtraError, PlainriskError, PlainriskWarning
@@ -92,6 +93,7 @@ app.command()(reasons)
 app.command("what-if")(what_if)
 app.command()(certify)
 app.command()(drift)
+app.command()(report)
 app.command()(scorecard)
 app.command()(bins)
 app.command()(diff)

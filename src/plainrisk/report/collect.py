@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from plainrisk._types import Floats
+from plainrisk._types import Floats, Index
 from plainrisk._version import __version__
+from plainrisk.checks import NOTHING, PROBABILITY, check_parameters, instance, whole, words
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError
 from plainrisk.explain import Interval, Refits, certify, drawn, overview
@@ -20,6 +22,7 @@ from plainrisk.explain.overview import ShapeTable
 from plainrisk.explain.reference import Reference, best_row, knows_typical, make_reference
 from plainrisk.form import Curve, FitRecord, Line, PairTable, Part, RiskForm, Table, form_hash
 from plainrisk.report.inputs import inputs, start_row
+from plainrisk.report.sample import summary
 from plainrisk.schema import label_of
 
 __all__ = ["Subject", "collect", "row_values"]
@@ -27,6 +30,12 @@ __all__ = ["Subject", "collect", "row_values"]
 FORMAT = 1
 POINTS = 61  # at which a line or a curve is drawn
 DRAWS = 200  # of the posterior, for intervals
+ALLOWED = {
+    "adverse": words("positive", "negative"),
+    "applicants": whole(0),
+    "cutoff": NOTHING | PROBABILITY,
+    "title": NOTHING | instance("text", str),
+}
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,10 @@ def collect(
     title: str | None = None,
     adverse: Adverse = "positive",
     applicants: int = 0,
-    start: int | None = None,
+    by: str | None = None,
+    target: str | None = None,
+    cutoff: float | None = None,
+    shown: Any = None,
 ) -> dict[str, Any]:
     """Return the payload of a page.
 
@@ -55,22 +67,33 @@ def collect(
     data : rows to look at, or None; no row of them is kept unless `applicants` says so
     title : of the page
     adverse : "positive" if a high risk is bad for the applicant
-    applicants : how many rows of the data the page holds as examples, from the safest to the riskiest
-    start : open the page at this example
+    applicants : how many rows of the data the page holds as examples, from the least to the greatest risk
+    by : a column of the data, by whose groups the model is measured, too
+    target : the column with the outcomes; without it the schema's target, if the data have it
+    cutoff : where applicants are refused; None takes the base rate of training
+    shown : rows that are all put into the page, which opens at the first
     """
+    given = {"adverse": adverse, "applicants": applicants, "cutoff": cutoff, "title": title}
+    check_parameters("report", given, ALLOWED)
+    if data is None and (applicants or by is not None or target is not None):
+        raise DataError("report: applicants, by and target are about data. Pass data, too (--data DATA).")
     first = subjects[0]
-    models = [_model(subject, None if data is None else subject.form.align(data), adverse) for subject in subjects]
+    if cutoff is None:
+        cutoff = 0.5 if first.fit is None else round(first.fit.base_rate, 2)
+    measure = functools.partial(summary, target=target, by=by, cutoff=cutoff, adverse=adverse)
+    models = [_model(s, None if data is None else s.form.align(data), adverse, measure) for s in subjects]
     rows = [] if data is None else _examples(first.form, first.form.align(data), applicants)
+    rows += [] if shown is None else _plain_rows(first.form, first.form.align(shown), None)
     return {
         "format": FORMAT,
         "plainrisk": __version__,
         "title": title or first.name,
         "adverse": adverse,
         "outcome": _outcome(first.form),
-        "cutoff": 0.5 if first.fit is None else round(first.fit.base_rate, 2),
+        "cutoff": cutoff,
         "models": models,
         "applicants": rows,
-        "start": None if start is None else {"view": "applicant", "row": rows[start]["row"]},
+        "start": None if shown is None or not rows else {"view": "applicant", "row": rows[0]["row"]},
     }
 
 
@@ -79,7 +102,9 @@ def _outcome(form: RiskForm) -> str:
     return label if form.schema.target is None else f"{form.schema.target} = {label}"
 
 
-def _model(subject: Subject, rows: Frame | None, adverse: Adverse) -> dict[str, Any]:
+def _model(
+    subject: Subject, rows: Frame | None, adverse: Adverse, measure: Callable[..., dict[str, Any]]
+) -> dict[str, Any]:
     form, fit = subject.form, subject.fit
     typical = _reference(form, "typical", rows, adverse)
     glance = overview(form, rows)
@@ -104,14 +129,14 @@ def _model(subject: Subject, rows: Frame | None, adverse: Adverse) -> dict[str, 
             "typical": None if typical is None else _plain_reference(typical),
             "best": _plain_best(form, rows, adverse),
         },
-        "inputs": (asked := inputs(form, homes, left, rows)),
+        "inputs": (asked := inputs(form, start, homes, left, rows)),
         "shapes": [
             _shape(form, table, homes, typical, refits, {i["feature"]: (i["low"], i["high"]) for i in asked})
             for table in glance.shapes
         ],
         "importance": glance.to_dict()["importance"],
         "weights": glance.weights,
-        "data": None,
+        "data": None if rows is None else measure(form, rows),
     }
 
 
@@ -232,12 +257,14 @@ def _curve(
 
 def _examples(form: RiskForm, rows: Frame, n: int) -> list[dict[str, Any]]:
     """Return some rows, from the least to the greatest risk at equal distances in rank."""
-    if n == 0:
-        return []
     order = np.argsort(form.risk(rows), kind="stable")
-    chosen = order[np.unique(np.linspace(0, len(order) - 1, n).round().astype(np.intp))].tolist()
+    return _plain_rows(form, rows, order[np.unique(np.linspace(0, len(order) - 1, n).round().astype(np.intp))])
+
+
+def _plain_rows(form: RiskForm, rows: Frame, chosen: Index | None) -> list[dict[str, Any]]:
+    numbers = range(rows.n_rows) if chosen is None else chosen.tolist()
     columns = {name: row_values(form, rows, name) for name in form.features}
-    return [{"name": f"row {i}", "row": {name: column[i] for name, column in columns.items()}} for i in chosen]
+    return [{"name": f"row {i}", "row": {name: column[i] for name, column in columns.items()}} for i in numbers]
 
 
 def row_values(form: RiskForm, rows: Frame, name: str) -> list[float | str | None]:

@@ -28,16 +28,15 @@ def inputs(form: RiskForm, homes: Mapping[str, str], left: tuple[str, ...], rows
     ]
 
 
-def _input(form: RiskForm, atoms: Atoms, home: str, left: bool, rows: Frame | None) -> dict[str, Any]:
+def _input(form: RiskForm, atoms: Atoms, slider: tuple[float | None, ...]) -> dict[str, Any]:
     name, levels = atoms.feature, atoms.levels
     feature = form.schema.features[name]
     counts = _counts(form, name)
     missing = counts is not None and bool(counts[1][counts[0].missing] > 0)
     bins = levels if isinstance(levels, Bins) else Bins()
-    low, high, step = _slider(form, atoms, rows) if isinstance(levels, Bins) else (None, None, None)
+    low, high, step = slider
     return {
         "feature": name,
-        "subscale": home,
         "kind": "continuous" if isinstance(levels, Bins) else "categorical",
         "direction": feature.direction,
         "low": low,
@@ -49,7 +48,6 @@ def _input(form: RiskForm, atoms: Atoms, home: str, left: bool, rows: Frame | No
         "categories": () if isinstance(levels, Bins) else levels.categories,
         "missing_seen": missing,
         "actionable": feature.actionable,
-        "left": left,
         "reason": feature.reason,
     }
 
@@ -71,11 +69,11 @@ def _counts(form: RiskForm, name: str) -> tuple[Levels, Floats] | None:
 # ---- sliders
 
 
-def _slider(form: RiskForm, atoms: Atoms, rows: Frame | None) -> tuple[float, float, float]:
+def _slider(form: RiskForm, atoms: Atoms, start: Value, rows: Frame | None) -> tuple[float, float, float]:
     """Return ends and step of a slider: a little beyond the edges, or where there are none, where the values lie."""
     levels = atoms.levels
     assert isinstance(levels, Bins)
-    low, high = _span(form, atoms, rows)
+    low, high = _span(form, atoms, start, rows)
     step = 10.0 ** math.floor(math.log10((high - low) / STEPS))
     if all(float(2 * edge).is_integer() for edge in levels.edges) and levels.edges:
         step = max(1.0, step)  # edges half way between whole numbers
@@ -85,7 +83,7 @@ def _slider(form: RiskForm, atoms: Atoms, rows: Frame | None) -> tuple[float, fl
     return _tidy(low), _tidy(max(high, low + step)), _tidy(step)
 
 
-def _span(form: RiskForm, atoms: Atoms, rows: Frame | None) -> tuple[float, float]:
+def _span(form: RiskForm, atoms: Atoms, start: Value, rows: Frame | None) -> tuple[float, float]:
     levels = atoms.levels
     assert isinstance(levels, Bins)
     ends = list(levels.edges)
@@ -96,8 +94,9 @@ def _span(form: RiskForm, atoms: Atoms, rows: Frame | None) -> tuple[float, floa
         elif isinstance(shape, Line):
             reach = 3.0 / abs(shape.slope) if shape.slope else 1.0
             ends += [shape.center - reach, shape.center + reach] if rows is None else _middle(rows, atoms)
-    if not ends:
-        ends = [0.0 if levels.lower_bound is None else levels.lower_bound]
+    if isinstance(start, float) and levels.code_numbers(np.array([start]))[0] < levels.n_ordered:
+        ends.append(start)
+    ends = ends or [0.0 if levels.lower_bound is None else levels.lower_bound]
     low, high = min(ends), max(ends)
     beyond = (high - low) / 8 or max(1.0, abs(low)) / 2
     return low - beyond, high + beyond
