@@ -48,6 +48,7 @@ export function Columns({ columns, edges, curve, ends, label }: Props) {
   const y = linear(high > low ? [low, high] : [-0.01, 0.01], [MARGIN.top + HEIGHT, MARGIN.top]);
   const base = MARGIN.top + HEIGHT + MARGIN.between + COUNTS;
   const tall = linear([0, Math.max(...columns.map((c) => c.rows), 1)], [0, COUNTS]);
+  const inset = curve ? 0.01 : 0.1;
   const digits = high - low < 0.02 ? 1 : 0;
   return (
     <div ref={ref} class="chart columns">
@@ -64,7 +65,7 @@ export function Columns({ columns, edges, curve, ends, label }: Props) {
           <g key={i}>
             <title>{`${c.label}: ${pp(c.effect)} pp, ${count(c.rows)} rows`}</title>
             <rect class="hit" x={left(i)} width={across(i)} y={MARGIN.top} height={base - MARGIN.top} />
-            <Counted x={left(i) + across(i) * 0.1} width={across(i) * 0.8} base={base} rows={tall(c.rows)} bad={tall(c.bad)} />
+            <Counted x={left(i) + across(i) * inset} width={across(i) * (1 - 2 * inset)} base={base} rows={tall(c.rows)} bad={tall(c.bad)} />
             {c.low !== undefined && c.high !== undefined && (
               <rect class="band" x={left(i)} width={across(i)} y={y(c.high)} height={Math.max(0, y(c.low) - y(c.high))} />
             )}

@@ -29,6 +29,7 @@ export function ApplicantView() {
             <WhatIfSection />
           </div>
           <Share />
+          <Source />
         </div>
       </div>
     </>
@@ -273,6 +274,13 @@ function Reasons() {
 }
 
 // ---- handing on
+
+/** On paper: which model said this. */
+function Source() {
+  const store = useStore();
+  const { info } = store.model.value;
+  return <p class="paper-line">{`${info.name}, form ${info.form_sha256}, plainrisk ${store.payload.plainrisk}`}</p>;
+}
 
 function Share() {
   const copied = useSignal("");

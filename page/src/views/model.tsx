@@ -1,5 +1,6 @@
 import { type Column as Level, Columns } from "../charts/columns";
 import { Heat } from "../charts/heat";
+import { extent } from "../charts/scale";
 import type { Importance, Model, ShapeTable } from "../engine";
 import { SORTS, useStore } from "../state";
 import { count, difference, digits, number, points, share } from "./format";
@@ -205,9 +206,12 @@ function PairCard({ model, table }: { model: Model; table: ShapeTable }) {
   const rows = down.map((_, i) => i).filter((i) => across.some((_, j) => has(i, j)));
   const columns = across.map((_, j) => j).filter((j) => down.some((_, i) => has(i, j)));
   const pick = <T,>(from: readonly T[]) => rows.flatMap((i) => columns.map((j) => from[i * across.length + j]));
+  const [low, high] = extent(pick(table.effect ?? table.score));
   return (
     <>
-      <p class="hint">{`${table.features[0]} down, ${table.features[1]} across. Colour: effect; size: training rows.`}</p>
+      <p class="hint">
+        {`${table.features[0]} down, ${table.features[1]} across. Colour: effect, ${points(low)} to ${points(high)} pp; size: training rows.`}
+      </p>
       <Heat
         down={rows.map((i) => down[i])}
         across={columns.map((j) => across[j])}

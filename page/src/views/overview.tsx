@@ -80,7 +80,7 @@ function Facts({ info }: { info: ModelPayload }) {
     const range = auc.low !== null && auc.high !== null ? between(fixed(auc.low), fixed(auc.high)) : "";
     facts.push(["AUC", fixed(auc.value), range && `95% interval ${range}`]);
   }
-  if (info.data) facts.push(["Rows measured", count(info.data.rows), info.data.name]);
+  if (info.data) facts.push(["Rows measured", count(info.data.rows), ""]);
   if (info.fit) {
     facts.push(["Training rows", count(info.fit.rows), info.fit.estimator]);
     facts.push([`${Kind} rate in training`, percent(info.fit.base_rate), ""]);
@@ -155,6 +155,7 @@ function Caveats({ info, applicants }: { info: ModelPayload; applicants: number 
   }
   said.push(...certificate.notes);
   if (applicants) said.push(`This page holds ${plural(applicants, "row")} of the data as examples, as was asked for.`);
+  if (info.data && info.data.bad === null) said.push("The data have no outcomes, so nothing is measured against them.");
   if (!info.data) said.push("No data were given for this page: it has the counts of the training rows, and no AUC.");
   return (
     <section aria-labelledby="caveats">

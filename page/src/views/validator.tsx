@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { DataSummary, Feature, ModelPayload, Ranged } from "../engine";
 import { useStore } from "../state";
-import { count, decimals, difference, digits, fixed, number, percent, share } from "./format";
+import { count, decimals, difference, digits, number, percent, share } from "./format";
 import { CALIBRATION, Mark, ModelChoice } from "./overview";
 import { type Column, download, Table } from "./table";
 
@@ -94,7 +94,8 @@ function Checks({ info }: { info: ModelPayload }) {
 function Measures({ data }: { data: DataSummary }) {
   return (
     <>
-      <Section id="metrics" title={`Measured on ${count(data.rows)} rows of ${data.name}`}>
+      {data.metrics.length > 0 && (
+      <Section id="metrics" title={`Measured on ${count(data.rows)} rows`}>
         <Table
           name="metrics"
           caption="Metrics with 95% intervals"
@@ -107,6 +108,7 @@ function Measures({ data }: { data: DataSummary }) {
           ]}
         />
       </Section>
+      )}
       {data.calibration.length > 0 && (
         <Section id="calibration" title="Calibration">
           <Table name="calibration" caption="Predicted and observed risk" rows={data.calibration} columns={CALIBRATION} />
@@ -137,20 +139,15 @@ function Measures({ data }: { data: DataSummary }) {
 
 function Drift({ drift }: { drift: NonNullable<DataSummary["drift"]> }) {
   const shift = drift.unit === "probability" ? difference : decimals(3);
-  const rows = [
-    ...drift.subscales.map((s) => ({ name: s.subscale, kind: "subscale", psi: s.psi, shift: s.shift })),
-    ...drift.features.map((f) => ({ name: f.feature, kind: "feature", psi: f.psi, shift: f.shift })),
-  ];
   return (
     <Section id="drift" title="Drift against the training rows">
-      {drift.score !== null && <p class="hint">{`Stability index of the score: ${fixed(drift.score, 3)}.`}</p>}
+      <p class="hint">PSI is the population stability index; the shift is what the change does to the mean prediction.</p>
       <Table
         name="drift"
-        caption="Stability index and shift by subscale and feature"
-        rows={rows}
+        caption="Stability index and shift by feature"
+        rows={drift.features}
         columns={[
-          { head: "what", value: (r) => r.name },
-          { head: "kind", value: (r) => r.kind },
+          { head: "feature", value: (r) => r.feature },
           { head: "PSI", value: (r) => r.psi, as: decimals(3) },
           { head: `shift, ${drift.unit === "probability" ? "pp" : drift.unit}`, value: (r) => r.shift, as: shift },
         ]}
@@ -170,18 +167,19 @@ const ranged = (head: string, value: (g: Group) => Ranged | null, as: (n: number
 function Groups({ groups }: { groups: NonNullable<DataSummary["groups"]> }) {
   return (
     <Section id="groups" title={`Groups by ${groups.column}`}>
-      <p class="hint">{`Approved at a cut-off of ${percent(groups.cutoff)}.`}</p>
+      <p class="hint">{`Approved at a cut-off of ${percent(groups.cutoff)}; the impact ratio compares with ${groups.reference}. Opportunity is the approval rate among applicants with the good outcome. Figures of small groups say little.`}</p>
       <Table
         name="groups"
         caption="Groups"
         rows={groups.groups}
         columns={[
-          { head: "group", value: (g) => g.group },
+          { head: "group", value: (g) => (g.small ? `${g.group} (small)` : g.group) },
           { head: "rows", value: (g) => g.rows, as: count },
           { head: "mean risk", value: (g) => g.mean_risk, as: share },
-          { head: "bad rate", value: (g) => g.bad_rate, as: share },
+          ...ranged("base rate", (g) => g.base_rate, share),
           ...ranged("approved", (g) => g.approval, share),
-          ...ranged("impact ratio", (g) => g.impact_ratio, decimals(2)),
+          ...ranged("impact ratio", (g) => g.impact, decimals(2)),
+          ...ranged("opportunity", (g) => g.opportunity, share),
           ...ranged("AUC", (g) => g.auc, decimals(3)),
         ]}
       />
