@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,30 @@ Value = float | str | None
 STEPS = 200  # of a slider, about
 
 
-def inputs(form: RiskForm, homes: Mapping[str, str], left: tuple[str, ...], rows: Frame | None) -> list[dict[str, Any]]:
-    """Return what the page must know of every feature to ask for it, in the order of the schema."""
-    atoms = atoms_of(form)
-    return [
-        _input(form, atoms[name], homes[name], name in left, rows) for name in form.schema.features if name in atoms
-    ]
+def inputs(
+    form: RiskForm,
+    start: Mapping[str, Value],
+    homes: Mapping[str, str],
+    left: Collection[str],
+    rows: Frame | None,
+) -> list[dict[str, Any]]:
+    """Return what the page must know of every feature to ask for it, in the order of the schema.
+
+    Parameters
+    ----------
+    start : the row to start from
+    homes : the subscale of every feature
+    left : the features that have left the model
+    rows : to look at, for features that enter as lines
+    """
+    found, known = [], atoms_of(form)
+    for name in form.schema.features:
+        if name not in known:
+            continue
+        atoms = known[name]
+        slider = _slider(form, atoms, start[name], rows) if isinstance(atoms.levels, Bins) else (None, None, None)
+        found.append(_input(form, atoms, slider) | {"subscale": homes[name], "left": name in left})
+    return found
 
 
 def _input(form: RiskForm, atoms: Atoms, slider: tuple[float | None, ...]) -> dict[str, Any]:
