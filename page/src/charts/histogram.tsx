@@ -13,7 +13,7 @@ interface Props {
 const HEIGHT = 170;
 const MARGIN = { left: 44, right: 14, top: 8, bottom: 38 };
 
-/** How many rows have which risk; the dark part of a bar had the bad outcome. */
+/** How many rows have which prediction; the lower part of a bar had the positive outcome. */
 export function Histogram({ ends, rows, bad, label }: Props) {
   const { ref, width } = useWidth<HTMLDivElement>(480);
   const x = linear([ends[0]!, ends[ends.length - 1]!], [MARGIN.left, width - MARGIN.right]);
@@ -34,7 +34,7 @@ export function Histogram({ ends, rows, bad, label }: Props) {
           const [a, b] = [x(ends[i]!) + 0.5, x(ends[i + 1]!) - 0.5];
           return (
             <g key={i}>
-              <title>{`${percent(ends[i])} to ${percent(ends[i + 1])}: ${count(n)} rows, ${count(bad[i])} dark`}</title>
+              <title>{`${percent(ends[i])} to ${percent(ends[i + 1])}: ${count(n)} rows, ${count(bad[i])} in the lower part`}</title>
               <rect class="count" x={a} width={Math.max(0, b - a)} y={y(n)} height={y(0) - y(n)} />
               <rect class="count-bad" x={a} width={Math.max(0, b - a)} y={y(bad[i] ?? 0)} height={y(0) - y(bad[i] ?? 0)} />
             </g>

@@ -1,4 +1,5 @@
 import { useSignal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
 import type { Explanation } from "../engine";
 import { percent, points } from "../views/format";
 import { Name } from "../views/name";
@@ -103,17 +104,7 @@ export function Waterfall({ explanation, from, to, rank, left }: Props) {
             )}
             {open &&
               part.pieces.map((p) => (
-                <tr key={p.name} class={`term ${printed(p) ? "" : "screen-only"}`}>
-                  <th scope="row">
-                    <span class="name">
-                      <Name text={p.name} />
-                    </span> <span class="level">{p.text}</span>
-                  </th>
-                  <td class="bar-cell">
-                    <Bar class={`thin ${tone(p)}`} from={p.from} to={p.to} domain={domain} mark={referenceRisk} />
-                  </td>
-                  <td class="numeric">{points(p.to - p.from)}</td>
-                </tr>
+                <Term key={p.name} {...p} low={domain[0]} high={domain[1]} mark={referenceRisk} printed={printed(p)} />
               ))}
           </tbody>
         );
@@ -129,6 +120,34 @@ export function Waterfall({ explanation, from, to, rank, left }: Props) {
         <Whole name={to} risk={risk} domain={domain} />
       </tbody>
     </table>
+  );
+}
+
+interface TermProps extends Piece {
+  low: number;
+  high: number;
+  mark: number;
+  printed: boolean;
+}
+
+function Term({ name, text, from, to, low, high, mark, printed }: TermProps) {
+  // Rows that stay where they are need no second look while another feature is dragged.
+  return useMemo(
+    () => (
+      <tr class={`term ${printed ? "" : "screen-only"}`}>
+        <th scope="row">
+          <span class="name">
+            <Name text={name} />
+          </span>{" "}
+          <span class="level">{text}</span>
+        </th>
+        <td class="bar-cell">
+          <Bar class={`thin ${tone({ from, to })}`} from={from} to={to} domain={[low, high]} mark={mark} />
+        </td>
+        <td class="numeric">{points(to - from)}</td>
+      </tr>
+    ),
+    [name, text, from, to, low, high, mark, printed],
   );
 }
 

@@ -139,9 +139,9 @@ function Controls() {
               key={input.feature}
               model={model}
               input={input}
-              row={row}
+              value={row[input.feature] ?? null}
               piece={pieces.get(input.feature) ?? null}
-              onChange={(value) => store.set("a", input.feature, value)}
+              set={store.set}
             />
           ))}
         </fieldset>

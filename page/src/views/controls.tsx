@@ -1,6 +1,7 @@
 import { useMemo } from "preact/hooks";
-import { type Input, type Model, risk, type Row, type Value } from "../engine";
+import { type Input, type Model, risk, type Value } from "../engine";
 import { linear } from "../charts/scale";
+import type { Store } from "../state";
 import { number, points } from "./format";
 import { Name } from "./name";
 import { DIRECTIONS } from "./words";
@@ -181,16 +182,25 @@ export const ValueInput = (props: Props) =>
 interface FeatureProps {
   model: Model;
   input: Input;
-  row: Row;
+  value: Value;
   /** What the feature contributes now; null where it has no piece of its own. */
   piece: number | null;
-  onChange: (value: Value) => void;
+  set: Store["set"];
 }
 
-export function FeatureControl({ model, input, row, piece, onChange }: FeatureProps) {
-  const id = `a-${model.features.indexOf(input.feature)}`;
-  const value = row[input.feature] ?? null;
-  const props = { input, value, onChange, id };
+export function FeatureControl({ model, input, value, piece, set }: FeatureProps) {
+  const text = piece === null ? "" : points(piece);
+  // The same element again is not compared again: while one feature is dragged, the others cost nothing.
+  return useMemo(() => {
+    const id = `a-${model.features.indexOf(input.feature)}`;
+    const tone = piece === null || Math.abs(piece) < 0.0005 ? "" : piece > 0 ? "up" : "down";
+    const onChange = (next: Value) => set("a", input.feature, next);
+    return <Control model={model} tone={tone} text={text} {...{ input, value, onChange, id }} />;
+  }, [model, input, value, text]);
+}
+
+function Control({ model, tone, text, ...props }: Props & { model: Model; tone: string; text: string }) {
+  const { input, id } = props;
   const direction = DIRECTIONS[input.direction];
   return (
     <div class={`feature ${input.kind}`}>
@@ -203,9 +213,7 @@ export function FeatureControl({ model, input, row, piece, onChange }: FeaturePr
             </abbr>
           )}
         </label>
-        <span class={`piece ${piece === null || Math.abs(piece) < 0.0005 ? "" : piece > 0 ? "up" : "down"}`}>
-          {piece === null ? "" : points(piece)}
-        </span>
+        <span class={`piece ${tone}`}>{text}</span>
       </div>
       {input.kind === "continuous" && <Slider {...props} model={model} />}
       <ValueInput {...props} />

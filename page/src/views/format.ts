@@ -17,7 +17,7 @@ const NONE = "\u2013";
 /** A probability or share: 12.3%. */
 export function percent(value: number | null | undefined, digits = 1): string {
   if (!known(value)) return NONE;
-  const options = { style: "percent", minimumFractionDigits: digits, maximumFractionDigits: digits } as const;
+  const options = { style: "percent", signDisplay: "negative", minimumFractionDigits: digits, maximumFractionDigits: digits } as const;
   return typographic(format(options).format(value));
 }
 
@@ -45,7 +45,7 @@ export function number(value: number | null | undefined, digits = 6): string {
 
 export function fixed(value: number | null | undefined, digits = 3): string {
   if (!known(value)) return NONE;
-  return typographic(format({ minimumFractionDigits: digits, maximumFractionDigits: digits }).format(value));
+  return typographic(format({ signDisplay: "negative", minimumFractionDigits: digits, maximumFractionDigits: digits }).format(value));
 }
 
 /** Formats of one argument and a fixed number of digits, for columns of tables. */

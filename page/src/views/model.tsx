@@ -21,7 +21,7 @@ export function ModelView() {
     <>
       <h1>Every effect in the model</h1>
       <p class="lead">
-        {`What each level does to the ${chance} of the typical applicant, in percentage points, above how many training rows had it; the dark part of a bar had the ${kind} outcome. Special values and missing stand apart.`}
+        {`What each level does to the ${chance} of the typical applicant, in percentage points, above how many training rows had it; the lower part of a bar had the ${kind} outcome. Special values and missing stand apart.`}
       </p>
       <ModelChoice />
       <form class="tools screen-only" role="search" onSubmit={(e) => e.preventDefault()}>

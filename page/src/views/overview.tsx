@@ -62,8 +62,8 @@ function sentence(model: Model): string {
   const inside = groups ? `, in ${plural(groups, "subscale")},` : "";
   const pool = {
     alone: "whose effects add up to one score, which gives the probability",
-    mixture: "judged by one expert per subscale; the risk is the weighted mean of theirs",
-    layer: "judged by one model per subscale; a second layer adds up their risks",
+    mixture: "judged by one expert per subscale; the prediction is the weighted mean of theirs",
+    layer: "judged by one model per subscale; a second layer adds up their predictions",
   }[form.pool.kind];
   const trees = form.parts.some((p) => p.kind === "trees") ? " Subscales are sums of trees, exact as a whole." : "";
   return `${info.name} reads ${what}${inside} ${pool}.${trees}`;
@@ -216,7 +216,7 @@ function Measured({ data }: { data: DataSummary }) {
         )}
         <section aria-labelledby="distribution">
           <h2 id="distribution">{`Distribution of the ${chance}`}</h2>
-          <p class="hint">{data.histogram.bad ? `The dark part of a bar had the ${kind} outcome.` : "Rows by prediction."}</p>
+          <p class="hint">{data.histogram.bad ? `The lower part of a bar had the ${kind} outcome.` : "Rows by prediction."}</p>
           <Histogram
             ends={data.histogram.edges}
             rows={data.histogram.rows}
@@ -302,7 +302,7 @@ function Weights({ info }: { info: ModelPayload }) {
     <section aria-labelledby="weights">
       <h2 id="weights">Subscales</h2>
       <p class="hint">
-        {weights.length ? "The weight of each subscale in the risk." : "The share of each subscale in all contributions."}
+        {weights.length ? "The weight of each subscale in the prediction." : "The share of each subscale in all contributions."}
       </p>
       <table class="bars">
         <caption class="unseen">Subscales</caption>
