@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import polars as pl
 from playwright.sync_api import sync_playwright
 
 import plainrisk as pr
@@ -22,7 +23,7 @@ PICTURES = {
 def write_page(path: Path) -> None:
     german = pr.datasets.load("german")
     model = pr.make_classifier("SmoothARM1", german.schema).fit(german.frame, german.target)
-    rows = german.frame.assign(**{german.schema.target: german.target})
+    rows = pl.DataFrame(german.frame).with_columns(pl.Series(german.schema.target, german.target))
     model.report(path, rows, adverse="negative", title="German credit")
 
 

@@ -38,6 +38,7 @@ RANKS: dict[str, float] = {
     "datasets": 4,
     "study": 4.2,  # it runs on data sets
     "": 4.5,  # plainrisk itself, as imported by others
+    "serve": 4.8,  # a command starts it
     "cli": 5,
 }
 
@@ -89,7 +90,20 @@ def test_imports_point_down(path):
         assert low < high or low == high == 0, f"{relative(path)} (rank {high}) imports {other or 'plainrisk'} ({low})"
 
 
-HEAVY = ["fastapi", "matplotlib", "pandas", "polars", "pyarrow", "pyspark", "rich", "typer", "uvicorn", "xgboost"]
+HEAVY = [
+    "fastapi",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "prometheus_client",
+    "pyarrow",
+    "pyspark",
+    "rich",
+    "starlette",
+    "typer",
+    "uvicorn",
+    "xgboost",
+]
 
 
 def loaded_by(statement):
@@ -127,7 +141,11 @@ PUBLIC = {
     "TwoLayerRiskModel",
     "__version__",
     "compare",
+    "cross_validate",
+    "cutoffs",
     "datasets",
+    "diff",
+    "evaluate",
     "load",
     "metrics",
 }
@@ -138,6 +156,13 @@ def test_public_names_stay():
     assert set(pr.__all__) >= PUBLIC
     for name in pr.__all__:
         assert hasattr(pr, name)
+
+
+def test_evaluate_is_a_function_whatever_was_imported():
+    for module in ("plainrisk.measure.evaluation", "plainrisk.measure.cutoffs", "plainrisk.models.holdout"):
+        importlib.import_module(module)
+    assert callable(pr.evaluate)
+    assert callable(pr.cutoffs)
 
 
 def isort_order(name):

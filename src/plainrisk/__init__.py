@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from plainrisk.explain.diff import diff
     from plainrisk.extract import extract_form, register_extractor
     from plainrisk.measure import compare, metrics
+    from plainrisk.measure.cutoffs import cutoffs
     from plainrisk.models.arm import AdditiveRiskModel
     from plainrisk.models.boosted import BoostedRiskModel
     from plainrisk.models.bootstrap import bootstrap
     from plainrisk.models.crossval import cross_validate
+    from plainrisk.models.holdout import evaluate
     from plainrisk.models.linearise import Linearised, linearise
     from plainrisk.models.mixture import SubscaleMixture
     from plainrisk.models.nnlr import NonnegativeLogisticRegression
@@ -44,9 +46,11 @@ __all__ = [
     "bootstrap",
     "compare",
     "cross_validate",
+    "cutoffs",
     "datasets",
     "diff",
     "errors",
+    "evaluate",
     "explain",
     "extract_form",
     "linearise",
@@ -70,10 +74,12 @@ _MODULES = {
 _OWNERS = {
     "explain.diff": ("diff",),
     "extract": ("extract_form", "register_extractor"),
+    "measure.cutoffs": ("cutoffs",),
     "models.arm": ("AdditiveRiskModel",),
     "models.boosted": ("BoostedRiskModel",),
     "models.bootstrap": ("bootstrap",),
     "models.crossval": ("cross_validate",),
+    "models.holdout": ("evaluate",),
     "models.linearise": ("Linearised", "linearise"),
     "models.mixture": ("SubscaleMixture",),
     "models.nnlr": ("NonnegativeLogisticRegression",),

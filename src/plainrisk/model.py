@@ -6,27 +6,37 @@ import functools
 import math
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from types import MappingProxyType
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 import numpy as np
 
 from plainrisk import explain as answers
 from plainrisk._types import Array, Floats
-from plainrisk.checks import LEVEL, NOTHING, check_parameters, instance
+from plainrisk.checks import LEVEL, NOTHING, PROBABILITY, Allowed, check_parameters, instance
 from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, Refits, Scorecard, WhatIf, WhatIfs
 from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
 from plainrisk.files import write_text
-from plainrisk.form import Alone, FitRecord, Layer, Logistic, RiskForm, read_model, schema_with_bins, write_model
+from plainrisk.form import Alone, Bands, FitRecord, Layer, Logistic, RiskForm, read_model, schema_with_bins, write_model
+from plainrisk.form.links import at_odds
 from plainrisk.schema import Schema
 from plainrisk.text import visible
 
-__all__ = ["FormMethods", "RiskModel", "load"]
+__all__ = ["CUTOFF", "FormMethods", "RiskModel", "load"]
+
+T = TypeVar("T")
+
+CUTOFF = NOTHING | PROBABILITY
+ABOUT = Allowed(
+    ("a dict of texts by name",),
+    lambda value: isinstance(value, Mapping) and all(isinstance(t, str) for item in value.items() for t in item),
+)
 
 FRAMED_ROWS = 20  # of an explanation, that its page in a notebook holds
 
@@ -43,6 +53,8 @@ class FormMethods:
 
     form_: RiskForm
     fit_record_: FitRecord | None
+    cutoff: float | None = None
+    about: Mapping[str, str] = MappingProxyType({})
     # The file of format 1 that the model was read from, where its hash does not cover the fit record.
     _unprotected_file: str | None = None
     classes_: Array
@@ -452,29 +464,41 @@ class FormMethods:
             )
         return answers.drawn(self.form_, record.covariance, n, seed)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, cutoff: float | None = None, about: Mapping[str, str] | None = None) -> None:
         """Write the model, with its certificate, to a JSON file, which `plainrisk.load` reads.
 
         Parameters
         ----------
         path : str or Path
+        cutoff : float, default=None
+            The risk from which applicants are refused; None keeps the model's own, if it has one.
+        about : dict of texts, default=None
+            Free texts by name, such as owner, purpose or approval, added to those that the model has.
 
         Examples
         --------
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(f"{folder}/model.json")
-        ...     pr.load(f"{folder}/model.json")
+        ...     model.save(f"{folder}/model.json", cutoff=0.2, about={"owner": "Retail credit"})
+        ...     loaded = pr.load(f"{folder}/model.json")
+        >>> loaded
         RiskModel(20 features, parts: all)
+        >>> loaded.cutoff, loaded.about
+        (0.2, {'owner': 'Retail credit'})
         """
         self._require_form()
-        write_model(path, self.form_, self.fit_record_, answers.certify(self.form_))
+        cutoff = self.cutoff if cutoff is None else cutoff
+        check_parameters("save", {"cutoff": cutoff, "about": about}, {"cutoff": CUTOFF, "about": ABOUT | NOTHING})
+        texts = {**self.about, **(about or {})}
+        write_model(path, self.form_, self.fit_record_, answers.certify(self.form_), cutoff, texts)
 
     def at_base_rate(self, base_rate: float | None = None) -> RiskModel:
         """Return the model corrected for training at another base rate than it is used at.
 
-        With a logistic last link, training with class weights shifts the log odds by a constant; this takes
-        the shift back.
+        Training with class weights, or on rows of which one outcome was sampled less, multiplies the odds by a
+        constant; this takes it back. With a logistic last link that is a shift of the intercept. A line or bands
+        become bands of more pieces, which are within 0.005 of the exact correction everywhere, in the same order. A
+        cut-off is not kept, since it was chosen for other probabilities.
 
         Parameters
         ----------
@@ -506,7 +530,7 @@ class FormMethods:
         check_parameters("at_base_rate", {"base_rate": wanted}, {"base_rate": LEVEL})
         shift = math.log(wanted / (1 - wanted)) - math.log(trained / (1 - trained))
         new_record = msgspec.structs.replace(record, positive_weight=wanted * record.weight)
-        return RiskModel(_shifted(self.form_, shift), new_record)
+        return RiskModel(_at_odds(self.form_, shift), new_record, about=self.about)
 
     def _require_form(self) -> None:
         if not hasattr(self, "form_"):
@@ -520,12 +544,30 @@ class RiskModel(FormMethods):
 
     For scikit-learn it is a fitted classifier, so its metrics, displays and inspection take one. It has no parameters
     and cannot be fitted again. scikit-learn is loaded only when it asks.
+
+    Attributes
+    ----------
+    form_ : RiskForm
+    fit_record_ : how it was fitted, or None
+    cutoff : the risk from which applicants are refused, or None
+    about : texts by name, such as owner, purpose or approval
     """
 
-    def __init__(self, form: RiskForm, fit_record: FitRecord | None = None) -> None:
-        check_parameters("RiskModel", {"form": form}, {"form": instance("a RiskForm", RiskForm)})
+    def __init__(
+        self,
+        form: RiskForm,
+        fit_record: FitRecord | None = None,
+        *,
+        cutoff: float | None = None,
+        about: Mapping[str, str] | None = None,
+    ) -> None:
+        given = {"form": form, "cutoff": cutoff, "about": about or {}}
+        allowed = {"form": instance("a RiskForm", RiskForm), "cutoff": CUTOFF, "about": ABOUT}
+        check_parameters("RiskModel", given, allowed)
         self.form_ = form
         self.fit_record_ = fit_record
+        self.cutoff = cutoff
+        self.about = dict(about or {})
         self.classes_ = np.array(form.classes)
 
     def __repr__(self) -> str:
@@ -607,7 +649,7 @@ def load(path: str | Path) -> RiskModel:
     True
     """
     content = read_model(path)
-    model = RiskModel(content.form, content.fit)
+    model = RiskModel(content.form, content.fit, cutoff=_given(content.cutoff), about=_given(content.about))
     if not content.protected:
         model._unprotected_file = str(path)
     return model
@@ -618,15 +660,27 @@ def _named(X: Any, columns: Sequence[str] | None) -> Any:
     return X if columns is None else as_frame(X, columns)
 
 
-def _shifted(form: RiskForm, shift: float) -> RiskForm:
-    if not isinstance(form.last_link, Logistic):
+def _given(value: T | msgspec.UnsetType) -> T | None:
+    return None if value is msgspec.UNSET else value
+
+
+def _at_odds(form: RiskForm, shift: float) -> RiskForm:
+    """Return the form with the log odds of its risk shifted: a sigmoid's by the intercept, a line's by its bands."""
+    if form.last_link is None:
         raise PlainriskError(
-            "The prior correction needs a logistic last link: a line has no constant shift that corrects it. "
-            "Train without class weights instead."
+            "at_base_rate: a mixture has no last link to correct. Fit it without class weights, or fit a model of one "
+            "part."
         )
-    replace = msgspec.structs.replace
+    link, replace = form.last_link, msgspec.structs.replace
+    if abs(shift) < 1e-12:  # rounding
+        return form
+    if not isinstance(link, Logistic):
+        moved = isinstance(link, Bands)  # the scores behind bands are log odds, and stay so
+        link = at_odds(link, math.exp(shift))
+        shift = shift if moved else 0.0
+        link = replace(link, knots=tuple(knot + shift for knot in link.knots))
     if isinstance(form.pool, Alone):
         part = form.parts[0]
-        return replace(form, parts=(replace(part, intercept=part.intercept + shift),))
+        return replace(form, parts=(replace(part, intercept=part.intercept + shift, link=link),))
     assert isinstance(form.pool, Layer)
-    return replace(form, pool=replace(form.pool, intercept=form.pool.intercept + shift))
+    return replace(form, pool=replace(form.pool, intercept=form.pool.intercept + shift, link=link))

@@ -82,7 +82,7 @@ def test_the_gap_between_bands_and_sigmoid_is_the_largest_there_is(few):
 
 def test_the_gap_counts_where_bands_are_clipped():
     shape = Table(levels=Bins((0.0,)), scores=(-9.0, 9.0, 0.0), weights=(1.0, 1.0, 0.0), positives=(0.0, 1.0, 0.0))
-    form = of_shapes({"a": shape}, link=Bands((-1.0, 0.0, 2.0), (0.1, 0.5, 0.8)))
+    form = of_shapes({"a": shape}, link=Bands((-2.0, 0.0, 2.5), (0.1, 0.5, 0.93)))
     grid = np.linspace(-9, 9, 1_000_001)
     gap = np.abs(form.last_link.value(grid) - Logistic().value(grid)).max()
     assert gap <= RiskModel(form).scorecard().band_gap == pytest.approx(gap, abs=1e-5)
@@ -229,6 +229,11 @@ def test_parameters_are_checked(few, options, message):
 def test_the_scale_of_log_odds_is_refused_for_lines():
     with pytest.raises(DataError, match="points, odds and pdo are for log odds"):
         RiskModel(of_shapes({"a": UNORDERED}, link=Linear())).scorecard(pdo=30)
+
+
+def test_bands_that_follow_no_sigmoid_are_refused(few):
+    with pytest.raises(DataError, match="so its scores are no log odds"):
+        fit(few, "DirectARM1").at_base_rate(0.1).scorecard()
 
 
 # ---- files

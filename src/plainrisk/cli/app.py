@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from plainrisk._version import __version__
 from plainrisk.cli import show
+from plainrisk.cli.annotate import annotate
 from plainrisk.cli.bins import bins, diff
 from plainrisk.cli.compare import compare
 from plainrisk.cli.data import data_app, schema_app
@@ -23,9 +24,11 @@ from plainrisk.cli.demo import demo
 from plainrisk.cli.explain import explain, reasons, score, what_if
 from plainrisk.cli.fit import fit
 from plainrisk.cli.main import ExitCode
+from plainrisk.cli.measure import cutoffs, evaluate, fairness
 from plainrisk.cli.monitor import certify, drift
 from plainrisk.cli.report import report
 from plainrisk.cli.scorecard import scorecard
+from plainrisk.cli.serve import serve
 from plainrisk.cli.study import study_app
 from plainrisk.errors import MissingExtraError, PlainriskError, PlainriskWarning
 from plainrisk.text import visible
@@ -91,12 +94,17 @@ app.command()(score)
 app.command()(explain)
 app.command()(reasons)
 app.command("what-if")(what_if)
+app.command()(evaluate)
+app.command()(cutoffs)
+app.command()(fairness)
 app.command()(certify)
 app.command()(drift)
+app.command()(serve)
 app.command()(report)
 app.command()(scorecard)
 app.command()(bins)
 app.command()(diff)
+app.command()(annotate)
 app.add_typer(data_app, name="data")
 app.command()(compare)
 app.add_typer(study_app, name="study")

@@ -12,8 +12,9 @@ import typer
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target
-from plainrisk.errors import SchemaError
-from plainrisk.schema import Schema, label_of
+from plainrisk.errors import SchemaError, quoted
+from plainrisk.schema import Schema
+from plainrisk.schema.findings import by_feature, in_words
 
 __all__ = ["Force", "SchemaOutput", "check_new_schema", "data_app", "schema_app", "write_schema"]
 
@@ -25,6 +26,7 @@ SchemaOutput = Annotated[
     typer.Option("--output", "-o", help="Where to write the schema, .toml or .json; else TOML on stdout."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace a schema that is there already.")]
+MOST_LINES = 20  # features of a draft on screen
 HOW = "How to get one that is absent: plainrisk data show NAME"
 
 
@@ -59,13 +61,13 @@ def infer(
     missing: Missing = None,
     json: Json = False,
 ) -> None:
-    """Draft a schema for a person to edit: kinds, special values, candidate directions in notes."""
+    """Draft a schema for a person to edit: kinds, special values, and in comments what was seen in the data."""
     check_new_schema(output, force)
     rows = source.open_source(data, missing)
     known = target or (rows.schema.target if rows.schema is not None else None)
     label = None if positive is None else source.label_in(positive, rows.frame, known)
     draft = Schema.infer(rows.frame, known, positive=label)
-    write_schema(draft, output, json, {})
+    write_schema(draft, output, json, {"findings": [asdict(finding) for finding in draft.findings]})
     if output is not None and not json:
         _show_draft(draft)
         show.hint(f"Wrote {output}. Add directions and subscales, then check them:")
@@ -88,11 +90,20 @@ def check_schema(data: Data, schema: SchemaFile = None, missing: Missing = None,
 
 
 def _show_draft(draft: Schema) -> None:
-    rows = [
-        [name, feature.kind, ", ".join(map(label_of, feature.special_values)), feature.note or ""]
-        for name, feature in draft.features.items()
-    ]
-    show.print_table(("feature", "kind", "special values", "note"), rows)
+    """Show the features that a person should look at first; the file and --json have all."""
+    found = by_feature(draft.findings)
+    rows = []
+    for name, own in list(found.items())[:MOST_LINES]:
+        value = next((f"{f.figures['information_value']:.2f}" for f in own if f.kind == "value"), "")
+        seen = in_words(finding for finding in own if finding.kind != "value")
+        rows.append([name, draft.features[name].kind, value, seen])
+    show.print_table(("feature", "kind", "IV", "what was seen"), rows, numbers=("IV",), whole=("kind",))
+    more = len(draft.features) - len(rows)
+    if more > 0:
+        show.out().print(f"{more:,} more features are in the file, each with what was seen.", style="dim")
+    stems = [finding.feature for finding in draft.findings if finding.kind == "subscale"]
+    if stems:
+        show.out().print(f"Subscales that the names suggest, as comments in the file: {quoted(stems)}.")
 
 
 def _show_problems(problems: list[dict[str, Any]], features: int, rows: int) -> None:

@@ -9,14 +9,19 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
+import numpy as np
 import typer
 
 from plainrisk import cross_validate, make_classifier
 from plainrisk.checks import NOTHING, check_parameters, whole, words
 from plainrisk.cli import show, source, tables
+from plainrisk.cli.annotate import About, Cutoff, Date, read_about
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target
+from plainrisk.data.fingerprint import fingerprint as fingerprint_of
+from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, quoted
+from plainrisk.model import CUTOFF
 from plainrisk.models.arm import RIDGE
 from plainrisk.models.pairs import suggest_pairs
 from plainrisk.schema import label_of
@@ -64,10 +69,20 @@ def fit(
             "Needs --schema; without cross validation.",
         ),
     ] = False,
+    cutoff: Cutoff = None,
+    about: About = None,
+    date: Date = False,
+    fingerprint: Annotated[
+        bool, typer.Option("--fingerprint", help="Keep a fingerprint of the training rows in the file.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Fit a model: cross validation figures, the solver's and the model's certificates, the model file."""
     tables.check_output(output, (".json",))
+    check_parameters("fit", {"--cutoff": cutoff}, {"--cutoff": CUTOFF})
+    texts = read_about(about, date)
+    if stream and fingerprint:
+        raise DataError("--fingerprint needs all rows at once. Leave out --stream, or the fingerprint.")
     given = {"ridge": _ridge(ridge), "max_bins": max_bins, "pairs": _pairs(pairs)}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     make_classifier(model, **options)  # a wrong name or option is said before any data are read
@@ -85,7 +100,11 @@ def fit(
                 result["cv"] = cross_validation(estimator, rows, cv, seed, lambda *_: bar.advance())
         estimator.fit(rows.X, rows.y)
         result["pairs"] = _pair_facts(estimator, rows)
+        if fingerprint:
+            outcomes = np.asarray(rows.y == estimator.classes_[1], np.uint8)
+            texts["data"] = fingerprint_of(as_frame(rows.X), outcomes, known)
     result |= {"target": known.target, **facts(estimator), **certified(estimator)}
+    result |= {"cutoff": cutoff, "about": texts}
     _finish(result, estimator, output, json)
 
 
@@ -187,7 +206,7 @@ def _finish(result: dict[str, Any], estimator: Any, output: Path, json: bool) ->
     """Write the model, unless it breaks a promise, and show what was found."""
     valid = result["certificate"]["valid"]
     if valid:
-        estimator.save(output)
+        estimator.save(output, cutoff=result["cutoff"], about=result["about"])
     show.result(result, json, _show)
     if not valid:
         show.error(f"the model does not keep what the schema states (BROKEN above), so {output} was not written.")

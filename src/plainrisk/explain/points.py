@@ -41,6 +41,7 @@ POINTS = {
     "decimals": NOTHING | whole(0, 6),
     "adverse": words("positive", "negative"),
 }
+FOLLOWS = 0.15  # no bands that were fitted to a sigmoid differ from it by more
 USUAL = {"points": 600.0, "odds": 50.0, "pdo": 20.0}
 
 
@@ -74,6 +75,12 @@ def scorecard(
             "scorecard: points, odds and pdo are for log odds. This model is a line in probability, whose points are "
             "percentage points. Leave them out."
         )
+    gap = _band_gap(form, parts[0]) if in_log_odds else 0.0
+    if gap > FOLLOWS:
+        raise DataError(
+            f"scorecard: the bands of this model differ from the sigmoid by up to {gap:.0%}, so its scores are no log "
+            "odds. Make the card of the model before at_base_rate."
+        )
     left_out = _constant(form, parts)
     parts = [_without(part, left_out) for part in parts]
     sign = 1 if adverse == "positive" else -1
@@ -100,7 +107,7 @@ def scorecard(
         rounding=error,
         # The sigmoid moves most around 1/2.
         rounding_risk=math.tanh(error * math.log(2) / pdo / 4) if in_log_odds else error / 100,
-        band_gap=_band_gap(form, parts[0]) if in_log_odds else 0.0,
+        band_gap=gap,
         checks=checks,
         left_out=tuple(left_out),
         form=rounded,

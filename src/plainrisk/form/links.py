@@ -25,6 +25,7 @@ solved by Newton's method.
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ from plainrisk._types import Floats, Index
 from plainrisk.errors import DataError, ModelFileError
 from plainrisk.form.shapes import LARGEST
 
-__all__ = ["ALPHA_STAR", "Bands", "BestBands", "Linear", "Link", "Logistic", "best_bands"]
+__all__ = ["ALPHA_STAR", "Bands", "BestBands", "Linear", "Link", "Logistic", "at_odds", "best_bands"]
 
 #: The clipped line that is 0 at -alpha and 1 at alpha is nearest to the logistic sigmoid, by squared error over all
 #: scores, at this alpha (to the last bit).
@@ -186,6 +187,54 @@ Link = Logistic | Linear | Bands
 def _require_bounded(what: str, values: Iterable[float]) -> None:
     if not all(abs(value) <= LARGEST for value in values):  # NaN is not
         raise ModelFileError(f"Model: the numbers of {what} must be within {LARGEST:g}.")
+
+
+# ---- another base rate
+
+BASE_RATE_ERROR = 0.005  # of a probability: below what calibration can tell on most portfolios
+
+
+def at_odds(link: Linear | Bands, factor: float) -> Bands:
+    r"""Return bands that multiply the odds of a straight link's probabilities by a factor.
+
+    A probability p becomes :math:`T(p) = kp / D(p)` with :math:`D(p) = 1 + (k - 1) p`, which bends a straight piece. It
+    is cut into pieces that start and end on T. Between p and q the chord is off by at most
+
+    .. math:: \frac{k}{|k - 1|} \Big(D(p)^{-1/2} - D(q)^{-1/2}\Big)^2,
+
+    so pieces of equal length in :math:`D^{-1/2}` have equal errors; `BASE_RATE_ERROR` says how many are needed.
+
+    >>> bands = at_odds(Linear(), 0.25)
+    >>> [round(p, 3) for p in bands.knots]
+    [0.0, 0.253, 0.441, 0.583, 0.694, 0.782, 0.853, 0.911, 0.96, 1.0]
+    >>> [round(p, 3) for p in bands.values]
+    [0.0, 0.078, 0.165, 0.259, 0.362, 0.473, 0.593, 0.72, 0.856, 1.0]
+    """
+    first, *inner, last = _points(link)
+    knots, values = [first[0]], [0.0]
+    for (a, u), (b, v) in itertools.pairwise((first, *inner, last)):
+        start, stop = ((1 + (factor - 1) * p) ** -0.5 for p in (u, v))
+        widest = math.sqrt(BASE_RATE_ERROR * abs(factor - 1) / factor)
+        n = max(1, math.ceil(abs(stop - start) / widest))
+        risks = ((np.linspace(start, stop, n + 1) ** -2 - 1) / (factor - 1))[1:-1].tolist()
+        knots += [a + (p - u) / (v - u) * (b - a) for p in risks] + [b]
+        values += [factor * p / (1 + (factor - 1) * p) for p in (*risks, v)]
+    return Bands(tuple(knots), tuple(values))
+
+
+def _points(link: Linear | Bands) -> list[tuple[float, float]]:
+    """Return where a straight link starts from 0, bends, and reaches 1: (score, probability)."""
+    if isinstance(link, Linear):
+        if (link.low, link.high) != (0.0, 1.0):
+            raise DataError(
+                f"A line that is cut off at {link.low:g} and {link.high:g} cannot be corrected for another base rate. "
+                "Fit with epsilon=0."
+            )
+        return [((p - link.offset) / link.slope, p) for p in (0.0, 1.0)]
+    zero = link.knots[0] - link.values[0] / link.rates[0]
+    one = link.knots[-1] + (1 - link.values[-1]) / link.rates[-1]
+    inner = zip(link.knots[1:-1], link.values[1:-1], strict=True)
+    return [(zero, 0.0), *((s, p) for s, p in inner if 0 < p < 1), (one, 1.0)]
 
 
 # ---- the best bands

@@ -232,7 +232,8 @@ def suspicious_codes(values: Floats, counts: Counts) -> tuple[float, ...]:
     """Return the values of a column that look like codes, not like measurements.
 
     A code looks like one (a few nines that end in 6 to 9, or a negative number where all others are not),
-    stands apart from the measurements, and is common. A person has the last word.
+    stands apart from the measurements, and is common. So does a lone number at ten times the range of all others that
+    is a spike (365243). A person has the last word.
 
     Parameters
     ----------
@@ -277,6 +278,8 @@ def _negative_codes(values: Floats, counts: Counts, enough: float) -> list[float
 def _outlying_codes(values: Floats, counts: Counts, enough: float) -> list[float]:
     """The largest values, all nines, beyond a gap: as wide as the rest, or narrower if they are a spike."""
     cut = len(values)
+    if cut > 2 and _is_far_out(values, counts, enough):
+        return [float(values[-1])]
     while cut > 2 and _nines(float(values[cut - 1])):
         cut -= 1
     for first in range(cut, len(values)):
@@ -286,6 +289,12 @@ def _outlying_codes(values: Floats, counts: Counts, enough: float) -> list[float
         if most >= enough and gap > 0 and (gap >= spread or spike):
             return [float(v) for v in values[first:]]
     return []
+
+
+def _is_far_out(values: Floats, counts: Counts, enough: float) -> bool:
+    """Whether the largest number stands alone, at ten times the range of the others, and is a spike."""
+    gap, spread = values[-1] - values[-2], values[-2] - values[0]
+    return bool(gap >= 10 * spread and counts[-1] >= max(enough, 5 * np.median(counts[:-1]), counts.sum() / 100))
 
 
 # ---- the schema as a whole

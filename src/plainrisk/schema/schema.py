@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -13,8 +14,9 @@ from plainrisk.data.columns import EXACT, label_of
 from plainrisk.errors import SchemaError, did_you_mean, listing
 from plainrisk.files import parse_json, parse_toml, read_text, write_text
 from plainrisk.schema.check import Problem, check_schema
-from plainrisk.schema.draft import draft_fields
+from plainrisk.schema.draft import draft_schema
 from plainrisk.schema.editing import edited, known_names, renamed
+from plainrisk.schema.findings import Finding
 from plainrisk.schema.rules import feature_problems, schema_problems
 from plainrisk.schema.toml import schema_to_toml
 
@@ -107,7 +109,7 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return feature_problems(self)
 
 
-class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is known of the data before any model is fitted.
 
     Parameters
@@ -194,8 +196,8 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return plain
 
     def to_toml(self) -> str:
-        """Return the schema as TOML for a person to edit."""
-        return schema_to_toml(self.to_dict())
+        """Return the schema as TOML for a person to edit; what a draft has seen stands in comments."""
+        return schema_to_toml(self.to_dict(), self.findings)
 
     def save(self, path: str | Path) -> None:
         """Write the schema to a .toml or .json file; `load` gives it back."""
@@ -213,14 +215,16 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def infer(cls, frame: Any, target: str | None = None, *, positive: Label | None = None) -> Schema:
         """Draft a schema from data for a person to edit.
 
-        Kinds come from the columns' types, suspicious codes (-9, 98, 999 ...) become special values, and each
-        numeric feature gets a note with its candidate direction and the evidence for it. No direction is set:
-        the modeller decides it. Columns that number the rows, hold dates or hold nothing are left out.
+        Kinds come from the columns' types, and codes (-9, 98, 999, a spike far out) become special values. Row numbers,
+        names, dates and columns that are the same in every row are left out. All else that was seen is in `findings`,
+        and in comments of the TOML file: signs of leaks, near duplicates, missing values and their bad rate,
+        information values, candidate directions with the evidence, subscales that names suggest. No direction and no
+        subscale is set: the modeller decides.
 
         Parameters
         ----------
         frame : any table
-        target : name of the outcome column; without it there are no candidate directions
+        target : name of the outcome column; without it nothing is said of the outcome
         positive : the bad outcome. Without it: 1 of 0/1, True of False/True, a label that says so ("bad",
             "default", ...), or else the rarer label.
 
@@ -231,14 +235,25 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
         Examples
         --------
-        >>> rows = {"late": [0, 1, 2, 3] * 25 + [98] * 5, "bad": [0, 0, 1, 1] * 25 + [1] * 5}
-        >>> late = Schema.infer(rows, "bad").features["late"]
-        >>> late.special_values
+        >>> rows = {"late": [0, 1, 2, 3] * 25 + [98] * 5, "bad": [0, 0, 1, 1, 0, 1, 0, 1] * 12 + [1] * 9}
+        >>> schema = Schema.infer(rows, "bad")
+        >>> schema.features["late"].special_values
         (98.0,)
-        >>> late.note
-        'candidate direction: increasing (AUC 1.00, bad rate rises in 1 of 3 steps); 98 may be a code: check'
+        >>> for finding in schema.findings:
+        ...     print(finding.text)
+        98 may be a code: check
+        candidate direction: increasing (AUC 0.86, bad rate rises in 2 of 3 steps)
+        information value 3.35
         """
-        return cls(**draft_fields(frame, target, positive))
+        fields, findings = draft_schema(frame, target, positive)
+        schema = cls(**fields)
+        schema.__dict__["findings"] = tuple(findings)
+        return schema
+
+    @functools.cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What `infer` has seen in the data, as `plainrisk.schema.findings.Finding`; nothing of any other schema."""
+        return ()
 
     def check(self, frame: Any) -> list[Problem]:
         """Compare the schema with data and return every problem, the errors first."""
