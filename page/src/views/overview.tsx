@@ -24,14 +24,12 @@ export function OverviewView() {
       <p class="lead">{sentence(model)}</p>
       <ModelChoice />
       <Facts info={info} />
-      <div class="two">
-        <Certificate info={info} />
-        <Caveats info={info} applicants={payload.applicants.length} />
-      </div>
       {info.data && <Measured data={info.data} />}
       <div class="two">
+        <Certificate info={info} />
         <ImportanceSection info={info} />
         <Weights info={info} />
+        <Caveats info={info} applicants={payload.applicants.length} />
       </div>
     </>
   );
