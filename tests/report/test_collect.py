@@ -122,7 +122,7 @@ def test_summaries_of_data(models, sample, german):
     assert (auc["name"], auc["value"], auc["low"]) == ("auc", measured["auc"].estimate, measured["auc"].low)
     assert sum(line["rows"] for line in found["calibration"]) == 1000
     assert all(line["observed_low"] <= line["observed"] <= line["observed_high"] for line in found["calibration"])
-    approvals = [line["approval"]["value"] for line in found["cutoffs"]]
+    approvals = [line["approval_rate"] for line in found["cutoffs"]]
     assert len(approvals) > 10
     assert approvals in (sorted(approvals), sorted(approvals, reverse=True))
     assert sum(found["histogram"]["bad"]) == found["bad"]

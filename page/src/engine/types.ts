@@ -218,14 +218,16 @@ export interface CalibrationBin {
 /** What one cut-off does. Refused is a risk from the cut-off on; with adverse "negative", one below it. */
 export interface Cutoff {
   cutoff: number;
-  /** Share of applicants who are approved. */
-  approval: Ranged;
+  approved: number;
+  approval_rate: number;
   /** Share of bad outcomes among the approved. */
-  bad_rate: Ranged;
+  bad_rate: number | null;
+  bad_rate_low: number | null;
+  bad_rate_high: number | null;
   /** Share of the bad outcomes that are refused. */
-  bads_refused: Ranged;
+  bad_refused: number | null;
   /** Share of the good outcomes that are refused. */
-  goods_refused: Ranged;
+  good_refused: number | null;
 }
 
 /** Summaries of rows that were given; never a row. */
@@ -236,7 +238,7 @@ export interface DataSummary {
   mean_risk: number;
   histogram: { edges: number[]; rows: number[]; bad: number[] | null };
   /** auc, gini, ks, brier, log_loss, ece, gap, slope, intercept; empty without outcomes. */
-  metrics: ({ name: string } & Ranged)[];
+  metrics: { name: string; label: string; value: number; low: number | null; high: number | null }[];
   /** What a reader of the metrics must know. */
   notes: string[];
   calibration: CalibrationBin[];

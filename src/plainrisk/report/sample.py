@@ -19,6 +19,17 @@ from plainrisk.measure.evaluation import evaluate_risk
 __all__ = ["summary"]
 
 BARS = 40  # of the histogram of risks
+LABELS = {
+    "auc": "AUC",
+    "gini": "Gini",
+    "ks": "KS",
+    "brier": "Brier score",
+    "log_loss": "Log loss",
+    "ece": "Expected calibration error",
+    "gap": "Mean risk less base rate",
+    "slope": "Calibration slope",
+    "intercept": "Calibration intercept",
+}
 
 
 def summary(
@@ -61,18 +72,26 @@ def _measured(risk: Floats, outcome: Outcome | None, adverse: Adverse) -> dict[s
     names = {"low": "lower", "high": "upper", "rows": "count", "predicted": "predicted", "observed": "observed"}
     names |= {"observed_low": "low", "observed_high": "high"}
     return {
-        "metrics": [{"name": name, **_plain(figure)} for name, figure in found.figures.items()],
+        "metrics": [{"name": name, "label": LABELS[name], **_plain(found[name])} for name in LABELS],
         "calibration": [
             dict(zip(names, line, strict=True)) for line in zip(*map(bins.get, names.values()), strict=True)
         ],
-        "cutoffs": [_cutoff(one) for one in cutoffs(outcome, risk, adverse=adverse).shown()],
+        "cutoffs": [_cutoff(one, len(risk)) for one in cutoffs(outcome, risk, adverse=adverse).shown()],
         "notes": found.notes,
     }
 
 
-def _cutoff(found: Cutoff) -> dict[str, Any]:
-    figures = ("approval", "bad_rate", "bads_refused", "goods_refused")
-    return {"cutoff": found.cutoff} | {name: _plain(getattr(found, name)) for name in figures}
+def _cutoff(found: Cutoff, rows: int) -> dict[str, Any]:
+    return {
+        "cutoff": found.cutoff,
+        "approved": round(found.approval.estimate * rows),
+        "approval_rate": found.approval.estimate,
+        "bad_rate": found.bad_rate.estimate,
+        "bad_rate_low": found.bad_rate.low,
+        "bad_rate_high": found.bad_rate.high,
+        "bad_refused": found.bads_refused.estimate,
+        "good_refused": found.goods_refused.estimate,
+    }
 
 
 def _histogram(risk: Floats, outcome: Outcome | None) -> dict[str, Any]:
