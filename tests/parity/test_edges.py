@@ -233,7 +233,7 @@ def test_pasted_rows(answers, rng):
     }
     found = answers(form_of(shapes, fields), [], texts=list(texts))["pasted"]
     for said, wanted in zip(found, texts.values(), strict=True):
-        assert said == {"row": wanted, "problems": []}
+        assert said == {"row": wanted, "problems": [], "notes": []}
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,6 @@ def test_pasted_rows(answers, rng):
         ("[[1]]", "An object of features is needed"),
         ('{"age": [1], "job": "a"}', "age must be a number or text"),
         ("x,y\n1,2", "None of the names is a feature of this model. It reads age, job."),
-        ('{"age": 1}', "Not given, and left as it is in the typical applicant: job."),
         ('{"age": 1, "job": "z"}', 'job: level "unseen" was not in the training data'),
     ],
 )
@@ -262,6 +261,13 @@ def test_rows_that_cannot_be_read(answers, rng, text, problem):
     assert len(found["problems"]) == 1
     assert problem in found["problems"][0]
     assert set(found["row"]) == {"age", "job"}
+
+
+def test_features_that_are_not_given_are_said(answers, rng):
+    shapes = {"age": table(Bins((30.0,)), rng), "pay": table(Bins((30.0,)), rng)}
+    found = answers(form_of(shapes, {"age": {}, "pay": {}}), [], texts=['{"age": 1}'])["pasted"][0]
+    assert found["problems"] == []
+    assert found["notes"] == ["Not given, and left as it is in the typical applicant: pay."]
 
 
 def test_a_layer_that_turns_a_part_round(compare, random_forms):
