@@ -310,7 +310,7 @@ class FormMethods:
         target : str, default=None
             The column of the data with the outcomes; without it the schema's target, if the data have it.
         cutoff : float, default=None
-            Where applicants are refused; None takes the base rate of training.
+            Where applicants are refused; None takes the model's own, or the base rate of training.
         title : str, default=None
         adverse : {"positive", "negative"}, default="positive"
             "negative" if the model predicts the good outcome.
@@ -619,7 +619,7 @@ def _payload(model: FormMethods, data: Any = None, *, against: Any = None, **opt
     names = ["model" if m.fit_record_ is None else m.fit_record_.estimator for m in models]
     if len(set(names)) < len(names):
         names[1] = f"{names[1]} (against)"
-    subjects = [Subject(name, m.form_, m.fit_record_) for name, m in zip(names, models, strict=True)]
+    subjects = [Subject(n, m.form_, m.fit_record_, m.cutoff, m.about) for n, m in zip(names, models, strict=True)]
     return collect(subjects, data, **options)
 
 
