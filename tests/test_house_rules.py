@@ -30,7 +30,8 @@ RANKS: dict[str, float] = {
         0,
     ),
     "form": 1,
-    **dict.fromkeys(["bins", "explain", "measure", "solve"], 2),
+    **dict.fromkeys(["bins", "explain", "export", "measure", "solve"], 2),
+    "exports": 2.3,
     "model": 2.5,
     "extract": 2.9,
     "models": 3,
@@ -88,7 +89,20 @@ def test_imports_point_down(path):
         assert low < high or low == high == 0, f"{relative(path)} (rank {high}) imports {other or 'plainrisk'} ({low})"
 
 
-HEAVY = ["fastapi", "matplotlib", "pandas", "polars", "pyarrow", "pyspark", "rich", "typer", "uvicorn", "xgboost"]
+HEAVY = [
+    "duckdb",
+    "fastapi",
+    "matplotlib",
+    "onnx",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "pyspark",
+    "rich",
+    "typer",
+    "uvicorn",
+    "xgboost",
+]
 
 
 def loaded_by(statement):
@@ -119,6 +133,7 @@ PUBLIC = {
     "datasets",
     "load",
     "metrics",
+    "verify_export",
 }
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from plainrisk import _interpreter  # noqa: F401  first: it refuses where other imports would hang
 from plainrisk._version import __version__
+from plainrisk.exports import verify_export
 from plainrisk.extract import extract_form, register_extractor
 from plainrisk.form import ALPHA_STAR, RiskForm
 from plainrisk.model import RiskModel, load
@@ -53,6 +54,7 @@ __all__ = [
     "register_extractor",
     "rows",
     "suggest_pairs",
+    "verify_export",
 ]
 
 _LAZY = {

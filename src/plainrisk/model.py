@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,6 +17,7 @@ from plainrisk.checks import LEVEL, check_parameters, instance
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, Refits, WhatIf, WhatIfs
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
+from plainrisk.exports import ExportOptions, write_export
 from plainrisk.form import Alone, FitRecord, Layer, Logistic, RiskForm, read_model, write_model
 from plainrisk.text import visible
 
@@ -313,6 +315,42 @@ class FormMethods:
         """
         self._require_form()
         write_model(path, self.form_, self.fit_record_, answers.certify(self.form_))
+
+    def export(
+        self,
+        target: str,
+        path: str | Path,
+        *,
+        dialect: str | None = None,
+        table: str = "applicants",
+        keep: Sequence[str] = (),
+        **reasons: Any,
+    ) -> None:
+        """Write the model as code, SQL or a file of another format, with its contributions and reasons inside.
+
+        Parameters
+        ----------
+        target : {"sql", "python", "javascript", "c", "onnx", "xlsx", "pmml"}
+        path : str or Path
+        dialect : str, default=None
+            Of SQL: duckdb, postgres, sqlite, spark, snowflake, bigquery, tsql or redshift.
+        table : str, default="applicants"
+            Of SQL: the table that is read.
+        keep : list of str, default=()
+            Of SQL: columns of the table that stand before the answers.
+        **reasons
+            Of `reasons`: k, adverse, order, barred, portfolio.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.export("python", f"{folder}/score.py", k=2)
+        ...     pr.verify_export(f"{folder}/score.py", model).agrees
+        True
+        """
+        self._require_form()
+        write_export(self.form_, target, path, ExportOptions(dialect, table, keep, **reasons))
 
     def at_base_rate(self, base_rate: float | None = None) -> RiskModel:
         """Return the model corrected for training at another base rate than it is used at.

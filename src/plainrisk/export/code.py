@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from plainrisk.export.expression import Abs, Cells, Clip, Exp, Expr, If, Labels, Number, Printer, Program, Table
@@ -53,8 +54,8 @@ class CodePrinter(Printer):
         """Yield the lines of all steps."""
         for step in program.steps:
             note = f"  {self.COMMENT}{one_line(step.note)[:80]}" if step.note else ""
-            # A backslash at the end of a comment would join the next line to it in C.
-            note = note.encode("ascii", "replace").decode().replace("\\", "/")
+            # In C, a backslash at the end of a comment, which may be written ??/, joins the next line to it.
+            note = re.sub(r"[^ -~]|[\\?]", "_", note)
             if self._is_plain(step.value):
                 yield self.FIRST.format(step.id, self.show(step.value)) + note
             else:

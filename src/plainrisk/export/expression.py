@@ -7,6 +7,7 @@ lines have the same bits everywhere.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -267,6 +268,11 @@ class Program:
     outputs: tuple[Output, ...]
     rank: Rank
     facts: Mapping[str, Any]
+
+    @property
+    def head(self) -> str:
+        """The facts in one line, by which an export is known."""
+        return f"plainrisk export {json.dumps(dict(self.facts), ensure_ascii=True)}"
 
     @property
     def texts(self) -> Iterator[str]:

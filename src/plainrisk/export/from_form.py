@@ -185,7 +185,7 @@ class _Builder:
 
     def _terms(self, k: int, part: Part) -> list[Name]:
         """The steps of what each term adds, shapes first, then pairs."""
-        found = []
+        found: list[Name] = []
         for name, shape in part.shapes.items():
             values: list[Expr] = [Number(v) for v in shape.scores]
             if not isinstance(shape, ShapeTable):
@@ -254,9 +254,10 @@ class _Builder:
         pieces: list[Name] = []
         pooled = not isinstance(self.form.pool, Alone)
         for k, part in enumerate(self.parts):
-            own = self._differences(f"{id}d{k}", k, to.points[k], terms[k], shared)
+            point = to.points[k]
             notes = part.features if shared else part.term_names
-            own = self._follow(f"{id}{k}", part.link, to.points[k].score, scores[k], risks[k], own, notes)
+            differences = self._differences(f"{id}d{k}", k, point, terms[k], shared)
+            own = self._follow(f"{id}{k}", part.link, point.score, scores[k], risks[k], differences, notes)
             if pooled:
                 own = [
                     self._step(f"{id}p{k}_{j}", Op("*", p, Number(self.weights[k])), notes[j])
@@ -264,7 +265,7 @@ class _Builder:
                 ]
             pieces += own
         if isinstance(self.form.pool, Layer):
-            notes = [str(feature) for _, feature in to.keys]
+            notes = tuple(str(feature) for _, feature in to.keys)
             pieces = self._follow(f"{id}l", self.form.pool.link, to.score, scores[-1], risk, pieces, notes)
         return pieces
 
@@ -430,8 +431,8 @@ class _Builder:
                 if name == i.feature and codes:
                     flags = [Number(float(code in codes)) for code in range(len(levels))]
                     what = "has a level that was not in the training data, and the schema says unseen = 'error'"
-                    unseen = Compare("==", self._lookup(name, levels, flags), one)
-                    yield Check(name, unseen, f"feature {name!r} {what}")
+                    is_refused = Compare("==", self._lookup(name, levels, flags), one)
+                    yield Check(name, is_refused, f"feature {name!r} {what}")
 
     def _unseen(self) -> Iterable[tuple[str, Levels, Bools]]:
         """Yield which levels training never saw, of features whose schema refuses them."""

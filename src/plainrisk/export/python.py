@@ -18,6 +18,7 @@ Run this file to test it: every row of ROWS must give the answers in EXPECTED.
 from bisect import bisect_left
 from math import exp
 
+# {head}
 FACTS = {facts}
 '''
 
@@ -120,7 +121,7 @@ def python_module(program: Program, test: SelfTest | None = None) -> str:
     checks = [f"if {printer.show(c.condition)}:\n        return {n}" for n, c in enumerate(program.checks)]
     reads = [f"{i.id} = {'text' if i.is_text else 'number'}(row, {i.feature!a})" for i in program.inputs]
     lines = [
-        _HEAD.format(facts=ascii(dict(program.facts))),
+        _HEAD.format(head=program.head, facts=ascii(dict(program.facts))),
         f"FEATURES = {_tuple(ascii(i.feature) for i in program.inputs)}",
         f"NUMBERS = {_tuple(ascii(o.name) for o in program.outputs)}",
         f"CANDIDATES = {_tuple(map(ascii, rank.features))}",

@@ -6,7 +6,6 @@ comparisons, CAST, ABS and EXP are used, and missing is NULL from the first one 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -117,7 +116,7 @@ DIALECTS: Mapping[str, Dialect] = {
 
 def dialect_of(name: str | None) -> Dialect:
     """Return a dialect by name."""
-    if name not in DIALECTS:
+    if name is None or name not in DIALECTS:
         raise DataError(f"export: dialect must be one of {', '.join(DIALECTS)}.{did_you_mean(name, DIALECTS)}")
     return DIALECTS[name]
 
@@ -156,10 +155,11 @@ class SqlPrinter(Printer):
 
     def if_(self, e: If) -> str:
         """One of two values; chains are flat."""
-        whens, last = [], e
+        whens: list[str] = []
+        last: Expr = e
         while isinstance(last, If):
             whens.append(f"WHEN {self.show(last.condition)} THEN {self.show(last.then)}")
-            last = last.other  # type: ignore[assignment]
+            last = last.other
         return f"CASE {' '.join(whens)} ELSE {self.show(last)} END"
 
     def cells(self, e: Cells) -> str:
@@ -209,7 +209,7 @@ def sql_query(program: Program, dialect_name: str | None, table: str, keep: Sequ
 
 def _head(program: Program) -> Iterator[str]:
     refuse_characters(program, "\0", "SQL")
-    yield f"-- plainrisk export {json.dumps(dict(program.facts), ensure_ascii=True)}"
+    yield f"-- {program.head}"
     yield "-- Risk, contributions in probability against the typical applicant, and reasons against the best levels."
 
 
