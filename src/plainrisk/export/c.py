@@ -5,13 +5,13 @@ Compile it with -ffp-contract=off where the processor multiplies and adds in one
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from plainrisk.export.code import CodePrinter, digits
 from plainrisk.export.expression import Program, Text, refuse_characters, slugs
-from plainrisk.export.self_test import SelfTest
+from plainrisk.export.self_test import Row, SelfTest
 
-__all__ = ["c_fields", "c_file"]
+__all__ = ["c_file", "c_rows"]
 
 _HEAD = """/* A risk model as plain C: plainrisk_score fills in the risk, its contributions and the reasons of one row.
    Self-test: cc -DPLAINRISK_TEST -ffp-contract=off -o test FILE.c -lm && ./test
@@ -71,12 +71,8 @@ static void rank(const double *losses, const double *totals, int *found) {
 _TEST = """
 #ifdef PLAINRISK_TEST
 {rows}
-static const double expected[][{width}] = {{
 {numbers}
-}};
-static const int expected_reasons[][MOST + 1] = {{
 {reasons}
-}};
 
 int main(void) {{
   double largest = 0;
@@ -136,7 +132,7 @@ class CPrinter(CodePrinter):
         return f"{array}[(int)({at})]"
 
 
-def c_fields(program: Program) -> list[str]:
+def _fields(program: Program) -> list[str]:
     """Return the names of the members of `plainrisk_row`, one per input."""
     return slugs([i.feature for i in program.inputs], "x_", set())
 
@@ -145,7 +141,7 @@ def c_file(program: Program, test: SelfTest) -> str:
     """Return the file's text."""
     refuse_characters(program, "\0", "C")
     printer = CPrinter()
-    rank, fields = program.rank, c_fields(program)
+    rank, fields = program.rank, _fields(program)
     body = list(printer.statements(program))
     checks = [f"if ({printer.show(c.condition)}) return {n};" for n, c in enumerate(program.checks, 1)]
     kinds = [
@@ -202,23 +198,32 @@ def c_file(program: Program, test: SelfTest) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _test(program: Program, test: SelfTest) -> str:
-    code = {text: n for n, text in enumerate(program.rank.texts)}
+def c_rows(program: Program, rows: Sequence[Row]) -> str:
+    """Return the declaration of an array of rows."""
 
     def cell(value: float | str | None, is_text: bool) -> str:
         if value is None:
             return "NULL" if is_text else "NAN"
-        return _string(value) if isinstance(value, str) else digits(value)
+        return _string(str(value)) if is_text else digits(float(value)).replace("inf", "INFINITY")
 
     kinds = [i.is_text for i in program.inputs]
-    rows = [f"  {{{', '.join(map(cell, row, kinds))}}}," for row in test.rows]
-    numbers = [f"  {{{', '.join(map(digits, row))}}}," for row in test.numbers]
-    reasons = [f"  {{{', '.join([*(str(-1 if t is None else code[t]) for t in row), '0'])}}}," for row in test.reasons]
+    return _array("plainrisk_row rows[]", (map(cell, row, kinds) for row in rows))
+
+
+def _array(declaration: str, rows: Iterable[Iterable[str]]) -> str:
+    lines = [f"  {{{', '.join(row)}}}," for row in rows]
+    return "\n".join([f"static const {declaration} = {{", *lines, "};"])
+
+
+def _test(program: Program, test: SelfTest) -> str:
+    code = {text: str(n) for n, text in enumerate(program.rank.texts)}
+    width = len(program.outputs)
+    reasons = ([*("-1" if text is None else code[text] for text in row), "0"] for row in test.reasons)
     return _TEST.format(
-        rows="\n".join(["static const plainrisk_row rows[] = {", *rows, "};"]),
-        numbers="\n".join(numbers),
-        reasons="\n".join(reasons),
-        width=len(program.outputs),
+        rows=c_rows(program, test.rows),
+        numbers=_array(f"double expected[][{width}]", (map(digits, row) for row in test.numbers)),
+        reasons=_array("int expected_reasons[][MOST + 1]", reasons),
+        width=width,
         count=len(test.rows),
         found=", ".join(f"answer.{o.name}" for o in program.outputs),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 import json
 import math
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from plainrisk.errors import DataError, MissingExtraError, missing_extra
-from plainrisk.export.c import c_fields
+from plainrisk.export.c import c_rows
 from plainrisk.export.expression import Program
 from plainrisk.export.self_test import Row
 from plainrisk.export.sql import dialect_of
@@ -108,40 +107,48 @@ def _complete(program: Program, answer: Mapping[str, Any]) -> Answer:
     return {name: answer.get(name) for name in program.answer_names}
 
 
+_MAIN = """#include "export.c"
+{rows}
+int main(void) {{
+  for (int n = 0; n < {count}; n++) {{
+    plainrisk_answer a;
+    int problem = plainrisk_score(&rows[n], &a);
+    printf("%d", problem);
+    if (!problem) {{
+      const double numbers[] = {{{numbers}}};
+      for (int j = 0; j < {width}; j++) printf(" %.17g", numbers[j]);
+      for (int r = 0; r < MOST; r++) printf(" %d %d %.17g", a.reason[r], a.reason_feature[r], a.lost[r]);
+    }}
+    printf("\\n");
+  }}
+  return 0;
+}}
+"""
+
+
 def _c(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
-    compiler = _tool("cc", "gcc", "clang")
-    k = program.rank.k
-    with tempfile.TemporaryDirectory() as folder:
-        library = Path(folder, "export.so")
-        _output([compiler, "-O2", "-shared", "-fPIC", "-ffp-contract=off", "-o", str(library), str(path), "-lm"], "")
-        loaded = ctypes.CDLL(str(library))
-    types = [ctypes.c_char_p if i.is_text else ctypes.c_double for i in program.inputs]
-    given = type("Row", (ctypes.Structure,), {"_fields_": list(zip(c_fields(program), types, strict=True))})
+    """Compile and run it with a main function that holds the rows: a fault there ends another process."""
     numbers = [o.name for o in program.outputs]
-    whole, double = ctypes.c_int * (k + 1), ctypes.c_double * (k + 1)
-    fields = [*((name, ctypes.c_double) for name in numbers), ("r", whole), ("f", whole), ("lost", double)]
-    answered = type("Answer", (ctypes.Structure,), {"_fields_": fields})
+    fields = ", ".join(f"a.{name}" for name in numbers)
+    main = _MAIN.format(rows=c_rows(program, rows), count=len(rows), numbers=fields, width=len(numbers))
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(path, Path(folder, "export.c"))
+        Path(folder, "main.c").write_text(main, encoding="ascii")
+        binary = str(Path(folder, "main"))
+        _output([_tool("cc", "gcc", "clang"), "-ffp-contract=off", "-o", binary, f"{folder}/main.c", "-lm"], "")
+        lines = _output([binary], "").splitlines()
     found = []
-    for row in rows:
-        answer = answered()
-        values = [_c_value(value, i.is_text) for value, i in zip(row, program.inputs, strict=True)]
-        problem = loaded.plainrisk_score(ctypes.byref(given(*values)), ctypes.byref(answer))
-        one: dict[str, Any] = {}
-        if problem:
-            one["problem"] = program.checks[problem - 1].message
-        else:
-            one |= {name: getattr(answer, name) for name in numbers}
-            for r in range(k):
-                if answer.f[r] >= 0:
-                    one |= _reason(program, r, answer.r[r], answer.f[r], answer.lost[r])
+    for problem, *values in map(str.split, lines):
+        one: dict[str, Any] = dict(zip(numbers, map(float, values), strict=False))
+        if problem != "0":
+            one["problem"] = program.checks[int(problem) - 1].message
+        reasons = values[len(numbers) :]
+        for r in range(len(reasons) // 3):
+            text, feature, lost = reasons[3 * r : 3 * r + 3]
+            if int(feature) >= 0:
+                one |= _reason(program, r, int(text), int(feature), float(lost))
         found.append(_complete(program, one))
     return found
-
-
-def _c_value(value: float | str | None, is_text: bool) -> Any:
-    if value is None:
-        return None if is_text else math.nan
-    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
 
 
 def _reason(program: Program, r: int, text: int, feature: int, lost: float) -> Answer:
