@@ -64,7 +64,7 @@ class Answerer:
         explain = ExplainOptions(portfolio=options.portfolio, adverse=options.adverse)
         return cls(explainer(form, explain), reasoner(form, options))
 
-    def program(self, facts: Mapping[str, Any]) -> export.Program:
+    def program(self, facts: Mapping[str, Any], certificate: Certificate) -> export.Program:
         """Return all of it as a program."""
         r = self.reasoner
         ranking = Ranking(
@@ -82,7 +82,7 @@ class Answerer:
             least=LEAST,
             most=MOST,
         )
-        return build_program(self.explainer.form, _comparison(self.explainer), ranking, facts)
+        return build_program(self.explainer.form, _comparison(self.explainer), ranking, facts, certificate)
 
     def answers(self, program: export.Program, rows: Sequence[Row]) -> SelfTest:
         """Return rows with what the model says of them."""
@@ -187,7 +187,7 @@ def prepare(form: RiskForm, options: ReasonOptions, facts: Mapping[str, Any]) ->
         "barred": list(options.barred),
     }
     answerer = Answerer.of(form, options)
-    program = answerer.program({**facts, **known})
+    program = answerer.program({**facts, **known}, certificate)
     module: dict[str, Any] = {"__name__": "export"}
     exec(compile(python_module(program), "export", "exec"), module)
     rows = make_rows(program, lambda row: _refusing(program, module["find_problem"], row))

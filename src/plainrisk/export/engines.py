@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.util
 import json
 import math
@@ -22,6 +23,7 @@ from plainrisk.export.c import c_rows
 from plainrisk.export.expression import Program
 from plainrisk.export.self_test import Row
 from plainrisk.export.sql import dialect_of
+from plainrisk.export.xlsx import ROWS_SHEET
 
 __all__ = ["Answer", "Engine", "engine_of"]
 
@@ -277,6 +279,42 @@ def _onnx(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
     return found
 
 
+# ---- spreadsheets
+
+_PROFILE = """<?xml version="1.0" encoding="UTF-8"?>
+<oor:items xmlns:oor="http://openoffice.org/2001/registry">
+<item oor:path="/org.openoffice.Office.Calc/Formula/Load">
+<prop oor:name="OOXMLRecalcMode"><value>0</value></prop>
+</item>
+</oor:items>
+"""
+
+
+def _xlsx(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
+    """Let LibreOffice compute the workbook, and read the rows of its self-test, which are these."""
+    office = _tool("soffice", "libreoffice")
+    with tempfile.TemporaryDirectory() as folder:
+        user = Path(folder, "profile", "user")
+        user.mkdir(parents=True)
+        (user / "registrymodifications.xcu").write_text(_PROFILE, encoding="utf-8")
+        shutil.copy(path, Path(folder, "export.xlsx"))
+        # Comma, quotes, UTF-8, all cells as they are and not as shown, one sheet.
+        kind = f"csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false,false,false,{ROWS_SHEET}"
+        profile = f"-env:UserInstallation=file://{folder}/profile"
+        command = [office, profile, "--headless", "--convert-to", kind, "--outdir", folder, f"{folder}/export.xlsx"]
+        _output(command, "")
+        made = next(Path(folder).glob("export*.csv"))
+        with made.open(encoding="utf-8", newline="") as file:
+            _, names, _, *lines = csv.reader(file)
+    found = []
+    for line in lines[: len(rows)]:
+        cells = {name: text for name, text in zip(names, line, strict=False) if text != ""}
+        numbers = {o.name for o in program.outputs} | {f"lost_{r}" for r in range(1, program.rank.k + 1)}
+        answer = {name: float(text) if name in numbers else text for name, text in cells.items()}
+        found.append(_complete(program, answer))
+    return found
+
+
 _SQL: Mapping[str, tuple[str, Engine]] = {
     "duckdb": ("DuckDB", _duckdb),
     "postgres": ("PostgreSQL", _postgres),
@@ -287,4 +325,5 @@ _ENGINES: Mapping[str, tuple[str, Engine]] = {
     "javascript": ("Node.js", _javascript),
     "onnx": ("onnxruntime", _onnx),
     "python": ("Python", _python),
+    "xlsx": ("LibreOffice", _xlsx),
 }

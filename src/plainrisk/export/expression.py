@@ -260,6 +260,7 @@ class Program:
     ----------
     inputs, checks, steps, outputs, rank : see there
     facts : what the file says of itself: the form's hash, the certificate's verdict, the options
+    certificate : (name, whether it holds, evidence) of every check
     """
 
     inputs: tuple[Input, ...]
@@ -268,6 +269,7 @@ class Program:
     outputs: tuple[Output, ...]
     rank: Rank
     facts: Mapping[str, Any]
+    certificate: Sequence[tuple[str, bool, str]]
 
     @property
     def head(self) -> str:
@@ -292,30 +294,37 @@ class Program:
         return (*(o.name for o in self.outputs), *reasons, "problem")
 
     def ranked(self) -> tuple[tuple[Step, ...], tuple[tuple[str, str, str], ...]]:
-        """Return the ranking as plain steps, for languages without loops, and the steps (candidate, word, loss) of
-        every reason; a candidate of -1 is none."""
-        return _ranking(self.rank)
+        """Return the ranking as plain steps, and the steps (candidate, word, loss) of every reason; see `told`."""
+        told, found = self.told()
+        return (*_choosing(self.rank), *told), found
+
+    def told(self) -> tuple[tuple[Step, ...], tuple[tuple[str, str, str], ...]]:
+        """Return the steps from the chosen i1, i2, ... and their losses a1, a2, ... to the reasons in order.
+
+        Beside them stand the steps (candidate, word, loss) of every reason; a candidate of -1 is none.
+        """
+        return _telling(self.rank)
 
 
-def _ranking(rank: Rank) -> tuple[tuple[Step, ...], tuple[tuple[str, str, str], ...]]:
-    steps: list[Step] = []
+def _choosing(rank: Rank) -> Iterator[Step]:
     left = rank.losses
-    minus = Number(-1.0)
     for r in range(1, rank.k + 1):
-        steps.append(Step(f"i{r}", _first_largest(left)))
-        steps.append(Step(f"a{r}", Table(Name(f"i{r}"), tuple(map(Name, left)))))
+        yield Step(f"i{r}", _first_largest(left))
+        yield Step(f"a{r}", Table(Name(f"i{r}"), tuple(map(Name, left))))
+        masked = [If(Compare("==", Name(f"i{r}"), Number(float(j))), Number(-1.0), Name(x)) for j, x in enumerate(left)]
+        left = tuple(f"m{r}_{j}" for j in range(len(left)))
         if r < rank.k:
-            masked = [If(Compare("==", Name(f"i{r}"), Number(float(j))), minus, Name(x)) for j, x in enumerate(left)]
-            left = tuple(f"m{r}_{j}" for j in range(len(left)))
-            steps += map(Step, left, masked)
-    found = []
-    for r in range(1, rank.k + 1):
-        is_reason = Compare(">", Name(f"a{r}"), Number(rank.least))
-        steps.append(Step(f"f{r}", If(is_reason, Name(f"i{r}"), minus)))
-        found.append((f"f{r}", f"w{r}", f"a{r}"))
+            yield from map(Step, left, masked)
+
+
+def _telling(rank: Rank) -> tuple[tuple[Step, ...], tuple[tuple[str, str, str], ...]]:
+    minus = Number(-1.0)
+    slots = range(1, rank.k + 1)
+    steps = [Step(f"f{r}", If(Compare(">", Name(f"a{r}"), Number(rank.least)), Name(f"i{r}"), minus)) for r in slots]
+    found = [(f"f{r}", f"w{r}", f"a{r}") for r in slots]
     if rank.totals and rank.k > 1:
         steps += _regroup(rank)
-        found = [(f"of{r}", f"w{r}", f"oa{r}") for r in range(1, rank.k + 1)]
+        found = [(f"of{r}", f"w{r}", f"oa{r}") for r in slots]
     words = tuple(map(Name, rank.words))
     steps += [Step(w, If(Compare("<", Name(f), Number(0.0)), minus, Table(Name(f), words))) for f, w, _ in found]
     return tuple(steps), tuple(found)

@@ -44,6 +44,7 @@ from plainrisk.form import (
     Alone,
     Bands,
     Bins,
+    Certificate,
     Curve,
     Layer,
     Levels,
@@ -112,7 +113,9 @@ class Ranking:
     most: float
 
 
-def build_program(form: RiskForm, typical: Comparison, ranking: Ranking, facts: Mapping[str, Any]) -> Program:
+def build_program(
+    form: RiskForm, typical: Comparison, ranking: Ranking, facts: Mapping[str, Any], certificate: Certificate
+) -> Program:
     """Return the program of a form."""
     trees = [part.name for part in form.parts if isinstance(part, TreePart)]
     if trees:
@@ -120,7 +123,7 @@ def build_program(form: RiskForm, typical: Comparison, ranking: Ranking, facts: 
             f"export: part {trees[0]!r} is a sum of trees, which has no contributions and reasons by feature. Fit an "
             "additive model (pr.AdditiveRiskModel, or pr.make_classifier('SmoothARM1')), or score with the model file."
         )
-    return _Builder(form, typical, ranking).program(facts)
+    return _Builder(form, typical, ranking).program(facts, certificate)
 
 
 class _Builder:
@@ -136,14 +139,15 @@ class _Builder:
         self.steps: list[Step] = []
         self._levels_known: dict[tuple[str, Levels], Name] = {}
 
-    def program(self, facts: Mapping[str, Any]) -> Program:
+    def program(self, facts: Mapping[str, Any], certificate: Certificate) -> Program:
         terms = [self._terms(k, part) for k, part in enumerate(self.parts)]
         scores, risks, risk = self._risk(terms)
         pieces = self._pieces(self.typical, "c", terms, scores, risks, risk, shared=False)
         outputs = self._outputs(risk, pieces)
         best = self._pieces(self.ranking.comparison, "b", terms, scores, risks, risk, shared=True)
         rank = self._rank(best)
-        return Program(self.inputs, tuple(self._checks()), tuple(self.steps), outputs, rank, dict(facts))
+        checks = [(check.name, check.holds, check.detail) for check in certificate.checks]
+        return Program(self.inputs, tuple(self._checks()), tuple(self.steps), outputs, rank, dict(facts), checks)
 
     def _step(self, id: str, value: Expr, note: str = "") -> Name:
         self.steps.append(Step(id, value, note))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,5 +70,9 @@ def _values(program: Program, i: Input) -> Iterator[float | str | None]:
     yield from (None, 0.0)
     if cuts:
         yield from (cuts[0] - 1.0, cuts[-1] + 1.0)
-    for cut in cuts:
-        yield from (cut, math.nextafter(cut, math.inf))
+    for cut, after in itertools.pairwise([*cuts, math.inf]):
+        # Spreadsheets compare 15 digits, so of two neighbours the round one is taken, and no other number near by.
+        yield min(cut, math.nextafter(cut, math.inf), key=lambda x: len(repr(x)))
+        middle = cut / 2 + min(after, cut + 2.0) / 2
+        if middle - cut > 1e-9 * abs(cut) and after - middle > 1e-9 * abs(after):
+            yield middle
