@@ -315,6 +315,23 @@ def _xlsx(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
     return found
 
 
+# ---- PMML
+
+
+def _pmml(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
+    _package("pypmml", "dev")
+    _tool("java")
+    from pypmml import Model
+
+    given = [{name: v for name, v in row.items() if v is not None} for row in _dicts(program, rows)]
+    model = Model.fromFile(str(path))
+    try:
+        answers = [model.predict(row) for row in given]
+    finally:
+        Model.close()
+    return [_complete(program, {k.removeprefix("plainrisk_"): v for k, v in answer.items()}) for answer in answers]
+
+
 _SQL: Mapping[str, tuple[str, Engine]] = {
     "duckdb": ("DuckDB", _duckdb),
     "postgres": ("PostgreSQL", _postgres),
@@ -324,6 +341,7 @@ _ENGINES: Mapping[str, tuple[str, Engine]] = {
     "c": ("C compiler", _c),
     "javascript": ("Node.js", _javascript),
     "onnx": ("onnxruntime", _onnx),
+    "pmml": ("PMML4S", _pmml),
     "python": ("Python", _python),
     "xlsx": ("LibreOffice", _xlsx),
 }

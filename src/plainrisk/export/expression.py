@@ -240,6 +240,8 @@ class Rank:
     texts : all texts
     totals : the steps with the total of each candidate's subscale; empty if losses alone decide
     groups : the number of each candidate's subscale
+    pieces : of every feature, also those never named: its name, the steps of its own loss and of its text's number,
+        and which numbers there are
     """
 
     k: int
@@ -250,6 +252,7 @@ class Rank:
     texts: tuple[str, ...]
     totals: tuple[str, ...]
     groups: tuple[int, ...]
+    pieces: tuple[tuple[str, str, str, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -259,6 +262,7 @@ class Program:
     Attributes
     ----------
     inputs, checks, steps, outputs, rank : see there
+    best_risk : the risk of the applicant that losses compare with
     facts : what the file says of itself: the form's hash, the certificate's verdict, the options
     certificate : (name, whether it holds, evidence) of every check
     """
@@ -268,6 +272,7 @@ class Program:
     steps: tuple[Step, ...]
     outputs: tuple[Output, ...]
     rank: Rank
+    best_risk: float
     facts: Mapping[str, Any]
     certificate: Sequence[tuple[str, bool, str]]
 

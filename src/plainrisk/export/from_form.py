@@ -147,7 +147,16 @@ class _Builder:
         best = self._pieces(self.ranking.comparison, "b", terms, scores, risks, risk, shared=True)
         rank = self._rank(best)
         checks = [(check.name, check.holds, check.detail) for check in certificate.checks]
-        return Program(self.inputs, tuple(self._checks()), tuple(self.steps), outputs, rank, dict(facts), checks)
+        return Program(
+            inputs=self.inputs,
+            checks=tuple(self._checks()),
+            steps=tuple(self.steps),
+            outputs=outputs,
+            rank=rank,
+            best_risk=self.ranking.comparison.risk,
+            facts=dict(facts),
+            certificate=checks,
+        )
 
     def _step(self, id: str, value: Expr, note: str = "") -> Name:
         self.steps.append(Step(id, value, note))
@@ -379,6 +388,7 @@ class _Builder:
         loss_of = [self._sum(f"l{j}", None, losses[name], f"loss of {name}") for j, name in enumerate(how.candidates)]
         order = {name: self._sum(f"q{j}", None, t, f"loss of {name}") for j, (name, t) in enumerate(totals.items())}
         words = self._words()
+        own = tuple(loss.id for loss in loss_of)
         self._merge(loss_of, words)
         kept = [j for j, out in enumerate(how.barred) if not out]
         number = {name: j for j, name in enumerate(dict.fromkeys(how.subscales))}
@@ -391,6 +401,7 @@ class _Builder:
             texts=how.words,
             totals=tuple(order[how.subscales[j]].id for j in kept) if how.by_subscale else (),
             groups=tuple(number[how.subscales[j]] for j in kept),
+            pieces=tuple((n, own[j], words[j].id, self._codes(j)) for j, n in enumerate(how.candidates)),
         )
 
     def _words(self) -> list[Name]:
@@ -403,6 +414,12 @@ class _Builder:
                 value = self._lookup(feature, levels, [Number(float(code)) for code in codes])
             found.append(self._step(f"w_{j}", value, f"words for {name}"))
         return found
+
+    def _codes(self, j: int) -> tuple[int, ...]:
+        """The numbers of the texts that a candidate may have."""
+        how = self.ranking
+        codes = how.by_level[j][2] if j in how.by_level else how.base[j : j + 1]
+        return tuple(sorted(set(codes.tolist())))
 
     def _merge(self, losses: list[Name], words: Sequence[Name]) -> None:
         """Add the losses that have the same words to the first of them."""
