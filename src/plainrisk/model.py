@@ -23,6 +23,7 @@ from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, Refits, Scorecard, WhatIf, WhatIfs
 from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
+from plainrisk.exports import ExportOptions, write_export
 from plainrisk.files import write_text
 from plainrisk.form import Alone, Bands, FitRecord, Layer, Logistic, RiskForm, read_model, schema_with_bins, write_model
 from plainrisk.form.links import at_odds
@@ -494,6 +495,42 @@ class FormMethods:
         texts = {**self.about, **(about or {})}
         write_model(path, self.form_, self.fit_record_, answers.certify(self.form_), cutoff, texts)
         LOG.info("wrote the model file %s", path)
+
+    def export(
+        self,
+        target: str,
+        path: str | Path,
+        *,
+        dialect: str | None = None,
+        table: str = "applicants",
+        keep: Sequence[str] = (),
+        **reasons: Any,
+    ) -> None:
+        """Write the model as code, SQL or a file of another format, with its contributions and reasons inside.
+
+        Parameters
+        ----------
+        target : {"sql", "python", "javascript", "c", "onnx", "xlsx", "pmml"}
+        path : str or Path
+        dialect : str, default=None
+            Of SQL: duckdb, postgres, sqlite, spark, snowflake, bigquery, tsql or redshift.
+        table : str, default="applicants"
+            Of SQL: the table that is read.
+        keep : list of str, default=()
+            Of SQL: columns of the table that stand before the answers.
+        **reasons
+            Of `reasons`: k, adverse, order, barred, portfolio.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.export("python", f"{folder}/score.py", k=2)
+        ...     pr.verify_export(f"{folder}/score.py", model).agrees
+        True
+        """
+        self._require_form()
+        write_export(self.form_, target, path, ExportOptions(dialect, table, keep, **reasons))
 
     def at_base_rate(self, base_rate: float | None = None) -> RiskModel:
         """Return the model corrected for training at another base rate than it is used at.
