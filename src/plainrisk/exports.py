@@ -74,7 +74,7 @@ class Answerer:
             words=r.texts.words,
             base=r.texts.base,
             by_level=r.texts.by_level,
-            shared=r.texts.shared(),
+            shared=r.texts.shared,
             barred=r.barred,
             k=r.most,
             sign=r.options.sign,
