@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import math
+import platform
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +20,7 @@ from plainrisk.cli import show, source, tables
 from plainrisk.cli.annotate import About, Cutoff, Date, read_about
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target
-from plainrisk.data.fingerprint import fingerprint as fingerprint_of
+from plainrisk.data.fingerprint import fingerprint
 from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, quoted
 from plainrisk.model import CUTOFF
@@ -72,8 +74,12 @@ def fit(
     cutoff: Cutoff = None,
     about: About = None,
     date: Date = False,
-    fingerprint: Annotated[
-        bool, typer.Option("--fingerprint", help="Keep a fingerprint of the training rows in the file.")
+    provenance: Annotated[
+        bool,
+        typer.Option(
+            "--provenance",
+            help="Keep in the file a fingerprint of the training rows, and the versions of Python and its packages.",
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -81,8 +87,8 @@ def fit(
     tables.check_output(output, (".json",))
     check_parameters("fit", {"--cutoff": cutoff}, {"--cutoff": CUTOFF})
     texts = read_about(about, date)
-    if stream and fingerprint:
-        raise DataError("--fingerprint needs all rows at once. Leave out --stream, or the fingerprint.")
+    if stream and provenance:
+        raise DataError("--provenance needs all rows at once for their fingerprint. Leave out --stream.")
     given = {"ridge": _ridge(ridge), "max_bins": max_bins, "pairs": _pairs(pairs)}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     make_classifier(model, **options)  # a wrong name or option is said before any data are read
@@ -100,12 +106,18 @@ def fit(
                 result["cv"] = cross_validation(estimator, rows, cv, seed, lambda *_: bar.advance())
         estimator.fit(rows.X, rows.y)
         result["pairs"] = _pair_facts(estimator, rows)
-        if fingerprint:
+        if provenance:
             outcomes = np.asarray(rows.y == estimator.classes_[1], np.uint8)
-            texts["data"] = fingerprint_of(as_frame(rows.X), outcomes, known)
+            texts |= {"data": fingerprint(as_frame(rows.X), outcomes, known), "versions": _versions()}
     result |= {"target": known.target, **facts(estimator), **certified(estimator)}
     result |= {"cutoff": cutoff, "about": texts}
     _finish(result, estimator, output, json)
+
+
+def _versions() -> str:
+    """Return the versions of what a fit depends on, beside plainrisk, which every model file names."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn"))
+    return f"python {platform.python_version()}, {packages}"
 
 
 def _ridge(text: str | None) -> float | str | None:
