@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import platform
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,7 +27,7 @@ from plainrisk.model import CUTOFF
 from plainrisk.models.arm import RIDGE
 from plainrisk.models.pairs import suggest_pairs
 from plainrisk.schema import label_of
-from plainrisk.schema.fingerprint import fingerprint as fingerprint_of
+from plainrisk.schema.fingerprint import fingerprint
 
 __all__ = ["certified", "facts", "fit"]
 
@@ -86,8 +88,12 @@ def fit(
     cutoff: Cutoff = None,
     about: About = None,
     date: Date = False,
-    fingerprint: Annotated[
-        bool, typer.Option("--fingerprint", help="Keep a fingerprint of the training rows in the file.")
+    provenance: Annotated[
+        bool,
+        typer.Option(
+            "--provenance",
+            help="Keep in the file a fingerprint of the training rows, and the versions of Python and its packages.",
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -95,8 +101,8 @@ def fit(
     tables.check_output(output, (".json",))
     check_parameters("fit", {"--cutoff": cutoff}, {"--cutoff": CUTOFF})
     texts = read_about(about, date)
-    if stream and fingerprint:
-        raise DataError("--fingerprint needs all rows at once. Leave out --stream, or the fingerprint.")
+    if stream and provenance:
+        raise DataError("--provenance needs all rows at once for their fingerprint. Leave out --stream.")
     given = {"ridge": _ridge(ridge), "max_bins": max_bins, "pairs": _pairs(pairs)}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     names = tuple(dict.fromkeys(model or [DEFAULT_MODEL]))
@@ -116,9 +122,9 @@ def fit(
         known = rows.schema
         models = {name: make_classifier(name, known, **options) for name in names}
         result |= _fit_all(models, rows, plan)
-        if fingerprint:
+        if provenance:
             outcomes = np.asarray(rows.y == models[names[0]].classes_[1], np.uint8)
-            texts["data"] = fingerprint_of(as_frame(rows.X), outcomes, known)
+            texts |= {"data": fingerprint(as_frame(rows.X), outcomes, known), "versions": _versions()}
     estimator, tested = models[names[0]], plan.evaluations(models, known, missing)
     result |= {"target": known.target, **facts(estimator), **certified(estimator)}
     result |= {"cutoff": cutoff, "about": texts, "test_data": test}
@@ -136,6 +142,12 @@ def _fit_all(models: dict[str, Any], rows: source.Rows, plan: Validation) -> dic
     for model in (first, *(others if plan.test is not None else ())):
         model.fit(rows.X, rows.y, **plan.weights(rows))
     return {**found, "pairs": _pair_facts(first, rows, plan)}
+
+
+def _versions() -> str:
+    """Return the versions of what a fit depends on, beside plainrisk, which every model file names."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn"))
+    return f"python {platform.python_version()}, {packages}"
 
 
 def _ridge(text: str | None) -> float | str | None:
