@@ -13,11 +13,12 @@ SANITIZED := build/sanitized
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test format lint types unit sanitize bench orientation paper clean
+.PHONY: help demo page test format lint types unit sanitize bench orientation paper clean
 
 help:
 	@echo "make demo        fit, certify and explain models on built-in credit data (about a minute)"
 	@echo "make test        format, lint, types, tests, doctests"
+	@echo "make page        build the decision page into the package (needs Node 20.19 or newer)"
 	@echo "make sanitize    the compiled kernels under the address and undefined-behaviour sanitizers"
 	@echo "make orientation count lines, files, constants and the way of a fit for docs/architecture.md"
 	@echo "make paper       reproduce the paper's tables and write docs/results (hours; PAPER=report for the report alone)"
@@ -41,6 +42,10 @@ $(VENV)/.installed-dev: $(BUILT) | $(BIN)/python
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/plainrisk demo
+
+# The built page is committed, so that nobody who uses Python needs Node; a test says if it is not that of page/.
+page:
+	cd page && npm ci && npm run build
 
 test: format lint types unit
 

@@ -31,12 +31,14 @@ RANKS: dict[str, float] = {
     ),
     "form": 1,
     **dict.fromkeys(["bins", "explain", "measure", "solve"], 2),
+    "report": 2.4,
     "model": 2.5,
     "extract": 2.9,
     "models": 3,
     "datasets": 4,
     "study": 4.2,  # it runs on data sets
     "": 4.5,  # plainrisk itself, as imported by others
+    "serve": 4.8,  # a command starts it
     "cli": 5,
 }
 
@@ -88,7 +90,20 @@ def test_imports_point_down(path):
         assert low < high or low == high == 0, f"{relative(path)} (rank {high}) imports {other or 'plainrisk'} ({low})"
 
 
-HEAVY = ["fastapi", "matplotlib", "pandas", "polars", "pyarrow", "pyspark", "rich", "typer", "uvicorn", "xgboost"]
+HEAVY = [
+    "fastapi",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "prometheus_client",
+    "pyarrow",
+    "pyspark",
+    "rich",
+    "starlette",
+    "typer",
+    "uvicorn",
+    "xgboost",
+]
 
 
 def loaded_by(statement):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
@@ -19,6 +22,7 @@ from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, Refits, Scorecard, WhatIf, WhatIfs
 from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
+from plainrisk.files import write_text
 from plainrisk.form import Alone, Bands, FitRecord, Layer, Logistic, RiskForm, read_model, schema_with_bins, write_model
 from plainrisk.form.links import at_odds
 from plainrisk.schema import Schema
@@ -33,6 +37,8 @@ ABOUT = Allowed(
     ("a dict of texts by name",),
     lambda value: isinstance(value, Mapping) and all(isinstance(t, str) for item in value.items() for t in item),
 )
+
+FRAMED_ROWS = 20  # of an explanation, that its page in a notebook holds
 
 
 class FormMethods:
@@ -151,7 +157,8 @@ class FormMethods:
             1  0.2513    0.7802         -0.1484        -0.3462      -0.03421
         """
         self._require_form()
-        return answers.explain(self.form_, X, **options)
+        found = answers.explain(self.form_, X, **options)
+        return replace(found, view=functools.partial(_framed, self))
 
     @takes(ReasonOptions)
     def reasons(self, X: Any, *args: Any, **options: Any) -> Reasons:
@@ -275,6 +282,81 @@ class FormMethods:
         before = None if old is None else _named(old, columns)
         return answers.drift(self.form_, _named(new, columns), before, y=y, old_y=old_y)
 
+    def report(
+        self,
+        path: str | Path,
+        data: Any = None,
+        *,
+        against: FormMethods | None = None,
+        applicants: int = 0,
+        by: str | None = None,
+        target: str | None = None,
+        cutoff: float | None = None,
+        title: str | None = None,
+        adverse: Adverse = "positive",
+    ) -> None:
+        """Write the decision page: one HTML file that shows the model, explains applicants and answers what-if.
+
+        It holds the model itself and needs neither server nor network. Of `data` it holds summaries alone, unless
+        `applicants` asks for rows.
+
+        Parameters
+        ----------
+        path : str or Path
+        data : rows, default=None
+            A sample to measure the model on: calibration, AUC, cut-offs, drift.
+        against : a model, default=None
+            A second model, to compare with.
+        applicants : int, default=0
+            How many rows of the data the page holds as examples, from the least to the greatest risk.
+        by : str, default=None
+            A column of the data by whose groups the model is measured, too.
+        target : str, default=None
+            The column of the data with the outcomes; without it the schema's target, if the data have it.
+        cutoff : float, default=None
+            Where applicants are refused; None takes the base rate of training.
+        title : str, default=None
+        adverse : {"positive", "negative"}, default="positive"
+            "negative" if the model predicts the good outcome.
+
+        Examples
+        --------
+        >>> model.report("page.html", german.frame, adverse="negative")
+        """
+        self._require_form()
+        payload = _payload(
+            self,
+            data,
+            against=against,
+            applicants=applicants,
+            by=by,
+            target=target,
+            cutoff=cutoff,
+            title=title,
+            adverse=adverse,
+        )
+        from plainrisk.report import page
+
+        write_text(path, page(payload))
+
+    def _repr_html_(self) -> str | None:
+        """Return the decision page in a frame, for notebooks; before a fit, scikit-learn's diagram.
+
+        ``sklearn.utils.estimator_html_repr(model)`` gives the diagram of a fitted model, too.
+        """
+        if not hasattr(self, "form_"):
+            diagram = getattr(super(), "_repr_html_", None)
+            return None if diagram is None else diagram()
+        return _framed(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        """Return what notebooks show: the page or the diagram unless scikit-learn is set to display text."""
+        try:
+            found = self._repr_html_()
+        except AttributeError:  # scikit-learn hides its diagram this way where display="text"
+            found = None
+        return {"text/plain": repr(self)} | ({} if found is None else {"text/html": found})
+
     def certify(self, *, thin: float = 30.0) -> Certificate:
         """Check from the form alone that the model keeps its promises.
 
@@ -290,7 +372,7 @@ class FormMethods:
         Examples
         --------
         >>> model.certify()
-        Certificate: valid, 5 of 5 checks hold, 3 notes
+        Certificate: valid, 6 of 6 checks hold, 3 notes
         """
         self._require_form()
         return answers.certify(self.form_, thin=thin)
@@ -516,6 +598,32 @@ class RiskModel(FormMethods):
             classifier_tags=ClassifierTags(multi_class=False),
             input_tags=InputTags(allow_nan=True, categorical=True, string=True),
         )
+
+
+def _framed(model: FormMethods, explanation: Explanation | None = None) -> str | None:
+    """Return the decision page in a frame; None where scikit-learn is set to display text."""
+    sklearn = sys.modules.get("sklearn")
+    if sklearn is not None and sklearn.get_config()["display"] == "text":
+        return None
+    from plainrisk.report import frame
+
+    rows = None if explanation is None or explanation.rows is None else explanation.rows.take(0, FRAMED_ROWS)
+    return frame(_payload(model, shown=rows))
+
+
+def _payload(model: FormMethods, data: Any = None, *, against: Any = None, **options: Any) -> dict[str, Any]:
+    """Return what the decision page holds."""
+    from plainrisk.report import Subject, collect
+
+    check_parameters("report", {"against": against}, {"against": NOTHING | instance("a fitted model", FormMethods)})
+    if against is not None:
+        against._require_form()
+    models = [model] if against is None else [model, against]
+    names = ["model" if m.fit_record_ is None else m.fit_record_.estimator for m in models]
+    if len(set(names)) < len(names):
+        names[1] = f"{names[1]} (against)"
+    subjects = [Subject(name, m.form_, m.fit_record_) for name, m in zip(names, models, strict=True)]
+    return collect(subjects, data, **options)
 
 
 def load(path: str | Path) -> RiskModel:

@@ -26,7 +26,9 @@ from plainrisk.cli.fit import fit
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.measure import cutoffs, evaluate, fairness
 from plainrisk.cli.monitor import certify, drift
+from plainrisk.cli.report import report
 from plainrisk.cli.scorecard import scorecard
+from plainrisk.cli.serve import serve
 from plainrisk.cli.study import study_app
 from plainrisk.errors import MissingExtraError, PlainriskError, PlainriskWarning
 from plainrisk.text import visible
@@ -97,6 +99,8 @@ app.command()(cutoffs)
 app.command()(fairness)
 app.command()(certify)
 app.command()(drift)
+app.command()(serve)
+app.command()(report)
 app.command()(scorecard)
 app.command()(bins)
 app.command()(diff)

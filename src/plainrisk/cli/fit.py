@@ -18,7 +18,6 @@ from plainrisk.cli.annotate import About, Cutoff, Date, read_about
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target, Weight
 from plainrisk.cli.validation import Validation, show_cross_validation, show_test
-from plainrisk.data.fingerprint import fingerprint as fingerprint_of
 from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, quoted
 from plainrisk.measure.evaluation import Evaluation
@@ -26,6 +25,7 @@ from plainrisk.model import CUTOFF
 from plainrisk.models.arm import RIDGE
 from plainrisk.models.pairs import suggest_pairs
 from plainrisk.schema import label_of
+from plainrisk.schema.fingerprint import fingerprint as fingerprint_of
 
 __all__ = ["certified", "facts", "fit"]
 

@@ -30,7 +30,7 @@ from plainrisk.form import Alone, Bands, Link, Logistic, Part, RiskForm, Tree, T
 from plainrisk.form.trees import LEAF
 from plainrisk.threads import PIECE_ROWS, parallel_for
 
-__all__ = ["Explainer", "Explanation", "explain", "explainer", "mean_rate", "shapley_values"]
+__all__ = ["Explainer", "Explanation", "explain", "explainer", "mean_rate", "shapley_values", "subscale_of"]
 
 NO_SUBSCALE = "(no subscale)"
 ACROSS = "(across subscales)"
@@ -59,6 +59,7 @@ def explainer(form: RiskForm, options: ExplainOptions) -> Explainer:
             "explain: unit must be 'probability' for this model: its last link is not logistic, so its score is not "
             "in log odds."
         )
+    options = options.of(form.schema)
     reference = options.reference
     if not isinstance(reference, Reference):
         reference = make_reference(form, reference, options.portfolio, options.sign, options.min_rows)
@@ -130,7 +131,7 @@ class Explainer:
         """The (subscale, feature) of every column; a pair stands as the feature "u × v"."""
         part = self.form.parts[0]
         if isinstance(self.form.pool, Alone) and self._fine(part):
-            subscale = _subscale_of(self.form)
+            subscale = subscale_of(self.form)
             return tuple((subscale[name], name) for name in self._columns(part) if name is not None)
         return tuple((part.name, name) for part in self.form.parts for name in self._columns(part))
 
@@ -246,7 +247,7 @@ class _Columns:
         return _Columns(*(column[rows] for column in vars(self).values()))
 
 
-def _subscale_of(form: RiskForm) -> dict[str, str]:
+def subscale_of(form: RiskForm) -> dict[str, str]:
     """The subscale each term is shown under: the first that lists the feature; of a pair, that of both features."""
     homes = dict.fromkeys(form.schema.features, NO_SUBSCALE)
     for subscale, members in reversed(form.schema.subscales.items()):

@@ -150,6 +150,7 @@ def reasons(form: RiskForm, X: Any, *args: Any, **options: Any) -> Reasons:
 
 def reasoner(form: RiskForm, options: ReasonOptions) -> Reasoner:
     """Return a reasoner that is ready for many batches of rows."""
+    options = options.of(form.schema)
     check_features(form.schema.features, barred=options.barred, inquiries=options.inquiries)
     shared = ("reference", "portfolio", "split", "adverse", "min_rows")
     explain = explainer(form, ExplainOptions(**{name: getattr(options, name) for name in shared}))
@@ -224,7 +225,7 @@ class Reasoner:
         return Reasons(
             k=self.most,
             reference=self.explainer.reference.name,
-            adverse=self.options.adverse,
+            adverse=self.options.adverse or "positive",
             unit=self.explainer.unit,
             risk=risk,
             candidates=self.candidates,
