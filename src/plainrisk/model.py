@@ -256,14 +256,19 @@ class FormMethods:
         self._require_form()
         return answers.overview(self.form_, _named(X, columns))
 
-    def drift(self, new: Any, old: Any = None, *, columns: Sequence[str] | None = None) -> Drift:
-        """Return how far new rows have moved from old ones.
+    def drift(
+        self, new: Any, old: Any = None, *, y: Any = None, old_y: Any = None, columns: Sequence[str] | None = None
+    ) -> Drift:
+        """Return how far new rows have moved from old ones, and with outcomes how performance has changed.
 
         Parameters
         ----------
         new : rows
         old : rows, default=None
             None compares with the training rows, as the form counts them.
+        y : array of shape (new rows,), default=None
+            Their outcomes; some may be missing.
+        old_y : array of shape (old rows,), default=None
         columns : list of str, default=None
             The names of the columns, for rows that have none, new and old.
 
@@ -277,7 +282,8 @@ class FormMethods:
         'Purpose'
         """
         self._require_form()
-        return answers.drift(self.form_, _named(new, columns), None if old is None else _named(old, columns))
+        before = None if old is None else _named(old, columns)
+        return answers.drift(self.form_, _named(new, columns), before, y=y, old_y=old_y)
 
     def report(
         self,

@@ -206,7 +206,7 @@ def _show_groups(by: str, found: Evaluation) -> None:
     lines: list[list[str | Text]] = []
     for name, one in found.groups.items():
         shares = [f"{one.base_rate.estimate:.1%}", f"{one.mean_risk:.1%}"]
-        lines.append([name, _rows(one.rows, one.small), *shares, _ratio(one["auc"]), _number(one["ece"].estimate)])
+        lines.append([name, _rows(one.rows, one.small), *shares, show.ratio(one["auc"]), _number(one["ece"].estimate)])
     header = (by, "rows", "observed", "mean risk", "AUC", "ECE")
     show.print_table(header, lines, numbers=header[1:])
 
@@ -216,7 +216,7 @@ def show_evaluations(found: Mapping[str, Evaluation]) -> None:
     lines: list[list[str | Text]] = []
     for name, one in found.items():
         lines.append(
-            [name, _ratio(one["auc"]), *(_number(one[m].estimate) for m in ("ks", "brier", "log_loss", "ece"))]
+            [name, show.ratio(one["auc"]), *(_number(one[m].estimate) for m in ("ks", "brier", "log_loss", "ece"))]
         )
     header = ("model", "AUC", "KS", "Brier", "log loss", "ECE")
     show.print_table(header, lines, numbers=header[1:])
@@ -306,24 +306,26 @@ def _show_cutoffs(data: str, found: Cutoffs, chosen: dict[str, Cutoff]) -> None:
     header = ("cut-off", "approved", "bad rate", "bads refused", "profit" if profits else "goods refused")
     lines: list[list[str | Text]] = []
     for one in found.shown():
-        last = f"{one.profit.estimate:,.6g}" if profits else _percent(Range(one.goods_refused.estimate, math.nan, 0))
-        shares = [f"{one.approval.estimate:.1%}", _percent(one.bad_rate), f"{one.bads_refused.estimate:.1%}"]
+        last = f"{one.profit.estimate:,.6g}" if profits else _share(one.goods_refused)
+        shares = [f"{one.approval.estimate:.1%}", show.percent(one.bad_rate), _share(one.bads_refused)]
         lines.append([f"{one.cutoff:.4f}", *shares, last])
     show.print_table(header, lines, numbers=header)
     for name, one in {**chosen, **({"largest profit": found.best} if profits else {})}.items():
         console.print(f"{name}: {_in_words(one)}")
 
 
+def _share(found: Range) -> str:
+    return "?" if math.isnan(found.estimate) else f"{found.estimate:.1%}"
+
+
 def _in_words(one: Cutoff) -> str:
-    profit = one.profit
-    brings = (
-        ""
-        if math.isnan(profit.estimate)
-        else f", profit {profit.estimate:,.6g} ({profit.low:,.6g}, {profit.high:,.6g})"
-    )
+    profit, brings = one.profit, ""
+    if not math.isnan(profit.estimate):
+        brings = f", profit {profit.estimate:,.6g} ({profit.low:,.6g}, {profit.high:,.6g})"
+    refused = f"{show.percent(one.bads_refused)} of the bad and {show.percent(one.goods_refused)} of the good"
     return (
-        f"cut-off {one.cutoff:.6g}, approval {_percent(one.approval)}, bad rate {_percent(one.bad_rate)}, refused "
-        f"{_percent(one.bads_refused)} of the bad and {_percent(one.goods_refused)} of the good{brings}."
+        f"cut-off {one.cutoff:.6g}, approval {show.percent(one.approval)}, bad rate {show.percent(one.bad_rate)}, "
+        f"refused {refused}{brings}."
     )
 
 
@@ -374,34 +376,21 @@ def _show_fairness(data: str, by: str, found: GroupReport, known: bool) -> None:
     lines: list[list[str | Text]] = []
     for g in found.groups:
         mark = Text("below 4/5" if g.below_four_fifths else "", "red")
-        lines.append([g.group, _rows(g.rows, g.small), _percent(g.approval), _ratio(g.impact), mark])
+        lines.append([g.group, _rows(g.rows, g.small), show.percent(g.approval), show.ratio(g.impact), mark])
     header = ("group", "rows", "approval", "adverse impact ratio")
     show.print_table((*header, ""), lines, numbers=header[1:], whole=("",))
     if known:
         equal: list[list[str | Text]] = [
-            [g.group, _percent(g.opportunity), _percent(g.opportunity_difference, "+")] for g in found.groups
+            [g.group, show.percent(g.opportunity), show.percent(g.opportunity_difference, "+")] for g in found.groups
         ]
         header = ("group", "approval", "difference", "")
         title = "Equal opportunity: approval of those whose outcome was good"
         show.print_table(header[:3], equal, numbers=header[1:], title=title)
         right: list[list[str | Text]] = [
-            [g.group, _percent(g.base_rate), _percent(g.gap, "+"), _ratio(g.auc)] for g in found.groups
+            [g.group, show.percent(g.base_rate), show.percent(g.gap, "+"), show.ratio(g.auc)] for g in found.groups
         ]
         header = ("group", "base rate", "mean risk less base rate", "AUC")
         show.print_table(header, right, numbers=header[1:], title="Calibration and ranking")
     else:
         console.print("No outcomes in the data (--target): no equal opportunity, calibration and AUC.", style="dim")
     console.print(f"In brackets: intervals of {found.level:.0%}. No row is left out.", style="dim")
-
-
-def _percent(found: Range, sign: str = "") -> str:
-    if math.isnan(found.estimate):
-        return "?"
-    ends = "" if math.isnan(found.low) else f" ({found.low:{sign}.1%}, {found.high:{sign}.1%})"
-    return f"{found.estimate:{sign}.1%}{ends}"
-
-
-def _ratio(found: Range) -> str:
-    if math.isnan(found.estimate):
-        return "?"
-    return f"{found.estimate:.3f}" + ("" if math.isnan(found.low) else f" ({found.low:.3f}, {found.high:.3f})")

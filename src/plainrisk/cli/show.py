@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from plainrisk.form import Shape
+    from plainrisk.intervals import Range
 
 __all__ = [
     "METRICS",
@@ -35,10 +36,12 @@ __all__ = [
     "hint",
     "note",
     "out",
+    "percent",
     "print_failure",
     "print_json",
     "print_table",
     "progress",
+    "ratio",
     "result",
     "shape",
     "signed_bar",
@@ -180,6 +183,26 @@ def signed_bar(value: float, largest: float, width: int = 10) -> Text:
     if value < 0:
         return Text.assemble(" " * (width - length), (block * length, "magenta"), middle, " " * width)
     return Text.assemble(" " * width, middle, (block * length, "cyan"), " " * (width - length))
+
+
+def percent(found: Range, sign: str = "") -> str:
+    """Write a share with its interval.
+
+    >>> from plainrisk.intervals import Range
+    >>> percent(Range(0.25, 0.2, 0.31)), percent(Range(math.nan, math.nan, math.nan))
+    ('25.0% (20.0%, 31.0%)', '?')
+    """
+    if math.isnan(found.estimate):
+        return "?"
+    ends = "" if math.isnan(found.low) else f" ({found.low:{sign}.1%}, {found.high:{sign}.1%})"
+    return f"{found.estimate:{sign}.1%}{ends}"
+
+
+def ratio(found: Range) -> str:
+    """Write a figure with its interval, three decimals each."""
+    if math.isnan(found.estimate):
+        return "?"
+    return f"{found.estimate:.3f}" + ("" if math.isnan(found.low) else f" ({found.low:.3f}, {found.high:.3f})")
 
 
 class Bar:
