@@ -1,9 +1,10 @@
 """What holds levels outside the order, as the schema's rules say.
 
-With a direction the best and the worst measured levels are the two ends of the order, known before the fit. Without
-one they are known only from scores: such a level is free at first, and where it breaks its rule the fit is done again
-with the level held at the best (or worst) measured level. That is also how smooth shapes keep "not_better": where the
-bound is broken without it, the optimum under it is on the bound.
+With a direction the best and the worst measured levels are the two ends of the order, known before the fit; without
+one they are known only from scores. "not_better" is a bound, kept by an active set: the level is free at first, and
+where it breaks the bound, the optimum under it is on the bound, so the fit is done again with the level held at the
+best measured one. So a rule that is not broken changes nothing. (A nonnegative step up from the best level would be a
+bound as well, but shrinking that step would draw levels with few rows to the best one.)
 """
 
 from __future__ import annotations
@@ -34,8 +35,6 @@ def level_anchors(
     weights: Floats,
     worse: int,
     scores: Floats | None = None,
-    *,
-    bounded: bool = True,
 ) -> dict[int, Anchor]:
     """Return what holds the levels outside the order that training rows have.
 
@@ -44,7 +43,6 @@ def level_anchors(
     weights : training weight of every level
     worse : +1 if a higher probability is worse for the applicant, -1 if it is better
     scores : of the levels after a fit in which they were free, or None before
-    bounded : whether "not_better" is a bound on a coefficient where there is a direction
     """
     measured = measured_levels(feature, levels)
     seen = measured[weights[measured] > 0]
@@ -63,8 +61,6 @@ def level_anchors(
             best, worst = (int(seen[pick(worse * scores[seen])]) for pick in (np.argmin, np.argmax))
         if rule == "worst":
             found[level] = Anchor("at", worst)
-        elif feature.sign and bounded:
-            found[level] = Anchor("beyond", best, worse)
         elif scores is not None and worse * (scores[level] - scores[best]) <= 0:
             found[level] = Anchor("at", best)
     return found

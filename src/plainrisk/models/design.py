@@ -114,8 +114,6 @@ def solve_with_rules(
     schema: Schema,
     contrast: Callable[[str, Levels, Floats, Mapping[int, Anchor]], Contrast],
     solve: Callable[[Design], tuple[Solution, T]],
-    *,
-    bounded: bool = True,
     n_dense: int = 0,
 ) -> tuple[Design, Solution, T]:
     """Fit, and as long as a level outside the order breaks its rule, hold it and fit again.
@@ -126,29 +124,25 @@ def solve_with_rules(
     ----------
     contrast : from a feature's name, levels, training weights and anchors to its coefficients
     solve : from a design to its solution, and more
-    bounded : whether "not_better" is a bound on a coefficient where there is a direction
     """
-    held = rule_anchors(coded, schema, bounded=bounded)
+    held = rule_anchors(coded, schema)
     while True:
         each = zip(coded.names, coded.levels, coded.weights, held, strict=True)
         design = Design(coded, tuple(contrast(*one) for one in each), n_dense)
         solution, more = solve(design)
-        found = rule_anchors(coded, schema, design.level_scores(solution), bounded=bounded)
+        found = rule_anchors(coded, schema, design.level_scores(solution))
         new = [set(after) - set(before) for before, after in zip(held, found, strict=True)]
         if not any(new):
             return design, solution, more
         held = [{**after, **before} for before, after in zip(held, found, strict=True)]
 
 
-def rule_anchors(
-    coded: CodedRows, schema: Schema, scores: Sequence[Floats] | None = None, *, bounded: bool = True
-) -> list[dict[int, Anchor]]:
+def rule_anchors(coded: CodedRows, schema: Schema, scores: Sequence[Floats] | None = None) -> list[dict[int, Anchor]]:
     """Return what holds the levels outside the order, feature by feature; see `level_anchors`."""
     own_scores = [None] * len(coded.names) if scores is None else scores
     each = zip(coded.names, coded.levels, coded.weights, own_scores, strict=True)
     return [
-        level_anchors(schema.features[name], levels, weights, schema.worse, own, bounded=bounded)
-        for name, levels, weights, own in each
+        level_anchors(schema.features[name], levels, weights, schema.worse, own) for name, levels, weights, own in each
     ]
 
 

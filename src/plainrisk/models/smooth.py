@@ -139,7 +139,7 @@ def _solved(
         first = start[1] if start is not None and same else None
         return _Problem(design, link, pairs).solve(first)
 
-    design, solution, evidence = solve_with_rules(coded, schema, contrast, solve, bounded=False)
+    design, solution, evidence = solve_with_rules(coded, schema, contrast, solve)
     return _Problem(design, link, pairs), solution, evidence
 
 
