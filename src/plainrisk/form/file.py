@@ -44,7 +44,7 @@ class GroupEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     features : whose; two for a pair
     kind : "steps" between ordered levels, levels "outside" the order, "levels" of a categorical feature, or "pair"
     size : how many coefficients
-    precision : of their normal prior, lambda
+    precision : of their normal prior, lambda; one for the levels outside the order of all features
     edf : effective degrees of freedom, from 0 to `size`
     left : whether the group has left the model
     """
