@@ -44,7 +44,7 @@ def _comment(text: str) -> str:
 
 
 def _lines(schema: Mapping[str, Any], seen: Mapping[str, Sequence[Finding]]) -> Iterator[str]:
-    for key in ("target", "positive"):
+    for key in ("target", "positive", "adverse"):
         if schema.get(key) is not None:
             yield f"{key} = {_value(schema[key])}"
     for name, feature in schema.get("features", {}).items():
