@@ -187,7 +187,8 @@ class _Builder:
         """The value of the level that a feature is in."""
         x = self.x[feature]
         if not isinstance(levels, Bins):
-            known = dict(zip(levels.categories, values, strict=False))
+            each = zip(levels.categories, values, strict=False)
+            known = {label: v for name, v in each for label in (name, *levels.groups.get(name, ()))}
             missing, unseen = values[levels.missing], values[len(levels) - 1]
             return Labels(x, {label: v for label, v in known.items() if v != unseen}, missing, unseen)
         cuts, codes = levels.cells.lists
