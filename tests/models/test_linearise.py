@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import plainrisk as pr
-from plainrisk.errors import DataError, ExtractionError, PlainriskError, PlainriskWarning
+from plainrisk.errors import DataError, ExtractionError, PlainriskWarning
 from plainrisk.form import Bands, Linear, Logistic, PairTable
 from plainrisk.form.links import best_bands
 
@@ -382,8 +382,6 @@ def test_the_record_is_that_of_the_fit(credit, fitted):
     model = pr.linearise(fitted["ARM1"], credit.frame, pieces=3)
     was = fitted["ARM1"].fit_record_
     assert model.fit_record_ == msgspec.structs.replace(was, estimator="Linearised(AdditiveRiskModel)", clipped=0.0)
-    with pytest.raises(PlainriskError, match="needs a logistic last link"):
-        model.at_base_rate(0.1)
 
 
 # ---- refusals

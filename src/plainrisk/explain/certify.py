@@ -48,7 +48,7 @@ from plainrisk.form import (
 )
 from plainrisk.form.trees import LEAF
 
-__all__ = ["Certificate", "Check", "Recheck", "certify", "recheck"]
+__all__ = ["Certificate", "Check", "Recheck", "certify", "monotone_checks", "recheck"]
 
 
 @dataclass(frozen=True)
@@ -101,15 +101,21 @@ def certify(form: RiskForm, *, thin: float = 30.0) -> Certificate:
     """Check a risk form; levels with less training weight than `thin` are listed as notes."""
     check_parameters("certify", {"thin": thin}, {"thin": ROWS})
     atoms = atoms_of(form)
-    monotone = [_monotone(form, atoms, name) for name, f in form.schema.features.items() if f.sign != 0]
     rules = outside_check(form, atoms)
+    outside = () if rules is None else (rules,)
     return Certificate(
-        checks=(*monotone, *(() if rules is None else (rules,)), _inside(form), _weights(form), _additive(form)),
+        checks=(*monotone_checks(form), *outside, _inside(form), _weights(form), _additive(form)),
         notes=tuple(_level_notes(form, thin)),
         form_sha256=_hash(form),
         thin=float(thin),
         outside=tuple(outside_levels(form, atoms)),
     )
+
+
+def monotone_checks(form: RiskForm) -> list[Check]:
+    """Check the direction of every feature that has one."""
+    atoms = atoms_of(form)
+    return [_monotone(form, atoms, name) for name, f in form.schema.features.items() if f.sign != 0]
 
 
 def _hash(form: RiskForm) -> str:

@@ -13,6 +13,7 @@ the link inside then gives every shape its piece of the subscale's.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +31,7 @@ from plainrisk.form import Alone, Bands, Link, Logistic, Part, RiskForm, Tree, T
 from plainrisk.form.trees import LEAF
 from plainrisk.threads import PIECE_ROWS, parallel_for
 
-__all__ = ["Explainer", "Explanation", "explain", "explainer", "mean_rate", "shapley_values"]
+__all__ = ["Explainer", "Explanation", "explain", "explainer", "mean_rate", "shapley_values", "subscale_of"]
 
 NO_SUBSCALE = "(no subscale)"
 ACROSS = "(across subscales)"
@@ -126,12 +127,12 @@ class Explainer:
     features_only: bool = False  # share the pieces of pairs between their features
     columns: Sequence[str] | None = None  # of rows without names
 
-    @property
+    @functools.cached_property
     def keys(self) -> tuple[tuple[str, str | None], ...]:
         """The (subscale, feature) of every column; a pair stands as the feature "u × v"."""
         part = self.form.parts[0]
         if isinstance(self.form.pool, Alone) and self._fine(part):
-            subscale = _subscale_of(self.form)
+            subscale = subscale_of(self.form)
             return tuple((subscale[name], name) for name in self._columns(part) if name is not None)
         return tuple((part.name, name) for part in self.form.parts for name in self._columns(part))
 
@@ -162,7 +163,7 @@ class Explainer:
         return Explanation(
             unit=self.unit,
             risk=found.risk,
-            constant=np.full(n, self.reference.risk(self.form) if in_probability else self._start),
+            constant=np.full(n, self._start_risk if in_probability else self._start),
             contributions=found.pieces,
             subscales=tuple(s for s, _ in keys),
             features=tuple(f for _, f in keys),
@@ -175,7 +176,7 @@ class Explainer:
             rows=frame,
         )
 
-    @property
+    @functools.cached_property
     def _has_trees(self) -> bool:
         return any(isinstance(part, TreePart) for part in self.form.parts)
 
@@ -185,10 +186,15 @@ class Explainer:
 
     # ---- the sums
 
-    @property
+    @functools.cached_property
     def _start(self) -> float:
         """The reference's score."""
         return self.reference.score(self.form)
+
+    @functools.cached_property
+    def _start_risk(self) -> float:
+        """The reference's risk."""
+        return self.reference.risk(self.form)
 
     def _block(self, frame: Frame, out: _Columns) -> None:
         form = self.form
@@ -247,7 +253,7 @@ class _Columns:
         return _Columns(*(column[rows] for column in vars(self).values()))
 
 
-def _subscale_of(form: RiskForm) -> dict[str, str]:
+def subscale_of(form: RiskForm) -> dict[str, str]:
     """The subscale each term is shown under: the first that lists the feature; of a pair, that of both features."""
     homes = dict.fromkeys(form.schema.features, NO_SUBSCALE)
     for subscale, members in reversed(form.schema.subscales.items()):

@@ -9,11 +9,12 @@ functions and methods by the decorator `takes`, commands by reading the fields, 
 # ruff: noqa: RUF009  (`option` calls dataclasses.field, which belongs there)
 from __future__ import annotations
 
+import functools
 import inspect
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, dataclass, field, fields, replace
-from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, Self, TypeVar
+from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, Self, TypeVar, cast
 
 from plainrisk.checks import (
     FUNCTION,
@@ -118,15 +119,14 @@ class Options:
 
     def __new__(cls, *args: Any, **options: Any) -> Any:
         """Refuse unknown names before dataclasses do, with the nearest name."""
-        known = [f.name for f in fields(cls)]
+        known = _allowed_of(cast("Any", cls))
         for name in options:
             if name not in known:
                 raise DataError(f"{cls.verb}: there is no option {name!r}.{did_you_mean(name, known)}")
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
-        check_parameters(self.verb, given, {f.name: f.metadata["allowed"] for f in fields(self)})
+        check_parameters(self.verb, vars(self), _allowed_of(cast("Any", type(self))))
 
     def of(self, schema: Schema) -> Self:
         """Return the options for a model with this schema: it says which outcome is adverse, if nobody else does."""
@@ -137,6 +137,12 @@ class Options:
     def sign(self) -> int:
         """+1 where a higher probability hurts the applicant, -1 where a lower one does."""
         return -1 if self.adverse == "negative" else 1  # type: ignore[attr-defined]
+
+
+@functools.cache
+def _allowed_of(options: Any) -> dict[str, Allowed]:
+    """Return what each option may be."""
+    return {f.name: f.metadata["allowed"] for f in fields(options)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """The risk form: shapes, links, pools, and the file they are kept in."""
 
+from plainrisk.form.binning import schema_with_bins
 from plainrisk.form.file import (
     Certificate,
     Check,
@@ -54,5 +55,6 @@ __all__ = [
     "outside_rules",
     "pool_score",
     "read_model",
+    "schema_with_bins",
     "write_model",
 ]

@@ -6,10 +6,12 @@ Reading is strict: a file is decoded into known fields of known types, checked, 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from plainrisk._version import __version__
 from plainrisk.errors import ModelFileError
@@ -42,7 +44,7 @@ class GroupEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     features : whose; two for a pair
     kind : "steps" between ordered levels, levels "outside" the order, "levels" of a categorical feature, or "pair"
     size : how many coefficients
-    precision : of their normal prior, lambda
+    precision : of their normal prior, lambda; one for the levels outside the order of all features
     edf : effective degrees of freedom, from 0 to `size`
     left : whether the group has left the model
     """
@@ -188,6 +190,8 @@ class ModelFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     plainrisk : that version
     sha256 : the hash of everything else in the file; format 1 has none
     form_sha256 : the hash of the form alone, by which a certificate says which form it is of
+    cutoff : the risk from which applicants are refused; not in the file if there is none
+    about : free texts by name, such as owner, purpose or approval; not in the file if there are none
     """
 
     format: int
@@ -197,6 +201,8 @@ class ModelFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     form: RiskForm
     fit: FitRecord | None = None
     certificate: Certificate | None = None
+    cutoff: Annotated[float, msgspec.Meta(ge=0, le=1)] | UnsetType = UNSET
+    about: dict[str, str] | UnsetType = UNSET
 
     @property
     def protected(self) -> bool:
@@ -234,9 +240,14 @@ def _file_hash(text: bytes | str) -> str:
 
 
 def write_model(
-    path: str | Path, form: RiskForm, fit: FitRecord | None = None, certificate: Certificate | None = None
+    path: str | Path,
+    form: RiskForm,
+    fit: FitRecord | None = None,
+    certificate: Certificate | None = None,
+    cutoff: float | None = None,
+    about: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a model file; the same form, fit record and certificate give the same bytes."""
+    """Write a model file; the same content gives the same bytes."""
     form = _canonical(form)
     content = ModelFile(
         format=FORMAT,
@@ -245,6 +256,8 @@ def write_model(
         form=form,
         fit=fit,
         certificate=certificate,
+        cutoff=UNSET if cutoff is None else float(cutoff),
+        about=dict(about) if about else UNSET,
     )
     content = msgspec.structs.replace(content, sha256=_file_hash(msgspec.json.encode(content)))
     write_text(path, msgspec.json.format(msgspec.json.encode(content), indent=1).decode() + "\n")
@@ -262,6 +275,8 @@ def read_model(path: str | Path) -> ModelFile:
     if head.format < 1:
         raise ModelFileError(f"{path} has format {head.format}, which no version of plainrisk wrote.")
     content = parse_json(text, ModelFile, path, ModelFileError, "a plainrisk model")
+    if not content.protected and (content.cutoff, content.about) != (UNSET, UNSET):
+        raise ModelFileError(f"{path} has format 1, whose hash covers no cut-off and no texts about the model.")
     if form_hash(content.form) != content.form_sha256:
         raise ModelFileError(f"{path} was changed after it was written: the form does not match its hash.")
     if content.certificate is not None and content.certificate.form_sha256 != content.form_sha256:

@@ -108,7 +108,8 @@ class Part(
         score = np.full(frame.n_rows, self.intercept)
         for j, values in enumerate(self.terms(frame, schema).values()):
             score += values
-            np.subtract(values, zeros[j], out=pieces[:, j])
+            pieces[:, j] = values
+        pieces -= zeros
         return score
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
@@ -52,6 +53,8 @@ __all__ = [
     "weighted_scores",
 ]
 
+LOG = logging.getLogger("plainrisk")
+
 # Above this share of clipped training rows the user is told.
 CLIPPING_WARNING = 0.10
 
@@ -96,7 +99,11 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         self
         """
         self._check_parameters()
-        self._fit_rows(self._read(X if columns is None else as_frame(X, columns), y, sample_weight))
+        training = self._read(X if columns is None else as_frame(X, columns), y, sample_weight)
+        LOG.info("%s: fitting to %s rows, %s features", type(self).__name__, training.n_rows, len(training.names))
+        self._fit_rows(training)
+        record = getattr(self, "fit_record_", None)  # experts of other libraries have none
+        LOG.info("%s: fitted. %s", type(self).__name__, record.reason if record is not None else "")
         return self
 
     def _check_parameters(self) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from plainrisk._types import Array, Floats
 from plainrisk.checks import FLAG, NOTHING, Allowed, instance, number, whole
 from plainrisk.data.frame import Frame
-from plainrisk.errors import DataError, PlainriskWarning, missing_extra, quoted
+from plainrisk.errors import DataError, PlainriskWarning, SchemaError, missing_extra, quoted
 from plainrisk.extract.trees import booster_trees
 from plainrisk.form import Alone, Logistic, TreeInput, TreePart
 from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
@@ -147,6 +147,12 @@ def _short_numbers(inputs: tuple[TreeInput, ...], frame: Frame) -> Array:
 
 def tree_inputs(training: TrainingRows) -> tuple[TreeInput, ...]:
     """Return what the trees read: numbers, the places of ordered categories, and an indicator per category."""
+    grouped = [n for n, f in training.schema.features.items() if f.groups or f.rare is not None]
+    if grouped:
+        raise SchemaError(
+            f"BoostedRiskModel: trees read categories one by one, not groups or rare ones: {quoted(grouped, 5)}. Join "
+            "the categories in the data, or remove groups and rare."
+        )
     inputs: list[TreeInput] = []
     first = next(training.batches(task="looking at the first rows")).frame
     levels = learn_levels(training, lines=True)

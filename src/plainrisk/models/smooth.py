@@ -2,8 +2,8 @@
 
 Every continuous feature has up to 64 fine bins. Their scores are sums of steps, and the steps of a feature are shrunk
 by a precision of their own, chosen by marginal likelihood (`plainrisk.solve.evidence`): a Gaussian random walk per
-feature, a random effect per set of categories and per set of levels outside the order. Then neighbouring bins are
-joined while that costs next to nothing (`plainrisk.bins.joining`).
+feature, a random effect per set of categories, and one for the levels outside the order of all features. Then
+neighbouring bins are joined while that costs next to nothing (`plainrisk.bins.joining`).
 """
 
 from __future__ import annotations
@@ -218,8 +218,11 @@ class _Problem:
         layout = Layout(matrices)
         lower = np.concatenate([self.design.lower, *(c.lower for c in self.pair_contrasts)])
         group_of = np.repeat(np.arange(len(self.groups)), [size for *_, size in self.groups])
+        # A level outside the order is one coefficient, too few to tell how far to shrink it: all share a precision.
+        outside = np.array([kind == "outside" for _, kind, _ in self.groups])
+        shared = np.where(outside, outside.argmax() if outside.any() else 0, np.arange(len(outside)))
         of = Moments.of if isinstance(self.link, Linear) else LogisticLoss
-        return maximise_evidence(of(layout, self.rows), group_of, lower=lower, start=start)
+        return maximise_evidence(of(layout, self.rows), group_of, shared=shared, lower=lower, start=start)
 
     def pair_scores(self, solution: Solution) -> list[Floats]:
         """Return the score of every cell of every pair."""

@@ -413,7 +413,7 @@ def class_factors_of(sums: Array, class_weight: str | Mapping[Any, float], class
         trained = sums[1] * factors[1] / (sums @ factors)
         warnings.warn(
             f"class_weight moves the base rate from {sums[1] / sums.sum():.1%} to {trained:.1%}: the printed "
-            "probabilities are wrong by design. For a logistic link, model.at_base_rate() corrects them.",
+            "probabilities are wrong by design. model.at_base_rate() corrects them, except in mixtures.",
             PlainriskWarning,
             stacklevel=5,
         )

@@ -228,8 +228,10 @@ def _look_at_categories(name: str, feature: Feature, frame: Frame, notes: bool) 
     if not column.labels:
         yield _no_values(name)
         return
-    if len(column.labels) > MOST_CATEGORIES:
-        many = f"{len(column.labels):,} categories, at most {MOST_CATEGORIES:,} are possible"
+    group_of = feature.group_of
+    n_levels = len({group_of.get(label, label) for label in column.labels})
+    if n_levels > MOST_CATEGORIES and feature.rare is None:
+        many = f"{n_levels:,} categories, at most {MOST_CATEGORIES:,} are possible"
         yield Problem("error", name, f"feature {name!r} has {many}. Group them, or leave it out.")
     needs_order = feature.direction != "none" and feature.categories is None
     special = {label_of(v) for v in feature.special_values}
@@ -250,16 +252,19 @@ def _look_at_categories(name: str, feature: Feature, frame: Frame, notes: bool) 
 def _category_notes(name: str, feature: Feature, labels: Sequence[str], complete: bool, n_rows: int) -> Iterator[str]:
     special = [label_of(v) for v in feature.special_values]
     yield from _never_seen(name, "special", "value", special, labels)
+    grouped = feature.group_of
+    yield from _never_seen(name, "grouped", "category", grouped, labels)
     if feature.category_labels is not None:
-        yield from _never_seen(name, "listed", "category", feature.category_labels, labels)
-        known = {*feature.category_labels, *special}
+        single = [c for c in feature.category_labels if c not in grouped and c not in feature.groups]
+        yield from _never_seen(name, "listed", "category", single, labels)
+        known = {*feature.category_labels, *special, *grouped, *feature.groups}
         extra = [v for v in labels if v not in known]
         fate = "an error" if feature.unseen == "error" else "treated like one never seen"
         if extra:
             yield f"feature {name!r}: not listed, so {fate}: {quoted(extra)}."
     if len(labels) == 1 and complete and n_rows > 1:
         yield _constant(name, labels[0])
-    if n_rows >= FEW_ROWS and len(labels) > n_rows / 2:
+    if n_rows >= FEW_ROWS and len(labels) > n_rows / 2 and feature.rare is None:
         yield f"feature {name!r} has {len(labels):,} categories in {n_rows:,} rows. Is it a name or a number?"
 
 
@@ -276,7 +281,8 @@ def suspicious_codes(values: Floats, counts: Counts) -> tuple[float, ...]:
     """Return the values of a column that look like codes, not like measurements.
 
     A code looks like one (a few nines that end in 6 to 9, or a negative number where all others are not),
-    stands apart from the measurements, and is common. A person has the last word.
+    stands apart from the measurements, and is common. So does a lone number at ten times the range of all others that
+    is a spike (365243). A person has the last word.
 
     Parameters
     ----------
@@ -321,6 +327,8 @@ def _negative_codes(values: Floats, counts: Counts, enough: float) -> list[float
 def _outlying_codes(values: Floats, counts: Counts, enough: float) -> list[float]:
     """The largest values, all nines, beyond a gap: as wide as the rest, or narrower if they are a spike."""
     cut = len(values)
+    if cut > 2 and _is_far_out(values, counts, enough):
+        return [float(values[-1])]
     while cut > 2 and _nines(float(values[cut - 1])):
         cut -= 1
     for first in range(cut, len(values)):
@@ -330,6 +338,12 @@ def _outlying_codes(values: Floats, counts: Counts, enough: float) -> list[float
         if most >= enough and gap > 0 and (gap >= spread or spike):
             return [float(v) for v in values[first:]]
     return []
+
+
+def _is_far_out(values: Floats, counts: Counts, enough: float) -> bool:
+    """Whether the largest number stands alone, at ten times the range of the others, and is a spike."""
+    gap, spread = values[-1] - values[-2], values[-2] - values[0]
+    return bool(gap >= 10 * spread and counts[-1] >= max(enough, 5 * np.median(counts[:-1]), counts.sum() / 100))
 
 
 # ---- the schema as a whole

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from plainrisk.data.columns import label_of
@@ -88,7 +89,8 @@ def _text_problems(feature: Feature) -> Iterator[str]:
     if feature.kind == "categorical":
         if feature.category_labels is None:
             return  # training finds the categories
-        known = [*feature.category_labels, *special, "missing", "unseen"]
+        group_of = feature.group_of
+        known = [*(group_of.get(c, c) for c in feature.category_labels), *special, "missing", "unseen"]
     else:
         known = [*special, *(f"= {v}" for v in special), "missing"]
     for key in feature.reasons:
@@ -111,6 +113,8 @@ def _continuous_problems(feature: Feature) -> list[str]:
         found.append(f"lower_bound must be finite, not {feature.lower_bound}. Leave it out for no bound.")
     if feature.categories is not None:
         found.append("categories are for categorical features. Set kind = 'categorical', or remove them.")
+    if feature.groups or feature.rare is not None:
+        found.append("groups and rare are for categorical features. Set kind = 'categorical', or remove them.")
     if feature.max_bins is not None and feature.max_bins < 2:
         found.append(f"max_bins must be at least 2, not {feature.max_bins}.")
     return [*found, *_edge_problems(feature)]
@@ -137,7 +141,41 @@ def _categorical_problems(feature: Feature) -> list[str]:
     odd = [c for c in feature.categories or () if isinstance(c, float) and not math.isfinite(c)]
     if odd:
         found.append(f"categories must be text or finite numbers, not {odd[0]}.")
-    return [*found, *_label_problems(feature.category_labels or (), special)]
+    return [*found, *_label_problems(feature.category_labels or (), special), *_group_problems(feature, special)]
+
+
+def _group_problems(feature: Feature, special: Sequence[str]) -> Iterator[str]:
+    if feature.rare is not None and not 0 < feature.rare < 1:
+        yield f"rare must be a share between 0 and 1, such as 0.01, not {feature.rare}."
+    if feature.rare is not None and feature.direction != "none":
+        yield "rare categories have no place in an order. Group neighbours in 'groups', or remove the direction."
+    members = [label_of(c) for own in feature.groups.values() for c in own]
+    twice = sorted(c for c, times in Counter(members).items() if times > 1)
+    if twice:
+        yield f"category {twice[0]!r} is in two groups, or twice in one."
+    group_of = feature.group_of
+    for group, own in feature.groups.items():
+        if not own:
+            yield f"group {group!r} is empty. Remove it, or list its categories."
+        if group_of.get(group, group) != group:
+            yield f"group {group!r} has the name of a category of another group."
+    odd = [c for c in (*members, *feature.groups) if c in special]
+    if odd:
+        yield f"{odd[0]!r} is both a special value and in a group. Keep one."
+    if feature.groups and feature.direction != "none":
+        yield from _order_problems(feature)
+
+
+def _order_problems(feature: Feature) -> Iterator[str]:
+    """Say where groups and a direction contradict each other: a group takes neighbours in the order."""
+    if feature.category_labels is None:
+        yield "has groups and a direction: list the categories in order, categories = [...]."
+        return
+    group_of = feature.group_of
+    runs = [group for group, _ in groupby(feature.category_labels, lambda c: group_of.get(c, c))]
+    apart = sorted(group for group, times in Counter(runs).items() if times > 1)
+    if apart:
+        yield f"the categories of group {apart[0]!r} are not neighbours in the order of 'categories'."
 
 
 def _label_problems(labels: Sequence[str], special: Sequence[str]) -> Iterator[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -13,11 +14,15 @@ from plainrisk.data.columns import EXACT, label_of
 from plainrisk.errors import SchemaError, did_you_mean, listing
 from plainrisk.files import parse_json, parse_toml, read_text, write_text
 from plainrisk.schema.check import Problem, check_schema
-from plainrisk.schema.draft import draft_fields
+from plainrisk.schema.draft import draft_schema
+from plainrisk.schema.editing import edited, known_names, renamed
+from plainrisk.schema.findings import Finding
 from plainrisk.schema.rules import feature_problems, schema_problems
 from plainrisk.schema.toml import schema_to_toml
 
-__all__ = ["Feature", "Rule", "Schema"]
+__all__ = ["RARE", "Feature", "Rule", "Schema"]
+
+RARE = "(rare)"  # the level of all rare categories
 
 Label = str | float
 Kind = Literal["continuous", "categorical"]
@@ -59,6 +64,10 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Fixed bin edges; a value equal to an edge falls into the bin on its left.
     categories : tuple of str, optional
         The categories, in order where a direction is given.
+    groups : dict of name to list of categories
+        Categories that count as one level, under the group's name: {"other": ["A", "B"]}.
+    rare : float, optional
+        Categories with a smaller share of the training rows count as one level, "(rare)". Stated groups stay.
     unseen : "neutral" or "error"
         What to do at scoring time with a level that training never saw.
     reason : str, optional
@@ -85,6 +94,8 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     max_bins: int | None = None
     edges: tuple[float, ...] | None = None
     categories: tuple[Label, ...] | None = None
+    groups: dict[str, tuple[Label, ...]] = {}
+    rare: float | None = None
     unseen: Unseen = "neutral"
     reason: str | None = None
     reasons: dict[str, str] = {}
@@ -101,6 +112,11 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def category_labels(self) -> tuple[str, ...] | None:
         """The listed categories as text."""
         return None if self.categories is None else tuple(label_of(c) for c in self.categories)
+
+    @property
+    def group_of(self) -> dict[str, str]:
+        """The group of every category that is in one, as text."""
+        return {label_of(c): group for group, members in self.groups.items() for c in members}
 
     def with_rules(self, *, free: bool = False) -> Feature:
         """Return the feature with the default rule for missing values stated; see `Schema.with_rules`."""
@@ -123,7 +139,7 @@ def _without_bound(rule: Rule | None) -> Rule | None:
     return rule if rule in (None, "error") else "free"
 
 
-class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is known of the data before any model is fitted.
 
     Parameters
@@ -213,13 +229,17 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         assert isinstance(plain, dict)
         return plain
 
+    def to_toml(self) -> str:
+        """Return the schema as TOML for a person to edit; what a draft has seen stands in comments."""
+        return schema_to_toml(self.to_dict(), self.findings)
+
     def save(self, path: str | Path) -> None:
         """Write the schema to a .toml or .json file; `load` gives it back."""
         path = Path(path)
         if path.suffix == ".json":
             write_text(path, msgspec.json.format(msgspec.json.encode(self)).decode() + "\n")
         elif path.suffix == ".toml":
-            write_text(path, schema_to_toml(self.to_dict()))
+            write_text(path, self.to_toml())
         else:
             raise SchemaError(f"Schema: cannot save to {path}: the name must end in .toml or .json.")
 
@@ -229,14 +249,16 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def infer(cls, frame: Any, target: str | None = None, *, positive: Label | None = None) -> Schema:
         """Draft a schema from data for a person to edit.
 
-        Kinds come from the columns' types, suspicious codes (-9, 98, 999 ...) become special values, and each
-        numeric feature gets a note with its candidate direction and the evidence for it. No direction is set:
-        the modeller decides it. Columns that number the rows, hold dates or hold nothing are left out.
+        Kinds come from the columns' types, and codes (-9, 98, 999, a spike far out) become special values. Row numbers,
+        names, dates and columns that are the same in every row are left out. All else that was seen is in `findings`,
+        and in comments of the TOML file: signs of leaks, near duplicates, missing values and their bad rate,
+        information values, candidate directions with the evidence, subscales that names suggest. No direction and no
+        subscale is set: the modeller decides.
 
         Parameters
         ----------
         frame : any table
-        target : name of the outcome column; without it there are no candidate directions
+        target : name of the outcome column; without it nothing is said of the outcome
         positive : the bad outcome. Without it: 1 of 0/1, True of False/True, a label that says so ("bad",
             "default", ...), or else the rarer label.
 
@@ -247,14 +269,25 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
         Examples
         --------
-        >>> rows = {"late": [0, 1, 2, 3] * 25 + [98] * 5, "bad": [0, 0, 1, 1] * 25 + [1] * 5}
-        >>> late = Schema.infer(rows, "bad").features["late"]
-        >>> late.special_values
+        >>> rows = {"late": [0, 1, 2, 3] * 25 + [98] * 5, "bad": [0, 0, 1, 1, 0, 1, 0, 1] * 12 + [1] * 9}
+        >>> schema = Schema.infer(rows, "bad")
+        >>> schema.features["late"].special_values
         (98.0,)
-        >>> late.note
-        'candidate direction: increasing (AUC 1.00, bad rate rises in 1 of 3 steps); 98 may be a code: check'
+        >>> for finding in schema.findings:
+        ...     print(finding.text)
+        98 may be a code: check
+        candidate direction: increasing (AUC 0.86, bad rate rises in 2 of 3 steps)
+        information value 3.35
         """
-        return cls(**draft_fields(frame, target, positive))
+        fields, findings = draft_schema(frame, target, positive)
+        schema = cls(**fields)
+        schema.__dict__["findings"] = tuple(findings)
+        return schema
+
+    @functools.cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What `infer` has seen in the data, as `plainrisk.schema.findings.Finding`; nothing of any other schema."""
+        return ()
 
     def check(self, frame: Any) -> list[Problem]:
         """Compare the schema with data and return every problem, the errors first."""
@@ -299,12 +332,71 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         assigned = {f for members in self.subscales.values() for f in members}
         return tuple(f for f in self.features if f not in assigned)
 
+    # ---- changes, all of which return a new schema
+
+    def edit(self, name: str, *, merge: Iterable[Sequence[Any]] = (), **fields: Any) -> Schema:
+        """Return the schema with one feature changed.
+
+        Parameters
+        ----------
+        name : the feature
+        merge : lists of neighbouring bins, or of categories, that become one
+            Bins are counted from 0, the lowest, as they stand in `edges`; `model.schema_with_bins()` writes those of a
+            fitted model. Merged categories become a group, named after them.
+        **fields : any field of `Feature`
+            `edges` take the place of `max_bins`, and the other way round. They are set before bins are merged.
+
+        Examples
+        --------
+        >>> schema = Schema(features={"loan": {"edges": [10, 20, 30]}, "job": {"kind": "categorical"}})
+        >>> schema.edit("loan", merge=[(1, 2)], direction="increasing").features["loan"].edges
+        (10.0, 30.0)
+        >>> schema.edit("job", merge=[("clerk", "boss")]).features["job"].groups
+        {'clerk + boss': ('clerk', 'boss')}
+        """
+        known_names(self, [name])
+        changed = edited(name, self.features[name], merge, fields)
+        return self.replace(features={**self.features, name: changed})
+
+    def replace(self, **fields: Any) -> Schema:
+        """Return the schema with other fields: `target`, `positive`, `features`, `subscales`.
+
+        Examples
+        --------
+        >>> Schema(features={"age": {}}).replace(target="bad").target
+        'bad'
+        """
+        known = self.__struct_fields__
+        for field in fields:
+            if field not in known:
+                raise SchemaError(f"Schema: a schema has no field {field!r}.{did_you_mean(field, known)}")
+        return Schema(**{**{field: getattr(self, field) for field in known}, **fields})
+
+    def drop(self, *names: str) -> Schema:
+        """Return the schema without these features; a subscale that holds no other goes too.
+
+        Examples
+        --------
+        >>> list(Schema(features={"age": {}, "job": {}}).drop("job").features)
+        ['age']
+        """
+        gone = known_names(self, names)
+        return self.select(name for name in self.features if name not in gone)
+
+    def rename(self, names: Mapping[str, str]) -> Schema:
+        """Return the schema with other names for some features, in subscales too, or for the target.
+
+        Examples
+        --------
+        >>> schema = Schema(features={"age": {}}, subscales={"person": ["age"]})
+        >>> schema.rename({"age": "years"}).subscales
+        {'person': ('years',)}
+        """
+        return Schema(**renamed(self, names))
+
     def select(self, names: Iterable[str]) -> Schema:
         """Return the schema of these features alone, with the subscales cut down to them."""
-        keep = list(names)
-        for name in keep:
-            if name not in self.features:
-                raise SchemaError(f"Schema: there is no feature {name!r}.{did_you_mean(name, self.features)}")
+        keep = known_names(self, names)
         subscales = {s: tuple(f for f in members if f in keep) for s, members in self.subscales.items()}
         return self._with(
             features={name: self.features[name] for name in keep},
@@ -363,9 +455,15 @@ def _with_exact_labels(who: str, plain: Any) -> Any:
             "Set kind = 'categorical' if it is a code."
         )
 
-    fields = {"categories", "special_values"} & set(plain) if isinstance(plain, dict) else ()
-    listed = {field: [exact(v) for v in plain[field]] for field in fields if isinstance(plain[field], list | tuple)}
-    return {**plain, **listed} if listed else plain
+    def listed(values: Any) -> Any:
+        return [exact(v) for v in values] if isinstance(values, list | tuple) else values
+
+    if not isinstance(plain, dict):
+        return plain
+    found = {field: listed(plain[field]) for field in ("categories", "special_values") if field in plain}
+    if isinstance(plain.get("groups"), dict):
+        found["groups"] = {group: listed(members) for group, members in plain["groups"].items()}
+    return {**plain, **found}
 
 
 def _with_text_keys(plain: Any) -> Any:
@@ -387,7 +485,7 @@ def _with_defaults(defaults: Mapping[str, Any], body: Any) -> Any:
     """Defaults fill what a feature leaves out; those that make no sense for its kind are not for it."""
     if not isinstance(body, Mapping):
         return body
-    foreign = {"categories"}
+    foreign = {"categories", "groups", "rare"}
     if body.get("kind", defaults.get("kind")) == "categorical":
         foreign = {"special_values", "special_rules", "lower_bound", "below_bound", "max_bins", "edges", "reasons"}
     if "edges" in body:
