@@ -219,7 +219,7 @@ def _tell_decision(decision: _Decision) -> None:
 def _tell_next(files: dict[str, str]) -> None:
     show.heading("Where to look, what to try")
     steps = {
-        "open in a browser": f"{files['page']}: the model to look at and to try, in one file",
+        "open in a browser": f"{files['page']}: the model to see and try, in one file",
         "models, plain JSON": f"{files['SmoothARM1']}, {files['ARM2']}",
         "schema, to edit": files["schema"],
         "another model": "plainrisk fit german --model DirectARM2 -o model.json",
