@@ -50,7 +50,8 @@ export function evaluate(model: Model, row: Row, reference?: Row): Evaluated {
 
 export function makeStore(payload: Payload): Store {
   const models = payload.models.map((_, index) => prepare(payload, index));
-  const start: Row = Object.assign({}, ...models.map((m) => m.typical).reverse());
+  // Of a feature that two models read, the first says where to start.
+  const start = models.reduceRight<Row>((row, m) => ({ ...row, ...m.typical }), {});
   const first = { ...start, ...payload.start?.row };
   const which = signal(0);
   const rows = { a: signal<Row>(first), b: signal<Row>({ ...start }) };

@@ -123,3 +123,23 @@ def test_numbers_follow_the_locale(open_page: Callable[..., Any], german_page: P
     english = open_page(german_page, "applicant").probability()
     german = open_page(german_page, "applicant", locale="de-DE").probability()
     assert german == english.replace(".", ",").replace("%", "\xa0%")
+
+
+def test_frame_of_a_notebook(browser: Any, model: Any) -> None:
+    """In the sandbox there is no address, no clipboard and no way out; the page works all the same."""
+    context = browser.new_context()
+    tab = context.new_page()
+    noise: list[str] = []
+    tab.on("console", lambda message: noise.append(message.text))
+    tab.on("pageerror", lambda error: noise.append(str(error)))
+    tab.set_content(f"<h1>Notebook</h1>{model._repr_html_()}")
+    inside = tab.frame_locator("iframe")
+    inside.get_by_role("link", name="Applicant").click()
+    before = inside.locator(".probability").inner_text()
+    inside.get_by_label("Duration in month", exact=True).fill("60")
+    assert inside.locator(".probability").inner_text() != before
+    inside.get_by_role("link", name="Model").click()
+    assert inside.locator(".card").count() > 9
+    assert tab.locator("h1").inner_text() == "Notebook"
+    context.close()
+    assert noise == []

@@ -198,7 +198,7 @@ function Verdict() {
         </label>
       </p>
       <p class="context">
-        {`The typical applicant has ${percent(referenceRisk)}; this one ${points(risk - referenceRisk)} percentage points.`}
+        {`The typical applicant has ${percent(referenceRisk)}; this one differs by ${points(risk - referenceRisk)} percentage points.`}
       </p>
       <Spoken risk={risk} text={`${Chance} ${percent(risk)}. ${side} the cut-off of ${percent(cutoff)}.`} />
     </section>

@@ -23,15 +23,14 @@ export function OverviewView() {
       </h1>
       <p class="lead">{sentence(model)}</p>
       <ModelChoice />
+      <About info={info} />
       <Facts info={info} />
-      <div class="two">
-        <Certificate info={info} />
-        <Caveats info={info} applicants={payload.applicants.length} />
-      </div>
       {info.data && <Measured data={info.data} />}
       <div class="two">
+        <Certificate info={info} />
         <ImportanceSection info={info} />
         <Weights info={info} />
+        <Caveats info={info} applicants={payload.applicants.length} />
       </div>
     </>
   );
@@ -70,6 +69,22 @@ function sentence(model: Model): string {
 }
 
 export const plural = (n: number, word: string) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
+
+/** What the model file says about the model, such as its owner. */
+function About({ info }: { info: ModelPayload }) {
+  const texts = Object.entries(info.about);
+  if (!texts.length) return null;
+  return (
+    <dl class="lines about">
+      {texts.map(([name, text]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{text}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
 
 function Facts({ info }: { info: ModelPayload }) {
   const { chance, kind } = vocabulary(useStore().payload);
@@ -153,7 +168,7 @@ function Caveats({ info, applicants }: { info: ModelPayload; applicants: number 
     );
     if (fit.features_left.length) said.push(`The fit found no use for: ${fit.features_left.join(", ")}.`);
   }
-  said.push(...certificate.notes);
+  said.push(...(info.data?.notes ?? []), ...certificate.notes);
   if (applicants) said.push(`This page holds ${plural(applicants, "row")} of the data as examples, as was asked for.`);
   if (info.data && info.data.bad === null) said.push("The data have no outcomes, so nothing is measured against them.");
   if (!info.data) said.push("No data were given for this page: it has the counts of the training rows, and no AUC.");

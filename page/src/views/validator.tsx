@@ -40,6 +40,7 @@ function Identity({ info }: { info: ModelPayload }) {
     ["Model", info.name],
     ["Hash of the form (SHA-256)", info.form_sha256],
     ["plainrisk", store.payload.plainrisk],
+    ...Object.entries(info.about),
     ["Outcome", store.payload.outcome],
     ["A high probability is", store.payload.adverse === "positive" ? "bad for the applicant" : "good for the applicant"],
   ];
@@ -272,14 +273,11 @@ function Fit({ info }: { info: ModelPayload }) {
 }
 
 function SchemaSection({ info }: { info: ModelPayload }) {
-  const { schema } = info.form;
-  const subscales = Object.entries(schema.subscales ?? {});
-  const rows = Object.entries(schema.features ?? {}).map(([name, f]) => ({
-    name,
-    ...f,
-    subscale: subscales.filter(([, names]) => names.includes(name)).map(([s]) => s),
-  }));
+  const { features = {}, subscales = {} } = info.form.schema;
   type Line = Feature & { name: string; subscale: string[] };
+  const rows = info.order.features.map((name): Line => {
+    return { name, ...features[name], subscale: info.order.subscales.filter((s) => subscales[s].includes(name)) };
+  });
   const columns: Column<Line>[] = [
     { head: "feature", value: (f) => f.name },
     { head: "subscale", value: (f) => f.subscale.join(", ") },
@@ -293,7 +291,7 @@ function SchemaSection({ info }: { info: ModelPayload }) {
   ];
   return (
     <Section id="schema" title="Schema">
-      <Table name="schema" caption="What is known of the features" rows={rows as Line[]} columns={columns} />
+      <Table name="schema" caption="What is known of the features" rows={rows} columns={columns} />
     </Section>
   );
 }
