@@ -9,6 +9,7 @@ import subprocess
 import sys
 from datetime import date
 
+import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
@@ -153,18 +154,28 @@ def test_annotate_refuses_and_leaves_the_file(run, model_file, words, message) -
     assert model_file.read_bytes() == raw
 
 
-def test_fit_keeps_cutoff_texts_and_fingerprint(run, credit, tmp_path) -> None:
-    words = ("--schema", credit.schema_file, "--target", "bad", "--model", "ARM1", "--cv", "0", "--fingerprint")
+def test_fit_keeps_cutoff_texts_and_provenance(run, credit, tmp_path) -> None:
+    words = ("--schema", credit.schema_file, "--target", "bad", "--model", "ARM1", "--cv", "0", "--provenance")
     more = ("--cutoff", "0.2", "--about", "owner=Retail")
     for name, data in (("a.json", credit.csv), ("b.json", credit.parquet)):
         assert run("fit", data, "-o", tmp_path / name, *words, *more).exit_code == 0
     model = pr.load(tmp_path / "a.json")
     assert model.cutoff == 0.2
-    assert model.about["owner"] == "Retail"
+    assert list(model.about) == ["owner", "data", "versions"]
+    assert f"numpy {np.__version__}" in model.about["versions"]
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
     credit.frame.reverse().write_csv(tmp_path / "other.csv")
     run("fit", tmp_path / "other.csv", "-o", tmp_path / "c.json", *words)
     assert pr.load(tmp_path / "c.json").about["data"] != model.about["data"]
     stream = run("fit", credit.csv, "-o", tmp_path / "d.json", *words, "--stream")
     assert stream.exit_code == 2
-    assert "--fingerprint needs all rows at once" in stream.stderr
+    assert "--provenance needs all rows at once" in stream.stderr
+
+
+def test_verbose_says_on_stderr_what_is_done(run, credit) -> None:
+    quiet, told = (run(*more, "score", credit.csv, "--model", credit.model_file) for more in ((), ("--verbose",)))
+    assert quiet.stdout == told.stdout
+    assert quiet.stderr == ""
+    assert "read the model file" in told.stderr
+    assert "600 rows" in told.stderr
+    assert run("score", credit.csv, "--model", credit.model_file).stderr == ""

@@ -34,6 +34,8 @@ __all__ = [
     "position_names",
 ]
 
+_PLAIN = (bool, float, int, str, type(None))  # one value; narwhals need not be asked
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -60,6 +62,11 @@ class Frame:
             return self.columns[name]
         except KeyError:
             raise DataError(f"Data: there is no column {name!r}.{did_you_mean(name, self.names)}") from None
+
+    def only_value(self, name: str) -> Any:
+        """Return the value of a column of one row if it is stored as it was given, else the frame itself."""
+        column = self.column(name)
+        return column.item() if self.n_rows == 1 and isinstance(column, np.ndarray) else self
 
     def is_numeric(self, name: str) -> bool:
         """Whether a column holds numbers (booleans do not count)."""
@@ -245,7 +252,8 @@ def _frame_from_records(rows: Sequence[Mapping[Any, Any]]) -> Frame:
 
 
 def _frame_from_mapping(mapping: Mapping[Any, Any]) -> Frame:
-    nested = [name for name, value in mapping.items() if isinstance(value, Mapping | set | frozenset)]
+    unusual = [(name, value) for name, value in mapping.items() if type(value) not in _PLAIN]
+    nested = [name for name, value in unusual if isinstance(value, Mapping | set | frozenset)]
     if nested:
         raise DataError(f"Data: column {nested[0]!r} must be one value or a flat list of values.")
     columns = {str(k): _as_column(v) for k, v in mapping.items()}
@@ -261,6 +269,8 @@ def _frame_from_mapping(mapping: Mapping[Any, Any]) -> Frame:
 
 
 def _as_column(value: Any) -> Any:
+    if type(value) in _PLAIN:
+        return np.array([value], dtype=object if value is None or type(value) is str else None)
     series = nw.from_native(value, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return _plain(series)

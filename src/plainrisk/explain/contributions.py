@@ -13,6 +13,7 @@ the link inside then gives every shape its piece of the subscale's.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -59,6 +60,7 @@ def explainer(form: RiskForm, options: ExplainOptions) -> Explainer:
             "explain: unit must be 'probability' for this model: its last link is not logistic, so its score is not "
             "in log odds."
         )
+    options = options.of(form.schema)
     reference = options.reference
     if not isinstance(reference, Reference):
         reference = make_reference(form, reference, options.portfolio, options.sign, options.min_rows)
@@ -125,7 +127,7 @@ class Explainer:
     features_only: bool = False  # share the pieces of pairs between their features
     columns: Sequence[str] | None = None  # of rows without names
 
-    @property
+    @functools.cached_property
     def keys(self) -> tuple[tuple[str, str | None], ...]:
         """The (subscale, feature) of every column; a pair stands as the feature "u × v"."""
         part = self.form.parts[0]
@@ -161,7 +163,7 @@ class Explainer:
         return Explanation(
             unit=self.unit,
             risk=found.risk,
-            constant=np.full(n, self.reference.risk(self.form) if in_probability else self._start),
+            constant=np.full(n, self._start_risk if in_probability else self._start),
             contributions=found.pieces,
             subscales=tuple(s for s, _ in keys),
             features=tuple(f for _, f in keys),
@@ -174,7 +176,7 @@ class Explainer:
             rows=frame,
         )
 
-    @property
+    @functools.cached_property
     def _has_trees(self) -> bool:
         return any(isinstance(part, TreePart) for part in self.form.parts)
 
@@ -184,10 +186,15 @@ class Explainer:
 
     # ---- the sums
 
-    @property
+    @functools.cached_property
     def _start(self) -> float:
         """The reference's score."""
         return self.reference.score(self.form)
+
+    @functools.cached_property
+    def _start_risk(self) -> float:
+        """The reference's risk."""
+        return self.reference.risk(self.form)
 
     def _block(self, frame: Frame, out: _Columns) -> None:
         form = self.form

@@ -133,6 +133,8 @@ class Bins(msgspec.Struct, frozen=True, dict=True, tag="bins", tag_field="kind",
 
     def codes(self, frame: Frame, name: str) -> Codes:
         """Return the level of every row; text and infinity raise and name the row."""
+        if (level := self.level_of(frame.only_value(name))) is not None:
+            return _code_of(level)
         return self.code_numbers(frame.numbers(name))
 
     def code_numbers(self, x: Array) -> Codes:
@@ -238,6 +240,8 @@ class Categories(
 
     def codes(self, frame: Frame, name: str) -> Codes:
         """Return the level of every row."""
+        if (level := self.level_of(frame.only_value(name))) is not None:
+            return _code_of(level)
         x = frame.array(name)
         if x is not None and self.reads(x):
             return _native.code_numbers(x, self.cells.cuts, self.cells.levels)
@@ -273,6 +277,14 @@ def unseen_level(name: str, row: int, label: str) -> DataError:
 def code_type(n_levels: int) -> type[np.unsignedinteger[Any]]:
     """Return the smallest type that holds the codes of this many levels."""
     return np.uint8 if n_levels <= 256 else np.uint16
+
+
+@functools.cache
+def _code_of(level: int) -> Codes:
+    """Return the level of one row, which is looked up many times and never changed."""
+    code = np.array([level], code_type(level + 1))
+    code.flags.writeable = False
+    return code
 
 
 def _below(x: float) -> float:

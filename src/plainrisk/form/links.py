@@ -24,12 +24,12 @@ solved by Newton's method.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
 
 import msgspec
 import numpy as np
@@ -121,7 +121,7 @@ class Linear(msgspec.Struct, frozen=True, tag="linear", tag_field="kind", forbid
         return np.full(score.shape, self.offset), np.full(score.shape, self.slope)
 
 
-class Bands(msgspec.Struct, frozen=True, tag="bands", tag_field="kind", forbid_unknown_fields=True):
+class Bands(msgspec.Struct, frozen=True, dict=True, tag="bands", tag_field="kind", forbid_unknown_fields=True):
     """A rising line of a few straight pieces through (knot, value) points, clipped to [0, 1].
 
     The first and the last piece run on beyond the outer knots. Inside a band, contributions add up at that
@@ -148,25 +148,34 @@ class Bands(msgspec.Struct, frozen=True, tag="bands", tag_field="kind", forbid_u
         """All of [0, 1]: the outer pieces run on until they are clipped."""
         return 0.0, 1.0
 
-    @property
+    @functools.cached_property
     def rates(self) -> tuple[float, ...]:
         """The slope of each band: probability per unit of score."""
         knots, values = itertools.pairwise(self.knots), itertools.pairwise(self.values)
         return tuple((v - u) / (b - a) for (a, b), (u, v) in zip(knots, values, strict=True))
 
+    @functools.cached_property
+    def _pieces(self) -> tuple[Floats, ...]:
+        """By band: its first knot, the value there, the rate, and the least and the greatest value."""
+        inner = self.values[1:-1]
+        columns = (self.knots[:-1], self.values[:-1], self.rates, (0.0, *inner), (*inner, 1.0))
+        return tuple(np.array(column, dtype=np.float64) for column in columns)
+
+    @functools.cached_property
+    def _inner_knots(self) -> Floats:
+        return np.array(self.knots[1:-1], dtype=np.float64)
+
     def band(self, score: Floats) -> Index:
         """Return the number of the band each score lies in, from 0."""
-        return np.searchsorted(np.asarray(self.knots[1:-1]), score, side="right")
+        return np.asarray(self._inner_knots.searchsorted(score, side="right"))
 
     def value(self, score: Floats) -> Floats:
         """Return the probability."""
         # Anchored at the band's lower knot and held below the next value, so that rounding at a knot can not
         # break the order.
         band = self.band(score)
-        start, base = np.asarray(self.knots)[band], np.asarray(self.values)[band]
-        tops = np.append(np.asarray(self.values[1:-1]), 1.0)[band]
-        floors = np.insert(np.asarray(self.values[1:-1]), 0, 0.0)[band]
-        return np.asarray(np.clip(base + np.asarray(self.rates)[band] * (score - start), floors, tops))
+        start, base, rate, floor, top = (column[band] for column in self._pieces)
+        return np.minimum(np.maximum(base + rate * (score - start), floor), top)
 
     def derivative(self, score: Floats) -> Floats:
         """Return the rate of the score's band: 0 where the line is clipped."""
@@ -177,8 +186,8 @@ class Bands(msgspec.Struct, frozen=True, tag="bands", tag_field="kind", forbid_u
     def line(self, score: Floats) -> tuple[Floats, Floats]:
         """Return offset and slope of the band each score lies in."""
         band = self.band(score)
-        rate = np.asarray(self.rates)[band]
-        return np.asarray(self.values)[band] - rate * np.asarray(self.knots)[band], rate
+        start, base, rate = (column[band] for column in self._pieces[:3])
+        return base - rate * start, rate
 
 
 Link = Logistic | Linear | Bands
@@ -305,7 +314,7 @@ def _checked(pieces: int) -> int:
     return pieces
 
 
-@cache
+@functools.cache
 def _solve(half: int) -> tuple[Floats, Floats]:
     """Return the positive knots t_1..t_m and the values g_0..g_m."""
     knots = _start(half)
