@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import plainrisk as pr
@@ -121,7 +122,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def german_page(written: Callable[..., Path], model: Any, german: Any) -> Path:
-    return written("german", model, data=german.frame, title="German credit", adverse="negative", applicants=5)
+    rows = pl.DataFrame(german.frame).with_columns(pl.Series(german.schema.target, german.target))
+    by = "Personal status and sex"
+    return written("german", model, data=rows, title="German credit", adverse="negative", applicants=5, by=by)
 
 
 @pytest.fixture(scope="session")

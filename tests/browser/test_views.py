@@ -41,6 +41,7 @@ def test_overview_says_what_is_certain(open_page: Callable[..., Any], german_pag
     text = open_page(german_page, "overview").page.locator("main").inner_text()
     assert "Probability of good = 1" in text
     assert "Certificate valid" in text
+    assert "95% interval" in text
     for name in model.fit_record_.features_left:
         assert name in text
 
@@ -105,6 +106,13 @@ def test_two_models_of_one_applicant(open_page: Callable[..., Any], two_models_p
     moved = seen.page.locator(".waterfall .term", has_text="Duration in month").locator(".numeric").inner_text()
     total = float(b.rstrip("%")) - float(a.rstrip("%"))
     assert float(moved) == pytest.approx(total, abs=0.11)
+
+
+def test_validator_has_every_table(open_page: Callable[..., Any], german_page: Path) -> None:
+    page = open_page(german_page, "validator").page
+    for name in ("Certificate", "Calibration", "Cut-offs", "Drift", "Groups by Personal status", "Fit", "Schema"):
+        section = page.locator("section", has=page.get_by_role("heading", name=name))
+        assert section.locator("tbody tr").count() > 1, name
 
 
 def test_tables_can_be_downloaded(open_page: Callable[..., Any], german_page: Path, model: Any) -> None:

@@ -268,7 +268,7 @@ function Reasons() {
       ) : (
         <p class="hint">Nothing counts against this applicant.</p>
       )}
-      <p class="hint">Compared with the best level of every feature, in percentage points.</p>
+      <p class="hint">Compared with the best level of every feature, in percentage points; the subscale that costs most comes first.</p>
     </section>
   );
 }
