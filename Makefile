@@ -13,7 +13,7 @@ SANITIZED := build/sanitized
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g
 
 .DEFAULT_GOAL := help
-.PHONY: help demo page test format lint types unit sanitize bench orientation paper clean
+.PHONY: help demo page images chromium test format lint types unit sanitize bench orientation paper clean
 
 help:
 	@echo "make demo        fit, certify and explain models on built-in credit data (about a minute)"
@@ -47,6 +47,16 @@ demo: $(VENV)/.installed-demo
 page:
 	cd page && npm ci && npm run build
 
+# The pictures of the page in docs/images.
+images: $(VENV)/.installed-dev chromium
+	$(BIN)/python scripts/images.py
+
+# Browser tests and pictures need Chromium, which root can install on Debian and Ubuntu.
+chromium:
+	@if command -v chromium chromium-browser google-chrome >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium; then :; \
+	else echo "There is no Chromium here, and it cannot be installed: the browser tests of the page are skipped."; fi
+
 test: format lint types unit
 
 format: $(VENV)/.installed-dev
@@ -58,7 +68,7 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
-unit: $(VENV)/.installed-dev
+unit: $(VENV)/.installed-dev chromium
 	$(BIN)/python -m pytest -n 2 -q
 	core=$$($(BIN)/python scripts/other_blas.py); if [ -n "$$core" ]; then \
 	  echo "again with OPENBLAS_CORETYPE=$$core"; \

@@ -30,7 +30,8 @@ RANKS: dict[str, float] = {
         0,
     ),
     "form": 1,
-    **dict.fromkeys(["bins", "explain", "measure", "solve"], 2),
+    **dict.fromkeys(["bins", "explain", "export", "measure", "solve"], 2),
+    "exports": 2.3,
     "report": 2.4,
     "model": 2.5,
     "extract": 2.9,
@@ -91,8 +92,10 @@ def test_imports_point_down(path):
 
 
 HEAVY = [
+    "duckdb",
     "fastapi",
     "matplotlib",
+    "onnx",
     "pandas",
     "polars",
     "prometheus_client",
@@ -148,6 +151,7 @@ PUBLIC = {
     "evaluate",
     "load",
     "metrics",
+    "verify_export",
 }
 
 

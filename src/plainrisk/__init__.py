@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from plainrisk import datasets, errors, explain
     from plainrisk.data import rows
     from plainrisk.explain.diff import diff
+    from plainrisk.exports import verify_export
     from plainrisk.extract import extract_form, register_extractor
     from plainrisk.measure import compare, metrics
     from plainrisk.measure.cutoffs import cutoffs
@@ -60,6 +61,7 @@ __all__ = [
     "register_extractor",
     "rows",
     "suggest_pairs",
+    "verify_export",
 ]
 
 # What scoring does not need is imported when it is first asked for: estimators load scikit-learn, which takes a second.
@@ -73,6 +75,7 @@ _MODULES = {
 }
 _OWNERS = {
     "explain.diff": ("diff",),
+    "exports": ("verify_export",),
     "extract": ("extract_form", "register_extractor"),
     "measure.cutoffs": ("cutoffs",),
     "models.arm": ("AdditiveRiskModel",),

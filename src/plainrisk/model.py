@@ -23,6 +23,7 @@ from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, Refits, Scorecard, WhatIf, WhatIfs
 from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
+from plainrisk.exports import ExportOptions, write_export
 from plainrisk.files import write_text
 from plainrisk.form import Alone, Bands, FitRecord, Layer, Logistic, RiskForm, read_model, schema_with_bins, write_model
 from plainrisk.form.links import at_odds
@@ -255,14 +256,19 @@ class FormMethods:
         self._require_form()
         return answers.overview(self.form_, _named(X, columns))
 
-    def drift(self, new: Any, old: Any = None, *, columns: Sequence[str] | None = None) -> Drift:
-        """Return how far new rows have moved from old ones.
+    def drift(
+        self, new: Any, old: Any = None, *, y: Any = None, old_y: Any = None, columns: Sequence[str] | None = None
+    ) -> Drift:
+        """Return how far new rows have moved from old ones, and with outcomes how performance has changed.
 
         Parameters
         ----------
         new : rows
         old : rows, default=None
             None compares with the training rows, as the form counts them.
+        y : array of shape (new rows,), default=None
+            Their outcomes; some may be missing.
+        old_y : array of shape (old rows,), default=None
         columns : list of str, default=None
             The names of the columns, for rows that have none, new and old.
 
@@ -276,7 +282,8 @@ class FormMethods:
         'Purpose'
         """
         self._require_form()
-        return answers.drift(self.form_, _named(new, columns), None if old is None else _named(old, columns))
+        before = None if old is None else _named(old, columns)
+        return answers.drift(self.form_, _named(new, columns), before, y=y, old_y=old_y)
 
     def report(
         self,
@@ -310,7 +317,7 @@ class FormMethods:
         target : str, default=None
             The column of the data with the outcomes; without it the schema's target, if the data have it.
         cutoff : float, default=None
-            Where applicants are refused; None takes the base rate of training.
+            Where applicants are refused; None takes the model's own, or the base rate of training.
         title : str, default=None
         adverse : {"positive", "negative"}, default="positive"
             "negative" if the model predicts the good outcome.
@@ -368,7 +375,7 @@ class FormMethods:
         Examples
         --------
         >>> model.certify()
-        Certificate: valid, 5 of 5 checks hold, 3 notes
+        Certificate: valid, 6 of 6 checks hold, 3 notes
         """
         self._require_form()
         return answers.certify(self.form_, thin=thin)
@@ -495,6 +502,42 @@ class FormMethods:
         write_model(path, self.form_, self.fit_record_, answers.certify(self.form_), cutoff, texts)
         LOG.info("wrote the model file %s", path)
 
+    def export(
+        self,
+        target: str,
+        path: str | Path,
+        *,
+        dialect: str | None = None,
+        table: str = "applicants",
+        keep: Sequence[str] = (),
+        **reasons: Any,
+    ) -> None:
+        """Write the model as code, SQL or a file of another format, with its contributions and reasons inside.
+
+        Parameters
+        ----------
+        target : {"sql", "python", "javascript", "c", "onnx", "xlsx", "pmml"}
+        path : str or Path
+        dialect : str, default=None
+            Of SQL: duckdb, postgres, sqlite, spark, snowflake, bigquery, tsql or redshift.
+        table : str, default="applicants"
+            Of SQL: the table that is read.
+        keep : list of str, default=()
+            Of SQL: columns of the table that stand before the answers.
+        **reasons
+            Of `reasons`: k, adverse, order, barred, portfolio.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.export("python", f"{folder}/score.py", k=2)
+        ...     pr.verify_export(f"{folder}/score.py", model).agrees
+        True
+        """
+        self._require_form()
+        write_export(self.form_, target, path, ExportOptions(dialect, table, keep, **reasons))
+
     def at_base_rate(self, base_rate: float | None = None) -> RiskModel:
         """Return the model corrected for training at another base rate than it is used at.
 
@@ -619,7 +662,7 @@ def _payload(model: FormMethods, data: Any = None, *, against: Any = None, **opt
     names = ["model" if m.fit_record_ is None else m.fit_record_.estimator for m in models]
     if len(set(names)) < len(names):
         names[1] = f"{names[1]} (against)"
-    subjects = [Subject(name, m.form_, m.fit_record_) for name, m in zip(names, models, strict=True)]
+    subjects = [Subject(n, m.form_, m.fit_record_, m.cutoff, m.about) for n, m in zip(names, models, strict=True)]
     return collect(subjects, data, **options)
 
 

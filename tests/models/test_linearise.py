@@ -363,7 +363,7 @@ def test_clipping_is_told_with_its_cure(credit, fitted):
     told = r"Linearised\(AdditiveRiskModel\): the line is cut off at 0 or 1 for \d+% of the training rows.*pieces=3"
     with pytest.warns(PlainriskWarning, match=told) as caught:
         model = pr.Linearised(plain).fit(rare.frame, rare.target)
-    assert len(caught) == 1
+    assert len([one for one in caught if "cut off" in str(one.message)]) == 1
     risk = model.predict_proba(rare.frame)[:, 1]
     share = ((risk == 0) | (risk == 1)).mean()
     assert model.fit_record_.clipped == pytest.approx(share)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -9,36 +10,129 @@ import subprocess
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
+from plainrisk import explain as py
+from plainrisk.data.frame import as_frame
+from plainrisk.errors import DataError
+from plainrisk.explain.reference import knows_typical
+from plainrisk.form import Logistic, Part, Table
 from plainrisk.report import Subject, collect, page
+from plainrisk.report.collect import row_values
 
 ENGINE = Path(__file__).with_name("engine.mjs")
+ROWS = 1000
+
+
+def ask(form, rows, *, data=None, adverse="positive", **asked):
+    """What the page says of rows, which are plain dicts."""
+    node = shutil.which("node")
+    if node is None:
+        assert "CI" not in os.environ, "in CI nothing is skipped: install Node"
+        pytest.skip("no Node: the page's script is not compared with Python")
+    payload = collect([Subject("model", form)], data, adverse=adverse)
+    question = {"page": page(payload), "payload": payload, "rows": rows, **asked}
+    done = subprocess.run([node, str(ENGINE)], input=msgspec.json.encode(question), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()[-2000:]
+    return json.loads(done.stdout)
 
 
 @pytest.fixture
 def answers():
     """What the page says of rows."""
-    return _answers
+    return ask
 
 
-def _answers(form, rows, *, fit=None, data=None, adverse="positive", texts=(), **asked):
-    """Ask the page about rows, which are plain dicts."""
-    node = shutil.which("node")
-    if node is None:
-        assert "CI" not in os.environ, "CI has Node"
-        pytest.skip("no Node: the page's script is not compared with Python")
-    payload = collect([Subject("model", form, fit)], data, adverse=adverse)
-    question = {
-        "page": page(payload),
-        "payload": payload,
-        "rows": rows,
-        "texts": texts,
-        "cutoff": 0.5,
-        "what_ifs": 0,
-        "options": {},
-        **asked,
-    }
-    done = subprocess.run([node, str(ENGINE)], input=msgspec.json.encode(question), capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()[-2000:]
-    return json.loads(done.stdout)
+@pytest.fixture
+def compare():
+    """Compares the page with Python on rows."""
+    return check
+
+
+@pytest.fixture(scope="session")
+def random_forms():
+    """The random forms that `explain` is tested with, and rows that meet all their levels."""
+    path = Path(__file__).parents[1] / "explain" / "conftest.py"
+    spec = importlib.util.spec_from_file_location("forms_of_explain", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def check(form, frame, *, adverse="positive", cutoff=0.3, what_ifs=0):
+    rows = as_frame(frame)
+    rows = rows.rows(np.arange(min(ROWS, rows.n_rows)))
+    columns = {name: row_values(form, rows, name) for name in form.features}
+    plain = [{name: column[i] for name, column in columns.items()} for i in range(rows.n_rows)]
+    lines = any(not isinstance(s, Table) for p in form.parts if isinstance(p, Part) for s in p.shapes.values())
+    data = frame if lines or not knows_typical(form) else None
+    found = ask(form, plain, data=data, adverse=adverse, cutoff=cutoff, what_ifs=what_ifs)
+    exact = not any(isinstance(link, Logistic) for link in form.links)
+    check_risks(form, rows, found["answers"], exact)
+    check_contributions(form, rows, data, found["answers"], exact)
+    check_reasons(form, rows, data, adverse, found["answers"])
+    check_what_if(form, rows, adverse, cutoff, found["whatIfs"])
+
+
+def check_risks(form, rows, found, exact):
+    page, python = np.array([a["risk"] for a in found]), form.risk(rows)
+    assert np.array_equal(page, python) if exact else np.abs(page - python).max() < 1e-12
+
+
+def check_contributions(form, rows, data, found, exact):
+    python = py.explain(form, rows, portfolio=None if knows_typical(form) else data)
+    explanations = [a["explanation"] for a in found]
+    page = np.array([[v for part in e["parts"] for v in part_values(part)] for e in explanations])
+    order = [k for name in dict.fromkeys(python.subscales) for k, s in enumerate(python.subscales) if s == name]
+    wanted = python.contributions[:, order]
+    assert page.shape == wanted.shape
+    assert np.array_equal(page, wanted) if exact else np.abs(page - wanted).max() < 1e-12
+    assert np.abs(np.array([e["referenceRisk"] for e in explanations]) - python.constant).max() < 1e-12
+    assert [e["bends"] for e in explanations] == python.bends.tolist()
+    assert [e["band"] for e in explanations] == ([None] * len(found) if python.band is None else python.band.tolist())
+    if python.rate is not None:
+        assert np.abs(np.array([e["rate"] for e in explanations]) - python.rate).max() < 1e-12
+    assert [[p["name"] for p in e["parts"]] for e in explanations] == [list(dict.fromkeys(python.subscales))] * len(
+        found
+    )
+    names = [python.features[k] for k in order]
+    assert [t["name"] for p in explanations[0]["parts"] for t in p["terms"]] == [n for n in names if n is not None]
+    assert [e["notes"] for e in explanations] == [python.notes(i) for i in range(len(found))]
+
+
+def part_values(part):
+    return [term["value"] for term in part["terms"]] or [part["total"]]
+
+
+def check_reasons(form, rows, data, adverse, found):
+    python = py.reasons(form, rows, k=4, adverse=adverse, portfolio=data).to_dict()
+    for a, said in zip(found, python, strict=True):
+        wanted = said["reasons"]
+        assert [(r["feature"], r["subscale"], r["text"]) for r in a["reasons"]] == [
+            (r["feature"], r["subscale"], r["reason"]) for r in wanted
+        ]
+        assert [r["cost"] for r in a["reasons"]] == pytest.approx([r["lost"] for r in wanted], abs=1e-12)
+
+
+def check_what_if(form, rows, adverse, cutoff, found):
+    for i, said in enumerate(found):
+        try:
+            python = py.what_if(form, rows.rows(np.array([i])), cutoff, adverse=adverse)
+        except DataError:
+            assert said == {"error": "SearchError"}
+            continue
+        assert [plain_answer(a) for a in said["answers"]] == [plain_change(a) for a in python.answers]
+        assert plain_answer(said["reachable"]) == plain_change(python.reachable)
+        page_risks, risks = ([a["risk"] for a in said["answers"]], [a.risk for a in python.answers])
+        assert page_risks == pytest.approx(risks, abs=1e-12)
+
+
+def plain_answer(answer):
+    fields = ("feature", "from", "to", "fromLevel", "toLevel", "steps", "cost")
+    return [tuple(change[f] for f in fields) for change in answer["changes"]], answer["cost"]
+
+
+def plain_change(answer):
+    changes = [(c.feature, c.value, c.to_value, c.level, c.to_level, c.steps, c.cost) for c in answer.changes]
+    return changes, answer.cost

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import msgspec
@@ -116,6 +117,14 @@ def test_summaries_of_data(models, sample, german):
     assert found["rows"] == 1000
     assert found["bad"] == int(np.sum(np.asarray(german.target)))
     assert sum(found["histogram"]["rows"]) == 1000
+    measured = pr.evaluate(models["SmoothARM1"], german.frame, german.target)
+    auc = found["metrics"][0]
+    assert (auc["name"], auc["value"], auc["low"]) == ("auc", measured["auc"].estimate, measured["auc"].low)
+    assert sum(line["rows"] for line in found["calibration"]) == 1000
+    assert all(line["observed_low"] <= line["observed"] <= line["observed_high"] for line in found["calibration"])
+    approvals = [line["approval_rate"] for line in found["cutoffs"]]
+    assert len(approvals) > 10
+    assert approvals in (sorted(approvals), sorted(approvals, reverse=True))
     assert sum(found["histogram"]["bad"]) == found["bad"]
     assert sum(group["rows"] for group in found["groups"]["groups"]) == 1000
     assert all(f["psi"] >= 0 for f in found["drift"]["features"])
@@ -133,7 +142,7 @@ def test_data_without_outcomes_have_no_figures_that_need_them(models, german):
     [
         ({"by": "Porpose"}, "no column 'Porpose'.*Did you mean 'Purpose'"),
         ({"target": "god"}, "no column 'god'"),
-        ({"target": "Purpose"}, "column 'Purpose' holds an outcome in row 0 that the model does not know"),
+        ({"target": "Purpose"}, "outcome 'Purpose': Data: row 0 .* an outcome that the model does not know"),
         ({"applicants": -1}, "applicants"),
         ({"cutoff": 2}, "cutoff"),
         ({"adverse": "bad"}, "adverse"),
@@ -147,6 +156,17 @@ def test_bad_requests(models, sample, options, message):
 def test_what_is_about_data_needs_data(models):
     with pytest.raises(DataError, match="Pass data, too"):
         collect([subject(models["SmoothARM1"])], applicants=3)
+
+
+def test_cut_off_and_texts_of_the_model_file(models, tmp_path):
+    models["SmoothARM1"].save(tmp_path / "model.json", cutoff=0.25, about={"owner": "Retail"})
+    loaded = pr.load(tmp_path / "model.json")
+    loaded.report(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    found = msgspec.json.decode(re.search(r'id="payload">(.*?)</script>', text, re.DOTALL)[1])
+    assert found["cutoff"] == 0.25
+    assert found["models"][0]["about"] == {"owner": "Retail"}
+    assert of(models["SmoothARM1"])["cutoff"] == 0.7  # the base rate
 
 
 def test_empty_data(models, german):

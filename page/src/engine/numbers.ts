@@ -107,7 +107,7 @@ export function general(x: number, digits = 6): string {
   if (x === 0) return Object.is(x, -0) ? "-0" : "0";
   const [mantissa, power] = halfEven(x, digits).split("e");
   const exponent = Number(power);
-  const trimmed = (text: string) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
+  const trimmed = (text: string) => (text.includes(".") ? text.replace(/0+$/, "").replace(/\.$/, "") : text);
   if (exponent < -4 || exponent >= digits) {
     const size = String(Math.abs(exponent)).padStart(2, "0");
     return `${trimmed(mantissa)}e${exponent < 0 ? "-" : "+"}${size}`;

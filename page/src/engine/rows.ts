@@ -9,14 +9,15 @@ import type { Model, Row, Value } from "./types";
 const MISSING = new Set(["", "na", "n/a", "nan", "null", "none", "missing"]);
 
 /** Reads one applicant; features that are not given keep the values of the row to start from. */
-export function parseRow(model: Model, text: string): { row: Row; problems: string[] } {
+export function parseRow(model: Model, text: string): { row: Row; problems: string[]; notes: string[] } {
   const row: Row = Object.assign(Object.create(null), model.typical);
   const problems: string[] = [];
+  const notes: string[] = [];
   let given: [string, unknown][];
   try {
     given = text.trim().startsWith("{") || text.trim().startsWith("[") ? readJson(text) : readCsv(text);
   } catch (error) {
-    return { row, problems: [(error as Error).message] };
+    return { row, problems: [(error as Error).message], notes };
   }
   const names = new Map(given);
   for (const name of model.features) {
@@ -31,7 +32,7 @@ export function parseRow(model: Model, text: string): { row: Row; problems: stri
   if (absent.length === model.features.length) {
     problems.push(`None of the names is a feature of this model. It reads ${list(model.features)}.`);
   } else if (absent.length) {
-    problems.push(`Not given, and left as it is in the typical applicant: ${list(absent)}.`);
+    notes.push(`Not given, and left as it is in the typical applicant: ${list(absent)}.`);
   }
   if (!problems.length) {
     try {
@@ -40,7 +41,7 @@ export function parseRow(model: Model, text: string): { row: Row; problems: stri
       problems.push((error as Error).message);
     }
   }
-  return { row, problems };
+  return { row, problems, notes };
 }
 
 function list(names: string[]): string {

@@ -215,27 +215,32 @@ export interface CalibrationBin {
   observed_high: number;
 }
 
+/** What one cut-off does. Refused is a risk from the cut-off on; with adverse "negative", one below it. */
 export interface Cutoff {
   cutoff: number;
   approved: number;
   approval_rate: number;
+  /** Share of bad outcomes among the approved. */
   bad_rate: number | null;
   bad_rate_low: number | null;
   bad_rate_high: number | null;
-  /** Share of all bad outcomes that are refused. */
+  /** Share of the bad outcomes that are refused. */
   bad_refused: number | null;
-  /** Share of all good outcomes that are refused. */
+  /** Share of the good outcomes that are refused. */
   good_refused: number | null;
 }
 
 /** Summaries of rows that were given; never a row. */
 export interface DataSummary {
   rows: number;
-  /** Rows with a known outcome, and of these the bad ones; null without outcomes. */
+  /** Rows with the positive outcome; null where outcomes are not known. */
   bad: number | null;
   mean_risk: number;
   histogram: { edges: number[]; rows: number[]; bad: number[] | null };
+  /** auc, gini, ks, brier, log_loss, ece, gap, slope, intercept; empty without outcomes. */
   metrics: { name: string; label: string; value: number; low: number | null; high: number | null }[];
+  /** What a reader of the metrics must know. */
+  notes: string[];
   calibration: CalibrationBin[];
   cutoffs: Cutoff[];
   /** Against the training rows, as the form counts them. */
@@ -271,6 +276,8 @@ export interface ModelPayload {
   /** Names in their order, which objects in JavaScript do not keep for names such as "10". */
   order: { features: string[]; subscales: string[]; shapes: string[][] };
   form_sha256: string;
+  /** Texts of the model file by name, such as owner or purpose. */
+  about: Record<string, string>;
   fit: {
     estimator: string;
     parameters: Record<string, string>;

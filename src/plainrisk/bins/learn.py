@@ -83,13 +83,13 @@ class LevelFinder:
 
     def _count_labels(self, frame: Frame, weight: Floats | None) -> None:
         column = frame.labels(self.name)
-        counts = np.zeros(len(column.labels))
-        if self.feature.rare is not None:
-            # The first entry is that of code -1, missing.
-            every = np.bincount(column.codes.astype(np.intp) + 1, weight, minlength=len(counts) + 1)
-            self._weight += float(every.sum())
-            counts = every[1:].astype(np.float64)
-        for label, count in zip(column.labels, counts.tolist(), strict=True):
+        if self.feature.rare is None:
+            self.labels.update(dict.fromkeys(column.labels, 0.0))
+            return
+        # The first entry is that of code -1, missing.
+        counts = np.bincount(column.codes.astype(np.intp) + 1, weight, minlength=len(column.labels) + 1).tolist()
+        self._weight += math.fsum(counts)
+        for label, count in zip(column.labels, counts[1:], strict=True):
             self.labels[label] = self.labels.get(label, 0.0) + count
 
     def _count_values(self, frame: Frame, target: Array, weight: Floats | None) -> None:

@@ -23,6 +23,7 @@ from plainrisk.cli.compare import compare
 from plainrisk.cli.data import data_app, schema_app
 from plainrisk.cli.demo import demo
 from plainrisk.cli.explain import explain, reasons, score, what_if
+from plainrisk.cli.export import export
 from plainrisk.cli.fit import fit
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.measure import cutoffs, evaluate, fairness
@@ -108,6 +109,7 @@ app.command()(scorecard)
 app.command()(bins)
 app.command()(diff)
 app.command()(annotate)
+app.command()(export)
 app.add_typer(data_app, name="data")
 app.command()(compare)
 app.add_typer(study_app, name="study")

@@ -12,10 +12,11 @@ from rich.text import Text
 from plainrisk import make_classifier
 from plainrisk.cli import show, source
 from plainrisk.cli.explain import print_answers, print_explanation
-from plainrisk.cli.fit import certified, cross_validation, facts
+from plainrisk.cli.fit import certified, facts
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Json
 from plainrisk.cli.source import Rows
+from plainrisk.cli.validation import Validation
 from plainrisk.errors import DataError, PlainriskWarning
 
 __all__ = ["demo"]
@@ -56,12 +57,12 @@ def demo(
 def _fit_all(rows: Rows) -> tuple[dict[str, Any], dict[str, Any]]:
     models = {name: make_classifier(name, rows.schema) for name in MODELS}
     result: dict[str, Any] = {"data": "german", "models": {}}
-    folds = 10
-    with show.progress("Fitting", len(models) * (folds + 1)) as bar, warnings.catch_warnings():
+    plan = Validation(cv=10)
+    with show.progress("Fitting", len(models) * (plan.cv + 1)) as bar, warnings.catch_warnings():
         # The text says how many rows are cut off.
         warnings.filterwarnings("ignore", ".*the line is cut off", PlainriskWarning)
         for name, model in models.items():
-            cv = cross_validation(model, rows, folds, 0, lambda *_: bar.advance())
+            cv = plan.cross_validation(model, rows, lambda *_: bar.advance())
             result["models"][name] = {"cv": cv, **certified(model.fit(rows.X, rows.y))}
             bar.advance()
     return models, {**result, **facts(models["SmoothARM1"])}

@@ -157,6 +157,7 @@ def reasons(
 ) -> Work:
     """Show one row's reasons as a letter, or write the reasons of all rows, or of the refused ones."""
     check_parameters("reasons", {"--threshold": threshold}, {"--threshold": NOTHING | PROBABILITY})
+    options = options.of(model.form_.schema)
     least = -math.inf if threshold is None else options.sign * threshold
 
     def refused(found: Reasons) -> Bools:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +24,7 @@ from plainrisk.intervals import Range
 from plainrisk.measure.cutoffs import Cutoff, Cutoffs
 from plainrisk.measure.cutoffs import cutoffs as find_cutoffs
 from plainrisk.measure.evaluation import Evaluation, evaluate_risk
-from plainrisk.model import RiskModel, load
+from plainrisk.model import FormMethods, RiskModel, load
 
 if TYPE_CHECKING:
     import polars as pl
@@ -68,26 +69,29 @@ class ScoredRows:
 
     @classmethod
     def read(
-        cls, data: str, models: list[RiskModel], columns: dict[str | None, str], missing: list[str] | None
+        cls,
+        data: str,
+        models: Sequence[FormMethods],
+        columns: Mapping[str | None, str],
+        missing: list[str] | None,
+        keep_if_there: str | None = None,
     ) -> ScoredRows:
         """Score a file batch by batch; `columns` are kept, each with the option that names it."""
         import polars as pl
 
         kept = {name: option for name, option in columns.items() if name is not None}
+        reader = RowReader(data, [model.form_ for model in models], missing, kept, keep_if_there)
         frames: list[pl.DataFrame] = []
-        risks: list[list[Floats]] = [[] for _ in models]
-        for k, model in enumerate(models):
-            reader = RowReader(data, model.form_, missing, kept)
+        risks: list[list[Floats]] = []
 
-            def add(batch: pl.DataFrame, model: RiskModel = model, k: int = k) -> None:
-                risks[k].append(model.predict_proba(batch)[:, 1])
-                if k == 0:
-                    frames.append(batch.select(list(kept)))
+        def add(batch: pl.DataFrame) -> None:
+            risks.append([model.predict_proba(batch)[:, 1] for model in models])
+            frames.append(batch.select(list(reader.keep)))
 
-            reader.each(add)
+        reader.each(add)
         if not frames:
             raise DataError(f"{data}: there are no rows.")
-        return cls(data, tuple(np.concatenate(one) for one in risks), pl.concat(frames))
+        return cls(data, tuple(np.concatenate(one) for one in zip(*risks, strict=True)), pl.concat(frames))
 
     def outcomes(self, form: RiskForm, target: str) -> Outcome:
         """Return 1 where the outcome is the one whose probability is the risk."""
@@ -202,17 +206,17 @@ def _show_groups(by: str, found: Evaluation) -> None:
     lines: list[list[str | Text]] = []
     for name, one in found.groups.items():
         shares = [f"{one.base_rate.estimate:.1%}", f"{one.mean_risk:.1%}"]
-        lines.append([name, _rows(one.rows, one.small), *shares, _ratio(one["auc"]), _number(one["ece"].estimate)])
+        lines.append([name, _rows(one.rows, one.small), *shares, show.ratio(one["auc"]), _number(one["ece"].estimate)])
     header = (by, "rows", "observed", "mean risk", "AUC", "ECE")
     show.print_table(header, lines, numbers=header[1:])
 
 
-def show_evaluations(found: dict[str, Evaluation]) -> None:
+def show_evaluations(found: Mapping[str, Evaluation]) -> None:
     """Print a line per model that was measured on the same rows."""
     lines: list[list[str | Text]] = []
     for name, one in found.items():
         lines.append(
-            [name, _ratio(one["auc"]), *(_number(one[m].estimate) for m in ("ks", "brier", "log_loss", "ece"))]
+            [name, show.ratio(one["auc"]), *(_number(one[m].estimate) for m in ("ks", "brier", "log_loss", "ece"))]
         )
     header = ("model", "AUC", "KS", "Brier", "log loss", "ECE")
     show.print_table(header, lines, numbers=header[1:])
@@ -287,6 +291,8 @@ def cutoffs(
         level=level,
     )
     chosen = {f"{name} {value:g}": found.at(**{name: value}) for name, value in asked.items()}
+    if loaded.cutoff is not None:
+        chosen["the model's own"] = found.at(risk=loaded.cutoff)
     result = {"data": data, "model": str(model), "rows": len(rows.risks[0]), **found.to_dict()}
     result["chosen"] = {name: one.to_dict() for name, one in chosen.items()}
     show.result(result, json, lambda _: _show_cutoffs(data, found, chosen))
@@ -300,24 +306,26 @@ def _show_cutoffs(data: str, found: Cutoffs, chosen: dict[str, Cutoff]) -> None:
     header = ("cut-off", "approved", "bad rate", "bads refused", "profit" if profits else "goods refused")
     lines: list[list[str | Text]] = []
     for one in found.shown():
-        last = f"{one.profit.estimate:,.6g}" if profits else _percent(Range(one.goods_refused.estimate, math.nan, 0))
-        shares = [f"{one.approval.estimate:.1%}", _percent(one.bad_rate), f"{one.bads_refused.estimate:.1%}"]
+        last = f"{one.profit.estimate:,.6g}" if profits else _share(one.goods_refused)
+        shares = [f"{one.approval.estimate:.1%}", show.percent(one.bad_rate), _share(one.bads_refused)]
         lines.append([f"{one.cutoff:.4f}", *shares, last])
     show.print_table(header, lines, numbers=header)
     for name, one in {**chosen, **({"largest profit": found.best} if profits else {})}.items():
         console.print(f"{name}: {_in_words(one)}")
 
 
+def _share(found: Range) -> str:
+    return "?" if math.isnan(found.estimate) else f"{found.estimate:.1%}"
+
+
 def _in_words(one: Cutoff) -> str:
-    profit = one.profit
-    brings = (
-        ""
-        if math.isnan(profit.estimate)
-        else f", profit {profit.estimate:,.6g} ({profit.low:,.6g}, {profit.high:,.6g})"
-    )
+    profit, brings = one.profit, ""
+    if not math.isnan(profit.estimate):
+        brings = f", profit {profit.estimate:,.6g} ({profit.low:,.6g}, {profit.high:,.6g})"
+    refused = f"{show.percent(one.bads_refused)} of the bad and {show.percent(one.goods_refused)} of the good"
     return (
-        f"cut-off {one.cutoff:.6g}, approval {_percent(one.approval)}, bad rate {_percent(one.bad_rate)}, refused "
-        f"{_percent(one.bads_refused)} of the bad and {_percent(one.goods_refused)} of the good{brings}."
+        f"cut-off {one.cutoff:.6g}, approval {show.percent(one.approval)}, bad rate {show.percent(one.bad_rate)}, "
+        f"refused {refused}{brings}."
     )
 
 
@@ -328,7 +336,10 @@ def fairness(
     data: Data,
     model: ModelFile,
     by: Annotated[str, typer.Option("--by", metavar="COLUMN", help="The column of groups.")],
-    cutoff: Annotated[float, typer.Option("--cutoff", help="Refused: a risk from the cut-off on.")],
+    cutoff: Annotated[
+        float | None,
+        typer.Option("--cutoff", metavar="RISK", help="Refused: a risk from the cut-off on. Default: the model's own."),
+    ] = None,
     reference: Annotated[
         str | None, typer.Option("--reference", metavar="GROUP", help="Compare with this group, not the largest.")
     ] = None,
@@ -340,20 +351,18 @@ def fairness(
 ) -> None:
     """Compare groups: approval, adverse impact, and with outcomes equal opportunity, calibration and AUC."""
     loaded = load(model)
+    threshold = loaded.cutoff if cutoff is None else cutoff
+    if threshold is None:
+        raise DataError(f"fairness: {model} holds no cut-off to decide by. Add --cutoff RISK.")
     name = target or loaded.form_.schema.target
-    known = target is not None or _has_column(data, name, missing)
-    rows = ScoredRows.read(data, [loaded], {by: "--by", name if known else None: "--target"}, missing)
-    outcomes = rows.outcomes(loaded.form_, name) if known and name is not None else None
-    options: dict[str, Any] = {"threshold": cutoff, "adverse": adverse, "reference": reference, "level": level}
+    asked = {by: "--by", target: "--target"}
+    rows = ScoredRows.read(data, [loaded], asked, missing, keep_if_there=name)
+    known = name in rows.columns.columns
+    outcomes = rows.outcomes(loaded.form_, name) if name is not None and known else None
+    options: dict[str, Any] = {"threshold": threshold, "adverse": adverse, "reference": reference, "level": level}
     found = group_report(outcomes, rows.risks[0], rows.columns[by], **options)
     result = {"data": data, "model": str(model), "by": by, "outcomes": known, **found.to_dict()}
     show.result(result, json, lambda _: _show_fairness(data, by, found, known))
-
-
-def _has_column(data: str, name: str | None, missing: list[str] | None) -> bool:
-    from plainrisk.cli.source import scan_source
-
-    return name is not None and name in scan_source(data, missing).lazy.collect_schema().names()
 
 
 def _show_fairness(data: str, by: str, found: GroupReport, known: bool) -> None:
@@ -367,34 +376,21 @@ def _show_fairness(data: str, by: str, found: GroupReport, known: bool) -> None:
     lines: list[list[str | Text]] = []
     for g in found.groups:
         mark = Text("below 4/5" if g.below_four_fifths else "", "red")
-        lines.append([g.group, _rows(g.rows, g.small), _percent(g.approval), _ratio(g.impact), mark])
+        lines.append([g.group, _rows(g.rows, g.small), show.percent(g.approval), show.ratio(g.impact), mark])
     header = ("group", "rows", "approval", "adverse impact ratio")
     show.print_table((*header, ""), lines, numbers=header[1:], whole=("",))
     if known:
         equal: list[list[str | Text]] = [
-            [g.group, _percent(g.opportunity), _percent(g.opportunity_difference, "+")] for g in found.groups
+            [g.group, show.percent(g.opportunity), show.percent(g.opportunity_difference, "+")] for g in found.groups
         ]
         header = ("group", "approval", "difference", "")
         title = "Equal opportunity: approval of those whose outcome was good"
         show.print_table(header[:3], equal, numbers=header[1:], title=title)
         right: list[list[str | Text]] = [
-            [g.group, _percent(g.base_rate), _percent(g.gap, "+"), _ratio(g.auc)] for g in found.groups
+            [g.group, show.percent(g.base_rate), show.percent(g.gap, "+"), show.ratio(g.auc)] for g in found.groups
         ]
         header = ("group", "base rate", "mean risk less base rate", "AUC")
         show.print_table(header, right, numbers=header[1:], title="Calibration and ranking")
     else:
         console.print("No outcomes in the data (--target): no equal opportunity, calibration and AUC.", style="dim")
     console.print(f"In brackets: intervals of {found.level:.0%}. No row is left out.", style="dim")
-
-
-def _percent(found: Range, sign: str = "") -> str:
-    if math.isnan(found.estimate):
-        return "?"
-    ends = "" if math.isnan(found.low) else f" ({found.low:{sign}.1%}, {found.high:{sign}.1%})"
-    return f"{found.estimate:{sign}.1%}{ends}"
-
-
-def _ratio(found: Range) -> str:
-    if math.isnan(found.estimate):
-        return "?"
-    return f"{found.estimate:.3f}" + ("" if math.isnan(found.low) else f" ({found.low:.3f}, {found.high:.3f})")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from plainrisk.cli import show, source, tables
-from plainrisk.cli.options import Json, Missing, Target
+from plainrisk.cli.options import Adverse, Json, Missing, Target
 from plainrisk.model import load
 
 __all__ = ["report"]
@@ -37,17 +37,14 @@ def report(
     target: Target = None,
     cutoff: Annotated[
         float | None,
-        typer.Option("--cutoff", metavar="RISK", help="Where applicants are refused; else the base rate of training."),
+        typer.Option(
+            "--cutoff",
+            metavar="RISK",
+            help="Where applicants are refused; else the model's own, or the base rate of training.",
+        ),
     ] = None,
     title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The title of the page.")] = None,
-    adverse: Annotated[
-        str,
-        typer.Option(
-            "--adverse",
-            metavar="positive|negative",
-            help="'negative' if the model predicts the good outcome.",
-        ),
-    ] = "positive",
+    adverse: Adverse = "positive",
     missing: Missing = None,
     json: Json = False,
 ) -> None:

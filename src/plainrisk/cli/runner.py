@@ -131,7 +131,7 @@ def _run(request: Request, make: Callable[[RiskModel], Work]) -> None:
         raise DataError("-o - writes the rows to standard output, where --json would print, too. Leave out one.")
     tables.check_output(None if to_stdout else request.output, tables.WRITE)
     model = load(request.model)
-    reader = RowReader(request.data, model.form_, request.missing, request.keep or ())
+    reader = RowReader(request.data, [model.form_], request.missing, dict.fromkeys(request.keep or (), "--keep"))
     LOG.info("%s: %s rows", request.data, reader.table.n_rows)
     work = make(model)
     result: dict[str, Any] = {"data": request.data, "model": str(request.model)}
@@ -194,7 +194,7 @@ def _types(work: Work, reader: RowReader) -> dict[str, Any]:
 
 
 class RowReader:
-    """Rows of a file or a data set: the columns that a form reads, and those to keep.
+    """Rows of a file or a data set: the columns that some forms read, and those to keep.
 
     Attributes
     ----------
@@ -203,25 +203,29 @@ class RowReader:
     """
 
     def __init__(
-        self, data: str, form: RiskForm, missing: Sequence[str] | None, keep: Sequence[str] | Mapping[str, str] = ()
+        self,
+        data: str,
+        forms: Sequence[RiskForm],
+        missing: Sequence[str] | None,
+        keep: Mapping[str, str] | None = None,
+        keep_if_there: str | None = None,
     ) -> None:
         self.data = data
-        # Each column to keep, and the option that names it.
-        self.keep = dict(keep) if isinstance(keep, Mapping) else dict.fromkeys(keep, "--keep")
         self.table = source.scan_source(data, missing)
-        self.lazy = self._needed(form)
+        names = self.table.lazy.collect_schema().names()
+        self.keep = {**(keep or {}), **({keep_if_there: ""} if keep_if_there in names else {})}
+        self.lazy = self._needed(forms, names)
         self._error: BaseException | None = None
 
-    def _needed(self, form: RiskForm) -> pl.LazyFrame:
+    def _needed(self, forms: Sequence[RiskForm], names: Sequence[str]) -> pl.LazyFrame:
         """Take the columns that are needed, or say which is missing or holds text."""
-        names = self.table.lazy.collect_schema().names()
-        features = {name: form.schema.features[name] for name in form.features}
-        for name, who in [*((n, "feature") for n in features), *self.keep.items()]:
+        features = [(name, form.schema.features[name].kind) for form in forms for name in form.features]
+        for name, who in [*((n, "feature") for n, _ in features), *self.keep.items()]:
             if name not in names:
                 raise DataError(f"{self.data}: {who} {name!r} is not in the data.{did_you_mean(name, names)}")
-        continuous = [name for name, feature in features.items() if feature.kind == "continuous"]
-        self.table.check_numbers(continuous)
-        return self.table.lazy.select(list(dict.fromkeys([*self.keep, *features]))).with_row_index(ROW)
+        self.table.check_numbers(list(dict.fromkeys(name for name, kind in features if kind == "continuous")))
+        needed = dict.fromkeys([*self.keep, *(name for name, _ in features)])
+        return self.table.lazy.select(list(needed)).with_row_index(ROW)
 
     def row(self, number: int) -> pl.DataFrame:
         """Return one row, counted from 0."""

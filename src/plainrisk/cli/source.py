@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,11 +53,13 @@ class Rows:
     schema : with target and positive outcome, fitting the data
     X : the features alone
     y : the outcomes as they are stored
+    aside : columns that are no features: groups, times, weights
     """
 
     schema: Schema
     X: pl.DataFrame
     y: Array
+    aside: pl.DataFrame
 
 
 def open_source(data: str, missing: Sequence[str] | None = None) -> Source:
@@ -122,13 +124,23 @@ def _is_data_set(data: str) -> bool:
 # ---- schemas
 
 
-def rows_to_fit(source: Source, path: Path | None, target: str | None, positive: str | None) -> Rows:
-    """Find the schema, the outcome and its positive label, and check all of it against the rows."""
+def rows_to_fit(
+    source: Source, path: Path | None, target: str | None, positive: str | None, aside: Mapping[str, str] | None = None
+) -> Rows:
+    """Find the schema, the outcome and its positive label, and check all of it against the rows.
+
+    The columns `aside`, each with the option that names it, are no features of a schema that is inferred.
+    """
     from plainrisk.schema.check import require_valid
 
+    for name, option in (aside or {}).items():
+        if name not in source.frame.columns:
+            hint = did_you_mean(name, source.frame.columns)
+            raise DataError(f"{source.name}: {option} {name!r} is not in the data.{hint}")
     known = Schema.load(path) if path is not None else source.schema
     if known is None:
-        schema = _draft(source, target, positive)
+        kept = replace(source, frame=source.frame.drop([name for name in aside or {} if name != target]))
+        schema = _draft(kept, target, positive)
     else:
         label = None if positive is None else label_in(positive, source.frame, target or known.target)
         schema = _with_outcome(known, target, label, source.name)
@@ -139,7 +151,8 @@ def rows_to_fit(source: Source, path: Path | None, target: str | None, positive:
         raise SchemaError(f"{error}{hint}") from None
     outcome = schema.target or ""  # a schema that is valid for rows with outcomes names them
     schema = _with_positive(schema, source.frame, outcome)
-    return Rows(schema, source.frame.select(list(schema.features)), source.frame[outcome].to_numpy())
+    features, others = source.frame.select(list(schema.features)), source.frame.select(list(aside or {}))
+    return Rows(schema, features, source.frame[outcome].to_numpy(), others)
 
 
 def schema_to_stream(path: Path | None, target: str | None, positive: str | None) -> Schema:

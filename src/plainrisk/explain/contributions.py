@@ -60,6 +60,7 @@ def explainer(form: RiskForm, options: ExplainOptions) -> Explainer:
             "explain: unit must be 'probability' for this model: its last link is not logistic, so its score is not "
             "in log odds."
         )
+    options = options.of(form.schema)
     reference = options.reference
     if not isinstance(reference, Reference):
         reference = make_reference(form, reference, options.portfolio, options.sign, options.min_rows)

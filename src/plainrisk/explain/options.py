@@ -13,8 +13,8 @@ import functools
 import inspect
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
-from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar, cast
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields, replace
+from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, Self, TypeVar, cast
 
 from plainrisk.checks import (
     FUNCTION,
@@ -30,6 +30,7 @@ from plainrisk.checks import (
 )
 from plainrisk.checks import words as known_words
 from plainrisk.errors import DataError, did_you_mean
+from plainrisk.schema import Schema
 
 __all__ = ["ExplainOptions", "ReasonOptions", "WhatIfOptions", "WhatIfsOptions", "check_features", "takes"]
 
@@ -86,8 +87,9 @@ def _allowed(default: Any, words: tuple[str, ...], other: tuple[str, ...]) -> Al
 
 def _adverse() -> Any:
     return option(
-        "positive",
-        "'positive' if a high probability is bad for the applicant, 'negative' if the model predicts the good outcome.",
+        None,
+        "'positive' if a high probability is bad for the applicant, 'negative' if the model predicts the good outcome; "
+        "without it, what the schema says.",
         words=("positive", "negative"),
     )
 
@@ -126,10 +128,15 @@ class Options:
     def __post_init__(self) -> None:
         check_parameters(self.verb, vars(self), _allowed_of(cast("Any", type(self))))
 
+    def of(self, schema: Schema) -> Self:
+        """Return the options for a model with this schema: it says which outcome is adverse, if nobody else does."""
+        given: Adverse | None = self.adverse  # type: ignore[attr-defined]
+        return self if given is not None else replace(self, adverse=schema.adverse)  # type: ignore[call-arg]
+
     @property
     def sign(self) -> int:
         """+1 where a higher probability hurts the applicant, -1 where a lower one does."""
-        return 1 if self.adverse == "positive" else -1  # type: ignore[attr-defined]
+        return -1 if self.adverse == "negative" else 1  # type: ignore[attr-defined]
 
 
 @functools.cache
@@ -158,7 +165,7 @@ class ExplainOptions(Options):
         words=("probability", "log odds"),
     )
     split: Split = _split()
-    adverse: Adverse = _adverse()
+    adverse: Adverse | None = _adverse()
     min_rows: float = option(0.0, "Levels with fewer training rows are not taken for the best.", allowed=ROWS)
 
 
@@ -177,7 +184,7 @@ class ReasonOptions(Options):
         words=("best", "typical"),
         other=("a row",),
     )
-    adverse: Adverse = _adverse()
+    adverse: Adverse | None = _adverse()
     order: Order = option(
         "subscale",
         "Order of the k reasons: grouped by subscale, or by their loss alone.",
@@ -218,7 +225,7 @@ class WhatIfOptions(Options):
         other=("a dict", "a function"),
         allowed=known_words("features", "steps") | instance("a dict", Mapping) | FUNCTION,
     )
-    adverse: Adverse = _adverse()
+    adverse: Adverse | None = _adverse()
     answers: int = option(
         3,
         "The largest number of answers, each without at least one feature of every answer before it.",

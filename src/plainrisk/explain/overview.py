@@ -49,6 +49,7 @@ class ShapeTable:
     effect : what the level does to the typical applicant: the risk with it less the risk as is; None where the form
         does not know who is typical
     unit : of the score: "probability" or "log odds" where the score is that itself, else "score"
+    pair : of a pair of features, its table with two sides
     """
 
     feature: str
@@ -62,6 +63,7 @@ class ShapeTable:
     score: Floats
     effect: Floats | None
     unit: str
+    pair: PairTable | None = None
 
 
 @dataclass(frozen=True)
@@ -139,16 +141,21 @@ class Overview(TableResult):
         """Return everything as plain data; a rate without rows is None."""
         shapes = []
         for t in self.shapes:
-            plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(t).items()}
+            plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(t).items() if k != "pair"}
             plain["bad_rate"] = [None if r != r else r for r in plain["bad_rate"]]
             shapes.append(plain)
         return {"shapes": shapes, "importance": [asdict(i) for i in self.importance], "weights": self.weights}
 
     def plot(self, feature: str, part: str | None = None, *, refits: Refits | None = None, axes: Any = None) -> Any:
-        """Draw one feature's levels with counts and bad rates, and intervals if refits are given; returns the axes."""
-        from plainrisk.explain.plots import draw_shape
+        """Draw one feature's levels with counts and bad rates, and intervals if refits are given; returns the axes.
+
+        A pair ("income × age") is a heat map with counts; with refits, its combinations of levels stand in a row.
+        """
+        from plainrisk.explain.plots import draw_pair, draw_shape
 
         table = self.shape(feature, part)
+        if table.pair is not None and refits is None:
+            return draw_pair(table.pair, table.unit, ax=axes)
         ask = None if refits is None else refits.shape if table.effect is None else refits.effects
         interval = None if ask is None else ask(feature, table.part)
         return draw_shape(table, interval, axes=axes)
@@ -249,6 +256,7 @@ def shape_table(form: RiskForm, typical: Reference | None, k: int, name: str) ->
         score=level_scores(part, name),
         effect=None if typical is None else level_effects(form, typical, k, name),
         unit=_unit(form, part),
+        pair=term if isinstance(term, PairTable) else None,
     )
 
 

@@ -153,6 +153,7 @@ def reasons(form: RiskForm, X: Any, *args: Any, **options: Any) -> Reasons:
 
 def reasoner(form: RiskForm, options: ReasonOptions) -> Reasoner:
     """Return a reasoner that is ready for many batches of rows; the form keeps the last few for the next call."""
+    options = options.of(form.schema)
     if not isinstance(options.reference, str) or options.portfolio is not None:
         return _reasoner(form, options)  # rows have no key
     each = vars(options).values()
@@ -246,7 +247,7 @@ class Reasoner:
         return Reasons(
             k=self.most,
             reference=self.explainer.reference.name,
-            adverse=self.options.adverse,
+            adverse=self.options.adverse or "positive",
             unit=self.explainer.unit,
             risk=risk,
             candidates=self.candidates,

@@ -193,6 +193,7 @@ def what_ifs(form: RiskForm, X: Any, *args: Any, **options: Any) -> WhatIfs:
 
 def planner(form: RiskForm, options: WhatIfOptions) -> Planner:
     """Return a planner that is ready for many batches of rows."""
+    options = options.of(form.schema)
     targets = feature_moves(form, options.frozen, options.cost, options.values, options.min_rows)
     return Planner(Problem(form, options.sign, targets, options.cost == "features"), options)
 
@@ -254,12 +255,12 @@ class _Search:
         options, risk = self.plan.options, self.applicant.risk
         if self.plan.reaches(risk):
             stay = Answer((), risk, 0.0)
-            return WhatIf(risk, options.target, options.adverse, (stay,), stay)
+            return WhatIf(risk, options.target, options.adverse or "positive", (stay,), stay)
         fronts = self._fronts(frozenset())
         first = self._cheapest(fronts)
         most = min(options.answers, sys.maxsize)
         answers = [] if first is None else list(itertools.islice(self._diverse(first), most))
-        return WhatIf(risk, options.target, options.adverse, tuple(answers), self._furthest(fronts))
+        return WhatIf(risk, options.target, options.adverse or "positive", tuple(answers), self._furthest(fronts))
 
     def _diverse(self, first: Answer) -> Iterator[Answer]:
         """Give the cheapest answer, then the cheapest that contains none of those given, and so on."""

@@ -7,6 +7,7 @@ from plainrisk.form.file import (
     FitRecord,
     GroupEvidence,
     ModelFile,
+    OutsideLevel,
     form_hash,
     read_model,
     write_model,
@@ -14,11 +15,13 @@ from plainrisk.form.file import (
 from plainrisk.form.form import Alone, Layer, Mixture, Part, Pool, RiskForm, pool_score
 from plainrisk.form.levels import Bins, Categories, Levels
 from plainrisk.form.links import ALPHA_STAR, Bands, Linear, Link, Logistic
+from plainrisk.form.outside import BOUNDS, held_scores, measured_levels, outside_rules
 from plainrisk.form.shapes import Curve, Line, PairTable, Shape, Table
 from plainrisk.form.trees import Tree, TreeInput, TreePart
 
 __all__ = [
     "ALPHA_STAR",
+    "BOUNDS",
     "Alone",
     "Bands",
     "Bins",
@@ -36,6 +39,7 @@ __all__ = [
     "Logistic",
     "Mixture",
     "ModelFile",
+    "OutsideLevel",
     "PairTable",
     "Part",
     "Pool",
@@ -46,6 +50,9 @@ __all__ = [
     "TreeInput",
     "TreePart",
     "form_hash",
+    "held_scores",
+    "measured_levels",
+    "outside_rules",
     "pool_score",
     "read_model",
     "schema_with_bins",

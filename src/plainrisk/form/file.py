@@ -17,6 +17,7 @@ from plainrisk._version import __version__
 from plainrisk.errors import ModelFileError
 from plainrisk.files import SIZE_LIMIT, parse_json, read_text, write_text
 from plainrisk.form.form import RiskForm
+from plainrisk.schema import Rule
 from plainrisk.text import visible
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "FitRecord",
     "GroupEvidence",
     "ModelFile",
+    "OutsideLevel",
     "form_hash",
     "read_model",
     "write_model",
@@ -42,7 +44,7 @@ class GroupEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     features : whose; two for a pair
     kind : "steps" between ordered levels, levels "outside" the order, "levels" of a categorical feature, or "pair"
     size : how many coefficients
-    precision : of their normal prior, lambda
+    precision : of their normal prior, lambda; one for the levels outside the order of all features
     edf : effective degrees of freedom, from 0 to `size`
     left : whether the group has left the model
     """
@@ -106,6 +108,36 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     detail: str
 
 
+class OutsideLevel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an empty or special field can do at most, whatever the other features are.
+
+    Lower and better are meant for the applicant: where the positive outcome is the good one, a risk that is higher.
+
+    Attributes
+    ----------
+    feature, level : which field
+    rule : what the schema allows it
+    rows : its training weight
+    below, below_risk : how far it can be below the best measured level, in score and in probability; 0 if never
+    lowers, lowers_risk : how far it can be below the worst measured level: what emptying a field can win
+    """
+
+    feature: str
+    level: str
+    rule: Rule
+    rows: float
+    below: float
+    below_risk: float
+    lowers: float
+    lowers_risk: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.feature}, {self.level} ({self.rule}): up to {100 * self.below_risk:.3g} points better than the "
+            f"best measured level, and {100 * self.lowers_risk:.3g} than the worst"
+        )
+
+
 class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All promises of a model, checked.
 
@@ -115,12 +147,14 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     notes : facts worth knowing that break no promise
     form_sha256 : the hash of the form they were checked on
     thin : levels with less training weight than this are in the notes
+    outside : what levels outside the order can do; files of before there were rules have none
     """
 
     checks: tuple[Check, ...]
     notes: tuple[str, ...]
     form_sha256: str = ""
     thin: float = 30.0
+    outside: tuple[OutsideLevel, ...] = ()
 
     @property
     def valid(self) -> bool:
@@ -139,6 +173,11 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __str__(self) -> str:
         lines = [f"{'holds ' if c.holds else 'BROKEN'}  {c.name}: {c.detail}" for c in self.checks]
+        better = [level for level in self.outside if level.below > 0]
+        if self.outside:
+            kept = f"{len(self.outside) - len(better)} of {len(self.outside)} empty or special levels"
+            lines.append(f"outside the order: {kept} are never better than the best measured one")
+            lines += [f"outside {level}" for level in sorted(better, key=lambda level: -level.below_risk)]
         return visible("\n".join([*lines, *(f"note    {n}" for n in self.notes)]))
 
 

@@ -25,6 +25,7 @@ from plainrisk.form.score import Scorer
 from plainrisk.form.shapes import LARGEST, PairTable, Shape
 from plainrisk.form.trees import TreePart
 from plainrisk.schema import Schema
+from plainrisk.schema.check import refuse_forbidden
 from plainrisk.threads import PIECE_ROWS, parallel_for
 
 __all__ = ["Alone", "Layer", "Mixture", "Part", "Pool", "RiskForm", "pool_score"]
@@ -223,10 +224,12 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
                     f"Data: X has {len(frame.names)} features, but RiskForm is expecting "
                     f"{len(self.columns)} features as input."
                 )
-            return frame.renamed(self.columns)
+            return frame.renamed(self.columns)  # a model without names has no schema, so no rules
         for name in self.features:
             if name not in frame.columns:
                 raise DataError(f"Data: feature {name!r} is not in the data.{did_you_mean(name, frame.names)}")
+        if self._forbids:
+            refuse_forbidden(self._own_schema, frame)
         return frame
 
     @functools.cached_property
@@ -234,9 +237,19 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
         """Whether the training rows had no column names."""
         return self.columns == position_names(len(self.columns))
 
+    @functools.cached_property
+    def _own_schema(self) -> Schema:
+        return self.schema.part(self.features)
+
+    @functools.cached_property
+    def _forbids(self) -> bool:
+        """Whether some empty or special field is refused."""
+        each = self._own_schema.features.values()
+        return any("error" in (f.missing, f.below_bound, *f.special_rules.values()) for f in each)
+
     def _row_risk(self, row: dict[Any, Any]) -> float | None:
         """Return the risk of one row, or None if it is a matter for arrays."""
-        scores = None if self._has_trees else self._scorer.row_scores(row)
+        scores = None if self._has_trees or self._forbids else self._scorer.row_scores(row)
         if scores is None:
             return None
         out = np.empty(1)

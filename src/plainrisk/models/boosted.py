@@ -34,7 +34,8 @@ class BoostedRiskModel(RiskClassifier):
 
     Categorical features enter one-hot; where the schema orders them, by their place in that order. The lower bound of
     a feature is XGBoost's `missing`, as in the paper. Trees of more than one feature are not additive, so contributions
-    exist by model or subscale only.
+    exist by model or subscale only. Trees send missing and special values where they like, so the schema's rules for
+    them are lifted, but for "error".
 
     Parameters
     ----------
@@ -81,6 +82,10 @@ class BoostedRiskModel(RiskClassifier):
         self.learning_rate = learning_rate
         self.class_weight = class_weight
         self.params = params
+
+    @property
+    def _keeps_rules(self) -> bool:
+        return False  # trees send missing values and codes where they like
 
     def _fit(self, training: TrainingRows) -> PartScores:
         try:

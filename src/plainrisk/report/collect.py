@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -40,11 +40,13 @@ ALLOWED = {
 
 @dataclass(frozen=True)
 class Subject:
-    """A model the page shows: its name, its form and how it was fitted."""
+    """A model the page shows: its name, its form, how it was fitted, and what its file says about it."""
 
     name: str
     form: RiskForm
     fit: FitRecord | None = None
+    cutoff: float | None = None
+    about: Mapping[str, str] = field(default_factory=dict)
 
 
 def collect(
@@ -70,7 +72,7 @@ def collect(
     applicants : how many rows of the data the page holds as examples, from the least to the greatest risk
     by : a column of the data, by whose groups the model is measured, too
     target : the column with the outcomes; without it the schema's target, if the data have it
-    cutoff : where applicants are refused; None takes the base rate of training
+    cutoff : where applicants are refused; None takes the model's own, or the base rate of training
     shown : rows that are all put into the page, which opens at the first
     """
     given = {"adverse": adverse, "applicants": applicants, "cutoff": cutoff, "title": title}
@@ -78,6 +80,8 @@ def collect(
     if data is None and (applicants or by is not None or target is not None):
         raise DataError("report: applicants, by and target are about data. Pass data, too (--data DATA).")
     first = subjects[0]
+    if cutoff is None:
+        cutoff = first.cutoff
     if cutoff is None:
         cutoff = 0.5 if first.fit is None else round(first.fit.base_rate, 2)
     measure = functools.partial(summary, target=target, by=by, cutoff=cutoff, adverse=adverse)
@@ -121,6 +125,7 @@ def _model(
             "shapes": [list(part.shapes) if isinstance(part, Part) else [] for part in form.parts],
         },
         "form_sha256": form_hash(form),
+        "about": dict(subject.about),
         "fit": None if fit is None else _fit(fit),
         "certificate": certify(form).to_dict(),
         "typical": start,

@@ -6,18 +6,30 @@ from typing import Any
 
 import numpy as np
 
-from plainrisk._types import Floats
+from plainrisk._types import Floats, Outcome
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain import drift, group_report
 from plainrisk.explain.options import Adverse
 from plainrisk.form import RiskForm
 from plainrisk.intervals import Range
-from plainrisk.schema import label_of
+from plainrisk.measure.cutoffs import Cutoff, cutoffs
+from plainrisk.measure.evaluation import evaluate_risk
 
 __all__ = ["summary"]
 
 BARS = 40  # of the histogram of risks
+LABELS = {
+    "auc": "AUC",
+    "gini": "Gini",
+    "ks": "KS",
+    "brier": "Brier score",
+    "log_loss": "Log loss",
+    "ece": "Expected calibration error",
+    "gap": "Mean risk less base rate",
+    "slope": "Calibration slope",
+    "intercept": "Calibration intercept",
+}
 
 
 def summary(
@@ -27,41 +39,62 @@ def summary(
     if rows.n_rows == 0:
         raise DataError("report: the data have no rows.")
     risk, outcome = form.risk(rows), _outcomes(form, rows, target)
-    known = None if outcome is None else ~np.isnan(outcome)
-    bad = None if outcome is None else outcome[known]
     return {
         "rows": rows.n_rows,
-        "bad": None if bad is None else int(bad.sum()),
+        "bad": None if outcome is None else int(outcome.sum()),
         "mean_risk": float(risk.mean()),
         "histogram": _histogram(risk, outcome),
-        "metrics": [],
-        "calibration": [],
-        "cutoffs": [],
+        **_measured(risk, outcome, adverse),
         "drift": _drift(form, rows),
         "groups": None if by is None else _groups(rows, by, risk, outcome, cutoff, adverse),
     }
 
 
-def _outcomes(form: RiskForm, rows: Frame, target: str | None) -> Floats | None:
-    """Return 1 for the positive outcome, 0 for the other, NaN where it is missing; None if the data have none."""
+def _outcomes(form: RiskForm, rows: Frame, target: str | None) -> Outcome | None:
+    """Return 1 where the outcome is the one whose probability is the risk; None if the data have no outcomes."""
     name = target or form.schema.target
     if name is None or name not in rows.columns:
         if target is not None:
             raise DataError(f"report: there is no column {target!r} in the data.{did_you_mean(target, rows.columns)}")
         return None
-    column = rows.labels(name)
-    classes = [label_of(label) for label in form.classes]
-    strange = np.array([*(label not in classes for label in column.labels), False])[column.codes]
-    if strange.any():
-        raise DataError(
-            f"report: column {name!r} holds an outcome in row {int(strange.argmax())} that the model does not know. "
-            f"Its outcomes are {classes[0]!r} and {classes[1]!r}."
-        )
-    values = np.array([*(float(label == classes[1]) for label in column.labels), np.nan])
-    return values[column.codes]
+    try:
+        return rows.labels(name).outcomes(form.classes)
+    except DataError as error:
+        raise DataError(f"report: outcome {name!r}: {error}") from None
 
 
-def _histogram(risk: Floats, outcome: Floats | None) -> dict[str, Any]:
+def _measured(risk: Floats, outcome: Outcome | None, adverse: Adverse) -> dict[str, Any]:
+    """Return metrics, the calibration table and cut-offs, all with intervals; without outcomes there are none."""
+    if outcome is None:
+        return {"metrics": [], "calibration": [], "cutoffs": [], "notes": []}
+    found = evaluate_risk(outcome, risk)
+    bins = found.calibration.to_dict()
+    names = {"low": "lower", "high": "upper", "rows": "count", "predicted": "predicted", "observed": "observed"}
+    names |= {"observed_low": "low", "observed_high": "high"}
+    return {
+        "metrics": [{"name": name, "label": LABELS[name], **_plain(found[name])} for name in LABELS],
+        "calibration": [
+            dict(zip(names, line, strict=True)) for line in zip(*map(bins.get, names.values()), strict=True)
+        ],
+        "cutoffs": [_cutoff(one, len(risk)) for one in cutoffs(outcome, risk, adverse=adverse).shown()],
+        "notes": found.notes,
+    }
+
+
+def _cutoff(found: Cutoff, rows: int) -> dict[str, Any]:
+    return {
+        "cutoff": found.cutoff,
+        "approved": round(found.approval.estimate * rows),
+        "approval_rate": found.approval.estimate,
+        "bad_rate": found.bad_rate.estimate,
+        "bad_rate_low": found.bad_rate.low,
+        "bad_rate_high": found.bad_rate.high,
+        "bad_refused": found.bads_refused.estimate,
+        "good_refused": found.goods_refused.estimate,
+    }
+
+
+def _histogram(risk: Floats, outcome: Outcome | None) -> dict[str, Any]:
     edges = np.linspace(0.0, 1.0, BARS + 1)
     bad = None if outcome is None else np.histogram(risk[outcome == 1], edges)[0].tolist()
     return {"edges": edges.tolist(), "rows": np.histogram(risk, edges)[0].tolist(), "bad": bad}
@@ -80,12 +113,11 @@ def _drift(form: RiskForm, rows: Frame) -> dict[str, Any] | None:
 
 
 def _groups(
-    rows: Frame, by: str, risk: Floats, outcome: Floats | None, cutoff: float, adverse: Adverse
+    rows: Frame, by: str, risk: Floats, outcome: Outcome | None, cutoff: float, adverse: Adverse
 ) -> dict[str, Any]:
     if by not in rows.columns:
         raise DataError(f"report: there is no column {by!r} in the data.{did_you_mean(by, rows.columns)}")
-    known = None if outcome is None or np.isnan(outcome).any() else outcome
-    found = group_report(known, risk, rows.column(by), threshold=cutoff, adverse=adverse)
+    found = group_report(outcome, risk, rows.column(by), threshold=cutoff, adverse=adverse)
     ranges = ("base_rate", "auc", "approval", "impact", "opportunity")
     return {
         "column": by,

@@ -2,6 +2,6 @@
 
 from plainrisk.data.columns import label_of
 from plainrisk.schema.findings import Finding
-from plainrisk.schema.schema import Feature, Schema
+from plainrisk.schema.schema import Feature, Rule, Schema
 
-__all__ = ["Feature", "Finding", "Schema", "label_of"]
+__all__ = ["Feature", "Finding", "Rule", "Schema", "label_of"]

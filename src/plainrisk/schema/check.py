@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from plainrisk._types import Counts, Floats
+from plainrisk._types import Bools, Counts, Floats
 from plainrisk.data.columns import EXACT, label_of
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.errors import DataError, SchemaError, did_you_mean, listing, quoted
@@ -22,6 +22,7 @@ __all__ = [
     "MOST_CATEGORIES",
     "Problem",
     "check_schema",
+    "refuse_forbidden",
     "require_valid",
     "suspicious_codes",
     "target_problems",
@@ -116,13 +117,60 @@ def _problems(schema: Schema, frame: Frame, *, target: bool, notes: bool) -> Ite
         if not frame.n_rows:
             return []
         look_at = _look_at_categories if feature.kind == "categorical" else _look_at_numbers
-        return list(look_at(name, feature, frame, notes))
+        found = list(look_at(name, feature, frame, notes))
+        if any(problem.severity == "error" for problem in found):
+            return found
+        return [*found, *(Problem("error", name, message) for message in _forbidden_counts(name, feature, frame))]
 
     for found in parallel_map(look, schema.features, frame.n_rows):
         yield from found
     if notes:
         for message in _remarks(schema, frame, target):
             yield Problem("note", None, message)
+
+
+# ---- rows that a rule forbids
+
+
+def refuse_forbidden(schema: Schema, frame: Frame) -> None:
+    """Raise if a row has an empty or special field for which the schema says "error"."""
+    for name, feature in schema.features.items():
+        for what, rule, rows in _forbidden(name, feature, frame) if name in frame.columns else ():
+            if rows.any():
+                raise DataError(
+                    f"Data: feature {name!r}, row {frame.first + int(rows.argmax())}: the value is {what}, and the "
+                    f"schema says {rule} = 'error'. Correct the row, or state another rule."
+                )
+
+
+def _forbidden_counts(name: str, feature: Feature, frame: Frame) -> Iterator[str]:
+    for what, rule, rows in _forbidden(name, feature, frame):
+        if rows.any():
+            yield (
+                f"feature {name!r} is {what} in {int(rows.sum()):,} rows, and the schema says {rule} = 'error'. "
+                "Correct or drop them, or state another rule."
+            )
+
+
+def _forbidden(name: str, feature: Feature, frame: Frame) -> Iterator[tuple[str, str, Bools]]:
+    """Yield what is forbidden, the rule that forbids it, and which rows have it."""
+    special = {label for label, rule in feature.special_rules.items() if rule == "error"}
+    if feature.missing != "error" and feature.below_bound != "error" and not special:
+        return
+    if feature.kind == "categorical":
+        column = frame.labels(name)
+        empty = column.codes < 0
+        coded = np.array([*(label in special for label in column.labels), False])[column.codes]
+    else:
+        values = frame.numbers(name)
+        empty, codes = np.isnan(values), [float(v) for v in feature.special_values]
+        coded = np.isin(values, [v for v in codes if label_of(v) in special])
+        if feature.below_bound == "error" and feature.lower_bound is not None:
+            yield "below the bound", "below_bound", (values < feature.lower_bound) & ~np.isin(values, codes)
+    if feature.missing == "error":
+        yield "missing", "missing", empty
+    if special:
+        yield "a special value", "special_rules", coded
 
 
 def _nearest(name: str, frame: Frame, features: Iterable[str]) -> str:
@@ -180,7 +228,8 @@ def _look_at_categories(name: str, feature: Feature, frame: Frame, notes: bool) 
     if not column.labels:
         yield _no_values(name)
         return
-    n_levels = len({feature.group_of.get(label, label) for label in column.labels})
+    group_of = feature.group_of
+    n_levels = len({group_of.get(label, label) for label in column.labels})
     if n_levels > MOST_CATEGORIES and feature.rare is None:
         many = f"{n_levels:,} categories, at most {MOST_CATEGORIES:,} are possible"
         yield Problem("error", name, f"feature {name!r} has {many}. Group them, or leave it out.")

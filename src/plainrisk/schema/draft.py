@@ -222,7 +222,8 @@ def _no_category(column: Labels) -> str | None:
     n_rows, n_labels = len(column.codes), len(column.labels)
     if not n_labels:
         return "it is missing in every row"
-    if all(map(_DATE.fullmatch, column.labels)):
+    written = [label for label in column.labels if label.strip()]
+    if written and all(map(_DATE.fullmatch, written)):
         return "it holds dates as text; make them numbers, such as months until today"
     if n_rows >= FEW_ROWS and n_labels == n_rows:
         return "it differs in every row"

@@ -86,7 +86,7 @@ def label_cells(column: Labels, bad: Floats) -> Cells:
     labels = [f"= {label!r}" for label, small in zip(column.labels, few, strict=False) if not small]
     each = [np.concatenate([x[~few], [x[few].sum()]]) for x in (n, n_bad)]
     used = each[0] > 0
-    names = [name for name, is_used in zip([*labels, "missing", "rare"], used, strict=True) if is_used]
+    names = [name for name, is_used in zip([*labels, "missing", "a rare category"], used, strict=True) if is_used]
     return Cells(tuple(names), each[0][used], each[1][used])
 
 

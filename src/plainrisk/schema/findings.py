@@ -87,7 +87,7 @@ def subscale_findings(names: Sequence[str]) -> list[Finding]:
     taken = {name for own in stems.values() for name in own}
     words: dict[str, list[str]] = {}
     for name in names:
-        first = re.match(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)
+        first = re.match(r"[A-Z]+[a-z]*|[a-z]+", name)
         if name not in taken and first and first[0] != name:
             words.setdefault(first[0], []).append(name)
     stems |= {word: own for word, own in words.items() if len(own) > 2 and word not in stems}

@@ -28,6 +28,8 @@ def schema_problems(schema: Schema) -> Iterator[str]:
         yield f"target must be the name of a column, not {target!r}."
     if not isinstance(positive, str | int | float | None):
         yield f"positive must be one label of the target, not {positive!r}."
+    if schema.adverse not in ("positive", "negative"):
+        yield f"adverse must be one of 'positive', 'negative', not {schema.adverse!r}."
     if isinstance(positive, float) and not math.isfinite(positive):
         yield f"positive must be text or a finite number, not {positive}."
     if schema.target is not None and schema.target in schema.features:
@@ -56,7 +58,17 @@ def feature_problems(feature: Feature) -> list[str]:
     for field in ("edges", "categories", "special_values"):
         if len(getattr(feature, field) or ()) > MOST_CATEGORIES:
             own.append(f"lists {len(getattr(feature, field)):,} {field}; at most {MOST_CATEGORIES:,} are possible.")
-    return [*own, *_move_problems(feature), *_text_problems(feature)]
+    return [*own, *_rule_problems(feature), *_move_problems(feature), *_text_problems(feature)]
+
+
+def _rule_problems(feature: Feature) -> Iterator[str]:
+    """Say which rules are for levels that there are not."""
+    known = [label_of(v) for v in feature.special_values]
+    for label in feature.special_rules:
+        if label not in known:
+            yield f"special_rules has a rule for {label!r}, which is no special value.{did_you_mean(label, known)}"
+    if feature.below_bound is not None and feature.lower_bound is None:
+        yield f"below_bound = {feature.below_bound!r} needs a lower_bound. Add it, or remove the rule."
 
 
 def _move_problems(feature: Feature) -> Iterator[str]:
@@ -141,10 +153,11 @@ def _group_problems(feature: Feature, special: Sequence[str]) -> Iterator[str]:
     twice = sorted(c for c, times in Counter(members).items() if times > 1)
     if twice:
         yield f"category {twice[0]!r} is in two groups, or twice in one."
+    group_of = feature.group_of
     for group, own in feature.groups.items():
         if not own:
             yield f"group {group!r} is empty. Remove it, or list its categories."
-        if feature.group_of.get(group, group) != group:
+        if group_of.get(group, group) != group:
             yield f"group {group!r} has the name of a category of another group."
     odd = [c for c in (*members, *feature.groups) if c in special]
     if odd:
@@ -158,7 +171,8 @@ def _order_problems(feature: Feature) -> Iterator[str]:
     if feature.category_labels is None:
         yield "has groups and a direction: list the categories in order, categories = [...]."
         return
-    runs = [group for group, _ in groupby(feature.category_labels, lambda c: feature.group_of.get(c, c))]
+    group_of = feature.group_of
+    runs = [group for group, _ in groupby(feature.category_labels, lambda c: group_of.get(c, c))]
     apart = sorted(group for group, times in Counter(runs).items() if times > 1)
     if apart:
         yield f"the categories of group {apart[0]!r} are not neighbours in the order of 'categories'."

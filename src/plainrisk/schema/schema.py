@@ -20,7 +20,7 @@ from plainrisk.schema.findings import Finding
 from plainrisk.schema.rules import feature_problems, schema_problems
 from plainrisk.schema.toml import schema_to_toml
 
-__all__ = ["RARE", "Feature", "Schema"]
+__all__ = ["RARE", "Feature", "Rule", "Schema"]
 
 RARE = "(rare)"  # the level of all rare categories
 
@@ -29,6 +29,8 @@ Kind = Literal["continuous", "categorical"]
 Direction = Literal["increasing", "decreasing", "none"]
 Unseen = Literal["neutral", "error"]
 Actionable = Literal["free", "up", "down", "fixed"]
+Adverse = Literal["positive", "negative"]
+Rule = Literal["free", "not_better", "worst", "neutral", "error"]
 
 
 _SIGNS = {"increasing": 1, "decreasing": -1, "none": 0}
@@ -47,6 +49,15 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Codes that are not measurements (-9: no record). Each gets its own effect, outside the order.
     lower_bound : float, optional
         Values below it are not measurements either, and share one effect.
+    missing : "free", "not_better", "worst", "neutral" or "error", optional
+        What an empty field may do. "free": it has an effect of its own. "not_better": the same, but never better for
+        the applicant than the best measured level. "worst": it counts as the worst measured level. "neutral": it has
+        no effect, as for the typical applicant. "error": it is refused, at fit and at scoring. Default: "not_better"
+        if the feature has a direction, else "free".
+    special_rules : dict of special value to rule
+        The same for special values; those not named are "free", since a code such as "never late" may be the best.
+    below_bound : rule, optional
+        The same for values below `lower_bound`; default "free".
     max_bins : int, optional
         The largest number of bins; without it the estimator's `max_bins` holds.
     edges : tuple of float, optional
@@ -77,6 +88,9 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     direction: Direction = "none"
     special_values: tuple[Label, ...] = ()
     lower_bound: float | None = None
+    missing: Rule | None = None
+    special_rules: dict[str, Rule] = {}
+    below_bound: Rule | None = None
     max_bins: int | None = None
     edges: tuple[float, ...] | None = None
     categories: tuple[Label, ...] | None = None
@@ -104,9 +118,25 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """The group of every category that is in one, as text."""
         return {label_of(c): group for group, members in self.groups.items() for c in members}
 
+    def with_rules(self, *, free: bool = False) -> Feature:
+        """Return the feature with the default rule for missing values stated; see `Schema.with_rules`."""
+        missing = self.missing or ("not_better" if self.sign else None)
+        rules: dict[str, Any] = {"missing": missing}
+        if free:
+            rules = {
+                "missing": _without_bound(missing),
+                "special_rules": {label: _without_bound(rule) for label, rule in self.special_rules.items()},
+                "below_bound": _without_bound(self.below_bound),
+            }
+        return self if missing is None and not free else msgspec.structs.replace(self, **rules)
+
     def problems(self) -> list[str]:
         """Return what is wrong with this feature by itself, in words."""
         return feature_problems(self)
+
+
+def _without_bound(rule: Rule | None) -> Rule | None:
+    return rule if rule in (None, "error") else "free"
 
 
 class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -118,6 +148,9 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         Name of the outcome column.
     positive : str or number, optional
         The outcome whose probability is the risk. Without it: 1 of 0/1, else the larger label.
+    adverse : "positive" or "negative"
+        Which outcome is bad for the applicant: "negative" if the positive outcome is the good one. Rules for missing
+        and special values, reasons and what-if answers go by it.
     features : dict of name to Feature (or to a dict of its fields)
     subscales : dict of name to list of feature names
         Groups of features that are judged together. They may overlap and need not cover all features.
@@ -132,6 +165,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
 
     target: str | None = None
     positive: Label | bool | None = None
+    adverse: Adverse = "positive"
     features: dict[str, Feature] = {}
     subscales: dict[str, tuple[str, ...]] = {}
 
@@ -259,6 +293,29 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         """Compare the schema with data and return every problem, the errors first."""
         return check_schema(self, frame)
 
+    # ---- what is bad, and what empty and special fields may do
+
+    @property
+    def worse(self) -> int:
+        """+1 if a higher probability is worse for the applicant, -1 if it is better."""
+        return 1 if self.adverse == "positive" else -1
+
+    def with_rules(self, *, free: bool = False) -> Schema:
+        """Return the schema as a model keeps it: where a feature has a direction, its rule for missing is stated.
+
+        In a model a feature without a rule is free, so that models of before there were rules stay what they were.
+
+        Parameters
+        ----------
+        free : lift all rules but "error"
+
+        Examples
+        --------
+        >>> Schema(features={"late": {"direction": "increasing"}}).with_rules().features["late"].missing
+        'not_better'
+        """
+        return self._with(features={name: f.with_rules(free=free) for name, f in self.features.items()})
+
     # ---- subscales
 
     @property
@@ -376,7 +433,7 @@ def _as_feature(who: str, value: Feature | Mapping[str, Any]) -> Feature:
     """Check the fields of a feature, however it was made: a Struct's own constructor checks none."""
     try:
         plain = msgspec.to_builtins(dict(value) if isinstance(value, Mapping) else value, enc_hook=_python)
-        return msgspec.convert(_with_exact_labels(who, plain), Feature)
+        return msgspec.convert(_with_text_keys(_with_exact_labels(who, plain)), Feature)
     except msgspec.ValidationError as error:
         raise SchemaError(f"Schema: {who}: {_in_words(error)}") from None
     except RecursionError:
@@ -409,6 +466,14 @@ def _with_exact_labels(who: str, plain: Any) -> Any:
     return {**plain, **found}
 
 
+def _with_text_keys(plain: Any) -> Any:
+    """Write the special values that have rules as text, as they are compared."""
+    rules = plain.get("special_rules") if isinstance(plain, dict) else None
+    if not isinstance(rules, dict):
+        return plain
+    return {**plain, "special_rules": {label_of(label): rule for label, rule in rules.items()}}
+
+
 def _python(value: Any) -> Any:
     """Turn numpy's numbers and arrays into Python's."""
     if hasattr(value, "tolist"):
@@ -422,7 +487,7 @@ def _with_defaults(defaults: Mapping[str, Any], body: Any) -> Any:
         return body
     foreign = {"categories", "groups", "rare"}
     if body.get("kind", defaults.get("kind")) == "categorical":
-        foreign = {"special_values", "lower_bound", "max_bins", "edges", "reasons"}
+        foreign = {"special_values", "special_rules", "lower_bound", "below_bound", "max_bins", "edges", "reasons"}
     if "edges" in body:
         foreign.add("max_bins")
     if "max_bins" in body:
@@ -434,9 +499,9 @@ def _in_words(error: msgspec.ValidationError) -> str:
     """Add to msgspec's complaint what is allowed."""
     message = str(error)
     if message.startswith("Invalid enum value"):
-        field = message.rpartition("$.")[2].rstrip("`")
-        choices = {"kind": Kind, "direction": Direction, "unseen": Unseen, "actionable": Actionable}
-        allowed = get_args(choices[field])
+        field = message.rpartition("$.")[2].rstrip("`").partition("[")[0]
+        choices = {"kind": Kind, "direction": Direction, "unseen": Unseen, "actionable": Actionable, "adverse": Adverse}
+        allowed = get_args(choices.get(field, Rule))
         came = message.split("'")[1]
         return f"{field} must be one of {', '.join(map(repr, allowed))}, not {came!r}."
     if "unknown field" in message:

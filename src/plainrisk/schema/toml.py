@@ -31,10 +31,12 @@ def _remarks(findings: Sequence[Finding]) -> Iterator[str]:
         yield "\n# Subscales that the names suggest. Models with subscales use no other features than those in one."
         yield "# [subscales]"
         yield from (f"# {_key(f.feature)} = {_value(f.figures['features'])}" for f in subscales)
-    left_out = [finding for finding in findings if finding.kind == "left out"]
-    if left_out:
-        yield ""
-        yield from (_comment(f"{f.feature!r} is {f.text}") for f in left_out)
+    left_out: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.kind == "left out":
+            left_out.setdefault(finding.text, []).append(repr(finding.feature))
+    for why, names in left_out.items():
+        yield f"\n{_comment(f'{why}: ' + ', '.join(names))}"
 
 
 def _comment(text: str) -> str:
@@ -42,7 +44,7 @@ def _comment(text: str) -> str:
 
 
 def _lines(schema: Mapping[str, Any], seen: Mapping[str, Sequence[Finding]]) -> Iterator[str]:
-    for key in ("target", "positive"):
+    for key in ("target", "positive", "adverse"):
         if schema.get(key) is not None:
             yield f"{key} = {_value(schema[key])}"
     for name, feature in schema.get("features", {}).items():

@@ -13,12 +13,12 @@ from sklearn.model_selection import StratifiedKFold
 
 from plainrisk import datasets
 from plainrisk._types import Outcome
-from plainrisk.data.fingerprint import fingerprint
 from plainrisk.data.frame import as_frame
 from plainrisk.data.reader import read_file
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean
 from plainrisk.schema import Schema, label_of
 from plainrisk.schema.check import require_valid
+from plainrisk.schema.fingerprint import fingerprint
 from plainrisk.study.plan import DataSpec
 
 __all__ = ["StudyData", "load_data", "stratified_folds"]

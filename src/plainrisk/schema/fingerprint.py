@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from plainrisk._types import Array
 from plainrisk.data.frame import Frame
-
-if TYPE_CHECKING:
-    from plainrisk.schema import Schema
+from plainrisk.schema.schema import Schema
 
 __all__ = ["fingerprint"]
 

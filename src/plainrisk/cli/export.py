@@ -1,0 +1,97 @@
+"""`plainrisk export`: a model as SQL, code, ONNX, PMML or a spreadsheet, with its reasons inside."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from plainrisk.cli import show, source
+from plainrisk.cli.main import ExitCode
+from plainrisk.cli.options import Json, Missing
+from plainrisk.export.sql import DIALECTS
+from plainrisk.exports import ENDINGS, self_test_path, verify_export
+from plainrisk.model import load
+
+__all__ = ["export"]
+
+
+def export(
+    target: Annotated[str, typer.Argument(metavar="|".join(ENDINGS), help="What to write.", show_default=False)],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")],
+    dialect: Annotated[
+        str | None, typer.Option("--dialect", metavar="|".join(DIALECTS), help="The dialect of SQL.")
+    ] = None,
+    table: Annotated[
+        str, typer.Option("--table", metavar="NAME", help="Of SQL: the table that is read.")
+    ] = "applicants",
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", metavar="COLUMN", help="Of SQL: a column to keep in the answer. Repeatable."),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", help="The largest number of reasons.")] = 4,
+    adverse: Annotated[
+        str,
+        typer.Option("--adverse", metavar="positive|negative", help="Which outcome is bad for the applicant."),
+    ] = "positive",
+    order: Annotated[
+        str, typer.Option("--order", metavar="subscale|feature", help="Order of the reasons.")
+    ] = "subscale",
+    barred: Annotated[
+        list[str] | None, typer.Option("--barred", metavar="FEATURE", help="A feature never to be named. Repeatable.")
+    ] = None,
+    portfolio: Annotated[
+        str | None, typer.Option("--portfolio", metavar="DATA", help="Rows to look at, for lines and curves.")
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Run the file on its self-test where its runtime is at hand; ends with 4 if it fails."
+        ),
+    ] = False,
+    missing: Missing = None,
+    json: Json = False,
+) -> None:
+    """Write a model as SQL, code, ONNX, PMML or a spreadsheet that gives the same risk, contributions and reasons."""
+    loaded = load(model)
+    rows = None if portfolio is None else source.open_source(portfolio, missing).frame
+    loaded.export(
+        target,
+        output,
+        dialect=dialect,
+        table=table,
+        keep=keep or (),
+        k=k,
+        adverse=adverse,
+        order=order,
+        barred=barred or (),
+        portfolio=rows,
+    )
+    files = [str(output), *([str(self_test_path(output))] if target == "sql" else [])]
+    result: dict[str, Any] = {"target": target, "files": files, "check": None}
+    if check:
+        found = verify_export(output, loaded, portfolio=rows)
+        result["check"] = {"agrees": found.agrees, **asdict(found)}
+    show.result(result, json, _show)
+    if check and not found.agrees:
+        raise typer.Exit(ExitCode.BROKEN_PROMISE)
+
+
+def _show(result: dict[str, Any]) -> None:
+    console = show.out()
+    console.print(f"Wrote {' and '.join(result['files'])}.")
+    found = result["check"]
+    if found is None:
+        return
+    if found["rows"] == 0:
+        console.print(f"The file was not run ({found['engine']}).")
+        return
+    verdict = "agrees" if found["agrees"] else "DOES NOT AGREE"
+    same = ", every risk to the last bit" if found["bit_equal"] else ""
+    console.print(
+        f"{found['engine']} {verdict} with the model on {found['rows']} rows: largest difference "
+        f"{found['largest']:.1e}{same}; {found['reasons']} rows with other reasons."
+    )

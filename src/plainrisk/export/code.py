@@ -1,0 +1,142 @@
+"""What the targets in plain code share: statements, constants and the order of a module."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from plainrisk.export.expression import Abs, Cells, Clip, Exp, Expr, If, Labels, Number, Printer, Program, Table
+from plainrisk.text import one_line
+
+__all__ = ["CodePrinter", "digits"]
+
+
+def digits(value: float) -> str:
+    """Return the shortest text that is read back as the same number."""
+    return repr(float(value))
+
+
+class CodePrinter(Printer):
+    """Prints steps as statements; large constants get names and stand before them."""
+
+    IF, ELIF, ELSE, END = "if {}:", "elif {}:", "else:", ""
+    ASSIGN, FIRST, COMMENT = "{} = {}", "{} = {}", "# "
+    ABS, EXP = "abs", "exp"
+
+    def __init__(self) -> None:
+        self.constants: list[str] = []
+        self._names: dict[str, str] = {}
+
+    # ---- what languages write in their own way
+
+    def array(self, values: Sequence[float]) -> str:
+        """Return the name of a constant array of numbers."""
+        raise NotImplementedError
+
+    def dictionary(self, values: Mapping[str, float]) -> str:
+        """Return the constants that map texts to numbers, as arguments of the function `label`."""
+        raise NotImplementedError
+
+    def is_missing(self, x: str) -> str:
+        """Return the condition that a number is missing."""
+        return f"{x} != {x}"
+
+    def constant(self, text: str, declaration: str) -> str:
+        """Return the name of a constant; equal ones are one."""
+        if text not in self._names:
+            self._names[text] = f"C{len(self._names)}"
+            self.constants.append(declaration.format(self._names[text], text))
+        return self._names[text]
+
+    # ---- statements
+
+    def statements(self, program: Program) -> Iterator[str]:
+        """Yield the lines of all steps."""
+        for step in program.steps:
+            note = f"  {self.COMMENT}{one_line(step.note)[:80]}" if step.note else ""
+            # In C, a backslash at the end of a comment, which may be written ??/, joins the next line to it.
+            note = re.sub(r"[^ -~]|[\\?]", "_", note)
+            if self._is_plain(step.value):
+                yield self.FIRST.format(step.id, self.show(step.value)) + note
+            else:
+                yield from self._declared(step.id, note)
+                yield from self._assign(step.id, step.value)
+
+    def _declared(self, id: str, note: str) -> Iterator[str]:
+        if note:
+            yield note.strip()
+
+    def _is_plain(self, e: Expr) -> bool:
+        return not isinstance(e, If) and not (isinstance(e, Cells) and not _is_table(e))
+
+    def _assign(self, id: str, e: Expr, indent: str = "") -> Iterator[str]:
+        if self._is_plain(e):
+            yield indent + self.ASSIGN.format(id, self.show(e))
+            return
+        branches, last = self._branches(e)
+        for n, (condition, value) in enumerate(branches):
+            yield indent + (self.ELIF if n else self.IF).format(condition)
+            yield from self._assign(id, value, indent + "    ")
+        yield indent + self.ELSE
+        yield from self._assign(id, last, indent + "    ")
+        if self.END:
+            yield indent + self.END
+
+    def _branches(self, e: Expr) -> tuple[list[tuple[str, Expr]], Expr]:
+        if isinstance(e, If):
+            branches, last = self._branches(e.other) if isinstance(e.other, If) else ([], e.other)
+            return [(self.show(e.condition), e.then), *branches], last
+        assert isinstance(e, Cells)
+        symbol = "<" if e.open else "<="
+        branches = [] if e.missing is None else [(self.is_missing(e.x.id), e.missing)]
+        branches += [(f"{e.x.id} {symbol} {digits(cut)}", v) for cut, v in zip(e.cuts, e.values, strict=False)]
+        if not branches:
+            branches = [("0 == 0", e.values[-1])]
+        return branches, e.values[-1]
+
+    # ---- expressions
+
+    def number(self, e: Number) -> str:
+        """A number; negative ones in brackets."""
+        return digits(e.value) if e.value >= 0 else f"({digits(e.value)})"
+
+    def exp(self, e: Exp) -> str:
+        """The exponential."""
+        return f"{self.EXP}({self.show(e.x)})"
+
+    def abs(self, e: Abs) -> str:
+        """The absolute value."""
+        return f"{self.ABS}({self.show(e.x)})"
+
+    def clip(self, e: Clip) -> str:
+        """A value between two numbers."""
+        low = "-1e308" if e.low == float("-inf") else digits(e.low)
+        return f"clip({self.show(e.x)}, {low}, {digits(e.high)})"
+
+    def cells(self, e: Cells) -> str:
+        """A table of cells: the function `cell` finds the number."""
+        values = [v.value for v in (*e.values, e.missing) if isinstance(v, Number)]
+        size = "" if self.END == "" else f", {len(e.cuts)}"
+        return f"cell({e.x.id}, {self.array(e.cuts)}, {self.array(values)}{size})"
+
+    def labels(self, e: Labels) -> str:
+        """A table of texts: the function `label` finds the text."""
+        known = {label: v.value for label, v in e.values.items() if isinstance(v, Number)}
+        return f"label({e.x.id}, {self.dictionary(known)}, {self.show(e.missing)}, {self.show(e.unseen)})"
+
+    def table(self, e: Table) -> str:
+        """A table by index, of one or two dimensions."""
+        first = e.values[0]
+        rows = [t.values for t in e.values if isinstance(t, Table)] if isinstance(first, Table) else [e.values]
+        flat = self.array([v.value for row in rows for v in row if isinstance(v, Number)])
+        at = self.show(e.index)
+        if isinstance(first, Table):
+            at = f"{at} * {len(rows[0])} + {self.show(first.index)}"
+        return self._entry(flat, at)
+
+    def _entry(self, array: str, at: str) -> str:
+        raise NotImplementedError
+
+
+def _is_table(e: Cells) -> bool:
+    return e.missing is not None and all(isinstance(v, Number) for v in (*e.values, e.missing))

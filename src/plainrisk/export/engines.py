@@ -1,0 +1,347 @@
+"""Running an export where its runtime is at hand, to compare its answers with the model's."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import json
+import math
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plainrisk.errors import DataError, MissingExtraError, missing_extra
+from plainrisk.export.c import c_rows
+from plainrisk.export.expression import Program
+from plainrisk.export.self_test import Row
+from plainrisk.export.sql import dialect_of
+from plainrisk.export.xlsx import ROWS_SHEET
+
+__all__ = ["Answer", "Engine", "engine_of"]
+
+Answer = dict[str, Any]  # by the names of the program's answers; None where there is none
+Engine = Callable[[Path, Program, Sequence[Row]], list[Answer]]
+SECONDS = 600  # for a runtime to answer
+
+
+def engine_of(facts: Mapping[str, Any]) -> tuple[str, Engine]:
+    """Return the name of the runtime that an export needs, and how it is run."""
+    if facts["target"] != "sql":
+        return _ENGINES[facts["target"]]
+    name = facts["dialect"]
+    return _SQL.get(name, (f"no {name}: parsed by sqlglot", _parse))
+
+
+def _tool(*names: str) -> str:
+    """Return the path of a program, or say that it is missing."""
+    for name in names:
+        if path := shutil.which(name):
+            return path
+    raise MissingExtraError(f"{names[0]} is needed to run this export and is not installed.")
+
+
+def _package(name: str, extra: str = "export") -> None:
+    if importlib.util.find_spec(name) is None:
+        raise missing_extra(name, extra)
+
+
+def _output(command: Sequence[str], text: str, **more: Any) -> str:
+    done = subprocess.run(
+        command, input=text, capture_output=True, encoding="utf-8", timeout=SECONDS, check=False, **more
+    )
+    if done.returncode:
+        last = (done.stderr.strip() or "no message").splitlines()[-1]
+        raise DataError(f"verify_export: {Path(command[0]).name} failed: {last[:300]}")
+    return str(done.stdout)
+
+
+# ---- plain code
+
+_PYTHON = """
+import json, runpy, sys
+module = runpy.run_path(sys.argv[1], run_name="export")
+def answer(row):
+    try:
+        return module["score"](row)
+    except ValueError as error:
+        return {"problem": str(error)}
+json.dump([answer(row) for row in json.load(sys.stdin)], sys.stdout)
+"""
+
+_NODE = """
+import { readFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+const { score } = await import(pathToFileURL(process.argv[1]));
+const answer = (row) => { try { return score(row); } catch (error) { return { problem: error.message }; } };
+process.stdout.write(JSON.stringify(JSON.parse(readFileSync(0, "utf8"), revive).map(answer)));
+function revive(key, value) {
+  return value === "plainriskinf" ? Infinity : value === "plainrisk-inf" ? -Infinity : value;
+}
+"""
+
+
+def _dicts(program: Program, rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+    return [{i.feature: value for i, value in zip(program.inputs, row, strict=True)} for row in rows]
+
+
+def _python(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
+    out = _output([sys.executable, "-I", "-c", _PYTHON, str(path)], json.dumps(_dicts(program, rows)))
+    return [_complete(program, answer) for answer in json.loads(out)]
+
+
+def _javascript(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
+    # JSON has no infinity.
+    given = [[f"plainrisk{v}" if v in (math.inf, -math.inf) else v for v in row] for row in rows]
+    text = json.dumps(_dicts(program, given))
+    out = _output([_tool("node"), "--input-type=module", "-e", _NODE, str(path.resolve())], text)
+    return [_complete(program, answer) for answer in json.loads(out)]
+
+
+def _complete(program: Program, answer: Mapping[str, Any]) -> Answer:
+    return {name: answer.get(name) for name in program.answer_names}
+
+
+_MAIN = """#include "export.c"
+{rows}
+int main(void) {{
+  for (int n = 0; n < {count}; n++) {{
+    plainrisk_answer a;
+    int problem = plainrisk_score(&rows[n], &a);
+    printf("%d", problem);
+    if (!problem) {{
+      const double numbers[] = {{{numbers}}};
+      for (int j = 0; j < {width}; j++) printf(" %.17g", numbers[j]);
+      for (int r = 0; r < MOST; r++) printf(" %d %d %.17g", a.reason[r], a.reason_feature[r], a.lost[r]);
+    }}
+    printf("\\n");
+  }}
+  return 0;
+}}
+"""
+
+
+def _c(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
+    """Compile and run it with a main function that holds the rows: a fault there ends another process."""
+    numbers = [o.name for o in program.outputs]
+    fields = ", ".join(f"a.{name}" for name in numbers)
+    main = _MAIN.format(rows=c_rows(program, rows), count=len(rows), numbers=fields, width=len(numbers))
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(path, Path(folder, "export.c"))
+        Path(folder, "main.c").write_text(main, encoding="ascii")
+        binary = str(Path(folder, "main"))
+        _output([_tool("cc", "gcc", "clang"), "-ffp-contract=off", "-o", binary, f"{folder}/main.c", "-lm"], "")
+        lines = _output([binary], "").splitlines()
+    found = []
+    for problem, *values in map(str.split, lines):
+        one: dict[str, Any] = dict(zip(numbers, map(float, values), strict=False))
+        if problem != "0":
+            one["problem"] = program.checks[int(problem) - 1].message
+        reasons = values[len(numbers) :]
+        for r in range(len(reasons) // 3):
+            text, feature, lost = reasons[3 * r : 3 * r + 3]
+            if int(feature) >= 0:
+                one |= _reason(program, r, int(text), int(feature), float(lost))
+        found.append(_complete(program, one))
+    return found
+
+
+def _reason(program: Program, r: int, text: int, feature: int, lost: float) -> Answer:
+    return {
+        f"reason_{r + 1}": program.rank.texts[text],
+        f"reason_feature_{r + 1}": program.rank.features[feature],
+        f"lost_{r + 1}": lost,
+    }
+
+
+# ---- SQL
+
+
+def _columns(program: Program) -> list[tuple[str, bool]]:
+    """The columns of the table that a query reads: name, and whether it is text."""
+    kept = [(name, False) for name in program.facts["keep"]]
+    return kept + [(i.feature, i.is_text) for i in program.inputs if i.feature not in program.facts["keep"]]
+
+
+def _table_rows(program: Program, rows: Sequence[Row]) -> list[list[Any]]:
+    at = {i.feature: j for j, i in enumerate(program.inputs)}
+    return [[row[at[name]] if name in at else None for name, _ in _columns(program)] for row in rows]
+
+
+def _create(program: Program, dialect_name: str, word: str) -> str:
+    dialect = dialect_of(dialect_name)
+    columns = [f"{dialect.quote(n)} {dialect.text if is_text else dialect.double}" for n, is_text in _columns(program)]
+    return f"{word} {dialect.quote(program.facts['table'])} ({', '.join(columns)})"
+
+
+def _duckdb(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
+    _package("duckdb", "dev")
+    import duckdb
+
+    table = dialect_of("duckdb").quote(program.facts["table"])
+    with duckdb.connect() as connection:
+        connection.execute("SET threads = 1")  # rows stay in order
+        connection.execute(_create(program, "duckdb", "CREATE TABLE"))
+        lists = [list(column) for column in zip(*_table_rows(program, rows), strict=True)]
+        kinds = ["VARCHAR[]" if is_text else "DOUBLE[]" for _, is_text in _columns(program)]
+        values = ", ".join(f"unnest(CAST(? AS {kind}))" for kind in kinds)
+        connection.execute(f"INSERT INTO {table} SELECT {values}", lists)
+        found = connection.execute(path.read_text(encoding="utf-8"))
+        names = [column[0] for column in found.description or ()]
+        return [_complete(program, dict(zip(names, row, strict=True))) for row in found.fetchall()]
+
+
+def _sqlite(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
+    table = dialect_of("sqlite").quote(program.facts["table"])
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute(_create(program, "sqlite", "CREATE TABLE"))
+        marks = ", ".join("?" for _ in _columns(program))
+        connection.executemany(f"INSERT INTO {table} VALUES ({marks})", _table_rows(program, rows))
+        found = connection.execute(path.read_text(encoding="utf-8"))
+        names = [column[0] for column in found.description]
+        return [_complete(program, dict(zip(names, row, strict=True))) for row in found.fetchall()]
+    finally:
+        connection.close()
+
+
+def _postgres(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
+    """Run by psql; its variables (PGHOST, PGPORT, PGUSER ...) say on which server."""
+    dialect = dialect_of("postgres")
+
+    def literal(value: Any, is_text: bool) -> str:
+        text = "NULL" if value is None else dialect.string(str(value))
+        return f"CAST({text} AS {dialect.text if is_text else dialect.double})"
+
+    kinds = [is_text for _, is_text in _columns(program)]
+    values = ",\n".join(f"({', '.join(map(literal, row, kinds))})" for row in _table_rows(program, rows))
+    query = path.read_text(encoding="utf-8").rstrip().rstrip(";")
+    script = (
+        f"{_create(program, 'postgres', 'CREATE TEMPORARY TABLE')};\n"
+        f"INSERT INTO {dialect.quote(program.facts['table'])} VALUES {values};\n"
+        f"SELECT row_to_json(answers) FROM (\n{query}\n) AS answers;\n"
+    )
+    environment = {**os.environ, "PGCLIENTENCODING": "UTF8", "PGOPTIONS": "-c client_min_messages=error"}
+    command = [_tool("psql"), "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-f", "-"]
+    out = _output(command, script, env=environment)
+    return [_complete(program, json.loads(line)) for line in out.split("\n") if line]
+
+
+def _parse(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
+    """Parse a query of a dialect that no engine here runs; there are no answers."""
+    _package("sqlglot")
+    import sqlglot
+
+    try:
+        sqlglot.parse_one(path.read_text(encoding="utf-8"), read=program.facts["dialect"])
+    except sqlglot.errors.ParseError as error:
+        raise DataError(f"verify_export: {path} is not valid SQL: {str(error).splitlines()[0][:200]}") from None
+    return []
+
+
+# ---- ONNX
+
+
+def _onnx(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
+    _package("onnxruntime", "dev")
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    feed = {}
+    for i, values in zip(program.inputs, zip(*rows, strict=True), strict=True):
+        none = "" if i.is_text else math.nan
+        column = np.array([none if v is None else v for v in values], dtype=object if i.is_text else np.float64)
+        feed[i.feature] = column[:, None]
+    names = [output.name for output in session.get_outputs()]
+    answer = dict(zip(names, session.run(names, feed), strict=True))
+    numbers = np.hstack([answer[name] for name in ("risk", "typical_risk", "subscales", "contributions")])
+    found = []
+    for n in range(len(rows)):
+        problem = answer["problem"][n, 0]
+        one: dict[str, Any] = {"problem": problem} if problem else {}
+        if not problem:
+            one |= dict(zip((o.name for o in program.outputs), numbers[n].tolist(), strict=True))
+        for r in range(program.rank.k):
+            feature = int(answer["reason_features"][n, r])
+            if feature >= 0:
+                one |= _reason(program, r, 0, feature, float(answer["lost"][n, r]))
+                one[f"reason_{r + 1}"] = answer["reasons"][n, r]
+        found.append(_complete(program, one))
+    return found
+
+
+# ---- spreadsheets
+
+_PROFILE = """<?xml version="1.0" encoding="UTF-8"?>
+<oor:items xmlns:oor="http://openoffice.org/2001/registry">
+<item oor:path="/org.openoffice.Office.Calc/Formula/Load">
+<prop oor:name="OOXMLRecalcMode"><value>0</value></prop>
+</item>
+</oor:items>
+"""
+
+
+def _xlsx(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
+    """Let LibreOffice compute the workbook, and read the rows of its self-test, which are these."""
+    office = _tool("soffice", "libreoffice")
+    with tempfile.TemporaryDirectory() as folder:
+        user = Path(folder, "profile", "user")
+        user.mkdir(parents=True)
+        (user / "registrymodifications.xcu").write_text(_PROFILE, encoding="utf-8")
+        shutil.copy(path, Path(folder, "export.xlsx"))
+        # Comma, quotes, UTF-8, all cells as they are and not as shown, one sheet.
+        kind = f"csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false,false,false,{ROWS_SHEET}"
+        profile = f"-env:UserInstallation=file://{folder}/profile"
+        command = [office, profile, "--headless", "--convert-to", kind, "--outdir", folder, f"{folder}/export.xlsx"]
+        _output(command, "")
+        made = next(Path(folder).glob("export*.csv"))
+        with made.open(encoding="utf-8", newline="") as file:
+            _, names, _, *lines = csv.reader(file)
+    found = []
+    for line in lines[: len(rows)]:
+        cells = {name: text for name, text in zip(names, line, strict=False) if text != ""}
+        numbers = {o.name for o in program.outputs} | {f"lost_{r}" for r in range(1, program.rank.k + 1)}
+        answer = {name: float(text) if name in numbers else text for name, text in cells.items()}
+        found.append(_complete(program, answer))
+    return found
+
+
+# ---- PMML
+
+
+def _pmml(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
+    _package("pypmml", "dev")
+    _tool("java")
+    from pypmml import Model
+
+    given = [{name: v for name, v in row.items() if v is not None} for row in _dicts(program, rows)]
+    model = Model.fromFile(str(path))
+    try:
+        answers = [model.predict(row) for row in given]
+    finally:
+        Model.close()
+    return [_complete(program, {k.removeprefix("plainrisk_"): v for k, v in answer.items()}) for answer in answers]
+
+
+_SQL: Mapping[str, tuple[str, Engine]] = {
+    "duckdb": ("DuckDB", _duckdb),
+    "postgres": ("PostgreSQL", _postgres),
+    "sqlite": ("SQLite", _sqlite),
+}
+_ENGINES: Mapping[str, tuple[str, Engine]] = {
+    "c": ("C compiler", _c),
+    "javascript": ("Node.js", _javascript),
+    "onnx": ("onnxruntime", _onnx),
+    "pmml": ("PMML4S", _pmml),
+    "python": ("Python", _python),
+    "xlsx": ("LibreOffice", _xlsx),
+}

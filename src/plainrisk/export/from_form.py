@@ -1,0 +1,541 @@
+"""From a risk form to a program: risk, contributions against the typical applicant, reasons against the best one.
+
+The formulas are those of `plainrisk.form.score`, `plainrisk.explain.contributions` and `plainrisk.explain.reasons`, in
+the same order of sums. References are fixed when the program is made, so all that depends on them is constant.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from plainrisk._types import Bools, Floats, Index
+from plainrisk.errors import DataError
+from plainrisk.export.expression import (
+    Abs,
+    All,
+    Cells,
+    Check,
+    Clip,
+    Compare,
+    Either,
+    Exp,
+    Expr,
+    If,
+    Input,
+    Labels,
+    Name,
+    Number,
+    Op,
+    Output,
+    Program,
+    Rank,
+    Step,
+    Table,
+    slugs,
+)
+from plainrisk.form import (
+    Alone,
+    Bands,
+    Bins,
+    Certificate,
+    Curve,
+    Layer,
+    Levels,
+    Line,
+    Linear,
+    Link,
+    Mixture,
+    PairTable,
+    Part,
+    RiskForm,
+    Shape,
+    TreePart,
+)
+from plainrisk.form import Table as ShapeTable
+from plainrisk.form.shapes import LARGEST
+
+__all__ = ["Comparison", "Ranking", "build_program"]
+
+CHAIN = 100  # terms of one sum; engines limit the depth of an expression, some to 1,000
+
+
+class Point(Protocol):
+    """What `plainrisk.explain.reference.Point` says of one part."""
+
+    @property
+    def terms(self) -> Mapping[str, float]: ...
+    @property
+    def score(self) -> float: ...
+    @property
+    def shares(self) -> Mapping[str, tuple[Floats, Floats]]: ...
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What rows are compared with, and how pieces are shown.
+
+    Attributes
+    ----------
+    points : the reference as each part sees it
+    score, risk : the reference's, of the whole form
+    keys : the (subscale, feature or pair) of every piece
+    """
+
+    points: Sequence[Point]
+    score: float
+    risk: float
+    keys: Sequence[tuple[str, str | None]]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """How reasons are found: as `plainrisk.explain.reasons.Reasoner`, with `least` and the sizes of `_add_up`."""
+
+    comparison: Comparison
+    candidates: tuple[str, ...]
+    subscales: tuple[str, ...]
+    words: tuple[str, ...]
+    base: Index
+    by_level: Mapping[int, tuple[str, Levels, Index]]
+    shared: Sequence[Sequence[int]]
+    barred: Bools
+    k: int
+    sign: int
+    by_subscale: bool
+    least: float
+    most: float
+
+
+def build_program(
+    form: RiskForm, typical: Comparison, ranking: Ranking, facts: Mapping[str, Any], certificate: Certificate
+) -> Program:
+    """Return the program of a form."""
+    trees = [part.name for part in form.parts if isinstance(part, TreePart)]
+    if trees:
+        raise DataError(
+            f"export: part {trees[0]!r} is a sum of trees, which has no contributions and reasons by feature. Fit an "
+            "additive model (pr.AdditiveRiskModel, or pr.make_classifier('SmoothARM1')), or score with the model file."
+        )
+    return _Builder(form, typical, ranking).program(facts, certificate)
+
+
+class _Builder:
+    def __init__(self, form: RiskForm, typical: Comparison, ranking: Ranking) -> None:
+        self.form, self.typical, self.ranking = form, typical, ranking
+        self.parts = [part for part in form.parts if isinstance(part, Part)]
+        self.weights = (1.0,) if isinstance(form.pool, Alone) else form.pool.weights
+        kinds = self._levels_by_feature()
+        self.inputs = tuple(
+            Input(name, f"x{j}", not isinstance(kinds[name], Bins)) for j, name in enumerate(form.features)
+        )
+        self.x = {i.feature: Name(i.id) for i in self.inputs}
+        self.steps: list[Step] = []
+        self._levels_known: dict[tuple[str, Levels], Name] = {}
+
+    def program(self, facts: Mapping[str, Any], certificate: Certificate) -> Program:
+        terms = [self._terms(k, part) for k, part in enumerate(self.parts)]
+        scores, risks, risk = self._risk(terms)
+        pieces = self._pieces(self.typical, "c", terms, scores, risks, risk, shared=False)
+        outputs = self._outputs(risk, pieces)
+        best = self._pieces(self.ranking.comparison, "b", terms, scores, risks, risk, shared=True)
+        rank = self._rank(best)
+        checks = [(check.name, check.holds, check.detail) for check in certificate.checks]
+        return Program(
+            inputs=self.inputs,
+            checks=tuple(self._checks()),
+            steps=tuple(self.steps),
+            outputs=outputs,
+            rank=rank,
+            best_risk=self.ranking.comparison.risk,
+            facts=dict(facts),
+            certificate=checks,
+        )
+
+    def _step(self, id: str, value: Expr, note: str = "") -> Name:
+        self.steps.append(Step(id, value, note))
+        return Name(id)
+
+    def _sum(self, id: str, start: Expr | None, values: Sequence[Expr], note: str = "") -> Name:
+        """Add up from the left, in several steps if there are many terms."""
+        total = values[0] if start is None else start
+        rest = values[1:] if start is None else values
+        for n, value in enumerate(rest, 1):
+            total = Op("+", total, value)
+            if n % CHAIN == 0 and n < len(rest):
+                total = self._step(f"{id}_{n // CHAIN}", total, note)
+        return self._step(id, total, note)
+
+    # ---- the score
+
+    def _levels_by_feature(self) -> dict[str, Levels]:
+        found = {
+            n: lv
+            for part in self.parts
+            for pair in part.pairs
+            for n, lv in zip(pair.features, pair.levels, strict=True)
+        }
+        return found | {name: shape.levels for part in self.parts for name, shape in part.shapes.items()}
+
+    def _lookup(self, feature: str, levels: Levels, values: Sequence[Expr]) -> Expr:
+        """The value of the level that a feature is in."""
+        x = self.x[feature]
+        if not isinstance(levels, Bins):
+            known = dict(zip(levels.categories, values, strict=False))
+            missing, unseen = values[levels.missing], values[len(levels) - 1]
+            return Labels(x, {label: v for label, v in known.items() if v != unseen}, missing, unseen)
+        cuts, codes = levels.cells.lists
+        cells = [(cut, values[code]) for cut, code in zip([*cuts, math.inf], codes, strict=False)]
+        # Neighbours with one value are one cell.
+        kept = [cell for cell, after in itertools.pairwise(cells) if cell[1] != after[1]] + cells[-1:]
+        return Cells(x, tuple(cut for cut, _ in kept[:-1]), tuple(v for _, v in kept), values[codes[-1]])
+
+    def _terms(self, k: int, part: Part) -> list[Name]:
+        """The steps of what each term adds, shapes first, then pairs."""
+        found: list[Name] = []
+        for name, shape in part.shapes.items():
+            values: list[Expr] = [Number(v) for v in shape.scores]
+            if not isinstance(shape, ShapeTable):
+                values[0] = _straight(shape, self.x[name])
+            found.append(self._step(f"t{k}_{len(found)}", self._lookup(name, shape.levels, values), name))
+        for pair in part.pairs:
+            rows = tuple(Table(self._level(pair, 1), tuple(map(Number, row))) for row in pair.scores)
+            found.append(self._step(f"t{k}_{len(found)}", Table(self._level(pair, 0), rows), pair.name))
+        return found
+
+    def _level(self, pair: PairTable, axis: int) -> Name:
+        """The step with the number of a pair's level."""
+        name, levels = pair.features[axis], pair.levels[axis]
+        if (name, levels) not in self._levels_known:
+            numbers = [Number(float(code)) for code in range(len(levels))]
+            id = f"v{len(self._levels_known)}"
+            self._levels_known[name, levels] = self._step(id, self._lookup(name, levels, numbers), name)
+        return self._levels_known[name, levels]
+
+    def _risk(self, terms: Sequence[Sequence[Name]]) -> tuple[list[Name], list[Name], Name]:
+        """The steps of the parts' scores (and the whole's, last), of the parts' risks, and of the risk."""
+        scores, risks = [], []
+        for k, part in enumerate(self.parts):
+            scores.append(self._sum(f"s{k}", Number(part.intercept), terms[k], f"score of {part.name}"))
+            risks.append(self._link(f"r{k}", part.link, scores[k], f"risk of {part.name}"))
+        pool = self.form.pool
+        if isinstance(pool, Alone):
+            return [*scores, scores[0]], risks, risks[0]
+        start = pool.intercept if isinstance(pool, Layer) else 0.0
+        weighted = [Op("*", Number(w), r) for w, r in zip(pool.weights, risks, strict=True)]
+        score = self._sum("pool", Number(start), weighted, "score of the pool")
+        if isinstance(pool, Mixture):
+            risk = self._step("risk", Clip(score, -math.inf, 1.0))
+            return [*scores, risk], risks, risk
+        return [*scores, score], risks, self._link("risk", pool.link, score, "risk")
+
+    def _link(self, id: str, link: Link, score: Name, note: str) -> Name:
+        if isinstance(link, Bands):
+            inner = link.values[1:-1]
+            ends = zip(link.knots, link.values, link.rates, (0.0, *inner), (*inner, 1.0), strict=False)
+            bands = [
+                Clip(Op("+", Number(value), Op("*", Number(rate), Op("-", score, Number(knot)))), low, high)
+                for knot, value, rate, low, high in ends
+            ]
+            return self._step(id, Cells(score, link.knots[1:-1], tuple(bands), None, open=True), note)
+        if isinstance(link, Linear):
+            line = self._step(f"{id}_line", Op("+", Number(link.offset), Op("*", Number(link.slope), score)), note)
+            return self._step(id, Clip(line, link.low, link.high), note)
+        power = Exp(Clip(Op("-", Number(0.0), score), -700.0, 700.0))
+        return self._step(id, Op("/", Number(1.0), Op("+", power, Number(1.0))), note)
+
+    # ---- contributions
+
+    def _pieces(
+        self,
+        to: Comparison,
+        id: str,
+        terms: Sequence[Sequence[Name]],
+        scores: Sequence[Name],
+        risks: Sequence[Name],
+        risk: Name,
+        *,
+        shared: bool,
+    ) -> list[Name]:
+        """The steps of the contributions against a reference; with `shared`, those of pairs are their features'."""
+        pieces: list[Name] = []
+        pooled = not isinstance(self.form.pool, Alone)
+        for k, part in enumerate(self.parts):
+            point = to.points[k]
+            notes = part.features if shared else part.term_names
+            differences = self._differences(f"{id}d{k}", k, point, terms[k], shared)
+            own = self._follow(f"{id}{k}", part.link, point.score, scores[k], risks[k], differences, notes)
+            if pooled:
+                own = [
+                    self._step(f"{id}p{k}_{j}", Op("*", p, Number(self.weights[k])), notes[j])
+                    for j, p in enumerate(own)
+                ]
+            pieces += own
+        if isinstance(self.form.pool, Layer):
+            notes = tuple(str(feature) for _, feature in to.keys)
+            pieces = self._follow(f"{id}l", self.form.pool.link, to.score, scores[-1], risk, pieces, notes)
+        return pieces
+
+    def _differences(self, id: str, k: int, point: Point, terms: Sequence[Name], shared: bool) -> list[Expr]:
+        """What each term, or each feature, adds to the score beyond the reference."""
+        part = self.parts[k]
+        names = part.term_names
+        wholes: list[Expr] = [Op("-", t, Number(float(point.terms[n]))) for t, n in zip(terms, names, strict=True)]
+        if not shared or not part.pairs:
+            return wholes
+        found: dict[str, Expr] = dict.fromkeys(part.features, Number(0.0))
+        found |= dict(zip(part.shapes, wholes, strict=False))
+        for j, pair in enumerate(part.pairs):
+            whole = self._step(f"{id}_{j}", wholes[len(part.shapes) + j], pair.name)
+            at_u, at_v = point.shares[pair.name]
+            table = np.asarray(pair.scores)
+            lead = self._step(
+                f"{id}_{j}_lead",
+                Op(
+                    "-",
+                    Table(self._level(pair, 0), tuple(map(Number, (table @ at_v).tolist()))),
+                    Table(self._level(pair, 1), tuple(map(Number, (at_u @ table).tolist()))),
+                ),
+                pair.name,
+            )
+            u, v = pair.features
+            found[u] = Op("+", found[u], Op("*", Op("+", whole, lead), Number(0.5)))
+            found[v] = Op("+", found[v], Op("*", Op("-", whole, lead), Number(0.5)))
+        return list(found.values())
+
+    def _follow(
+        self,
+        id: str,
+        link: Link,
+        start: float,
+        score: Name,
+        value: Name,
+        pieces: Sequence[Expr],
+        notes: Sequence[str],
+    ) -> list[Name]:
+        """Turn differences of scores into pieces of the probability, at the link's mean rate."""
+        at_start = float(link.value(np.array([start]))[0])
+        rise = self._step(f"{id}_rise", Op("-", value, Number(at_start)))
+        run = self._step(f"{id}_run", Op("-", score, Number(start)))
+        rate = self._step(f"{id}_rate", _mean_rate(link, start, score, rise, run), "mean rate")
+        found = [self._step(f"{id}_{j}", Op("*", p, rate), notes[j]) for j, p in enumerate(pieces)]
+        return self._add_up(id, found, rise, notes)
+
+    def _add_up(self, id: str, pieces: list[Name], whole: Name, notes: Sequence[str]) -> list[Name]:
+        """Let far pieces add up to the whole, too (see `explain.contributions._add_up`)."""
+        if not self._may_be_far:
+            return pieces
+        size: Name | Number = Number(0.0)
+        largest: Name | Number = Number(0.0)
+        for j, p in enumerate(pieces):
+            far = self._step(f"{id}_size_{j}", Abs(p))
+            more = Compare(">", far, size)
+            old = size
+            size = self._step(f"{id}_most_{j}", If(more, far, old))
+            largest = self._step(f"{id}_at_{j}", If(more, Number(float(j)), largest))
+        most = Number(self.ranking.most)
+        factor = self._step(f"{id}_factor", If(Compare(">", size, most), Op("/", most, size), Number(1.0)))
+        pieces = [self._step(f"{id}_{j}_near", Op("*", p, factor), notes[j]) for j, p in enumerate(pieces)]
+        gap = self._step(f"{id}_gap", Op("-", whole, self._sum(f"{id}_sum", None, pieces)))
+        off = Compare(">", Abs(gap), Number(1e-13))
+        return [
+            self._step(
+                f"{id}_{j}_whole",
+                If(All((off, Compare("==", largest, Number(float(j))))), Op("+", p, gap), p),
+                notes[j],
+            )
+            for j, p in enumerate(pieces)
+        ]
+
+    @property
+    def _may_be_far(self) -> bool:
+        """Whether pieces may be so large that their sum loses digits: a line has no end, a table seldom is so steep."""
+        terms = [t for part in self.parts for t in (*part.shapes.values(), *part.pairs)]
+        straight = any(not isinstance(t, ShapeTable | PairTable) for t in terms)
+        reach = sum(float(np.abs(np.asarray(t.scores)).max(initial=0.0)) for t in terms)
+        reach *= 2 * (1 + max(map(abs, self.weights))) * max(1.0, *map(_steepest, self.form.links))
+        return straight or reach > 100.0
+
+    # ---- outputs and reasons
+
+    def _outputs(self, risk: Name, pieces: Sequence[Name]) -> tuple[Output, ...]:
+        typical = self._step("typical", Number(self.typical.risk), "risk of the typical applicant")
+        outputs = [Output("risk", risk.id, "risk"), Output("typical_risk", typical.id, "risk of the typical applicant")]
+        taken = {"risk", "typical_risk"}
+        groups: dict[str, list[Expr]] = {}
+        for (subscale, _), piece in zip(self.typical.keys, pieces, strict=True):
+            groups.setdefault(subscale, []).append(piece)
+        for j, (title, name) in enumerate(zip(groups, slugs(groups, "subscale_", taken), strict=True)):
+            outputs.append(Output(name, self._sum(f"u{j}", None, groups[title], title).id, title))
+        titles = _titles(self.typical.keys)
+        named = zip(slugs(titles, "part_", taken), pieces, titles, strict=True)
+        return (*outputs, *(Output(name, piece.id, title) for name, piece, title in named))
+
+    def _rank(self, pieces: Sequence[Name]) -> Rank:
+        how = self.ranking
+        losses: dict[str, list[Expr]] = {name: [] for name in how.candidates}
+        totals: dict[str, list[Expr]] = {}
+        for (subscale, feature), piece in zip(how.comparison.keys, pieces, strict=True):
+            loss: Expr = piece if how.sign > 0 else Op("-", Number(0.0), piece)
+            losses[subscale if feature is None else feature].append(loss)
+            totals.setdefault(subscale, []).append(loss)
+        loss_of = [self._sum(f"l{j}", None, losses[name], f"loss of {name}") for j, name in enumerate(how.candidates)]
+        order = {name: self._sum(f"q{j}", None, t, f"loss of {name}") for j, (name, t) in enumerate(totals.items())}
+        words = self._words()
+        own = tuple(loss.id for loss in loss_of)
+        self._merge(loss_of, words)
+        kept = [j for j, out in enumerate(how.barred) if not out]
+        number = {name: j for j, name in enumerate(dict.fromkeys(how.subscales))}
+        return Rank(
+            k=min(how.k, len(kept)),
+            least=how.least,
+            features=tuple(how.candidates[j] for j in kept),
+            losses=tuple(loss_of[j].id for j in kept),
+            words=tuple(words[j].id for j in kept),
+            texts=how.words,
+            totals=tuple(order[how.subscales[j]].id for j in kept) if how.by_subscale else (),
+            groups=tuple(number[how.subscales[j]] for j in kept),
+            pieces=tuple((n, own[j], words[j].id, self._codes(j)) for j, n in enumerate(how.candidates)),
+        )
+
+    def _words(self) -> list[Name]:
+        """The steps of the number of each candidate's text."""
+        found = []
+        for j, name in enumerate(self.ranking.candidates):
+            value: Expr = Number(float(self.ranking.base[j]))
+            if j in self.ranking.by_level:
+                feature, levels, codes = self.ranking.by_level[j]
+                value = self._lookup(feature, levels, [Number(float(code)) for code in codes])
+            found.append(self._step(f"w_{j}", value, f"words for {name}"))
+        return found
+
+    def _codes(self, j: int) -> tuple[int, ...]:
+        """The numbers of the texts that a candidate may have."""
+        how = self.ranking
+        codes = how.by_level[j][2] if j in how.by_level else how.base[j : j + 1]
+        return tuple(sorted(set(codes.tolist())))
+
+    def _merge(self, losses: list[Name], words: Sequence[Name]) -> None:
+        """Add the losses that have the same words to the first of them."""
+        zero = Number(0.0)
+        n = itertools.count()
+        for columns in self.ranking.shared:
+            for first, later in itertools.combinations(columns, 2):
+                if self.ranking.barred[first] or self.ranking.barred[later]:
+                    continue
+                a, b, i = losses[first], losses[later], next(n)
+                both = (Compare(">", a, zero), Compare(">", b, zero))
+                same = All((Compare("==", words[first], words[later]), *both))
+                losses[first] = self._step(
+                    f"j{i}_a", If(same, Op("+", a, b), a), f"loss of {self.ranking.candidates[first]}"
+                )
+                losses[later] = self._step(f"j{i}_b", If(same, zero, b), f"loss of {self.ranking.candidates[later]}")
+
+    # ---- refusals
+
+    def _checks(self) -> Iterable[Check]:
+        one = Number(1.0)
+        refused: dict[tuple[str, Levels], set[int]] = {}
+        for name, levels, unseen in self._unseen():
+            refused.setdefault((name, levels), set()).update(np.flatnonzero(unseen).tolist())
+        for i in self.inputs:
+            if not i.is_text:
+                far = Compare(">", Abs(Name(i.id)), Number(sys.float_info.max))
+                yield Check(i.feature, far, f"feature {i.feature!r} holds infinity")
+            for (name, levels), codes in refused.items():
+                if name == i.feature and codes:
+                    flags = [Number(float(code in codes)) for code in range(len(levels))]
+                    what = "has a level that was not in the training data, and the schema says unseen = 'error'"
+                    is_refused = Compare("==", self._lookup(name, levels, flags), one)
+                    yield Check(name, is_refused, f"feature {name!r} {what}")
+
+    def _unseen(self) -> Iterable[tuple[str, Levels, Bools]]:
+        """Yield which levels training never saw, of features whose schema refuses them."""
+        for part in self.parts:
+            for name, shape in part.shapes.items():
+                if self.form.schema.features[name].unseen == "error":
+                    yield name, shape.levels, np.asarray(shape.weights) == 0
+            for pair in part.pairs:
+                for axis, name in enumerate(pair.features):
+                    if self.form.schema.features[name].unseen == "error":
+                        yield name, pair.levels[axis], pair.level_weights(axis) == 0
+
+
+# ---- formulas
+
+
+def _straight(shape: Shape, x: Name) -> Expr:
+    """A line or a curve at a number."""
+    if isinstance(shape, Line):
+        if shape.slope == 0:
+            return Number(0.0)
+        return Clip(Op("*", Number(shape.slope), Op("-", x, Number(shape.center))), -LARGEST, LARGEST)
+    assert isinstance(shape, Curve)
+    pieces = []
+    for start, coefficients in zip(shape.breaks, shape.coefficients, strict=False):
+        value: Expr = Number(coefficients[-1])
+        for c in coefficients[-2::-1]:
+            value = Op("+", Op("*", value, Op("-", x, Number(start))), Number(c))
+        pieces.append(Clip(value, -LARGEST, LARGEST))
+    return Cells(x, shape.breaks[1:-1], tuple(pieces), None, open=True)
+
+
+def _mean_rate(link: Link, start: float, score: Name, rise: Name, run: Name) -> Expr:
+    """The mean slope of a link from the reference's score to the row's (see `explain.contributions.mean_rate`)."""
+    chord = Op("/", rise, run)
+    at = np.array([start])
+    if isinstance(link, Linear | Bands):
+        slope = float(link.derivative(at)[0])
+        lines = _lines(link)
+        own = float(link.line(at)[0][0])  # type: ignore[index]  # every score lies on some line
+        rates = tuple(
+            _one_line(offset, rate, slope, ends, score, rise, chord) if offset == own else chord
+            for offset, rate, ends in lines
+        )
+        return Cells(score, _knots(link), rates, None, open=True) if len(rates) > 1 else rates[0]
+    middle = Op("*", Op("+", Number(start), score), Number(0.5))
+    small = Exp(Clip(Op("-", Number(0.0), Abs(middle)), -700.0, 700.0))
+    above = Op("+", Number(1.0), small)
+    slope_there = Op("/", small, Op("*", above, above))
+    return If(Compare("<", Abs(run), Number(1e-5)), slope_there, chord)
+
+
+def _knots(link: Linear | Bands) -> tuple[float, ...]:
+    return link.knots[1:-1] if isinstance(link, Bands) else ()
+
+
+def _lines(link: Linear | Bands) -> list[tuple[float, float, tuple[float, float]]]:
+    """Offset, slope and clipping ends of every straight piece."""
+    if isinstance(link, Linear):
+        return [(link.offset, link.slope, (link.low, link.high))]
+    ends = zip(link.knots, link.values, link.rates, strict=False)
+    return [(float(np.float64(value) - rate * np.float64(knot)), rate, (0.0, 1.0)) for knot, value, rate in ends]
+
+
+def _one_line(
+    offset: float, rate: float, slope: float, ends: tuple[float, float], score: Name, rise: Name, chord: Expr
+) -> Expr:
+    """The mean rate where both scores lie on one line; `slope` is the link's at the reference, 0 if it is clipped."""
+    line = Op("+", Number(offset), Op("*", Number(rate), score))
+    clipped = Either((Compare("<", line, Number(ends[0])), Compare(">", line, Number(ends[1]))))
+    if slope == rate:
+        return If(clipped, chord, Number(rate))
+    if slope == 0:
+        return If(All((clipped, Compare("==", rise, Number(0.0)))), Number(0.0), chord)
+    return chord
+
+
+def _steepest(link: Link) -> float:
+    return max(link.rates) if isinstance(link, Bands) else link.slope if isinstance(link, Linear) else 0.25
+
+
+def _titles(keys: Sequence[tuple[str, str | None]]) -> list[str]:
+    """The feature, with its subscale where it stands in several."""
+    often = [feature for _, feature in keys]
+    return [s if f is None else f if often.count(f) == 1 else f"{s}: {f}" for s, f in keys]

@@ -1,0 +1,166 @@
+"""A JavaScript module (ES module) without dependencies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from plainrisk.export.code import CodePrinter, digits
+from plainrisk.export.expression import Program, Text
+from plainrisk.export.self_test import SelfTest
+
+__all__ = ["javascript_module"]
+
+_HELPERS = """
+// Read a number; missing is NaN.
+function number(row, name) {
+  const value = row[name];
+  if (value === null || value === undefined) return NaN;
+  if (typeof value !== "number" && typeof value !== "boolean") throw new Error(`${name} must be a number`);
+  return Number(value);
+}
+
+// Read a category; missing is null, and the number 2 is the category "2".
+function text(row, name) {
+  const value = row[name];
+  if (value === null || value === undefined || value !== value) return null;
+  return value === true ? "True" : value === false ? "False" : String(value);
+}
+
+function clip(x, low, high) {
+  return Math.min(Math.max(x, low), high);
+}
+
+// Look up a number in cells that are closed on the right; the last value is for missing.
+function cell(x, cuts, values) {
+  if (x !== x) return values[values.length - 1];
+  let low = 0, high = cuts.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (cuts[middle] < x) low = middle + 1;
+    else high = middle;
+  }
+  return values[low];
+}
+
+function label(x, values, missing, unseen) {
+  return x === null ? missing : values.has(x) ? values.get(x) : unseen;
+}
+
+// The candidates that are reasons, in order: the largest losses, then subscale by subscale. Sorting is stable.
+function rank(losses, totals) {
+  const found = [...losses.keys()].filter((j) => losses[j] > LEAST);
+  found.sort((a, b) => losses[b] - losses[a]);
+  const chosen = found.slice(0, MOST);
+  if (totals.length) chosen.sort((a, b) => totals[b] - totals[a] || GROUPS[a] - GROUPS[b]);
+  return chosen;
+}
+"""
+
+_TAIL = """
+// Score all rows of the test; return the largest difference from what the model said.
+export function selfTest() {
+  let largest = 0;
+  ROWS.forEach((values, n) => {
+    const found = score(Object.fromEntries(FEATURES.map((name, j) => [name, values[j]])));
+    const [numbers, reasons] = EXPECTED[n];
+    NUMBERS.forEach((name, j) => {
+      const difference = Math.abs(found[name] - numbers[j]);
+      if (!(difference <= 1e-12)) throw new Error(`row ${n}: ${name} differs by ${difference}`);
+      largest = Math.max(largest, difference);
+    });
+    reasons.forEach((reason, r) => {
+      if (found[`reason_${r + 1}`] !== reason) throw new Error(`row ${n}: another reason ${r + 1}`);
+    });
+  });
+  return largest;
+}
+"""
+
+
+def _js(value: Any) -> str:
+    """Return plain data as JavaScript; JSON of ASCII characters is."""
+    return json.dumps(value, ensure_ascii=True, allow_nan=False)
+
+
+class JavascriptPrinter(CodePrinter):
+    """Prints JavaScript."""
+
+    IF, ELIF, ELSE, END = "if ({}) {{", "}} else if ({}) {{", "} else {", "}"
+    ASSIGN, FIRST, COMMENT = "{} = {};", "const {} = {};", "// "
+    ABS, EXP = "Math.abs", "Math.exp"
+    SYMBOLS: Mapping[str, str] = {"==": "==="}
+    AND, OR = "&&", "||"
+
+    def text(self, e: Text) -> str:
+        """A text."""
+        return _js(e.value)
+
+    def is_missing(self, x: str) -> str:
+        """NaN differs from itself."""
+        return f"{x} !== {x}"
+
+    def array(self, values: Sequence[float]) -> str:
+        """An array."""
+        return self.constant(f"[{', '.join(map(digits, values))}]", "const {} = {};")
+
+    def dictionary(self, values: Mapping[str, float]) -> str:
+        """A map."""
+        inside = ", ".join(f"[{_js(label)}, {digits(v)}]" for label, v in values.items())
+        return self.constant(f"new Map([{inside}])", "const {} = {};")
+
+    def _declared(self, id: str, note: str) -> Iterator[str]:
+        yield f"let {id};{note}"
+
+    def _entry(self, array: str, at: str) -> str:
+        return f"{array}[{at}]"
+
+
+def javascript_module(program: Program, test: SelfTest) -> str:
+    """Return the module's text."""
+    printer = JavascriptPrinter()
+    rank = program.rank
+    body = list(printer.statements(program))
+    checks = [f"if ({printer.show(c.condition)}) throw new Error({_js(c.message)});" for c in program.checks]
+    reads = [f"const {i.id} = {'text' if i.is_text else 'number'}(row, {_js(i.feature)});" for i in program.inputs]
+    outputs = ", ".join(f"{o.name}: {o.step}" for o in program.outputs)
+    both = zip(test.numbers, test.reasons, strict=True)
+    lines = [
+        "// A risk model as plain JavaScript: score(row) returns the risk, its contributions and the reasons.",
+        "// selfTest() scores ROWS, which must give the answers in EXPECTED.",
+        f"// {program.head}",
+        f"export const FACTS = {_js(dict(program.facts))};",
+        f"export const FEATURES = {_js([i.feature for i in program.inputs])};",
+        f"export const NUMBERS = {_js([o.name for o in program.outputs])};",
+        f"const CANDIDATES = {_js(rank.features)};",
+        f"const TEXTS = {_js(rank.texts)};",
+        f"const LEAST = {digits(rank.least)}, MOST = {rank.k}, GROUPS = {_js(rank.groups)};",
+        *printer.constants,
+        _HELPERS,
+        "// The risk of one row (an object by feature), contributions in probability, and reasons.",
+        "export function score(row) {",
+        *(f"  {line}" for line in (*reads, *checks, *body)),
+        f"  const losses = [{', '.join(rank.losses)}];",
+        f"  const words = [{', '.join(rank.words)}];",
+        f"  const totals = [{', '.join(rank.totals)}];",
+        f"  const answer = {{ {outputs} }};",
+        "  const found = rank(losses, totals);",
+        "  for (let r = 0; r < MOST; r++) {",
+        "    const j = r < found.length ? found[r] : null;",
+        "    answer[`reason_${r + 1}`] = j === null ? null : TEXTS[words[j]];",
+        "    answer[`reason_feature_${r + 1}`] = j === null ? null : CANDIDATES[j];",
+        "    answer[`lost_${r + 1}`] = j === null ? null : losses[j];",
+        "  }",
+        "  return answer;",
+        "}",
+        "",
+        _rows("ROWS", test.rows),
+        _rows("EXPECTED", list(both)),
+        _TAIL.rstrip("\n"),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _rows(name: str, rows: Sequence[Any]) -> str:
+    return "\n".join([f"const {name} = [", *(f"  {_js(row)}," for row in rows), "];"])

@@ -1,0 +1,312 @@
+"""An ONNX graph in double precision: named inputs of shape (rows, 1) to risk, contributions and reasons.
+
+A missing number is NaN and a missing text "", since ONNX has no missing text.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plainrisk.errors import DataError, missing_extra
+from plainrisk.export.expression import (
+    Abs,
+    All,
+    Cells,
+    Clip,
+    Compare,
+    Either,
+    Exp,
+    Expr,
+    If,
+    Labels,
+    Name,
+    Number,
+    Op,
+    Printer,
+    Program,
+    Table,
+)
+from plainrisk.export.self_test import SelfTest
+
+__all__ = ["read_facts", "write_onnx"]
+
+OPSET, ML_OPSET, IR = 18, 4, 8
+_OPS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div"}
+_COMPARES = {"<": "Less", "<=": "LessOrEqual", ">": "Greater", ">=": "GreaterOrEqual", "==": "Equal"}
+OUTPUTS = ("risk", "typical_risk", "subscales", "contributions", "reasons", "reason_features", "lost", "problem")
+
+
+class _Graph(Printer):
+    """Collects nodes; to show an expression is to return the name of its tensor, of shape (rows, 1)."""
+
+    def __init__(self, program: Program) -> None:
+        self.nodes: list[Any] = []
+        self.constants: dict[tuple[str, bytes, tuple[int, ...]], Any] = {}
+        self.named = {i.id: i.feature for i in program.inputs}
+
+    def node(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
+        """Add a node; return its first output (the others are named alike)."""
+        from onnx import helper
+
+        id = f"plainrisk/{len(self.nodes)}"
+        names = [id, *(f"{id}/{n}" for n in range(1, outputs))]
+        domain = "ai.onnx.ml" if kind == "LabelEncoder" else ""
+        self.nodes.append(helper.make_node(kind, list(inputs), names, domain=domain, **attributes))
+        return id
+
+    def constant(self, values: Any, kind: Any = np.float64) -> str:
+        """Return the name of a constant tensor."""
+        from onnx import numpy_helper
+
+        array = np.asarray(values, dtype=kind)
+        key = (str(kind), repr(array.tolist()).encode(), array.shape)
+        if key not in self.constants:
+            self.constants[key] = numpy_helper.from_array(array, f"plainrisk/constant/{len(self.constants)}")
+        return str(self.constants[key].name)
+
+    def strings(self, texts: Sequence[str]) -> str:
+        """Return the name of a constant tensor of texts."""
+        return self.constant(np.array(texts, dtype=object), object)
+
+    # ---- expressions
+
+    def name(self, e: Name) -> str:
+        """An input or a step."""
+        return self.named[e.id]
+
+    def number(self, e: Number) -> str:
+        """A constant."""
+        return self.constant([[e.value]])
+
+    def op(self, e: Op) -> str:
+        """Arithmetic."""
+        return self.node(_OPS[e.symbol], self.show(e.a), self.show(e.b))
+
+    def exp(self, e: Exp) -> str:
+        """The exponential."""
+        return self.node("Exp", self.show(e.x))
+
+    def abs(self, e: Abs) -> str:
+        """The absolute value."""
+        return self.node("Abs", self.show(e.x))
+
+    def clip(self, e: Clip) -> str:
+        """A value between two numbers."""
+        ends = [self.constant(end) if math.isfinite(end) else "" for end in (e.low, e.high)]
+        return self.node("Clip", self.show(e.x), *ends)
+
+    def compare(self, e: Compare) -> str:
+        """A comparison."""
+        return self.node(_COMPARES[e.symbol], self.show(e.a), self.show(e.b))
+
+    def all(self, e: All) -> str:
+        """Every condition."""
+        return self._fold("And", e.conditions)
+
+    def either(self, e: Either) -> str:
+        """Some condition."""
+        return self._fold("Or", e.conditions)
+
+    def _fold(self, kind: str, conditions: Sequence[Expr]) -> str:
+        first, *rest = map(self.show, conditions)
+        for other in rest:
+            first = self.node(kind, first, other)
+        return first
+
+    def where(self, condition: str, then: str, other: str) -> str:
+        """One of two tensors."""
+        return self.node("Where", condition, then, other)
+
+    def cells(self, e: Cells) -> str:
+        """The cells of a number: by counting the cuts below it, or one branch after the other."""
+        x = self.show(e.x)
+        less = "LessOrEqual" if e.open else "Less"
+        numbers = [v.value for v in e.values if isinstance(v, Number)]
+        if len(numbers) == 1 and not e.cuts:
+            found = self._like(x, numbers[0])
+        elif len(numbers) == len(e.values):
+            below = self.node("Cast", self.node(less, self.constant([e.cuts]), x), to=7)
+            index = self.node("ReduceSum", below, self.constant([1], np.int64), keepdims=1)
+            found = self.node("Gather", self.constant(numbers), index)
+        else:
+            found = self.show(e.values[-1])
+            for cut, value in reversed(list(zip(e.cuts, e.values, strict=False))):
+                beyond = self.node(less, self.constant([[cut]]), x)
+                found = self.where(beyond, found, self.show(value))
+        return found if e.missing is None else self.where(self.node("IsNaN", x), self.show(e.missing), found)
+
+    def _like(self, x: str, value: float) -> str:
+        """A constant for every row of a tensor."""
+        shape = self.node("Shape", x)
+        return self.node("Expand", self.constant([[value]]), shape)
+
+    def labels(self, e: Labels) -> str:
+        """The labels of a text."""
+        from onnx import numpy_helper
+
+        if "" in e.values:
+            raise DataError(
+                f"export: feature {self.named[e.x.id]!r} has the category '', which ONNX cannot tell from missing. "
+                "Rename the category, or export another target (sql, python, javascript, c)."
+            )
+        values = {"": e.missing, **e.values}
+        return self.node(
+            "LabelEncoder",
+            self.show(e.x),
+            keys_tensor=numpy_helper.from_array(np.array(list(values), dtype=object)),
+            values_tensor=numpy_helper.from_array(np.array([v.value for v in values.values()])),  # type: ignore[union-attr]
+            default_tensor=numpy_helper.from_array(np.array([e.unseen.value])),  # type: ignore[union-attr]
+        )
+
+    def table(self, e: Table) -> str:
+        """A table by index, of one or two dimensions."""
+        first, index = e.values[0], self.show(e.index)
+        rows = [t.values for t in e.values if isinstance(t, Table)] if isinstance(first, Table) else [e.values]
+        if isinstance(first, Table):
+            start = self.node("Mul", index, self.constant([[float(len(rows[0]))]]))
+            index = self.node("Add", start, self.show(first.index))
+        flat = [v.value for row in rows for v in row if isinstance(v, Number)]
+        return self.node("Gather", self.constant(flat), self.node("Cast", index, to=7))
+
+    def show(self, e: Expr) -> str:
+        """Return the tensor of an expression."""
+        if isinstance(e, If):
+            return self.where(self.show(e.condition), self.show(e.then), self.show(e.other))
+        return super().show(e)
+
+    # ---- reasons
+
+    def matrix(self, ids: Sequence[str], like: str) -> str:
+        """Return steps side by side, (rows, steps); steps that are constant get as many rows as the others."""
+        one = self.constant([[1.0]])
+        ones = self.node("Add", self.node("Mul", like, self.constant([[0.0]])), one)
+        columns = [self.node("Mul", self.named[id], ones) for id in ids]
+        return self.node("Concat", *columns, axis=1)
+
+    def ranked(self, program: Program, like: str) -> tuple[str, str, str, str]:
+        """Return candidates, whether they are reasons, words and losses: (rows, k) each."""
+        rank = program.rank
+        k = self.constant([rank.k], np.int64)
+        loss = self.node("TopK", self.matrix(rank.losses, like), k, axis=1, outputs=2)
+        at = f"{loss}/1"
+        there = self.node("Greater", loss, self.constant([[rank.least]]))
+        if rank.totals:
+            order = self._order(
+                self.node("GatherElements", self.matrix(rank.totals, like), at, axis=1), there, at, rank
+            )
+            at, loss = (self.node("GatherElements", x, order, axis=1) for x in (at, loss))
+            there = self.node("Greater", loss, self.constant([[rank.least]]))
+        words = self.node("GatherElements", self.matrix(rank.words, like), at, axis=1)
+        return at, there, words, loss
+
+    def _order(self, total: str, there: str, at: str, rank: Any) -> str:
+        """Return the order of the chosen: the largest total of the subscale first, then the first subscale."""
+        k = rank.k
+        total = self.where(there, total, self.constant([[-1e300]]))
+        group = self.node("Gather", self.constant([float(g) for g in rank.groups]), at)
+        mine, yours = (self.constant([axis], np.int64) for axis in (1, 2))
+        t_s, t_r = self.node("Unsqueeze", total, yours), self.node("Unsqueeze", total, mine)
+        g_s, g_r = self.node("Unsqueeze", group, yours), self.node("Unsqueeze", group, mine)
+        first = self.constant([[[s < r for r in range(k)] for s in range(k)]], np.bool_)
+        tie = self.node("And", self.node("Equal", g_s, g_r), first)
+        lower = self.node("Or", self.node("Less", g_s, g_r), tie)
+        before = self.node("Or", self.node("Greater", t_s, t_r), self.node("And", self.node("Equal", t_s, t_r), lower))
+        count = self.node("ReduceSum", self.node("Cast", before, to=11), self.constant([1], np.int64), keepdims=0)
+        place = self.node("TopK", self.node("Neg", count), self.constant([k], np.int64), axis=1, outputs=2)
+        return f"{place}/1"
+
+
+def write_onnx(path: Path, program: Program, test: SelfTest) -> None:
+    """Write the model."""
+    path.write_bytes(onnx_model(program, test))
+
+
+def read_facts(path: str | Path) -> Any:
+    """Return what a model says of itself."""
+    try:
+        import onnx
+        from google.protobuf.message import DecodeError
+    except ImportError:
+        raise missing_extra("onnx", "export") from None
+    try:
+        props = {p.key: p.value for p in onnx.load(str(path)).metadata_props}
+        return json.loads(props.get("plainrisk export", "{}"))
+    except (OSError, ValueError, DecodeError) as error:
+        raise DataError(f"{path} cannot be read as an ONNX model: {error}") from None
+
+
+def onnx_model(program: Program, test: SelfTest) -> bytes:
+    """Return the model's bytes; its metadata hold the facts, the names of columns and the self-test."""
+    try:
+        import onnx
+        from onnx import TensorProto, helper
+    except ImportError:
+        raise missing_extra("onnx", "export") from None
+    clash = {i.feature for i in program.inputs} & set(OUTPUTS)
+    if clash:
+        raise DataError(f"export: {min(clash)!r} is the name of an output of the ONNX model. Rename the feature.")
+    graph = _Graph(program)
+    for step in program.steps:
+        graph.named[step.id] = graph.show(step.value)
+    columns = _answers(graph, program)
+    for name, tensor in columns.items():
+        graph.nodes.append(helper.make_node("Identity", [tensor], [name]))
+    kinds = dict.fromkeys(OUTPUTS, TensorProto.DOUBLE)
+    kinds |= {"reasons": TensorProto.STRING, "problem": TensorProto.STRING, "reason_features": TensorProto.INT64}
+    inputs = [
+        helper.make_tensor_value_info(i.feature, TensorProto.STRING if i.is_text else TensorProto.DOUBLE, ["rows", 1])
+        for i in program.inputs
+    ]
+    outputs = [helper.make_tensor_value_info(name, kinds[name], ["rows", None]) for name in columns]
+    made = helper.make_graph(graph.nodes, "plainrisk", inputs, outputs, list(graph.constants.values()))
+    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
+    model = helper.make_model(made, opset_imports=opsets, ir_version=IR, producer_name="plainrisk")
+    helper.set_model_props(model, {name: json.dumps(value) for name, value in _metadata(program, test).items()})
+    onnx.checker.check_model(model)
+    return bytes(model.SerializeToString(deterministic=True))
+
+
+def _metadata(program: Program, test: SelfTest) -> dict[str, Any]:
+    return {
+        "plainrisk export": dict(program.facts),
+        "subscales": [o.title for o in program.outputs if o.name.startswith("subscale_")],
+        "contributions": [o.title for o in program.outputs if o.name.startswith("part_")],
+        "reason_features": list(program.rank.features),
+        "self_test": {"rows": test.rows, "numbers": test.numbers, "reasons": test.reasons},
+    }
+
+
+def _answers(graph: _Graph, program: Program) -> dict[str, str]:
+    """Return the tensor of every output; rows with a problem have NaN, -1 and ""."""
+    like = graph.named[program.outputs[0].step]
+    good = graph.node("Equal", like, like)
+    message = graph.constant([[len(program.checks)]], np.int64)
+    for n, check in reversed(list(enumerate(program.checks))):
+        message = graph.where(graph.show(check.condition), graph.constant([[n]], np.int64), message)
+    good = graph.node("And", good, graph.node("Equal", message, graph.constant([[len(program.checks)]], np.int64)))
+    nan = graph.constant([[math.nan]])
+
+    def columns(prefix: str) -> str:
+        ids = [o.step for o in program.outputs if o.name.startswith(prefix)]
+        return graph.where(good, graph.matrix(ids, like), nan)
+
+    found = {"risk": columns("risk"), "typical_risk": columns("typical_risk")}
+    found |= {"subscales": columns("subscale_"), "contributions": columns("part_")}
+    if program.rank.k:
+        at, there, words, loss = graph.ranked(program, like)
+        there = graph.node("And", there, good)
+        none = graph.constant([[float(len(program.rank.texts))]])
+        word = graph.node("Cast", graph.where(there, words, none), to=7)
+        found["reasons"] = graph.node("Gather", graph.strings([*program.rank.texts, ""]), word)
+        found["reason_features"] = graph.where(there, at, graph.constant([[-1]], np.int64))
+        found["lost"] = graph.where(there, loss, nan)
+    rows = graph.node("Mul", graph.node("Cast", good, to=7), graph.constant([[0]], np.int64))
+    texts = graph.strings([*(c.message for c in program.checks), ""])
+    found["problem"] = graph.node("Gather", texts, graph.node("Add", message, rows))
+    return found

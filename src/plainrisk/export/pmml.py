@@ -1,0 +1,320 @@
+"""PMML 4.4: a Scorecard in probability.
+
+Its initial score is the risk of the best levels, and the partial score of a feature is what it adds to that: the
+Scorecard's score is the risk, and its own reason codes rank the losses. Evaluators disagree about losses of 0 and know
+neither subscales nor contributions, so risk, contributions and reasons stand in output fields as well.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+from plainrisk.export.code import digits
+from plainrisk.export.expression import (
+    Abs,
+    All,
+    Cells,
+    Clip,
+    Compare,
+    Either,
+    Exp,
+    Expr,
+    If,
+    Labels,
+    Name,
+    Number,
+    Op,
+    Program,
+    Step,
+    Table,
+    Text,
+    refuse_characters,
+)
+from plainrisk.export.self_test import SelfTest
+
+__all__ = ["write_pmml"]
+
+NAMESPACE = "http://www.dmg.org/PMML-4_4"
+_COMPARES = {
+    "<": "lessThan",
+    "<=": "lessOrEqual",
+    ">": "greaterThan",
+    ">=": "greaterOrEqual",
+    "==": "equal",
+}
+
+
+def node(tag: str, *children: Element, **attributes: str) -> Element:
+    """Return an element."""
+    made = Element(tag, attributes)
+    made.extend(children)
+    return made
+
+
+def apply(function: str, *arguments: Element) -> Element:
+    """Return the call of a built-in function."""
+    return node("Apply", *arguments, function=function)
+
+
+def constant(value: float | str) -> Element:
+    """Return a constant."""
+    made = node("Constant", dataType="string" if isinstance(value, str) else "double")
+    made.text = value if isinstance(value, str) else digits(value)
+    return made
+
+
+def _cell(column: str, value: float | str) -> Element:
+    made = node(column)
+    made.text = value if isinstance(value, str) else digits(value)
+    return made
+
+
+def _given(attributes: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in attributes.items() if value}
+
+
+class _Printer:
+    """Prints expressions as elements; steps have a prefix, so that no feature has their name."""
+
+    def __init__(self, program: Program) -> None:
+        self.fields = {i.id: i.feature for i in program.inputs}
+
+    def show(self, e: Expr) -> Element:
+        """Return an expression as an element."""
+        if isinstance(e, If):
+            return apply("if", self.show(e.condition), self.show(e.then), self.show(e.other))
+        made = getattr(self, type(e).__name__.lower())(e)
+        assert isinstance(made, Element)
+        return made
+
+    def field(self, id: str) -> str:
+        """Return the name of the field of an input or a step."""
+        return self.fields.get(id, f"plainrisk.{id}")
+
+    def name(self, e: Name) -> Element:
+        """A field."""
+        return node("FieldRef", field=self.field(e.id))
+
+    def number(self, e: Number) -> Element:
+        """A constant."""
+        return constant(e.value)
+
+    def text(self, e: Text) -> Element:
+        """A text."""
+        return constant(e.value)
+
+    def op(self, e: Op) -> Element:
+        """Arithmetic."""
+        return apply(e.symbol, self.show(e.a), self.show(e.b))
+
+    def exp(self, e: Exp) -> Element:
+        """The exponential."""
+        return apply("exp", self.show(e.x))
+
+    def abs(self, e: Abs) -> Element:
+        """The absolute value."""
+        return apply("abs", self.show(e.x))
+
+    def clip(self, e: Clip) -> Element:
+        """A value between two numbers."""
+        x = self.show(e.x)
+        x = x if math.isinf(e.low) else apply("max", x, constant(e.low))
+        return apply("min", x, constant(e.high))
+
+    def compare(self, e: Compare) -> Element:
+        """A comparison."""
+        return apply(_COMPARES[e.symbol], self.show(e.a), self.show(e.b))
+
+    def all(self, e: All) -> Element:
+        """Every condition."""
+        return self._joined("and", e.conditions)
+
+    def either(self, e: Either) -> Element:
+        """Some condition."""
+        return self._joined("or", e.conditions)
+
+    def _joined(self, function: str, conditions: Sequence[Expr]) -> Element:
+        shown = [self.show(c) for c in conditions]
+        return shown[0] if len(shown) == 1 else apply(function, *shown)
+
+    def cells(self, e: Cells) -> Element:
+        """Bins if the values are numbers, else branches by halving."""
+        values = [v.value for v in e.values if isinstance(v, Number)]
+        if e.cuts and not e.open and len(values) == len(e.values):
+            found = self._bins(e, values)
+        else:
+            found = self._halve(self.show(e.x), e.cuts, e.values, "lessThan" if e.open else "lessOrEqual")
+        return found if e.missing is None else self._unless_missing(e.x, e.missing, found)
+
+    def _unless_missing(self, x: Name, missing: Expr, found: Element) -> Element:
+        return apply("if", apply("isMissing", self.show(x)), self.show(missing), found)
+
+    def _bins(self, e: Cells, values: Sequence[float]) -> Element:
+        made = node("Discretize", field=self.field(e.x.id), dataType="double")
+        for (left, right), value in zip(itertools.pairwise(["", *map(digits, e.cuts), ""]), values, strict=True):
+            ends = {"leftMargin": left, "rightMargin": right}
+            interval = node("Interval", closure="openClosed" if right else "openOpen", **_given(ends))
+            made.append(node("DiscretizeBin", interval, binValue=digits(value)))
+        return made
+
+    def _halve(self, x: Element, cuts: Sequence[float], values: Sequence[Expr], less: str) -> Element:
+        if not cuts:
+            return self.show(values[0])
+        m = len(cuts) // 2
+        return apply(
+            "if",
+            apply(less, x, constant(cuts[m])),
+            self._halve(x, cuts[:m], values[: m + 1], less),
+            self._halve(x, cuts[m + 1 :], values[m + 1 :], less),
+        )
+
+    def labels(self, e: Labels) -> Element:
+        """A table of texts."""
+        rows = []
+        for label, value in e.values.items():
+            assert isinstance(value, Number)
+            rows.append(node("row", _cell("label", label), _cell("value", value.value)))
+        if not rows:
+            return self._unless_missing(e.x, e.missing, self.show(e.unseen))
+        assert isinstance(e.unseen, Number)
+        pair = node("FieldColumnPair", field=self.field(e.x.id), column="label")
+        more = {"outputColumn": "value", "defaultValue": digits(e.unseen.value), "dataType": "double"}
+        return self._unless_missing(e.x, e.missing, node("MapValues", pair, node("InlineTable", *rows), **more))
+
+    def table(self, e: Table) -> Element:
+        """A table by index, by halving; rows of a table of tables are tables themselves."""
+        cuts = [n + 0.5 for n in range(len(e.values) - 1)]
+        return self._halve(self.show(e.index), cuts, e.values, "lessThan")
+
+
+def write_pmml(path: Path, program: Program, test: SelfTest) -> None:
+    """Write the document."""
+    refuse_characters(program, r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]", "XML")
+    document = node(
+        "PMML",
+        node(
+            "Header",
+            node("Extension", name="plainrisk", value=program.head),
+            node("Application", name="plainrisk", version=str(program.facts["plainrisk"])),
+        ),
+        _dictionary(program),
+        _scorecard(program, test),
+        version="4.4",
+        xmlns=NAMESPACE,
+    )
+    ElementTree.indent(document, " ")
+    path.write_bytes(ElementTree.tostring(document, encoding="utf-8", xml_declaration=True) + b"\n")
+
+
+def _kind(is_text: bool) -> dict[str, str]:
+    return {"optype": "categorical" if is_text else "continuous", "dataType": "string" if is_text else "double"}
+
+
+def _dictionary(program: Program) -> Element:
+    fields = [node("DataField", name=i.feature, **_kind(i.is_text)) for i in program.inputs]
+    return node("DataDictionary", *fields, numberOfFields=str(len(fields)))
+
+
+def _scorecard(program: Program, test: SelfTest) -> Element:
+    printer = _Printer(program)
+    ranking, found = program.ranked()
+    steps = (*program.steps, Step("problem", _problem(program)), *ranking)
+    derived = [
+        node("DerivedField", printer.show(step.value), name=printer.field(step.id), **_kind(False)) for step in steps
+    ]
+    mining = [node("MiningField", name=i.feature, invalidValueTreatment="asIs") for i in program.inputs]
+    return node(
+        "Scorecard",
+        node("MiningSchema", *mining),
+        node("Output", *_outputs(program, printer, found)),
+        node("LocalTransformations", *derived),
+        node("Characteristics", *_characteristics(program, printer)),
+        _verification(program, test),
+        modelName="plainrisk",
+        functionName="regression",
+        initialScore=digits(program.best_risk),
+        useReasonCodes="true",
+        reasonCodeAlgorithm="pointsBelow" if program.facts["adverse"] == "negative" else "pointsAbove",
+        baselineScore="0",
+        baselineMethod="other",
+    )
+
+
+def _problem(program: Program) -> Expr:
+    """The number of the first problem, from 1, or 0."""
+    found: Expr = Number(0.0)
+    for n, check in reversed(list(enumerate(program.checks, 1))):
+        found = If(check.condition, Number(float(n)), found)
+    return found
+
+
+def _outputs(program: Program, printer: _Printer, found: Sequence[tuple[str, str, str]]) -> Iterator[Element]:
+    """Yield the answers; they are missing where there is a problem."""
+    good = Compare("==", Name("problem"), Number(0.0))
+
+    def output(name: str, condition: Expr, value: Element, is_text: bool = False) -> Element:
+        made = apply("if", printer.show(condition), value)
+        return node("OutputField", made, name=f"plainrisk_{name}", feature="transformedValue", **_kind(is_text))
+
+    yield node("OutputField", name="score", feature="predictedValue", **_kind(False))
+    for r in range(1, program.rank.k + 1):
+        yield node("OutputField", name=f"reason_code_{r}", feature="reasonCode", rank=str(r), **_kind(True))
+    for o in program.outputs:
+        yield output(o.name, good, printer.show(Name(o.step)))
+    features, texts = (tuple(map(Text, words)) for words in (program.rank.features, program.rank.texts))
+    for r, (candidate, word, loss) in enumerate(found, 1):
+        there = All((good, Compare(">=", Name(candidate), Number(0.0))))
+        yield output(f"reason_{r}", there, printer.show(Table(Name(word), texts)), True)
+        yield output(f"reason_feature_{r}", there, printer.show(Table(Name(candidate), features)), True)
+        yield output(f"lost_{r}", there, printer.show(Name(loss)))
+    if program.checks:
+        messages = tuple(Text(check.message) for check in program.checks)
+        bad = Compare(">", Name("problem"), Number(0.0))
+        index = Op("-", Name("problem"), Number(1.0))
+        yield output("problem", bad, printer.show(Table(index, messages)), True)
+
+
+def _characteristics(program: Program, printer: _Printer) -> Iterator[Element]:
+    """Yield what each feature adds to the risk of the best levels; an attribute per text of its reason."""
+    rank = program.rank
+    for n, (feature, loss, word, codes) in enumerate(rank.pieces):
+        piece: Expr = Name(loss) if program.facts["adverse"] == "positive" else Op("-", Number(0.0), Name(loss))
+        attributes = []
+        for code in codes:
+            score = node("ComplexPartialScore", printer.show(piece))
+            only = len(codes) == 1
+            test = {"field": printer.field(word), "operator": "equal", "value": digits(code)}
+            predicate = node("True") if only else node("SimplePredicate", **test)
+            attributes.append(node("Attribute", predicate, score, reasonCode=rank.texts[code]))
+        yield node("Characteristic", *attributes, name=f"{n + 1}. {feature}", baselineScore="0")
+
+
+def _verification(program: Program, test: SelfTest) -> Element:
+    """The self-test: inputs, and the answers that an evaluator must give."""
+    names = [o.name for o in program.outputs] + [f"reason_{r}" for r in range(1, program.rank.k + 1)]
+    fields = [i.feature for i in program.inputs] + [f"plainrisk_{name}" for name in names]
+    columns = [f"c{n}" for n in range(len(fields))]
+    pairs = [
+        node("VerificationField", field=field, column=column, precision="1E-12", zeroThreshold="1E-12")
+        for field, column in zip(fields, columns, strict=True)
+    ]
+    rows = []
+    for values in zip(test.rows, test.numbers, test.reasons, strict=True):
+        row = node("row")
+        for column, value in zip(columns, itertools.chain(*values), strict=True):
+            if value is not None:
+                row.append(_cell(column, value))
+        rows.append(row)
+    table = node("InlineTable", *rows)
+    return node(
+        "ModelVerification",
+        node("VerificationFields", *pairs),
+        table,
+        recordCount=str(len(rows)),
+        fieldCount=str(len(fields)),
+    )

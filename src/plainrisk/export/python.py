@@ -1,0 +1,160 @@
+"""A Python module without dependencies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from plainrisk.export.code import CodePrinter, digits
+from plainrisk.export.expression import Program, Text
+from plainrisk.export.self_test import SelfTest
+
+__all__ = ["python_module"]
+
+_HEAD = '''"""A risk model as plain Python: score(row) returns the risk, its contributions and the reasons.
+
+Run this file to test it: every row of ROWS must give the answers in EXPECTED.
+"""
+
+from bisect import bisect_left
+from math import exp
+
+# {head}
+FACTS = {facts}
+'''
+
+_HELPERS = '''
+
+def number(row, name):
+    """Read a number; missing is NaN."""
+    value = row[name]
+    if value is None:
+        return float("nan")
+    if isinstance(value, (str, bytes)):
+        raise ValueError(f"feature {name!r} must be a number")
+    return float(value)
+
+
+def text(row, name):
+    """Read a category; missing is None, and 2, 2.0 and "2" are the same."""
+    value = row[name]
+    if value is None or value != value:
+        return None
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e16:
+        return str(int(value))
+    return str(value)
+
+
+def clip(x, low, high):
+    """Hold a number between two others."""
+    return min(max(x, low), high)
+
+
+def cell(x, cuts, values):
+    """Look up a number in cells that are closed on the right; the last value is for missing."""
+    return values[-1] if x != x else values[bisect_left(cuts, x)]
+
+
+def label(x, values, missing, unseen):
+    """Look up a category."""
+    return missing if x is None else values.get(x, unseen)
+
+
+def rank(losses, totals, groups):
+    """Return the candidates that are reasons, in order: the largest losses, then subscale by subscale."""
+    found = sorted((j for j in range(len(losses)) if losses[j] > LEAST), key=lambda j: -losses[j])[:MOST]
+    return sorted(found, key=lambda j: (-totals[j], groups[j])) if totals else found
+
+'''
+
+_TAIL = '''
+
+def self_test():
+    """Score all rows of the test; return the largest difference from what the model said."""
+    largest = 0.0
+    for row, (numbers, reasons) in zip(ROWS, EXPECTED):
+        found = score(dict(zip(FEATURES, row)))
+        for name, wanted in zip(NUMBERS, numbers):
+            largest = max(largest, abs(found[name] - wanted))
+        given = [found[f"reason_{r}"] for r in range(1, MOST + 1)]
+        if given != reasons:
+            raise AssertionError(f"other reasons: {given}, not {reasons}")
+    if not largest <= 1e-12:
+        raise AssertionError(f"numbers differ by up to {largest}")
+    return largest
+
+
+if __name__ == "__main__":
+    print(f"{len(ROWS)} rows agree; the largest difference is {self_test()}")
+'''
+
+
+class PythonPrinter(CodePrinter):
+    """Prints Python."""
+
+    def text(self, e: Text) -> str:
+        """A text."""
+        return ascii(e.value)
+
+    def array(self, values: Sequence[float]) -> str:
+        """A tuple."""
+        return self.constant(_tuple(map(digits, values)), "{} = {}")
+
+    def dictionary(self, values: Mapping[str, float]) -> str:
+        """A dict."""
+        inside = ", ".join(f"{label!a}: {digits(v)}" for label, v in values.items())
+        return self.constant(f"{{{inside}}}", "{} = {}")
+
+    def _entry(self, array: str, at: str) -> str:
+        return f"{array}[int({at})]"
+
+
+def _tuple(items: Iterator[str] | map[str]) -> str:
+    found = list(items)
+    return f"({', '.join(found)}{',' if len(found) == 1 else ''})"
+
+
+def python_module(program: Program, test: SelfTest | None = None) -> str:
+    """Return the module's text."""
+    printer = PythonPrinter()
+    rank = program.rank
+    body = list(printer.statements(program))
+    checks = [f"if {printer.show(c.condition)}:\n        return {n}" for n, c in enumerate(program.checks)]
+    reads = [f"{i.id} = {'text' if i.is_text else 'number'}(row, {i.feature!a})" for i in program.inputs]
+    lines = [
+        _HEAD.format(head=program.head, facts=ascii(dict(program.facts))),
+        f"FEATURES = {_tuple(ascii(i.feature) for i in program.inputs)}",
+        f"NUMBERS = {_tuple(ascii(o.name) for o in program.outputs)}",
+        f"CANDIDATES = {_tuple(map(ascii, rank.features))}",
+        f"TEXTS = {_tuple(map(ascii, rank.texts))}",
+        f"PROBLEMS = {_tuple(ascii(c.message) for c in program.checks)}",
+        f"LEAST, MOST, GROUPS = {digits(rank.least)}, {rank.k}, {_tuple(map(str, rank.groups))}",
+        *printer.constants,
+        _HELPERS,
+        "def find_problem(row):",
+        '    """Return the number of the first problem with a row, or None."""',
+        *(f"    {line}" for line in (*reads, *checks, "return None")),
+        "",
+        "",
+        "def score(row):",
+        '    """Return the risk of one row (a dict by feature), contributions in probability, and reasons."""',
+        "    problem = find_problem(row)",
+        "    if problem is not None:",
+        "        raise ValueError(PROBLEMS[problem])",
+        *(f"    {line}" for line in (*reads, *body)),
+        f"    losses = {_tuple(iter(rank.losses))}",
+        f"    words = {_tuple(iter(rank.words))}",
+        f"    totals = {_tuple(iter(rank.totals))}",
+        f"    answer = dict(zip(NUMBERS, {_tuple(o.step for o in program.outputs)}))",
+        "    found = rank(losses, totals, GROUPS)",
+        "    for r in range(MOST):",
+        "        j = found[r] if r < len(found) else None",
+        '        answer[f"reason_{r + 1}"] = None if j is None else TEXTS[int(words[j])]',
+        '        answer[f"reason_feature_{r + 1}"] = None if j is None else CANDIDATES[j]',
+        '        answer[f"lost_{r + 1}"] = None if j is None else losses[j]',
+        "    return answer",
+    ]
+    if test is not None:
+        lines += ["", "", "ROWS = [", *(f"    {list(row)!a}," for row in test.rows), "]", "EXPECTED = ["]
+        both = zip(test.numbers, test.reasons, strict=True)
+        lines += [*(f"    {(numbers, reasons)!a}," for numbers, reasons in both), "]", _TAIL.rstrip("\n")]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,78 @@
+"""The self-test of an export: rows made from the form's levels, and what the model says of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from plainrisk.export.expression import Cells, Input, Labels, Program, walk
+
+__all__ = ["Row", "SelfTest", "make_rows"]
+
+Row = tuple[float | str | None, ...]
+TEST_ROWS = 100
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """Rows with the model's answers.
+
+    Attributes
+    ----------
+    rows : a value per input
+    numbers : per row, an entry per output of the program
+    reasons : per row, the k texts, None where there is none
+    features : likewise, the features
+    """
+
+    rows: Sequence[Row]
+    numbers: Sequence[list[float]]
+    reasons: Sequence[list[str | None]]
+    features: Sequence[list[str | None]]
+
+
+def make_rows(program: Program, refuses: Callable[[Mapping[str, Any]], str | None]) -> list[Row]:
+    """Return rows at, beside and far from all cuts, with all labels, missing and unseen; the same for the same program.
+
+    Parameters
+    ----------
+    refuses : says because of which feature a row is refused; it then gets another value there
+    """
+    values = {i.feature: list(_values(program, i)) for i in program.inputs}
+    pick = random.Random(0)
+    rows: list[Row] = []
+    for n in range(TEST_ROWS):
+        # The first rows take the values one after the other, so that none is left out of short lists.
+        row = {
+            name: own[n % len(own)] if n < 20 else own[int(pick.random() * len(own))] for name, own in values.items()
+        }
+        for _ in range(100 * len(row)):
+            name = refuses(row)
+            if name is None:
+                rows.append(tuple(row.values()))
+                break
+            row[name] = values[name][int(pick.random() * len(values[name]))]
+    return rows
+
+
+def _values(program: Program, i: Input) -> Iterator[float | str | None]:
+    found = [e for step in program.steps for e in walk(step.value) if isinstance(e, Cells | Labels) and e.x.id == i.id]
+    if i.is_text:
+        labels = dict.fromkeys(label for e in found if isinstance(e, Labels) for label in e.values)
+        yield from labels
+        yield from (None, next(f"{'un' * n}seen" for n in range(1, 99) if f"{'un' * n}seen" not in labels))
+        return
+    cuts = sorted({cut for e in found if isinstance(e, Cells) for cut in e.cuts})
+    yield from (None, 0.0)
+    if cuts:
+        yield from (cuts[0] - 1.0, cuts[-1] + 1.0)
+    for cut, after in itertools.pairwise([*cuts, math.inf]):
+        # Spreadsheets compare 15 digits, so of two neighbours the round one is taken, and no other number near by.
+        yield min(cut, math.nextafter(cut, math.inf), key=lambda x: len(repr(x)))
+        middle = cut / 2 + min(after, cut + 2.0) / 2
+        if middle - cut > 1e-9 * abs(cut) and after - middle > 1e-9 * abs(after):
+            yield middle

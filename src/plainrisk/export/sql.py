@@ -1,0 +1,346 @@
+"""One SELECT, in several dialects of SQL.
+
+Steps stand in common table expressions, one per depth, so that no expression is deep. Only CASE, arithmetic,
+comparisons, CAST, ABS and EXP are used, and missing is NULL from the first one on: engines disagree about NaN.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from plainrisk.errors import DataError, did_you_mean
+from plainrisk.export.code import digits
+from plainrisk.export.expression import (
+    Abs,
+    Cells,
+    Clip,
+    Exp,
+    Expr,
+    If,
+    Input,
+    Labels,
+    Name,
+    Number,
+    Printer,
+    Program,
+    Step,
+    Table,
+    Text,
+    refuse_characters,
+    walk,
+)
+from plainrisk.export.self_test import SelfTest
+
+__all__ = ["DIALECTS", "Dialect", "dialect_of", "sql_query", "sql_test"]
+
+
+def _with_exponent(value: float) -> str:
+    """A number with an exponent, which makes it a double where 0.1 is a decimal."""
+    text = digits(value)
+    return text if "e" in text else f"{text}e0"
+
+
+def _doubled(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _escaped(text: str) -> str:
+    """A text where the backslash escapes."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r") + "'"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What engines write in their own way.
+
+    Attributes
+    ----------
+    double, text : the types
+    is_nan : the condition that a number is NaN; empty where no column can hold it
+    number : how a double is written
+    string : how a text is written
+    quote : how a name is written
+    read : how a column of text is read
+    no_number : the condition that a column of numbers holds something else, where columns have no types
+    fence : at the end of a step's query, so that the planner does not copy its expressions into the next
+    materialized : the word after AS, likewise
+    """
+
+    double: str = "DOUBLE PRECISION"
+    text: str = "VARCHAR"
+    is_nan: str = ""
+    number: Callable[[float], str] = _with_exponent
+    string: Callable[[str], str] = _doubled
+    quote: Callable[[str], str] = lambda name: '"' + name.replace('"', '""') + '"'
+    read: str = "CAST({} AS {})"
+    no_number: str = ""
+    fence: str = ""
+    materialized: str = ""
+
+
+DIALECTS: Mapping[str, Dialect] = {
+    "duckdb": Dialect("DOUBLE", is_nan="isnan({})"),
+    "postgres": Dialect(
+        text="TEXT", is_nan="{} = 'NaN'::float8", number=lambda v: f"{digits(v)}::float8", fence=" OFFSET 0"
+    ),
+    "sqlite": Dialect(
+        "REAL", "TEXT", number=digits, materialized="MATERIALIZED ", no_number="typeof({}) IN ('text', 'blob')"
+    ),
+    "spark": Dialect(
+        "DOUBLE", "STRING", "isnan({})", string=_escaped, quote=lambda name: f"`{name.replace('`', '``')}`"
+    ),
+    "snowflake": Dialect(
+        "DOUBLE",
+        is_nan="{} = 'NaN'::DOUBLE",
+        number=lambda v: f"'{digits(v)}'::DOUBLE",
+        string=lambda text: _doubled(text.replace("\\", "\\\\")),
+    ),
+    "bigquery": Dialect("FLOAT64", "STRING", "IS_NAN({})", digits, _escaped, lambda name: f"`{_escaped(name)[1:-1]}`"),
+    "tsql": Dialect(
+        "FLOAT",
+        "NVARCHAR(MAX)",
+        string=lambda text: f"N{_doubled(text)}",
+        quote=lambda name: f"[{name.replace(']', ']]')}]",
+        read="CAST({} AS {}) COLLATE Latin1_General_BIN2",
+    ),
+    "redshift": Dialect(
+        text="VARCHAR(MAX)",
+        is_nan="{} = 'NaN'::float8",
+        number=lambda v: f"'{digits(v)}'::float8",
+        string=lambda text: _doubled(text.replace("\\", "\\\\")),
+    ),
+}
+
+
+def dialect_of(name: str | None) -> Dialect:
+    """Return a dialect by name."""
+    if name is None or name not in DIALECTS:
+        raise DataError(f"export: dialect must be one of {', '.join(DIALECTS)}.{did_you_mean(name, DIALECTS)}")
+    return DIALECTS[name]
+
+
+class SqlPrinter(Printer):
+    """Prints expressions as SQL."""
+
+    SYMBOLS: Mapping[str, str] = {"==": "="}
+    AND, OR = "AND", "OR"
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+
+    def number(self, e: Number) -> str:
+        """A double; negative ones in brackets."""
+        text = self.dialect.number(abs(e.value))
+        return text if e.value >= 0 else f"(-{text})"
+
+    def text(self, e: Text) -> str:
+        """A text."""
+        return self.dialect.string(e.value)
+
+    def exp(self, e: Exp) -> str:
+        """The exponential."""
+        return f"EXP({self.show(e.x)})"
+
+    def abs(self, e: Abs) -> str:
+        """The absolute value."""
+        return f"ABS({self.show(e.x)})"
+
+    def clip(self, e: Clip) -> str:
+        """A value between two numbers."""
+        x, low, high = self.show(e.x), self.show(Number(e.low)), self.show(Number(e.high))
+        floor = "" if e.low == float("-inf") else f"WHEN {x} < {low} THEN {low} "
+        return f"CASE {floor}WHEN {x} > {high} THEN {high} ELSE {x} END"
+
+    def if_(self, e: If) -> str:
+        """One of two values; chains are flat."""
+        whens: list[str] = []
+        last: Expr = e
+        while isinstance(last, If):
+            whens.append(f"WHEN {self.show(last.condition)} THEN {self.show(last.then)}")
+            last = last.other
+        return f"CASE {' '.join(whens)} ELSE {self.show(last)} END"
+
+    def cells(self, e: Cells) -> str:
+        """The cells of a number."""
+        symbol = "<" if e.open else "<="
+        whens = [] if e.missing is None else [f"WHEN {e.x.id} IS NULL THEN {self.show(e.missing)}"]
+        whens += [
+            f"WHEN {e.x.id} {symbol} {self.show(Number(cut))} THEN {self.show(v)}"
+            for cut, v in zip(e.cuts, e.values, strict=False)
+        ]
+        return f"CASE {' '.join(whens)} ELSE {self.show(e.values[-1])} END" if whens else self.show(e.values[-1])
+
+    def labels(self, e: Labels) -> str:
+        """The labels of a text."""
+        whens = [f"WHEN {e.x.id} IS NULL THEN {self.show(e.missing)}"]
+        for label, value in e.values.items():
+            spelled = ", ".join(self.dialect.string(s) for s in _spellings(label, e.values))
+            whens.append(f"WHEN {e.x.id} IN ({spelled}) THEN {self.show(value)}")
+        return f"CASE {' '.join(whens)} ELSE {self.show(e.unseen)} END"
+
+    def table(self, e: Table) -> str:
+        """A table by index; indices are whole numbers."""
+        index = self.show(e.index)
+        whens = [f"WHEN {n} THEN {self.show(v)}" for n, v in enumerate(e.values)]
+        return f"CASE CAST({index} AS INTEGER) {' '.join(whens)} END"
+
+    def show(self, e: Expr) -> str:
+        """Return an expression as text."""
+        return self.if_(e) if isinstance(e, If) else super().show(e)
+
+
+def _spellings(label: str, known: Mapping[str, Expr]) -> list[str]:
+    """Return the texts that CAST makes of a category: of the number 2 also 2.0, of True also true."""
+    more = {f"{label}.0"} if re.fullmatch(r"-?\d+", label) else {label.lower()} if label in ("True", "False") else set()
+    return [label, *(s for s in sorted(more) if s not in known)]
+
+
+# ---- the query
+
+
+def sql_query(program: Program, dialect_name: str | None, table: str, keep: Sequence[str]) -> str:
+    """Return the SELECT over a table, with the columns to keep in front; it begins with a line of facts."""
+    dialect = dialect_of(dialect_name)
+    lines = ["WITH", *_stages(program, dialect, dialect.quote(table), keep)]
+    return "\n".join([*_head(program), *lines, *_answer(program, dialect, keep)]) + ";\n"
+
+
+def _head(program: Program) -> Iterator[str]:
+    refuse_characters(program, "\0", "SQL")
+    yield f"-- {program.head}"
+    yield "-- Risk, contributions in probability against the typical applicant, and reasons against the best levels."
+
+
+def _stages(program: Program, dialect: Dialect, source: str, keep: Sequence[str]) -> Iterator[str]:
+    """Yield the common table expressions: stage 0 reads the columns, each further one has the steps of one depth."""
+    printer = SqlPrinter(dialect)
+    ranking, found = program.ranked()
+    depths = _by_depth((*program.steps, *ranking), program.inputs)
+    wanted = {o.step for o in program.outputs} | {id for slot in found for id in slot}
+    later = [wanted]
+    for steps in reversed(depths):
+        later.append(later[-1].union(*(_names(step.value) for step in steps)))
+    later.reverse()
+    kept = [f"k{j}" for j in range(len(keep))]
+    columns = [*zip(map(dialect.quote, keep), kept, strict=True), *_reads(program, dialect)]
+    yield _stage(0, [], columns, source, dialect)
+    carried = [i.id for i in program.inputs]
+    for n, steps in enumerate(depths, 1):
+        carried = [id for id in carried if id in later[n] or id in kept]
+        columns = [(printer.show(step.value), step.id) for step in steps if step.id in later[n]]
+        before = [*kept, "problem", *carried] if n > 1 else [*kept, *carried]
+        columns += [(_problem(program, printer), "problem")] if n == 1 else []
+        yield _stage(n, before, columns, f"stage{n - 1}", dialect)
+        carried += [step.id for step in steps]
+    yield f"answered AS (SELECT * FROM stage{len(depths)})"
+
+
+def _stage(n: int, before: Sequence[str], columns: Sequence[tuple[str, str]], source: str, dialect: Dialect) -> str:
+    lines = [*before, *(f"{value} AS {id}" for value, id in columns)]
+    body = ",\n  ".join(lines)
+    return f"stage{n} AS {dialect.materialized}(SELECT\n  {body}\n  FROM {source}{dialect.fence}),"
+
+
+def _by_depth(steps: Sequence[Step], inputs: Sequence[Input]) -> list[list[Step]]:
+    """Sort steps by how many others they stand on."""
+    depth = {i.id: 0 for i in inputs}
+    found: list[list[Step]] = []
+    for step in steps:
+        depth[step.id] = 1 + max((depth[id] for id in _names(step.value)), default=0)
+        found += [[] for _ in range(depth[step.id] - len(found))]
+        found[depth[step.id] - 1].append(step)
+    return found
+
+
+def _names(e: Expr) -> set[str]:
+    return {part.id for part in walk(e) if isinstance(part, Name)}
+
+
+def _reads(program: Program, dialect: Dialect) -> Iterator[tuple[str, str]]:
+    for i in program.inputs:
+        column = dialect.quote(i.feature)
+        if i.is_text:
+            yield dialect.read.format(column, dialect.text), i.id
+            continue
+        value = f"CAST({column} AS {dialect.double})"
+        yield f"CASE WHEN {dialect.is_nan.format(value)} THEN NULL ELSE {value} END" if dialect.is_nan else value, i.id
+        if dialect.no_number:
+            yield dialect.no_number.format(column), f"no_{i.id}"
+
+
+def _problem(program: Program, printer: SqlPrinter) -> str:
+    """Return the text of a row's first problem, or NULL."""
+    checks = [(printer.show(c.condition), c.message) for c in program.checks]
+    if printer.dialect.no_number:
+        numbers = [i for i in program.inputs if not i.is_text]
+        checks = [(f"no_{i.id}", f"feature {i.feature!r} must be a number") for i in numbers] + checks
+    text = printer.dialect.text
+    if not checks:
+        return f"CAST(NULL AS {text})"
+    whens = " ".join(f"WHEN {condition} THEN {printer.dialect.string(message)}" for condition, message in checks)
+    return f"CASE {whens} END"
+
+
+def _answer(program: Program, dialect: Dialect, keep: Sequence[str]) -> Iterator[str]:
+    """Yield the last SELECT; where there is a problem, all answers are NULL."""
+    printer = SqlPrinter(dialect)
+    columns = [f"k{j} AS {dialect.quote(name)}" for j, name in enumerate(keep)]
+    columns += [f"CASE WHEN problem IS NULL THEN {o.step} END AS {o.name}" for o in program.outputs]
+    texts, features = tuple(map(Text, program.rank.texts)), tuple(map(Text, program.rank.features))
+    for r, (candidate, word, loss) in enumerate(program.ranked()[1], 1):
+        there = f"CASE WHEN problem IS NULL AND {candidate} >= 0 THEN"
+        columns.append(f"{there} {printer.show(Table(Name(word), texts))} END AS reason_{r}")
+        columns.append(f"{there} {printer.show(Table(Name(candidate), features))} END AS reason_feature_{r}")
+        columns.append(f"{there} {loss} END AS lost_{r}")
+    body = ",\n  ".join([*columns, "problem"])
+    yield f"SELECT\n  {body}\nFROM answered"
+
+
+# ---- the self-test
+
+
+def sql_test(program: Program, dialect_name: str | None, test: SelfTest) -> str:
+    """Return a SELECT that scores the rows of the self-test and counts the wrong answers."""
+    dialect = dialect_of(dialect_name)
+    printer = SqlPrinter(dialect)
+    numbers = [o.name for o in program.outputs]
+    reasons = [f"reason_{r}" for r in range(1, program.rank.k + 1)]
+    rows = [
+        ", ".join([f"{n} AS n", *(_literal(v, i, dialect) for v, i in zip(row, program.inputs, strict=True))])
+        for n, row in enumerate(test.rows)
+    ]
+    expected = []
+    for n, (values, texts) in enumerate(zip(test.numbers, test.reasons, strict=True)):
+        cells = [f"{printer.show(Number(v))} AS {name}" for v, name in zip(values, numbers, strict=True)]
+        cells += [f"{_text(t, dialect)} AS {name}" for t, name in zip(texts, reasons, strict=True)]
+        expected.append(", ".join([f"{n} AS n", *cells]))
+    none = dialect.string("")
+    wrong = [f"answer.{name} IS NULL OR ABS(answer.{name} - expected.{name}) > 1e-12" for name in numbers]
+    wrong += [f"COALESCE(answer.{name}, {none}) <> COALESCE(expected.{name}, {none})" for name in reasons]
+    lines = [
+        *_head(program),
+        "-- Self-test: scores the rows below and counts those whose answer is not the model's; wrong must be 0.",
+        "WITH",
+        f"applicants AS (SELECT {' UNION ALL SELECT '.join(rows)}),",
+        f"expected AS (SELECT {' UNION ALL SELECT '.join(expected)}),",
+        *_stages(program, dialect, "applicants", ["n"]),
+        ", answer AS (",
+        *_answer(program, dialect, ["n"]),
+        ")",
+        "SELECT COUNT(*) AS tested, SUM(CASE WHEN " + "\n  OR ".join(wrong) + "\n  THEN 1 ELSE 0 END) AS wrong",
+        f"FROM expected JOIN answer ON answer.{dialect.quote('n')} = expected.n",
+    ]
+    return "\n".join(lines) + ";\n"
+
+
+def _literal(value: float | str | None, i: Input, dialect: Dialect) -> str:
+    if i.is_text:
+        return f"{_text(value, dialect)} AS {dialect.quote(i.feature)}"
+    number = "NULL" if value is None else SqlPrinter(dialect).show(Number(float(value)))
+    return f"CAST({number} AS {dialect.double}) AS {dialect.quote(i.feature)}"
+
+
+def _text(value: object, dialect: Dialect) -> str:
+    return f"CAST({'NULL' if value is None else dialect.string(str(value))} AS {dialect.text})"

@@ -1,0 +1,480 @@
+"""A workbook with live formulas: type an applicant, see the risk, where it comes from, and the reasons.
+
+The sheet Rows holds the model, a step per column: the applicant in its first row, the self-test below. Only functions
+that every Excel and LibreOffice has are used. Spreadsheets compare numbers to 15 digits, so cuts that are one
+unit in the last place below a round number are written as "at least" that number.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import re
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from plainrisk.errors import DataError, missing_extra
+from plainrisk.export.code import digits
+from plainrisk.export.expression import (
+    Abs,
+    All,
+    Cells,
+    Clip,
+    Either,
+    Exp,
+    Expr,
+    If,
+    Labels,
+    Name,
+    Number,
+    Printer,
+    Program,
+    Step,
+    Table,
+    refuse_characters,
+    walk,
+)
+from plainrisk.export.self_test import SelfTest
+
+__all__ = ["FIRST_ROW", "ROWS_SHEET", "read_facts", "write_xlsx"]
+
+ROWS_SHEET = 2  # counted from 1
+FIRST_ROW = 3  # of the applicant, counted from 1: titles and names stand above; the self-test follows
+LONGEST = 8000  # characters of a formula; Excel takes 8,192
+LONGEST_TEXT = 32_767  # characters of a cell
+MOST_CHOICES = 254  # of CHOOSE
+
+
+class _Constants:
+    """The columns of the sheet Tables: constants that formulas refer to."""
+
+    def __init__(self) -> None:
+        self.columns: list[tuple[Any, ...]] = []
+        self._known: dict[tuple[Any, ...], str] = {}
+
+    def range(self, values: Sequence[float | str]) -> str:
+        """Return the reference of constants, below each other."""
+        key = tuple(values)
+        if key not in self._known:
+            column = column_name(len(self.columns))
+            self.columns.append(key)
+            self._known[key] = f"Tables!${column}$1:${column}${len(key)}"
+        return self._known[key]
+
+
+def column_name(n: int) -> str:
+    """Return the letters of a column, counted from 0.
+
+    >>> column_name(0), column_name(25), column_name(26), column_name(701), column_name(702)
+    ('A', 'Z', 'AA', 'ZZ', 'AAA')
+    """
+    letters = ""
+    n += 1
+    while n:
+        n, rest = divmod(n - 1, 26)
+        letters = chr(65 + rest) + letters
+    return letters
+
+
+class _Formulas(Printer):
+    """Prints expressions as formulas; names are cells of one row."""
+
+    SYMBOLS = {"==": "="}  # noqa: RUF012
+
+    def __init__(self, cell: dict[str, str], constants: _Constants) -> None:
+        self.cell, self.constants = cell, constants
+
+    def name(self, e: Name) -> str:
+        """A cell of the row, whose number stands for #."""
+        return f"${self.cell[e.id]}#"
+
+    def number(self, e: Number) -> str:
+        """A number."""
+        return digits(e.value) if e.value >= 0 else f"({digits(e.value)})"
+
+    def exp(self, e: Exp) -> str:
+        """The exponential."""
+        return f"EXP({self.show(e.x)})"
+
+    def abs(self, e: Abs) -> str:
+        """The absolute value."""
+        return f"ABS({self.show(e.x)})"
+
+    def clip(self, e: Clip) -> str:
+        """A value between two numbers."""
+        x = self.show(e.x)
+        x = x if math.isinf(e.low) else f"MAX({x},{digits(e.low)})"
+        return f"MIN({x},{digits(e.high)})"
+
+    def all(self, e: All) -> str:
+        """Every condition."""
+        return f"AND({','.join(map(self.show, e.conditions))})"
+
+    def either(self, e: Either) -> str:
+        """Some condition."""
+        return f"OR({','.join(map(self.show, e.conditions))})"
+
+    def show(self, e: Expr) -> str:
+        """Return an expression as text."""
+        if isinstance(e, If):
+            return f"IF({self.show(e.condition)},{self.show(e.then)},{self.show(e.other)})"
+        return super().show(e)
+
+    def cells(self, e: Cells) -> str:
+        """The cells of a number: by counting the cuts below it, or by halving."""
+        x = self.show(e.x)
+        numbers = [v.value for v in e.values if isinstance(v, Number)]
+        if len(numbers) < len(e.values):
+            found = self._halve(e, x, 0, len(e.cuts))
+        elif not e.cuts:
+            found = digits(numbers[0])
+        else:
+            found = f"INDEX({self.constants.range(numbers)},1+{self._count(e, x)})"
+        return found if e.missing is None else f'IF({x}="",{self.show(e.missing)},{found})'
+
+    def _count(self, e: Cells, x: str) -> str:
+        above: list[float] = []
+        at_least: list[float] = []
+        for cut in e.cuts:
+            closed, value = _side(cut, e.open)
+            (above if closed else at_least).append(value)
+        counts = []
+        if above:
+            counts.append(f"SUMPRODUCT(--({self.constants.range(above)}<{x}))")
+        if at_least:
+            counts.append(f"SUMPRODUCT(--({self.constants.range(at_least)}<={x}))")
+        return "+".join(counts)
+
+    def _halve(self, e: Cells, x: str, low: int, high: int) -> str:
+        if low == high:
+            return self.show(e.values[low])
+        middle = (low + high) // 2
+        closed, value = _side(e.cuts[middle], e.open)
+        condition = f"{x}{'<=' if closed else '<'}{self.show(Number(value))}"
+        return f"IF({condition},{self._halve(e, x, low, middle)},{self._halve(e, x, middle + 1, high)})"
+
+    def labels(self, e: Labels) -> str:
+        """The labels of a text; EXACT tells capital letters apart."""
+        if "" in e.values:
+            raise DataError(
+                "export: a category is '', which a workbook cannot tell from missing. Rename the category, or export "
+                "another target (sql, python, javascript, c)."
+            )
+        x = self.show(e.x)
+        found = self.show(e.unseen)
+        if e.values:
+            labels = self.constants.range(list(e.values))
+            values = self.constants.range([v.value for v in e.values.values()])  # type: ignore[union-attr]
+            same = f"EXACT({labels},{x})"
+            found = f"IF(SUMPRODUCT(--{same})=0,{found},SUMPRODUCT(--{same},{values}))"
+        return f'IF({x}="",{self.show(e.missing)},{found})'
+
+    def table(self, e: Table) -> str:
+        """A table by index: of constants, of tables of constants, or of cells."""
+        first, index = e.values[0], self.show(e.index)
+        if isinstance(first, Table):
+            flat = [v.value for row in e.values for v in row.values]  # type: ignore[union-attr]
+            at = f"{index}*{len(first.values)}+{self.show(first.index)}+1"
+            return f"INDEX({self.constants.range(flat)},{at})"
+        if isinstance(first, Number):
+            return f"INDEX({self.constants.range([v.value for v in e.values])},{index}+1)"  # type: ignore[union-attr]
+        return f"CHOOSE({index}+1,{','.join(map(self.show, e.values))})"
+
+
+def _side(cut: float, is_open: bool) -> tuple[bool, float]:
+    """Return whether the cut belongs to the cell on its left, and the cut.
+
+    One that is the last number before a round one (a special value, a bound) is that one and belongs to the right.
+
+    >>> _side(10.0, False), _side(math.nextafter(-9.0, -math.inf), False)
+    ((True, 10.0), (False, -9.0))
+    """
+    after = math.nextafter(cut, math.inf)
+    if not is_open and len(digits(after)) + 4 < len(digits(cut)):
+        return False, after
+    return not is_open, cut
+
+
+# ---- the workbook
+
+
+class _Workbook:
+    """Where everything stands in the sheet Rows: a column per input, step, reason and answer."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.constants = _Constants()
+        self.names: list[str] = []
+        self.titles: list[str] = []
+        self.formulas: list[str] = []
+        self.cell: dict[str, str] = {}
+        self.printer = _Formulas(self.cell, self.constants)
+        for i in program.inputs:
+            self._add(i.id, i.feature, "")
+        self._problem()
+        for step in program.steps:
+            self._step(step)
+        self._reasons()
+        self._answers()
+
+    def _add(self, name: str, title: str, formula: str) -> None:
+        if len(formula) > LONGEST:
+            raise DataError(
+                f"export: a workbook cannot hold {title!r}: its formula has {len(formula):,} characters, and Excel "
+                f"takes {LONGEST:,}. Export sql, python or javascript instead."
+            )
+        self.cell[name] = column_name(len(self.names))
+        self.names.append(name)
+        self.titles.append(title)
+        self.formulas.append(formula)
+
+    def _step(self, step: Step) -> None:
+        self._add(step.id, step.note, "=" + self.printer.show(step.value))
+
+    def _problem(self) -> None:
+        """The messages of all problems, joined; infinity cannot stand in a cell."""
+        found = []
+        for i in self.program.inputs:
+            if not i.is_text:
+                x = self.printer.show(Name(i.id))
+                found.append((f'AND({x}<>"",NOT(ISNUMBER({x})))', f"feature {i.feature!r} must be a number"))
+        unseen = [c for c in self.program.checks if any(isinstance(e, Cells | Labels) for e in walk(c.condition))]
+        found += [(self.printer.show(check.condition), check.message) for check in unseen]
+        texts = self.constants.range([*(message for _, message in found), ""])
+        pieces = [f'IF({condition},INDEX({texts},{n})&". ","")' for n, (condition, _) in enumerate(found, 1)]
+        joined = []
+        for n in range(0, len(pieces), 20):
+            self._add(f"problem{n}", "problems", "=" + "&".join(pieces[n : n + 20]))
+            joined.append(self.printer.show(Name(f"problem{n}")))
+        self._add("problem", "problem", "=" + ("&".join(joined) or '""'))
+
+    def _reasons(self) -> None:
+        """Losses side by side, their places, the chosen, and the reasons in order."""
+        rank = self.program.rank
+        n = len(rank.losses)
+        if n > MOST_CHOICES:
+            raise DataError(
+                f"export: a workbook ranks at most {MOST_CHOICES} features, not {n}. Export sql or python instead."
+            )
+        start = len(self.names)
+        for j, loss in enumerate(rank.losses):
+            self._add(f"loss{j}", f"loss of {rank.features[j]}", "=" + self.printer.show(Name(loss)))
+        losses = self._side_by_side(start, n)
+        for j in range(n):
+            own = self.printer.show(Name(f"loss{j}"))
+            before = f"+SUMPRODUCT(--({self._side_by_side(start, j)}={own}))" if j else ""
+            self._add(f"place{j}", f"place of {rank.features[j]}", f"=1+SUMPRODUCT(--({losses}>{own})){before}")
+        places = self._side_by_side(start + n, n)
+        for r in range(1, rank.k + 1):
+            self._add(f"i{r}", f"candidate {r}", f"=MATCH({r},{places},0)-1")
+            self._add(f"a{r}", f"loss {r}", f"=LARGE({losses},{r})")
+        for step in self.program.told()[0]:
+            self._step(step)
+
+    def _side_by_side(self, start: int, n: int) -> str:
+        return f"${column_name(start)}#:${column_name(start + n - 1)}#"
+
+    def _answers(self) -> None:
+        good = f'{self.printer.show(Name("problem"))}=""'
+        for o in self.program.outputs:
+            self._add(o.name, o.title, f'=IF({good},{self.printer.show(Name(o.step))},"")')
+        features, texts = (self.constants.range(v) for v in (self.program.rank.features, self.program.rank.texts))
+        for r, (candidate, word, loss) in enumerate(self.program.told()[1], 1):
+            at, text, lost = (self.printer.show(Name(id)) for id in (candidate, word, loss))
+            there = f"AND({good},{at}>=0)"
+            self._add(f"reason_{r}", f"reason {r}", f'=IF({there},INDEX({texts},{text}+1),"")')
+            self._add(f"reason_feature_{r}", f"feature of reason {r}", f'=IF({there},INDEX({features},{at}+1),"")')
+            self._add(f"lost_{r}", f"lost by reason {r}", f'=IF({there},{lost},"")')
+
+    def answer(self, name: str, row: int = FIRST_ROW) -> str:
+        """Return the reference of an answer in the sheet Rows."""
+        return f"Rows!${self.cell[name]}${row}"
+
+
+def write_xlsx(path: Path, program: Program, test: SelfTest) -> None:
+    """Write the workbook."""
+    try:
+        import xlsxwriter
+    except ImportError:
+        raise missing_extra("xlsxwriter", "export") from None
+    refuse_characters(program, r"[\x00-\x08\x0b\x0c\x0e-\x1f]", "a workbook")
+    if any(len(text) > LONGEST_TEXT for text in program.texts):
+        raise DataError(
+            f"export: a cell of a workbook holds {LONGEST_TEXT:,} characters, and a name or label has more."
+        )
+    layout = _Workbook(program)
+    options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+    with xlsxwriter.Workbook(str(path), options) as book:
+        # No date, so that the same model gives the same bytes.
+        book.set_properties({"comments": program.head, "created": datetime.datetime(2000, 1, 1)})
+        styles = {
+            "bold": book.add_format({"bold": True}),
+            "input": book.add_format({"bg_color": "#FFF6D6", "border": 1}),
+            "percent": book.add_format({"num_format": "0.0%"}),
+            "signed": book.add_format({"num_format": "+0.0%;-0.0%;0.0%"}),
+            "wrap": book.add_format({"text_wrap": True, "valign": "top"}),
+        }
+        sheets = {
+            name: book.add_worksheet(name) for name in ("Applicant", "Rows", "Scorecard", "Certificate", "Tables")
+        }
+        _applicant(book, sheets["Applicant"], layout, styles)
+        _rows(sheets["Rows"], layout, test)
+        _scorecard(sheets["Scorecard"], program, styles)
+        _certificate(sheets["Certificate"], program, styles, layout, len(test.rows))
+        for j, column in enumerate(layout.constants.columns):
+            for n, value in enumerate(column):
+                _write(sheets["Tables"], n, j, value)
+
+
+def _write(sheet: Any, row: int, column: int, value: Any, style: Any = None) -> None:
+    """Write a constant; a text is never a formula, and an empty one is written, too."""
+    if isinstance(value, str):
+        sheet.write_string(row, column, value, style)
+    elif value is not None:
+        sheet.write_number(row, column, value, style)
+
+
+def _applicant(book: Any, sheet: Any, layout: _Workbook, styles: dict[str, Any]) -> None:
+    """Inputs on the left, the answer on the right, and the waterfall."""
+    program = layout.program
+    sheet.set_column(0, 0, 36)
+    sheet.set_column(3, 3, 44)
+    for column, title in ((0, "Feature"), (1, "Value (empty: missing)"), (3, "Answer"), (4, "")):
+        sheet.write_string(0, column, title, styles["bold"])
+    for n, i in enumerate(program.inputs, 1):
+        _write(sheet, n, 0, i.feature)
+        sheet.write_blank(n, 1, None, styles["input"])
+    lines = [("Risk", "risk", "percent"), ("Problem", "problem", "wrap")]
+    lines += [(f"Reason {r}", f"reason_{r}", "wrap") for r in range(1, program.rank.k + 1)]
+    for n, (title, name, style) in enumerate(lines, 1):
+        _write(sheet, n, 3, title, styles["bold"])
+        sheet.write_formula(n, 4, f"={layout.answer(name)}", styles[style])
+    top = len(lines) + 3
+    for column, title in enumerate(("From the typical applicant to the risk", "contribution", "from", "up", "down")):
+        sheet.write_string(top - 1, 3 + column, title, styles["bold"])
+    _write(sheet, top, 3, "typical applicant")
+    sheet.write_formula(top, 4, f"={layout.answer('typical_risk')}", styles["percent"])
+    parts = [o for o in program.outputs if o.name.startswith("part_")]
+    for n, o in enumerate(parts, top + 2):
+        _write(sheet, n - 1, 3, o.title)
+        sheet.write_formula(n - 1, 4, f"={layout.answer(o.name)}", styles["signed"])
+        # The bar of a piece starts where the pieces before it end, at its lower end.
+        sheet.write_formula(n - 1, 5, f"=SUM(E${top + 1}:E{n - 1})+MIN(E{n},0)", styles["percent"])
+        sheet.write_formula(n - 1, 6, f"=MAX(E{n},0)", styles["percent"])
+        sheet.write_formula(n - 1, 7, f"=MAX(-E{n},0)", styles["percent"])
+    last = top + len(parts)
+    chart = book.add_chart({"type": "bar", "subtype": "stacked"})
+    names = ["Applicant", top + 1, 3, last, 3]
+    for column, colour in ((5, None), (6, "#D55E00"), (7, "#0072B2")):
+        fill = {"none": True} if colour is None else {"color": colour}
+        values = ["Applicant", top + 1, column, last, column]
+        chart.add_series({"categories": names, "values": values, "fill": fill, "gap": 40})
+    chart.set_legend({"none": True})
+    chart.set_y_axis({"reverse": True})
+    chart.set_title({"name": "From the typical applicant to the risk"})
+    chart.set_size({"width": 640, "height": 80 + 24 * len(parts)})
+    sheet.insert_chart(1, 9, chart)
+
+
+def _rows(sheet: Any, layout: _Workbook, test: SelfTest) -> None:
+    """Names and titles, the applicant's row, then the self-test with its expected answers behind."""
+    inputs = len(layout.program.inputs)
+    for column, (name, title) in enumerate(zip(layout.names, layout.titles, strict=True)):
+        _write(sheet, 0, column, title)
+        _write(sheet, 1, column, name)
+    width = len(layout.names)
+    _write(sheet, 1, width, "agrees")
+    for n, row in enumerate([None, *test.rows]):
+        at = FIRST_ROW + n
+        for column in range(inputs):
+            if row is None:
+                cell = f"Applicant!$B${column + 2}"
+                sheet.write_formula(at - 1, column, f'=IF({cell}="","",{cell})')
+            else:
+                _write(sheet, at - 1, column, row[column])
+        for column, formula in enumerate(layout.formulas[inputs:], inputs):
+            sheet.write_formula(at - 1, column, formula.replace("#", str(at)))
+        if row is not None:
+            _expected(sheet, layout, test, n - 1, at, width)
+
+
+def _expected(sheet: Any, layout: _Workbook, test: SelfTest, n: int, at: int, column: int) -> None:
+    """Write what the model said of a row, and whether the formulas say the same."""
+    program = layout.program
+    wanted = [*test.numbers[n], *("" if text is None else text for text in test.reasons[n])]
+    for j, value in enumerate(wanted, column + 1):
+        _write(sheet, at - 1, j, value)
+    first, last = (layout.cell[o.name] for o in (program.outputs[0], program.outputs[-1]))
+    mine, yours = column_name(column + 1), column_name(column + len(program.outputs))
+    tests = [f"SUMPRODUCT(ABS({first}{at}:{last}{at}-{mine}{at}:{yours}{at}))<1E-9"]
+    for r in range(1, program.rank.k + 1):
+        there = column_name(column + len(program.outputs) + r)
+        tests.append(f"EXACT({layout.cell[f'reason_{r}']}{at},{there}{at})")
+    sheet.write_formula(at - 1, column, f"=AND({','.join(tests)})")
+
+
+def _scorecard(sheet: Any, program: Program, styles: dict[str, Any]) -> None:
+    """What every level adds to the score."""
+    sheet.set_column(0, 1, 44)
+    for column, title in enumerate(("Feature", "Level", "Score")):
+        sheet.write_string(0, column, title, styles["bold"])
+    row = 1
+    for step in program.steps:
+        if re.fullmatch(r"t\d+_\d+", step.id):
+            for level, value in _levels(step.value):
+                _write(sheet, row, 0, step.note)
+                _write(sheet, row, 1, level)
+                _write(sheet, row, 2, value)
+                row += 1
+
+
+def _levels(e: Expr) -> Iterator[tuple[str, float | str]]:
+    def score(value: Expr | None) -> float | str:
+        return value.value if isinstance(value, Number) else "a line or a curve"
+
+    if isinstance(e, Cells):
+        start = ""
+        for cut, value in zip(e.cuts, e.values, strict=False):
+            closed, end = _side(cut, e.open)
+            yield f"{start}{'up to' if closed else 'below'} {end:g}", score(value)
+            start = f"{'above' if closed else 'from'} {end:g}, "
+        yield start.rstrip(", ") or "any value", score(e.values[-1])
+        yield "missing", score(e.missing)
+    elif isinstance(e, Labels):
+        yield from ((label, score(value)) for label, value in e.values.items())
+        yield from (("missing", score(e.missing)), ("unseen", score(e.unseen)))
+    else:
+        yield "a pair of features: see the sheet Tables", ""
+
+
+def _certificate(sheet: Any, program: Program, styles: dict[str, Any], layout: _Workbook, tested: int) -> None:
+    sheet.set_column(0, 0, 34)
+    sheet.set_column(2, 2, 80)
+    lines: list[tuple[Any, ...]] = [(name, str(value)) for name, value in program.facts.items()]
+    column = column_name(len(layout.names))
+    for n, line in enumerate(lines):
+        for j, text in enumerate(line):
+            _write(sheet, n, j, text, styles["bold"] if j == 0 else None)
+    at = len(lines)
+    _write(sheet, at, 0, "self-test: rows that agree", styles["bold"])
+    agrees = f"Rows!{column}{FIRST_ROW + 1}:{column}{FIRST_ROW + tested}"
+    sheet.write_formula(at, 1, f"=SUMPRODUCT(--({agrees}=TRUE))")
+    _write(sheet, at, 2, f"of {tested}")
+    for n, (name, holds, detail) in enumerate(program.certificate, at + 2):
+        for j, text in enumerate((name, "holds" if holds else "BROKEN", detail)):
+            _write(sheet, n, j, text[:LONGEST_TEXT])
+
+
+def read_facts(path: str | Path) -> Any:
+    """Return what a workbook says of itself."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            core = ElementTree.fromstring(file.read("docProps/core.xml"))
+        text = core.findtext("{http://purl.org/dc/elements/1.1/}description") or ""
+        return json.loads(text.removeprefix("plainrisk export ") or "{}")
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile, ElementTree.ParseError) as error:
+        raise DataError(f"{path} cannot be read as a workbook: {error}") from None

@@ -1,0 +1,335 @@
+"""Exports of a model, with its explanations and reasons, and the proof that they agree with it."""
+
+from __future__ import annotations
+
+import html
+import importlib
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plainrisk import export
+from plainrisk._version import __version__
+from plainrisk.checks import NOTHING, check_parameters, instance, words
+from plainrisk.data.reader import suffix_of
+from plainrisk.errors import DataError, PlainriskError, did_you_mean
+from plainrisk.explain import Certificate, certify
+from plainrisk.explain.atoms import value_frame
+from plainrisk.explain.contributions import MOST, Explainer, explainer
+from plainrisk.explain.options import FEATURES, ExplainOptions, ReasonOptions
+from plainrisk.explain.reasons import NOTHING as LEAST
+from plainrisk.explain.reasons import Reasoner, reasoner
+from plainrisk.export.c import c_file
+from plainrisk.export.engines import Answer, engine_of
+from plainrisk.export.from_form import Comparison, Ranking, build_program
+from plainrisk.export.javascript import javascript_module
+from plainrisk.export.python import python_module
+from plainrisk.export.self_test import Row, SelfTest, make_rows
+from plainrisk.export.sql import DIALECTS, sql_query, sql_test
+from plainrisk.files import SIZE_LIMIT, output_target, parse_json, read_text, replacing, write_text
+from plainrisk.form import RiskForm, form_hash
+
+__all__ = [
+    "ENDINGS",
+    "Answerer",
+    "ExportOptions",
+    "Verification",
+    "compare_answers",
+    "prepare",
+    "read_facts",
+    "self_test_path",
+    "verify_export",
+    "write_export",
+]
+
+# The options of reasons that an export takes.
+REASONS = ("k", "adverse", "order", "barred", "portfolio")
+
+
+@dataclass(frozen=True)
+class Answerer:
+    """What the model itself says: the explainer and the reasoner that an export copies."""
+
+    explainer: Explainer
+    reasoner: Reasoner
+
+    @classmethod
+    def of(cls, form: RiskForm, options: ReasonOptions) -> Answerer:
+        """Return the answerer of a form: explanations against the typical applicant, reasons as the options say."""
+        explain = ExplainOptions(portfolio=options.portfolio, adverse=options.adverse)
+        return cls(explainer(form, explain), reasoner(form, options))
+
+    def program(self, facts: Mapping[str, Any], certificate: Certificate) -> export.Program:
+        """Return all of it as a program."""
+        r = self.reasoner
+        ranking = Ranking(
+            comparison=_comparison(r.explainer),
+            candidates=r.candidates,
+            subscales=r.subscales,
+            words=r.texts.words,
+            base=r.texts.base,
+            by_level=r.texts.by_level,
+            shared=r.texts.shared,
+            barred=r.barred,
+            k=r.most,
+            sign=r.options.sign,
+            by_subscale=r.options.order == "subscale",
+            least=LEAST,
+            most=MOST,
+        )
+        return build_program(self.explainer.form, _comparison(self.explainer), ranking, facts, certificate)
+
+    def answers(self, program: export.Program, rows: Sequence[Row]) -> SelfTest:
+        """Return rows with what the model says of them."""
+        columns = zip(program.inputs, zip(*rows, strict=True), strict=True)
+        frame = value_frame({i.feature: values for i, values in columns})
+        explained, found = self.explainer.explain(frame), self.reasoner.reasons(frame)
+        parts = [explained.risk, explained.constant, *explained.by_subscale.values(), *explained.contributions.T]
+        k = program.rank.k
+        texts, names = (np.array([*words, None], dtype=object) for words in (found.texts, found.candidates))
+        return SelfTest(
+            rows=rows,
+            numbers=np.column_stack(parts).tolist(),
+            reasons=texts[found.text_codes[:, :k]].tolist(),
+            features=names[found.codes[:, :k]].tolist(),
+        )
+
+
+def _comparison(explain: Explainer) -> Comparison:
+    form, reference = explain.form, explain.reference
+    return Comparison(reference.points, reference.score(form), reference.risk(form), explain.keys)
+
+
+# ---- writing
+
+# By target: the endings that its file may have.
+ENDINGS = {
+    "sql": (".sql",),
+    "python": (".py",),
+    "javascript": (".js", ".mjs"),
+    "c": (".c",),
+    "onnx": (".onnx",),
+    "xlsx": (".xlsx",),
+    "pmml": (".pmml", ".xml"),
+}
+
+
+class ExportOptions:
+    """What can be asked of an export, beside its target.
+
+    Attributes
+    ----------
+    dialect, table, keep : of SQL: the dialect, the table that is read, and its columns that stand in the answer
+    reasons : how reasons are found
+    """
+
+    def __init__(
+        self, dialect: str | None = None, table: str = "applicants", keep: Sequence[str] = (), **reasons: Any
+    ) -> None:
+        self.dialect, self.table, self.keep = dialect, table, keep
+        for name in reasons:
+            if name not in REASONS:
+                raise DataError(f"export: there is no option {name!r}.{did_you_mean(name, REASONS)}")
+        self.reasons = ReasonOptions(**reasons)
+
+
+def write_export(form: RiskForm, target: str, path: str | Path, options: ExportOptions) -> None:
+    """Write a form as a target; before that, its program has passed the self-test."""
+    _check(target, path, options)
+    facts: dict[str, Any] = {"target": target}
+    if target == "sql":
+        facts |= {"dialect": options.dialect, "table": options.table, "keep": list(options.keep)}
+    program, test = prepare(form, options.reasons, facts)
+    texts = {"python": python_module, "javascript": javascript_module, "c": c_file}
+    if target == "sql":
+        # The test comes first: if it cannot be written, nothing is.
+        write_text(self_test_path(path), sql_test(program, options.dialect, test))
+        write_text(path, sql_query(program, options.dialect, options.table, options.keep))
+    elif target in texts:
+        write_text(path, texts[target](program, test))
+    else:
+        module = importlib.import_module(f"plainrisk.export.{target}")
+        with replacing(path) as temporary:
+            getattr(module, f"write_{target}")(temporary, program, test)
+
+
+def _check(target: str, path: str | Path, options: ExportOptions) -> None:
+    given = {"target": target, "dialect": options.dialect, "table": options.table, "keep": options.keep}
+    dialect = words(*DIALECTS) if target == "sql" else NOTHING
+    table = {"target": words(*ENDINGS), "dialect": dialect, "table": instance("a text", str), "keep": FEATURES}
+    check_parameters("export", given, table)
+    suffix_of(Path(path), ENDINGS[target], "write")
+    output_target(path)
+
+
+def self_test_path(path: str | Path) -> Path:
+    """Return where the self-test of an SQL file stands: beside it, score.test.sql for score.sql."""
+    path = Path(path)
+    return path.with_name(f"{path.stem}.test{path.suffix}")
+
+
+def prepare(form: RiskForm, options: ReasonOptions, facts: Mapping[str, Any]) -> tuple[export.Program, SelfTest]:
+    """Return the program of a form and its self-test, which the program has passed."""
+    certificate: Certificate = certify(form)
+    broken = [check.name for check in certificate.checks if not check.holds]
+    known = {
+        "plainrisk": __version__,
+        "form_sha256": form_hash(form),
+        "certificate": f"broken: {'; '.join(broken)}" if broken else "valid",
+        "k": int(options.k),
+        "adverse": options.adverse,
+        "order": options.order,
+        "barred": list(options.barred),
+    }
+    answerer = Answerer.of(form, options)
+    program = answerer.program({**facts, **known}, certificate)
+    module: dict[str, Any] = {"__name__": "export"}
+    exec(compile(python_module(program), "export", "exec"), module)
+    rows = make_rows(program, lambda row: _refusing(program, module["find_problem"], row))
+    test = answerer.answers(program, rows)
+    _require_agreement(program, test, module["score"])
+    return program, test
+
+
+def _refusing(program: export.Program, find_problem: Callable[[Mapping[str, Any]], int | None], row: Any) -> str | None:
+    found = find_problem(row)
+    return None if found is None else program.checks[found].feature
+
+
+def _require_agreement(program: export.Program, test: SelfTest, score: Callable[[Mapping[str, Any]], Any]) -> None:
+    """Compare the program with the model before anything is written."""
+    names = [o.name for o in program.outputs]
+    for row, numbers, reasons in zip(test.rows, test.numbers, test.reasons, strict=True):
+        found = score({i.feature: value for i, value in zip(program.inputs, row, strict=True)})
+        far = max(abs(found[name] - wanted) for name, wanted in zip(names, numbers, strict=True))
+        if far > 1e-12 or [found[f"reason_{r}"] for r in range(1, program.rank.k + 1)] != reasons:
+            raise PlainriskError("export: the program does not agree with the model. This is a bug in plainrisk.")
+
+
+# ---- verifying
+
+
+@dataclass(frozen=True)
+class Verification:
+    """How an export agrees with its model.
+
+    Attributes
+    ----------
+    target : str
+    engine : what ran it
+    rows : how many rows were compared; 0 if the export was only parsed
+    largest : the largest difference of a risk or a contribution
+    bit_equal : whether all risks have the same bits
+    reasons : in how many rows the reasons differ
+    """
+
+    target: str
+    engine: str
+    rows: int
+    largest: float
+    bit_equal: bool
+    reasons: int
+
+    @property
+    def agrees(self) -> bool:
+        """Whether numbers agree to 1e-12 and all reasons are the same."""
+        return self.largest <= 1e-12 and self.reasons == 0
+
+
+def verify_export(path: str | Path, model: Any, *, portfolio: Any = None) -> Verification:
+    """Run an export on rows made from the model's levels, and compare its answers with the model's.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file written by `model.export`.
+    model : fitted estimator or RiskModel
+    portfolio : rows, default=None
+        Those given to `model.export`, if any.
+
+    Returns
+    -------
+    Verification
+        Its `agrees` is the verdict.
+
+    Raises
+    ------
+    DataError
+        If the file is no export, or one of another model.
+    MissingExtraError
+        If its runtime is not at hand.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import plainrisk as pr
+    >>> german = pr.datasets.load("german")
+    >>> model = pr.make_classifier("SmoothARM1", german.schema).fit(german.frame, german.target)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.export("sql", f"{folder}/score.sql", dialect="sqlite")
+    ...     found = pr.verify_export(f"{folder}/score.sql", model)
+    >>> found.agrees, found.engine, found.rows
+    (True, 'SQLite', 100)
+    """
+    model._require_form()
+    form: RiskForm = model.form_
+    facts = read_facts(path)
+    if facts["form_sha256"] != form_hash(form):
+        raise DataError(f"verify_export: {path} is an export of another model: the hash of its form differs.")
+    options = ReasonOptions(
+        facts["k"], adverse=facts["adverse"], order=facts["order"], barred=facts["barred"], portfolio=portfolio
+    )
+    program, test = prepare(form, options, {n: facts[n] for n in ("target", "dialect", "table", "keep") if n in facts})
+    engine, run = engine_of(facts)
+    return compare_answers(facts["target"], engine, program, test, run(Path(path), program, test.rows))
+
+
+def compare_answers(
+    target: str, engine: str, program: export.Program, test: SelfTest, answers: Sequence[Answer]
+) -> Verification:
+    """Compare the answers of an engine with the model's."""
+    if not answers:
+        return Verification(target, engine, 0, 0.0, True, 0)
+    names = [o.name for o in program.outputs]
+    found = np.array([[answer[name] for name in names] for answer in answers], dtype=np.float64)
+    wanted = np.array(test.numbers)
+    slots = range(1, program.rank.k + 1)
+    reasons = [
+        ([answer[f"reason_{r}"] for r in slots], [answer[f"reason_feature_{r}"] for r in slots]) for answer in answers
+    ]
+    both = zip(reasons, zip(test.reasons, test.features, strict=True), strict=True)
+    far = np.abs(found - wanted).max()
+    return Verification(
+        target=target,
+        engine=engine,
+        rows=len(answers),
+        largest=math.inf if np.isnan(far) else float(far),
+        bit_equal=bool((found[:, 0] == wanted[:, 0]).all()),
+        reasons=sum(given != tuple(expected) for given, expected in both),
+    )
+
+
+def read_facts(path: str | Path) -> dict[str, Any]:
+    """Return what an export says of itself."""
+    ending = Path(path).suffix.lower()
+    target = next((name for name, endings in ENDINGS.items() if ending in endings), None)
+    if target is None:
+        raise DataError(f"verify_export: {path} has no ending of an export ({_all_endings()}).")
+    if target in ("onnx", "xlsx"):
+        facts = importlib.import_module(f"plainrisk.export.{target}").read_facts(path)
+    else:
+        text = read_text(path, limit=SIZE_LIMIT, error=DataError)
+        found = re.search(r"plainrisk export (\{.*\})", text)
+        facts = parse_json(html.unescape(found[1]), dict, path, DataError, "an export") if found else {}
+    if not isinstance(facts, dict) or "form_sha256" not in facts or facts.get("target") != target:
+        raise DataError(f"verify_export: {path} is not an export of plainrisk.")
+    return facts
+
+
+def _all_endings() -> str:
+    return ", ".join(ending for endings in ENDINGS.values() for ending in endings)

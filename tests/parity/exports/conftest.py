@@ -1,0 +1,76 @@
+"""What the parity tests share: fitted models, rows, and a PostgreSQL server."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+import warnings
+from pathlib import Path
+
+import pytest
+
+import plainrisk as pr
+from plainrisk.errors import PlainriskWarning
+
+PAIRS = {
+    "german": [("Credit amount", "Duration in month"), ("Credit amount", "Purpose")],
+    "heloc": [("ExternalRiskEstimate", "NumSatisfactoryTrades"), ("AverageMInFile", "PercentTradesNeverDelq")],
+}
+
+
+@pytest.fixture(scope="session")
+def fitted():
+    """Fit a model of a data set, once."""
+    known = {}
+
+    def fit(dataset, name):
+        if (dataset, name) not in known:
+            try:
+                data = pr.datasets.load(dataset)
+            except pr.errors.PlainriskError as error:
+                pytest.skip(str(error))
+            more = {"pairs": PAIRS[dataset]} if name.endswith("with pairs") else {}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PlainriskWarning)
+                model = pr.make_classifier(name.split()[0], data.schema, **more).fit(data.frame, data.target)
+            known[dataset, name] = model, data.frame
+        return known[dataset, name]
+
+    return fit
+
+
+def _as_other_user(folder: Path) -> list[str]:
+    """PostgreSQL does not run as root: hand the folder to another user, and return how to run as that one."""
+    if os.geteuid() != 0:
+        return []
+    shutil.chown(folder, "nobody")
+    return ["setpriv", "--reuid=nobody", "--clear-groups"]
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A PostgreSQL server on a socket in a temporary folder; returns the variables that lead psql to it."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    initdb = shutil.which("initdb") or (str(found[-1]) if found else None)
+    if initdb is None:
+        pytest.skip("no PostgreSQL server: install the package postgresql")
+    folder = Path(tempfile.mkdtemp(prefix="plainrisk-pg-"))
+    user = _as_other_user(folder)
+    control = str(Path(initdb).with_name("pg_ctl"))
+    data = str(folder / "data")
+    options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"
+
+    def run(*command):
+        subprocess.run([*user, *command], check=True, capture_output=True, cwd=folder, timeout=120)
+
+    try:
+        run(initdb, "-D", data, "-U", "plainrisk", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+        run(control, "-D", data, "-w", "-l", str(folder / "log"), "-o", options, "start")
+        yield {"PGHOST": str(folder), "PGUSER": "plainrisk", "PGDATABASE": "postgres"}
+    finally:
+        with contextlib.suppress(subprocess.SubprocessError):
+            run(control, "-D", data, "-m", "immediate", "stop")
+        shutil.rmtree(folder, ignore_errors=True)
