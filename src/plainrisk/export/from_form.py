@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 
 from plainrisk._types import Bools, Floats, Index
@@ -445,12 +446,14 @@ class _Builder:
         unseen_word = "has a level that was not in the training data, and the schema says unseen = 'error'"
         forbidden_word = "is empty or has a special value, and the schema's rule for it is 'error'"
         refused: dict[tuple[str, Levels, str], set[int]] = {}
+        fresh = msgspec.structs.replace  # a copy without what levels have cached, which has no hash
         for name, levels, unseen in self._unseen():
-            refused.setdefault((name, levels, unseen_word), set()).update(np.flatnonzero(unseen).tolist())
+            refused.setdefault((name, fresh(levels), unseen_word), set()).update(np.flatnonzero(unseen).tolist())
         for name, levels in self._all_levels():
             rules = outside_rules(self.form.schema.features[name], levels)
             forbidden = {level for level, rule in rules.items() if rule == "error"}
-            refused.setdefault((name, levels, forbidden_word), set()).update(forbidden)
+            if forbidden:
+                refused.setdefault((name, fresh(levels), forbidden_word), set()).update(forbidden)
         for i in self.inputs:
             if not i.is_text:
                 far = Compare(">", Abs(Name(i.id)), Number(sys.float_info.max))
