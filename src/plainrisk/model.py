@@ -296,7 +296,7 @@ class FormMethods:
         target: str | None = None,
         cutoff: float | None = None,
         title: str | None = None,
-        adverse: Adverse = "positive",
+        adverse: Adverse | None = None,
     ) -> None:
         """Write the decision page: one HTML file that shows the model, explains applicants and answers what-if.
 
@@ -319,12 +319,12 @@ class FormMethods:
         cutoff : float, default=None
             Where applicants are refused; None takes the model's own, or the base rate of training.
         title : str, default=None
-        adverse : {"positive", "negative"}, default="positive"
-            "negative" if the model predicts the good outcome.
+        adverse : {"positive", "negative"}, default=None
+            "negative" if the model predicts the good outcome; None takes what the schema says.
 
         Examples
         --------
-        >>> model.report("page.html", german.frame, adverse="negative")
+        >>> model.report("page.html", german.frame)
         """
         self._require_form()
         payload = _payload(

@@ -21,21 +21,27 @@ from plainrisk.form import Logistic, Part, Table
 from plainrisk.report import Subject, collect, page
 from plainrisk.report.collect import row_values
 
-ENGINE = Path(__file__).with_name("engine.mjs")
+FOLDER = Path(__file__).parent
+ANSWER = (FOLDER / "answer.js").read_text(encoding="utf-8")
 ROWS = 1000
 
 
-def ask(form, rows, *, data=None, adverse="positive", **asked):
-    """What the page says of rows, which are plain dicts."""
+def by_node(question):
+    """Let Node answer, by the script in the page."""
     node = shutil.which("node")
     if node is None:
         assert "CI" not in os.environ, "in CI nothing is skipped: install Node"
         pytest.skip("no Node: the page's script is not compared with Python")
-    payload = collect([Subject("model", form)], data, adverse=adverse)
-    question = {"page": page(payload), "payload": payload, "rows": rows, **asked}
-    done = subprocess.run([node, str(ENGINE)], input=msgspec.json.encode(question), capture_output=True, check=False)
+    text = msgspec.json.encode({"page": page(question["payload"]), "answer": ANSWER, **question})
+    done = subprocess.run([node, str(FOLDER / "engine.mjs")], input=text, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()[-2000:]
-    return json.loads(done.stdout)
+    return done.stdout
+
+
+def ask(form, rows, *, data=None, adverse="positive", by=by_node, **asked):
+    """What the page says of rows, which are plain dicts."""
+    payload = collect([Subject("model", form)], data, adverse=adverse)
+    return json.loads(by({"payload": payload, "rows": rows, **asked}))
 
 
 @pytest.fixture
@@ -60,14 +66,14 @@ def random_forms():
     return module
 
 
-def check(form, frame, *, adverse="positive", cutoff=0.3, what_ifs=0):
+def check(form, frame, *, adverse="positive", cutoff=0.3, what_ifs=0, by=by_node):
     rows = as_frame(frame)
     rows = rows.rows(np.arange(min(ROWS, rows.n_rows)))
     columns = {name: row_values(form, rows, name) for name in form.features}
     plain = [{name: column[i] for name, column in columns.items()} for i in range(rows.n_rows)]
     lines = any(not isinstance(s, Table) for p in form.parts if isinstance(p, Part) for s in p.shapes.values())
     data = frame if lines or not knows_typical(form) else None
-    found = ask(form, plain, data=data, adverse=adverse, cutoff=cutoff, what_ifs=what_ifs)
+    found = ask(form, plain, data=data, adverse=adverse, cutoff=cutoff, what_ifs=what_ifs, by=by)
     exact = not any(isinstance(link, Logistic) for link in form.links)
     check_risks(form, rows, found["answers"], exact)
     check_contributions(form, rows, data, found["answers"], exact)

@@ -34,7 +34,9 @@ FROZEN = (*BARRED, "Credit history", "Purpose", "Job", "Present residence since"
 
 
 def demo(
-    folder: Annotated[Path, typer.Option("--folder", help="Where to write the models and the schema.")] = Path("demo"),
+    folder: Annotated[
+        Path, typer.Option("--folder", help="Where to write the page, the models and the schema.")
+    ] = Path("demo"),
     json: Json = False,
 ) -> None:
     """Fit, cross validate, certify and explain models on German credit; offline, in seconds."""
@@ -108,11 +110,16 @@ class _Decision:
 
 
 def _save(models: dict[str, Any], rows: Rows, folder: Path) -> dict[str, str]:
+    import polars as pl
+
     files = {"schema": str(folder / "german.toml")}
     rows.schema.save(files["schema"])
     for name in FILES:
         files[name] = str(folder / f"{FILES[name]}.json")
         models[name].save(files[name])
+    files["page"] = str(folder / "german.html")
+    sample = rows.X.with_columns(pl.Series(rows.schema.target, rows.y))
+    models["SmoothARM1"].report(files["page"], sample, title="German credit")
     return files
 
 
@@ -213,6 +220,7 @@ def _tell_decision(decision: _Decision) -> None:
 def _tell_next(files: dict[str, str]) -> None:
     show.heading("Where to look, what to try")
     steps = {
+        "open in a browser": f"{files['page']}: the model to see and try, in one file",
         "models, plain JSON": f"{files['SmoothARM1']}, {files['ARM2']}",
         "schema, to edit": files["schema"],
         "another model": "plainrisk fit german --model DirectARM2 -o model.json",
