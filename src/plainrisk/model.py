@@ -324,7 +324,7 @@ class FormMethods:
 
         Examples
         --------
-        >>> model.report("page.html", german.frame, adverse="negative")
+        >>> model.report("page.html", german.frame)
         """
         self._require_form()
         payload = _payload(

@@ -31,7 +31,7 @@ FORMAT = 1
 POINTS = 61  # at which a line or a curve is drawn
 DRAWS = 200  # of the posterior, for intervals
 ALLOWED = {
-    "adverse": NOTHING | words("positive", "negative"),
+    "adverse": words("positive", "negative") | NOTHING,
     "applicants": whole(0),
     "cutoff": NOTHING | PROBABILITY,
     "title": NOTHING | instance("text", str),
