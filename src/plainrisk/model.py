@@ -19,12 +19,13 @@ from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
 from plainrisk.exports import ExportOptions, write_export
 from plainrisk.form import Alone, FitRecord, Layer, Logistic, RiskForm, read_model, write_model
+from plainrisk.form.file import PackedState
 from plainrisk.text import visible
 
 __all__ = ["FormMethods", "RiskModel", "load"]
 
 
-class FormMethods:
+class FormMethods(PackedState):
     """What any owner of a risk form can do with it; needs `form_`, `fit_record_` and `classes_`.
 
     The examples of all methods start from

@@ -23,7 +23,8 @@ def test_joblib(name, german):
     file.seek(0)
     again = joblib.load(file)
     assert (again.predict_proba(german.frame) == model.predict_proba(german.frame)).all()
-    assert again.certify() == model.certify()
+    assert again.form_ == model.form_
+    assert repr(again.certify()) == repr(model.certify())
 
 
 @pytest.mark.parametrize("name", ["SmoothARM1", "LinARM2", "MixLinARM1"])
@@ -33,6 +34,6 @@ def test_skops(name, german):
     raw = skops.dumps(model)
     unknown = skops.get_untrusted_types(data=raw)
     assert unknown, "nothing of plainrisk is trusted unseen"
-    assert all(kind.startswith(("plainrisk.", "msgspec.", "numpy.")) for kind in unknown), unknown
+    assert all(kind.startswith("plainrisk.") for kind in unknown), unknown
     again = skops.loads(raw, trusted=unknown)
     assert (again.predict_proba(german.frame) == model.predict_proba(german.frame)).all()
