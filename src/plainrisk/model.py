@@ -324,7 +324,9 @@ class FormMethods:
 
         Examples
         --------
-        >>> model.report("page.html", german.frame, adverse="negative")
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.report(f"{folder}/page.html", german.frame, adverse="negative")
         """
         self._require_form()
         payload = _payload(
