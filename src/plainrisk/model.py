@@ -325,7 +325,9 @@ class FormMethods(PackedState):
 
         Examples
         --------
-        >>> model.report("page.html", german.frame)
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.report(f"{folder}/page.html", german.frame)
         """
         self._require_form()
         payload = _payload(
