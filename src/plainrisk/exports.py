@@ -176,6 +176,7 @@ def self_test_path(path: str | Path) -> Path:
 def prepare(form: RiskForm, options: ReasonOptions, facts: Mapping[str, Any]) -> tuple[export.Program, SelfTest]:
     """Return the program of a form and its self-test, which the program has passed."""
     certificate: Certificate = certify(form)
+    options = options.of(form.schema)
     broken = [check.name for check in certificate.checks if not check.holds]
     known = {
         "plainrisk": __version__,

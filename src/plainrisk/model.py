@@ -320,7 +320,7 @@ class FormMethods:
             Where applicants are refused; None takes the model's own, or the base rate of training.
         title : str, default=None
         adverse : {"positive", "negative"}, default=None
-            "negative" if the model predicts the good outcome; None takes what the schema says.
+            "negative" if the model predicts the good outcome; None takes the schema's.
 
         Examples
         --------
@@ -387,7 +387,7 @@ class FormMethods:
         odds: float = 50.0,
         pdo: float = 20.0,
         decimals: int | None = None,
-        adverse: Adverse = "positive",
+        adverse: Adverse | None = None,
     ) -> Scorecard:
         """Return a scorecard: whole points per level that add up, with weight of evidence and information value.
 
@@ -402,8 +402,9 @@ class FormMethods:
             The points that double the odds.
         decimals : int, default=None
             Of the points; None is 0 for log odds and 1 for percentage points.
-        adverse : 'positive' or 'negative', default='positive'
-            'positive' if the positive outcome is the bad one, 'negative' if the model predicts the good outcome.
+        adverse : {"positive", "negative"}, default=None
+            "positive" if the positive outcome is the bad one, "negative" if the model predicts the good outcome; None
+            takes the schema's.
 
         Returns
         -------

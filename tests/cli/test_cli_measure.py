@@ -190,3 +190,17 @@ def test_models_of_different_outcomes_are_not_compared(run, credit, second, tmp_
     result = run("evaluate", second[0], "--model", credit.model_file, "--against", tmp_path / "t.json")
     assert result.exit_code == 2
     assert "predict different outcomes" in result.stderr
+
+
+def test_the_schema_says_which_outcome_is_bad(run, credit, second, tmp_path):
+    """A model of the good outcome: cut-offs and groups are judged the other way round, without an option."""
+    schema = pr.Schema(features={"income": {}, "debt_ratio": {}}, target="bad", positive=0, adverse="negative")
+    pr.AdditiveRiskModel(schema).fit(credit.frame, credit.frame["bad"].to_numpy()).save(tmp_path / "g.json")
+    words = (second[0], "--model", tmp_path / "g.json")
+    told = json.loads(run("cutoffs", *words, "--json").stdout)
+    assert told["adverse"] == "negative"
+    rates = [one["bad_rate"]["estimate"] for one in told["cutoffs"]]
+    assert rates[0] > rates[-1], "the higher the cut-off, the fewer bad applicants"
+    assert json.loads(run("cutoffs", *words, "--adverse", "positive", "--json").stdout)["adverse"] == "positive"
+    groups = json.loads(run("fairness", *words, "--by", "region", "--cutoff", "0.7", "--json").stdout)
+    assert groups["adverse"] == "negative"

@@ -56,7 +56,7 @@ def test_infer_tells_all_findings_in_json_and_twenty_features_on_screen(run, cre
     shown = run(*words, "-o", tmp_path / "s.toml")
     lines = shown.stdout.splitlines()
     assert next(line for line in lines if "──" not in line and line and "feature" not in line).startswith("knows")
-    assert "18 more features are in the file" in shown.stdout
+    assert "The file has 18 more" in shown.stdout
     assert "Subscales that the names suggest" in shown.stdout
     assert '# x = ["x0", "x1",' in (tmp_path / "s.toml").read_text()
 

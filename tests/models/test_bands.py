@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 from scipy.special import expit, rel_entr
 
-from plainrisk.models.linearise import portfolio_bands
+from plainrisk.models.bands import portfolio_bands
 
 
 def excess(line, scores):

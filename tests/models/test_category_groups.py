@@ -1,5 +1,7 @@
 """Categories that count as one level: `groups` and `rare`, from the fit to the reasons."""
 
+import runpy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -93,6 +95,15 @@ def test_reasons_what_if_drift_and_the_file_know_groups(rows, tmp_path):
     loaded = pr.load(tmp_path / "model.json")
     assert form_hash(loaded.form_) == form_hash(model.form_)
     assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_exported_scores_know_groups(rows, tmp_path):
+    X, y = rows
+    model = pr.AdditiveRiskModel(schema(rare=0.1, groups=GROUPS)).fit(X, y)
+    model.export("python", tmp_path / "scorer.py")
+    scorer = runpy.run_path(str(tmp_path / "scorer.py"))
+    found = [scorer["score"](row)["risk"] for row in X.head(200).to_dict("records")]
+    assert found == pytest.approx(model.predict_proba(X.head(200))[:, 1], abs=1e-12)
 
 
 def test_a_form_without_groups_does_not_mention_them(rows, tmp_path):

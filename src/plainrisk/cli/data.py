@@ -91,16 +91,16 @@ def check_schema(data: Data, schema: SchemaFile = None, missing: Missing = None,
 
 def _show_draft(draft: Schema) -> None:
     """Show the features that a person should look at first; the file and --json have all."""
-    found = by_feature(draft.findings)
+    found = {**(seen := by_feature(draft.findings)), **{name: [] for name in draft.features if name not in seen}}
     rows = []
     for name, own in list(found.items())[:MOST_LINES]:
         value = next((f"{f.figures['information_value']:.2f}" for f in own if f.kind == "value"), "")
-        seen = in_words(finding for finding in own if finding.kind != "value")
-        rows.append([name, draft.features[name].kind, value, seen])
+        words = in_words(finding for finding in own if finding.kind != "value")
+        rows.append([name, draft.features[name].kind, value, words])
     show.print_table(("feature", "kind", "IV", "what was seen"), rows, numbers=("IV",), whole=("kind",))
     more = len(draft.features) - len(rows)
     if more > 0:
-        show.out().print(f"{more:,} more features are in the file, each with what was seen.", style="dim")
+        show.out().print(f"The file has {more:,} more, each with what was seen.", style="dim")
     stems = [finding.feature for finding in draft.findings if finding.kind == "subscale"]
     if stems:
         show.out().print(f"Subscales that the names suggest, as comments in the file: {quoted(stems)}.")

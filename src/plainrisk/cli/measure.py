@@ -266,7 +266,7 @@ def cutoffs(
     risk: Annotated[float | None, typer.Option("--risk", help="Show what this cut-off does.")] = None,
     target: Target = None,
     weight: Weight = None,
-    adverse: Adverse = "positive",
+    adverse: Adverse = None,
     level: Level = 0.95,
     missing: Missing = None,
     json: Json = False,
@@ -287,7 +287,7 @@ def cutoffs(
         gain_good=gain_good,
         amount=rows.column(amount),
         sample_weight=rows.column(weight),
-        adverse=adverse,
+        adverse=adverse or loaded.form_.schema.adverse,
         level=level,
     )
     chosen = {f"{name} {value:g}": found.at(**{name: value}) for name, value in asked.items()}
@@ -344,7 +344,7 @@ def fairness(
         str | None, typer.Option("--reference", metavar="GROUP", help="Compare with this group, not the largest.")
     ] = None,
     target: Target = None,
-    adverse: Adverse = "positive",
+    adverse: Adverse = None,
     level: Level = 0.95,
     missing: Missing = None,
     json: Json = False,
@@ -359,7 +359,8 @@ def fairness(
     rows = ScoredRows.read(data, [loaded], asked, missing, keep_if_there=name)
     known = name in rows.columns.columns
     outcomes = rows.outcomes(loaded.form_, name) if name is not None and known else None
-    options: dict[str, Any] = {"threshold": threshold, "adverse": adverse, "reference": reference, "level": level}
+    options: dict[str, Any] = {"adverse": adverse or loaded.form_.schema.adverse, "reference": reference}
+    options |= {"threshold": threshold, "level": level}
     found = group_report(outcomes, rows.risks[0], rows.columns[by], **options)
     result = {"data": data, "model": str(model), "by": by, "outcomes": known, **found.to_dict()}
     show.result(result, json, lambda _: _show_fairness(data, by, found, known))

@@ -29,8 +29,12 @@ __all__ = [
 ]
 
 Adverse = Annotated[
-    str,
-    typer.Option("--adverse", metavar="positive|negative", help="'negative' if the model predicts the good outcome."),
+    str | None,
+    typer.Option(
+        "--adverse",
+        metavar="positive|negative",
+        help="'negative' if the model predicts the good outcome. Default: as the model's schema says.",
+    ),
 ]
 Data = Annotated[
     str,

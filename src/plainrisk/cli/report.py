@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from plainrisk.cli import show, source, tables
-from plainrisk.cli.options import Json, Missing, Target
+from plainrisk.cli.options import Adverse, Json, Missing, Target
 from plainrisk.model import load
 
 __all__ = ["report"]
@@ -44,14 +44,7 @@ def report(
         ),
     ] = None,
     title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The title of the page.")] = None,
-    adverse: Annotated[
-        str | None,
-        typer.Option(
-            "--adverse",
-            metavar="positive|negative",
-            help="'negative' if the model predicts the good outcome; without it, what the schema says.",
-        ),
-    ] = None,
+    adverse: Adverse = None,
     missing: Missing = None,
     json: Json = False,
 ) -> None:

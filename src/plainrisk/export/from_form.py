@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 
 from plainrisk._types import Bools, Floats, Index
@@ -57,6 +58,7 @@ from plainrisk.form import (
     RiskForm,
     Shape,
     TreePart,
+    outside_rules,
 )
 from plainrisk.form import Table as ShapeTable
 from plainrisk.form.shapes import LARGEST
@@ -187,7 +189,8 @@ class _Builder:
         """The value of the level that a feature is in."""
         x = self.x[feature]
         if not isinstance(levels, Bins):
-            known = dict(zip(levels.categories, values, strict=False))
+            each = zip(levels.categories, values, strict=False)
+            known = {label: v for name, v in each for label in (name, *levels.groups.get(name, ()))}
             missing, unseen = values[levels.missing], values[len(levels) - 1]
             return Labels(x, {label: v for label, v in known.items() if v != unseen}, missing, unseen)
         cuts, codes = levels.cells.lists
@@ -441,19 +444,32 @@ class _Builder:
 
     def _checks(self) -> Iterable[Check]:
         one = Number(1.0)
-        refused: dict[tuple[str, Levels], set[int]] = {}
+        unseen_word = "has a level that was not in the training data, and the schema says unseen = 'error'"
+        forbidden_word = "is empty or has a special value, and the schema's rule for it is 'error'"
+        refused: dict[tuple[str, Levels, str], set[int]] = {}
+        fresh = msgspec.structs.replace  # a copy without what levels have cached, which has no hash
         for name, levels, unseen in self._unseen():
-            refused.setdefault((name, levels), set()).update(np.flatnonzero(unseen).tolist())
+            refused.setdefault((name, fresh(levels), unseen_word), set()).update(np.flatnonzero(unseen).tolist())
+        for name, levels in self._all_levels():
+            rules = outside_rules(self.form.schema.features[name], levels)
+            forbidden = {level for level, rule in rules.items() if rule == "error"}
+            if forbidden:
+                refused.setdefault((name, fresh(levels), forbidden_word), set()).update(forbidden)
         for i in self.inputs:
             if not i.is_text:
                 far = Compare(">", Abs(Name(i.id)), Number(sys.float_info.max))
                 yield Check(i.feature, far, f"feature {i.feature!r} holds infinity")
-            for (name, levels), codes in refused.items():
+            for (name, levels, what), codes in refused.items():
                 if name == i.feature and codes:
                     flags = [Number(float(code in codes)) for code in range(len(levels))]
-                    what = "has a level that was not in the training data, and the schema says unseen = 'error'"
                     is_refused = Compare("==", self._lookup(name, levels, flags), one)
                     yield Check(name, is_refused, f"feature {name!r} {what}")
+
+    def _all_levels(self) -> Iterable[tuple[str, Levels]]:
+        """Yield the levels of every feature, as every shape and pair has them."""
+        for part in self.parts:
+            yield from ((name, shape.levels) for name, shape in part.shapes.items())
+            yield from (one for pair in part.pairs for one in zip(pair.features, pair.levels, strict=True))
 
     def _unseen(self) -> Iterable[tuple[str, Levels, Bools]]:
         """Yield which levels training never saw, of features whose schema refuses them."""

@@ -68,7 +68,7 @@ def collect(
     subjects : one model, or two to compare
     data : rows to look at, or None; no row of them is kept unless `applicants` says so
     title : of the page
-    adverse : "positive" if a high risk is bad for the applicant; None takes what the schema says
+    adverse : "positive" if a high risk is bad for the applicant; None takes the schema's
     applicants : how many rows of the data the page holds as examples, from the least to the greatest risk
     by : a column of the data, by whose groups the model is measured, too
     target : the column with the outcomes; without it the schema's target, if the data have it
