@@ -39,7 +39,7 @@ export function WhatIfSection() {
 function Answers({ found }: { found: WhatIf }) {
   const store = useStore();
   const { chance } = vocabulary(store.payload);
-  const goal = `${store.payload.adverse === "positive" ? "at most" : "at least"} ${percent(found.target)}`;
+  const goal = `${store.payload.adverse === "positive" ? "below" : "at least"} ${percent(found.target)}`;
   if (!found.reached) {
     return (
       <>
