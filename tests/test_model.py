@@ -94,9 +94,10 @@ PUBLIC = [name for name, value in vars(FormMethods).items() if inspect.isfunctio
 def test_every_method_is_documented_with_an_example(name):
     method = getattr(FormMethods, name)
     text = inspect.getdoc(method)
-    assert ("Parameters\n----------" in text) == (len(inspect.signature(method).parameters) > 1)
+    signature = inspect.signature(method)
+    assert ("Parameters\n----------" in text) == (len(signature.parameters) > 1)
     assert "Examples\n--------\n>>> " in text
-    assert ("Returns\n-------" in text) == (inspect.signature(method).return_annotation != "None")
+    assert ("Returns\n-------" in text) == (signature.return_annotation != "None")
 
 
 def test_fit_save_and_load_are_logged_without_a_word_of_the_rows(german, tmp_path, caplog):

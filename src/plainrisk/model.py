@@ -26,6 +26,7 @@ from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, Wh
 from plainrisk.exports import ExportOptions, write_export
 from plainrisk.files import write_text
 from plainrisk.form import Alone, Bands, FitRecord, Layer, Logistic, RiskForm, read_model, schema_with_bins, write_model
+from plainrisk.form.file import PackedState
 from plainrisk.form.links import at_odds
 from plainrisk.schema import Schema
 from plainrisk.text import visible
@@ -44,7 +45,7 @@ ABOUT = Allowed(
 FRAMED_ROWS = 20  # of an explanation, that its page in a notebook holds
 
 
-class FormMethods:
+class FormMethods(PackedState):
     """What any owner of a risk form can do with it; needs `form_`, `fit_record_` and `classes_`.
 
     The examples of all methods start from
@@ -324,7 +325,9 @@ class FormMethods:
 
         Examples
         --------
-        >>> model.report("page.html", german.frame)
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.report(f"{folder}/page.html", german.frame)
         """
         self._require_form()
         payload = _payload(

@@ -15,7 +15,7 @@ from plainrisk.errors import DataError, SchemaError, did_you_mean
 from plainrisk.form import Bins, Categories, Levels
 from plainrisk.schema import Feature, label_of
 from plainrisk.schema.check import MOST_CATEGORIES
-from plainrisk.schema.schema import RARE
+from plainrisk.schema.feature import RARE
 
 __all__ = ["Criterion", "LevelFinder"]
 

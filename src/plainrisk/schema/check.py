@@ -15,7 +15,8 @@ from plainrisk.errors import DataError, SchemaError, did_you_mean, listing, quot
 from plainrisk.threads import parallel_map
 
 if TYPE_CHECKING:
-    from plainrisk.schema.schema import Feature, Schema
+    from plainrisk.schema.feature import Feature
+    from plainrisk.schema.schema import Schema
 
 __all__ = [
     "FEW_ROWS",

@@ -10,7 +10,8 @@ from plainrisk.data.columns import label_of
 from plainrisk.errors import SchemaError, did_you_mean, quoted
 
 if TYPE_CHECKING:
-    from plainrisk.schema.schema import Feature, Schema
+    from plainrisk.schema.feature import Feature
+    from plainrisk.schema.schema import Schema
 
 __all__ = ["edited", "known_names", "renamed"]
 

@@ -14,7 +14,8 @@ from plainrisk.errors import did_you_mean
 from plainrisk.schema.check import MOST_CATEGORIES
 
 if TYPE_CHECKING:
-    from plainrisk.schema.schema import Feature, Schema
+    from plainrisk.schema.feature import Feature
+    from plainrisk.schema.schema import Schema
 
 __all__ = ["feature_problems", "schema_problems"]
 
