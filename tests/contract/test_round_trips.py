@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import joblib
 import pytest
@@ -37,3 +38,18 @@ def test_skops(name, german):
     assert all(kind.startswith("plainrisk.") for kind in unknown), unknown
     again = skops.loads(raw, trusted=unknown)
     assert (again.predict_proba(german.frame) == model.predict_proba(german.frame)).all()
+
+
+def test_the_recipe_for_mlflow(german, tmp_path, monkeypatch):
+    pytest.importorskip("mlflow")
+    text = (Path(__file__).parents[2] / "docs" / "export.md").read_text(encoding="utf-8")
+    recipe = text.rpartition("```python\n")[2].partition("```")[0]
+    monkeypatch.chdir(tmp_path)
+    model = pr.make_classifier("SmoothARM1", german.schema).fit(german.frame, german.target)
+    model.save("model.json")
+    exec(recipe, {"__name__": "recipe"})
+    import mlflow
+
+    rows = german.frame.to_pandas().head(5)
+    found = mlflow.pyfunc.load_model("risk").predict(rows)
+    assert (found["risk"] == model.predict_proba(rows)[:, 1]).all()

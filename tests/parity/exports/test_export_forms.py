@@ -192,8 +192,9 @@ def _edge_values(levels, near):
     cuts = [*levels.edges, *levels.special_values, *([] if levels.lower_bound is None else [levels.lower_bound]), 1.5]
     found = [None, 0.0, 2.25, -0.75, *cuts]
     if near:
-        found += [math.nextafter(cut, side) for cut in cuts for side in (-math.inf, math.inf)]
-        found += [-0.0, 1e15, -1e15, 1e-100, float(np.float32(0.1))]
+        # Beside 0 stand numbers whose products underflow, which PostgreSQL refuses.
+        found += [math.nextafter(cut, side) for cut in cuts if cut for side in (-math.inf, math.inf)]
+        found += [-0.0, -1e-100, 1e15, -1e15, 1e-100, float(np.float32(0.1))]
     return found
 
 
