@@ -13,11 +13,12 @@ SANITIZED := build/sanitized
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test format lint types unit sanitize bench orientation paper clean
+.PHONY: help demo page images chromium test format lint types unit sanitize bench orientation paper clean
 
 help:
 	@echo "make demo        fit, certify and explain models on built-in credit data (about a minute)"
 	@echo "make test        format, lint, types, tests, doctests"
+	@echo "make page        build the decision page into the package (needs Node 20.19 or newer)"
 	@echo "make sanitize    the compiled kernels under the address and undefined-behaviour sanitizers"
 	@echo "make orientation count lines, files, constants and the way of a fit for docs/architecture.md"
 	@echo "make paper       reproduce the paper's tables and write docs/results (hours; PAPER=report for the report alone)"
@@ -42,6 +43,20 @@ $(VENV)/.installed-dev: $(BUILT) | $(BIN)/python
 demo: $(VENV)/.installed-demo
 	$(BIN)/plainrisk demo
 
+# The built page is committed, so that nobody who uses Python needs Node; a test says if it is not that of page/.
+page:
+	cd page && npm ci && npm run build
+
+# The pictures of the page in docs/images.
+images: $(VENV)/.installed-dev chromium
+	$(BIN)/python scripts/images.py
+
+# Browser tests and pictures need Chromium, which root can install on Debian and Ubuntu.
+chromium:
+	@if command -v chromium chromium-browser google-chrome >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium; then :; \
+	else echo "There is no Chromium here, and it cannot be installed: the browser tests of the page are skipped."; fi
+
 test: format lint types unit
 
 format: $(VENV)/.installed-dev
@@ -53,7 +68,7 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
-unit: $(VENV)/.installed-dev
+unit: $(VENV)/.installed-dev chromium
 	$(BIN)/python -m pytest -n 2 -q
 	core=$$($(BIN)/python scripts/other_blas.py); if [ -n "$$core" ]; then \
 	  echo "again with OPENBLAS_CORETYPE=$$core"; \

@@ -24,20 +24,34 @@ TESTS = sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "paper" / "tests").rgl
 RANKS: dict[str, float] = {
     **dict.fromkeys(
         [
-            *("_interpreter", "_native", "_types", "_version", "checks", "data", "errors", "files", "schema", "text"),
-            "threads",
+            *(
+                "_interpreter",
+                "_native",
+                "_types",
+                "_version",
+                "checks",
+                "data",
+                "decision",
+                "errors",
+                "files",
+                "schema",
+                "text",
+            ),
+            *("intervals", "threads"),
         ],
         0,
     ),
     "form": 1,
     **dict.fromkeys(["bins", "explain", "export", "measure", "solve"], 2),
     "exports": 2.3,
+    "report": 2.4,
     "model": 2.5,
     "extract": 2.9,
     "models": 3,
     "datasets": 4,
     "study": 4.2,  # it runs on data sets
     "": 4.5,  # plainrisk itself, as imported by others
+    "serve": 4.8,  # a command starts it
     "cli": 5,
 }
 
@@ -96,9 +110,11 @@ HEAVY = [
     "onnx",
     "pandas",
     "polars",
+    "prometheus_client",
     "pyarrow",
     "pyspark",
     "rich",
+    "starlette",
     "typer",
     "uvicorn",
     "xgboost",
@@ -111,10 +127,20 @@ def loaded_by(statement):
     return set(done.stdout.split())
 
 
-def test_importing_plainrisk_loads_no_plotting_frame_web_or_spark_package():
+GOLDEN = ROOT / "tests" / "golden" / "BandARM1.format2.model.json"
+
+
+def test_loading_and_scoring_load_no_scikit_learn_plotting_frame_web_or_spark_package():
+    row = dict.fromkeys(pr.load(GOLDEN).form_.features)
+    loaded = loaded_by(f"import plainrisk as pr\npr.load({str(GOLDEN)!r}).predict_proba({row!r})")
+    assert "numpy" in loaded
+    assert not loaded & {*HEAVY, "joblib", "scipy", "sklearn"}
+
+
+def test_estimators_load_no_plotting_frame_web_or_spark_package():
     """None beyond what scikit-learn loads by itself: some of its versions look for pandas."""
-    loaded = loaded_by("import plainrisk")
-    assert {"numpy", "sklearn"} <= loaded
+    loaded = loaded_by("import plainrisk as pr\nassert pr.AdditiveRiskModel is pr.models.arm.AdditiveRiskModel")
+    assert "sklearn" in loaded
     assert not (loaded - loaded_by("import sklearn.base")) & set(HEAVY)
 
 
@@ -130,7 +156,11 @@ PUBLIC = {
     "TwoLayerRiskModel",
     "__version__",
     "compare",
+    "cross_validate",
+    "cutoffs",
     "datasets",
+    "diff",
+    "evaluate",
     "load",
     "metrics",
     "verify_export",
@@ -142,6 +172,13 @@ def test_public_names_stay():
     assert set(pr.__all__) >= PUBLIC
     for name in pr.__all__:
         assert hasattr(pr, name)
+
+
+def test_evaluate_is_a_function_whatever_was_imported():
+    for module in ("plainrisk.measure.evaluation", "plainrisk.measure.cutoffs", "plainrisk.models.holdout"):
+        importlib.import_module(module)
+    assert callable(pr.evaluate)
+    assert callable(pr.cutoffs)
 
 
 def isort_order(name):

@@ -1,30 +1,34 @@
 """Risk models whose parts add up, in plain probability."""
 
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 from plainrisk import _interpreter  # noqa: F401  first: it refuses where other imports would hang
 from plainrisk._version import __version__
-from plainrisk.exports import verify_export
-from plainrisk.extract import extract_form, register_extractor
 from plainrisk.form import ALPHA_STAR, RiskForm
 from plainrisk.model import RiskModel, load
-from plainrisk.models.arm import AdditiveRiskModel
-from plainrisk.models.boosted import BoostedRiskModel
-from plainrisk.models.bootstrap import bootstrap
-from plainrisk.models.linearise import Linearised, linearise
-from plainrisk.models.mixture import SubscaleMixture
-from plainrisk.models.nnlr import NonnegativeLogisticRegression
-from plainrisk.models.pairs import suggest_pairs
-from plainrisk.models.registry import CLASSIFIERS, make_classifier
-from plainrisk.models.two_layer import TwoLayerRiskModel
 from plainrisk.schema import Feature, Schema
 
 if TYPE_CHECKING:
     from plainrisk import datasets, errors, explain
     from plainrisk.data import rows
+    from plainrisk.explain.diff import diff
+    from plainrisk.exports import verify_export
+    from plainrisk.extract import extract_form, register_extractor
     from plainrisk.measure import compare, metrics
+    from plainrisk.measure.cutoffs import cutoffs
+    from plainrisk.models.arm import AdditiveRiskModel
+    from plainrisk.models.boosted import BoostedRiskModel
+    from plainrisk.models.bootstrap import bootstrap
     from plainrisk.models.crossval import cross_validate
+    from plainrisk.models.holdout import evaluate
+    from plainrisk.models.linearise import Linearised, linearise
+    from plainrisk.models.mixture import SubscaleMixture
+    from plainrisk.models.nnlr import NonnegativeLogisticRegression
+    from plainrisk.models.pairs import suggest_pairs
+    from plainrisk.models.registry import CLASSIFIERS, make_classifier
+    from plainrisk.models.two_layer import TwoLayerRiskModel
 
 __all__ = [
     "ALPHA_STAR",
@@ -43,8 +47,11 @@ __all__ = [
     "bootstrap",
     "compare",
     "cross_validate",
+    "cutoffs",
     "datasets",
+    "diff",
     "errors",
+    "evaluate",
     "explain",
     "extract_form",
     "linearise",
@@ -57,23 +64,47 @@ __all__ = [
     "verify_export",
 ]
 
-_LAZY = {
-    "compare": "plainrisk.measure.compare",
-    "datasets": "plainrisk.datasets",
-    "errors": "plainrisk.errors",
-    "explain": "plainrisk.explain",
-    "metrics": "plainrisk.measure.metrics",
-    "rows": "plainrisk.data.rows",
+# What scoring does not need is imported when it is first asked for: estimators load scikit-learn, which takes a second.
+_MODULES = {
+    "compare": "measure.compare",
+    "datasets": "datasets",
+    "errors": "errors",
+    "explain": "explain",
+    "metrics": "measure.metrics",
+    "rows": "data.rows",
 }
+_OWNERS = {
+    "explain.diff": ("diff",),
+    "exports": ("verify_export",),
+    "extract": ("extract_form", "register_extractor"),
+    "measure.cutoffs": ("cutoffs",),
+    "models.arm": ("AdditiveRiskModel",),
+    "models.boosted": ("BoostedRiskModel",),
+    "models.bootstrap": ("bootstrap",),
+    "models.crossval": ("cross_validate",),
+    "models.holdout": ("evaluate",),
+    "models.linearise": ("Linearised", "linearise"),
+    "models.mixture": ("SubscaleMixture",),
+    "models.nnlr": ("NonnegativeLogisticRegression",),
+    "models.pairs": ("suggest_pairs",),
+    "models.registry": ("CLASSIFIERS", "make_classifier"),
+    "models.two_layer": ("TwoLayerRiskModel",),
+}
+_OWNER = {name: module for module, names in _OWNERS.items() for name in names}
+
+logging.getLogger("plainrisk").addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> Any:
-    """Import the parts that fitting does not need when they are first asked for."""
-    if name in _LAZY:
-        return importlib.import_module(_LAZY[name])
-    if name == "cross_validate":
-        return importlib.import_module("plainrisk.models.crossval").cross_validate
-    raise AttributeError(f"module 'plainrisk' has no attribute {name!r}")
+    """Import a part when it is first asked for."""
+    if name in _MODULES:
+        found: Any = importlib.import_module(f"plainrisk.{_MODULES[name]}")
+    elif name in _OWNER:
+        found = getattr(importlib.import_module(f"plainrisk.{_OWNER[name]}"), name)
+    else:
+        raise AttributeError(f"module 'plainrisk' has no attribute {name!r}")
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

@@ -35,6 +35,7 @@ __all__ = [
     "did_you_mean",
     "listing",
     "missing_extra",
+    "nameless",
     "quoted",
 ]
 
@@ -114,6 +115,15 @@ def quoted(names: Sequence[str], most: int = 12) -> str:
     """
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(map(repr, names[:most])) + more
+
+
+def nameless(who: str) -> DataError:
+    """Return the error for rows without column names where features are known by name."""
+    return DataError(
+        f"Data: {who} knows its features by name, but the rows have no column names, and columns are not matched by "
+        "position. Pass a data frame, or columns=[...] in the order of the columns; in a pipeline, call "
+        'set_output(transform="pandas") on the step before.'
+    )
 
 
 def missing_extra(package: str, extra: str) -> MissingExtraError:

@@ -75,7 +75,7 @@ class Answerer:
             words=r.texts.words,
             base=r.texts.base,
             by_level=r.texts.by_level,
-            shared=r.texts.shared(),
+            shared=r.texts.shared,
             barred=r.barred,
             k=r.most,
             sign=r.options.sign,
@@ -184,6 +184,7 @@ def self_test_path(path: str | Path) -> Path:
 def prepare(form: RiskForm, options: ReasonOptions, facts: Mapping[str, Any]) -> tuple[export.Program, SelfTest]:
     """Return the program of a form and its self-test, which the program has passed."""
     certificate: Certificate = certify(form)
+    options = options.of(form.schema)
     broken = [check.name for check in certificate.checks if not check.holds]
     known = {
         "plainrisk": __version__,

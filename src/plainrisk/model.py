@@ -2,27 +2,47 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import math
+import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from types import MappingProxyType
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 import numpy as np
 
 from plainrisk import explain as answers
 from plainrisk._types import Array, Floats
-from plainrisk.checks import LEVEL, check_parameters, instance
+from plainrisk.checks import LEVEL, NOTHING, PROBABILITY, Allowed, check_parameters, instance
+from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
-from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, Refits, WhatIf, WhatIfs
-from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
+from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, Refits, Scorecard, WhatIf, WhatIfs
+from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
 from plainrisk.exports import ExportOptions, write_export
-from plainrisk.form import Alone, FitRecord, Layer, Logistic, RiskForm, read_model, write_model
+from plainrisk.files import write_text
+from plainrisk.form import Alone, Bands, FitRecord, Layer, Logistic, RiskForm, read_model, schema_with_bins, write_model
 from plainrisk.form.file import PackedState
+from plainrisk.form.links import at_odds
+from plainrisk.schema import Schema
 from plainrisk.text import visible
 
-__all__ = ["FormMethods", "RiskModel", "load"]
+__all__ = ["CUTOFF", "FormMethods", "RiskModel", "load"]
+
+LOG = logging.getLogger("plainrisk")
+T = TypeVar("T")
+
+CUTOFF = NOTHING | PROBABILITY
+ABOUT = Allowed(
+    ("a dict of texts by name",),
+    lambda value: isinstance(value, Mapping) and all(isinstance(t, str) for item in value.items() for t in item),
+)
+
+FRAMED_ROWS = 20  # of an explanation, that its page in a notebook holds
 
 
 class FormMethods(PackedState):
@@ -37,17 +57,21 @@ class FormMethods(PackedState):
 
     form_: RiskForm
     fit_record_: FitRecord | None
+    cutoff: float | None = None
+    about: Mapping[str, str] = MappingProxyType({})
     # The file of format 1 that the model was read from, where its hash does not cover the fit record.
     _unprotected_file: str | None = None
     classes_: Array
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Any, *, columns: Sequence[str] | None = None) -> Floats:
         """Return the probabilities of the two outcomes.
 
         Parameters
         ----------
         X : rows
             pandas, polars, arrow or numpy; or one row as a dict.
+        columns : list of str, default=None
+            The names of the columns, for rows that have none.
 
         Returns
         -------
@@ -61,14 +85,16 @@ class FormMethods(PackedState):
                [0.75, 0.25]])
         """
         self._require_form()
-        return self.form_.probabilities(X)
+        return self.form_.probabilities(_named(X, columns))
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, *, columns: Sequence[str] | None = None) -> Array:
         """Return the likelier outcome of every row.
 
         Parameters
         ----------
         X : rows
+        columns : list of str, default=None
+            The names of the columns, for rows that have none.
 
         Returns
         -------
@@ -81,9 +107,9 @@ class FormMethods(PackedState):
         [1, 0, 1]
         """
         self._require_form()
-        return np.asarray(self.classes_[(self.form_.risk(X) > 0.5).astype(np.intp)])
+        return np.asarray(self.classes_[(self.form_.risk(_named(X, columns)) > 0.5).astype(np.intp)])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, columns: Sequence[str] | None = None) -> float:
         """Return the accuracy, scikit-learn's score of a classifier.
 
         Parameters
@@ -91,6 +117,8 @@ class FormMethods(PackedState):
         X : rows
         y : the outcomes
         sample_weight : array of shape (rows,), default=None
+        columns : list of str, default=None
+            The names of the columns, for rows that have none.
 
         Returns
         -------
@@ -104,7 +132,7 @@ class FormMethods(PackedState):
         """
         from sklearn.metrics import accuracy_score
 
-        found = self.predict(X)
+        found = self.predict(X, columns=columns)
         try:
             return float(accuracy_score(y, found, sample_weight=sample_weight))
         except (TypeError, ValueError) as error:
@@ -133,7 +161,8 @@ class FormMethods(PackedState):
             1  0.2513    0.7802         -0.1484        -0.3462      -0.03421
         """
         self._require_form()
-        return answers.explain(self.form_, X, **options)
+        found = answers.explain(self.form_, X, **options)
+        return replace(found, view=functools.partial(_framed, self))
 
     @takes(ReasonOptions)
     def reasons(self, X: Any, *args: Any, **options: Any) -> Reasons:
@@ -206,13 +235,15 @@ class FormMethods(PackedState):
         self._require_form()
         return answers.what_ifs(self.form_, X, *args, **options)
 
-    def overview(self, X: Any = None) -> Overview:
+    def overview(self, X: Any = None, *, columns: Sequence[str] | None = None) -> Overview:
         """Return the model at a glance: shape tables, importance, subscale weights.
 
         Parameters
         ----------
         X : rows, default=None
             Take the importance over these, not over the training counts. Lines, curves and trees need rows.
+        columns : list of str, default=None
+            The names of the columns, for rows that have none.
 
         Returns
         -------
@@ -224,16 +255,23 @@ class FormMethods(PackedState):
         'Status of existing checking account'
         """
         self._require_form()
-        return answers.overview(self.form_, X)
+        return answers.overview(self.form_, _named(X, columns))
 
-    def drift(self, new: Any, old: Any = None) -> Drift:
-        """Return how far new rows have moved from old ones.
+    def drift(
+        self, new: Any, old: Any = None, *, y: Any = None, old_y: Any = None, columns: Sequence[str] | None = None
+    ) -> Drift:
+        """Return how far new rows have moved from old ones, and with outcomes how performance has changed.
 
         Parameters
         ----------
         new : rows
         old : rows, default=None
             None compares with the training rows, as the form counts them.
+        y : array of shape (new rows,), default=None
+            Their outcomes; some may be missing.
+        old_y : array of shape (old rows,), default=None
+        columns : list of str, default=None
+            The names of the columns, for rows that have none, new and old.
 
         Returns
         -------
@@ -245,7 +283,85 @@ class FormMethods(PackedState):
         'Purpose'
         """
         self._require_form()
-        return answers.drift(self.form_, new, old)
+        before = None if old is None else _named(old, columns)
+        return answers.drift(self.form_, _named(new, columns), before, y=y, old_y=old_y)
+
+    def report(
+        self,
+        path: str | Path,
+        data: Any = None,
+        *,
+        against: FormMethods | None = None,
+        applicants: int = 0,
+        by: str | None = None,
+        target: str | None = None,
+        cutoff: float | None = None,
+        title: str | None = None,
+        adverse: Adverse | None = None,
+    ) -> None:
+        """Write the decision page: one HTML file that shows the model, explains applicants and answers what-if.
+
+        It holds the model itself and needs neither server nor network. Of `data` it holds summaries alone, unless
+        `applicants` asks for rows.
+
+        Parameters
+        ----------
+        path : str or Path
+        data : rows, default=None
+            A sample to measure the model on: calibration, AUC, cut-offs, drift.
+        against : a model, default=None
+            A second model, to compare with.
+        applicants : int, default=0
+            How many rows of the data the page holds as examples, from the least to the greatest risk.
+        by : str, default=None
+            A column of the data by whose groups the model is measured, too.
+        target : str, default=None
+            The column of the data with the outcomes; without it the schema's target, if the data have it.
+        cutoff : float, default=None
+            Where applicants are refused; None takes the model's own, or the base rate of training.
+        title : str, default=None
+        adverse : {"positive", "negative"}, default=None
+            "negative" if the model predicts the good outcome; None takes the schema's.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.report(f"{folder}/page.html", german.frame)
+        """
+        self._require_form()
+        payload = _payload(
+            self,
+            data,
+            against=against,
+            applicants=applicants,
+            by=by,
+            target=target,
+            cutoff=cutoff,
+            title=title,
+            adverse=adverse,
+        )
+        from plainrisk.report import page
+
+        write_text(path, page(payload))
+
+    def _repr_html_(self) -> str | None:
+        """Return the decision page in a frame, for notebooks; before a fit, scikit-learn's diagram.
+
+        ``sklearn.utils.estimator_html_repr(model)`` gives the diagram of a fitted model, too.
+        """
+        if not hasattr(self, "form_"):
+            diagram = getattr(super(), "_repr_html_", None)
+            return None if diagram is None else diagram()
+        return _framed(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        """Return what notebooks show: the page or the diagram unless scikit-learn is set to display text."""
+        try:
+            found = self._repr_html_()
+        except AttributeError:  # scikit-learn hides its diagram this way where display="text"
+            found = None
+        return {"text/plain": repr(self)} | ({} if found is None else {"text/html": found})
 
     def certify(self, *, thin: float = 30.0) -> Certificate:
         """Check from the form alone that the model keeps its promises.
@@ -262,10 +378,72 @@ class FormMethods(PackedState):
         Examples
         --------
         >>> model.certify()
-        Certificate: valid, 5 of 5 checks hold, 3 notes
+        Certificate: valid, 6 of 6 checks hold, 3 notes
         """
         self._require_form()
         return answers.certify(self.form_, thin=thin)
+
+    def scorecard(
+        self,
+        *,
+        points: float = 600.0,
+        odds: float = 50.0,
+        pdo: float = 20.0,
+        decimals: int | None = None,
+        adverse: Adverse | None = None,
+    ) -> Scorecard:
+        """Return a scorecard: whole points per level that add up, with weight of evidence and information value.
+
+        One part behind a sigmoid, or behind bands, has points of log odds: more points are less risk. Where every link
+        is a line, points are percentage points of the probability.
+
+        Parameters
+        ----------
+        points, odds : float, default=600.0 and 50.0
+            These points stand for these odds of good to bad.
+        pdo : float, default=20.0
+            The points that double the odds.
+        decimals : int, default=None
+            Of the points; None is 0 for log odds and 1 for percentage points.
+        adverse : {"positive", "negative"}, default=None
+            "positive" if the positive outcome is the bad one, "negative" if the model predicts the good outcome; None
+            takes the schema's.
+
+        Returns
+        -------
+        Scorecard
+
+        Examples
+        --------
+        >>> card = model.scorecard(adverse="negative")
+        >>> [(row.level, row.points) for row in card.rows if row.feature == "Housing"]
+        [('A151', 16.0), ('A152', 28.0), ('A153', 33.0), ('missing', 26.0), ('unseen', 26.0)]
+        >>> print(card.facts()[0])
+        600 points stand for odds of 50 good to 1 bad, and 20 points more double the odds. The points of all levels
+        add up; more points are less risk.
+        """
+        self._require_form()
+        return answers.scorecard(self.form_, points=points, odds=odds, pdo=pdo, decimals=decimals, adverse=adverse)
+
+    def schema_with_bins(self) -> Schema:
+        """Return the model's schema with the bins, categories and groups that were found, to edit and fit again.
+
+        Step shapes fitted with it on the same rows have the same bins. A feature without a table (a line, a curve, one
+        that only trees or pairs read) stays as it is.
+
+        Returns
+        -------
+        Schema
+
+        Examples
+        --------
+        >>> schema = model.schema_with_bins()
+        >>> schema.features["Duration in month"].edges
+        (11.5, 15.5, 34.5, 43.5)
+        >>> coarser = schema.edit("Duration in month", merge=[(0, 1)])
+        """
+        self._require_form()
+        return schema_with_bins(self.form_)
 
     def posterior(self, n: int = 200, seed: int = 0) -> Refits:
         """Return models drawn from the posterior of a smooth model's scores: credible intervals without a bootstrap.
@@ -299,23 +477,34 @@ class FormMethods(PackedState):
             )
         return answers.drawn(self.form_, record.covariance, n, seed)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, cutoff: float | None = None, about: Mapping[str, str] | None = None) -> None:
         """Write the model, with its certificate, to a JSON file, which `plainrisk.load` reads.
 
         Parameters
         ----------
         path : str or Path
+        cutoff : float, default=None
+            The risk from which applicants are refused; None keeps the model's own, if it has one.
+        about : dict of texts, default=None
+            Free texts by name, such as owner, purpose or approval, added to those that the model has.
 
         Examples
         --------
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(f"{folder}/model.json")
-        ...     pr.load(f"{folder}/model.json")
+        ...     model.save(f"{folder}/model.json", cutoff=0.2, about={"owner": "Retail credit"})
+        ...     loaded = pr.load(f"{folder}/model.json")
+        >>> loaded
         RiskModel(20 features, parts: all)
+        >>> loaded.cutoff, loaded.about
+        (0.2, {'owner': 'Retail credit'})
         """
         self._require_form()
-        write_model(path, self.form_, self.fit_record_, answers.certify(self.form_))
+        cutoff = self.cutoff if cutoff is None else cutoff
+        check_parameters("save", {"cutoff": cutoff, "about": about}, {"cutoff": CUTOFF, "about": ABOUT | NOTHING})
+        texts = {**self.about, **(about or {})}
+        write_model(path, self.form_, self.fit_record_, answers.certify(self.form_), cutoff, texts)
+        LOG.info("wrote the model file %s", path)
 
     def export(
         self,
@@ -356,8 +545,10 @@ class FormMethods(PackedState):
     def at_base_rate(self, base_rate: float | None = None) -> RiskModel:
         """Return the model corrected for training at another base rate than it is used at.
 
-        With a logistic last link, training with class weights shifts the log odds by a constant; this takes
-        the shift back.
+        Training with class weights, or on rows of which one outcome was sampled less, multiplies the odds by a
+        constant; this takes it back. With a logistic last link that is a shift of the intercept. A line or bands
+        become bands of more pieces, which are within 0.005 of the exact correction everywhere, in the same order. A
+        cut-off is not kept, since it was chosen for other probabilities.
 
         Parameters
         ----------
@@ -389,7 +580,7 @@ class FormMethods(PackedState):
         check_parameters("at_base_rate", {"base_rate": wanted}, {"base_rate": LEVEL})
         shift = math.log(wanted / (1 - wanted)) - math.log(trained / (1 - trained))
         new_record = msgspec.structs.replace(record, positive_weight=wanted * record.weight)
-        return RiskModel(_shifted(self.form_, shift), new_record)
+        return RiskModel(_at_odds(self.form_, shift), new_record, about=self.about)
 
     def _require_form(self) -> None:
         if not hasattr(self, "form_"):
@@ -403,12 +594,30 @@ class RiskModel(FormMethods):
 
     For scikit-learn it is a fitted classifier, so its metrics, displays and inspection take one. It has no parameters
     and cannot be fitted again. scikit-learn is loaded only when it asks.
+
+    Attributes
+    ----------
+    form_ : RiskForm
+    fit_record_ : how it was fitted, or None
+    cutoff : the risk from which applicants are refused, or None
+    about : texts by name, such as owner, purpose or approval
     """
 
-    def __init__(self, form: RiskForm, fit_record: FitRecord | None = None) -> None:
-        check_parameters("RiskModel", {"form": form}, {"form": instance("a RiskForm", RiskForm)})
+    def __init__(
+        self,
+        form: RiskForm,
+        fit_record: FitRecord | None = None,
+        *,
+        cutoff: float | None = None,
+        about: Mapping[str, str] | None = None,
+    ) -> None:
+        given = {"form": form, "cutoff": cutoff, "about": about or {}}
+        allowed = {"form": instance("a RiskForm", RiskForm), "cutoff": CUTOFF, "about": ABOUT}
+        check_parameters("RiskModel", given, allowed)
         self.form_ = form
         self.fit_record_ = fit_record
+        self.cutoff = cutoff
+        self.about = dict(about or {})
         self.classes_ = np.array(form.classes)
 
     def __repr__(self) -> str:
@@ -433,6 +642,32 @@ class RiskModel(FormMethods):
             classifier_tags=ClassifierTags(multi_class=False),
             input_tags=InputTags(allow_nan=True, categorical=True, string=True),
         )
+
+
+def _framed(model: FormMethods, explanation: Explanation | None = None) -> str | None:
+    """Return the decision page in a frame; None where scikit-learn is set to display text."""
+    sklearn = sys.modules.get("sklearn")
+    if sklearn is not None and sklearn.get_config()["display"] == "text":
+        return None
+    from plainrisk.report import frame
+
+    rows = None if explanation is None or explanation.rows is None else explanation.rows.take(0, FRAMED_ROWS)
+    return frame(_payload(model, shown=rows))
+
+
+def _payload(model: FormMethods, data: Any = None, *, against: Any = None, **options: Any) -> dict[str, Any]:
+    """Return what the decision page holds."""
+    from plainrisk.report import Subject, collect
+
+    check_parameters("report", {"against": against}, {"against": NOTHING | instance("a fitted model", FormMethods)})
+    if against is not None:
+        against._require_form()
+    models = [model] if against is None else [model, against]
+    names = ["model" if m.fit_record_ is None else m.fit_record_.estimator for m in models]
+    if len(set(names)) < len(names):
+        names[1] = f"{names[1]} (against)"
+    subjects = [Subject(n, m.form_, m.fit_record_, m.cutoff, m.about) for n, m in zip(names, models, strict=True)]
+    return collect(subjects, data, **options)
 
 
 def load(path: str | Path) -> RiskModel:
@@ -464,21 +699,39 @@ def load(path: str | Path) -> RiskModel:
     True
     """
     content = read_model(path)
-    model = RiskModel(content.form, content.fit)
+    model = RiskModel(content.form, content.fit, cutoff=_given(content.cutoff), about=_given(content.about))
     if not content.protected:
         model._unprotected_file = str(path)
+    LOG.info("read the model file %s: %s features, %s parts", path, len(content.form.features), len(content.form.parts))
     return model
 
 
-def _shifted(form: RiskForm, shift: float) -> RiskForm:
-    if not isinstance(form.last_link, Logistic):
+def _named(X: Any, columns: Sequence[str] | None) -> Any:
+    """Return rows under the names that the caller gives them; as they are if none are given."""
+    return X if columns is None else as_frame(X, columns)
+
+
+def _given(value: T | msgspec.UnsetType) -> T | None:
+    return None if value is msgspec.UNSET else value
+
+
+def _at_odds(form: RiskForm, shift: float) -> RiskForm:
+    """Return the form with the log odds of its risk shifted: a sigmoid's by the intercept, a line's by its bands."""
+    if form.last_link is None:
         raise PlainriskError(
-            "The prior correction needs a logistic last link: a line has no constant shift that corrects it. "
-            "Train without class weights instead."
+            "at_base_rate: a mixture has no last link to correct. Fit it without class weights, or fit a model of one "
+            "part."
         )
-    replace = msgspec.structs.replace
+    link, replace = form.last_link, msgspec.structs.replace
+    if abs(shift) < 1e-12:  # rounding
+        return form
+    if not isinstance(link, Logistic):
+        moved = isinstance(link, Bands)  # the scores behind bands are log odds, and stay so
+        link = at_odds(link, math.exp(shift))
+        shift = shift if moved else 0.0
+        link = replace(link, knots=tuple(knot + shift for knot in link.knots))
     if isinstance(form.pool, Alone):
         part = form.parts[0]
-        return replace(form, parts=(replace(part, intercept=part.intercept + shift),))
+        return replace(form, parts=(replace(part, intercept=part.intercept + shift, link=link),))
     assert isinstance(form.pool, Layer)
-    return replace(form, pool=replace(form.pool, intercept=form.pool.intercept + shift))
+    return replace(form, pool=replace(form.pool, intercept=form.pool.intercept + shift, link=link))

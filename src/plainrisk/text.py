@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["one_line", "visible"]
+__all__ = ["is_formula", "one_line", "visible"]
 
 # C0 without the line feed, DEL, C1, marks and overrides of writing direction, line separators, lone surrogates.
 _UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -28,3 +28,16 @@ def one_line(text: object) -> str:
     'a\\nb'
     """
     return visible(text).replace("\n", "\\n")
+
+
+def is_formula(text: str) -> bool:
+    """Whether a spreadsheet would run a text as a formula; a number is none.
+
+    >>> is_formula("=1+1"), is_formula("-9"), is_formula("own")
+    (True, False, False)
+    """
+    try:
+        float(text)
+    except ValueError:
+        return text.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return False

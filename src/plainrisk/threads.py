@@ -68,8 +68,8 @@ def parallel_map(function: Callable[[T], R], items: Iterable[T], rows: int = MAN
 
 def parallel_for(work: Callable[[Iterator[int]], None], starts: Sequence[int]) -> None:
     """Call `work` on several threads; the iterator each call gets takes the next start that is left."""
-    threads = n_threads()
-    if min(threads, len(starts)) <= 1:
+    threads = n_threads() if len(starts) > 1 else 1
+    if threads <= 1:
         work(iter(starts))
         return
     left, lock = iter(starts), threading.Lock()

@@ -11,7 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
-from plainrisk.bins import JointCode, code_type, joint_codes, level_contrast, outside_contrast
+from plainrisk.bins import (
+    Anchor,
+    JointCode,
+    code_type,
+    joint_codes,
+    level_contrast,
+    outside_contrast,
+    smooth_contrast,
+)
 
 INF = np.inf
 
@@ -206,3 +214,47 @@ def test_scores_are_exactly_ordered_and_those_of_the_matrix(feature, seed):
     scores = contrast.scores(beta)
     assert (sign * np.diff(scores[:n_ordered]) >= 0).all()
     np.testing.assert_allclose(scores, contrast.matrix @ beta, rtol=0, atol=1e-12 * (1 + np.abs(beta).sum()))
+
+
+# ---- levels that a rule holds
+
+
+@pytest.mark.parametrize("sign", [-1, 0, 1])
+def test_a_level_held_at_another_has_its_score_exactly(sign):
+    weights = np.array([3.0, 2.0, 4.0, 5.0, 1.0])
+    held = {4: Anchor("at", 2)}
+    rng = np.random.default_rng(0)
+    for contrast in (
+        level_contrast(weights, 3, sign, anchors=held),
+        smooth_contrast(weights, 3, sign, ordered=True, anchors=held),
+        smooth_contrast(weights, 3, 0, ordered=False, anchors=held),
+    ):
+        scores = contrast.scores(rng.normal(size=contrast.matrix.shape[1]))
+        assert scores[4] == scores[2] != scores[3]
+        assert contrast.matrix.shape[1] == len(contrast.lower)
+        assert sum(size for _, size in contrast.groups) in (0, contrast.matrix.shape[1])
+
+
+@pytest.mark.parametrize("sign", [-1, 0, 1])
+def test_a_level_held_at_the_mean_has_that_of_the_measured_rows(sign):
+    weights = np.array([3.0, 2.0, 5.0, 4.0])
+    rng = np.random.default_rng(0)
+    for contrast in (
+        level_contrast(weights, 3, sign, anchors={3: Anchor("mean")}),
+        smooth_contrast(weights, 3, sign, ordered=True, anchors={3: Anchor("mean")}),
+        smooth_contrast(weights, 3, 0, ordered=False, anchors={3: Anchor("mean")}),
+    ):
+        scores = contrast.scores(rng.normal(size=contrast.matrix.shape[1]))
+        assert scores[3] == pytest.approx(np.average(scores[:3], weights=weights[:3]), abs=1e-12)
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+def test_a_level_beyond_a_line_is_on_its_side(side):
+    contrast = outside_contrast(np.array([9.0, 2.0, 1.0]), 1, {2: Anchor("beyond", 0, side)})
+    np.testing.assert_array_equal(contrast.matrix, [[0, 0], [1, 0], [0, side]])
+    np.testing.assert_array_equal(contrast.lower, [-np.inf, 0])
+
+
+def test_without_free_levels_outside_nothing_stands_beside_the_intercept():
+    contrast = level_contrast(np.array([3.0, 2.0, 4.0]), 2, 1, anchors={2: Anchor("at", 0)})
+    np.testing.assert_array_equal(contrast.matrix, [[0], [1], [0]])

@@ -63,10 +63,15 @@ OTHERS = {
     "explain": "explain {%s} --model {ARM1.json}",
     "what-if": "what-if {%s} --model {ARM1.json} --target 0.2",
     "drift": "drift {%s} --model {ARM1.json}",
+    "evaluate": "evaluate {%s} --model {ARM1.json}",
+    "cutoffs": "cutoffs {%s} --model {ARM1.json}",
+    "fairness": "fairness {%s} --model {ARM1.json} --by c --cutoff 0.3",
+    "a test file": "fit {good.csv} --schema {schema.toml} --cv 0 --test {%s} -o m.json",
     "schema infer": "schema infer {%s} -o s.toml",
     "schema check": "schema check {%s} --schema {schema.toml}",
     "a portfolio": "explain {good.csv} --model {ARM1.json} --reference typical --portfolio {%s}",
     "old rows": "drift {good.csv} --model {ARM1.json} --old {%s}",
+    "diff": "diff {ARM1.json} {ARM1.json} --data {%s}",
 }
 
 
@@ -96,6 +101,12 @@ COMMANDS = {
     "a deep model": ("certify {deep.json}", 2, "deep.json"),
     "a model that is a folder": ("certify {parts}", 2, "parts"),
     "a model that is a device": ("certify /dev/zero", 2, "/dev/zero"),
+    "bins of a hostile model": ("bins {escape.json}", 2, "escape.json"),
+    "bins over a schema that is there": ("bins {ARM1.json} -o {schema.toml}", 2, "force"),
+    "diff with a hostile model": ("diff {ARM1.json} {escape.json}", 2, "escape.json"),
+    "diff with no model": ("diff {none.json} {ARM1.json} --json", 2, "none.json"),
+    "diff with a cut-off beyond 1": ("diff {ARM1.json} {ARM1.json} --data {good.csv} --cutoff 2", 2, "cutoff"),
+    "diff with NaN": ("diff {ARM1.json} {ARM1.json} --data {good.csv} --cutoff nan", 2, "cutoff"),
     "certify with NaN": ("certify {ARM1.json} --thin nan", 2, "thin"),
     "certify with text": ("certify {ARM1.json} --thin x", 2, "thin"),
     # ---- schemas

@@ -169,10 +169,18 @@ TABLES = {
     "two rows to fit": (lambda w: w.fit(w.X.head(2), [0, 1]), fitted),
     "an array of one dimension": (lambda w: w.score(w.X["a"].to_numpy()), "DataError: "),
     "an array of three dimensions": (lambda w: w.score(np.zeros((2, 3, 1))), "DataError: "),
-    "an array with too few columns": (lambda w: w.score(np.zeros((2, 2))), "DataError: X has 2 features"),
-    "an array with names for columns known by name": (lambda w: w.score(np.array([[1.0, 2.0, np.nan]])), scored),
+    "an array with too few columns": (
+        lambda w: w.score(np.zeros((2, 2))),
+        "DataError: the model knows its features by name",
+    ),
+    "an array for columns known by name": (
+        lambda w: w.score(np.array([[1.0, 2.0, np.nan]])),
+        "DataError: the model knows its features by name",
+    ),
     "a masked array": (
-        lambda w: w.model("LinNNLR").predict_proba(np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], mask=[[1, 0], [0, 0]])),
+        lambda w: w.model("LinNNLR").predict_proba(
+            np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], mask=[[1, 0], [0, 0]]), columns=["a", "b"]
+        ),
         scored,
     ),
     "a masked column": (

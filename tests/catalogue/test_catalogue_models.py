@@ -206,6 +206,7 @@ NOT_READY = {
     "overview": (unfitted(lambda m, w: m.overview()), N),
     "drift": (unfitted(lambda m, w: m.drift(w.X)), N),
     "certify": (unfitted(lambda m, w: m.certify()), N),
+    "schema_with_bins": (unfitted(lambda m, w: m.schema_with_bins()), N),
     "at_base_rate": (unfitted(lambda m, w: m.at_base_rate(0.1)), N),
     "a mixture": (unfitted(lambda m, w: m.predict_proba(w.X), "SubscaleMixture"), N),
     "two layers": (unfitted(lambda m, w: m.predict_proba(w.X), "TwoLayerRiskModel"), N),

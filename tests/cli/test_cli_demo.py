@@ -31,6 +31,7 @@ def test_demo(run, tmp_path, monkeypatch) -> None:
         fitted = pr.make_classifier(name, german.schema).fit(german.frame, german.target)
         assert (saved.predict_proba(german.frame) == fitted.predict_proba(german.frame)).all()
     assert pr.Schema.load(tmp_path / "demo" / "german.toml") == german.schema
+    assert "German credit" in (tmp_path / told["files"]["page"]).read_text(encoding="utf-8")
 
 
 def test_demo_fits_a_terminal_of_80_columns(run, tmp_path, monkeypatch) -> None:
@@ -46,6 +47,7 @@ def test_demo_fits_a_terminal_of_80_columns(run, tmp_path, monkeypatch) -> None:
         "The principal reasons for this decision are: 1.",
         "The cheapest ways to approval",
         "demo/smooth.json",
+        "demo/german.html",
     ):
         assert words in " ".join(text.split())
 

@@ -206,6 +206,27 @@ def test_drift_between_two_files(run, credit, tmp_path):
     assert max(f["psi"] for f in trained["features"]) < 1e-9
 
 
+def test_drift_of_risk_and_performance(run, credit, tmp_path):
+    made = pr.datasets.make_credit(500, 12, backend="polars")
+    new = made.frame.with_columns(pl.Series("bad", made.target))
+    new.write_csv(tmp_path / "new.csv")
+    words = ("drift", tmp_path / "new.csv", "--model", credit.model_file)
+    told = json.loads(run(*words, "--old", credit.csv, "--json").stdout)
+    model = pr.load(credit.model_file)
+    expected = model.drift(made.frame, credit.frame, y=made.target, old_y=credit.frame["bad"])
+    assert told["new_performance"]["auc"] == vars(expected.new_performance.auc)
+    assert told["auc_change"] == vars(expected.auc_change)
+    shown = run(*words, "--old", credit.csv).stdout
+    assert "AUC changed by" in shown
+    assert "then" in shown
+    alone = run(*words).stdout
+    assert "--old tells the shift of the risk" in alone
+    assert "AUC changed by" not in alone
+    new.drop("bad").write_csv(tmp_path / "new.csv")
+    assert "AUC" not in run(*words).stdout
+    assert "--target 'bad' is not in the data" in run(*words, "--target", "bad").stderr
+
+
 # ---- what goes wrong
 
 

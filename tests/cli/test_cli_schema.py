@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import tomllib
 
+import polars as pl
 import pytest
 
 import plainrisk as pr
@@ -42,6 +43,22 @@ def test_infer_json_is_the_librarys_draft(run, credit) -> None:
     drafted = pr.Schema.from_dict(json.loads(result.stdout)["schema"])
     frame = credit.frame.drop("id")
     assert drafted == pr.Schema.infer(frame, "bad", positive=0)
+
+
+def test_infer_tells_all_findings_in_json_and_twenty_features_on_screen(run, credit, tmp_path) -> None:
+    frame = credit.frame.with_columns(pl.lit(k).alias(f"x{k}") + pl.arange(600) % (k + 2) for k in range(25))
+    frame = frame.with_columns(knows=pl.col("bad") + 0.1 * (pl.arange(600) % 7))
+    frame.write_parquet(tmp_path / "wide.parquet")
+    words = ("schema", "infer", tmp_path / "wide.parquet", "--target", "bad")
+    found = json.loads(run(*words, "--json").stdout)["findings"]
+    assert {f["feature"] for f in found if f["kind"] == "leak"} == {"knows"}
+    assert {f["feature"] for f in found if f["kind"] == "value"} == {*frame.columns} - {"bad", "id"}
+    shown = run(*words, "-o", tmp_path / "s.toml")
+    lines = shown.stdout.splitlines()
+    assert next(line for line in lines if "──" not in line and line and "feature" not in line).startswith("knows")
+    assert "The file has 18 more" in shown.stdout
+    assert "Subscales that the names suggest" in shown.stdout
+    assert '# x = ["x0", "x1",' in (tmp_path / "s.toml").read_text()
 
 
 def test_check_lists_every_problem(run, credit, tmp_path) -> None:

@@ -146,7 +146,8 @@ def test_a_negative_weight_is_refused(data, name):
     pool = msgspec.structs.replace(form.pool)
     msgspec.structs.force_setattr(pool, "weights", (-1e-12, *pool.weights[1:]))
     certificate = pr.RiskModel(msgspec.structs.replace(form, pool=pool)).certify()
-    assert broken(certificate) == ["monotone in up", "monotone in down", "subscale weights not negative"]
+    said = ["monotone in up", "monotone in down", "rules outside the order", "subscale weights not negative"]
+    assert broken(certificate) == said
 
 
 def test_weights_of_a_mixture_that_are_no_distribution_are_refused(data):

@@ -7,14 +7,13 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
 from plainrisk.errors import DataError
 from plainrisk.explain import group_report
-from plainrisk.explain.groups import Range, impact_ratio, newcombe, wilson
+from plainrisk.intervals import Range, impact_ratio, newcombe, normal_quantile, wilson
 
-Z = norm.ppf(0.975)
+Z = normal_quantile(0.95)
 
 
 def test_wilson_solves_its_equation():
@@ -135,12 +134,15 @@ def test_what_makes_no_sense_is_refused(arguments, options, message):
 def test_all_rows_are_in_the_report():
     group = np.array(["a"] * 40 + [None] * 50 + ["b"] * 6, dtype=object)
     risk = np.linspace(0.05, 0.95, 96)
-    report = group_report((risk > 0.4).astype(int), risk, group, threshold=0.5, adverse="negative")
+    y = np.arange(96) % 2
+    report = group_report(y, risk, group, threshold=0.5, adverse="negative")
     assert {g.group: g.rows for g in report.groups} == {"(no group)": 50, "a": 40, "b": 6}
     assert report.reference == "a", "the largest group that has a name, not the one that does best"
     assert {g.group: g.small for g in report.groups} == {"(no group)": False, "a": False, "b": True}
     assert "small" in repr(report)
-    named = group_report((risk > 0.4).astype(int), risk, group, threshold=0.5, reference="(no group)")
+    rare = group_report((risk > 0.4).astype(int), risk, group, threshold=0.5)
+    assert all(g.small for g in rare.groups), "fewer than 5 rows of one outcome"
+    named = group_report(y, risk, group, threshold=0.5, reference="(no group)")
     assert named.reference == "(no group)"
 
 
@@ -154,3 +156,27 @@ def test_a_group_may_be_called_no_group_or_be_a_number():
 def test_rows_without_any_group_are_one_group():
     report = group_report([0, 1], [0.1, 0.2], np.array([None, None], dtype=object), threshold=0.5)
     assert [g.group for g in report.groups] == [report.reference] == ["(no group)"]
+
+
+def test_equal_opportunity_is_the_approval_of_the_good():
+    y = np.array([0, 0, 0, 1, 0, 0, 1, 1])
+    risk = np.array([0.1, 0.2, 0.6, 0.3, 0.1, 0.7, 0.2, 0.9])
+    group = ["a"] * 4 + ["b"] * 4
+    one = {g.group: g for g in group_report(y, risk, group, threshold=0.5, reference="a").groups}
+    assert one["a"].opportunity == wilson(2, 3, Z)  # of three good applicants two are below 0.5
+    assert one["b"].opportunity == wilson(1, 2, Z)
+    assert one["b"].opportunity_difference == newcombe(wilson(1, 2, Z), wilson(2, 3, Z))
+    assert one["b"].below_four_fifths, "2 of 4 approved against 3 of 4"
+    assert not one["a"].below_four_fifths
+    turned = group_report(1 - y, 1 - risk, group, threshold=0.5, adverse="negative", reference="a")
+    assert {g.group: g.opportunity for g in turned.groups} == {name: g.opportunity for name, g in one.items()}
+
+
+def test_without_outcomes_there_is_approval_only():
+    with_outcomes = group_report([0, 1, 0, 1], [0.1, 0.9, 0.6, 0.7], ["a", "a", "b", "b"], threshold=0.5)
+    report = group_report(None, [0.1, 0.9, 0.6, 0.7], ["a", "a", "b", "b"], threshold=0.5)
+    assert [g.approval for g in report.groups] == [g.approval for g in with_outcomes.groups]
+    assert [g.impact for g in report.groups] == [g.impact for g in with_outcomes.groups]
+    for g in report.groups:
+        unknown = (g.base_rate, g.gap, g.auc, g.opportunity, g.opportunity_difference)
+        assert all(math.isnan(figure.estimate) for figure in unknown)

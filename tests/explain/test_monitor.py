@@ -12,6 +12,7 @@ import plainrisk as pr
 from plainrisk.errors import DataError
 from plainrisk.explain import Profile, drift, weight_drift
 from plainrisk.explain.monitor import psi
+from plainrisk.intervals import newcombe
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the line is cut off")
 
@@ -172,3 +173,53 @@ def test_a_model_with_pairs_knows_its_training_rows():
     found = drift(bare, credit.frame)
     assert max(f.psi for f in found.features) < 1e-12
     assert part.pairs[0].features[0] in {f.feature for f in found.features}
+
+
+# ---- performance
+
+
+def test_performance_then_and_now(model, credit):
+    rng = np.random.default_rng(2)
+    new = pr.datasets.make_credit(1500, 11, backend="polars")
+    y = np.where(rng.random(1500) < 0.2, 1 - new.target, new.target)  # outcomes that the model foresees less well
+    found = model.drift(new.frame, credit.frame, y=y, old_y=credit.target)
+    for performance, frame, outcome in (
+        (found.new_performance, new.frame, y),
+        (found.old_performance, credit.frame, credit.target),
+    ):
+        expected = pr.evaluate(model.form_.risk(frame), None, outcome)
+        assert performance.rows == len(outcome)
+        assert performance.auc == expected["auc"]
+        assert vars(performance.base_rate) == pytest.approx(vars(expected.base_rate))
+        assert performance.mean_risk == pytest.approx(expected.mean_risk)
+        assert performance.gap.estimate == pytest.approx(expected["gap"].estimate)
+    change = found.auc_change
+    assert change.estimate == found.new_performance.auc.estimate - found.old_performance.auc.estimate
+    assert change.high < 0
+    apart = newcombe(found.new_performance.gap, found.old_performance.gap)
+    assert found.gap_change == apart
+    assert found.risk.new_risk == found.new_risk == pytest.approx(model.form_.risk(new.frame).mean())
+    assert "mean risk" in repr(found)
+
+
+def test_outcomes_may_come_late_and_batch_by_batch(model, credit):
+    y = credit.target.astype(float)
+    y[:1000] = np.nan
+    whole = model.drift(credit.frame, y=y)
+    assert whole.new_performance.rows == 3000
+    assert whole.old_performance is None
+    assert whole.auc_change is None
+    assert whole.risk is None
+    profile = Profile(model.form_)
+    for start in range(0, 4000, 1000):
+        profile.add(credit.frame[start : start + 1000], y[start : start + 1000])
+    assert drift(model.form_, profile).new_performance == whole.new_performance
+    assert model.drift(credit.frame).new_performance is None
+    assert model.drift(credit.frame, y=np.full(4000, np.nan)).new_performance is None
+
+
+def test_outcomes_that_do_not_fit_are_refused(model, credit):
+    with pytest.raises(DataError, match="3 outcomes for 4,000 rows"):
+        model.drift(credit.frame, y=[0, 1, 0])
+    with pytest.raises(DataError, match=r"row 0 \(counting from 0\) has an outcome that the model does not know"):
+        model.drift(credit.frame, y=["late"] * 4000)

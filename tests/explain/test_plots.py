@@ -234,3 +234,15 @@ def test_a_pair_is_a_heat_map_with_counts_in_its_cells():
     shown = ax.images[0].get_array()
     assert shown.mask.tolist() == [[False, True], [False, False]], "cells without rows stay white"
     assert drawn(draw_pair(pair, "probability")).texts[0].get_text() == "+50.0\n1,500"
+
+
+def test_the_overview_draws_a_pair_as_a_heat_map():
+    credit = pr.datasets.make_credit(600, seed=2)
+    model = pr.AdditiveRiskModel(credit.schema, shapes="smooth", pairs=[("income", "late_payments")])
+    found = model.fit(credit.frame, credit.target).overview()
+    name = next(t.feature for t in found.shapes if t.pair is not None)
+    ax = drawn(found.plot(name))
+    table = found.shape(name)
+    assert table.pair is not None
+    assert ax.images[0].get_array().count() == np.count_nonzero(table.rows)
+    assert "pair" not in found.to_dict()["shapes"][0]

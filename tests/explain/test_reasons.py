@@ -433,3 +433,38 @@ def test_default_words_for_trees_that_are_split(make_form):
             found = reasons(form, X, 4, reference=row, split=split, adverse=adverse)
             for name, text in zip(found.named(0), found.words(0), strict=True):
                 assert text == (name if name == "trees" else f"No value for {name}")
+
+
+# ---- one applicant at a time
+
+
+@pytest.mark.parametrize("name", ["SmoothARM1", "MixARM1", "NNLR"])
+def test_reasons_of_one_row_are_those_it_has_in_any_company(name):
+    german = pr.datasets.load("german", backend="polars")
+    numbers = [n for n, f in german.schema.features.items() if f.kind == "continuous"]
+    frame, schema = german.frame, german.schema
+    if name == "NNLR":  # lines; the best of one needs rows, so the typical applicant is asked for
+        frame, schema = frame.select(numbers), pr.Schema(features={n: schema.features[n] for n in numbers})
+    reference = "typical" if name == "NNLR" else "best"
+    model = pr.make_classifier(name, schema).fit(frame, german.target)
+    rows = frame[:40].with_columns(pl.when(pl.arange(40) % 7 == 0).then(None).otherwise(pl.col(numbers[0])))
+    found = model.reasons(rows.rename({}), reference=reference)
+    for i, row in enumerate(rows.to_dicts()):
+        alone = model.reasons(row, reference=reference)
+        assert alone.words(0) == found.words(i)
+        np.testing.assert_array_equal(alone.lost[0], found.lost[i])
+        assert alone.risk[0] == found.risk[i]
+
+
+def test_options_are_not_mixed_up_between_calls():
+    german = pr.datasets.load("german", backend="polars")
+    model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
+    row = german.frame[:1]
+    first = model.reasons(row, k=2, adverse="negative")
+    barred = model.reasons(row, k=2, adverse="negative", barred=list(first.named(0)))
+    assert not set(barred.named(0)) & set(first.named(0))
+    for k in range(1, 12):  # more than are kept
+        assert len(model.reasons(row, k=k, adverse="negative").codes[0]) == k
+    assert model.reasons(row, k=2, adverse="negative").words(0) == first.words(0)
+    with pytest.raises(DataError, match="barred: there is no feature 'x'"):
+        model.reasons(row, barred=["x"])

@@ -342,7 +342,7 @@ def test_values_are_shown_as_the_applicant_gave_them(make_form):
         ({"reference": "constant"}, "reference must be 'typical', 'best' or a row, not 'constant'"),
         ({"unit": "odds"}, "unit must be 'probability' or 'log odds'"),
         ({"split": "shap"}, "split must be 'chord' or 'treeshap'"),
-        ({"adverse": "high", "reference": "best"}, "adverse must be 'positive' or 'negative'"),
+        ({"adverse": "high", "reference": "best"}, "adverse must be 'positive', 'negative' or None"),
         ({"reference": {"age": [1, 2], "job": ["a", "b"], "debt": [1, 1], "rent": [1, 1]}}, "must be one row, not 2"),
     ],
 )

@@ -346,7 +346,7 @@ def test_many_rows_are_the_rows_one_by_one(make_form, every_row):
         ({"cost": {"aje": 1.0}}, "cost: there is no feature 'aje'"),
         ({"cost": {"age": -1.0}}, "the cost of moving 'age' must be a finite number of at least 0"),
         ({"answers": 0}, "answers must be a whole number of at least 1"),
-        ({"adverse": "up"}, "adverse must be 'positive' or 'negative'"),
+        ({"adverse": "up"}, "adverse must be 'positive', 'negative' or None"),
         ({"values": {"u": [1]}}, "values: there is no feature 'u'"),
     ],
 )

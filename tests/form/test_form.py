@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.interpolate import PPoly
 
-from plainrisk.errors import DataError, ModelFileError, PlainriskWarning
+from plainrisk.errors import DataError, ModelFileError
 from plainrisk.form import (
     Alone,
     Bands,
@@ -177,14 +177,13 @@ def pd_frame(values):
 # ---- rows in, rows refused
 
 
-def test_columns_are_found_by_name_or_by_position():
+def test_columns_are_found_by_name_never_by_position():
     model, X = form(), rows()
     risk = model.risk(X)
     np.testing.assert_array_equal(model.risk(X[["debt", "job", "income"]].assign(other=1)), risk)
-    with pytest.warns(PlainriskWarning, match="3 columns by name, but these rows have no names"):
-        np.testing.assert_array_equal(model.risk(X.to_numpy()), risk)
-    with pytest.raises(DataError, match="X has 2 features, but RiskForm is expecting 3 features"):
-        model.risk(X.to_numpy()[:, :2])
+    with pytest.raises(DataError, match="the model knows its features by name, but the rows have no column names"):
+        model.risk(X.to_numpy())
+    np.testing.assert_array_equal(model.risk(model.align(X.to_numpy(), list(X.columns))), risk)
     with pytest.raises(DataError, match=r"feature 'income' is not in the data\. Did you mean 'incme'"):
         model.risk(X.rename(columns={"income": "incme"}))
 

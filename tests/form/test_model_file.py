@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import json
 import pickle
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import plainrisk as pr
-from plainrisk.errors import ModelFileError
+from plainrisk.errors import DataError, ModelFileError
 from plainrisk.explain import certify
 from plainrisk.form import (
     Alone,
@@ -403,3 +404,57 @@ def test_alone_is_kept_too(tmp_path):
     one = msgspec.structs.replace(form, parts=form.parts[:1], pool=Alone())
     write_model(tmp_path / "m.json", one)
     assert read_model(tmp_path / "m.json").form == one
+
+
+# ---- a cut-off, and texts about the model
+
+
+def test_a_cutoff_and_texts_are_kept_under_the_hash(tmp_path):
+    model = pr.RiskModel(make_form(), RECORD)
+    model.save(tmp_path / "plain.json")
+    model.save(tmp_path / "kept.json", cutoff=0.0, about={"owner": "Retail", "purpose": "cards"})
+    loaded = pr.load(tmp_path / "kept.json")
+    assert (loaded.cutoff, loaded.about) == (0.0, {"owner": "Retail", "purpose": "cards"})
+    loaded.save(tmp_path / "changed.json", cutoff=0.25, about={"owner": "Risk"})
+    changed = pr.load(tmp_path / "changed.json")
+    assert (changed.cutoff, changed.about) == (0.25, {"owner": "Risk", "purpose": "cards"})
+    changed.cutoff, changed.about = None, {}
+    changed.save(tmp_path / "cleared.json")
+    assert (tmp_path / "cleared.json").read_bytes() == (tmp_path / "plain.json").read_bytes()
+    text = (tmp_path / "changed.json").read_text(encoding="utf-8")
+    (tmp_path / "forged.json").write_text(text.replace('"cutoff": 0.25', '"cutoff": 0.75'), encoding="utf-8")
+    with pytest.raises(ModelFileError, match="its content does not match its hash"):
+        pr.load(tmp_path / "forged.json")
+
+
+def test_a_model_without_them_has_none(tmp_path):
+    pr.RiskModel(make_form(), RECORD).save(tmp_path / "m.json")
+    assert "cutoff" not in (tmp_path / "m.json").read_text(encoding="utf-8")
+    loaded = pr.load(tmp_path / "m.json")
+    assert (loaded.cutoff, loaded.about) == (None, {})
+    assert loaded.at_base_rate(0.1).cutoff is None
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"cutoff": 1.5}, "cutoff must be None or a probability"),
+        ({"cutoff": "0.2"}, "cutoff must be None or a probability"),
+        ({"about": {"owner": 1}}, "about must be a dict of texts by name"),
+        ({"about": "owner"}, "about must be a dict of texts by name"),
+    ],
+)
+def test_cutoffs_and_texts_are_checked_before_anything_is_written(tmp_path, given, message):
+    with pytest.raises(DataError, match=message):
+        pr.RiskModel(make_form(), RECORD).save(tmp_path / "m.json", **given)
+    with pytest.raises(DataError, match=message):
+        pr.RiskModel(make_form(), RECORD, **given)
+    assert not list(tmp_path.iterdir())
+
+
+def test_format_1_holds_no_cutoff(tmp_path):
+    old = json.loads((Path(__file__).parents[1] / "golden" / "ARM1.model.json").read_text(encoding="utf-8"))
+    assert old["format"] == 1
+    (tmp_path / "m.json").write_text(json.dumps({**old, "cutoff": 0.2}), encoding="utf-8")
+    with pytest.raises(ModelFileError, match="format 1, whose hash covers no cut-off"):
+        pr.load(tmp_path / "m.json")

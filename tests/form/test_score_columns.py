@@ -129,7 +129,7 @@ def test_very_many_features(monkeypatch):
     part = Part(name="all", intercept=0.0, shapes=shapes, link=Logistic())
     schema = Schema(features={name: {} for name in shapes})
     form = RiskForm(schema=schema, columns=tuple(shapes), classes=(0, 1), parts=(part,), pool=Alone())
-    X = np.random.default_rng(0).uniform(size=(3, 5000))
+    X = as_frame(np.random.default_rng(0).uniform(size=(3, 5000)), tuple(shapes))
     found, wanted = both_ways(monkeypatch, lambda: form.score(X))
     np.testing.assert_array_equal(found, wanted)
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError
 from plainrisk.form import (
     Alone,
@@ -141,17 +142,17 @@ def plain_risk(form, row):
     return total if isinstance(form.pool, Mixture) else link(form.pool.link, total + form.pool.intercept)
 
 
-@pytest.mark.filterwarnings("ignore:Data. the model knows its:plainrisk.errors.PlainriskWarning")
 @settings(max_examples=150)
 @given(any_form(), st.data())
 def test_every_way_of_scoring_gives_the_same_bits_and_the_formula(form, data):
     values = NUMBERS | st.just(math.nan)
     matrix = np.array(data.draw(st.lists(st.lists(values, min_size=9, max_size=9), min_size=1, max_size=12)))
-    risk = form.risk(matrix)
+    risk = form.risk(as_frame(matrix, NAMES))
     rows = [dict(zip(NAMES, row, strict=True)) for row in matrix.tolist()]
     np.testing.assert_allclose(risk, [plain_risk(form, row) for row in rows], rtol=1e-12, atol=1e-14)
     ways = {
-        "by columns": np.asfortranarray(matrix),
+        "by rows": as_frame(matrix, NAMES),
+        "by columns": as_frame(np.asfortranarray(matrix), NAMES),
         "pandas": pd.DataFrame(matrix, columns=NAMES),
         "polars": pl.DataFrame(matrix, schema=list(NAMES), nan_to_null=True),
         "dict": {name: matrix[:, j] for j, name in enumerate(NAMES)},
@@ -161,9 +162,8 @@ def test_every_way_of_scoring_gives_the_same_bits_and_the_formula(form, data):
             patch.setattr("plainrisk.form.form.PIECE_ROWS", block)
             for way, table in ways.items():
                 np.testing.assert_array_equal(form.risk(table), risk, err_msg=way)
-            np.testing.assert_array_equal(form.risk(matrix), risk)
     np.testing.assert_array_equal([form.risk(row)[0] for row in rows], risk)
-    np.testing.assert_array_equal(form.probabilities(matrix), np.column_stack([1 - risk, risk]))
+    np.testing.assert_array_equal(form.probabilities(as_frame(matrix, NAMES)), np.column_stack([1 - risk, risk]))
 
 
 @settings(max_examples=100)
@@ -227,7 +227,6 @@ def test_what_is_refused_in_a_block_is_named_with_its_row(block, monkeypatch):
         small_form().risk(X)
 
 
-@pytest.mark.filterwarnings("ignore:Data. the model knows its:plainrisk.errors.PlainriskWarning")
 def test_scores_keep_an_exact_order():
     rng = np.random.default_rng(1)
     shapes = {}
@@ -240,6 +239,7 @@ def test_scores_keep_an_exact_order():
     form = RiskForm(schema=schema, columns=NAMES, classes=(0, 1), parts=(part,), pool=Alone())
     low = rng.uniform(-1, 6, (5000, 9))
     high = low + rng.choice([0.0, 0.0, 1.0], low.shape)
+    low, high = as_frame(low, NAMES), as_frame(high, NAMES)
     assert (form.score(high) >= form.score(low)).all()
     assert (form.risk(high) >= form.risk(low)).all()
     assert (form.score(high) > form.score(low)).mean() > 0.5

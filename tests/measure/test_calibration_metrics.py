@@ -89,7 +89,7 @@ def test_reliability_leaves_empty_bins_out():
 def test_reliability_goes_into_json():
     table = reliability([0, 1, 1], [0.1, 0.2, 0.9], bins=3)
     kept = json.loads(json.dumps(table.to_dict()))
-    assert list(kept) == ["lower", "upper", "count", "weight", "predicted", "observed"]
+    assert list(kept) == ["lower", "upper", "count", "weight", "predicted", "observed", "low", "high"]
     assert kept["count"] == [2, 1]
     assert kept["observed"] == [0.5, 1.0]
 
@@ -177,7 +177,7 @@ def test_plot_makes_its_own_figure():
 
     plt.switch_backend("Agg")
     ax = reliability([0, 1], [0.2, 0.9]).plot()
-    assert len(ax.collections) == 2
+    assert len(ax.collections) == 3
     plt.close(ax.figure)
 
 
@@ -189,8 +189,8 @@ def test_plot_without_matplotlib_says_what_to_install(monkeypatch):
 
 def test_a_reliability_table_prints_its_bins_and_errors():
     assert repr(reliability([0, 1, 1, 1], [0.1, 0.1, 0.8, 0.9], bins=4)).splitlines() == [
-        " lower   upper  count  weight  predicted  observed",
-        "0.0000  0.2500      2  2.0000     0.1000    0.5000",
-        "0.7500  1.0000      2  2.0000     0.8500    1.0000",
+        " lower   upper  count  weight  predicted  observed     low    high",
+        "0.0000  0.2500      2  2.0000     0.1000    0.5000  0.0945  0.9055",
+        "0.7500  1.0000      2  2.0000     0.8500    1.0000  0.3424  1.0000",
         "Calibration error: 0.2750 expected, 0.4000 at most.",
     ]

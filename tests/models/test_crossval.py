@@ -15,7 +15,7 @@ from sklearn.model_selection import GroupKFold, KFold, RepeatedStratifiedKFold, 
 
 import plainrisk as pr
 from plainrisk import cross_validate
-from plainrisk.errors import DataError, PlainriskWarning, SchemaError, StoppedEarly
+from plainrisk.errors import DataError, PlainriskWarning, StoppedEarly
 
 quiet = pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
 
@@ -226,7 +226,7 @@ def test_no_outcome(numbers):
 
 def test_rows_without_names_do_not_fit_a_schema(credit):
     rows = np.zeros((900, len(credit.schema.features)))
-    with pytest.raises(SchemaError, match=r"no column names.*set_output\(transform='pandas'\)"):
+    with pytest.raises(DataError, match=r"no column names.*set_output\(transform=\"pandas\"\)"):
         cross_validate(pr.AdditiveRiskModel(credit.schema), rows, credit.target)
 
 

@@ -220,10 +220,9 @@ def test_scores_by_level_add_up_to_scores_by_row(design):
 
 
 def test_the_part_gives_the_scores_of_the_design_and_every_shape_is_centred(design):
-    training, design, signs = design
+    training, design, _ = design
     solution = minimise(LogisticLoss(design.layout, design.coded.rows), ridge=0.01, lower=design.lower)
-    by_name = dict(zip(FEATURES, signs, strict=True))
-    part = table_part("all", design, solution, Logistic(), by_name)
+    part = table_part("all", design, solution, Logistic(), training.schema)
     form = pr.form.RiskForm(
         schema=training.schema, columns=training.names, classes=(0, 1), parts=(part,), pool=pr.form.Alone()
     )

@@ -445,8 +445,8 @@ def test_experts_without_a_form_score_and_explain_by_subscale(data, tmp_path):
     ):
         with pytest.raises(PlainriskError, match=said):
             call()
-    with pytest.raises(DataError, match="X has 2 features, but SubscaleMixture is expecting 4 features"):
-        model.predict_proba(X.to_numpy()[:, :2])
+    with pytest.raises(DataError, match="the model knows its features by name"):
+        model.predict_proba(X.to_numpy())
     with pytest.raises(DataError, match="there is no column 'd'"):
         model.predict_proba(X[["a", "b", "c"]])
 

@@ -108,7 +108,7 @@ def test_what_is_not_measured_has_an_effect_of_its_own():
     rate = np.select([code == "special", code == "below", code == "missing"], [0.9, 0.1, 0.5], 1 / (1 + np.exp(-x)))
     y = (rng.random(n) < rate).astype(int)
     schema = pr.Schema(features={"u": {"direction": "increasing", "special_values": (-99,), "lower_bound": -20.0}})
-    model = pr.NonnegativeLogisticRegression(schema).fit({"u": value}, y)
+    model = pr.NonnegativeLogisticRegression(schema, rules="free").fit({"u": value}, y)
     risk = model.predict_proba({"u": [-99.0, -50.0, np.nan, -1000.0]})[:, 1]
     seen = [y[code == "special"].mean(), y[code == "below"].mean(), y[code == "missing"].mean()]
     np.testing.assert_allclose(risk, [*seen, seen[1]], atol=1e-8)

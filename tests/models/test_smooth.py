@@ -40,6 +40,13 @@ def test_the_evidence_is_told_for_every_group(credit, model):
         assert group.left == (group.edf == 0)
 
 
+def test_levels_outside_the_order_share_a_precision(model):
+    outside = [group for group in model.evidence_ if group.kind == "outside"]
+    assert len({group.feature for group in outside}) > 1
+    assert len({group.precision for group in outside}) == 1
+    assert len({group.precision for group in model.evidence_ if group.kind == "steps"}) > 1
+
+
 def test_the_directions_hold_exactly(credit, model):
     for name, feature in credit.schema.features.items():
         if feature.sign:

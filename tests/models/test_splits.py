@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from sklearn.model_selection import (
     GroupKFold,
@@ -64,6 +66,51 @@ def test_groups_stay_together():
     for train, test in splits:
         assert not set(GROUPS[train]) & set(GROUPS[test])
     np.testing.assert_array_equal(np.sort(np.concatenate([test for _, test in splits])), np.arange(60))
+
+
+TIMES = np.random.default_rng(5).integers(1, 10, 60)  # months 1 to 9, in no order
+DATES = np.datetime64("2024-01") + (TIMES - 1)
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        TIMES,
+        TIMES.astype(object),
+        DATES,
+        [str(date) for date in DATES],
+        pl.Series(DATES.astype("datetime64[us]")).cast(pl.Date),
+        pd.Series(DATES.astype("datetime64[ns]")),
+    ],
+    ids=["numbers", "objects", "dates", "text", "polars", "pandas"],
+)
+def test_time_goes_forward(time):
+    splits = splits_of(Y, 4, time=time)
+    held_out = [set(TIMES[test]) for _, test in splits]
+    assert held_out == [{6}, {7}, {8}, {9}]
+    for train, test in splits:
+        assert set(TIMES[train]) == set(range(1, min(TIMES[test])))
+
+
+@pytest.mark.parametrize(
+    ("time", "cv", "message"),
+    [
+        (TIMES, 9, "cv=9: the rows have 9 distinct times, which allow at most 8 folds"),
+        (TIMES, KFold(3), "cv must be a whole number of at least 2"),
+        (TIMES[:5], 3, "time: must have one entry for each of the 60 rows"),
+        (["March"] * 60, 3, "time: must hold numbers, dates, or text such as 2024-03"),
+        ([None, *(str(d) for d in DATES[1:])], 3, r"time: row 0 \(counting from 0\) has none"),
+        (np.where(TIMES == 9, np.nan, TIMES), 3, "has none. Every row needs one"),
+    ],
+)
+def test_times_that_cannot_be_ordered_are_refused(time, cv, message):
+    with pytest.raises(DataError, match=message):
+        splits_of(Y, cv, time=time)
+
+
+def test_groups_and_time_are_two_questions():
+    with pytest.raises(DataError, match="groups and time cannot both be given"):
+        splits_of(Y, 3, groups=GROUPS, time=TIMES)
 
 
 @pytest.mark.parametrize(

@@ -1,142 +1,144 @@
-"""What the parity tests share: fitted models, rows, and a PostgreSQL server."""
+"""The page's own script, run by Node, beside Python."""
 
 from __future__ import annotations
 
-import contextlib
+import importlib.util
+import json
 import os
 import shutil
 import subprocess
-import tempfile
-import warnings
-from dataclasses import replace
 from pathlib import Path
 
+import msgspec
+import numpy as np
 import pytest
 
-import plainrisk as pr
-from plainrisk.errors import MissingExtraError, PlainriskWarning
-from plainrisk.explain.atoms import value_frame
-from plainrisk.explain.options import ReasonOptions
-from plainrisk.export.engines import engine_of
-from plainrisk.exports import Answerer, compare_answers, prepare, write_program
+from plainrisk import explain as py
+from plainrisk.data.frame import as_frame
+from plainrisk.errors import DataError
+from plainrisk.explain.reference import knows_typical
+from plainrisk.form import Logistic, Part, Table
+from plainrisk.report import Subject, collect, page
+from plainrisk.report.collect import row_values
 
-TARGETS = {
-    "python": ("python", "score.py", None),
-    "javascript": ("javascript", "score.mjs", None),
-    "c": ("c", "score.c", None),
-    "onnx": ("onnx", "score.onnx", None),
-    "duckdb": ("sql", "score.sql", "duckdb"),
-    "sqlite": ("sql", "score.sql", "sqlite"),
-    "postgres": ("sql", "score.sql", "postgres"),
-    "xlsx": ("xlsx", "score.xlsx", None),
-    "pmml": ("pmml", "score.pmml", None),
-}
-# What the extra dev installs; elsewhere a missing runtime skips.
-REQUIRED = ("python", "onnx", "duckdb", "sqlite")
-PAIRS = {
-    "german": [("Credit amount", "Duration in month"), ("Credit amount", "Purpose")],
-    "heloc": [("ExternalRiskEstimate", "NumSatisfactoryTrades"), ("AverageMInFile", "PercentTradesNeverDelq")],
-}
+FOLDER = Path(__file__).parent
+ANSWER = (FOLDER / "answer.js").read_text(encoding="utf-8")
+ROWS = 1000
 
 
-@pytest.fixture(scope="session")
-def fitted():
-    """Fit a model of a data set, once."""
-    known = {}
-
-    def fit(dataset, name):
-        if (dataset, name) not in known:
-            try:
-                data = pr.datasets.load(dataset)
-            except pr.errors.PlainriskError as error:
-                pytest.skip(str(error))
-            more = {"pairs": PAIRS[dataset]} if name.endswith("with pairs") else {}
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", PlainriskWarning)
-                model = pr.make_classifier(name.split()[0], data.schema, **more).fit(data.frame, data.target)
-            known[dataset, name] = model, data.frame
-        return known[dataset, name]
-
-    return fit
+def by_node(question):
+    """Let Node answer, by the script in the page."""
+    node = shutil.which("node")
+    if node is None:
+        assert "CI" not in os.environ, "in CI nothing is skipped: install Node"
+        pytest.skip("no Node: the page's script is not compared with Python")
+    text = msgspec.json.encode({"page": page(question["payload"]), "answer": ANSWER, **question})
+    done = subprocess.run([node, str(FOLDER / "engine.mjs")], input=text, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()[-2000:]
+    return done.stdout
 
 
-def _as_other_user(folder: Path) -> list[str]:
-    """PostgreSQL does not run as root: hand the folder to another user, and return how to run as that one."""
-    if os.geteuid() != 0:
-        return []
-    shutil.chown(folder, "nobody")
-    return ["setpriv", "--reuid=nobody", "--clear-groups"]
-
-
-@pytest.fixture(scope="session")
-def postgres():
-    """A PostgreSQL server on a socket in a temporary folder; returns the variables that lead psql to it."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    initdb = shutil.which("initdb") or (str(found[-1]) if found else None)
-    if initdb is None:
-        pytest.skip("no PostgreSQL server: install the package postgresql")
-    folder = Path(tempfile.mkdtemp(prefix="plainrisk-pg-"))
-    user = _as_other_user(folder)
-    control = str(Path(initdb).with_name("pg_ctl"))
-    data = str(folder / "data")
-    options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"
-
-    def run(*command):
-        subprocess.run([*user, *command], check=True, capture_output=True, cwd=folder, timeout=120)
-
-    try:
-        run(initdb, "-D", data, "-U", "plainrisk", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-        run(control, "-D", data, "-w", "-l", str(folder / "log"), "-o", options, "start")
-        yield {"PGHOST": str(folder), "PGUSER": "plainrisk", "PGDATABASE": "postgres"}
-    finally:
-        with contextlib.suppress(subprocess.SubprocessError):
-            run(control, "-D", data, "-m", "immediate", "stop")
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-# ---- the harness
+def ask(form, rows, *, data=None, adverse="positive", by=by_node, **asked):
+    """What the page says of rows, which are plain dicts."""
+    payload = collect([Subject("model", form)], data, adverse=adverse)
+    return json.loads(by({"payload": payload, "rows": rows, **asked}))
 
 
 @pytest.fixture
-def target(request, monkeypatch):
-    """The name of a target, with its server if it needs one."""
-    if request.param == "postgres":
-        for name, value in request.getfixturevalue("postgres").items():
-            monkeypatch.setenv(name, value)
-    return request.param
+def answers():
+    """What the page says of rows."""
+    return ask
+
+
+@pytest.fixture
+def compare():
+    """Compares the page with Python on rows."""
+    return check
 
 
 @pytest.fixture(scope="session")
-def check(tmp_path_factory):
-    """Export a model, run the export on rows, and compare its answers with the model's."""
-    folder = tmp_path_factory.mktemp("exports")
-    known = {}
+def random_forms():
+    """The random forms that `explain` is tested with, and rows that meet all their levels."""
+    path = Path(__file__).parents[1] / "explain" / "conftest.py"
+    spec = importlib.util.spec_from_file_location("forms_of_explain", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
-    def answered(form, rows, portfolio, **reasons):
-        """The program of a form and the model's answers, kept for the next engine."""
-        key = (id(form), len(rows), *reasons.items())
-        if key not in known:
-            frame = None if portfolio is None else value_frame({n: [row[n] for row in portfolio] for n in portfolio[0]})
-            options = ReasonOptions(portfolio=frame, **reasons)
-            program, _ = prepare(form, options, {})
-            given = [tuple(row[i.feature] for i in program.inputs) for row in rows]
-            # The form stays, so that no other gets its id.
-            known[key] = program, Answerer.of(form, options).answers(program, given), form
-        return known[key][:2]
 
-    def run(model, target, rows, portfolio=None, **reasons):
-        kind, name, dialect = TARGETS[target]
-        facts = {"target": kind, "dialect": dialect, "table": "applicants", "keep": []}
-        program, test = answered(model.form_, rows, portfolio, **reasons)
-        program = replace(program, facts={**program.facts, **facts})
+def check(form, frame, *, adverse="positive", cutoff=0.3, what_ifs=0, by=by_node):
+    rows = as_frame(frame)
+    rows = rows.rows(np.arange(min(ROWS, rows.n_rows)))
+    columns = {name: row_values(form, rows, name) for name in form.features}
+    plain = [{name: column[i] for name, column in columns.items()} for i in range(rows.n_rows)]
+    lines = any(not isinstance(s, Table) for p in form.parts if isinstance(p, Part) for s in p.shapes.values())
+    data = frame if lines or not knows_typical(form) else None
+    found = ask(form, plain, data=data, adverse=adverse, cutoff=cutoff, what_ifs=what_ifs, by=by)
+    exact = not any(isinstance(link, Logistic) for link in form.links)
+    check_risks(form, rows, found["answers"], exact)
+    check_contributions(form, rows, data, found["answers"], exact)
+    check_reasons(form, rows, data, adverse, found["answers"])
+    check_what_if(form, rows, adverse, cutoff, found["whatIfs"])
+
+
+def check_risks(form, rows, found, exact):
+    page, python = np.array([a["risk"] for a in found]), form.risk(rows)
+    assert np.array_equal(page, python) if exact else np.abs(page - python).max() < 1e-12
+
+
+def check_contributions(form, rows, data, found, exact):
+    python = py.explain(form, rows, portfolio=None if knows_typical(form) else data)
+    explanations = [a["explanation"] for a in found]
+    page = np.array([[v for part in e["parts"] for v in part_values(part)] for e in explanations])
+    order = [k for name in dict.fromkeys(python.subscales) for k, s in enumerate(python.subscales) if s == name]
+    wanted = python.contributions[:, order]
+    assert page.shape == wanted.shape
+    assert np.array_equal(page, wanted) if exact else np.abs(page - wanted).max() < 1e-12
+    assert np.abs(np.array([e["referenceRisk"] for e in explanations]) - python.constant).max() < 1e-12
+    assert [e["bends"] for e in explanations] == python.bends.tolist()
+    assert [e["band"] for e in explanations] == ([None] * len(found) if python.band is None else python.band.tolist())
+    if python.rate is not None:
+        assert np.abs(np.array([e["rate"] for e in explanations]) - python.rate).max() < 1e-12
+    assert [[p["name"] for p in e["parts"]] for e in explanations] == [list(dict.fromkeys(python.subscales))] * len(
+        found
+    )
+    names = [python.features[k] for k in order]
+    assert [t["name"] for p in explanations[0]["parts"] for t in p["terms"]] == [n for n in names if n is not None]
+    assert [e["notes"] for e in explanations] == [python.notes(i) for i in range(len(found))]
+
+
+def part_values(part):
+    return [term["value"] for term in part["terms"]] or [part["total"]]
+
+
+def check_reasons(form, rows, data, adverse, found):
+    python = py.reasons(form, rows, k=4, adverse=adverse, portfolio=data).to_dict()
+    for a, said in zip(found, python, strict=True):
+        wanted = said["reasons"]
+        assert [(r["feature"], r["subscale"], r["text"]) for r in a["reasons"]] == [
+            (r["feature"], r["subscale"], r["reason"]) for r in wanted
+        ]
+        assert [r["cost"] for r in a["reasons"]] == pytest.approx([r["lost"] for r in wanted], abs=1e-12)
+
+
+def check_what_if(form, rows, adverse, cutoff, found):
+    for i, said in enumerate(found):
         try:
-            write_program(folder / name, program, test)
-            engine, engine_run = engine_of(facts)
-            answers = engine_run(folder / name, program, test.rows)
-        except MissingExtraError as error:
-            if os.environ.get("CI") == "true" and target in REQUIRED:
-                raise
-            pytest.skip(str(error))
-        return compare_answers(kind, engine, program, test, answers)
+            python = py.what_if(form, rows.rows(np.array([i])), cutoff, adverse=adverse)
+        except DataError:
+            assert said == {"error": "SearchError"}
+            continue
+        assert [plain_answer(a) for a in said["answers"]] == [plain_change(a) for a in python.answers]
+        assert plain_answer(said["reachable"]) == plain_change(python.reachable)
+        page_risks, risks = ([a["risk"] for a in said["answers"]], [a.risk for a in python.answers])
+        assert page_risks == pytest.approx(risks, abs=1e-12)
 
-    return run
+
+def plain_answer(answer):
+    fields = ("feature", "from", "to", "fromLevel", "toLevel", "steps", "cost")
+    return [tuple(change[f] for f in fields) for change in answer["changes"]], answer["cost"]
+
+
+def plain_change(answer):
+    changes = [(c.feature, c.value, c.to_value, c.level, c.to_level, c.steps, c.cost) for c in answer.changes]
+    return changes, answer.cost

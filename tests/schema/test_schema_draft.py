@@ -15,6 +15,12 @@ from sklearn.metrics import roc_auc_score
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError
 from plainrisk.schema import Feature, Schema
 from plainrisk.schema.check import suspicious_codes
+from plainrisk.schema.findings import by_feature, in_words
+
+
+def seen_in(schema, name):
+    """What the draft says of a feature, by the kind of finding."""
+    return {finding.kind: finding.text for finding in schema.findings if finding.feature == name}
 
 
 def codes(*values, **counted):
@@ -46,6 +52,8 @@ AGES = [age for age in range(18, 91) for _ in range(90 - age + 2)]
         (AGES, {99: 300}, (99,)),
         ([*range(-40, 50)] * 3, {-999: 10}, (-999,)),
         ([*range(20)] * 5, {-9: 9, 99: 9}, (-9, 99)),
+        ([*range(18)] * 5, {995: 60}, (995,)),
+        ([*range(-17912, 0, 7)], {365243: 500}, (365243,)),  # days employed
     ],
 )
 def test_codes_that_must_be_found(values, more, expected):
@@ -70,9 +78,10 @@ def test_codes_that_must_be_found(values, more, expected):
         ([*range(18)] * 5, {98: 1}),
         ([*range(18)] * 5, {95: 60}),
         ([*range(18)] * 5, {89: 60}),
-        ([*range(18)] * 5, {995: 60}),
         ([*range(0, 90_000, 7)], {99_999: 3}),  # a large income among large ones
         (list(np.linspace(0, 20, 50)), {98.5: 60}),
+        ([*range(-17912, 0, 7)], {365243: 2}),  # an outlier
+        ([*range(-17912, 0, 7)], {36524: 500}),  # apart, but not far out
         ([98] * 20, {}),
         ([0, 98] * 20, {}),  # no scale to stand apart from
     ],
@@ -110,7 +119,7 @@ def test_kinds_come_from_types_whatever_the_library():
         assert schema.target is None
         assert schema.positive is None
         assert schema.subscales == {}
-        assert {f.note for f in schema.features.values()} == {None}  # no target, no candidates
+        assert [(f.feature, f.text) for f in schema.findings] == [("real", "50.0% missing")]  # no target, no rates
 
 
 def test_categorical_types_are_categorical_even_if_they_hold_numbers():
@@ -124,24 +133,24 @@ def test_notes_on_text_that_is_nearly_numbers_and_on_many_categories(rng):
     n = 40
     frame = {
         "income": [str(i % 20) for i in range(n - 1)] + ["NA"],
-        "zip": [f"{i % 20:05d}" for i in range(n)],
+        "zip": [f"{i * 7 % 20 + i % 3:05d}" for i in range(n)],
         "name": [f"n{i // 1.5:.0f}" for i in range(n)],
         "word": ["a", "b"] * (n // 2),
         "same": [3] * n,
     }
-    features = Schema.infer(frame).features
-    assert features["income"].note == "numbers but for 'NA': make that missing, and it is continuous"
-    assert features["zip"].note == "numbers as text: make them numbers, and it is continuous"
-    assert re.fullmatch(r"\d+ categories in 40 rows: group them, or leave it out", features["name"].note)
-    assert features["word"].note is None
-    assert features["same"].note == "the same in every row"
+    with pytest.warns(PlainriskWarning, match="left out because it is the same in every row: 'same'"):
+        schema = Schema.infer(frame)
+    assert seen_in(schema, "income") == {"text": "numbers but for 'NA': make that missing, and it is continuous"}
+    assert seen_in(schema, "zip") == {"text": "numbers as text: make them numbers, and it is continuous"}
+    assert re.fullmatch(r"\d+ categories in 40 rows: group them, or leave it out", seen_in(schema, "name")["many"])
+    assert seen_in(schema, "word") == {}
 
 
 # ---- directions
 
 
 def note_of(values, bad, **options):
-    return Schema.infer({"x": values, "bad": bad}, "bad", **options).features["x"].note
+    return seen_in(Schema.infer({"x": values, "bad": bad}, "bad", **options), "x")["direction"]
 
 
 def test_a_rising_risk_and_its_mirror(rng):
@@ -173,12 +182,14 @@ def test_codes_do_not_count_for_the_direction(rng):
     x = rng.integers(0, 15, size=3000).astype(float)
     bad = (rng.random(3000) < 0.1 + 0.04 * x).astype(int)
     x[:300], bad[:300] = -9, 1
-    feature = Schema.infer({"x": x, "bad": bad}, "bad").features["x"]
+    schema = Schema.infer({"x": x, "bad": bad}, "bad")
+    feature, seen = schema.features["x"], seen_in(schema, "x")
     auc = roc_auc_score(bad[300:], x[300:])
     assert feature.special_values == (-9.0,)
     assert feature.direction == "none"
-    assert feature.note.startswith(f"candidate direction: increasing (AUC {auc:.2f}, ")
-    assert feature.note.endswith("; -9 may be a code: check")
+    assert seen["direction"].startswith(f"candidate direction: increasing (AUC {auc:.2f}, ")
+    assert seen["code"] == "-9 may be a code: check"
+    assert seen["leak"].startswith("may be a leak: 100.0% bad of 300 rows where it is -9")
 
 
 def test_a_feature_with_measurements_of_one_outcome_only():
@@ -188,8 +199,11 @@ def test_a_feature_with_measurements_of_one_outcome_only():
 
 
 def test_a_binary_column_stays_continuous_with_one_step():
-    feature = Schema.infer({"x": [0, 1] * 100, "bad": [0, 1] * 90 + [1, 0] * 10}, "bad").features["x"]
-    assert feature == Feature(note="candidate direction: increasing (AUC 0.90, bad rate rises in 1 of 1 steps)")
+    schema = Schema.infer({"x": [0, 1] * 100, "bad": [0, 1] * 90 + [1, 0] * 10}, "bad")
+    assert schema.features["x"] == Feature()
+    seen = seen_in(schema, "x")
+    assert seen["direction"] == "candidate direction: increasing (AUC 0.90, bad rate rises in 1 of 1 steps)"
+    assert seen["flag"] == "a flag, 1 in 50.0% of its rows"
 
 
 # ---- the outcome
@@ -224,8 +238,8 @@ def test_a_given_outcome_is_kept_and_turns_the_direction(rng):
     frame = {"x": [1, 2, 3, 4] * 50, "y": ["no", "no", "yes", "yes"] * 50}
     up, down = (Schema.infer(frame, "y", positive=p) for p in ("yes", "no"))
     assert (up.positive, down.positive) == ("yes", "no")
-    assert "increasing" in up.features["x"].note
-    assert "decreasing" in down.features["x"].note
+    assert "increasing" in seen_in(up, "x")["direction"]
+    assert "decreasing" in seen_in(down, "x")["direction"]
     assert "y" not in up.features
 
 
@@ -292,8 +306,8 @@ def test_columns_that_are_no_features_are_left_out_with_one_warning():
 
 
 def test_text_with_one_repeat_is_kept_with_a_note():
-    feature = Schema.infer({"x": ["p0", *(f"p{i}" for i in range(11))]}).features["x"]
-    assert feature.note == "11 categories in 12 rows: group them, or leave it out"
+    schema = Schema.infer({"x": ["p0", *(f"p{i}" for i in range(11))]})
+    assert seen_in(schema, "x") == {"many": "11 categories in 12 rows: group them, or leave it out"}
 
 
 def test_a_few_rows_prove_no_numbering():
@@ -305,6 +319,161 @@ def test_numpy_dates_are_left_out_too():
     dates = np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]")
     with pytest.warns(PlainriskWarning, match="it holds dates"):
         assert list(Schema.infer({"x": [1, 2], "d": dates}).features) == ["x"]
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        ["2018-12-31", "2017-01-02"],
+        ["2018-12-31", " "],
+        ["2018-12-31 10:11:12", "2017-01-02T00:00:00"],
+        ["31.12.2018", "1.2.17"],
+        ["12/31/2018", "01/02/2017"],
+        ["Dec-2018", "Jan-2017"],
+        ["31-Dec-18", "1-jan-17"],
+        ["December 31, 2018", "May 2, 2017"],
+    ],
+)
+def test_dates_as_text_are_left_out(dates):
+    with pytest.warns(PlainriskWarning, match="it holds dates as text; make them numbers.*'d'"):
+        assert list(Schema.infer({"x": [1, 2] * 10, "d": dates * 10}).features) == ["x"]
+
+
+def test_words_and_versions_are_no_dates():
+    frame = {"a": ["Mayor", "Decent"] * 10, "b": ["1.2", "3.4"] * 10, "c": ["12-2018-x", "A1"] * 10}
+    assert list(Schema.infer(frame).features) == ["a", "b", "c"]
+
+
+def test_numbers_that_name_rows_or_dates_are_left_out(rng):
+    n = 40
+    frame = {
+        "shuffled": rng.permutation(np.arange(500, 500 + n)),
+        "day": np.tile(20181201 + np.arange(20), 2),
+        "amount": rng.integers(0, 10**7, n),
+    }
+    with pytest.warns(PlainriskWarning, match="2 remarks") as caught:
+        schema = Schema.infer(frame)
+    assert list(schema.features) == ["amount"]
+    message = str(caught[0].message)
+    assert "it numbers the rows, in another order: 'shuffled'" in message
+    assert "it holds dates as numbers (20181231); make them months until today: 'day'" in message
+
+
+# ---- what else is seen
+
+
+def outcomes(rng, n=3000):
+    x = rng.normal(size=n)
+    return x, (rng.random(n) < 1 / (1 + np.exp(2 - x))).astype(int)
+
+
+def test_leaks(rng):
+    x, bad = outcomes(rng)
+    noise = rng.normal(size=len(x))
+    frame = {
+        "fair": x,
+        "knows": bad + 0.3 * noise,
+        "valley": np.where(bad == 1, rng.uniform(-1, 1, len(x)), np.where(noise > 0, 3 + noise, -3 + noise)),
+        "only_bads": np.where((bad == 1) & (noise > 0), noise, np.nan),
+        "status": np.where(bad == 1, "lost", np.where(noise > 0, "paid", "open")),
+        "recoveries": noise,
+        "bad": bad,
+    }
+    schema = Schema.infer(frame, "bad")
+    leaks = {f.feature: f for f in schema.findings if f.kind == "leak"}
+    assert list(leaks) == ["knows", "valley", "only_bads", "status", "recoveries"]
+    assert leaks["knows"].figures["auc"] == pytest.approx(roc_auc_score(bad, frame["knows"]))
+    assert leaks["only_bads"].figures["where"] == "not missing"
+    assert leaks["recoveries"].text.startswith("may be a leak by its name")
+    assert list(by_feature(schema.findings))[-1] == "fair", "alarms come first"
+
+
+def test_a_few_rows_are_no_leak():
+    schema = Schema.infer({"x": [0, 0, 0, 1, 1, 1] * 4, "bad": [0, 0, 0, 1, 1, 1] * 4}, "bad")
+    assert "leak" not in seen_in(schema, "x")
+
+
+def test_near_duplicates(rng):
+    x, _ = outcomes(rng)
+    holes = rng.random(len(x)) < 0.9
+    frame = {
+        "a": x,
+        "copy": x,
+        "minus": -np.exp(x),
+        "like": x + 0.01 * rng.normal(size=len(x)),
+        "other": x + rng.normal(size=len(x)),
+        "sparse": np.where(holes, np.nan, rng.normal(size=len(x))),
+        "as_sparse": np.where(holes, np.nan, rng.normal(size=len(x))),
+        "job": np.where(x > 0, "a", np.where(x > -1, "b", "c")),
+        "relabelled": np.where(x > 0, "z", np.where(x > -1, "m", "n")),
+    }
+    schema = Schema.infer(frame)
+    found = {f.feature: f for f in schema.findings if f.kind == "duplicate"}
+    assert {name: f.figures["other"] for name, f in found.items()} == {
+        "copy": "a",
+        "minus": "a",
+        "like": "a",
+        "relabelled": "job",
+    }
+    assert found["copy"].text == "the same as 'a'"
+    assert found["minus"].figures["rank_correlation"] == pytest.approx(-1.0)
+
+
+def test_missing_share_rates_and_information_value(rng):
+    x, bad = outcomes(rng)
+    holes = rng.random(len(x)) < 0.2
+    schema = Schema.infer({"x": np.where(holes, np.nan, np.round(x)), "bad": bad}, "bad")
+    figures = {f.kind: f.figures for f in schema.findings}
+    assert figures["missing"] == {
+        "share": holes.mean(),
+        "rows": holes.sum(),
+        "bad_rate": pytest.approx(bad[holes].mean()),
+        "bad_rate_of_others": pytest.approx(bad[~holes].mean()),
+    }
+    text = Schema.infer({"x": np.where(x > 0.5, "up", "down"), "bad": bad}, "bad")
+    good_up, bad_up = ((x > 0.5)[bad == k].mean() for k in (0, 1))
+    expected = (good_up - bad_up) * np.log(good_up / bad_up)
+    expected += (bad_up - good_up) * np.log((1 - good_up) / (1 - bad_up))
+    value = next(f for f in text.findings if f.kind == "value")
+    assert value.figures["information_value"] == pytest.approx(expected)
+
+
+def test_subscales_by_name():
+    names = ["age", "PAY_0", "PAY_2", "BILL_AMT1", "BILL_AMT2", "mths_since_a", "mths_since_b", "mths_open"]
+    schema = Schema.infer({name: [k, 1, 2, 3] for k, name in enumerate(names)})
+    found = {f.feature: f.figures["features"] for f in schema.findings if f.kind == "subscale"}
+    assert found == {"PAY": names[1:3], "BILL_AMT": names[3:5], "mths": names[5:]}
+    assert schema.subscales == {}
+    alike = Schema.infer({f"Attr{k}": [k, 1, 2, 3] for k in range(5)})
+    assert [f for f in alike.findings if f.kind == "subscale"] == []
+
+
+def test_findings_are_comments_in_the_file_and_no_part_of_the_schema(rng, tmp_path):
+    x, bad = outcomes(rng, 300)
+    frame = {"late_1": x, "late_2": bad + x, "a\nb = 1": x**2, "id": x, "bad": bad}
+    with pytest.warns(PlainriskWarning, match="'id'"):
+        schema = Schema.infer(frame, "bad")
+    schema.save(tmp_path / "s.toml")
+    text = (tmp_path / "s.toml").read_text()
+    for name, own in by_feature(schema.findings).items():
+        assert f"# {in_words(own)}\n" in text, name
+    assert '# late = ["late_1", "late_2"]' in text
+    assert "# left out because its name says that it numbers the rows: 'id'" in text
+    loaded = Schema.load(tmp_path / "s.toml")
+    assert loaded == schema
+    assert loaded.findings == ()
+    assert schema.edit("late_1", direction="increasing").findings == ()
+    schema.save(tmp_path / "s.json")
+    assert Schema.load(tmp_path / "s.json") == schema
+
+
+def test_large_tables_are_sampled_the_same_way_each_time(rng, monkeypatch):
+    monkeypatch.setattr("plainrisk.schema.draft.MOST_ROWS", 1000)
+    x, bad = outcomes(rng)
+    with pytest.warns(PlainriskWarning, match="figures are those of 1,000 of 3,000 rows"):
+        schema = Schema.infer({"x": x, "bad": bad}, "bad")
+    rows = np.arange(1000) * 3
+    assert schema.findings == Schema.infer({"x": x[rows], "bad": bad[rows]}, "bad").findings
 
 
 # ---- real data
@@ -336,7 +505,7 @@ def test_heloc(data_folder, paper_folder):
     assert found["NumTotalTrades"] == (-9.0,)
     # Experts gave the paper's directions; where the draft names one, it must not contradict them.
     words = {1: "increasing", -1: "decreasing"}
-    candidates = {name: schema.features[name].note for name, sign in paper["monotone"].items() if sign}
+    candidates = {name: seen_in(schema, name)["direction"] for name, sign in paper["monotone"].items() if sign}
     clear = {name: note for name, note in candidates.items() if note.startswith("candidate")}
     assert len(clear) >= 0.9 * len(candidates)
     agreeing = [name for name, note in clear.items() if words[paper["monotone"][name]] in note]
@@ -350,7 +519,9 @@ def test_give_me_some_credit(data_folder):
     counters = [name for name in frame.columns if "PastDue" in name or "DaysLate" in name]
     assert len(counters) == 3
     assert special(schema) == dict.fromkeys(counters, (96.0, 98.0))
-    assert schema.features["age"].note == ("candidate direction: decreasing (AUC 0.64, bad rate falls in 9 of 9 steps)")
+    age = "candidate direction: decreasing (AUC 0.64, bad rate falls in 9 of 9 steps)"
+    assert seen_in(schema, "age")["direction"] == age
+    assert seen_in(schema, "MonthlyIncome")["missing"] == "19.8% missing, bad rate 5.6% (others 6.9%)"
     assert schema.positive == 1
 
 
@@ -359,6 +530,22 @@ def test_taiwan_has_scales_and_no_codes(data_folder):
     assert special(schema) == {}
     assert "ID" not in schema.features
     assert len(schema.features) == 23
+
+
+def test_lending_club_has_leaks_and_copies(data_folder):
+    schema = infer(pl.read_parquet(data_folder / "lending_club_2018_sample.parquet"), "loan_status")
+    found = {kind: {f.feature for f in schema.findings if f.kind == kind} for kind in ("leak", "duplicate", "left out")}
+    assert found["leak"] == {"last_pymnt_amnt", "last_pymnt_amnt.1", "total_rec_late_fee"}
+    assert found["duplicate"] == {"last_pymnt_amnt.1", "grade.1", "sub_grade.1", "title"}
+    assert found["left out"] == {"id", "issue_d", "emp_title"}
+
+
+def test_polish_companies_that_fail_do_not_report(data_folder):
+    schema = infer(read(data_folder, "polish_bankruptcy_5year.csv.gz"), "class")
+    leaks = [f for f in schema.findings if f.kind == "leak"]
+    assert [(f.feature, f.figures["where"]) for f in leaks] == [("Attr21", "missing")]
+    assert {f.figures["other"] for f in schema.findings if f.kind == "duplicate"} == {"Attr7", "Attr8", "Attr16"}
+    assert [f for f in schema.findings if f.kind == "subscale"] == []
 
 
 @pytest.mark.parametrize(

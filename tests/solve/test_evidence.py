@@ -58,6 +58,18 @@ def test_logistic_fits_are_those_of_mgcv(credit):
     assert solution.coefficients[0] == pytest.approx(first, abs=2e-4)
 
 
+def test_groups_that_share_a_precision_are_as_one(credit):
+    layout, rows, groups = credit
+    loss = LogisticLoss(layout, rows)
+    solution, evidence = maximise_evidence(loss, groups, shared=np.array([0, 0, 2]))
+    whole, one = maximise_evidence(loss, np.array([0, 0, 1])[groups])
+    assert evidence.converged
+    assert evidence.precision[0] == evidence.precision[1] == pytest.approx(one.precision[0], rel=0.01)
+    assert evidence.edf[:2].sum() == pytest.approx(one.edf[0], rel=0.01)
+    np.testing.assert_allclose(solution.point, whole.point, atol=2e-3)
+    np.testing.assert_allclose(evidence.gradient, 0, atol=0.02)
+
+
 def log_evidence(H, gradient_at, point, precision, groups, value):
     """Laplace's log marginal likelihood with the Hessian held, at the minimum of the penalised quadratic."""
     penalty = np.concatenate([[0.0], precision[groups]])

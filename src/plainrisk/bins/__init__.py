@@ -1,6 +1,8 @@
 """From columns to levels and codes: histograms, bin edges, categories, contrasts, joint codes, joined tables."""
 
+from plainrisk.bins.anchors import end_levels, level_anchors
 from plainrisk.bins.coding import (
+    Anchor,
     Contrast,
     GroupKind,
     JointCode,
@@ -12,9 +14,10 @@ from plainrisk.bins.coding import (
 )
 from plainrisk.bins.joining import best_runs, joined_scores, rows_within
 from plainrisk.bins.learn import Criterion, LevelFinder
-from plainrisk.bins.pairs import Axis, chance_level, coarse_axis, pair_contrast, pair_gain
+from plainrisk.bins.pairs import Axis, chance_level, coarse_axis, pair_contrast, pair_gain, silent_cells
 
 __all__ = [
+    "Anchor",
     "Axis",
     "Contrast",
     "Criterion",
@@ -25,12 +28,15 @@ __all__ = [
     "chance_level",
     "coarse_axis",
     "code_type",
+    "end_levels",
     "joined_scores",
     "joint_codes",
+    "level_anchors",
     "level_contrast",
     "outside_contrast",
     "pair_contrast",
     "pair_gain",
     "rows_within",
+    "silent_cells",
     "smooth_contrast",
 ]

@@ -5,7 +5,8 @@ A `Contrast` says which coefficients a feature has. Following Chen et al.'s Addi
 - with a direction: one nonnegative step between each two neighbouring ordered levels (the half intervals);
   if levels outside the order occur, one free coefficient for all ordered levels together;
 - without: one free coefficient per level;
-- each special value, below the bound, missing: one free coefficient, outside the order.
+- each special value, below the bound, missing: one free coefficient, outside the order; or, where a rule holds the
+  level (`Anchor`), the score of a measured level, a nonnegative step away from one, or their mean.
 
 Levels that training never saw have no coefficient.
 
@@ -15,16 +16,18 @@ A `JointCode` holds the levels of several features in one small integer, so that
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 
-from plainrisk._types import Codes, Floats, Index
+from plainrisk._types import Bools, Codes, Floats, Index
 
 __all__ = [
+    "Anchor",
     "Contrast",
     "GroupKind",
     "JointCode",
@@ -40,21 +43,42 @@ GroupKind = Literal["steps", "outside", "levels", "pair"]
 
 
 @dataclass(frozen=True)
+class Anchor:
+    """What holds a level outside the order.
+
+    Attributes
+    ----------
+    kind : "at" a measured level, "beyond" it by a step that is at least 0, or at the "mean" of all measured ones
+    level : the measured level
+    side : +1 if the step goes up, -1 if it goes down
+    """
+
+    kind: Literal["at", "beyond", "mean"]
+    level: int = 0
+    side: int = 1
+
+
+Anchors = Mapping[int, Anchor]
+NO_ANCHORS: Anchors = MappingProxyType({})
+
+
+@dataclass(frozen=True)
 class Contrast:
     """The coefficients of one feature.
 
     Attributes
     ----------
-    indicators : (levels, p), 0/1: to which levels each coefficient is added
+    indicators : (levels, p), 0/1: to which levels each coefficient is added; -1 for a step down from a level, and
+        shares at a level that is held at the mean of others
     lower : (p,), 0 for steps, minus infinity for free coefficients
-    centre : (p,), what is taken from each column at the first `n_centred` levels, or None
+    centre : (p,), what is taken from each column at the levels `centred`, or None
     groups : kind and number of coefficients that are shrunk together, in order; for smooth shapes
     """
 
     indicators: Floats
     lower: Floats
     centre: Floats | None = None
-    n_centred: int = 0
+    centred: Bools | None = None
     groups: tuple[tuple[GroupKind, int], ...] = ()
 
     @cached_property
@@ -63,7 +87,7 @@ class Contrast:
         if self.centre is None:
             return self.indicators
         matrix = self.indicators.copy()
-        matrix[: self.n_centred] -= self.centre
+        matrix[self.centred] -= self.centre
         return matrix
 
     def scores(self, beta: Floats) -> Floats:
@@ -77,11 +101,13 @@ class Contrast:
         for column, coefficient in zip(self.indicators.T, beta.tolist(), strict=True):
             scores += column * coefficient
         if self.centre is not None:
-            scores[: self.n_centred] -= float(self.centre @ beta)
+            scores[self.centred] -= float(self.centre @ beta)
         return scores
 
 
-def level_contrast(weights: Floats, n_ordered: int, sign: int, *, steps: bool = False) -> Contrast:
+def level_contrast(
+    weights: Floats, n_ordered: int, sign: int, *, steps: bool = False, anchors: Anchors = NO_ANCHORS
+) -> Contrast:
     """Return the coefficients of a feature whose levels have these training weights.
 
     With `steps` a feature without a direction has free steps between its ordered levels instead of a coefficient per
@@ -93,22 +119,23 @@ def level_contrast(weights: Floats, n_ordered: int, sign: int, *, steps: bool = 
            [1., 1.],
            [0., 0.]])
     """
-    seen = np.flatnonzero(weights > 0).tolist()
-    inside = [level for level in seen if level < n_ordered]
+    inside, outside = _seen_levels(weights, n_ordered, anchors)
     if sign == 0 and not steps:
-        return _contrast([(level, level + 1) for level in seen], len(weights), n_steps=0)
+        found = _contrast([(level, level + 1) for level in (*inside, *outside)], len(weights), n_steps=0)
+        return _anchored(found, weights, n_ordered, anchors)
     # One indicator per half interval that training rows lie on both sides of.
     cuts = range(inside[0] + 1, inside[-1] + 1) if inside else ()
     ranges = [(0, cut) if sign < 0 else (cut, n_ordered) for cut in cuts]
     n_steps = len(ranges) if sign else 0
-    outside = seen[len(inside) :]
     if inside and outside:
         ranges.append((0, n_ordered))
     ranges += [(level, level + 1) for level in outside]
-    return _contrast(ranges, len(weights), n_steps)
+    return _anchored(_contrast(ranges, len(weights), n_steps), weights, n_ordered, anchors)
 
 
-def smooth_contrast(weights: Floats, n_ordered: int, sign: int, *, ordered: bool) -> Contrast:
+def smooth_contrast(
+    weights: Floats, n_ordered: int, sign: int, *, ordered: bool, anchors: Anchors = NO_ANCHORS
+) -> Contrast:
     """Return coefficients that are to be shrunk in groups: the steps of an ordered feature, or an effect per level.
 
     Levels outside the order have an effect each, a group of their own. Steps are centred on the training rows in the
@@ -120,26 +147,51 @@ def smooth_contrast(weights: Floats, n_ordered: int, sign: int, *, ordered: bool
            [ 0.3,  0.5,  0. ],
            [ 0. ,  0. ,  1. ]])
     """
-    seen = np.flatnonzero(weights > 0).tolist()
+    inside, free = _seen_levels(weights, n_ordered, anchors)
     if not ordered:
-        found = _contrast([(level, level + 1) for level in seen], len(weights), n_steps=0)
-        return replace(found, groups=(("levels", len(seen)),))
-    inside = [level for level in seen if level < n_ordered]
+        found = _contrast([(level, level + 1) for level in (*inside, *free)], len(weights), n_steps=0)
+        found = replace(found, groups=(("levels", len(inside) + len(free)),))
+        return _anchored(found, weights, n_ordered, anchors)
     cuts = range(inside[0] + 1, inside[-1] + 1) if inside else ()
     steps = [(0, cut) if sign < 0 else (cut, n_ordered) for cut in cuts]
-    outside = [(level, level + 1) for level in seen[len(inside) :]]
+    outside = [(level, level + 1) for level in free]
     found = _contrast([*steps, *outside], len(weights), n_steps=len(steps) if sign else 0)
+    found = _anchored(found, weights, n_ordered, anchors)
     measured = weights[:n_ordered]
     centre = measured @ found.indicators[:n_ordered] / measured.sum() if inside else None
     both: tuple[tuple[GroupKind, Any], ...] = (("steps", steps), ("outside", outside))
     groups = [(kind, len(own)) for kind, own in both if own]
-    return replace(found, centre=centre, n_centred=n_ordered, groups=tuple(groups))
+    centred = np.arange(len(weights)) < n_ordered
+    centred[list(anchors)] = True  # as the levels that hold them
+    return replace(found, centre=centre, centred=centred, groups=tuple(groups))
 
 
-def outside_contrast(weights: Floats, n_ordered: int) -> Contrast:
-    """Return one free coefficient per level that is outside the order and was seen, for features that are lines."""
-    outside = [level for level in np.flatnonzero(weights > 0).tolist() if level >= n_ordered]
-    return _contrast([(level, level + 1) for level in outside], len(weights), n_steps=0)
+def outside_contrast(weights: Floats, n_ordered: int, anchors: Anchors = NO_ANCHORS) -> Contrast:
+    """Return one coefficient per level that is outside the order and was seen, for features that are lines."""
+    _, outside = _seen_levels(weights, n_ordered, anchors)
+    found = _contrast([(level, level + 1) for level in outside], len(weights), n_steps=0)
+    return _anchored(found, weights, n_ordered, anchors)
+
+
+def _seen_levels(weights: Floats, n_ordered: int, anchors: Anchors) -> tuple[list[int], list[int]]:
+    """Return the levels with training rows: those in the order, and those outside that nothing holds."""
+    seen = np.flatnonzero(weights > 0).tolist()
+    outside = [level for level in seen if level >= n_ordered and level not in anchors]
+    return [level for level in seen if level < n_ordered], outside
+
+
+def _anchored(found: Contrast, weights: Floats, n_ordered: int, anchors: Anchors) -> Contrast:
+    """Hold levels at others: they have the coefficients of these, and a step beyond is one more, the last."""
+    matrix = found.indicators.copy()
+    measured = weights[:n_ordered]
+    for level, anchor in anchors.items():
+        is_mean = anchor.kind == "mean"
+        matrix[level] = measured @ matrix[:n_ordered] / measured.sum() if is_mean else matrix[anchor.level]
+    beyond = {level: anchor.side for level, anchor in anchors.items() if anchor.kind == "beyond"}
+    steps = np.zeros((len(weights), len(beyond)))
+    for column, (level, side) in enumerate(beyond.items()):
+        steps[level, column] = side
+    return replace(found, indicators=np.hstack([matrix, steps]), lower=np.append(found.lower, np.zeros(len(beyond))))
 
 
 def _contrast(ranges: list[tuple[int, int]], n_levels: int, n_steps: int) -> Contrast:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal, get_args
 
 import numpy as np
@@ -15,10 +15,12 @@ from plainrisk.errors import DataError, SchemaError, did_you_mean
 from plainrisk.form import Bins, Categories, Levels
 from plainrisk.schema import Feature, label_of
 from plainrisk.schema.check import MOST_CATEGORIES
+from plainrisk.schema.feature import RARE
 
 __all__ = ["Criterion", "LevelFinder"]
 
 Criterion = Literal["gini", "entropy", "quantile", "fine"]
+MOST_LABELS = 2**16  # labels that are counted to find the rare ones
 
 
 class LevelFinder:
@@ -35,7 +37,7 @@ class LevelFinder:
     Attributes
     ----------
     values : ValueCounts of the measurements
-    labels : the text labels seen
+    labels : the text labels seen, each with its weight if rare ones are to be joined
     too_near : whether values differ, but by so little that a tree separates none
     """
 
@@ -58,11 +60,13 @@ class LevelFinder:
         own = None if criterion == "fine" else feature.max_bins
         self.max_bins, self.criterion, self.min_rows = own or max_bins, criterion, min_rows
         self.values = ValueCounts()
-        self.labels: set[str] = set()
+        self.labels: dict[str, float] = {}
+        self._weight = 0.0
         # Nothing is to be found where the schema says it, or where the feature is a line.
         continuous = feature.kind == "continuous"
         self._counts_values = continuous and feature.edges is None and not lines
-        self._lists_labels = not continuous and feature.categories is None
+        self._lists_labels = not continuous and (feature.categories is None or feature.rare is not None)
+        self._most_labels = MOST_LABELS if feature.rare is not None else MOST_CATEGORIES + len(feature.group_of)
         self._given_edges = () if lines or feature.edges is None else feature.edges
 
     def add(self, frame: Frame, target: Array, weight: Floats | None) -> None:
@@ -70,12 +74,23 @@ class LevelFinder:
         if self._counts_values:
             self._count_values(frame, target, weight)
         elif self._lists_labels:
-            self.labels.update(frame.labels(self.name).labels)
-            if len(self.labels) > MOST_CATEGORIES + len(self.feature.special_values):
+            self._count_labels(frame, weight)
+            if len(self.labels) > self._most_labels + len(self.feature.special_values):
                 raise DataError(
-                    f"Data: feature {self.name!r} has more than {MOST_CATEGORIES:,} categories. "
-                    "Group them, or leave it out."
+                    f"Data: feature {self.name!r} has more than {self._most_labels:,} categories. "
+                    "Group them (rare = 0.001 joins the rare ones), or leave it out."
                 )
+
+    def _count_labels(self, frame: Frame, weight: Floats | None) -> None:
+        column = frame.labels(self.name)
+        if self.feature.rare is None:
+            self.labels.update(dict.fromkeys(column.labels, 0.0))
+            return
+        # The first entry is that of code -1, missing.
+        counts = np.bincount(column.codes.astype(np.intp) + 1, weight, minlength=len(column.labels) + 1).tolist()
+        self._weight += math.fsum(counts)
+        for label, count in zip(column.labels, counts[1:], strict=True):
+            self.labels[label] = self.labels.get(label, 0.0) + count
 
     def _count_values(self, frame: Frame, target: Array, weight: Floats | None) -> None:
         x = frame.numbers(self.name)
@@ -91,7 +106,8 @@ class LevelFinder:
     def finish(self) -> Levels:
         """Return the levels; what was counted is given up."""
         if self.feature.kind == "categorical":
-            return _categories(self.name, self.feature, self.labels)
+            shares = {label: count / max(self._weight, np.finfo(float).tiny) for label, count in self.labels.items()}
+            return _categories(self.name, self.feature, shares)
         levels = self._bins(self._edges() if self._counts_values else self._given_edges)
         self.values.histogram = None
         return levels
@@ -114,14 +130,30 @@ class LevelFinder:
         return Bins(edges=edges, special_values=special, lower_bound=self.feature.lower_bound)
 
 
-def _categories(name: str, feature: Feature, labels: Iterable[str]) -> Categories:
-    """Return the levels of a categorical feature in which these labels were seen."""
+def _categories(name: str, feature: Feature, shares: Mapping[str, float]) -> Categories:
+    """Return the levels of a categorical feature in which these labels were seen, each with its share of the rows."""
     special = tuple(label_of(v) for v in feature.special_values)
     listed = feature.category_labels
     if listed is None:
-        found = [label for label in labels if label not in special]
+        found = [label for label in shares if label not in special]
         listed = tuple(_in_order(name, found, ordered=feature.sign != 0))
-    return Categories((*listed, *special), n_ordered=len(listed))
+    group_of = {**_rare(feature, listed, shares), **feature.group_of}
+    levels = tuple(dict.fromkeys(group_of.get(label, label) for label in listed))
+    if len(levels) > MOST_CATEGORIES:
+        raise DataError(
+            f"Data: feature {name!r} has {len(levels):,} categories after grouping, at most {MOST_CATEGORIES:,} are "
+            "possible. Raise rare, or leave it out."
+        )
+    groups = {group: tuple(c for c, own in group_of.items() if own == group and c != group) for group in levels}
+    return Categories((*levels, *special), len(levels), {group: own for group, own in groups.items() if own})
+
+
+def _rare(feature: Feature, listed: Iterable[str], shares: Mapping[str, float]) -> dict[str, str]:
+    """Return the level of all rare categories under each of them; stated groups stay as they are."""
+    if feature.rare is None:
+        return {}
+    stated = {*feature.groups, *feature.group_of}
+    return {c: RARE for c in listed if c not in stated and shares.get(c, 0.0) < feature.rare}
 
 
 def _in_order(name: str, labels: list[str], *, ordered: bool) -> list[str]:

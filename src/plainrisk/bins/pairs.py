@@ -19,7 +19,7 @@ from plainrisk._types import Bools, Codes, Floats
 from plainrisk.bins.coding import Contrast, code_type
 from plainrisk.bins.edges import Histogram, fine_edges
 
-__all__ = ["Axis", "chance_level", "coarse_axis", "pair_contrast", "pair_gain"]
+__all__ = ["Axis", "chance_level", "coarse_axis", "pair_contrast", "pair_gain", "silent_cells"]
 
 # Ordered levels of a feature in a pair, at most; and the precision of a cell in the evidence for a pair.
 _COARSE, _PRECISION = 3, 2.0
@@ -35,12 +35,14 @@ class Axis:
     n_ordered : how many coarse levels are in the order; the others follow
     size : how many there are
     sign : the feature's direction
+    neutral : coarse levels in which the pair adds nothing
     """
 
     coarse: Codes
     n_ordered: int
     size: int
     sign: int
+    neutral: tuple[int, ...] = ()
 
 
 def coarse_axis(weights: Floats, n_ordered: int, sign: int, *, ordered: bool) -> Axis:
@@ -94,14 +96,23 @@ def pair_contrast(first: Axis, second: Axis, weights: Floats) -> Contrast:
     weights : (cells,) training weight of every cell; coefficients that no row has are left out
     """
     columns = [*_free(first, second), *_steps(first, second)]
+    silent = silent_cells(first, second)
+    weights = np.where(silent, 0.0, weights)
     matrix = np.array([cells.ravel() for cells, _ in columns], dtype=np.float64).reshape(len(columns), -1).T
     lower = np.array([low for _, low in columns])
     inside = weights @ matrix
     used = (inside > 0) & (inside < weights.sum())
     matrix, lower = matrix[:, used], lower[used]
     # Centred on the training rows, so that shrinking draws cells to the mean, not to the first cell.
-    centre = weights @ matrix / weights.sum()
-    return Contrast(matrix, lower, centre, len(matrix), (("pair", matrix.shape[1]),))
+    centre = weights @ matrix / max(float(weights.sum()), np.finfo(float).tiny)
+    matrix[silent] = centre  # which is 0 when centred
+    return Contrast(matrix, lower, centre, np.ones(len(matrix), bool), (("pair", matrix.shape[1]),))
+
+
+def silent_cells(first: Axis, second: Axis) -> Bools:
+    """Return which cells of a pair's table, row by row, add nothing: those of neutral levels."""
+    u, v = (np.isin(np.arange(axis.size), axis.neutral) for axis in (first, second))
+    return np.asarray(np.logical_or.outer(u, v).ravel())
 
 
 def _free(u: Axis, v: Axis) -> list[tuple[Bools, float]]:

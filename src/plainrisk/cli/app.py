@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import sys
@@ -16,6 +17,8 @@ from typer.core import TyperGroup
 
 from plainrisk._version import __version__
 from plainrisk.cli import show
+from plainrisk.cli.annotate import annotate
+from plainrisk.cli.bins import bins, diff
 from plainrisk.cli.compare import compare
 from plainrisk.cli.data import data_app, schema_app
 from plainrisk.cli.demo import demo
@@ -23,7 +26,11 @@ from plainrisk.cli.explain import explain, reasons, score, what_if
 from plainrisk.cli.export import export
 from plainrisk.cli.fit import fit
 from plainrisk.cli.main import ExitCode
+from plainrisk.cli.measure import cutoffs, evaluate, fairness
 from plainrisk.cli.monitor import certify, drift
+from plainrisk.cli.report import report
+from plainrisk.cli.scorecard import scorecard
+from plainrisk.cli.serve import serve
 from plainrisk.cli.study import study_app
 from plainrisk.errors import MissingExtraError, PlainriskError, PlainriskWarning
 from plainrisk.text import visible
@@ -42,7 +49,8 @@ class _Guarded(TyperGroup):
             return super().make_context(info_name, args, *more, **extra)
 
     def invoke(self, ctx: Any) -> Any:
-        with _guard(self.json, bool(ctx.params.get("debug"))), _notes():
+        given = ctx.params
+        with _guard(self.json, bool(given.get("debug"))), _notes(), _log(bool(given.get("verbose"))):
             result = super().invoke(ctx)
             sys.stdout.flush()  # a closed pipe is noticed here, not when the interpreter ends
             return result
@@ -78,6 +86,7 @@ def root(
         bool,
         typer.Option("--debug", help="Show where an unexpected error comes from.", envvar="PLAINRISK_DEBUG"),
     ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Say on stderr what is being done, step by step.")] = False,
 ) -> None:
     """Risk models whose parts add up, in plain probability. Start with: plainrisk demo."""
 
@@ -89,8 +98,17 @@ app.command()(score)
 app.command()(explain)
 app.command()(reasons)
 app.command("what-if")(what_if)
+app.command()(evaluate)
+app.command()(cutoffs)
+app.command()(fairness)
 app.command()(certify)
 app.command()(drift)
+app.command()(serve)
+app.command()(report)
+app.command()(scorecard)
+app.command()(bins)
+app.command()(diff)
+app.command()(annotate)
 app.command()(export)
 app.add_typer(data_app, name="data")
 app.command()(compare)
@@ -133,6 +151,26 @@ def _tell_usage(error: Any, json: bool) -> None:
     error.message = error.message and visible(error.message)
     if json:
         show.print_failure("UsageError", error.format_message(), error.exit_code)
+
+
+class _ToStderr(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        show.hint(record.getMessage())
+
+
+@contextlib.contextmanager
+def _log(verbose: bool) -> Iterator[None]:
+    """Show what the library logs, if that was asked for."""
+    logger, handler = logging.getLogger("plainrisk"), _ToStderr()
+    level = logger.level
+    if verbose:
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 @contextlib.contextmanager

@@ -12,19 +12,43 @@ import typer
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target
-from plainrisk.errors import SchemaError
-from plainrisk.schema import Schema, label_of
-from plainrisk.schema.toml import schema_to_toml
+from plainrisk.errors import SchemaError, quoted
+from plainrisk.schema import Schema
+from plainrisk.schema.findings import by_feature, in_words
 
-__all__ = ["data_app", "schema_app"]
+__all__ = ["Force", "SchemaOutput", "check_new_schema", "data_app", "schema_app", "write_schema"]
 
 schema_app = typer.Typer(no_args_is_help=True, help="Draft a schema from data, and check one against data.")
 data_app = typer.Typer(no_args_is_help=True, help="The data sets by name: what they are, and whether they are here.")
 
+SchemaOutput = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="Where to write the schema, .toml or .json; else TOML on stdout."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace a schema that is there already.")]
+MOST_LINES = 20  # features of a draft on screen
 HOW = "How to get one that is absent: plainrisk data show NAME"
 
 
 # ---- schema
+
+
+def check_new_schema(output: Path | None, force: bool) -> None:
+    """Say before any work if a schema could not be written, or one is there already."""
+    tables.check_output(output, (".toml", ".json"))
+    if output is not None and output.exists() and not force:
+        raise SchemaError(f"{output} is there already, perhaps edited by hand. --force replaces it.")
+
+
+def write_schema(schema: Schema, output: Path | None, json: bool, facts: dict[str, Any]) -> None:
+    """Write a schema to its file, or print it: as JSON beside the facts if that was asked for, else as TOML."""
+    if output is not None:
+        schema.save(output)
+    if json:
+        file = None if output is None else str(output)
+        show.print_json({**facts, "schema": schema.to_dict(), "file": file})
+    elif output is None:
+        typer.echo(schema.to_toml(), nl=False)
 
 
 @schema_app.command()
@@ -32,29 +56,19 @@ def infer(
     data: Data,
     target: Target = None,
     positive: Positive = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Where to write the draft, .toml or .json; else TOML on stdout."),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a schema that is there already.")] = False,
+    output: SchemaOutput = None,
+    force: Force = False,
     missing: Missing = None,
     json: Json = False,
 ) -> None:
-    """Draft a schema for a person to edit: kinds, special values, candidate directions in notes."""
-    tables.check_output(output, (".toml", ".json"))
-    if output is not None and output.exists() and not force:
-        raise SchemaError(f"{output} is there already, perhaps edited by hand. --force replaces it.")
+    """Draft a schema for a person to edit: kinds, special values, and in comments what was seen in the data."""
+    check_new_schema(output, force)
     rows = source.open_source(data, missing)
     known = target or (rows.schema.target if rows.schema is not None else None)
     label = None if positive is None else source.label_in(positive, rows.frame, known)
     draft = Schema.infer(rows.frame, known, positive=label)
-    if output is not None:
-        draft.save(output)
-    if json:
-        show.print_json({"schema": draft.to_dict(), "file": None if output is None else str(output)})
-    elif output is None:
-        typer.echo(schema_to_toml(draft.to_dict()), nl=False)
-    else:
+    write_schema(draft, output, json, {"findings": [asdict(finding) for finding in draft.findings]})
+    if output is not None and not json:
         _show_draft(draft)
         show.hint(f"Wrote {output}. Add directions and subscales, then check them:")
         show.hint(f"plainrisk schema check {data} --schema {output}")
@@ -76,11 +90,20 @@ def check_schema(data: Data, schema: SchemaFile = None, missing: Missing = None,
 
 
 def _show_draft(draft: Schema) -> None:
-    rows = [
-        [name, feature.kind, ", ".join(map(label_of, feature.special_values)), feature.note or ""]
-        for name, feature in draft.features.items()
-    ]
-    show.print_table(("feature", "kind", "special values", "note"), rows)
+    """Show the features that a person should look at first; the file and --json have all."""
+    found = {**(seen := by_feature(draft.findings)), **{name: [] for name in draft.features if name not in seen}}
+    rows = []
+    for name, own in list(found.items())[:MOST_LINES]:
+        value = next((f"{f.figures['information_value']:.2f}" for f in own if f.kind == "value"), "")
+        words = in_words(finding for finding in own if finding.kind != "value")
+        rows.append([name, draft.features[name].kind, value, words])
+    show.print_table(("feature", "kind", "IV", "what was seen"), rows, numbers=("IV",), whole=("kind",))
+    more = len(draft.features) - len(rows)
+    if more > 0:
+        show.out().print(f"The file has {more:,} more, each with what was seen.", style="dim")
+    stems = [finding.feature for finding in draft.findings if finding.kind == "subscale"]
+    if stems:
+        show.out().print(f"Subscales that the names suggest, as comments in the file: {quoted(stems)}.")
 
 
 def _show_problems(problems: list[dict[str, Any]], features: int, rows: int) -> None:

@@ -12,10 +12,11 @@ from rich.text import Text
 from plainrisk import make_classifier
 from plainrisk.cli import show, source
 from plainrisk.cli.explain import print_answers, print_explanation
-from plainrisk.cli.fit import certified, cross_validation, facts
+from plainrisk.cli.fit import certified, facts
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Json
 from plainrisk.cli.source import Rows
+from plainrisk.cli.validation import Validation
 from plainrisk.errors import DataError, PlainriskWarning
 
 __all__ = ["demo"]
@@ -33,7 +34,9 @@ FROZEN = (*BARRED, "Credit history", "Purpose", "Job", "Present residence since"
 
 
 def demo(
-    folder: Annotated[Path, typer.Option("--folder", help="Where to write the models and the schema.")] = Path("demo"),
+    folder: Annotated[
+        Path, typer.Option("--folder", help="Where to write the page, the models and the schema.")
+    ] = Path("demo"),
     json: Json = False,
 ) -> None:
     """Fit, cross validate, certify and explain models on German credit; offline, in seconds."""
@@ -56,12 +59,12 @@ def demo(
 def _fit_all(rows: Rows) -> tuple[dict[str, Any], dict[str, Any]]:
     models = {name: make_classifier(name, rows.schema) for name in MODELS}
     result: dict[str, Any] = {"data": "german", "models": {}}
-    folds = 10
-    with show.progress("Fitting", len(models) * (folds + 1)) as bar, warnings.catch_warnings():
+    plan = Validation(cv=10)
+    with show.progress("Fitting", len(models) * (plan.cv + 1)) as bar, warnings.catch_warnings():
         # The text says how many rows are cut off.
         warnings.filterwarnings("ignore", ".*the line is cut off", PlainriskWarning)
         for name, model in models.items():
-            cv = cross_validation(model, rows, folds, 0, lambda *_: bar.advance())
+            cv = plan.cross_validation(model, rows, lambda *_: bar.advance())
             result["models"][name] = {"cv": cv, **certified(model.fit(rows.X, rows.y))}
             bar.advance()
     return models, {**result, **facts(models["SmoothARM1"])}
@@ -107,11 +110,16 @@ class _Decision:
 
 
 def _save(models: dict[str, Any], rows: Rows, folder: Path) -> dict[str, str]:
+    import polars as pl
+
     files = {"schema": str(folder / "german.toml")}
     rows.schema.save(files["schema"])
     for name in FILES:
         files[name] = str(folder / f"{FILES[name]}.json")
         models[name].save(files[name])
+    files["page"] = str(folder / "german.html")
+    sample = rows.X.with_columns(pl.Series(rows.schema.target, rows.y))
+    models["SmoothARM1"].report(files["page"], sample, title="German credit")
     return files
 
 
@@ -212,6 +220,7 @@ def _tell_decision(decision: _Decision) -> None:
 def _tell_next(files: dict[str, str]) -> None:
     show.heading("Where to look, what to try")
     steps = {
+        "open in a browser": f"{files['page']}: the model to see and try, in one file",
         "models, plain JSON": f"{files['SmoothARM1']}, {files['ARM2']}",
         "schema, to edit": files["schema"],
         "another model": "plainrisk fit german --model DirectARM2 -o model.json",

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
+import numpy as np
 import typer
 from rich.text import Text
 
 from plainrisk._types import Bools, Floats
 from plainrisk.checks import NOTHING, PROBABILITY, check_parameters
 from plainrisk.cli import show
+from plainrisk.cli.options import Adverse
 from plainrisk.cli.runner import Request, Work, row_command
+from plainrisk.decision import refused
+from plainrisk.errors import DataError
 from plainrisk.explain import Explanation, Reasons, WhatIf
 from plainrisk.explain.contributions import explainer
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions
@@ -24,25 +27,84 @@ __all__ = ["explain", "print_answers", "print_explanation", "reasons", "score", 
 
 
 @row_command()
-def score(model: RiskModel, request: Request) -> Work:
-    """Show the risk of one row, or write the risk of every row."""
-    return Work(
-        lambda rows: _Risks(model.predict_proba(rows)[:, 1]),
-        lambda found, row: show.out().print(f"Row {row}: risk {found.risk[0]:.4f}"),
-    )
+def score(
+    model: RiskModel,
+    request: Request,
+    decision: Annotated[
+        bool,
+        typer.Option("--decision", help="Add the decision, approve or refuse, by the cut-off of the model file."),
+    ] = False,
+    cutoff: Annotated[
+        float | None,
+        typer.Option(
+            "--cutoff",
+            metavar="RISK",
+            help="Decide by this cut-off: a risk from it on is refused, a good one's below it.",
+        ),
+    ] = None,
+    reasons: Annotated[
+        int,
+        typer.Option("--reasons", metavar="K", min=0, help="Add up to K reasons; with a decision, of refused rows."),
+    ] = 0,
+    adverse: Adverse = None,
+) -> Work:
+    """Show the risk of one row, or write the risk of every row; with decision and reasons if asked for."""
+    options = ReasonOptions(k=max(1, reasons), adverse=cast("Any", adverse)).of(model.form_.schema)
+    least = _cutoff(model, request, cutoff) if decision or cutoff is not None else None
+    find = reasoner(model.form_, options).reasons if reasons else None
+
+    def compute(rows: Any) -> _Scored:
+        found = None if find is None else find(rows)
+        risk = model.predict_proba(rows)[:, 1] if found is None else found.risk
+        against = None if least is None else refused(risk, least, cast("Any", options.adverse))
+        return _Scored(risk, against, found)
+
+    return Work(compute, _print_scored)
+
+
+def _cutoff(model: RiskModel, request: Request, given: float | None) -> float:
+    check_parameters("score", {"--cutoff": given}, {"--cutoff": NOTHING | PROBABILITY})
+    found = model.cutoff if given is None else given
+    if found is None:
+        raise DataError(
+            f"score: {request.model} holds no cut-off to decide by. Add --cutoff RISK, or keep one in the file: "
+            f"plainrisk annotate {request.model} --cutoff RISK."
+        )
+    return found
 
 
 @dataclass(frozen=True)
-class _Risks:
-    """The risks of rows."""
+class _Scored:
+    """The risks of rows, and if asked for whether each is refused and the reasons."""
 
     risk: Floats
+    refused: Bools | None
+    reasons: Reasons | None
 
-    def columns(self) -> dict[str, Floats]:
-        return {"risk": self.risk}
+    def columns(self) -> dict[str, Any]:
+        columns: dict[str, Any] = {"risk": self.risk}
+        if self.refused is not None:
+            columns["decision"] = np.where(self.refused, "refuse", "approve").astype(object)
+        for name, values in {} if self.reasons is None else self.reasons.columns().items():
+            if name.startswith("reason_"):
+                columns[name] = values if self.refused is None else np.where(self.refused, values, None)
+        return columns
 
-    def to_dict(self, row: int) -> dict[str, float]:
-        return {"risk": float(self.risk[row])}
+    def to_dict(self, row: int) -> dict[str, Any]:
+        found: dict[str, Any] = {"risk": float(self.risk[row])}
+        if self.refused is not None:
+            found["decision"] = "refuse" if self.refused[row] else "approve"
+        if self.reasons is not None:
+            found["reasons"] = list(self.reasons.words(row)) if self.refused is None or self.refused[row] else []
+        return found
+
+
+def _print_scored(found: _Scored, row: int) -> None:
+    told = found.to_dict(0)
+    decision = f", {told['decision']}" if "decision" in told else ""
+    show.out().print(f"Row {row}: risk {told['risk']:.4f}{decision}")
+    for i, reason in enumerate(told.get("reasons", ()), 1):
+        show.out().print(f"  {i}. {reason}")
 
 
 # ---- explain
@@ -88,17 +150,19 @@ def reasons(
     options: ReasonOptions,
     threshold: Annotated[
         float | None,
-        typer.Option("--threshold", metavar="RISK", help="Write refused rows only: those with a risk beyond this."),
+        typer.Option("--threshold", metavar="RISK", help="Write the rows only that this cut-off refuses."),
     ] = None,
 ) -> Work:
     """Show one row's reasons as a letter, or write the reasons of all rows, or of the refused ones."""
     check_parameters("reasons", {"--threshold": threshold}, {"--threshold": NOTHING | PROBABILITY})
-    least = -math.inf if threshold is None else options.sign * threshold
+    options = options.of(model.form_.schema)
 
-    def refused(found: Reasons) -> Bools:
-        return options.sign * found.risk > least
+    def chosen(found: Reasons) -> Bools:
+        if threshold is None:
+            return np.ones(len(found), np.bool_)
+        return refused(found.risk, threshold, cast("Any", options.adverse))
 
-    return Work(reasoner(model.form_, options).reasons, _print_letter, numbered=True, chosen=refused)
+    return Work(reasoner(model.form_, options).reasons, _print_letter, numbered=True, chosen=chosen)
 
 
 def _print_letter(found: Reasons, row: int) -> None:

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import contextlib
-import math
-from collections.abc import Callable, Sequence
+import platform
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
+import numpy as np
 import typer
 
-from plainrisk import cross_validate, make_classifier
+from plainrisk import make_classifier
 from plainrisk.checks import NOTHING, check_parameters, whole, words
 from plainrisk.cli import show, source, tables
+from plainrisk.cli.annotate import About, Cutoff, Date, read_about
 from plainrisk.cli.main import ExitCode
-from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target
+from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target, Weight
+from plainrisk.cli.validation import Validation, show_cross_validation, show_test
+from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, quoted
+from plainrisk.measure.evaluation import Evaluation
+from plainrisk.model import CUTOFF
 from plainrisk.models.arm import RIDGE
 from plainrisk.models.pairs import suggest_pairs
 from plainrisk.schema import label_of
+from plainrisk.schema.fingerprint import fingerprint
 
-__all__ = ["certified", "cross_validation", "facts", "fit"]
+__all__ = ["certified", "facts", "fit"]
 
 # Near EBM in accuracy, exact in probability, with no row clipped: docs/results/smooth.md has the figures.
 DEFAULT_MODEL = "SmoothARM1"
@@ -32,13 +40,14 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model, .json.")],
     schema: SchemaFile = None,
     model: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             "--model",
-            help="SmoothARM1, BandARM1, DirectARM1, ARM1, ARM2, LinARM1, MixARM1, NNLR, MonoXGB ...",
+            help="SmoothARM1, the default, BandARM1, DirectARM1, ARM1, ARM2, LinARM1, MixARM1, NNLR, MonoXGB ... "
+            "Repeatable: the first is written, the others are compared with it.",
             metavar="NAME",
         ),
-    ] = DEFAULT_MODEL,
+    ] = None,
     target: Target = None,
     positive: Positive = None,
     ridge: Annotated[
@@ -54,6 +63,18 @@ def fit(
         typer.Option("--pairs", metavar="auto|NUMBER", help="Add pairs of features: those with evidence, or the best."),
     ] = None,
     cv: Annotated[int, typer.Option("--cv", min=0, help="Folds of the cross validation; 0 for none.")] = 10,
+    group: Annotated[
+        str | None,
+        typer.Option("--group", metavar="COLUMN", help="Keep rows of one group, as a customer, in one fold."),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option("--time", metavar="COLUMN", help="Hold out later rows from earlier ones: forward chaining."),
+    ] = None,
+    weight: Weight = None,
+    test: Annotated[
+        str | None, typer.Option("--test", metavar="DATA", help="Rows with outcomes to test the fitted models on.")
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Shuffles the folds.")] = 0,
     missing: Missing = None,
     stream: Annotated[
@@ -64,29 +85,69 @@ def fit(
             "Needs --schema; without cross validation.",
         ),
     ] = False,
+    cutoff: Cutoff = None,
+    about: About = None,
+    date: Date = False,
+    provenance: Annotated[
+        bool,
+        typer.Option(
+            "--provenance",
+            help="Keep in the file a fingerprint of the training rows, and the versions of Python and its packages.",
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Fit a model: cross validation figures, the solver's and the model's certificates, the model file."""
     tables.check_output(output, (".json",))
+    check_parameters("fit", {"--cutoff": cutoff}, {"--cutoff": CUTOFF})
+    texts = read_about(about, date)
+    if stream and provenance:
+        raise DataError("--provenance needs all rows at once for their fingerprint. Leave out --stream.")
     given = {"ridge": _ridge(ridge), "max_bins": max_bins, "pairs": _pairs(pairs)}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    make_classifier(model, **options)  # a wrong name or option is said before any data are read
-    result: dict[str, Any] = {"data": data, "model": model, "file": str(output)}
+    names = tuple(dict.fromkeys(model or [DEFAULT_MODEL]))
+    for name in names:
+        make_classifier(name, **options)  # a wrong name or option is said before any data are read
+    plan = Validation(cv, seed, group, time, weight, test)
+    if test not in (None, source.STDIN):
+        source.scan_source(test, missing)  # a file that is not there is said before the fit
+    result: dict[str, Any] = {"data": data, "model": names[0], "file": str(output)}
     if stream:
+        plan.require_no_stream(len(names))
         known = source.schema_to_stream(schema, target, positive)
-        estimator = make_classifier(model, known, **options)
-        _fit_stream(estimator, data, missing or ())
+        models = {name: make_classifier(name, known, **options) for name in names}
+        _fit_stream(models[names[0]], data, missing or ())
     else:
-        rows = source.rows_to_fit(source.open_source(data, missing), schema, target, positive)
+        rows = source.rows_to_fit(source.open_source(data, missing), schema, target, positive, plan.columns())
         known = rows.schema
-        estimator = make_classifier(model, known, **options)
-        if cv:
-            with show.progress("Cross validation", cv) as bar:
-                result["cv"] = cross_validation(estimator, rows, cv, seed, lambda *_: bar.advance())
-        estimator.fit(rows.X, rows.y)
-        result["pairs"] = _pair_facts(estimator, rows)
+        models = {name: make_classifier(name, known, **options) for name in names}
+        result |= _fit_all(models, rows, plan)
+        if provenance:
+            outcomes = np.asarray(rows.y == models[names[0]].classes_[1], np.uint8)
+            texts |= {"data": fingerprint(as_frame(rows.X), outcomes, known), "versions": _versions()}
+    estimator, tested = models[names[0]], plan.evaluations(models, known, missing)
     result |= {"target": known.target, **facts(estimator), **certified(estimator)}
-    _finish(result, estimator, output, json)
+    result |= {"cutoff": cutoff, "about": texts, "test_data": test}
+    _finish(result, estimator, output, json, tested)
+
+
+def _fit_all(models: dict[str, Any], rows: source.Rows, plan: Validation) -> dict[str, Any]:
+    """Cross validate every model, and fit the first; the others only where there is a test file."""
+    found: dict[str, Any] = {}
+    if plan.cv:
+        with show.progress("Cross validation", plan.cv * len(models)) as bar:
+            cvs = {n: plan.cross_validation(model, rows, lambda *_: bar.advance()) for n, model in models.items()}
+        found |= {"cv": next(iter(cvs.values())), "models": {name: {"cv": cv} for name, cv in cvs.items()}}
+    first, *others = models.values()
+    for model in (first, *(others if plan.test is not None else ())):
+        model.fit(rows.X, rows.y, **plan.weights(rows))
+    return {**found, "pairs": _pair_facts(first, rows, plan)}
+
+
+def _versions() -> str:
+    """Return the versions of what a fit depends on, beside plainrisk, which every model file names."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn"))
+    return f"python {platform.python_version()}, {packages}"
 
 
 def _ridge(text: str | None) -> float | str | None:
@@ -111,38 +172,16 @@ def _pairs(text: str | None) -> int | str | None:
     return None if pairs is None else pairs if pairs == "auto" else int(pairs)
 
 
-def _pair_facts(estimator: Any, rows: source.Rows) -> dict[str, Any] | None:
+def _pair_facts(estimator: Any, rows: source.Rows, plan: Validation) -> dict[str, Any] | None:
     """Return which pairs of features are in a model of smooth shapes, or would help."""
     if not estimator.fit_record_.evidence or len(estimator.form_.parts) > 1:
         return None
     fitted = estimator.form_.parts[0].pairs
     if fitted:
         return {"fitted": [list(pair.features) for pair in fitted], "suggested": []}
-    evident = [one for one in suggest_pairs(estimator, rows.X, rows.y) if one.is_evident]
+    evident = [one for one in suggest_pairs(estimator, rows.X, rows.y, **plan.weights(rows)) if one.is_evident]
     told = [{"features": list(one.features), "z": one.z, "gain": one.gain} for one in evident]
     return {"fitted": [], "suggested": told}
-
-
-# ---- cross validation
-
-
-def cross_validation(
-    model: Any, rows: source.Rows, cv: int, seed: int, progress: Callable[[int, int], None]
-) -> dict[str, Any]:
-    """Return figures of a model on rows that it was not fitted to, as plain data.
-
-    There are `folds` and `seed`; for each metric its mean and standard deviation over the folds and the figures; and
-    `pooled_ece`, the calibration error of all held-out risks together. Where the log loss is infinite,
-    `certain_and_wrong` says why.
-    """
-    try:
-        found = cross_validate(model, rows.X, rows.y, cv=cv, seed=seed, progress=progress)
-    except DataError as error:
-        raise DataError(f"{error} Or leave out cross validation: --cv 0.") from None
-    mean, sd, values = found.mean, found.sd, found.scores
-    figures = {name: {"mean": mean[name], "sd": sd[name], "values": values[name].tolist()} for name in show.METRICS}
-    result = {"folds": len(found.folds), "seed": seed, **figures, "pooled_ece": found.pooled["ece"]}
-    return result if math.isfinite(mean["log_loss"]) else {**result, "certain_and_wrong": found.certain_and_wrong}
 
 
 # ---- streams
@@ -183,18 +222,20 @@ def certified(estimator: Any) -> dict[str, Any]:
     }
 
 
-def _finish(result: dict[str, Any], estimator: Any, output: Path, json: bool) -> None:
+def _finish(result: dict[str, Any], estimator: Any, output: Path, json: bool, tested: Mapping[str, Evaluation]) -> None:
     """Write the model, unless it breaks a promise, and show what was found."""
+    for name, one in tested.items():
+        result.setdefault("models", {}).setdefault(name, {})["test"] = one.to_dict()
     valid = result["certificate"]["valid"]
     if valid:
-        estimator.save(output)
-    show.result(result, json, _show)
+        estimator.save(output, cutoff=result["cutoff"], about=result["about"])
+    show.result(result, json, lambda _: _show(result, tested))
     if not valid:
         show.error(f"the model does not keep what the schema states (BROKEN above), so {output} was not written.")
         raise typer.Exit(ExitCode.BROKEN_PROMISE)
 
 
-def _show(result: dict[str, Any]) -> None:
+def _show(result: dict[str, Any], tested: Mapping[str, Evaluation]) -> None:
     console = show.out()
     outcome = f"{result['target']} = {label_of(result['positive'])}"
     console.print(
@@ -203,15 +244,9 @@ def _show(result: dict[str, Any]) -> None:
         style="bold",
     )
     if "cv" in result:
-        cv = result["cv"]
-        show.figures({result["model"]: cv})
-        console.print(
-            f"Mean ± standard deviation over {cv['folds']} stratified folds, seed {cv['seed']}. "
-            f"ECE of all held-out risks together: {cv['pooled_ece']:.4f}.",
-            style="dim",
-        )
-        if "certain_and_wrong" in cv:
-            console.print(f"The log loss is infinite: {cv['certain_and_wrong']}.", style="dim")
+        show_cross_validation({name: one["cv"] for name, one in result["models"].items()})
+    if tested:
+        show_test(result["test_data"], tested)
     show.solver(result["solver"])
     for line in _findings(result):
         console.print(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ from rich.text import Text
 
 from plainrisk.cli import show, tables
 from plainrisk.cli.main import ExitCode
-from plainrisk.cli.options import Data, Json, Missing, ModelFile
+from plainrisk.cli.options import Data, Json, Missing, ModelArgument, ModelFile, Target
 from plainrisk.cli.runner import RowReader
 from plainrisk.explain import Drift, Profile, recheck
 from plainrisk.explain import drift as compare
@@ -21,7 +22,7 @@ __all__ = ["certify", "drift"]
 
 
 def certify(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)],
+    model: ModelArgument,
     thin: Annotated[
         float | None,
         typer.Option("--thin", metavar="ROWS", help="Note levels with fewer training rows, 30 unless told."),
@@ -67,30 +68,34 @@ def drift(
         Path | None,
         typer.Option("--output", "-o", help="Write the levels' shares too: .parquet, .csv, .csv.gz or .jsonl."),
     ] = None,
+    target: Target = None,
     missing: Missing = None,
     json: Json = False,
 ) -> None:
-    """Compare new rows with old ones: stability index and shift of every feature and subscale."""
+    """Compare new rows with old ones: shifts of features, subscales and risk, and with outcomes of performance."""
     tables.check_output(output, tables.WRITE)
-    form = load(model).form_
-    new_rows = _profile(data, form, missing)
-    found = compare(form, new_rows, None if old is None else _profile(old, form, missing))
+    loaded = load(model)
+    new_rows = _profile(data, loaded.form_, target, missing)
+    found = compare(loaded.form_, new_rows, None if old is None else _profile(old, loaded.form_, target, missing))
     if output is not None:
         import polars as pl
 
         tables.write_lazy(found.to_frame(pl.DataFrame(), levels=True).lazy(), output)
     result = {"data": data, "model": str(model), "old": old, **found.to_dict()}
-    show.result(result, json, lambda _: _show_drift(found))
+    record = loaded.fit_record_
+    show.result(result, json, lambda _: _show_drift(found, None if record is None else record.base_rate))
 
 
-def _profile(data: str, form: RiskForm, missing: list[str] | None) -> Profile:
-    """Count the rows of a file batch by batch."""
-    profile = Profile(form)
-    RowReader(data, form, missing).each(profile.add)
+def _profile(data: str, form: RiskForm, target: str | None, missing: list[str] | None) -> Profile:
+    """Count the rows of a file batch by batch, with their outcomes if there are any."""
+    profile, outcome = Profile(form), target or form.schema.target
+    reader = RowReader(data, [form], missing, {target: "--target"} if target else None, keep_if_there=outcome)
+    known = outcome if outcome in reader.keep else None
+    reader.each(lambda batch: profile.add(batch, None if known is None else batch[known]))
     return profile
 
 
-def _show_drift(found: Drift) -> None:
+def _show_drift(found: Drift, trained_rate: float | None) -> None:
     console = show.out()
     console.print(f"{found.new_rows:,.0f} new rows against {found.old_rows:,.0f} old ones", style="bold")
     unit = "shift" if found.unit == "probability" else f"shift ({found.unit})"
@@ -107,7 +112,33 @@ def _show_drift(found: Drift) -> None:
         ]
         numbers = ("psi", "risk then", "risk now")
         show.print_table(("subscale", "psi", "", "risk then", "risk now"), rows, numbers=numbers)
+    elif trained_rate is not None:
+        console.print(
+            f"Mean risk {found.new_risk:.2%}; of the training rows {trained_rate:.2%} had the positive outcome. --old "
+            "tells the shift of the risk.",
+            soft_wrap=True,
+        )
+    _show_performance(found)
     console.print("psi: population stability index; below 0.1 steady, from 0.25 on act.", style="dim")
+
+
+def _show_performance(found: Drift) -> None:
+    """Print AUC and calibration then and now, of the samples whose outcomes are known."""
+    named = {"then": found.old_performance, "now": found.new_performance}
+    lines: list[list[str | Text]] = [
+        [when, f"{one.rows:,}", f"{one.mean_risk:.2%}", show.percent(one.base_rate), show.ratio(one.auc)]
+        for when, one in named.items()
+        if one is not None
+    ]
+    if not lines:
+        return
+    header = ("performance", "rows", "mean risk", "base rate", "AUC")
+    show.print_table(header, lines, numbers=header[1:])
+    if found.auc_change is not None and found.gap_change is not None:
+        auc = found.auc_change
+        ends = "" if math.isnan(auc.low) else f" ({auc.low:+.4f}, {auc.high:+.4f})"
+        gap = show.percent(found.gap_change, "+")
+        show.out().print(f"AUC changed by {auc.estimate:+.4f}{ends}, mean risk less base rate by {gap}.")
 
 
 def _word(psi: float) -> Text:

@@ -12,23 +12,47 @@ import typer
 
 from plainrisk.errors import DataError
 
-__all__ = ["Data", "Json", "Missing", "ModelFile", "Positive", "SchemaFile", "Target", "declared", "read_options"]
+__all__ = [
+    "Adverse",
+    "Data",
+    "Json",
+    "Level",
+    "Missing",
+    "ModelArgument",
+    "ModelFile",
+    "Positive",
+    "SchemaFile",
+    "Target",
+    "Weight",
+    "declared",
+    "read_options",
+]
 
+Adverse = Annotated[
+    str | None,
+    typer.Option(
+        "--adverse",
+        metavar="positive|negative",
+        help="'negative' if the model predicts the good outcome. Default: as the model's schema says.",
+    ),
+]
 Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A .csv, .csv.gz or .parquet file, a pattern such as 'loans/*.csv', or the name of a data set (see: "
-        "plainrisk data list).",
+        help="A .csv, .csv.gz or .parquet file, a pattern such as 'loans/*.csv', - for standard input, or the name of "
+        "a data set (see: plainrisk data list).",
         show_default=False,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on stdout.")]
+Level = Annotated[float, typer.Option("--level", help="Of the confidence intervals.")]
 Missing = Annotated[
     list[str] | None,
     typer.Option("--missing", metavar="TEXT", help="Text in a CSV that means missing, such as NA. Repeatable."),
 ]
 ModelFile = Annotated[Path, typer.Option("--model", metavar="MODEL", help="A model file written by fit.")]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)]
 Positive = Annotated[
     str | None,
     typer.Option("--positive", metavar="LABEL", help="The outcome whose probability is the risk."),
@@ -38,6 +62,8 @@ SchemaFile = Annotated[
     typer.Option("--schema", metavar="SCHEMA", help="A schema, .toml or .json (see: plainrisk schema infer)."),
 ]
 Target = Annotated[str | None, typer.Option("--target", metavar="NAME", help="The column that holds the outcome.")]
+
+Weight = Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="The column that weighs the rows.")]
 
 
 # ---- options that the library declares
@@ -53,7 +79,7 @@ def declared(options: type) -> list[Parameter]:
     >>> [(p.name, p.default) for p in declared(ReasonOptions)][:2]
     [('k', 4), ('reference', 'best')]
     """
-    return [_parameter(field) for field in fields(options)]
+    return [_parameter(field) for field in fields(options) if field.name != "columns"]  # files have headers
 
 
 def _parameter(field: Field[Any]) -> Parameter:

@@ -7,6 +7,7 @@ options that all of them share. With --output every row is computed and written,
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +32,9 @@ __all__ = ["Request", "RowReader", "Work", "row_command"]
 
 T = TypeVar("T")
 
+STDOUT = Path("-")
+LOG = logging.getLogger("plainrisk")
+
 # The column in which the reader numbers the rows; no message shows it.
 ROW = "row of the data"
 
@@ -44,7 +48,10 @@ class Request:
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="Write all rows: .parquet, .csv, .csv.gz or .jsonl. Without it one row is shown."
+            "--output",
+            "-o",
+            help="Write all rows: .parquet, .csv, .csv.gz, .jsonl, or - for CSV on standard output. Without it one row "
+            "is shown.",
         ),
     ] = None
     row: Annotated[int, typer.Option("--row", min=0, help="Which row to show, from 0.")] = 0
@@ -119,26 +126,32 @@ def _parameters(function: Callable[..., Any]) -> list[Parameter]:
 def _run(request: Request, make: Callable[[RiskModel], Work]) -> None:
     """Show one row, or write all rows and say what was done."""
     start = time.perf_counter()
-    tables.check_output(request.output, tables.WRITE)
+    to_stdout = request.output == STDOUT
+    if to_stdout and request.json:
+        raise DataError("-o - writes the rows to standard output, where --json would print, too. Leave out one.")
+    tables.check_output(None if to_stdout else request.output, tables.WRITE)
     model = load(request.model)
-    reader = RowReader(request.data, model.form_, request.missing, request.keep or ())
+    reader = RowReader(request.data, [model.form_], request.missing, dict.fromkeys(request.keep or (), "--keep"))
+    LOG.info("%s: %s rows", request.data, reader.table.n_rows)
     work = make(model)
     result: dict[str, Any] = {"data": request.data, "model": str(request.model)}
     if request.output is None:
         found = work.compute(reader.row(request.row))
         result |= {"row": request.row, **found.to_dict(0)}
         show.result(result, request.json, lambda _: work.show(found, request.row))
-    else:
-        result |= {"file": str(request.output), **_write(reader, work, request.output)}
-        result["seconds"] = round(time.perf_counter() - start, 3)
-        show.result(result, request.json, _show_written)
+        return
+    with tables.standard_output() if to_stdout else contextlib.nullcontext(request.output) as output:
+        result |= {"file": str(request.output), **_write(reader, work, output)}
+    result["seconds"] = round(time.perf_counter() - start, 3)
+    tell = show.hint if to_stdout else show.out().print
+    show.result(result, request.json, lambda _: tell(_written(result)))
 
 
-def _show_written(result: dict[str, Any]) -> None:
+def _written(result: dict[str, Any]) -> str:
     counts = f"{result['rows']:,} rows read, {result['refused']:,} refused, {result['scored']:,} scored"
     some = "" if result["written"] == result["scored"] else f", {result['written']:,} written"
     mean = "" if result["mean_risk"] is None else f", mean risk {result['mean_risk']:.4f}"
-    show.out().print(f"{counts}{some}{mean}, {result['seconds']:.1f} s: wrote {result['file']}")
+    return f"{counts}{some}{mean}, {result['seconds']:.1f} s: wrote {result['file']}"
 
 
 def _write(reader: RowReader, work: Work, output: Path) -> dict[str, Any]:
@@ -181,31 +194,38 @@ def _types(work: Work, reader: RowReader) -> dict[str, Any]:
 
 
 class RowReader:
-    """Rows of a file or a data set: the columns that a form reads, and those to keep.
+    """Rows of a file or a data set: the columns that some forms read, and those to keep.
 
     Attributes
     ----------
     lazy : the rows, numbered in the column `ROW`
-    keep : columns to copy beside the results
+    keep : columns to copy beside the results, each with the option that names it
     """
 
-    def __init__(self, data: str, form: RiskForm, missing: Sequence[str] | None, keep: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        data: str,
+        forms: Sequence[RiskForm],
+        missing: Sequence[str] | None,
+        keep: Mapping[str, str] | None = None,
+        keep_if_there: str | None = None,
+    ) -> None:
         self.data = data
-        self.keep = tuple(dict.fromkeys(keep))
         self.table = source.scan_source(data, missing)
-        self.lazy = self._needed(form)
+        names = self.table.lazy.collect_schema().names()
+        self.keep = {**(keep or {}), **({keep_if_there: ""} if keep_if_there in names else {})}
+        self.lazy = self._needed(forms, names)
         self._error: BaseException | None = None
 
-    def _needed(self, form: RiskForm) -> pl.LazyFrame:
+    def _needed(self, forms: Sequence[RiskForm], names: Sequence[str]) -> pl.LazyFrame:
         """Take the columns that are needed, or say which is missing or holds text."""
-        names = self.table.lazy.collect_schema().names()
-        features = {name: form.schema.features[name] for name in form.features}
-        for name, who in [*((n, "feature") for n in features), *((n, "--keep") for n in self.keep)]:
+        features = [(name, form.schema.features[name].kind) for form in forms for name in form.features]
+        for name, who in [*((n, "feature") for n, _ in features), *self.keep.items()]:
             if name not in names:
                 raise DataError(f"{self.data}: {who} {name!r} is not in the data.{did_you_mean(name, names)}")
-        continuous = [name for name, feature in features.items() if feature.kind == "continuous"]
-        self.table.check_numbers(continuous)
-        return self.table.lazy.select(list(dict.fromkeys([*self.keep, *features]))).with_row_index(ROW)
+        self.table.check_numbers(list(dict.fromkeys(name for name, kind in features if kind == "continuous")))
+        needed = dict.fromkeys([*self.keep, *(name for name, _ in features)])
+        return self.table.lazy.select(list(needed)).with_row_index(ROW)
 
     def row(self, number: int) -> pl.DataFrame:
         """Return one row, counted from 0."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from plainrisk.form import Shape
+    from plainrisk.intervals import Range
 
 __all__ = [
     "METRICS",
@@ -35,10 +36,12 @@ __all__ = [
     "hint",
     "note",
     "out",
+    "percent",
     "print_failure",
     "print_json",
     "print_table",
     "progress",
+    "ratio",
     "result",
     "shape",
     "signed_bar",
@@ -182,6 +185,26 @@ def signed_bar(value: float, largest: float, width: int = 10) -> Text:
     return Text.assemble(" " * width, middle, (block * length, "cyan"), " " * (width - length))
 
 
+def percent(found: Range, sign: str = "") -> str:
+    """Write a share with its interval.
+
+    >>> from plainrisk.intervals import Range
+    >>> percent(Range(0.25, 0.2, 0.31)), percent(Range(math.nan, math.nan, math.nan))
+    ('25.0% (20.0%, 31.0%)', '?')
+    """
+    if math.isnan(found.estimate):
+        return "?"
+    ends = "" if math.isnan(found.low) else f" ({found.low:{sign}.1%}, {found.high:{sign}.1%})"
+    return f"{found.estimate:{sign}.1%}{ends}"
+
+
+def ratio(found: Range) -> str:
+    """Write a figure with its interval, three decimals each."""
+    if math.isnan(found.estimate):
+        return "?"
+    return f"{found.estimate:.3f}" + ("" if math.isnan(found.low) else f" ({found.low:.3f}, {found.high:.3f})")
+
+
 class Bar:
     """A progress bar on stderr, if that is a terminal."""
 
@@ -212,8 +235,15 @@ def progress(task: str, total: int | None = None) -> Iterator[Bar]:
 
 
 def figures(results: Mapping[str, Mapping[str, Any]]) -> None:
-    """Print cross validation figures, one row per model: mean and standard deviation over the folds."""
-    rows = [[model, *(_mean_and_sd(cv[m]["mean"], cv[m]["sd"]) for m in METRICS)] for model, cv in results.items()]
+    """Print cross validation figures, one row per model: mean and standard deviation over the folds; ECE pooled."""
+
+    def figure(cv: Mapping[str, Any], metric: str) -> str:
+        # The mean over folds grows as folds shrink, so the calibration error is that of all held-out risks.
+        if metric == "ece":
+            return _mean_and_sd(cv["pooled_ece"], math.nan)
+        return _mean_and_sd(cv[metric]["mean"], cv[metric]["sd"])
+
+    rows = [[model, *(figure(cv, metric) for metric in METRICS)] for model, cv in results.items()]
     print_table(("model", *METRICS.values()), rows, numbers=tuple(METRICS.values()))
 
 

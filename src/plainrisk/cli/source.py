@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import sys
+import tempfile
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 __all__ = ["Rows", "Source", "label_in", "open_source", "rows_to_fit", "scan_source", "schema_to_stream"]
+
+STDIN = "-"
 
 
 @dataclass(frozen=True)
@@ -47,11 +53,13 @@ class Rows:
     schema : with target and positive outcome, fitting the data
     X : the features alone
     y : the outcomes as they are stored
+    aside : columns that are no features: groups, times, weights
     """
 
     schema: Schema
     X: pl.DataFrame
     y: Array
+    aside: pl.DataFrame
 
 
 def open_source(data: str, missing: Sequence[str] | None = None) -> Source:
@@ -59,7 +67,7 @@ def open_source(data: str, missing: Sequence[str] | None = None) -> Source:
     from plainrisk import datasets
 
     if not _is_data_set(data):
-        return Source(data, open_table(data, missing or ()).collect())
+        return Source(data, _open(data, missing).collect())
     import polars as pl
 
     loaded = datasets.load(data, backend="polars")
@@ -70,16 +78,40 @@ def open_source(data: str, missing: Sequence[str] | None = None) -> Source:
 def scan_source(data: str, missing: Sequence[str] | None) -> Table:
     """Open a file, a pattern of files or a data set to be read in batches."""
     if not _is_data_set(data):
-        return open_table(data, missing or ())
+        return _open(data, missing)
     frame = open_source(data).frame
     return Table(data, frame.lazy(), ((data, frame.height),))
+
+
+def _open(data: str, missing: Sequence[str] | None) -> Table:
+    if data != STDIN:
+        return open_table(data, missing or ())
+    path = _spooled()
+    try:
+        table = open_table(path, missing or ())
+    except DataError as error:
+        raise DataError(str(error).replace(str(path), "standard input")) from None
+    return replace(table, name="standard input", parts=(("standard input", table.n_rows),))
+
+
+def _spooled() -> Path:
+    """Copy standard input to a temporary file, since rows are read twice; it goes when the command ends."""
+    folder = tempfile.TemporaryDirectory(prefix="plainrisk-")
+    atexit.register(folder.cleanup)
+    start = sys.stdin.buffer.read(4)
+    suffix = ".parquet" if start == b"PAR1" else ".csv.gz" if start[:2] == b"\x1f\x8b" else ".csv"
+    path = Path(folder.name) / f"stdin{suffix}"
+    with path.open("wb") as file:
+        file.write(start)
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return path
 
 
 def _is_data_set(data: str) -> bool:
     """Whether `data` names a data set; a file of that name comes first."""
     from plainrisk import datasets
 
-    if os.path.exists(data):
+    if data == STDIN or os.path.exists(data):
         return False
     if data in datasets.names():
         return True
@@ -92,13 +124,23 @@ def _is_data_set(data: str) -> bool:
 # ---- schemas
 
 
-def rows_to_fit(source: Source, path: Path | None, target: str | None, positive: str | None) -> Rows:
-    """Find the schema, the outcome and its positive label, and check all of it against the rows."""
+def rows_to_fit(
+    source: Source, path: Path | None, target: str | None, positive: str | None, aside: Mapping[str, str] | None = None
+) -> Rows:
+    """Find the schema, the outcome and its positive label, and check all of it against the rows.
+
+    The columns `aside`, each with the option that names it, are no features of a schema that is inferred.
+    """
     from plainrisk.schema.check import require_valid
 
+    for name, option in (aside or {}).items():
+        if name not in source.frame.columns:
+            hint = did_you_mean(name, source.frame.columns)
+            raise DataError(f"{source.name}: {option} {name!r} is not in the data.{hint}")
     known = Schema.load(path) if path is not None else source.schema
     if known is None:
-        schema = _draft(source, target, positive)
+        kept = replace(source, frame=source.frame.drop([name for name in aside or {} if name != target]))
+        schema = _draft(kept, target, positive)
     else:
         label = None if positive is None else label_in(positive, source.frame, target or known.target)
         schema = _with_outcome(known, target, label, source.name)
@@ -109,7 +151,8 @@ def rows_to_fit(source: Source, path: Path | None, target: str | None, positive:
         raise SchemaError(f"{error}{hint}") from None
     outcome = schema.target or ""  # a schema that is valid for rows with outcomes names them
     schema = _with_positive(schema, source.frame, outcome)
-    return Rows(schema, source.frame.select(list(schema.features)), source.frame[outcome].to_numpy())
+    features, others = source.frame.select(list(schema.features)), source.frame.select(list(aside or {}))
+    return Rows(schema, features, source.frame[outcome].to_numpy(), others)
 
 
 def schema_to_stream(path: Path | None, target: str | None, positive: str | None) -> Schema:
@@ -155,9 +198,7 @@ def _draft(source: Source, target: str | None, positive: str | None) -> Schema:
         PlainriskWarning,
         stacklevel=2,
     )
-    # The draft's remarks are for an editor, not for a model file.
-    features = {name: msgspec.structs.replace(f, note=None) for name, f in draft.features.items()}
-    return msgspec.structs.replace(draft, features=features)
+    return draft
 
 
 def _with_positive(schema: Schema, frame: pl.DataFrame, target: str) -> Schema:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import shutil
+import sys
+import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "WRITE",
     "check_output",
+    "standard_output",
     "write_lazy",
 ]
 
@@ -54,6 +59,18 @@ def write_lazy(lazy: pl.LazyFrame, path: str | Path, source: str = "") -> None:
             PlainriskWarning,
             stacklevel=2,
         )
+
+
+@contextlib.contextmanager
+def standard_output() -> Iterator[Path]:
+    """Give a temporary CSV file, and copy it to standard output when it is complete."""
+    with tempfile.TemporaryDirectory(prefix="plainrisk-") as folder:
+        path = Path(folder) / "stdout.csv"
+        yield path
+        sys.stdout.flush()
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
 
 
 def _noted_formulas(batch: pl.DataFrame, found: set[str]) -> pl.DataFrame:

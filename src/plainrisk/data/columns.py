@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from plainrisk._types import Array, Floats
+from plainrisk._types import Array, Floats, Index, Outcome
 from plainrisk.errors import DataError
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
 
 # Beyond this, whole numbers that differ may be one number as float64.
 EXACT = 2.0**53
+NO_GROUP = "(no group)"
 
 
 def label_of(value: object) -> str:
@@ -52,6 +53,34 @@ class Labels:
 
     codes: npt.NDArray[np.int8 | np.int16 | np.int32 | np.intp]
     labels: tuple[str, ...]
+
+    def groups(self) -> dict[str, Index]:
+        """Return the rows of every label that has any; rows without a label are the last group, "(no group)"."""
+        rest = NO_GROUP
+        while rest in self.labels:
+            rest = f"({rest})"
+        found = {name: np.flatnonzero(self.codes == k) for k, name in enumerate((*self.labels, rest))}
+        found[rest] = np.flatnonzero(self.codes < 0)
+        return {name: rows for name, rows in found.items() if len(rows)}
+
+    def outcomes(self, classes: Sequence[Any] | Array) -> Outcome:
+        """Return 1 where the label is the second of two classes and 0 where it is the first.
+
+        Truth values are 0 and 1, however they are written.
+
+        >>> Labels(np.array([1, 0, 1]), ("0", "1")).outcomes([False, True])
+        array([1, 0, 1], dtype=uint8)
+        """
+        numbers = {"False": "0", "True": "1"}
+        known = {numbers.get(label_of(c), label_of(c)): k for k, c in enumerate(classes)}
+        codes = np.array([*(known.get(numbers.get(label, label), 2) for label in self.labels), 3], dtype=np.uint8)
+        found = codes[self.codes]  # code -1, a missing value, is the last entry
+        if found.max(initial=0) > 1:
+            row = int(np.argmax(found > 1))
+            what = "has no outcome" if found[row] == 3 else "has an outcome that the model does not know"
+            outcomes = " and ".join(repr(label_of(c)) for c in classes)
+            raise DataError(f"Data: row {row:,} (counting from 0) {what}; the model's outcomes are {outcomes}.")
+        return found
 
 
 # ---- numbers

@@ -23,7 +23,18 @@ from plainrisk.data.columns import (
 )
 from plainrisk.errors import DataError, did_you_mean
 
-__all__ = ["Frame", "Labels", "as_frame", "checked_by_sklearn", "column_of", "frame_like", "native_rows"]
+__all__ = [
+    "Frame",
+    "Labels",
+    "as_frame",
+    "checked_by_sklearn",
+    "column_of",
+    "frame_like",
+    "native_rows",
+    "position_names",
+]
+
+_PLAIN = (bool, float, int, str, type(None))  # one value; narwhals need not be asked
 
 
 @dataclass(frozen=True)
@@ -51,6 +62,11 @@ class Frame:
             return self.columns[name]
         except KeyError:
             raise DataError(f"Data: there is no column {name!r}.{did_you_mean(name, self.names)}") from None
+
+    def only_value(self, name: str) -> Any:
+        """Return the value of a column of one row if it is stored as it was given, else the frame itself."""
+        column = self.column(name)
+        return column.item() if self.n_rows == 1 and isinstance(column, np.ndarray) else self
 
     def is_numeric(self, name: str) -> bool:
         """Whether a column holds numbers (booleans do not count)."""
@@ -106,12 +122,38 @@ class Frame:
         yield self if columns is None else self.select(columns)
 
 
-def as_frame(X: Any) -> Frame:
+def as_frame(X: Any, columns: Sequence[str] | None = None) -> Frame:
     """Read any table: a data frame narwhals knows, a 2-d array, a dict of columns, a dict of one row, a list of these.
+
+    Parameters
+    ----------
+    X : rows
+    columns : names for rows that have none, in the order of their columns
 
     >>> as_frame({"age": 31, "job": "clerk"}).n_rows
     1
+    >>> as_frame([[31, 2]], columns=["age", "children"]).names
+    ('age', 'children')
     """
+    return _frame_of(X) if columns is None else _with_names(_frame_of(X), columns)
+
+
+def _with_names(frame: Frame, columns: Sequence[str]) -> Frame:
+    """Give rows without names the names that the caller says they have."""
+    if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
+        raise DataError("Data: columns must be a list of column names, which are text.")
+    if frame.named:
+        if frame.names == tuple(columns):
+            return frame
+        raise DataError("Data: columns=[...] is for rows without names, but these have other names. Leave it out.")
+    if len(columns) != len(frame.names):
+        raise DataError(f"Data: columns lists {len(columns)} names, but the rows have {len(frame.names)} columns.")
+    if len(set(columns)) < len(columns):
+        raise _repeated_name(list(columns))
+    return frame.renamed(columns)
+
+
+def _frame_of(X: Any) -> Frame:
     if isinstance(X, Frame):
         return X
     if isinstance(X, np.ndarray):
@@ -133,6 +175,11 @@ def as_frame(X: Any) -> Frame:
     if hasattr(X, "batches"):
         raise DataError("Data: rows in batches can be fitted, no more. Go through X.batches() for the rest.")
     return _frame_from_array(X)
+
+
+def position_names(n: int) -> tuple[str, ...]:
+    """Return the names of the columns of rows that have none: x0, x1, ..."""
+    return tuple(f"x{j}" for j in range(n))
 
 
 def column_of(values: Any) -> Labels:
@@ -205,7 +252,8 @@ def _frame_from_records(rows: Sequence[Mapping[Any, Any]]) -> Frame:
 
 
 def _frame_from_mapping(mapping: Mapping[Any, Any]) -> Frame:
-    nested = [name for name, value in mapping.items() if isinstance(value, Mapping | set | frozenset)]
+    unusual = [(name, value) for name, value in mapping.items() if type(value) not in _PLAIN]
+    nested = [name for name, value in unusual if isinstance(value, Mapping | set | frozenset)]
     if nested:
         raise DataError(f"Data: column {nested[0]!r} must be one value or a flat list of values.")
     columns = {str(k): _as_column(v) for k, v in mapping.items()}
@@ -221,6 +269,8 @@ def _frame_from_mapping(mapping: Mapping[Any, Any]) -> Frame:
 
 
 def _as_column(value: Any) -> Any:
+    if type(value) in _PLAIN:
+        return np.array([value], dtype=object if value is None or type(value) is str else None)
     series = nw.from_native(value, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return _plain(series)
@@ -247,7 +297,7 @@ def _frame_from_array(X: Any) -> Frame:
         array = check_array(X, dtype=None, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=1)
     if array.dtype == object:
         _check_cells(array)
-    names = tuple(f"x{j}" for j in range(array.shape[1]))
+    names = position_names(array.shape[1])
     columns = {name: array[:, j] for j, name in enumerate(names)}
     return Frame(names, columns, array.shape[0], named=False)
 

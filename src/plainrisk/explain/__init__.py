@@ -2,12 +2,15 @@
 
 from plainrisk.explain.certify import Certificate, Check, Recheck, certify, recheck
 from plainrisk.explain.contributions import explain
+from plainrisk.explain.diff import Diff, diff
 from plainrisk.explain.explanation import Explanation
 from plainrisk.explain.groups import GroupReport, group_report
-from plainrisk.explain.monitor import Drift, Profile, drift
+from plainrisk.explain.monitor import Drift, Performance, Profile, drift
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions
 from plainrisk.explain.overview import Overview, overview
+from plainrisk.explain.points import scorecard
 from plainrisk.explain.reasons import Reasons, reasons
+from plainrisk.explain.scorecard import Scorecard
 from plainrisk.explain.uncertainty import (
     Interval,
     Refits,
@@ -25,17 +28,20 @@ __all__ = [
     "Certificate",
     "Change",
     "Check",
+    "Diff",
     "Drift",
     "ExplainOptions",
     "Explanation",
     "GroupReport",
     "Interval",
     "Overview",
+    "Performance",
     "Profile",
     "ReasonOptions",
     "Reasons",
     "Recheck",
     "Refits",
+    "Scorecard",
     "StabilityReport",
     "WeightDrift",
     "WhatIf",
@@ -44,6 +50,7 @@ __all__ = [
     "WhatIfsOptions",
     "certify",
     "compare_reasons",
+    "diff",
     "drawn",
     "drift",
     "explain",
@@ -52,6 +59,7 @@ __all__ = [
     "reason_stability",
     "reasons",
     "recheck",
+    "scorecard",
     "weight_drift",
     "what_if",
     "what_ifs",

@@ -6,8 +6,9 @@ values that every part treats alike, so a form sees no more of a row than the at
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Context, Decimal
 
@@ -42,6 +43,13 @@ class Atoms:
     values: tuple[Value, ...]
     seen: Bools
     straight: bool
+
+    @property
+    def has_value(self) -> Bools:
+        """Whether a value stands for each atom; missing and unseen need none."""
+        outside = 2 if isinstance(self.levels, Categories) else 1
+        last = len(self.values) - outside
+        return np.array([v is not None or j >= last for j, v in enumerate(self.values)], np.bool_)
 
     def scores(self, shape: Shape) -> Floats:
         """Return what a shape of the feature adds at each atom."""
@@ -81,6 +89,13 @@ def _atoms(form: RiskForm, name: str, min_rows: float) -> Atoms:
     )
 
 
+def common_atoms(name: str, known: Sequence[Levels]) -> Atoms:
+    """Return the atoms of a feature that has several kinds of levels, in one form or in two."""
+    levels = _categories(known, (), name) if isinstance(known[0], Categories) else _bins(known, [], Feature(), name)
+    values = tuple(_values(levels))
+    return Atoms(name, levels, values, np.ones(len(values), np.bool_), straight=False)
+
+
 def _bins(known: Iterable[Levels], trees: list[TreePart], feature: Feature, name: str) -> Bins:
     bins = [lv for lv in known if isinstance(lv, Bins)]
     edges = {edge for lv in bins for edge in lv.edges}.union(*(_tree_edges(part, name) for part in trees))
@@ -106,12 +121,18 @@ def _tree_edges(part: TreePart, name: str) -> set[float]:
 
 def _categories(known: Iterable[Levels], trees: Iterable[TreePart], name: str) -> Categories:
     lists = [lv for lv in known if isinstance(lv, Categories)]
+    asked = [i.category for part in trees for i in part.inputs if i.feature == name and i.category is not None]
     # Special categories come after the ordered ones in every list, and so they do here.
-    names = dict.fromkeys(c for lv in lists for c in lv.categories[: lv.n_ordered])
-    asked = (i.category for part in trees for i in part.inputs if i.feature == name)
-    names |= dict.fromkeys(c for c in asked if c is not None)
-    special = dict.fromkeys(c for lv in lists for c in lv.categories if c not in names)
-    return Categories((*names, *special), n_ordered=len(names))
+    inside = [(c, *lv.groups.get(c, ())) for lv in lists for c in lv.categories[: lv.n_ordered]]
+    ordered = dict.fromkeys((*itertools.chain.from_iterable(inside), *asked))
+    special = dict.fromkeys(c for lv in lists for c in lv.categories if c not in ordered)
+    # Categories that no part tells apart are one atom, under the name of the first.
+    atoms: dict[tuple[object, ...], list[str]] = {}
+    for c in (*ordered, *special):
+        atoms.setdefault((c if asked else None, *(lv.level_of(c) for lv in lists)), []).append(c)
+    names = [first for first, *_ in atoms.values()]
+    groups = {first: tuple(others) for first, *others in atoms.values() if others}
+    return Categories(tuple(names), sum(n not in special for n in names), groups)
 
 
 def _values(levels: Levels) -> Iterator[Value]:

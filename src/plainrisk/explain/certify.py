@@ -20,12 +20,12 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from plainrisk._types import Floats
 from plainrisk.checks import check_parameters
 from plainrisk.errors import DataError, ModelFileError
 from plainrisk.explain.atoms import Atoms, atoms_of, value_frame
 from plainrisk.explain.contributions import explain
 from plainrisk.explain.options import ROWS
+from plainrisk.explain.outside import least_step, outside_check, outside_levels
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import (
     Alone,
@@ -48,7 +48,7 @@ from plainrisk.form import (
 )
 from plainrisk.form.trees import LEAF
 
-__all__ = ["Certificate", "Check", "Recheck", "certify", "recheck"]
+__all__ = ["Certificate", "Check", "Recheck", "certify", "monotone_checks", "recheck"]
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,8 @@ def _differences(stored: Certificate, fresh: Certificate) -> list[str]:
         if says.get(name) != is_so.get(name):
             words = {True: "holds", False: "is broken", None: "is not checked"}
             found.append(f"{name}: stored it {words[says.get(name)]}, checked now it {words[is_so.get(name)]}")
+    if stored.outside and stored.outside != fresh.outside:
+        found.append("what levels outside the order can do differs")
     if stored.thin == fresh.thin and stored.notes != fresh.notes:
         found.append("the notes on levels differ")
     return found
@@ -99,13 +101,21 @@ def certify(form: RiskForm, *, thin: float = 30.0) -> Certificate:
     """Check a risk form; levels with less training weight than `thin` are listed as notes."""
     check_parameters("certify", {"thin": thin}, {"thin": ROWS})
     atoms = atoms_of(form)
-    monotone = [_monotone(form, atoms, name) for name, f in form.schema.features.items() if f.sign != 0]
+    rules = outside_check(form, atoms)
+    outside = () if rules is None else (rules,)
     return Certificate(
-        checks=(*monotone, _inside(form), _weights(form), _additive(form)),
+        checks=(*monotone_checks(form), *outside, _inside(form), _weights(form), _additive(form)),
         notes=tuple(_level_notes(form, thin)),
         form_sha256=_hash(form),
         thin=float(thin),
+        outside=tuple(outside_levels(form, atoms)),
     )
+
+
+def monotone_checks(form: RiskForm) -> list[Check]:
+    """Check the direction of every feature that has one."""
+    atoms = atoms_of(form)
+    return [_monotone(form, atoms, name) for name, f in form.schema.features.items() if f.sign != 0]
 
 
 def _hash(form: RiskForm) -> str:
@@ -168,7 +178,7 @@ def _joint_disorder(own: Table | None, pairs: list[tuple[int, PairTable]], atoms
     alone = np.zeros(len(atoms.values)) if own is None else sign * atoms.scores(own)
     tables = [sign * np.moveaxis(np.asarray(p.scores), axis, 0)[atoms.levels_in(p.levels[axis])] for axis, p in pairs]
     for j, k in itertools.pairwise(_ordered_atoms(atoms)):
-        worst = [_least_step(table[j], table[k]) for table in tables]
+        worst = [least_step(table[j], table[k]) for table in tables]
         after, before = ((alone[i], *(t[i, c] for t, c in zip(tables, worst, strict=True))) for i in (k, j))
         step = math.fsum((*after, *(-score for score in before)))  # rounded once, so its sign is right
         if step < 0:
@@ -177,14 +187,6 @@ def _joint_disorder(own: Table | None, pairs: list[tuple[int, PairTable]], atoms
             labels = atoms.levels.labels
             return f"the score moves by {sign * step:+.3g} from {labels[j]!r} to {labels[k]!r} where {where}"
     return None
-
-
-def _least_step(before: Floats, after: Floats) -> int:
-    """Return where a row of a table rises least (or falls most) to another, to the last digit of the differences."""
-    step = after - before
-    taken = step - after
-    lost = (after - (step - taken)) - (before + taken)  # what rounding the difference took away, exactly
-    return int(np.lexsort((lost, step))[0])
 
 
 def _each_ordered(part: Part, name: str, sign: int) -> bool:

@@ -13,8 +13,9 @@ the link inside then gives every shape its piece of the subscale's.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,7 +31,7 @@ from plainrisk.form import Alone, Bands, Link, Logistic, Part, RiskForm, Tree, T
 from plainrisk.form.trees import LEAF
 from plainrisk.threads import PIECE_ROWS, parallel_for
 
-__all__ = ["Explainer", "Explanation", "explain", "explainer", "mean_rate", "shapley_values"]
+__all__ = ["Explainer", "Explanation", "explain", "explainer", "mean_rate", "shapley_values", "subscale_of"]
 
 NO_SUBSCALE = "(no subscale)"
 ACROSS = "(across subscales)"
@@ -59,12 +60,13 @@ def explainer(form: RiskForm, options: ExplainOptions) -> Explainer:
             "explain: unit must be 'probability' for this model: its last link is not logistic, so its score is not "
             "in log odds."
         )
+    options = options.of(form.schema)
     reference = options.reference
     if not isinstance(reference, Reference):
         reference = make_reference(form, reference, options.portfolio, options.sign, options.min_rows)
     if options.split == "treeshap":
         reference = _with_background(form, reference)
-    return Explainer(form, reference, options.unit, options.split)
+    return Explainer(form, reference, options.unit, options.split, columns=options.columns)
 
 
 # ---- the chord
@@ -123,13 +125,14 @@ class Explainer:
     unit: Unit
     split: Split
     features_only: bool = False  # share the pieces of pairs between their features
+    columns: Sequence[str] | None = None  # of rows without names
 
-    @property
+    @functools.cached_property
     def keys(self) -> tuple[tuple[str, str | None], ...]:
         """The (subscale, feature) of every column; a pair stands as the feature "u × v"."""
         part = self.form.parts[0]
         if isinstance(self.form.pool, Alone) and self._fine(part):
-            subscale = _subscale_of(self.form)
+            subscale = subscale_of(self.form)
             return tuple((subscale[name], name) for name in self._columns(part) if name is not None)
         return tuple((part.name, name) for part in self.form.parts for name in self._columns(part))
 
@@ -141,7 +144,7 @@ class Explainer:
 
     def explain(self, X: Any) -> Explanation:
         """Return the contributions of every row."""
-        frame = self.form.align(X)
+        frame = self.form.align(X, self.columns)
         keys, n = self.keys, frame.n_rows
         found = _Columns(np.empty((n, len(keys))), np.empty(n), np.empty(n), np.zeros(n, dtype=bool))
 
@@ -160,7 +163,7 @@ class Explainer:
         return Explanation(
             unit=self.unit,
             risk=found.risk,
-            constant=np.full(n, self.reference.risk(self.form) if in_probability else self._start),
+            constant=np.full(n, self._start_risk if in_probability else self._start),
             contributions=found.pieces,
             subscales=tuple(s for s, _ in keys),
             features=tuple(f for _, f in keys),
@@ -173,7 +176,7 @@ class Explainer:
             rows=frame,
         )
 
-    @property
+    @functools.cached_property
     def _has_trees(self) -> bool:
         return any(isinstance(part, TreePart) for part in self.form.parts)
 
@@ -183,10 +186,15 @@ class Explainer:
 
     # ---- the sums
 
-    @property
+    @functools.cached_property
     def _start(self) -> float:
         """The reference's score."""
         return self.reference.score(self.form)
+
+    @functools.cached_property
+    def _start_risk(self) -> float:
+        """The reference's risk."""
+        return self.reference.risk(self.form)
 
     def _block(self, frame: Frame, out: _Columns) -> None:
         form = self.form
@@ -245,7 +253,7 @@ class _Columns:
         return _Columns(*(column[rows] for column in vars(self).values()))
 
 
-def _subscale_of(form: RiskForm) -> dict[str, str]:
+def subscale_of(form: RiskForm) -> dict[str, str]:
     """The subscale each term is shown under: the first that lists the feature; of a pair, that of both features."""
     homes = dict.fromkeys(form.schema.features, NO_SUBSCALE)
     for subscale, members in reversed(form.schema.subscales.items()):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -125,6 +125,8 @@ class Explanation(RowsResult):
         score. It is not the rate of the contributions. None for a pool that has no last link
     band : (n,) with a link of bands: the band the row is in, from 0; else None
     pairs : the features of every pair, which stands among `features` as "u × v"
+    rows : the rows
+    view : draws the explanation for notebooks
     """
 
     unit: Unit
@@ -140,9 +142,14 @@ class Explanation(RowsResult):
     rate: Floats | None = None
     pairs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     rows: Frame | None = field(default=None, repr=False, compare=False)
+    view: Callable[[Explanation], str | None] | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.risk)
+
+    def _repr_html_(self) -> str | None:
+        """Return what notebooks show, where the model that explained says so."""
+        return None if self.view is None else self.view(self)
 
     def _headline(self) -> str:
         return f"Explanation of {len(self):,} rows in {self.unit}, compared with {self.reference!r}"

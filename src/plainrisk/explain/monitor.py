@@ -4,7 +4,7 @@ With shares :math:`p_j` of level j in the old and :math:`q_j` in the new sample,
 feature is :math:`\sum_j (q_j - p_j) \ln (q_j / p_j)`; by custom one looks from 0.1 on and acts from 0.25 on. Its
 *shift* is what the move does to the model: :math:`\sum_j (q_j - p_j) f_j` with the level's effect :math:`f_j`, without
 what the feature does in pairs; the risks of subscales are compared with all that they add up. An empty level counts as
-half a row.
+half a row. With outcomes, performance is compared, too: AUC, and mean risk less base rate.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from plainrisk._types import Counts, Floats, Index
-from plainrisk.data.frame import Frame, frame_like
+from plainrisk._types import Bools, Counts, Floats, Index
+from plainrisk.checks import LEVEL, check_parameters
+from plainrisk.data.columns import Labels
+from plainrisk.data.frame import Frame, column_of, frame_like
 from plainrisk.errors import DataError
 from plainrisk.explain.atoms import atoms_of
 from plainrisk.explain.explanation import TableResult
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import Alone, Layer, Levels, Linear, Logistic, Part, RiskForm, Table
+from plainrisk.intervals import Range, auc_range, newcombe, normal_quantile, wilson
 from plainrisk.threads import PIECE_ROWS
 
-__all__ = ["Drift", "Profile", "drift"]
+__all__ = ["Drift", "Performance", "Profile", "drift"]
 
 GRID = 1000  # bins of [0, 1] in which risks are counted
 
@@ -52,6 +55,7 @@ class Profile:
     risks : (parts + 1, GRID) counts of the parts' risks and of the risk itself; None for training counts
     risk_sums : (parts + 1,)
     levels : those of each feature that are counted: what its shapes and trees tell apart, or its first pair if none do
+    judged : risks and outcomes, batch by batch, of the rows whose outcome is known
     """
 
     form: RiskForm
@@ -61,6 +65,7 @@ class Profile:
     risks: Counts | None = None
     risk_sums: Floats | None = None
     levels: dict[str, Levels] = field(default_factory=dict)
+    judged: list[tuple[Floats, Bools]] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"Profile of {self.rows:,.0f} rows in {len(self.levels)} features"
@@ -73,9 +78,11 @@ class Profile:
         paired = {n: lv for pair in pairs for n, lv in zip(pair.features, pair.levels, strict=True)}
         self.levels = {name: own.get(name) or paired[name] for name in self.form.features}
 
-    def add(self, X: Any) -> Profile:
-        """Count the rows of a batch too."""
+    def add(self, X: Any, y: Any = None) -> Profile:
+        """Count the rows of a batch too; outcomes may be given, and some of them missing."""
         frame = self.form.align(X)
+        if y is not None:
+            self._judge(frame, column_of(y))
         for start in range(0, frame.n_rows, PIECE_ROWS):
             self._add(frame if frame.n_rows <= PIECE_ROWS else frame.take(start, start + PIECE_ROWS))
         return self
@@ -96,6 +103,23 @@ class Profile:
             self.risks[k] += np.bincount(np.minimum((GRID * risk).astype(np.intp), GRID - 1), minlength=GRID)
         self.risk_sums += risks.sum(axis=0)
         self.rows += frame.n_rows
+
+    def _judge(self, frame: Frame, outcome: Labels) -> None:
+        if len(outcome.codes) != frame.n_rows:
+            raise DataError(f"drift: there are {len(outcome.codes):,} outcomes for {frame.n_rows:,} rows.")
+        known = np.flatnonzero(outcome.codes >= 0)
+        positive = Labels(outcome.codes[known], outcome.labels).outcomes(self.form.classes) == 1
+        self.judged.append((self.form.risk(frame)[known], positive))
+
+    def performance(self, level: float = 0.95) -> Performance | None:
+        """Return how good the risks were, with intervals; None where no outcome is known."""
+        if not any(len(risk) for risk, _ in self.judged):
+            return None
+        risk, positive = (np.concatenate(side) for side in zip(*self.judged, strict=True))
+        z, mean = normal_quantile(level), float(risk.mean())
+        base = wilson(int(positive.sum()), len(positive), z)
+        gap = Range(mean - base.estimate, mean - base.high, mean - base.low)
+        return Performance(len(risk), mean, base, gap, auc_range(positive, risk, z))
 
     @classmethod
     def of_training(cls, form: RiskForm) -> Profile:
@@ -148,6 +172,26 @@ class SubscaleDrift:
     new_risk: float
 
 
+@dataclass(frozen=True)
+class Performance:
+    """How good the risks of a sample were.
+
+    Attributes
+    ----------
+    rows : those whose outcome is known
+    mean_risk : of these rows
+    base_rate : share of the positive outcome, Wilson's interval
+    gap : mean risk less base rate, with the interval of the base rate
+    auc : with DeLong's interval
+    """
+
+    rows: int
+    mean_risk: float
+    base_rate: Range
+    gap: Range
+    auc: Range
+
+
 @dataclass(frozen=True, repr=False)
 class Drift(TableResult):
     """Two samples compared.
@@ -158,6 +202,9 @@ class Drift(TableResult):
     unit : of the shifts: "probability", "log odds" or "score"
     features : the largest index first
     subscales : the same, with "risk" for the output; empty against training counts
+    new_risk : the mean risk of the new rows
+    old_performance, new_performance : where outcomes are known
+    auc_change, gap_change : new less old, with intervals, where both are known
     """
 
     old_rows: float
@@ -165,9 +212,20 @@ class Drift(TableResult):
     unit: str
     features: tuple[FeatureDrift, ...]
     subscales: tuple[SubscaleDrift, ...]
+    new_risk: float
+    old_performance: Performance | None = None
+    new_performance: Performance | None = None
+    auc_change: Range | None = None
+    gap_change: Range | None = None
+
+    @property
+    def risk(self) -> SubscaleDrift | None:
+        """The shift of the risk itself; None against training counts, which do not keep it."""
+        return next((s for s in self.subscales if s.subscale == "risk"), None)
 
     def _headline(self) -> str:
-        return f"Drift of {self.new_rows:,.0f} rows against {self.old_rows:,.0f}, shifts in {self.unit}"
+        moved = "" if self.risk is None else f", mean risk {self.risk.old_risk:.4f} -> {self.risk.new_risk:.4f}"
+        return f"Drift of {self.new_rows:,.0f} rows against {self.old_rows:,.0f}{moved}, shifts in {self.unit}"
 
     def columns(self) -> dict[str, Any]:
         """Return one line per feature, as columns by name."""
@@ -190,26 +248,40 @@ class Drift(TableResult):
         return draw_drift(self, ax=ax)
 
 
-def drift(form: RiskForm, new: Any, old: Any = None) -> Drift:
+def drift(form: RiskForm, new: Any, old: Any = None, *, y: Any = None, old_y: Any = None, level: float = 0.95) -> Drift:
     """Compare new rows with old ones, or with the training rows as the form counts them.
 
     Parameters
     ----------
     new, old : rows, or a `Profile` of them that was added up batch by batch
+    y, old_y : the outcomes of the rows, as the form knows them; some may be missing
+    level : of the intervals of performance
     """
-    after = new if isinstance(new, Profile) else Profile(form).add(new)
-    before = Profile.of_training(form) if old is None else old if isinstance(old, Profile) else Profile(form).add(old)
+    check_parameters("drift", {"level": level}, {"level": LEVEL})
+    after = new if isinstance(new, Profile) else Profile(form).add(new, y)
+    if old is None:
+        before = Profile.of_training(form)
+    else:
+        before = old if isinstance(old, Profile) else Profile(form).add(old, old_y)
     if any(profile.form != form for profile in (before, after)):
         raise DataError("drift: a Profile counts the levels of another model. Make it with this model's form.")
-    if not before.rows or not after.rows:
+    if not before.rows or not after.rows or after.risk_sums is None:
         raise DataError("drift: a sample has no rows.")
     features = [_feature(form, name, before, after) for name in after.counts if name in before.counts]
+    then, now = before.performance(level), after.performance(level)
+    both = None if then is None or now is None else (now, then)
     return Drift(
         old_rows=before.rows,
         new_rows=after.rows,
         unit=_unit(form),
         features=tuple(sorted(features, key=lambda f: -f.psi)),
         subscales=tuple(_subscales(form, before, after)),
+        new_risk=float(after.risk_sums[-1] / after.rows),
+        old_performance=then,
+        new_performance=now,
+        # Two samples apart: the intervals are combined as Newcombe does for shares.
+        auc_change=both and newcombe(*(one.auc for one in both)),
+        gap_change=both and newcombe(*(one.gap for one in both)),
     )
 
 

@@ -9,11 +9,12 @@ functions and methods by the decorator `takes`, commands by reading the fields, 
 # ruff: noqa: RUF009  (`option` calls dataclasses.field, which belongs there)
 from __future__ import annotations
 
+import functools
 import inspect
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
-from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields, replace
+from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, Self, TypeVar, cast
 
 from plainrisk.checks import (
     FUNCTION,
@@ -29,6 +30,7 @@ from plainrisk.checks import (
 )
 from plainrisk.checks import words as known_words
 from plainrisk.errors import DataError, did_you_mean
+from plainrisk.schema import Schema
 
 __all__ = ["ExplainOptions", "ReasonOptions", "WhatIfOptions", "WhatIfsOptions", "check_features", "takes"]
 
@@ -85,8 +87,9 @@ def _allowed(default: Any, words: tuple[str, ...], other: tuple[str, ...]) -> Al
 
 def _adverse() -> Any:
     return option(
-        "positive",
-        "'positive' if a high probability is bad for the applicant, 'negative' if the model predicts the good outcome.",
+        None,
+        "'positive' if a high probability is bad for the applicant, 'negative' if the model predicts the good outcome; "
+        "without it, what the schema says.",
         words=("positive", "negative"),
     )
 
@@ -104,28 +107,42 @@ def _split() -> Any:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """What the options of all verbs share: unknown names, and values that are not allowed, are refused."""
 
     verb: ClassVar[str] = ""
 
+    columns: Sequence[str] | None = option(
+        None, "The names of the columns, for rows that have none.", other=("a list of names",)
+    )
+
     def __new__(cls, *args: Any, **options: Any) -> Any:
         """Refuse unknown names before dataclasses do, with the nearest name."""
-        known = [f.name for f in fields(cls)]
+        known = _allowed_of(cast("Any", cls))
         for name in options:
             if name not in known:
                 raise DataError(f"{cls.verb}: there is no option {name!r}.{did_you_mean(name, known)}")
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
-        check_parameters(self.verb, given, {f.name: f.metadata["allowed"] for f in fields(self)})
+        check_parameters(self.verb, vars(self), _allowed_of(cast("Any", type(self))))
+
+    def of(self, schema: Schema) -> Self:
+        """Return the options for a model with this schema: it says which outcome is adverse, if nobody else does."""
+        given: Adverse | None = self.adverse  # type: ignore[attr-defined]
+        return self if given is not None else replace(self, adverse=schema.adverse)  # type: ignore[call-arg]
 
     @property
     def sign(self) -> int:
         """+1 where a higher probability hurts the applicant, -1 where a lower one does."""
-        return 1 if self.adverse == "positive" else -1  # type: ignore[attr-defined]
+        return -1 if self.adverse == "negative" else 1  # type: ignore[attr-defined]
+
+
+@functools.cache
+def _allowed_of(options: Any) -> dict[str, Allowed]:
+    """Return what each option may be."""
+    return {f.name: f.metadata["allowed"] for f in fields(options)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +165,7 @@ class ExplainOptions(Options):
         words=("probability", "log odds"),
     )
     split: Split = _split()
-    adverse: Adverse = _adverse()
+    adverse: Adverse | None = _adverse()
     min_rows: float = option(0.0, "Levels with fewer training rows are not taken for the best.", allowed=ROWS)
 
 
@@ -167,7 +184,7 @@ class ReasonOptions(Options):
         words=("best", "typical"),
         other=("a row",),
     )
-    adverse: Adverse = _adverse()
+    adverse: Adverse | None = _adverse()
     order: Order = option(
         "subscale",
         "Order of the k reasons: grouped by subscale, or by their loss alone.",
@@ -208,7 +225,7 @@ class WhatIfOptions(Options):
         other=("a dict", "a function"),
         allowed=known_words("features", "steps") | instance("a dict", Mapping) | FUNCTION,
     )
-    adverse: Adverse = _adverse()
+    adverse: Adverse | None = _adverse()
     answers: int = option(
         3,
         "The largest number of answers, each without at least one feature of every answer before it.",

@@ -19,7 +19,16 @@ from plainrisk.form import Alone, Curve, Line, Linear, Logistic, PairTable, Part
 if TYPE_CHECKING:
     from plainrisk.explain.uncertainty import Refits
 
-__all__ = ["Importance", "Overview", "ShapeTable", "level_effects", "level_scores", "overview"]
+__all__ = [
+    "Importance",
+    "Overview",
+    "ShapeTable",
+    "level_effects",
+    "level_scores",
+    "overview",
+    "shape_table",
+    "term_of",
+]
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,7 @@ class ShapeTable:
     effect : what the level does to the typical applicant: the risk with it less the risk as is; None where the form
         does not know who is typical
     unit : of the score: "probability" or "log odds" where the score is that itself, else "score"
+    pair : of a pair of features, its table with two sides
     """
 
     feature: str
@@ -53,6 +63,7 @@ class ShapeTable:
     score: Floats
     effect: Floats | None
     unit: str
+    pair: PairTable | None = None
 
 
 @dataclass(frozen=True)
@@ -130,16 +141,21 @@ class Overview(TableResult):
         """Return everything as plain data; a rate without rows is None."""
         shapes = []
         for t in self.shapes:
-            plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(t).items()}
+            plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(t).items() if k != "pair"}
             plain["bad_rate"] = [None if r != r else r for r in plain["bad_rate"]]
             shapes.append(plain)
         return {"shapes": shapes, "importance": [asdict(i) for i in self.importance], "weights": self.weights}
 
     def plot(self, feature: str, part: str | None = None, *, refits: Refits | None = None, axes: Any = None) -> Any:
-        """Draw one feature's levels with counts and bad rates, and intervals if refits are given; returns the axes."""
-        from plainrisk.explain.plots import draw_shape
+        """Draw one feature's levels with counts and bad rates, and intervals if refits are given; returns the axes.
+
+        A pair ("income × age") is a heat map with counts; with refits, its combinations of levels stand in a row.
+        """
+        from plainrisk.explain.plots import draw_pair, draw_shape
 
         table = self.shape(feature, part)
+        if table.pair is not None and refits is None:
+            return draw_pair(table.pair, table.unit, ax=axes)
         ask = None if refits is None else refits.shape if table.effect is None else refits.effects
         interval = None if ask is None else ask(feature, table.part)
         return draw_shape(table, interval, axes=axes)
@@ -166,7 +182,7 @@ def overview(form: RiskForm, X: Any = None) -> Overview:
     """
     typical = _typical(form, X)
     tables = tuple(
-        _table(form, typical, k, name)
+        shape_table(form, typical, k, name)
         for k, part in enumerate(form.parts)
         if isinstance(part, Part)
         for name in part.term_names
@@ -195,13 +211,14 @@ def level_effects(form: RiskForm, typical: Reference, k: int, name: str) -> Floa
     return typical.risks(form, k, others + level_scores(part, name)) - typical.risk(form)
 
 
-def _term(part: Part, name: str) -> Shape | PairTable:
+def term_of(part: Part, name: str) -> Shape | PairTable:
+    """Return the shape or the pair of this name."""
     return part.shapes[name] if name in part.shapes else next(pair for pair in part.pairs if pair.name == name)
 
 
 def level_scores(part: Part, name: str) -> Floats:
     """Return the score of each level of a term, or of a pair's combinations of levels, row by row."""
-    term = _term(part, name)
+    term = term_of(part, name)
     scores = np.ravel(np.array(term.scores))
     if isinstance(term, Line | Curve):
         scores[0] = np.nan  # the line itself is no one number
@@ -221,10 +238,11 @@ def _unit(form: RiskForm, part: Any) -> str:
     return "log odds" if isinstance(part.link, Logistic) else "score"
 
 
-def _table(form: RiskForm, typical: Reference | None, k: int, name: str) -> ShapeTable:
+def shape_table(form: RiskForm, typical: Reference | None, k: int, name: str) -> ShapeTable:
+    """Return the table of a term of part k; without a typical applicant it has no effects."""
     part, feature = form.parts[k], form.schema.features.get(name)
     assert isinstance(part, Part)
-    term = _term(part, name)
+    term = term_of(part, name)
     rows, bad, labels = np.ravel(term.weights), np.ravel(term.positives), _labels(term)
     return ShapeTable(
         feature=name,
@@ -238,6 +256,7 @@ def _table(form: RiskForm, typical: Reference | None, k: int, name: str) -> Shap
         score=level_scores(part, name),
         effect=None if typical is None else level_effects(form, typical, k, name),
         unit=_unit(form, part),
+        pair=term if isinstance(term, PairTable) else None,
     )
 
 

@@ -8,7 +8,8 @@ what a pair of features adds is shared between the two by Shapley's rule.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +30,8 @@ from plainrisk.threads import PIECE_ROWS
 __all__ = ["Reasoner", "Reasons", "reasoner", "reasons"]
 
 NOTHING = 1e-12  # a loss up to this is rounding, not a reason
+
+KEPT = 8  # reasoners of one form
 
 _COMPARED = {
     "best": "the best levels there are",
@@ -149,7 +152,23 @@ def reasons(form: RiskForm, X: Any, *args: Any, **options: Any) -> Reasons:
 
 
 def reasoner(form: RiskForm, options: ReasonOptions) -> Reasoner:
-    """Return a reasoner that is ready for many batches of rows."""
+    """Return a reasoner that is ready for many batches of rows; the form keeps the last few for the next call."""
+    options = options.of(form.schema)
+    if not isinstance(options.reference, str) or options.portfolio is not None:
+        return _reasoner(form, options)  # rows have no key
+    each = vars(options).values()
+    key = tuple(tuple(map(str, o)) if isinstance(o, Iterable) and not isinstance(o, str) else o for o in each)
+    kept: dict[Any, Reasoner] = form.__dict__.setdefault("_reasoners", {})
+    found = kept.get(key)  # once: another thread may clear them
+    if found is None:
+        found = _reasoner(form, options)
+        if len(kept) >= KEPT:
+            kept.clear()
+        kept[key] = found
+    return found
+
+
+def _reasoner(form: RiskForm, options: ReasonOptions) -> Reasoner:
     check_features(form.schema.features, barred=options.barred, inquiries=options.inquiries)
     shared = ("reference", "portfolio", "split", "adverse", "min_rows")
     explain = explainer(form, ExplainOptions(**{name: getattr(options, name) for name in shared}))
@@ -204,9 +223,13 @@ class Reasoner:
         """The largest number of reasons but one for inquiries: k, or as many as can be named."""
         return max(1, min(int(self.options.k), len(self.candidates)))
 
+    @functools.cached_property
+    def _never_named(self) -> tuple[str, ...]:
+        return tuple(c for c, out in zip(self.candidates, self.barred, strict=True) if out)
+
     def reasons(self, X: Any) -> Reasons:
         """Return the reasons against every row."""
-        frame = self.explainer.form.align(X)
+        frame = self.explainer.form.align(X, self.options.columns)
         n = frame.n_rows
         risk, withheld = np.empty(n), np.zeros(n, dtype=np.intp)
         codes, texts = (np.full((n, self.width), -1, dtype=np.intp) for _ in range(2))
@@ -224,7 +247,7 @@ class Reasoner:
         return Reasons(
             k=self.most,
             reference=self.explainer.reference.name,
-            adverse=self.options.adverse,
+            adverse=self.options.adverse or "positive",
             unit=self.explainer.unit,
             risk=risk,
             candidates=self.candidates,
@@ -233,7 +256,7 @@ class Reasoner:
             codes=codes,
             text_codes=texts,
             lost=lost,
-            barred=tuple(c for c, out in zip(self.candidates, self.barred, strict=True) if out),
+            barred=self._never_named,
             withheld=withheld,
         )
 
@@ -259,19 +282,36 @@ class Reasoner:
         found = words[0][at] if len(words) == 1 else np.take_along_axis(words, at, axis=1)
         texts[:] = np.where(codes >= 0, found, -1)
 
+    @functools.cached_property
+    def _at(self) -> list[tuple[int, int]]:
+        """For every column of an explanation, its candidate, and its subscale among those of the candidates."""
+        column_of = {name: j for j, name in enumerate(self.candidates)}
+        keys = self.explainer.keys
+        return [(column_of[s if f is None else f], self._number_of.get(s, len(self._number_of))) for s, f in keys]
+
+    @functools.cached_property
+    def _number_of(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(dict.fromkeys(self.subscales))}
+
+    @functools.cached_property
+    def _numbers(self) -> Index:
+        """The subscale of every candidate."""
+        return np.array([self._number_of[name] for name in self.subscales], dtype=np.intp)
+
     def _losses(self, explained: Explanation) -> tuple[Floats, Floats]:
         """Return the loss of every candidate, and of the subscale it is in."""
-        column_of = {name: j for j, name in enumerate(self.candidates)}
-        loss = np.zeros((len(explained), len(column_of)))
-        totals = {name: np.zeros(len(explained)) for name in explained.subscales}
-        for (subscale, feature), pieces in zip(self.explainer.keys, explained.contributions.T, strict=True):
-            loss[:, column_of[subscale if feature is None else feature]] += self.options.sign * pieces
-            totals[subscale] += self.options.sign * pieces
-        return loss, np.column_stack([totals[name] for name in self.subscales])
+        loss = np.zeros((len(explained), len(self.candidates)))
+        totals = np.zeros((len(explained), len(self._number_of) + 1))  # the last, of what no candidate is in
+        for (candidate, subscale), pieces in zip(
+            self._at, (self.options.sign * explained.contributions).T, strict=True
+        ):
+            loss[:, candidate] += pieces
+            totals[:, subscale] += pieces
+        return loss, totals[:, self._numbers]
 
     def _merge(self, loss: Floats, words: Index) -> None:
         """Add the losses that have the same words to the first of them in the schema's order."""
-        for columns in self.texts.shared():
+        for columns in self.texts.shared:
             for i, first in enumerate(columns):
                 for later in columns[i + 1 :]:
                     if self.barred[first] or self.barred[later]:
@@ -282,11 +322,9 @@ class Reasoner:
 
     def _group(self, chosen: Index, amounts: Floats, totals: Floats) -> tuple[Index, Floats]:
         """Put the subscale that cost most first; inside it the order is by loss already."""
-        number = {name: i for i, name in enumerate(dict.fromkeys(self.subscales))}
         at = np.maximum(chosen, 0)
         total = np.where(chosen < 0, -np.inf, np.take_along_axis(totals, at, axis=1))
-        subscale = np.array([number[name] for name in self.subscales])[at]
-        by = np.lexsort((subscale, -total), axis=1)  # stable, so losses stay in order
+        by = np.lexsort((self._numbers[at], -total), axis=1)  # stable, so losses stay in order
         return np.take_along_axis(chosen, by, axis=1), np.take_along_axis(amounts, by, axis=1)
 
     def _add_inquiry(self, loss: Floats, codes: Index, lost: Floats) -> None:
@@ -342,13 +380,15 @@ class Texts:
         """Return the text of every row and candidate; one line for all rows where no level matters."""
         if not self.by_level:
             return self.base[None, :]
-        codes = np.tile(self.base, (frame.n_rows, 1))
+        codes = np.empty((frame.n_rows, len(self.base)), dtype=np.intp)
+        codes[:] = self.base
         for column, (name, levels, texts) in self.by_level.items():
             codes[:, column] = texts[levels.codes(frame, name)]
         return codes
 
+    @functools.cached_property
     def shared(self) -> list[list[int]]:
-        """Return the groups of candidates that may have the same words."""
+        """The groups of candidates that may have the same words."""
         owners: dict[int, list[int]] = {}
         for column, text in enumerate(self.base.tolist()):
             found = {text} if column not in self.by_level else set(self.by_level[column][2].tolist())

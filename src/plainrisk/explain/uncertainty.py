@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from plainrisk.explain.contributions import explain
 from plainrisk.explain.explanation import TableResult
 from plainrisk.explain.overview import level_effects, level_scores
 from plainrisk.explain.reasons import Reasons, reasons
-from plainrisk.explain.reference import make_reference, pool_weights
+from plainrisk.explain.reference import Reference, make_reference, pool_weights
 from plainrisk.form import Part, RiskForm, Table
 from plainrisk.text import visible
 
@@ -83,7 +84,13 @@ class Refits:
     def effects(self, feature: str, part: str | None = None, level: float = 0.9) -> Interval:
         """Return intervals for what the levels of a feature or pair do to the typical applicant, as in `overview`."""
         k = self.form.parts.index(_owner(self.form, feature, part))
-        return self._interval(lambda form: level_effects(form, make_reference(form, "typical"), k, feature), level)
+        typical = self._typical
+        return self._interval(lambda form: level_effects(form, typical[id(form)], k, feature), level)
+
+    @functools.cached_property
+    def _typical(self) -> dict[int, Reference]:
+        """The typical applicant as each form sees it."""
+        return {id(form): make_reference(form, "typical") for form in (self.form, *self.forms)}
 
     def weights(self, level: float = 0.9) -> dict[str, Interval]:
         """Return intervals for the weights of the subscales."""

@@ -171,11 +171,11 @@ def what_if(form: RiskForm, x: Any, *args: Any, **options: Any) -> WhatIf:
     x : one row
     {options}
     """
-    found = planner(form, WhatIfOptions(*args, **options))
-    frame = form.align(x)
+    asked = WhatIfOptions(*args, **options)
+    frame = form.align(x, asked.columns)
     if frame.n_rows != 1:
         raise DataError(f"what_if answers for one row, not {frame.n_rows:,}. For many rows use what_ifs.")
-    return found.solve(frame)[0]
+    return planner(form, asked).solve(frame)[0]
 
 
 @takes(WhatIfsOptions)
@@ -193,6 +193,7 @@ def what_ifs(form: RiskForm, X: Any, *args: Any, **options: Any) -> WhatIfs:
 
 def planner(form: RiskForm, options: WhatIfOptions) -> Planner:
     """Return a planner that is ready for many batches of rows."""
+    options = options.of(form.schema)
     targets = feature_moves(form, options.frozen, options.cost, options.values, options.min_rows)
     return Planner(Problem(form, options.sign, targets, options.cost == "features"), options)
 
@@ -206,7 +207,7 @@ class Planner:
 
     def solve(self, X: Any) -> WhatIfs:
         """Return the answers for every row."""
-        frame = self.problem.form.align(X)
+        frame = self.problem.form.align(X, self.options.columns)
         return WhatIfs(tuple(_Search(self, one).solve() for one in _applicants(self.problem, frame)))
 
     def reaches(self, risk: Any, slack: float = 0.0) -> Any:
@@ -254,12 +255,12 @@ class _Search:
         options, risk = self.plan.options, self.applicant.risk
         if self.plan.reaches(risk):
             stay = Answer((), risk, 0.0)
-            return WhatIf(risk, options.target, options.adverse, (stay,), stay)
+            return WhatIf(risk, options.target, options.adverse or "positive", (stay,), stay)
         fronts = self._fronts(frozenset())
         first = self._cheapest(fronts)
         most = min(options.answers, sys.maxsize)
         answers = [] if first is None else list(itertools.islice(self._diverse(first), most))
-        return WhatIf(risk, options.target, options.adverse, tuple(answers), self._furthest(fronts))
+        return WhatIf(risk, options.target, options.adverse or "positive", tuple(answers), self._furthest(fronts))
 
     def _diverse(self, first: Answer) -> Iterator[Answer]:
         """Give the cheapest answer, then the cheapest that contains none of those given, and so on."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 
 from plainrisk._types import Bools, Floats, Index
@@ -54,6 +55,7 @@ from plainrisk.form import (
     Part,
     RiskForm,
     TreePart,
+    outside_rules,
 )
 from plainrisk.form import Table as ShapeTable
 
@@ -133,7 +135,7 @@ class _Builder:
         )
         self.x = {i.feature: Name(i.id) for i in self.inputs}
         self.steps: list[Step] = []
-        self._levels_known: dict[tuple[str, Levels], Name] = {}
+        self._levels_known: dict[tuple[str, bytes], Name] = {}
 
     def program(self, facts: Mapping[str, Any], certificate: Certificate) -> Program:
         terms = [self._terms(k, part) for k, part in enumerate(self.parts)]
@@ -183,7 +185,8 @@ class _Builder:
         """The value of the level that a feature is in."""
         x = self.x[feature]
         if not isinstance(levels, Bins):
-            known = dict(zip(levels.categories, values, strict=False))
+            each = zip(levels.categories, values, strict=False)
+            known = {label: v for name, v in each for label in (name, *levels.groups.get(name, ()))}
             missing, unseen = values[levels.missing], values[len(levels) - 1]
             return Labels(x, {label: v for label, v in known.items() if v != unseen}, missing, unseen)
         cuts, codes = levels.cells.lists
@@ -208,11 +211,12 @@ class _Builder:
     def _level(self, pair: PairTable, axis: int) -> Name:
         """The step with the number of a pair's level."""
         name, levels = pair.features[axis], pair.levels[axis]
-        if (name, levels) not in self._levels_known:
+        key = (name, msgspec.json.encode(levels))  # levels have no hash: groups are a dict
+        if key not in self._levels_known:
             numbers = [Number(float(code)) for code in range(len(levels))]
             id = f"v{len(self._levels_known)}"
-            self._levels_known[name, levels] = self._step(id, self._lookup(name, levels, numbers), name)
-        return self._levels_known[name, levels]
+            self._levels_known[key] = self._step(id, self._lookup(name, levels, numbers), name)
+        return self._levels_known[key]
 
     def _risk(self, terms: Sequence[Sequence[Name]]) -> tuple[list[Name], list[Name], Name]:
         """The steps of the parts' scores (and the whole's, last), of the parts' risks, and of the risk."""
@@ -437,19 +441,33 @@ class _Builder:
 
     def _checks(self) -> Iterable[Check]:
         one = Number(1.0)
-        refused: dict[tuple[str, Levels], set[int]] = {}
+        unseen_word = "has a level that was not in the training data, and the schema says unseen = 'error'"
+        forbidden_word = "is empty or has a special value, and the schema's rule for it is 'error'"
+        refused: dict[tuple[str, str, bytes], tuple[Levels, set[int]]] = {}
+
+        def refuse(name: str, word: str, levels: Levels, codes: Iterable[int]) -> None:
+            refused.setdefault((name, word, msgspec.json.encode(levels)), (levels, set()))[1].update(codes)
+
         for name, levels, unseen in self._unseen():
-            refused.setdefault((name, levels), set()).update(np.flatnonzero(unseen).tolist())
+            refuse(name, unseen_word, levels, np.flatnonzero(unseen).tolist())
+        for name, levels in self._all_levels():
+            rules = outside_rules(self.form.schema.features[name], levels)
+            refuse(name, forbidden_word, levels, (level for level, rule in rules.items() if rule == "error"))
         for i in self.inputs:
             if not i.is_text:
                 far = Compare(">", Abs(Name(i.id)), Number(sys.float_info.max))
                 yield Check(i.feature, far, f"feature {i.feature!r} holds infinity")
-            for (name, levels), codes in refused.items():
+            for (name, what, _), (levels, codes) in refused.items():
                 if name == i.feature and codes:
                     flags = [Number(float(code in codes)) for code in range(len(levels))]
-                    what = "has a level that was not in the training data, and the schema says unseen = 'error'"
                     is_refused = Compare("==", self._lookup(name, levels, flags), one)
                     yield Check(name, is_refused, f"feature {name!r} {what}")
+
+    def _all_levels(self) -> Iterable[tuple[str, Levels]]:
+        """Yield the levels of every feature, as every shape and pair has them."""
+        for part in self.parts:
+            yield from ((name, shape.levels) for name, shape in part.shapes.items())
+            yield from (one for pair in part.pairs for one in zip(pair.features, pair.levels, strict=True))
 
     def _unseen(self) -> Iterable[tuple[str, Levels, Bools]]:
         """Yield which levels training never saw, of features whose schema refuses them."""

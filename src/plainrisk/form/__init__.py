@@ -1,11 +1,13 @@
 """The risk form: shapes, links, pools, and the file they are kept in."""
 
+from plainrisk.form.binning import schema_with_bins
 from plainrisk.form.file import (
     Certificate,
     Check,
     FitRecord,
     GroupEvidence,
     ModelFile,
+    OutsideLevel,
     form_hash,
     read_model,
     write_model,
@@ -13,11 +15,13 @@ from plainrisk.form.file import (
 from plainrisk.form.form import Alone, Layer, Mixture, Part, Pool, RiskForm, pool_score
 from plainrisk.form.levels import Bins, Categories, Levels
 from plainrisk.form.links import ALPHA_STAR, Bands, Linear, Link, Logistic
+from plainrisk.form.outside import BOUNDS, held_scores, measured_levels, outside_rules
 from plainrisk.form.shapes import Curve, Line, PairTable, Shape, Table
 from plainrisk.form.trees import Tree, TreeInput, TreePart
 
 __all__ = [
     "ALPHA_STAR",
+    "BOUNDS",
     "Alone",
     "Bands",
     "Bins",
@@ -35,6 +39,7 @@ __all__ = [
     "Logistic",
     "Mixture",
     "ModelFile",
+    "OutsideLevel",
     "PairTable",
     "Part",
     "Pool",
@@ -45,7 +50,11 @@ __all__ = [
     "TreeInput",
     "TreePart",
     "form_hash",
+    "held_scores",
+    "measured_levels",
+    "outside_rules",
     "pool_score",
     "read_model",
+    "schema_with_bins",
     "write_model",
 ]

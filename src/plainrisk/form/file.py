@@ -6,16 +6,18 @@ Reading is strict: a file is decoded into known fields of known types, checked, 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from plainrisk._version import __version__
 from plainrisk.errors import ModelFileError
 from plainrisk.files import SIZE_LIMIT, parse_json, read_text, write_text
 from plainrisk.form.form import RiskForm
-from plainrisk.schema import Schema
+from plainrisk.schema import Rule, Schema
 from plainrisk.text import visible
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "FitRecord",
     "GroupEvidence",
     "ModelFile",
+    "OutsideLevel",
     "PackedState",
     "form_hash",
     "read_model",
@@ -42,7 +45,7 @@ class GroupEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     features : whose; two for a pair
     kind : "steps" between ordered levels, levels "outside" the order, "levels" of a categorical feature, or "pair"
     size : how many coefficients
-    precision : of their normal prior, lambda
+    precision : of their normal prior, lambda; one for the levels outside the order of all features
     edf : effective degrees of freedom, from 0 to `size`
     left : whether the group has left the model
     """
@@ -106,6 +109,36 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     detail: str
 
 
+class OutsideLevel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an empty or special field can do at most, whatever the other features are.
+
+    Lower and better are meant for the applicant: where the positive outcome is the good one, a risk that is higher.
+
+    Attributes
+    ----------
+    feature, level : which field
+    rule : what the schema allows it
+    rows : its training weight
+    below, below_risk : how far it can be below the best measured level, in score and in probability; 0 if never
+    lowers, lowers_risk : how far it can be below the worst measured level: what emptying a field can win
+    """
+
+    feature: str
+    level: str
+    rule: Rule
+    rows: float
+    below: float
+    below_risk: float
+    lowers: float
+    lowers_risk: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.feature}, {self.level} ({self.rule}): up to {100 * self.below_risk:.3g} points better than the "
+            f"best measured level, and {100 * self.lowers_risk:.3g} than the worst"
+        )
+
+
 class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All promises of a model, checked.
 
@@ -115,12 +148,14 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     notes : facts worth knowing that break no promise
     form_sha256 : the hash of the form they were checked on
     thin : levels with less training weight than this are in the notes
+    outside : what levels outside the order can do; files of before there were rules have none
     """
 
     checks: tuple[Check, ...]
     notes: tuple[str, ...]
     form_sha256: str = ""
     thin: float = 30.0
+    outside: tuple[OutsideLevel, ...] = ()
 
     @property
     def valid(self) -> bool:
@@ -139,6 +174,11 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __str__(self) -> str:
         lines = [f"{'holds ' if c.holds else 'BROKEN'}  {c.name}: {c.detail}" for c in self.checks]
+        better = [level for level in self.outside if level.below > 0]
+        if self.outside:
+            kept = f"{len(self.outside) - len(better)} of {len(self.outside)} empty or special levels"
+            lines.append(f"outside the order: {kept} are never better than the best measured one")
+            lines += [f"outside {level}" for level in sorted(better, key=lambda level: -level.below_risk)]
         return visible("\n".join([*lines, *(f"note    {n}" for n in self.notes)]))
 
 
@@ -151,6 +191,8 @@ class ModelFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     plainrisk : that version
     sha256 : the hash of everything else in the file; format 1 has none
     form_sha256 : the hash of the form alone, by which a certificate says which form it is of
+    cutoff : the risk from which applicants are refused; not in the file if there is none
+    about : free texts by name, such as owner, purpose or approval; not in the file if there are none
     """
 
     format: int
@@ -160,6 +202,8 @@ class ModelFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     form: RiskForm
     fit: FitRecord | None = None
     certificate: Certificate | None = None
+    cutoff: Annotated[float, msgspec.Meta(ge=0, le=1)] | UnsetType = UNSET
+    about: dict[str, str] | UnsetType = UNSET
 
     @property
     def protected(self) -> bool:
@@ -197,9 +241,14 @@ def _file_hash(text: bytes | str) -> str:
 
 
 def write_model(
-    path: str | Path, form: RiskForm, fit: FitRecord | None = None, certificate: Certificate | None = None
+    path: str | Path,
+    form: RiskForm,
+    fit: FitRecord | None = None,
+    certificate: Certificate | None = None,
+    cutoff: float | None = None,
+    about: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a model file; the same form, fit record and certificate give the same bytes."""
+    """Write a model file; the same content gives the same bytes."""
     form = _canonical(form)
     content = ModelFile(
         format=FORMAT,
@@ -208,6 +257,8 @@ def write_model(
         form=form,
         fit=fit,
         certificate=certificate,
+        cutoff=UNSET if cutoff is None else float(cutoff),
+        about=dict(about) if about else UNSET,
     )
     content = msgspec.structs.replace(content, sha256=_file_hash(msgspec.json.encode(content)))
     write_text(path, msgspec.json.format(msgspec.json.encode(content), indent=1).decode() + "\n")
@@ -225,6 +276,8 @@ def read_model(path: str | Path) -> ModelFile:
     if head.format < 1:
         raise ModelFileError(f"{path} has format {head.format}, which no version of plainrisk wrote.")
     content = parse_json(text, ModelFile, path, ModelFileError, "a plainrisk model")
+    if not content.protected and (content.cutoff, content.about) != (UNSET, UNSET):
+        raise ModelFileError(f"{path} has format 1, whose hash covers no cut-off and no texts about the model.")
     if form_hash(content.form) != content.form_sha256:
         raise ModelFileError(f"{path} was changed after it was written: the form does not match its hash.")
     if content.certificate is not None and content.certificate.form_sha256 != content.form_sha256:

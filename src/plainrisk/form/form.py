@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -18,14 +17,15 @@ import msgspec
 import numpy as np
 
 from plainrisk._types import Floats
-from plainrisk.data.frame import Frame, as_frame
-from plainrisk.errors import DataError, ModelFileError, PlainriskWarning, did_you_mean
+from plainrisk.data.frame import Frame, as_frame, position_names
+from plainrisk.errors import DataError, ModelFileError, did_you_mean, nameless
 from plainrisk.form.levels import Categories
 from plainrisk.form.links import Link, Logistic
 from plainrisk.form.score import Scorer
 from plainrisk.form.shapes import LARGEST, PairTable, Shape
 from plainrisk.form.trees import TreePart
 from plainrisk.schema import Schema
+from plainrisk.schema.check import refuse_forbidden
 from plainrisk.threads import PIECE_ROWS, parallel_for
 
 __all__ = ["Alone", "Layer", "Mixture", "Part", "Pool", "RiskForm", "pool_score"]
@@ -108,7 +108,8 @@ class Part(
         score = np.full(frame.n_rows, self.intercept)
         for j, values in enumerate(self.terms(frame, schema).values()):
             score += values
-            np.subtract(values, zeros[j], out=pieces[:, j])
+            pieces[:, j] = values
+        pieces -= zeros
         return score
 
 
@@ -147,7 +148,7 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
     Attributes
     ----------
     schema : what the modeller knew, for the features in use
-    columns : the columns of the training rows, in order; rows without names are read by position
+    columns : the columns of the training rows, in order; x0, x1, ... if they had no names
     classes : the two outcomes, the positive one last
     parts, pool : the model
     """
@@ -204,31 +205,51 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
         """Return the additive score of each part, rows by parts."""
         return self._evaluate(X, self._part_scores, (len(self.parts),))
 
-    def align(self, X: Any) -> Frame:
-        """Read a table and give its columns the names the form knows; say what is missing."""
-        frame = as_frame(X)
+    def align(self, X: Any, columns: Sequence[str] | None = None) -> Frame:
+        """Read a table under the names the form knows; say what is missing.
+
+        Rows without names are read by position only if training rows had none either.
+
+        Parameters
+        ----------
+        X : rows
+        columns : names for rows that have none
+        """
+        frame = as_frame(X, columns)
         if not frame.named:
+            if not self._nameless:
+                raise nameless("the model")
             if len(frame.names) != len(self.columns):
                 raise DataError(
                     f"Data: X has {len(frame.names)} features, but RiskForm is expecting "
                     f"{len(self.columns)} features as input."
                 )
-            if self.columns != frame.names:
-                warnings.warn(
-                    f"Data: the model knows its {len(self.columns)} columns by name, but these rows have no names and "
-                    "are read by position, in the order of training. Pass a data frame.",
-                    PlainriskWarning,
-                    stacklevel=2,
-                )
-            return frame.renamed(self.columns)
+            return frame.renamed(self.columns)  # a model without names has no schema, so no rules
         for name in self.features:
             if name not in frame.columns:
                 raise DataError(f"Data: feature {name!r} is not in the data.{did_you_mean(name, frame.names)}")
+        if self._forbids:
+            refuse_forbidden(self._own_schema, frame)
         return frame
+
+    @functools.cached_property
+    def _nameless(self) -> bool:
+        """Whether the training rows had no column names."""
+        return self.columns == position_names(len(self.columns))
+
+    @functools.cached_property
+    def _own_schema(self) -> Schema:
+        return self.schema.part(self.features)
+
+    @functools.cached_property
+    def _forbids(self) -> bool:
+        """Whether some empty or special field is refused."""
+        each = self._own_schema.features.values()
+        return any("error" in (f.missing, f.below_bound, *f.special_rules.values()) for f in each)
 
     def _row_risk(self, row: dict[Any, Any]) -> float | None:
         """Return the risk of one row, or None if it is a matter for arrays."""
-        scores = None if self._has_trees else self._scorer.row_scores(row)
+        scores = None if self._has_trees or self._forbids else self._scorer.row_scores(row)
         if scores is None:
             return None
         out = np.empty(1)

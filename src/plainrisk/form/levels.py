@@ -133,6 +133,8 @@ class Bins(msgspec.Struct, frozen=True, dict=True, tag="bins", tag_field="kind",
 
     def codes(self, frame: Frame, name: str) -> Codes:
         """Return the level of every row; text and infinity raise and name the row."""
+        if (level := self.level_of(frame.only_value(name))) is not None:
+            return _code_of(level)
         return self.code_numbers(frame.numbers(name))
 
     def code_numbers(self, x: Array) -> Codes:
@@ -158,26 +160,37 @@ class Bins(msgspec.Struct, frozen=True, dict=True, tag="bins", tag_field="kind",
 
 
 class Categories(
-    msgspec.Struct, frozen=True, dict=True, tag="categories", tag_field="kind", forbid_unknown_fields=True
+    msgspec.Struct,
+    frozen=True,
+    dict=True,
+    omit_defaults=True,  # categories without groups are written as they were before there were any, so hashes hold
+    tag="categories",
+    tag_field="kind",
+    forbid_unknown_fields=True,
 ):
     """The levels of a categorical feature: its categories, missing, unseen.
 
     `n_ordered` is how many of the categories, from the first, are in the order; the special values among
-    them come after. The category of a number is its label: 2, 2.0 and "2" are the same.
+    them come after. The category of a number is its label: 2, 2.0 and "2" are the same. A category may be a group: it
+    then holds the labels that `groups` lists under its name, beside the name itself.
 
-    >>> levels = Categories(("low", "high"), 2)
+    >>> levels = Categories(("low", "high"), 2, {"high": ("very high", "top")})
     >>> levels.labels
     ('low', 'high', 'missing', 'unseen')
-    >>> levels.level_of("high"), levels.level_of(None), levels.level_of(7)
-    (1, 2, 3)
+    >>> levels.level_of("high"), levels.level_of("top"), levels.level_of(None), levels.level_of(7)
+    (1, 1, 2, 3)
     """
 
     categories: tuple[str, ...]
     n_ordered: int
+    groups: dict[str, tuple[str, ...]] = {}
 
     def __post_init__(self) -> None:
-        if len(set(self.categories)) < len(self.categories):
+        labels = [*self.categories, *itertools.chain.from_iterable(self.groups.values())]
+        if len(set(labels)) < len(labels):
             raise ModelFileError("Model: a feature lists a category twice.")
+        if not self.groups.keys() <= set(self.categories):
+            raise ModelFileError("Model: a feature has a group that is not among its categories.")
         if not 0 <= self.n_ordered <= len(self.categories) or len(self) > 2**16:
             raise ModelFileError("Model: a feature has an impossible number of categories.")
 
@@ -207,7 +220,7 @@ class Categories(
 
     def _numbers(self, kind: type[float]) -> Iterable[tuple[float, int]]:
         """Yield the categories that are the label of such a number, as that number, with their levels."""
-        for level, label in enumerate(self.categories):
+        for label, level in self._level_of_label.items():
             try:
                 number = kind(label)
             except ValueError:
@@ -217,7 +230,8 @@ class Categories(
 
     @functools.cached_property
     def _level_of_label(self) -> dict[str, int]:
-        return {label: level for level, label in enumerate(self.categories)}
+        each = enumerate(self.categories)
+        return {label: level for level, name in each for label in (name, *self.groups.get(name, ()))}
 
     def reads(self, x: Array) -> bool:
         """Whether the `cells` say the level of the numbers of an array; else it is for their labels to say."""
@@ -226,6 +240,8 @@ class Categories(
 
     def codes(self, frame: Frame, name: str) -> Codes:
         """Return the level of every row."""
+        if (level := self.level_of(frame.only_value(name))) is not None:
+            return _code_of(level)
         x = frame.array(name)
         if x is not None and self.reads(x):
             return _native.code_numbers(x, self.cells.cuts, self.cells.levels)
@@ -261,6 +277,14 @@ def unseen_level(name: str, row: int, label: str) -> DataError:
 def code_type(n_levels: int) -> type[np.unsignedinteger[Any]]:
     """Return the smallest type that holds the codes of this many levels."""
     return np.uint8 if n_levels <= 256 else np.uint16
+
+
+@functools.cache
+def _code_of(level: int) -> Codes:
+    """Return the level of one row, which is looked up many times and never changed."""
+    code = np.array([level], code_type(level + 1))
+    code.flags.writeable = False
+    return code
 
 
 def _below(x: float) -> float:

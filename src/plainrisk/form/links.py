@@ -24,21 +24,21 @@ solved by Newton's method.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
 
 import msgspec
 import numpy as np
-from scipy.special import expit
 
 from plainrisk._types import Floats, Index
 from plainrisk.errors import DataError, ModelFileError
 from plainrisk.form.shapes import LARGEST
 
-__all__ = ["ALPHA_STAR", "Bands", "BestBands", "Linear", "Link", "Logistic", "best_bands"]
+__all__ = ["ALPHA_STAR", "Bands", "BestBands", "Linear", "Link", "Logistic", "at_odds", "best_bands"]
 
 #: The clipped line that is 0 at -alpha and 1 at alpha is nearest to the logistic sigmoid, by squared error over all
 #: scores, at this alpha (to the last bit).
@@ -121,7 +121,7 @@ class Linear(msgspec.Struct, frozen=True, tag="linear", tag_field="kind", forbid
         return np.full(score.shape, self.offset), np.full(score.shape, self.slope)
 
 
-class Bands(msgspec.Struct, frozen=True, tag="bands", tag_field="kind", forbid_unknown_fields=True):
+class Bands(msgspec.Struct, frozen=True, dict=True, tag="bands", tag_field="kind", forbid_unknown_fields=True):
     """A rising line of a few straight pieces through (knot, value) points, clipped to [0, 1].
 
     The first and the last piece run on beyond the outer knots. Inside a band, contributions add up at that
@@ -148,25 +148,34 @@ class Bands(msgspec.Struct, frozen=True, tag="bands", tag_field="kind", forbid_u
         """All of [0, 1]: the outer pieces run on until they are clipped."""
         return 0.0, 1.0
 
-    @property
+    @functools.cached_property
     def rates(self) -> tuple[float, ...]:
         """The slope of each band: probability per unit of score."""
         knots, values = itertools.pairwise(self.knots), itertools.pairwise(self.values)
         return tuple((v - u) / (b - a) for (a, b), (u, v) in zip(knots, values, strict=True))
 
+    @functools.cached_property
+    def _pieces(self) -> tuple[Floats, ...]:
+        """By band: its first knot, the value there, the rate, and the least and the greatest value."""
+        inner = self.values[1:-1]
+        columns = (self.knots[:-1], self.values[:-1], self.rates, (0.0, *inner), (*inner, 1.0))
+        return tuple(np.array(column, dtype=np.float64) for column in columns)
+
+    @functools.cached_property
+    def _inner_knots(self) -> Floats:
+        return np.array(self.knots[1:-1], dtype=np.float64)
+
     def band(self, score: Floats) -> Index:
         """Return the number of the band each score lies in, from 0."""
-        return np.searchsorted(np.asarray(self.knots[1:-1]), score, side="right")
+        return np.asarray(self._inner_knots.searchsorted(score, side="right"))
 
     def value(self, score: Floats) -> Floats:
         """Return the probability."""
         # Anchored at the band's lower knot and held below the next value, so that rounding at a knot can not
         # break the order.
         band = self.band(score)
-        start, base = np.asarray(self.knots)[band], np.asarray(self.values)[band]
-        tops = np.append(np.asarray(self.values[1:-1]), 1.0)[band]
-        floors = np.insert(np.asarray(self.values[1:-1]), 0, 0.0)[band]
-        return np.asarray(np.clip(base + np.asarray(self.rates)[band] * (score - start), floors, tops))
+        start, base, rate, floor, top = (column[band] for column in self._pieces)
+        return np.minimum(np.maximum(base + rate * (score - start), floor), top)
 
     def derivative(self, score: Floats) -> Floats:
         """Return the rate of the score's band: 0 where the line is clipped."""
@@ -177,8 +186,8 @@ class Bands(msgspec.Struct, frozen=True, tag="bands", tag_field="kind", forbid_u
     def line(self, score: Floats) -> tuple[Floats, Floats]:
         """Return offset and slope of the band each score lies in."""
         band = self.band(score)
-        rate = np.asarray(self.rates)[band]
-        return np.asarray(self.values)[band] - rate * np.asarray(self.knots)[band], rate
+        start, base, rate = (column[band] for column in self._pieces[:3])
+        return base - rate * start, rate
 
 
 Link = Logistic | Linear | Bands
@@ -189,12 +198,61 @@ def _require_bounded(what: str, values: Iterable[float]) -> None:
         raise ModelFileError(f"Model: the numbers of {what} must be within {LARGEST:g}.")
 
 
+# ---- another base rate
+
+BASE_RATE_ERROR = 0.005  # of a probability: below what calibration can tell on most portfolios
+
+
+def at_odds(link: Linear | Bands, factor: float) -> Bands:
+    r"""Return bands that multiply the odds of a straight link's probabilities by a factor.
+
+    A probability p becomes :math:`T(p) = kp / D(p)` with :math:`D(p) = 1 + (k - 1) p`, which bends a straight piece. It
+    is cut into pieces that start and end on T. Between p and q the chord is off by at most
+
+    .. math:: \frac{k}{|k - 1|} \Big(D(p)^{-1/2} - D(q)^{-1/2}\Big)^2,
+
+    so pieces of equal length in :math:`D^{-1/2}` have equal errors; `BASE_RATE_ERROR` says how many are needed.
+
+    >>> bands = at_odds(Linear(), 0.25)
+    >>> [round(p, 3) for p in bands.knots]
+    [0.0, 0.253, 0.441, 0.583, 0.694, 0.782, 0.853, 0.911, 0.96, 1.0]
+    >>> [round(p, 3) for p in bands.values]
+    [0.0, 0.078, 0.165, 0.259, 0.362, 0.473, 0.593, 0.72, 0.856, 1.0]
+    """
+    first, *inner, last = _points(link)
+    knots, values = [first[0]], [0.0]
+    for (a, u), (b, v) in itertools.pairwise((first, *inner, last)):
+        start, stop = ((1 + (factor - 1) * p) ** -0.5 for p in (u, v))
+        widest = math.sqrt(BASE_RATE_ERROR * abs(factor - 1) / factor)
+        n = max(1, math.ceil(abs(stop - start) / widest))
+        risks = ((np.linspace(start, stop, n + 1) ** -2 - 1) / (factor - 1))[1:-1].tolist()
+        knots += [a + (p - u) / (v - u) * (b - a) for p in risks] + [b]
+        values += [factor * p / (1 + (factor - 1) * p) for p in (*risks, v)]
+    return Bands(tuple(knots), tuple(values))
+
+
+def _points(link: Linear | Bands) -> list[tuple[float, float]]:
+    """Return where a straight link starts from 0, bends, and reaches 1: (score, probability)."""
+    if isinstance(link, Linear):
+        if (link.low, link.high) != (0.0, 1.0):
+            raise DataError(
+                f"A line that is cut off at {link.low:g} and {link.high:g} cannot be corrected for another base rate. "
+                "Fit with epsilon=0."
+            )
+        return [((p - link.offset) / link.slope, p) for p in (0.0, 1.0)]
+    zero = link.knots[0] - link.values[0] / link.rates[0]
+    one = link.knots[-1] + (1 - link.values[-1]) / link.rates[-1]
+    inner = zip(link.knots[1:-1], link.values[1:-1], strict=True)
+    return [(zero, 0.0), *((s, p) for s, p in inner if 0 < p < 1), (one, 1.0)]
+
+
 # ---- the best bands
 
 # 40 nodes integrate q over a piece a few units wide to the last bit.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 _U = (_NODES + 1) / 2
 _W = _WEIGHTS / 2
+_SIGMOID = Logistic().value
 
 
 @dataclass(frozen=True)
@@ -256,11 +314,11 @@ def _checked(pieces: int) -> int:
     return pieces
 
 
-@cache
+@functools.cache
 def _solve(half: int) -> tuple[Floats, Floats]:
     """Return the positive knots t_1..t_m and the values g_0..g_m."""
     knots = _start(half)
-    values = np.concatenate([[0.5], expit(-knots[:-1]), [0.0]])
+    values = np.concatenate([[0.5], _SIGMOID(-knots[:-1]), [0.0]])
     for _ in range(50):
         residual, jacobian = _stationarity(knots, values)
         step = np.linalg.solve(jacobian, -residual)
@@ -274,7 +332,7 @@ def _solve(half: int) -> tuple[Floats, Floats]:
 def _start(half: int) -> Floats:
     """Return knots of equal share of |q''|^(2/5), their density in the limit of many pieces."""
     x = np.linspace(0.0, 40.0, 4001)
-    q = expit(-x)
+    q = _SIGMOID(-x)
     share = np.cumsum((q * (1 - q) * (1 - 2 * q)) ** 0.4)
     # The last piece stands for the whole tail, about half a share more than the others.
     wanted = np.arange(1, half + 1) / (half + 0.5) * share[-1]
@@ -305,7 +363,7 @@ def _stationarity(knots: Floats, values: Floats) -> tuple[Floats, Floats]:
 def _gap(knots: Floats, values: Floats) -> tuple[Floats, Floats]:
     """Return L - q and q at the quadrature nodes, one row per piece."""
     starts = np.concatenate([[0.0], knots[:-1]])
-    q = expit(-(starts[:, None] * (1 - _U) + knots[:, None] * _U))
+    q = _SIGMOID(-(starts[:, None] * (1 - _U) + knots[:, None] * _U))
     return values[:-1, None] * (1 - _U) + values[1:, None] * _U - q, q
 
 
@@ -313,5 +371,5 @@ def _squared_error(knots: Floats, values: Floats) -> float:
     gap, _ = _gap(knots, values)
     widths = np.diff(knots, prepend=0.0)
     last = knots[-1]
-    tail = np.log1p(np.exp(-last)) - expit(-last)  # the integral of q^2 from the last knot on
+    tail = np.log1p(np.exp(-last)) - _SIGMOID(-last)  # the integral of q^2 from the last knot on
     return float(2 * (widths @ (gap**2 @ _W) + tail))

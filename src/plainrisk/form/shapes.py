@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import sys
@@ -21,7 +22,9 @@ __all__ = ["LARGEST", "Curve", "Line", "PairTable", "Shape", "Table"]
 LARGEST = 1e100
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True, tag="table", tag_field="kind", forbid_unknown_fields=True):
+class Table(
+    msgspec.Struct, frozen=True, dict=True, kw_only=True, tag="table", tag_field="kind", forbid_unknown_fields=True
+):
     """A score per level.
 
     Attributes
@@ -45,7 +48,11 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, tag="table", tag_field="k
         codes = self.levels.codes(frame, name)
         if refuse_unseen:
             _refuse_unseen(self, codes, name)
-        return np.asarray(self.scores)[codes]
+        return self._scores[codes]
+
+    @functools.cached_property
+    def _scores(self) -> Floats:
+        return np.asarray(self.scores, dtype=np.float64)
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, tag="line", tag_field="kind", forbid_unknown_fields=True):

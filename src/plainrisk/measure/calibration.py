@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from plainrisk._types import Counts, Floats, Index
 from plainrisk.errors import missing_extra
+from plainrisk.intervals import normal_quantile, wilson
 from plainrisk.measure.predictions import Predictions, Weights, bin_sums, check_bins, check_predictions
 from plainrisk.measure.tables import Table, Tabular
 
@@ -22,15 +23,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BrierDecomposition",
+    "CalibrationLine",
     "Reliability",
     "adaptive_calibration_error",
     "brier_decomposition",
+    "calibration_line",
     "certainty",
+    "equal_weight_bins",
     "equal_width_bins",
     "expected_calibration_error",
     "maximum_calibration_error",
     "reliability",
 ]
+
+NEWTON_STEPS = 30  # a line that has a maximum is found in under ten
 
 
 def expected_calibration_error(
@@ -77,12 +83,17 @@ def adaptive_calibration_error(
     """
     bins = check_bins(bins)
     checked = check_predictions(y_true, y_prob, sample_weight)
+    gaps = bin_sums(_weight_bins(checked, bins), checked.weight * (checked.bad - checked.risk))
+    return float(np.abs(gaps).sum()) / checked.total
+
+
+def _weight_bins(checked: Predictions, bins: int) -> Index:
+    """Return the bin of every row, of about equal weight; equal predictions stay together, and bins may be empty."""
     _, value_of_row = np.unique(checked.risk, return_inverse=True)
     own = bin_sums(value_of_row, checked.weight)
     upto = np.cumsum(own)
     bin_of_value = np.minimum(np.floor(bins * (upto - own / 2) / upto[-1]).astype(np.intp), bins - 1)
-    gaps = bin_sums(bin_of_value[value_of_row], checked.weight * (checked.bad - checked.risk))
-    return float(np.abs(gaps).sum()) / checked.total
+    return np.asarray(bin_of_value[value_of_row], dtype=np.intp)
 
 
 def certainty(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None) -> float:
@@ -106,11 +117,12 @@ class Reliability(Tabular):
 
     Attributes
     ----------
-    lower, upper : (k,) the edges of the bins
+    lower, upper : (k,) the edges of the bins; of bins of equal weight, their smallest and largest prediction
     count : (k,) the number of rows of positive weight
     weight : (k,) the sum of their weights
     predicted : (k,) their weighted mean prediction
     observed : (k,) their weighted share of bad outcomes
+    low, high : (k,) Wilson's interval of the observed share; of weighted rows, with their effective number
     """
 
     lower: Floats
@@ -119,6 +131,8 @@ class Reliability(Tabular):
     weight: Floats
     predicted: Floats
     observed: Floats
+    low: Floats
+    high: Floats
 
     @property
     def expected_error(self) -> float:
@@ -140,7 +154,7 @@ class Reliability(Tabular):
         return Table(tuple(columns), list(zip(*columns.values(), strict=True)), note=note)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the reliability diagram, in a new figure unless told; the area of a point is the weight of its bin."""
+        """Draw the reliability diagram with intervals, in a new figure unless told; a point's area is its weight."""
         if ax is None:
             try:
                 import matplotlib.pyplot as plt
@@ -148,6 +162,7 @@ class Reliability(Tabular):
                 raise missing_extra("matplotlib", "plot") from None
             _, ax = plt.subplots(figsize=(4.6, 4.4), layout="constrained")
         ax.plot([0, 1], [0, 1], color="#6B6B6B", linewidth=1, linestyle="--", label="perfect")
+        ax.vlines(self.predicted, self.low, self.high, color="#0072B2", linewidth=4, alpha=0.3, label="interval")
         # The stem of a point is its gap: what the calibration errors average.
         ax.vlines(self.predicted, self.predicted, self.observed, color="#D55E00", linewidth=1.5, label="gap")
         area = 15 + 185 * self.weight / self.weight.max()
@@ -171,11 +186,27 @@ def reliability(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = N
     return equal_width_bins(check_predictions(y_true, y_prob, sample_weight), bins)
 
 
-def equal_width_bins(checked: Predictions, bins: int) -> Reliability:
+def equal_width_bins(checked: Predictions, bins: int, level: float = 0.95) -> Reliability:
     """Return the reliability over equal-width bins of checked input."""
     bin_of_row, used = _width_bins(checked.risk, bins)
+    return _reliability(checked, bin_of_row, used / bins, (used + 1) / bins, level)
+
+
+def equal_weight_bins(checked: Predictions, bins: int, level: float = 0.95) -> Reliability:
+    """Return the reliability over bins of about equal weight of checked input."""
+    used, bin_of_row = np.unique(_weight_bins(checked, bins), return_inverse=True)
+    lower, upper = np.full(len(used), math.inf), np.zeros(len(used))
+    np.minimum.at(lower, bin_of_row, checked.risk)
+    np.maximum.at(upper, bin_of_row, checked.risk)
+    return _reliability(checked, bin_of_row, lower, upper, level)
+
+
+def _reliability(checked: Predictions, bin_of_row: Index, lower: Floats, upper: Floats, level: float) -> Reliability:
     weight, predicted, observed = _bin_means(checked, bin_of_row)
-    return Reliability(used / bins, (used + 1) / bins, np.bincount(bin_of_row), weight, predicted, observed)
+    effective, z = weight**2 / bin_sums(bin_of_row, checked.weight**2), normal_quantile(level)
+    shares = [wilson(share * n, n, z) for share, n in zip(observed.tolist(), effective.tolist(), strict=True)]
+    low, high = np.array([share.low for share in shares]), np.array([share.high for share in shares])
+    return Reliability(lower, upper, np.bincount(bin_of_row), weight, predicted, observed, low, high)
 
 
 def _width_bins(risk: Floats, bins: int) -> tuple[Index, Index]:
@@ -194,6 +225,56 @@ def _bin_means(checked: Predictions, bin_of_row: Index) -> tuple[Floats, Floats,
     weight = bin_sums(bin_of_row, checked.weight)
     predicted = bin_sums(bin_of_row, checked.weight * checked.risk) / weight
     return weight, predicted, bin_sums(bin_of_row, checked.weight * checked.bad) / weight
+
+
+# ---- the calibration line
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationLine:
+    r"""The logistic regression of the outcome on the log odds of the risk.
+
+    .. math:: logit P(y = 1) = a + b \; logit(p)
+
+    The line of a calibrated risk has intercept 0 and slope 1; a slope below 1 says that the risks are too extreme.
+
+    Attributes
+    ----------
+    intercept, slope : a and b; NaN where the likelihood has no maximum
+    influence : (2, n) of each row on the two; the sum of squares is the variance (Huber's sandwich)
+    certain : rows left out because their risk is 0 or 1, whose log odds are infinite
+    """
+
+    intercept: float
+    slope: float
+    influence: Floats
+    certain: int
+
+
+def calibration_line(checked: Predictions) -> CalibrationLine:
+    """Fit the calibration line by Newton's method.
+
+    >>> found = calibration_line(check_predictions([0, 1, 0, 1, 1, 0], [0.2, 0.2, 0.2, 0.8, 0.8, 0.8], None))
+    >>> round(found.slope, 3)  # observed 1/3 and 2/3: log 2 / log 4
+    0.5
+    """
+    inside = (checked.risk > 0) & (checked.risk < 1)
+    influence, certain = np.zeros((2, len(inside))), int((~inside).sum())
+    risk, weight = checked.risk[inside], checked.weight[inside]
+    design = np.column_stack([np.ones(len(risk)), np.log(risk) - np.log1p(-risk)])
+    line, none = np.array([0.0, 1.0]), CalibrationLine(math.nan, math.nan, influence * math.nan, certain)
+    for _ in range(NEWTON_STEPS):
+        fitted = 1 / (1 + np.exp(-np.clip(design @ line, -700, 700)))
+        gradients = (weight * (checked.bad[inside] - fitted))[:, None] * design
+        curvature = (design * (weight * fitted * (1 - fitted))[:, None]).T @ design
+        if not np.linalg.cond(curvature) < 1 / np.finfo(np.float64).eps:
+            return none  # one distinct risk, or outcomes that the risk separates
+        step = np.linalg.solve(curvature, gradients.sum(axis=0))
+        line = line + step
+        if np.abs(step).max() < 1e-9:
+            influence[:, inside] = np.linalg.solve(curvature, gradients.T)
+            return CalibrationLine(float(line[0]), float(line[1]), influence, certain)
+    return none
 
 
 # ---- the terms of the Brier score

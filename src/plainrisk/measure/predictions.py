@@ -13,7 +13,7 @@ from plainrisk._types import Array, Bools, Floats, Index
 from plainrisk.checks import check_parameters, whole
 from plainrisk.errors import DataError
 
-__all__ = ["Predictions", "Weights", "bin_sums", "check_bins", "check_predictions"]
+__all__ = ["Predictions", "Weights", "bin_sums", "check_bins", "check_column", "check_predictions"]
 
 Weights = ArrayLike | None
 
@@ -59,16 +59,14 @@ def check_predictions(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weigh
     """
     outcome = _column("y_true", y_true)
     risk = _column("y_prob", y_prob, hint=" Pass one column, as predict_proba(X)[:, 1].")
-    _require_length("y_prob", risk, outcome)
+    _require_length("y_prob", risk, len(outcome))
     if len(outcome) == 0:
         raise DataError("y_true: there are no rows.")
     _require("y_true", "must be 0 or 1", outcome, (outcome == 0) | (outcome == 1))
     _require("y_prob", "must lie between 0 and 1", risk, (risk >= 0) & (risk <= 1))
     if sample_weight is None:
         return Predictions(outcome == 1, risk, np.ones(len(outcome)))
-    weight = _column("sample_weight", sample_weight)
-    _require_length("sample_weight", weight, outcome)
-    _require("sample_weight", "must be finite and not negative", weight, (weight >= 0) & np.isfinite(weight))
+    weight = check_column("sample_weight", sample_weight, len(outcome))
     with np.errstate(over="ignore"):
         total = float(weight.sum())
     if total == 0:
@@ -77,6 +75,14 @@ def check_predictions(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weigh
         raise DataError("sample_weight: the sum of the weights overflows; divide them by their largest.")
     kept = weight > 0
     return Predictions(outcome[kept] == 1, risk[kept], weight[kept])
+
+
+def check_column(name: str, values: ArrayLike, rows: int) -> Floats:
+    """Return one finite number per row, none negative, or raise an error that names the first row at fault."""
+    column = _column(name, values)
+    _require_length(name, column, rows)
+    _require(name, "must be finite and not negative", column, (column >= 0) & np.isfinite(column))
+    return column
 
 
 def check_bins(bins: int) -> int:
@@ -108,9 +114,9 @@ def _column(name: str, values: ArrayLike, hint: str = "") -> Floats:
     return array.astype(np.float64)
 
 
-def _require_length(name: str, values: Floats, outcome: Floats) -> None:
-    if len(values) != len(outcome):
-        raise DataError(f"{name}: has {len(values)} rows where y_true has {len(outcome)}.")
+def _require_length(name: str, values: Floats, rows: int) -> None:
+    if len(values) != rows:
+        raise DataError(f"{name}: has {len(values)} rows where y_true has {rows}.")
 
 
 def _require(name: str, rule: str, values: Floats, obeyed: Bools) -> None:

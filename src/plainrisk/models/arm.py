@@ -5,18 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, ClassVar, Literal, get_args
 
 from plainrisk._types import Floats
-from plainrisk.bins import Criterion, level_contrast
+from plainrisk.bins import Anchor, Contrast, Criterion, level_contrast
 from plainrisk.checks import FLAG, NOTHING, Allowed, number, whole, words
 from plainrisk.errors import DataError
 from plainrisk.form import Alone, GroupEvidence, Levels, Linear, Logistic, Part
-from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
-from plainrisk.models.design import Design, code_rows, learn_levels, table_part
+from plainrisk.models.base import CLASS_WEIGHT, RULES, PartScores, RiskClassifier, Rules
+from plainrisk.models.design import Design, code_rows, learn_levels, rule_anchors, solve_with_rules, table_part
 from plainrisk.models.pairs import PairEvidence, Pairs
 from plainrisk.models.smooth import fit_smooth
 from plainrisk.models.training import TrainingRows
@@ -35,6 +35,7 @@ __all__ = [
     "fit_layer",
     "make_design",
     "resolve_ridge",
+    "step_contrasts",
 ]
 
 LinkName = Literal["logistic", "linear"]
@@ -62,6 +63,7 @@ LAYER: Mapping[str, Allowed] = {
     "criterion": words("gini", "entropy", "quantile"),
     "min_bin_rows": words("auto") | whole(1),
     "tolerance": number(at_least=0),
+    "rules": RULES,
 }
 
 
@@ -102,6 +104,8 @@ class AdditiveRiskModel(RiskClassifier):
         Least number of training rows in a bin: "auto" is one row in a hundred, at most 50.
     tolerance : float, default=1e-4
         Of smooth shapes: what joining the rows of tables may cost, in mean log loss (squared error where linear).
+    rules : {"schema", "free"}, default="schema"
+        What empty and special fields may do: what the schema says, or, as in the paper, anything.
     intervals : bool, default=False
         Of smooth shapes: keep the covariance of all scores, in the model file too, for `posterior`.
 
@@ -143,6 +147,7 @@ class AdditiveRiskModel(RiskClassifier):
         criterion: Criterion = "gini",
         min_bin_rows: int | Literal["auto"] = "auto",
         tolerance: float = 1e-4,
+        rules: Rules = "schema",
         intervals: bool = False,
     ) -> None:
         self.schema = schema
@@ -155,6 +160,7 @@ class AdditiveRiskModel(RiskClassifier):
         self.criterion = criterion
         self.min_bin_rows = min_bin_rows
         self.tolerance = tolerance
+        self.rules = rules
         self.intervals = intervals
 
     def _fit(self, training: TrainingRows) -> PartScores:
@@ -248,23 +254,30 @@ def fit_layer(training: TrainingRows, settings: LayerSettings) -> LayerFit:
         if wanted:
             raise DataError(f"{name} need smooth shapes: AdditiveRiskModel(shapes='smooth', {name}=...).")
     levels = learn_levels(training, max_bins=settings.max_bins or 5, criterion=settings.criterion, min_rows=min_rows)
-    design = make_design(training, levels)
-    ridge = resolve_ridge(settings.ridge, training.total)
-    problem = Problem(settings.link, design.layout, design.cells, lower=design.lower)
-    solution = problem.solve(ridge)
-    signs = {name: feature.sign for name, feature in training.schema.features.items()}
-    part = table_part("all", design, solution, link, signs)
+    schema, ridge = training.schema, resolve_ridge(settings.ridge, training.total)
+
+    def solve(design: Design) -> tuple[Solution, None]:
+        return Problem(settings.link, design.layout, design.cells, lower=design.lower).solve(ridge), None
+
+    coded = code_rows(training, levels)
+    design, solution, _ = solve_with_rules(coded, schema, step_contrasts(schema), solve)
+    part = table_part("all", design, solution, link, schema)
     return LayerFit(part, solution, partial(design.scores, solution), ridge=ridge)
 
 
-def make_design(training: TrainingRows, levels: Mapping[str, Levels]) -> Design:
-    """Code the rows with these levels, and choose the coefficients of every feature."""
-    coded = code_rows(training, levels)
-    features = [training.schema.features[name] for name in coded.names]
-    contrasts = tuple(
-        level_contrast(w, lv.n_ordered, f.sign) for w, lv, f in zip(coded.weights, coded.levels, features, strict=True)
+def make_design(training: TrainingRows, levels: Mapping[str, Levels], scores: Sequence[Floats] | None = None) -> Design:
+    """Code the rows with these levels, and choose the coefficients of every feature; `scores` are of an earlier fit."""
+    coded, contrast = code_rows(training, levels), step_contrasts(training.schema)
+    held = rule_anchors(coded, training.schema, scores)
+    each = zip(coded.names, coded.levels, coded.weights, held, strict=True)
+    return Design(coded, tuple(contrast(*one) for one in each))
+
+
+def step_contrasts(schema: Schema) -> Callable[[str, Levels, Floats, Mapping[int, Anchor]], Contrast]:
+    """Return what makes the coefficients of a feature of steps."""
+    return lambda name, levels, weights, anchors: level_contrast(
+        weights, levels.n_ordered, schema.features[name].sign, anchors=anchors
     )
-    return Design(coded, contrasts)
 
 
 @dataclass(frozen=True)

@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from plainrisk._types import Bools, Floats
 from plainrisk.checks import NOTHING, Allowed, check_parameters, instance, words
+from plainrisk.data.frame import as_frame
 from plainrisk.data.rows import Batches
 from plainrisk.errors import PlainriskWarning, StoppedEarly
-from plainrisk.form import Alone, FitRecord, GroupEvidence, Link, Logistic, Part, Pool, RiskForm, TreePart, pool_score
+from plainrisk.form import (
+    Alone,
+    Bins,
+    FitRecord,
+    GroupEvidence,
+    Levels,
+    Link,
+    Logistic,
+    Part,
+    Pool,
+    RiskForm,
+    Shape,
+    TreePart,
+    measured_levels,
+    outside_rules,
+    pool_score,
+)
 from plainrisk.model import FormMethods
 from plainrisk.models.stream import read_stream
 from plainrisk.models.training import TrainingRows, read_training
-from plainrisk.schema import Schema
+from plainrisk.schema import Feature, Schema
 from plainrisk.solve import Solution
 
 __all__ = [
     "CLASSIFIER",
     "CLASS_WEIGHT",
+    "RULES",
     "PartScores",
     "RiskClassifier",
+    "Rules",
     "clipped_share",
     "form_scores",
     "pooled_risk",
@@ -32,6 +52,8 @@ __all__ = [
     "warn_of_clipping",
     "weighted_scores",
 ]
+
+LOG = logging.getLogger("plainrisk")
 
 # Above this share of clipped training rows the user is told.
 CLIPPING_WARNING = 0.10
@@ -42,6 +64,8 @@ PartScores = Callable[[], Iterator[Floats]]
 
 # What parameters of several classifiers may be.
 CLASS_WEIGHT = NOTHING | words("balanced") | instance("a dict of label to weight", Mapping)
+RULES = words("schema", "free")
+Rules = Literal["schema", "free"]
 CLASSIFIER = Allowed(
     ("a classifier with fit and predict_proba",),
     lambda value: not isinstance(value, type) and hasattr(value, "fit") and hasattr(value, "predict_proba"),
@@ -57,7 +81,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
     schema: Schema | None
     allowed: ClassVar[Mapping[str, Allowed]] = {}
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, columns: Sequence[str] | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -67,13 +91,19 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
             The outcomes; by default the schema's target column of X. With `pr.rows`, the name of a column.
         sample_weight : (n,), optional
             With `pr.rows`, the name of a column.
+        columns : list of str, optional
+            The names of the columns, for rows that have none.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        self._fit_rows(self._read(X, y, sample_weight))
+        training = self._read(X if columns is None else as_frame(X, columns), y, sample_weight)
+        LOG.info("%s: fitting to %s rows, %s features", type(self).__name__, training.n_rows, len(training.names))
+        self._fit_rows(training)
+        record = getattr(self, "fit_record_", None)  # experts of other libraries have none
+        LOG.info("%s: fitted. %s", type(self).__name__, record.reason if record is not None else "")
         return self
 
     def _check_parameters(self) -> None:
@@ -88,9 +118,19 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         """The class weights of the fit."""
         return getattr(self, "class_weight", None)
 
+    @property
+    def _keeps_rules(self) -> bool:
+        """Whether the model keeps the schema's rules for levels outside the order; one with others inside asks them."""
+        inner = getattr(self, "estimator", None)
+        experts = list(inner.values()) if isinstance(inner, Mapping) else [] if inner is None else [inner]
+        return getattr(self, "rules", "schema") == "schema" and all(
+            isinstance(expert, RiskClassifier) and expert._keeps_rules for expert in experts
+        )
+
     def _fit_rows(self, training: TrainingRows) -> PartScores:
         """Fit the model to rows that were read already; return how to go through their scores."""
         self._check_parameters()  # of a model inside another, too
+        training = training.with_schema(training.schema.with_rules(free=not self._keeps_rules))
         for name in ("feature_names_in_", "ridge_", "evidence_", "pair_evidence_"):  # of an earlier fit
             if hasattr(self, name):
                 delattr(self, name)
@@ -150,6 +190,8 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         )
         warn_of_clipping(type(self).__name__, clipped, self.form_.last_link)
         self._warn_of_stops(solutions)
+        if self.schema is not None and self._keeps_rules:
+            warn_of_better_levels(self.form_)
         return found
 
     def _warn_of_stops(self, solutions: Sequence[Solution]) -> None:
@@ -228,6 +270,52 @@ def warn_of_clipping(who: str, share: float, link: Link | None) -> None:
         PlainriskWarning,
         stacklevel=4,
     )
+
+
+def warn_of_better_levels(form: RiskForm) -> None:
+    """Tell the user which levels outside the order beat every measured one, where no rule was stated for them."""
+    found: dict[str, str] = {}
+    for part in form.parts:
+        for name, shape in part.shapes.items() if isinstance(part, Part) else ():
+            for level in _better_levels(form.schema.features[name], shape, form.schema.worse):
+                rows, bad = shape.weights[level], shape.positives[level]
+                rate = (bad if form.schema.worse > 0 else rows - bad) / rows
+                label = shape.levels.labels[level]
+                found.setdefault(f"{name} {label}", f"{name!r} {label} ({rows:,.6g} rows, {rate:.1%} bad)")
+    if found:
+        shown = list(found.values())
+        more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
+        warnings.warn(
+            f"Empty or special fields are better for the applicant than every measured level: {', '.join(shown[:5])}"
+            f"{more}. Rules such as missing = 'not_better' or special_rules forbid it; 'free' says that it is meant.",
+            PlainriskWarning,
+            stacklevel=5,
+        )
+
+
+def _better_levels(feature: Feature, shape: Shape, worse: int) -> Iterator[int]:
+    weights, scores = np.asarray(shape.weights), worse * np.asarray(shape.scores)
+    measured = measured_levels(feature, shape.levels)
+    seen = measured[weights[measured] > 0]
+    for level, rule in outside_rules(feature, shape.levels).items():
+        if (
+            rule == "free"
+            and not _is_stated(feature, shape.levels, level)
+            and weights[level]
+            and len(seen)
+            and scores[level] < scores[seen].min()
+        ):
+            yield level
+
+
+def _is_stated(feature: Feature, levels: Levels, level: int) -> bool:
+    """Whether the schema itself says that a level is free."""
+    if level == levels.missing:
+        return feature.missing is not None
+    label = levels.labels[level]
+    if isinstance(levels, Bins) and label.startswith("x < "):
+        return feature.below_bound is not None
+    return label.removeprefix("= ") in feature.special_rules
 
 
 def _plain(label: Any) -> str | float | bool:

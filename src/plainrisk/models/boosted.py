@@ -11,7 +11,7 @@ import numpy as np
 from plainrisk._types import Array, Floats
 from plainrisk.checks import FLAG, NOTHING, Allowed, instance, number, whole
 from plainrisk.data.frame import Frame
-from plainrisk.errors import DataError, PlainriskWarning, missing_extra, quoted
+from plainrisk.errors import DataError, PlainriskWarning, SchemaError, missing_extra, quoted
 from plainrisk.extract.trees import booster_trees
 from plainrisk.form import Alone, Logistic, TreeInput, TreePart
 from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
@@ -34,7 +34,8 @@ class BoostedRiskModel(RiskClassifier):
 
     Categorical features enter one-hot; where the schema orders them, by their place in that order. The lower bound of
     a feature is XGBoost's `missing`, as in the paper. Trees of more than one feature are not additive, so contributions
-    exist by model or subscale only.
+    exist by model or subscale only. Trees send missing and special values where they like, so the schema's rules for
+    them are lifted, but for "error".
 
     Parameters
     ----------
@@ -81,6 +82,10 @@ class BoostedRiskModel(RiskClassifier):
         self.learning_rate = learning_rate
         self.class_weight = class_weight
         self.params = params
+
+    @property
+    def _keeps_rules(self) -> bool:
+        return False  # trees send missing values and codes where they like
 
     def _fit(self, training: TrainingRows) -> PartScores:
         try:
@@ -142,6 +147,12 @@ def _short_numbers(inputs: tuple[TreeInput, ...], frame: Frame) -> Array:
 
 def tree_inputs(training: TrainingRows) -> tuple[TreeInput, ...]:
     """Return what the trees read: numbers, the places of ordered categories, and an indicator per category."""
+    grouped = [n for n, f in training.schema.features.items() if f.groups or f.rare is not None]
+    if grouped:
+        raise SchemaError(
+            f"BoostedRiskModel: trees read categories one by one, not groups or rare ones: {quoted(grouped, 5)}. Join "
+            "the categories in the data, or remove groups and rare."
+        )
     inputs: list[TreeInput] = []
     first = next(training.batches(task="looking at the first rows")).frame
     levels = learn_levels(training, lines=True)

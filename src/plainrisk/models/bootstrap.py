@@ -8,7 +8,7 @@ further, to its own few; all subscales and their weights are refitted to the sam
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from plainrisk.models.linearise import Linearised
 from plainrisk.models.mixture import RiskSums, SubscaleMixture
 from plainrisk.models.training import Training, read_training
 from plainrisk.models.two_layer import TwoLayerRiskModel, second_layer
+from plainrisk.schema import Schema
 from plainrisk.solve import Block, Rows, Solution
 from plainrisk.solve.hedge import hedge_weights, learning_rate, summed_losses
 
@@ -122,7 +123,8 @@ class _Expert:
     def of(cls, part: Part, model: AdditiveRiskModel, cells: Training) -> _Expert:
         """Prepare one part for its refits."""
         own = cells.with_schema(cells.schema.part(part.features))
-        design = make_design(own, {name: shape.levels for name, shape in part.shapes.items()})
+        scores = [np.asarray(shape.scores) for shape in part.shapes.values()]
+        design = make_design(own, {name: shape.levels for name, shape in part.shapes.items()}, scores)
         if len(model.solution_.coefficients) != len(design.lower):
             raise PlainriskError("bootstrap: the rows do not have the levels the model was fitted with.")
         codes = next(iter(design.coded.rows)).codes
@@ -131,7 +133,7 @@ class _Expert:
         start = model.solution_.point
         return cls(part.name, part.link, model.link, model.ridge_, design, cell, own_codes, start)
 
-    def fit(self, weight: Floats, positive: Floats, signs: Mapping[str, int]) -> tuple[Part, Floats]:
+    def fit(self, weight: Floats, positive: Floats, schema: Schema) -> tuple[Part, Floats]:
         """Fit the part to joint cells with these weights; return it, and its risk in every joint cell."""
         n = len(self.codes[0])
         total, hits = (np.bincount(self.cell, values, minlength=n) for values in (weight, positive))
@@ -139,7 +141,7 @@ class _Expert:
         found = Problem(self.fitted_link, self.design.layout, rows, lower=self.design.lower).solve(
             self.ridge, self.start
         )
-        return table_part(self.name, self.design, found, self.link, signs), self._risk(found)
+        return table_part(self.name, self.design, found, self.link, schema), self._risk(found)
 
     def _risk(self, found: Solution) -> Floats:
         return self.link.value(next(self.design.scores(found)))
@@ -180,8 +182,7 @@ class _Refitter:
     def refit(self, weight: Floats) -> RiskForm:
         """Return the form fitted to cells with these weights."""
         positive = weight * self.cells.target
-        signs = {name: feature.sign for name, feature in self.cells.schema.features.items()}
-        parts, risks = zip(*(e.fit(weight, positive, signs) for e in self.experts), strict=True)
+        parts, risks = zip(*(e.fit(weight, positive, self.cells.schema) for e in self.experts), strict=True)
         form: RiskForm = self.model.form_
         return msgspec.structs.replace(form, parts=parts, pool=self._pool(np.column_stack(risks), weight))
 

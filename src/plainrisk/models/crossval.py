@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from plainrisk._types import Array, Floats, Index, Outcome
-from plainrisk.checks import FUNCTION, NOTHING, SEED, check_parameters
+from plainrisk.checks import FUNCTION, NOTHING, SEED, check_parameters, whole
+from plainrisk.data.columns import floats_or_none, is_missing, unmasked
 from plainrisk.data.frame import frame_like, native_rows
 from plainrisk.errors import DataError
 from plainrisk.models.base import CLASSIFIER, RiskClassifier
@@ -148,6 +149,7 @@ def cross_validate(
     seed: int = 0,
     groups: Any = None,
     *,
+    time: Any = None,
     sample_weight: Any = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> CrossValidation:
@@ -166,6 +168,10 @@ def cross_validate(
         Shuffles the rows of numbered folds.
     groups : (n,), optional
         Rows of one group are never on both sides of a split.
+    time : (n,), optional
+        When each row happened: numbers, dates, or text such as 2024-03. The distinct times are cut into cv + 1 runs,
+        and each run but the first is held out from a model fitted to all earlier ones (forward chaining). So rows of
+        the first run, the longest, are never held out.
     sample_weight : (n,), optional
         For the fits and the scores.
     progress : callable, optional
@@ -190,7 +196,7 @@ def cross_validate(
     if isinstance(model, RiskClassifier):
         model._check_parameters()
     training = read_training(X, y, getattr(model, "schema", None), sample_weight, None)
-    splits = splits_of(training.target, cv, seed, groups)
+    splits = splits_of(training.target, cv, seed, groups, time)
     folds = []
     for k, split in enumerate(splits):
         folds.append(_fold(model, training, split, k, len(splits)))
@@ -204,14 +210,14 @@ def _fold(model: Any, training: Training, split: Split, k: int, n_folds: int) ->
     fitted, rows, held_out = clone(model), training.subset(train), training.subset(test)
     if rows.target.min(initial=1) == rows.target.max(initial=0):
         raise DataError(f"Fold {k + 1} of {n_folds}: the rows to fit have one outcome only.")
-    start, asked = time.perf_counter(), held_out.frame
+    start, asked = perf_counter(), held_out.frame
     if is_ours(fitted):
         fitted._fit_rows(with_class_weight(rows, fitted._class_weight))
     else:
         weights = {} if rows.weight is None else {"sample_weight": rows.weight}
         fitted.fit(native_rows(rows.frame, rows.names), rows.classes[rows.target], **weights)
         asked = native_rows(held_out.frame, held_out.names)
-    seconds = time.perf_counter() - start
+    seconds = perf_counter() - start
     try:
         risk = fitted.predict_proba(asked)
     except DataError as error:
@@ -238,7 +244,7 @@ def stratified_folds(target: Array, n_folds: int, seed: int = 0) -> Index:
     return fold_of
 
 
-def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None) -> list[Split]:
+def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None, time: Any = None) -> list[Split]:
     """Return the training and held-out rows of every split.
 
     Parameters
@@ -248,12 +254,14 @@ def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None) -> list
         A number makes folds stratified by the outcome; with `groups`, rows of a group stay together.
     seed : int, default=0
         Shuffles the rows of numbered folds; a splitter has a seed of its own.
-    groups : (n,), optional
+    groups, time : (n,), optional
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
     check_parameters("cross validation", {"seed": seed}, {"seed": SEED})
     rows = np.zeros((len(target), 1))
+    if time is not None:
+        cv = _forward_chains(_times(time, len(target)), cv, groups)
     if type(cv) is not bool and isinstance(cv, Integral):
         _check_number(int(cv), target)
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
@@ -271,6 +279,43 @@ def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None) -> list
     if not splits:
         raise DataError("cv has no splits.")
     return splits
+
+
+def _forward_chains(times: Array, cv: Any, groups: Any) -> list[Split]:
+    """Return splits that hold out a run of times from all earlier ones: scikit-learn's TimeSeriesSplit of the times."""
+    from sklearn.model_selection import TimeSeriesSplit
+
+    check_parameters("cross validation", {"cv": cv}, {"cv": whole(2)})
+    if groups is not None:
+        raise DataError("cross validation: groups and time cannot both be given.")
+    distinct, when = np.unique(times, return_inverse=True)
+    if len(distinct) <= cv:
+        most = len(distinct) - 1
+        raise DataError(f"cv={cv}: the rows have {len(distinct)} distinct times, which allow at most {most} folds.")
+    runs = TimeSeriesSplit(int(cv)).split(distinct)
+    return [(np.flatnonzero(when < test[0]), np.flatnonzero(np.isin(when, test))) for _, test in runs]
+
+
+def _times(time: Any, n_rows: int) -> Array:
+    """Return times that can be ordered: numbers, or dates, which may be written as 2024-03 or 2024-03-31."""
+    times = np.asarray(unmasked(time))
+    if times.shape != (n_rows,):
+        raise DataError(f"time: must have one entry for each of the {n_rows:,} rows, not the shape {times.shape}.")
+    if times.dtype.kind in "OUST":
+        cells = times.astype(object)
+        numbers = floats_or_none(cells)
+        try:
+            times = _dates(cells) if numbers is None else numbers
+        except (TypeError, ValueError):
+            raise DataError("time: must hold numbers, dates, or text such as 2024-03 or 2024-03-31.") from None
+    unknown = np.isnat(times) if times.dtype.kind in "mM" else ~np.isfinite(times)
+    if unknown.any():
+        raise DataError(f"time: row {int(unknown.argmax()):,} (counting from 0) has none. Every row needs one.")
+    return times
+
+
+def _dates(cells: Array) -> Array:
+    return np.array([None if is_missing(cell) else cell for cell in cells], dtype="datetime64[us]")
 
 
 def _short_seed(seed: int) -> int:

@@ -13,20 +13,34 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from plainrisk._native import level_sums, look_up
 from plainrisk._types import Codes, Floats
-from plainrisk.bins import Contrast, Criterion, JointCode, LevelFinder, code_type, joint_codes
+from plainrisk.bins import Anchor, Contrast, Criterion, JointCode, LevelFinder, code_type, joint_codes, level_anchors
 from plainrisk.data.spool import Spool
 from plainrisk.errors import PlainriskWarning, quoted
-from plainrisk.form import Levels, Link, Part, Shape, Table
+from plainrisk.form import Levels, Link, Part, Shape, Table, held_scores
 from plainrisk.models.training import Training, TrainingRows
+from plainrisk.schema import Schema
 from plainrisk.solve import Block, Blocks, Layout, Rows, Solution
 from plainrisk.threads import parallel_map
 
-__all__ = ["Design", "SpooledBlocks", "centred", "code_rows", "learn_levels", "scores_by_code", "table_part"]
+__all__ = [
+    "Design",
+    "SpooledBlocks",
+    "centred",
+    "code_rows",
+    "learn_levels",
+    "rule_anchors",
+    "scores_by_code",
+    "solve_with_rules",
+    "table_part",
+]
+
+T = TypeVar("T")
 
 # Cells that distinct rows of a subscale may be counted in: a table of 16 MB.
 _MOST_CELLS = 1 << 20
@@ -93,6 +107,43 @@ class Design:
         ends = np.cumsum([0, *(c.matrix.shape[1] for c in self.contrasts)])
         beta = solution.coefficients
         return [c.scores(beta[a:b]) for c, a, b in zip(self.contrasts, ends[:-1], ends[1:], strict=True)]
+
+
+def solve_with_rules(
+    coded: CodedRows,
+    schema: Schema,
+    contrast: Callable[[str, Levels, Floats, Mapping[int, Anchor]], Contrast],
+    solve: Callable[[Design], tuple[Solution, T]],
+    n_dense: int = 0,
+) -> tuple[Design, Solution, T]:
+    """Fit, and as long as a level outside the order breaks its rule, hold it and fit again.
+
+    A level that is held stays held, so this ends.
+
+    Parameters
+    ----------
+    contrast : from a feature's name, levels, training weights and anchors to its coefficients
+    solve : from a design to its solution, and more
+    """
+    held = rule_anchors(coded, schema)
+    while True:
+        each = zip(coded.names, coded.levels, coded.weights, held, strict=True)
+        design = Design(coded, tuple(contrast(*one) for one in each), n_dense)
+        solution, more = solve(design)
+        found = rule_anchors(coded, schema, design.level_scores(solution))
+        new = [set(after) - set(before) for before, after in zip(held, found, strict=True)]
+        if not any(new):
+            return design, solution, more
+        held = [{**after, **before} for before, after in zip(held, found, strict=True)]
+
+
+def rule_anchors(coded: CodedRows, schema: Schema, scores: Sequence[Floats] | None = None) -> list[dict[int, Anchor]]:
+    """Return what holds the levels outside the order, feature by feature; see `level_anchors`."""
+    own_scores = [None] * len(coded.names) if scores is None else scores
+    each = zip(coded.names, coded.levels, coded.weights, own_scores, strict=True)
+    return [
+        level_anchors(schema.features[name], levels, weights, schema.worse, own) for name, levels, weights, own in each
+    ]
 
 
 def learn_levels(
@@ -239,22 +290,18 @@ def scores_by_code(coded: CodedRows, level_scores: Sequence[Floats]) -> list[Flo
     return tables
 
 
-def table_part(name: str, design: Design, solution: Solution, link: Link, signs: Mapping[str, int]) -> Part:
-    """Return the fitted part with every shape centred on its training mean.
-
-    Parameters
-    ----------
-    signs : by feature, its direction: 0 where it has none
-    """
+def table_part(name: str, design: Design, solution: Solution, link: Link, schema: Schema) -> Part:
+    """Return the fitted part with every shape centred on its training mean, and every rule kept exactly."""
     coded, intercept = design.coded, solution.intercept
     shapes: dict[str, Shape] = {}
     for j, scores in enumerate(design.level_scores(solution)):
-        feature, levels, weights = coded.names[j], coded.levels[j], coded.weights[j]
-        shifted, mean = centred(scores, weights, levels.n_ordered if signs[feature] else 0)
+        feature, levels, weights = schema.features[coded.names[j]], coded.levels[j], coded.weights[j]
+        shifted, mean = centred(scores, weights, levels.n_ordered if feature.sign else 0)
         intercept += mean
-        shapes[feature] = Table(
+        held = held_scores(np.array(shifted), weights, levels, feature, schema.worse)
+        shapes[coded.names[j]] = Table(
             levels=levels,
-            scores=tuple(shifted),
+            scores=tuple(held.tolist()),
             weights=tuple(weights.tolist()),
             positives=tuple(coded.positives[j].tolist()),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from plainrisk._types import Array, Floats
 from plainrisk.checks import NOTHING, Allowed, number, whole, words
-from plainrisk.data.frame import Frame, as_frame
-from plainrisk.errors import DataError, PlainriskError, did_you_mean
+from plainrisk.data.frame import Frame, as_frame, position_names
+from plainrisk.errors import DataError, PlainriskError, did_you_mean, nameless
 from plainrisk.explain.options import ExplainOptions, takes
 from plainrisk.form import Bands, Linear, Link, Mixture
 from plainrisk.model import RiskModel
@@ -225,17 +225,17 @@ class SubscaleMixture(RiskClassifier):
 
     # ---- with experts that have no risk form
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Any, *, columns: Sequence[str] | None = None) -> Floats:
         """Return the probabilities of the two outcomes, the positive one last: (rows, 2)."""
         if hasattr(self, "form_"):
-            return super().predict_proba(X)
+            return super().predict_proba(X, columns=columns)
         self._require_experts()
-        risk = self._pooled(self._risks(X))
+        risk = self._pooled(self._risks(X if columns is None else as_frame(X, columns)))
         return np.column_stack([1.0 - risk, risk])
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, *, columns: Sequence[str] | None = None) -> Array:
         """Return the likelier outcome of every row."""
-        risk = self.predict_proba(X)[:, 1]
+        risk = self.predict_proba(X, columns=columns)[:, 1]
         return np.asarray(self.classes_[(risk > 0.5).astype(np.intp)])
 
     @takes(ExplainOptions)
@@ -311,6 +311,8 @@ class SubscaleMixture(RiskClassifier):
     def _named(self, X: Any) -> Frame:
         """Read rows under the schema's names."""
         frame, wanted = as_frame(X), tuple(self.schema_.features)
+        if not frame.named and wanted != position_names(len(wanted)):
+            raise nameless("the model")
         if not frame.named and len(frame.names) != len(wanted):
             raise DataError(
                 f"Data: X has {len(frame.names)} features, but SubscaleMixture is expecting {len(wanted)} features "

@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from plainrisk._types import Bools, Floats
-from plainrisk.bins import level_contrast, outside_contrast
+from plainrisk.bins import Anchor, Contrast, level_contrast, outside_contrast
 from plainrisk.checks import Allowed
 from plainrisk.data.frame import Frame
-from plainrisk.form import Alone, Bins, Levels, Line, Logistic, Part, Shape, Table
+from plainrisk.errors import SchemaError
+from plainrisk.form import Alone, Bins, Levels, Line, Logistic, Part, Shape, Table, held_scores, outside_rules
 from plainrisk.models.arm import RIDGE, Problem, resolve_ridge
-from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
-from plainrisk.models.design import Design, centred, code_rows, learn_levels
+from plainrisk.models.base import CLASS_WEIGHT, RULES, PartScores, RiskClassifier, Rules
+from plainrisk.models.design import Design, centred, code_rows, learn_levels, solve_with_rules
 from plainrisk.models.training import Training, TrainingRows
 from plainrisk.schema import Feature, Schema
 from plainrisk.solve import BOX, Solution
@@ -39,6 +40,9 @@ class NonnegativeLogisticRegression(RiskClassifier):
     ridge : float or "auto", default=0.0
         "auto" is 1/(2M), M the total weight.
     class_weight : None, "balanced" or dict, default=None
+    rules : {"schema", "free"}, default="schema"
+        What empty and special fields may do: what the schema says, or, as in the paper, anything. A line has no best
+        level: "not_better" is no better than the mean measurement, and "worst" is refused.
 
     Attributes
     ----------
@@ -47,7 +51,7 @@ class NonnegativeLogisticRegression(RiskClassifier):
     form_, solution_, fit_record_, classes_ : as in AdditiveRiskModel
     """
 
-    allowed: ClassVar[Mapping[str, Allowed]] = {"ridge": RIDGE, "class_weight": CLASS_WEIGHT}
+    allowed: ClassVar[Mapping[str, Allowed]] = {"ridge": RIDGE, "class_weight": CLASS_WEIGHT, "rules": RULES}
 
     def __init__(
         self,
@@ -55,16 +59,17 @@ class NonnegativeLogisticRegression(RiskClassifier):
         *,
         ridge: float | Literal["auto"] = 0.0,
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
+        rules: Rules = "schema",
     ) -> None:
         self.schema = schema
         self.ridge = ridge
         self.class_weight = class_weight
+        self.rules = rules
 
     def _fit(self, training: TrainingRows) -> PartScores:
-        lines = _Lines.of(training)
         self.ridge_ = resolve_ridge(self.ridge, training.total)
-        self.solution_ = lines.problem(training.schema.features).solve(self.ridge_)
-        part = lines.part(self.solution_, training.schema.features)
+        lines, self.solution_ = _Lines.solved(training, self.ridge_)
+        part = lines.part(self.solution_, training.schema)
         shapes = [shape for shape in part.shapes.values() if isinstance(shape, Line)]
         self.coef_ = np.array([[line.slope for line in shapes]])
         self.intercept_ = np.array([part.intercept - sum(line.slope * line.center for line in shapes)])
@@ -82,8 +87,9 @@ class _Lines:
     scaling: _Scaling
 
     @classmethod
-    def of(cls, training: TrainingRows) -> _Lines:
-        features = training.schema.features
+    def solved(cls, training: TrainingRows, ridge: float) -> tuple[_Lines, Solution]:
+        """Return the lines that minimise the loss."""
+        schema, features = training.schema, training.schema.features
         levels = learn_levels(training, lines=True)
         lines = {name: one for name, one in levels.items() if isinstance(one, Bins)}
         scaling = _Scaling.of(training, lines)
@@ -91,12 +97,24 @@ class _Lines:
         def columns(batch: Training) -> Floats:
             return scaling.columns(batch.frame, [one.codes(batch.frame, name) == 0 for name, one in lines.items()])
 
+        def contrast(name: str, levels: Levels, weights: Floats, anchors: Mapping[int, Anchor]) -> Contrast:
+            if name not in lines:
+                return level_contrast(weights, levels.n_ordered, features[name].sign, anchors=anchors)
+            # The line is 0 at the mean measurement, the one level that others are compared with.
+            return outside_contrast(weights, levels.n_ordered, _at_the_mean(features[name], levels, weights, schema))
+
+        def solve(design: Design) -> tuple[Solution, None]:
+            return cls(design, scaling).problem(features).solve(ridge), None
+
+        for name in lines:
+            if "worst" in outside_rules(features[name], levels[name]).values():
+                raise SchemaError(
+                    f"Schema: feature {name!r} has the rule 'worst', but enters as a line, which has no worst level. "
+                    "State 'not_better', or take a model with bins."
+                )
         coded = code_rows(training, levels, columns)
-        contrasts = tuple(
-            outside_contrast(w, lv.n_ordered) if name in lines else level_contrast(w, lv.n_ordered, features[name].sign)
-            for name, w, lv in zip(coded.names, coded.weights, coded.levels, strict=True)
-        )
-        return cls(Design(coded, contrasts, n_dense=len(lines)), scaling)
+        design, solution, _ = solve_with_rules(coded, schema, contrast, solve, n_dense=len(lines))
+        return cls(design, scaling), solution
 
     def problem(self, features: Mapping[str, Feature]) -> Problem:
         """Return the bounded fit."""
@@ -116,7 +134,7 @@ class _Lines:
             scale=np.concatenate([np.ones(n_levels), shrunk]),
         )
 
-    def part(self, solution: Solution, features: Mapping[str, Feature]) -> Part:
+    def part(self, solution: Solution, schema: Schema) -> Part:
         """Return the fitted part: lines for measurements, tables for categories."""
         slopes = solution.coefficients[len(self.design.lower) :] / self.scaling.scales
         lines = dict(zip(self.scaling.names, zip(slopes, self.scaling.centers, strict=True), strict=True))
@@ -128,13 +146,23 @@ class _Lines:
             if name in lines:
                 # The line is 0 at its center, so levels never seen (score 0) are neutral already.
                 slope, center = map(float, lines[name])
-                own = tuple(scores.tolist())
+                own = tuple(held_scores(scores, weights, levels, schema.features[name], schema.worse).tolist())
                 shapes[name] = Line(slope=slope, center=center, levels=levels, scores=own, **counts)  # type: ignore[arg-type]
                 continue
-            shifted, mean = centred(scores, weights, levels.n_ordered if features[name].sign else 0)
+            shifted, mean = centred(scores, weights, levels.n_ordered if schema.features[name].sign else 0)
             intercept += mean
-            shapes[name] = Table(levels=levels, scores=tuple(shifted), **counts)
+            held = held_scores(np.array(shifted), weights, levels, schema.features[name], schema.worse)
+            shapes[name] = Table(levels=levels, scores=tuple(held.tolist()), **counts)
         return Part(name="all", intercept=float(intercept), shapes=shapes, link=Logistic())
+
+
+def _at_the_mean(feature: Feature, levels: Levels, weights: Floats, schema: Schema) -> dict[int, Anchor]:
+    """Hold levels outside a line: no better than the mean measurement, or at it."""
+    found = {}
+    for level, rule in outside_rules(feature, levels).items():
+        if weights[level] and rule in ("not_better", "neutral"):
+            found[level] = Anchor("beyond" if rule == "not_better" else "at", 0, schema.worse)
+    return found
 
 
 @dataclass(frozen=True)

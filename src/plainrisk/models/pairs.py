@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any, Literal
@@ -12,13 +12,23 @@ import msgspec
 import numpy as np
 
 from plainrisk._native import level_sums, look_up, pair_sums
-from plainrisk._types import Codes, Floats, Index
-from plainrisk.bins import Axis, Contrast, chance_level, coarse_axis, code_type, pair_contrast, pair_gain
+from plainrisk._types import Bools, Codes, Floats, Index
+from plainrisk.bins import (
+    Axis,
+    Contrast,
+    chance_level,
+    coarse_axis,
+    code_type,
+    end_levels,
+    pair_contrast,
+    pair_gain,
+    silent_cells,
+)
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.form import Bins, Levels, Link, PairTable, RiskForm, Table, TreePart
+from plainrisk.form import Bins, Levels, Link, PairTable, RiskForm, Table, TreePart, outside_rules
 from plainrisk.models.design import CodedRows, code_rows, scores_by_code
 from plainrisk.models.training import read_training
-from plainrisk.schema import Feature
+from plainrisk.schema import Feature, Rule, Schema
 from plainrisk.solve import Block, Blocks, Rows
 
 __all__ = [
@@ -66,17 +76,32 @@ def is_ordered(feature: Feature) -> bool:
     return feature.kind == "continuous" or feature.sign != 0
 
 
-def coarse_axes(coded: CodedRows, features: Mapping[str, Feature]) -> dict[str, Axis]:
-    """Return the coarse levels of every feature."""
-    return {
-        name: coarse_axis(
-            coded.weights[j],
-            coded.levels[j].n_ordered,
-            features[name].sign,
-            ordered=is_ordered(features[name]),
-        )
-        for j, name in enumerate(coded.names)
-    }
+def coarse_axes(coded: CodedRows, schema: Schema) -> dict[str, Axis]:
+    """Return the coarse levels of every feature that can stand in a pair.
+
+    A level outside the order that a rule holds behaves in pairs as the best measured level ("not_better"), as the
+    worst, or adds nothing ("neutral"). Without a direction another level may be the best for every level of the other
+    feature, so a feature that needs to know it stands in no pair.
+    """
+    axes = {}
+    for j, name in enumerate(coded.names):
+        feature, levels = schema.features[name], coded.levels[j]
+        axis = coarse_axis(coded.weights[j], levels.n_ordered, feature.sign, ordered=is_ordered(feature))
+        rules = outside_rules(feature, levels)
+        if feature.sign or not {"not_better", "worst"} & set(rules.values()):
+            axes[name] = _held(axis, levels, rules, schema.worse) if levels.n_ordered else axis
+    return axes
+
+
+def _held(axis: Axis, levels: Levels, rules: Mapping[int, Rule], worse: int) -> Axis:
+    coarse, neutral = axis.coarse.copy(), []
+    best, worst = end_levels(axis.sign, levels.n_ordered, worse)
+    for level, rule in rules.items():
+        if rule == "neutral":
+            neutral.append(int(coarse[level]))
+        elif rule in ("not_better", "worst"):
+            coarse[level] = coarse[best if rule == "not_better" else worst]
+    return replace(axis, coarse=coarse, neutral=tuple(neutral))
 
 
 def rank_pairs(
@@ -143,19 +168,21 @@ def suggest_pairs(model: Any, X: Any, y: Any = None, sample_weight: Any = None) 
     training = read_training(X, y, form.schema, sample_weight, None)
     coded = code_rows(training, {name: shape.levels for name, shape in part.shapes.items()})
     scores = [np.asarray(shape.scores) for shape in part.shapes.values()]
-    axes = coarse_axes(coded, form.schema.features)
+    axes = coarse_axes(coded, form.schema)
     return rank_pairs(coded, axes, part.link, part.intercept, scores)
 
 
 def _candidates(coded: CodedRows, axes: Mapping[str, Axis], level_scores: Sequence[Floats]) -> list[str]:
     """Return the features that vary; of very many, those that move the model's score most."""
-    varying = [j for j, name in enumerate(coded.names) if axes[name].size > 1]
+    varying = [j for j, name in enumerate(coded.names) if name in axes and axes[name].size > 1]
     moves = {j: float(coded.weights[j] @ level_scores[j] ** 2) for j in varying}
     most = sorted(varying, key=lambda j: -moves[j])[:_MOST_FEATURES]
     return [coded.names[j] for j in sorted(most)]
 
 
-def chosen_pairs(pairs: Any, ranked: Sequence[PairEvidence], names: Sequence[str]) -> list[tuple[str, str]]:
+def chosen_pairs(
+    pairs: Any, ranked: Sequence[PairEvidence], names: Sequence[str], axes: Mapping[str, Axis]
+) -> list[tuple[str, str]]:
     """Return the pairs that were asked for: "auto", a number of them, or a list."""
     if pairs == "auto":
         return [one.features for one in ranked if one.is_evident][:_MOST_PAIRS]
@@ -167,6 +194,11 @@ def chosen_pairs(pairs: Any, ranked: Sequence[PairEvidence], names: Sequence[str
         for name in pair:
             if name not in place:
                 raise DataError(f"pairs: there is no feature {name!r}.{did_you_mean(name, names)}")
+            if name not in axes:
+                raise DataError(
+                    f"pairs: feature {name!r} has a rule 'not_better' or 'worst' but no direction, so the level it is "
+                    "held at differs with the other feature. State a direction, another rule, or no such pair."
+                )
         u, v = sorted(pair, key=place.__getitem__)
         if u == v or (u, v) in found:
             raise DataError(f"pairs: {u!r} and {v!r} are one feature, or are named twice.")
@@ -243,6 +275,11 @@ class PairRows(Blocks):
         each = zip(self.pairs, self.counts[0], strict=True)
         return [pair_contrast(self.axes[u], self.axes[v], weight) for (u, v), weight in each]
 
+    @cached_property
+    def silent(self) -> list[Bools]:
+        """Which cells of every pair add nothing."""
+        return [silent_cells(self.axes[u], self.axes[v]) for u, v in self.pairs]
+
     def expansions(self) -> list[Index]:
         """Return, for every pair, the coarse cell whose score each cell of its table has."""
         found = []
@@ -256,7 +293,7 @@ class PairRows(Blocks):
 
         Bins are coarse; categories are told one by one.
         """
-        wide = {name: _by_category(axis, self._levels(name)) for name, axis in self.axes.items()}
+        wide = {name: _told_apart(axis, self._levels(name)) for name, axis in self.axes.items()}
         weights, positives = PairRows(self.coded, wide, self.pairs).counts
         found = []
         for (u, v), own, weight, positive in zip(self.pairs, cells, weights, positives, strict=True):
@@ -290,12 +327,17 @@ def _axis_levels(axis: Axis, levels: Levels) -> Levels:
 
 def _coarse_of(axis: Axis, levels: Levels) -> Index:
     """Return, for each level of one side of a pair's table, the coarse level whose score it has."""
-    return np.arange(axis.size) if isinstance(levels, Bins) else axis.coarse.astype(np.intp)
-
-
-def _by_category(axis: Axis, levels: Levels) -> Axis:
     if isinstance(levels, Bins):
-        return axis
+        return np.concatenate([np.arange(axis.n_ordered), axis.coarse[levels.n_ordered :].astype(np.intp)])
+    return axis.coarse.astype(np.intp)
+
+
+def _told_apart(axis: Axis, levels: Levels) -> Axis:
+    """Return an axis that keeps apart all levels of a pair's table: coarse bins, and every other level by itself."""
+    if isinstance(levels, Bins):
+        coarse = axis.coarse.copy()
+        coarse[levels.n_ordered :] = axis.n_ordered + np.arange(len(levels) - levels.n_ordered)
+        return replace(axis, coarse=coarse)
     n = len(levels)
     return Axis(np.arange(n).astype(code_type(n)), levels.n_ordered, n, axis.sign)
 

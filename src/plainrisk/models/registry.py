@@ -21,7 +21,13 @@ from plainrisk.schema import Schema
 __all__ = ["CLASSIFIERS", "PAPER", "Classifier", "make_classifier"]
 
 # What the paper says (C = 0) and what it does not (balanced classes, and a loss clipped at 1e-15).
-PAPER: Mapping[str, Any] = {"ridge": 0.0, "class_weight": "balanced", "clip": 1e-15, "min_bin_rows": 1}
+PAPER: Mapping[str, Any] = {
+    "ridge": 0.0,
+    "class_weight": "balanced",
+    "clip": 1e-15,
+    "min_bin_rows": 1,
+    "rules": "free",
+}
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,7 @@ def make_classifier(name: str, schema: Schema | None = None, *, paper: bool = Fa
     schema : Schema, optional
     paper : bool, default=False
         The paper's conventions, as its tables show them: no ridge, both classes given equal weight, bins of any size,
-        and in mixtures a loss clipped at 1e-15 only. Options given go before.
+        no rules for missing and special values, and in mixtures a loss clipped at 1e-15 only. Options given go before.
     **options : parameters of the model, e.g. ridge=, max_bins=, class_weight=, pieces=
         Each goes to the outermost of nested models that has it: `learning_rate` of a mixture is Hedge's.
 

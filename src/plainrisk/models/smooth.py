@@ -2,8 +2,8 @@
 
 Every continuous feature has up to 64 fine bins. Their scores are sums of steps, and the steps of a feature are shrunk
 by a precision of their own, chosen by marginal likelihood (`plainrisk.solve.evidence`): a Gaussian random walk per
-feature, a random effect per set of categories and per set of levels outside the order. Then neighbouring bins are
-joined while that costs next to nothing (`plainrisk.bins.joining`).
+feature, a random effect per set of categories, and one for the levels outside the order of all features. Then
+neighbouring bins are joined while that costs next to nothing (`plainrisk.bins.joining`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,21 @@ import numpy as np
 
 from plainrisk._native import level_sums, logistic_pass, look_up
 from plainrisk._types import Floats, Index
-from plainrisk.bins import Contrast, GroupKind, best_runs, joined_scores, rows_within, smooth_contrast
+from plainrisk.bins import Anchor, Contrast, GroupKind, best_runs, joined_scores, rows_within, smooth_contrast
 from plainrisk.errors import DataError
-from plainrisk.form import Bins, GroupEvidence, Linear, Logistic, PairTable, Part, Shape, Table
-from plainrisk.models.design import CodedRows, Design, code_rows, learn_levels, scores_by_code, table_part
+from plainrisk.form import Bins, GroupEvidence, Levels, Linear, Logistic, PairTable, Part, Shape, Table, held_scores
+from plainrisk.models.design import (
+    CodedRows,
+    Design,
+    code_rows,
+    learn_levels,
+    scores_by_code,
+    solve_with_rules,
+    table_part,
+)
 from plainrisk.models.pairs import PairEvidence, PairRows, Pairs, chosen_pairs, coarse_axes, is_ordered, rank_pairs
 from plainrisk.models.training import TrainingRows
-from plainrisk.schema import Feature
+from plainrisk.schema import Schema
 from plainrisk.solve import Block, Evidence, Layout, LogisticLoss, Moments, Rows, Solution, maximise_evidence
 
 __all__ = ["SmoothFit", "fine_bins", "fit_smooth"]
@@ -86,24 +94,22 @@ def fit_smooth(
     tolerance : what joining bins may cost, in mean log loss (Logistic) or mean squared error (Linear)
     intervals : whether the covariance of the scores is wanted
     """
-    features = training.schema.features
-    levels = learn_levels(training, max_bins=fine_bins(len(features)), criterion="fine", min_rows=min_rows)
+    schema = training.schema
+    levels = learn_levels(training, max_bins=fine_bins(len(schema.features)), criterion="fine", min_rows=min_rows)
     coded = code_rows(training, levels)
-    problem = _Problem.of(coded, features, link)
-    solution, evidence = problem.solve()
+    problem, solution, evidence = _solved(coded, schema, link)
     ranked = None
     if pairs is not None:
         scores = problem.design.level_scores(solution)
-        axes = coarse_axes(coded, features)
+        axes = coarse_axes(coded, schema)
         ranked = tuple(rank_pairs(coded, axes, link, solution.intercept, scores))
-        chosen = chosen_pairs(pairs, ranked, coded.names)
+        chosen = chosen_pairs(pairs, ranked, coded.names, axes)
         if chosen:
-            problem = _Problem(problem.design, link, PairRows(coded, axes, chosen))
-            solution, evidence = problem.solve((solution.point, evidence.precision))
-    signs = {name: feature.sign for name, feature in features.items()}
-    part = table_part("all", problem.design, solution, link, signs)
+            start = (problem.design, (solution.point, evidence.precision))
+            problem, solution, evidence = _solved(coded, schema, link, PairRows(coded, axes, chosen), start)
+    part = table_part("all", problem.design, solution, link, schema)
     cells = problem.pair_scores(solution)
-    joined = _Joiner(part, problem, cells).join(tolerance, max_bins)
+    joined = _Joiner(part, problem, cells, schema).join(tolerance, max_bins)
     groups = tuple(
         GroupEvidence(names, kind, size, float(evidence.precision[u]), float(evidence.edf[u]), bool(evidence.left[u]))
         for u, (names, kind, size) in enumerate(problem.groups)
@@ -112,6 +118,29 @@ def fit_smooth(
     part = msgspec.structs.replace(joined.part, pairs=problem.pair_tables(cells))
     covariance = _covariance(problem, evidence, joined.means, cells) if intervals else ()
     return SmoothFit(part, solution, evidence, groups, ranked, covariance, problem.rows, tables)
+
+
+def _solved(
+    coded: CodedRows,
+    schema: Schema,
+    link: Logistic | Linear,
+    pairs: PairRows | None = None,
+    start: tuple[Design, tuple[Floats, Floats]] | None = None,
+) -> tuple[_Problem, Solution, Evidence]:
+    """Find coefficients and precisions under the schema's rules; start from a design and its solution."""
+
+    def contrast(name: str, levels: Levels, weights: Floats, anchors: Mapping[int, Anchor]) -> Contrast:
+        feature = schema.features[name]
+        return smooth_contrast(weights, levels.n_ordered, feature.sign, ordered=is_ordered(feature), anchors=anchors)
+
+    def solve(design: Design) -> tuple[Solution, Evidence]:
+        # A start is of the same coefficients: none that a rule has taken away since.
+        same = start is not None and len(start[0].lower) == len(design.lower)
+        first = start[1] if start is not None and same else None
+        return _Problem(design, link, pairs).solve(first)
+
+    design, solution, evidence = solve_with_rules(coded, schema, contrast, solve)
+    return _Problem(design, link, pairs), solution, evidence
 
 
 def _covariance(
@@ -139,7 +168,7 @@ def _covariance(
         size = contrast.indicators.shape[1]
         own, centre = np.zeros((len(mean), n)), weight @ contrast.matrix / weight.sum()
         seen = weight > 0
-        seen[: contrast.n_centred] = True
+        seen |= False if contrast.centred is None else contrast.centred
         own[:, at : at + size] = mean @ (seen[:, None] * (contrast.matrix - centre))
         first[0, at : at + size] = centre
         rows.append(own)
@@ -163,15 +192,6 @@ class _Problem:
     design: Design
     link: Logistic | Linear
     pairs: PairRows | None = None
-
-    @classmethod
-    def of(cls, coded: CodedRows, features: Mapping[str, Feature], link: Logistic | Linear) -> _Problem:
-        """Return the problem without pairs."""
-        contrasts = tuple(
-            smooth_contrast(w, lv.n_ordered, features[name].sign, ordered=is_ordered(features[name]))
-            for name, w, lv in zip(coded.names, coded.weights, coded.levels, strict=True)
-        )
-        return cls(Design(coded, contrasts), link)
 
     @property
     def pair_contrasts(self) -> list[Contrast]:
@@ -198,15 +218,18 @@ class _Problem:
         layout = Layout(matrices)
         lower = np.concatenate([self.design.lower, *(c.lower for c in self.pair_contrasts)])
         group_of = np.repeat(np.arange(len(self.groups)), [size for *_, size in self.groups])
+        # A level outside the order is one coefficient, too few to tell how far to shrink it: all share a precision.
+        outside = np.array([kind == "outside" for _, kind, _ in self.groups])
+        shared = np.where(outside, outside.argmax() if outside.any() else 0, np.arange(len(outside)))
         of = Moments.of if isinstance(self.link, Linear) else LogisticLoss
-        return maximise_evidence(of(layout, self.rows), group_of, lower=lower, start=start)
+        return maximise_evidence(of(layout, self.rows), group_of, shared=shared, lower=lower, start=start)
 
     def pair_scores(self, solution: Solution) -> list[Floats]:
         """Return the score of every cell of every pair."""
         found, at = [], len(self.design.lower)
-        for contrast in self.pair_contrasts:
+        for contrast, silent in zip(self.pair_contrasts, [] if self.pairs is None else self.pairs.silent, strict=True):
             size = contrast.indicators.shape[1]
-            found.append(contrast.scores(solution.coefficients[at : at + size]))
+            found.append(np.where(silent, 0.0, contrast.scores(solution.coefficients[at : at + size])))
             at += size
         return found
 
@@ -237,7 +260,8 @@ class _Joined:
 class _Joiner:
     """Joins neighbouring bins of the tables of a part, and measures what that costs on the training rows."""
 
-    def __init__(self, part: Part, problem: _Problem, cells: Sequence[Floats]) -> None:
+    def __init__(self, part: Part, problem: _Problem, cells: Sequence[Floats], schema: Schema) -> None:
+        self.schema = schema
         self.part, self.coded, self.rows, self.cells = part, problem.design.coded, problem.rows, cells
         self.tables: dict[str, Table] = {n: shape for n, shape in part.shapes.items() if isinstance(shape, Table)}
         self.scores = tuple(np.asarray(table.scores) for table in self.tables.values())
@@ -271,9 +295,16 @@ class _Joiner:
         for j, (name, table) in enumerate(self.tables.items()):
             if j in starts and isinstance(table.levels, Bins):
                 joined = joined_scores(self._ordered(j), self._weights(j), starts[j])
-                n = table.levels.n_ordered
-                fine[j] = np.concatenate([np.repeat(joined, np.diff([*starts[j], n])), self.scores[j][n:]])
-                shapes[name] = _short(table, table.levels, joined, starts[j])
+                n, short = table.levels.n_ordered, _short(table, table.levels, joined, starts[j])
+                held = held_scores(
+                    np.asarray(short.scores),
+                    np.asarray(short.weights),
+                    short.levels,
+                    self.schema.features[name],
+                    self.schema.worse,
+                )
+                shapes[name] = msgspec.structs.replace(short, scores=tuple(held.tolist()))
+                fine[j] = np.concatenate([np.repeat(joined, np.diff([*starts[j], n])), held[len(joined) :]])
                 means[j] = _means(self._weights(j), starts[j], len(table.scores))
         return _Joined(msgspec.structs.replace(self.part, shapes=shapes), tuple(fine), tuple(means))
 

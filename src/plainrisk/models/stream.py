@@ -23,6 +23,7 @@ from plainrisk.models.training import (
     resolve_schema,
 )
 from plainrisk.schema import Schema
+from plainrisk.schema.check import refuse_forbidden
 
 __all__ = ["Stream", "read_stream"]
 
@@ -74,6 +75,7 @@ class Stream:
         features = self.schema.features if names is None else names
         own = [self.target] if self.weight is None else [self.target, self.weight]
         for frame in self.source.batches([*features, *own], task):
+            refuse_forbidden(self.schema, frame)
             batch = self._batch(frame)
             if batch is not None:
                 yield batch

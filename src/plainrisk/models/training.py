@@ -18,7 +18,7 @@ from plainrisk.checks import check_parameters, number
 from plainrisk.data.columns import floats_or_none, is_missing, unmasked
 from plainrisk.data.frame import Frame, as_frame, checked_by_sklearn
 from plainrisk.data.spool import Spool
-from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean, quoted
+from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean, nameless, quoted
 from plainrisk.schema import Feature, Schema, label_of
 
 __all__ = [
@@ -246,11 +246,7 @@ def resolve_schema(schema: Schema | None, frame: Frame) -> Schema:
     if not schema.features:
         raise SchemaError("Schema: it lists no features. Add them, or draft a schema with Schema.infer(frame).")
     if not frame.named:
-        raise SchemaError(
-            f"Schema: it knows {len(schema.features)} features by name, but the rows have no column names, and columns "
-            "are not matched by position. Pass a data frame; in a pipeline, call set_output(transform='pandas') on the "
-            "step before."
-        )
+        raise nameless("the schema")
     from plainrisk.schema.check import require_valid
 
     require_valid(schema, frame)
@@ -417,7 +413,7 @@ def class_factors_of(sums: Array, class_weight: str | Mapping[Any, float], class
         trained = sums[1] * factors[1] / (sums @ factors)
         warnings.warn(
             f"class_weight moves the base rate from {sums[1] / sums.sum():.1%} to {trained:.1%}: the printed "
-            "probabilities are wrong by design. For a logistic link, model.at_base_rate() corrects them.",
+            "probabilities are wrong by design. model.at_base_rate() corrects them, except in mixtures.",
             PlainriskWarning,
             stacklevel=5,
         )

@@ -11,7 +11,7 @@ from plainrisk.bins import Criterion
 from plainrisk.checks import Allowed
 from plainrisk.form import Layer, Linear, Logistic
 from plainrisk.models.arm import LAYER, AdditiveRiskModel, LinkName, Problem, Shapes, resolve_ridge
-from plainrisk.models.base import PartScores, RiskClassifier
+from plainrisk.models.base import PartScores, RiskClassifier, Rules
 from plainrisk.models.design import SpooledBlocks
 from plainrisk.models.experts import ESTIMATORS, FittedExperts, evidence_of, fit_experts, warn_of_unassigned
 from plainrisk.models.pairs import Pairs
@@ -39,7 +39,7 @@ class TwoLayerRiskModel(RiskClassifier):
     schema : Schema, optional
         Names the subscales. Without subscales every feature is one of its own.
     link : {"logistic", "linear"}, default="logistic"
-    shapes, max_bins, ridge, pairs, class_weight, criterion, min_bin_rows, tolerance : as in AdditiveRiskModel
+    shapes, max_bins, ridge, pairs, class_weight, criterion, min_bin_rows, tolerance, rules : as in AdditiveRiskModel
 
     Attributes
     ----------
@@ -65,6 +65,7 @@ class TwoLayerRiskModel(RiskClassifier):
         criterion: Criterion = "gini",
         min_bin_rows: int | Literal["auto"] = "auto",
         tolerance: float = 1e-4,
+        rules: Rules = "schema",
     ) -> None:
         self.estimator = estimator
         self.schema = schema
@@ -77,6 +78,7 @@ class TwoLayerRiskModel(RiskClassifier):
         self.criterion = criterion
         self.min_bin_rows = min_bin_rows
         self.tolerance = tolerance
+        self.rules = rules
 
     def _fit(self, training: TrainingRows) -> PartScores:
         warn_of_unassigned(type(self).__name__, training.schema)
@@ -109,6 +111,7 @@ class TwoLayerRiskModel(RiskClassifier):
             criterion=self.criterion,
             min_bin_rows=self.min_bin_rows,
             tolerance=self.tolerance,
+            rules=self.rules,
         )
 
 

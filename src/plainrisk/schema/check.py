@@ -8,20 +8,22 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from plainrisk._types import Counts, Floats
+from plainrisk._types import Bools, Counts, Floats
 from plainrisk.data.columns import EXACT, label_of
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.errors import DataError, SchemaError, did_you_mean, listing, quoted
 from plainrisk.threads import parallel_map
 
 if TYPE_CHECKING:
-    from plainrisk.schema.schema import Feature, Schema
+    from plainrisk.schema.feature import Feature
+    from plainrisk.schema.schema import Schema
 
 __all__ = [
     "FEW_ROWS",
     "MOST_CATEGORIES",
     "Problem",
     "check_schema",
+    "refuse_forbidden",
     "require_valid",
     "suspicious_codes",
     "target_problems",
@@ -116,13 +118,60 @@ def _problems(schema: Schema, frame: Frame, *, target: bool, notes: bool) -> Ite
         if not frame.n_rows:
             return []
         look_at = _look_at_categories if feature.kind == "categorical" else _look_at_numbers
-        return list(look_at(name, feature, frame, notes))
+        found = list(look_at(name, feature, frame, notes))
+        if any(problem.severity == "error" for problem in found):
+            return found
+        return [*found, *(Problem("error", name, message) for message in _forbidden_counts(name, feature, frame))]
 
     for found in parallel_map(look, schema.features, frame.n_rows):
         yield from found
     if notes:
         for message in _remarks(schema, frame, target):
             yield Problem("note", None, message)
+
+
+# ---- rows that a rule forbids
+
+
+def refuse_forbidden(schema: Schema, frame: Frame) -> None:
+    """Raise if a row has an empty or special field for which the schema says "error"."""
+    for name, feature in schema.features.items():
+        for what, rule, rows in _forbidden(name, feature, frame) if name in frame.columns else ():
+            if rows.any():
+                raise DataError(
+                    f"Data: feature {name!r}, row {frame.first + int(rows.argmax())}: the value is {what}, and the "
+                    f"schema says {rule} = 'error'. Correct the row, or state another rule."
+                )
+
+
+def _forbidden_counts(name: str, feature: Feature, frame: Frame) -> Iterator[str]:
+    for what, rule, rows in _forbidden(name, feature, frame):
+        if rows.any():
+            yield (
+                f"feature {name!r} is {what} in {int(rows.sum()):,} rows, and the schema says {rule} = 'error'. "
+                "Correct or drop them, or state another rule."
+            )
+
+
+def _forbidden(name: str, feature: Feature, frame: Frame) -> Iterator[tuple[str, str, Bools]]:
+    """Yield what is forbidden, the rule that forbids it, and which rows have it."""
+    special = {label for label, rule in feature.special_rules.items() if rule == "error"}
+    if feature.missing != "error" and feature.below_bound != "error" and not special:
+        return
+    if feature.kind == "categorical":
+        column = frame.labels(name)
+        empty = column.codes < 0
+        coded = np.array([*(label in special for label in column.labels), False])[column.codes]
+    else:
+        values = frame.numbers(name)
+        empty, codes = np.isnan(values), [float(v) for v in feature.special_values]
+        coded = np.isin(values, [v for v in codes if label_of(v) in special])
+        if feature.below_bound == "error" and feature.lower_bound is not None:
+            yield "below the bound", "below_bound", (values < feature.lower_bound) & ~np.isin(values, codes)
+    if feature.missing == "error":
+        yield "missing", "missing", empty
+    if special:
+        yield "a special value", "special_rules", coded
 
 
 def _nearest(name: str, frame: Frame, features: Iterable[str]) -> str:
@@ -180,8 +229,10 @@ def _look_at_categories(name: str, feature: Feature, frame: Frame, notes: bool) 
     if not column.labels:
         yield _no_values(name)
         return
-    if len(column.labels) > MOST_CATEGORIES:
-        many = f"{len(column.labels):,} categories, at most {MOST_CATEGORIES:,} are possible"
+    group_of = feature.group_of
+    n_levels = len({group_of.get(label, label) for label in column.labels})
+    if n_levels > MOST_CATEGORIES and feature.rare is None:
+        many = f"{n_levels:,} categories, at most {MOST_CATEGORIES:,} are possible"
         yield Problem("error", name, f"feature {name!r} has {many}. Group them, or leave it out.")
     needs_order = feature.direction != "none" and feature.categories is None
     special = {label_of(v) for v in feature.special_values}
@@ -202,16 +253,19 @@ def _look_at_categories(name: str, feature: Feature, frame: Frame, notes: bool) 
 def _category_notes(name: str, feature: Feature, labels: Sequence[str], complete: bool, n_rows: int) -> Iterator[str]:
     special = [label_of(v) for v in feature.special_values]
     yield from _never_seen(name, "special", "value", special, labels)
+    grouped = feature.group_of
+    yield from _never_seen(name, "grouped", "category", grouped, labels)
     if feature.category_labels is not None:
-        yield from _never_seen(name, "listed", "category", feature.category_labels, labels)
-        known = {*feature.category_labels, *special}
+        single = [c for c in feature.category_labels if c not in grouped and c not in feature.groups]
+        yield from _never_seen(name, "listed", "category", single, labels)
+        known = {*feature.category_labels, *special, *grouped, *feature.groups}
         extra = [v for v in labels if v not in known]
         fate = "an error" if feature.unseen == "error" else "treated like one never seen"
         if extra:
             yield f"feature {name!r}: not listed, so {fate}: {quoted(extra)}."
     if len(labels) == 1 and complete and n_rows > 1:
         yield _constant(name, labels[0])
-    if n_rows >= FEW_ROWS and len(labels) > n_rows / 2:
+    if n_rows >= FEW_ROWS and len(labels) > n_rows / 2 and feature.rare is None:
         yield f"feature {name!r} has {len(labels):,} categories in {n_rows:,} rows. Is it a name or a number?"
 
 
@@ -228,7 +282,8 @@ def suspicious_codes(values: Floats, counts: Counts) -> tuple[float, ...]:
     """Return the values of a column that look like codes, not like measurements.
 
     A code looks like one (a few nines that end in 6 to 9, or a negative number where all others are not),
-    stands apart from the measurements, and is common. A person has the last word.
+    stands apart from the measurements, and is common. So does a lone number at ten times the range of all others that
+    is a spike (365243). A person has the last word.
 
     Parameters
     ----------
@@ -273,6 +328,8 @@ def _negative_codes(values: Floats, counts: Counts, enough: float) -> list[float
 def _outlying_codes(values: Floats, counts: Counts, enough: float) -> list[float]:
     """The largest values, all nines, beyond a gap: as wide as the rest, or narrower if they are a spike."""
     cut = len(values)
+    if cut > 2 and _is_far_out(values, counts, enough):
+        return [float(values[-1])]
     while cut > 2 and _nines(float(values[cut - 1])):
         cut -= 1
     for first in range(cut, len(values)):
@@ -282,6 +339,12 @@ def _outlying_codes(values: Floats, counts: Counts, enough: float) -> list[float
         if most >= enough and gap > 0 and (gap >= spread or spike):
             return [float(v) for v in values[first:]]
     return []
+
+
+def _is_far_out(values: Floats, counts: Counts, enough: float) -> bool:
+    """Whether the largest number stands alone, at ten times the range of the others, and is a spike."""
+    gap, spread = values[-1] - values[-2], values[-2] - values[0]
+    return bool(gap >= 10 * spread and counts[-1] >= max(enough, 5 * np.median(counts[:-1]), counts.sum() / 100))
 
 
 # ---- the schema as a whole

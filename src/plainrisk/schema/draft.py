@@ -1,33 +1,53 @@
-"""A first schema, drafted from data for a person to edit."""
+"""A first schema, drafted from data for a person to edit, and what was seen on the way."""
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from plainrisk._types import Floats
+from plainrisk._types import Counts, Floats
 from plainrisk.data.columns import label_of
 from plainrisk.data.frame import Frame, Labels, as_frame
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError, listing, quoted
 from plainrisk.schema.check import FEW_ROWS, MOST_CATEGORIES, suspicious_codes, target_problems
+from plainrisk.schema.evidence import (
+    MOST_ROWS,
+    Cells,
+    duplicate_findings,
+    findings_of,
+    label_cells,
+    number_cells,
+    percent,
+)
+from plainrisk.schema.findings import Finding, subscale_findings
 
-__all__ = ["draft_fields"]
+__all__ = ["draft_schema"]
 
-Draft = dict[str, Any]  # the fields of a feature, or of a schema
+Fields = dict[str, Any]  # the fields of a feature, or of a schema
 
-_MOST_BINS = 10
+MANY = 50  # categories of which one asks whether all are needed
 _ROW_NAMES = {"", "id", "index", "row", "row_id", "rowid"}
 _BAD_WORDS = {"bad", "bankrupt", "charged off", "default", "defaulted", "delinquent", "loss"}
+# 2018-12-31, 31.12.18, Dec-2018, 31-Dec-18, December 31, 2018, each perhaps with a time.
+_MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_DATES = (
+    r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?",
+    r"\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}",
+    rf"(\d{{1,2}}[- ])?{_MONTH}[- ]\d{{2,4}}",
+    rf"{_MONTH} \d{{1,2}}, \d{{4}}",
+)
+_DATE = re.compile(rf"({'|'.join(_DATES)})([ t]\d{{1,2}}:.*)?", re.IGNORECASE)
 
 
-def draft_fields(frame: Any, target: str | None, positive: str | float | None) -> Draft:
-    """Return the fields of a drafted schema, as `Schema.infer` documents them.
+def draft_schema(frame: Any, target: str | None, positive: str | float | None) -> tuple[Fields, list[Finding]]:
+    """Return the fields of a drafted schema, as `Schema.infer` documents them, and all findings.
 
-    Numbers are continuous; text, truth values and categories are categorical. Each continuous feature's note
-    says which way the bad rate moves over at most ten bins of equal size, and how well the feature alone ranks
-    the outcomes. `positive` as given, or the bad outcome that was guessed, with a warning.
+    Numbers are continuous; text, truth values and categories are categorical. `positive` as given, or the bad outcome
+    that was guessed, with a warning. Bad rates are those of at most 200,000 rows, evenly spread over the table.
     """
     table = as_frame(frame)
     if not table.n_rows or not table.names:
@@ -38,18 +58,22 @@ def draft_fields(frame: Any, target: str | None, positive: str | float | None) -
         positive, remarks = _outcome(table, target, positive)
         outcome = table.labels(target)
         bad = (outcome.codes == outcome.labels.index(label_of(positive))).astype(np.float64)
-    features: dict[str, Draft] = {}
-    left_out: dict[str, list[str]] = {}
-    for name in table.names:
-        drafted = _draft(table, name, bad) if name != target else None
-        if isinstance(drafted, dict):
-            features[name] = drafted
-        elif drafted is not None:
-            left_out.setdefault(drafted, []).append(name)
-    remarks += [f"left out because {why}: {quoted(names)}." for why, names in left_out.items()]
+    if table.n_rows > MOST_ROWS:
+        remarks.append(f"figures are those of {MOST_ROWS:,} of {table.n_rows:,} rows, evenly spread.")
+    columns = {name: _Column(table, name, bad) for name in table.names if name != target}
+    left_out = [finding for column in columns.values() for finding in column.findings if finding.kind == "left out"]
+    kept = {name: column for name, column in columns.items() if column.fields is not None}
+    findings = [finding for column in kept.values() for finding in column.findings]
+    findings += duplicate_findings({name: column.sample for name, column in kept.items()})
+    findings += subscale_findings(list(kept))
+    reasons: dict[str, list[str]] = {}
+    for finding in left_out:
+        reasons.setdefault(finding.text, []).append(finding.feature)
+    remarks += [f"{why}: {quoted(names)}." for why, names in reasons.items()]
     if remarks:
         warnings.warn(listing("Schema.infer", remarks, "remarks"), PlainriskWarning, stacklevel=3)
-    return {"target": target, "positive": positive, "features": features}
+    features = {name: column.fields for name, column in kept.items()}
+    return {"target": target, "positive": positive, "features": features}, [*findings, *left_out]
 
 
 # ---- the outcome
@@ -79,8 +103,80 @@ def _outcome(table: Frame, target: str, positive: Any) -> tuple[Any, list[str]]:
 # ---- one column
 
 
-def _draft(table: Frame, name: str, bad: Floats | None) -> Draft | str:
-    """Return the fields of the drafted feature, or why the column is no feature."""
+class _Column:
+    """One column as the draft sees it.
+
+    Attributes
+    ----------
+    fields : those of the drafted feature; None if the column is no feature
+    findings : what was seen, or why it is left out
+    sample : the rows that columns are compared in, as numbers; categories are numbered as they first occur
+    """
+
+    fields: Fields | None = None
+
+    def __init__(self, table: Frame, name: str, bad: Floats | None) -> None:
+        self.name, self.bad = name, bad
+        self.sample = np.zeros(0)
+        # Evenly spread, and the same rows whenever the table is the same.
+        n = table.n_rows
+        self._rows = slice(None) if n <= MOST_ROWS else np.arange(MOST_ROWS) * n // MOST_ROWS
+        why = _no_feature(table, name)
+        if why is None and table.is_numeric(name):
+            values = table.numbers(name)
+            distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+            why = _no_measurement(name, values, distinct)
+            self.findings = [] if why else list(self._numbers(values, distinct, counts))
+        elif why is None:
+            column = table.labels(name)
+            why = _no_category(column)
+            self.findings = [] if why else list(self._labels(column))
+        if why is not None:
+            self.findings = [Finding(name, "left out", f"left out because {why}")]
+
+    def _numbers(self, values: Floats, distinct: Floats, counts: Counts) -> Iterator[Finding]:
+        name, codes = self.name, suspicious_codes(distinct, counts)
+        self.fields = {"special_values": codes}
+        self.sample = values[self._rows]
+        if codes:
+            words = "may be a code: check" if len(codes) == 1 else "may be codes: check"
+            rows = {label_of(v): int(counts[distinct == v][0]) for v in codes}
+            yield Finding(name, "code", f"{', '.join(rows)} {words}", {"rows": rows})
+        whole = len(distinct) >= MOST_CATEGORIES and bool((distinct == np.floor(distinct)).all())
+        if whole and len(distinct) == len(values):
+            yield Finding(name, "identifier", "whole numbers that differ in every row: is it an identifier?")
+        if distinct.tolist() == [0.0, 1.0]:
+            share = float(counts[1] / counts.sum())
+            yield Finding(name, "flag", f"a flag, 1 in {share:.1%} of its rows", {"share": share})
+        yield from self._outcomes(lambda bad: number_cells(self.sample, codes, bad))
+
+    def _outcomes(self, cells: Callable[[Floats], Cells]) -> Iterator[Finding]:
+        """Say what the column tells of the outcome; without one, how much of it is missing."""
+        if self.bad is not None:
+            yield from findings_of(self.name, cells(self.bad[self._rows]))
+        elif share := float(np.isnan(self.sample).mean()):
+            yield Finding(self.name, "missing", f"{percent(share)} missing", {"share": share})
+
+    def _labels(self, column: Labels) -> Iterator[Finding]:
+        self.fields = {"kind": "categorical"}
+        own = Labels(column.codes[self._rows], column.labels)
+        _, first, row = np.unique(own.codes, return_index=True, return_inverse=True)
+        self.sample = np.where(own.codes < 0, np.nan, np.argsort(np.argsort(first))[row])
+        n_rows, n_labels = len(column.codes), len(column.labels)
+        text = _numbers_as_text(column.labels)
+        if text is not None:
+            yield Finding(self.name, "text", text)
+        elif n_rows >= FEW_ROWS and n_labels > n_rows / 2:
+            words = f"{n_labels:,} categories in {n_rows:,} rows: group them, or leave it out"
+            yield Finding(self.name, "many", words, {"categories": n_labels})
+        elif n_labels > MANY:
+            words = f"{n_labels:,} categories: rare = 0.01 joins the rare ones"
+            yield Finding(self.name, "many", words, {"categories": n_labels})
+        yield from self._outcomes(lambda bad: label_cells(own, bad))
+
+
+def _no_feature(table: Frame, name: str) -> str | None:
+    """Say why a column is no feature, by its name or its type."""
     tidy = name.strip().lower()
     if tidy in _ROW_NAMES or tidy.startswith("unnamed:"):
         return "its name says that it numbers the rows"
@@ -89,51 +185,56 @@ def _draft(table: Frame, name: str, bad: Floats | None) -> Draft | str:
         return "it holds dates; make them numbers, such as months until today"
     if not isinstance(dtype, np.dtype) and dtype.is_nested():
         return "it holds more than one value per row"
-    named_id = tidy.endswith(("_id", " id"))
-    if table.is_numeric(name):
-        return _draft_continuous(table.numbers(name), bad, named_id)
-    return _draft_categorical(table.labels(name))
+    return None
 
 
-def _draft_continuous(values: Floats, bad: Floats | None, named_id: bool) -> Draft | str:
-    present = ~np.isnan(values)
-    seen = values[present]
-    if not seen.size:
+def _no_measurement(name: str, values: Floats, distinct: Floats) -> str | None:
+    """Say why a column of numbers is no feature, by its values."""
+    n = len(values)
+    if not distinct.size:
         return "it is missing in every row"
-    if len(values) >= FEW_ROWS and bool((np.diff(values) == 1).all()):
+    if n < FEW_ROWS:
+        return None
+    if len(distinct) == 1 and not np.isnan(values).any():
+        return "it is the same in every row"
+    if bool((np.diff(values) == 1).all()):
         return "it rises by 1 from row to row"
-    distinct, row, counts = np.unique(seen, return_inverse=True, return_counts=True)
-    if named_id and len(distinct) == len(values):
-        return "its name and its values say that it numbers the rows"
-    codes = suspicious_codes(distinct, counts)
-    measured = ~np.isin(distinct, codes)
-    notes = []
-    if len(distinct) == 1 and present.all():
-        notes.append("the same in every row")
-    elif bad is not None:
-        n_bad: Floats = np.bincount(row, weights=bad[present]).astype(np.float64)
-        notes.append(_direction_note(counts[measured].astype(np.float64), n_bad[measured]))
-    if codes:
-        words = "may be a code: check" if len(codes) == 1 else "may be codes: check"
-        notes.append(f"{', '.join(map(label_of, codes))} {words}")
-    return {"special_values": codes, "note": "; ".join(notes) or None}
+    if len(distinct) == n:
+        if name.strip().lower().endswith(("_id", " id")):
+            return "its name and its values say that it numbers the rows"
+        if distinct[-1] - distinct[0] == n - 1 and bool((distinct == np.floor(distinct)).all()):
+            return "it numbers the rows, in another order"
+    if _are_dates(distinct):
+        return "it holds dates as numbers (20181231); make them months until today"
+    return None
 
 
-def _draft_categorical(column: Labels) -> Draft | str:
+def _are_dates(distinct: Floats) -> bool:
+    """Whether all numbers are written like 20181231."""
+    if len(distinct) < FEW_ROWS or not ((distinct >= 19000101) & (distinct <= 21001231)).all():
+        return False
+    month, day = distinct // 100 % 100, distinct % 100
+    return bool(((distinct == np.floor(distinct)) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)).all())
+
+
+def _no_category(column: Labels) -> str | None:
+    """Say why a column of labels is no feature, by its labels."""
     n_rows, n_labels = len(column.codes), len(column.labels)
     if not n_labels:
         return "it is missing in every row"
+    written = [label for label in column.labels if label.strip()]
+    if written and all(map(_DATE.fullmatch, written)):
+        return "it holds dates as text; make them numbers, such as months until today"
     if n_rows >= FEW_ROWS and n_labels == n_rows:
         return "it differs in every row"
+    if n_rows >= FEW_ROWS and n_labels == 1 and bool((column.codes >= 0).all()):
+        return "it is the same in every row"
     if n_labels > MOST_CATEGORIES:
         return f"it has more than {MOST_CATEGORIES:,} categories"
-    note = _numbers_as_text(column.labels)
-    if note is None and n_rows >= FEW_ROWS and n_labels > n_rows / 2:
-        note = f"{n_labels:,} categories in {n_rows:,} rows: group them, or leave it out"
-    return {"kind": "categorical", "note": note}
+    return None
 
 
-def _numbers_as_text(labels: tuple[str, ...]) -> str | None:
+def _numbers_as_text(labels: Sequence[str]) -> str | None:
     """Say that a column of text would be numbers but for a word or two ("NA", "?")."""
     words = []
     for label in labels:
@@ -141,50 +242,8 @@ def _numbers_as_text(labels: tuple[str, ...]) -> str | None:
             float(label)
         except ValueError:
             words.append(label)
-    if len(words) > 3 or len(labels) - len(words) <= _MOST_BINS:
+    if len(words) > 3 or len(labels) - len(words) <= FEW_ROWS:
         return None
     if not words:
         return "numbers as text: make them numbers, and it is continuous"
     return f"numbers but for {', '.join(map(repr, words))}: make that missing, and it is continuous"
-
-
-# ---- candidate directions
-
-
-def _direction_note(n: Floats, n_bad: Floats) -> str:
-    """Say which way the bad rate moves over the distinct values, given rows and bads at each."""
-    total, total_bad = n.sum(), n_bad.sum()
-    pairs = total_bad * (total - total_bad)
-    if len(n) < 2 or not pairs:
-        return "no clear direction (one outcome only)" if len(n) > 1 else "no clear direction (one value only)"
-    good = n - n_bad
-    auc = float(n_bad @ (np.cumsum(good) - good / 2) / pairs)
-    rates, weights = _binned_rates(n, n_bad)
-    sign = 1.0 if auc >= 0.5 else -1.0
-    steps = np.sign(np.diff(rates)) * sign
-    # Under no relation the AUC of ranks has this standard error (Mann and Whitney).
-    error = float(np.sqrt((total + 1) / (12 * pairs)))
-    beyond = abs(auc - 0.5)
-    clear = beyond >= 0.02 and beyond >= 3 * error and _agreement(rates * sign, weights) >= 0.8
-    direction, moves = ("increasing", "rises") if sign > 0 else ("decreasing", "falls")
-    head = f"candidate direction: {direction}" if clear else "no clear direction"
-    tally = f"{int((steps > 0).sum())} of {len(steps)} steps"
-    return f"{head} (AUC {0.5 + beyond:.2f}, bad rate {moves} in {tally})"
-
-
-def _binned_rates(n: Floats, n_bad: Floats) -> tuple[Floats, Floats]:
-    """Bad rate and rows of at most ten bins of nearly equal size; equal values stay together."""
-    middle = (np.cumsum(n) - n / 2) / n.sum()
-    bins = np.minimum((middle * _MOST_BINS).astype(int), _MOST_BINS - 1)
-    starts = np.flatnonzero(np.diff(bins, prepend=-1))
-    weights = np.add.reduceat(n, starts)
-    return np.add.reduceat(n_bad, starts) / weights, weights
-
-
-def _agreement(rates: Floats, weights: Floats) -> float:
-    """Share of the pairs of rows in two bins whose bins' rates rise; equal rates count half."""
-    left, right = np.triu_indices(len(rates), k=1)
-    if not len(left):
-        return 0.5
-    rises = (np.sign(rates[right] - rates[left]) + 1) / 2
-    return float(np.average(rises, weights=weights[left] * weights[right]))

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from plainrisk.data.columns import label_of
@@ -13,7 +14,8 @@ from plainrisk.errors import did_you_mean
 from plainrisk.schema.check import MOST_CATEGORIES
 
 if TYPE_CHECKING:
-    from plainrisk.schema.schema import Feature, Schema
+    from plainrisk.schema.feature import Feature
+    from plainrisk.schema.schema import Schema
 
 __all__ = ["feature_problems", "schema_problems"]
 
@@ -27,6 +29,8 @@ def schema_problems(schema: Schema) -> Iterator[str]:
         yield f"target must be the name of a column, not {target!r}."
     if not isinstance(positive, str | int | float | None):
         yield f"positive must be one label of the target, not {positive!r}."
+    if schema.adverse not in ("positive", "negative"):
+        yield f"adverse must be one of 'positive', 'negative', not {schema.adverse!r}."
     if isinstance(positive, float) and not math.isfinite(positive):
         yield f"positive must be text or a finite number, not {positive}."
     if schema.target is not None and schema.target in schema.features:
@@ -55,7 +59,17 @@ def feature_problems(feature: Feature) -> list[str]:
     for field in ("edges", "categories", "special_values"):
         if len(getattr(feature, field) or ()) > MOST_CATEGORIES:
             own.append(f"lists {len(getattr(feature, field)):,} {field}; at most {MOST_CATEGORIES:,} are possible.")
-    return [*own, *_move_problems(feature), *_text_problems(feature)]
+    return [*own, *_rule_problems(feature), *_move_problems(feature), *_text_problems(feature)]
+
+
+def _rule_problems(feature: Feature) -> Iterator[str]:
+    """Say which rules are for levels that there are not."""
+    known = [label_of(v) for v in feature.special_values]
+    for label in feature.special_rules:
+        if label not in known:
+            yield f"special_rules has a rule for {label!r}, which is no special value.{did_you_mean(label, known)}"
+    if feature.below_bound is not None and feature.lower_bound is None:
+        yield f"below_bound = {feature.below_bound!r} needs a lower_bound. Add it, or remove the rule."
 
 
 def _move_problems(feature: Feature) -> Iterator[str]:
@@ -76,7 +90,8 @@ def _text_problems(feature: Feature) -> Iterator[str]:
     if feature.kind == "categorical":
         if feature.category_labels is None:
             return  # training finds the categories
-        known = [*feature.category_labels, *special, "missing", "unseen"]
+        group_of = feature.group_of
+        known = [*(group_of.get(c, c) for c in feature.category_labels), *special, "missing", "unseen"]
     else:
         known = [*special, *(f"= {v}" for v in special), "missing"]
     for key in feature.reasons:
@@ -99,6 +114,8 @@ def _continuous_problems(feature: Feature) -> list[str]:
         found.append(f"lower_bound must be finite, not {feature.lower_bound}. Leave it out for no bound.")
     if feature.categories is not None:
         found.append("categories are for categorical features. Set kind = 'categorical', or remove them.")
+    if feature.groups or feature.rare is not None:
+        found.append("groups and rare are for categorical features. Set kind = 'categorical', or remove them.")
     if feature.max_bins is not None and feature.max_bins < 2:
         found.append(f"max_bins must be at least 2, not {feature.max_bins}.")
     return [*found, *_edge_problems(feature)]
@@ -125,7 +142,41 @@ def _categorical_problems(feature: Feature) -> list[str]:
     odd = [c for c in feature.categories or () if isinstance(c, float) and not math.isfinite(c)]
     if odd:
         found.append(f"categories must be text or finite numbers, not {odd[0]}.")
-    return [*found, *_label_problems(feature.category_labels or (), special)]
+    return [*found, *_label_problems(feature.category_labels or (), special), *_group_problems(feature, special)]
+
+
+def _group_problems(feature: Feature, special: Sequence[str]) -> Iterator[str]:
+    if feature.rare is not None and not 0 < feature.rare < 1:
+        yield f"rare must be a share between 0 and 1, such as 0.01, not {feature.rare}."
+    if feature.rare is not None and feature.direction != "none":
+        yield "rare categories have no place in an order. Group neighbours in 'groups', or remove the direction."
+    members = [label_of(c) for own in feature.groups.values() for c in own]
+    twice = sorted(c for c, times in Counter(members).items() if times > 1)
+    if twice:
+        yield f"category {twice[0]!r} is in two groups, or twice in one."
+    group_of = feature.group_of
+    for group, own in feature.groups.items():
+        if not own:
+            yield f"group {group!r} is empty. Remove it, or list its categories."
+        if group_of.get(group, group) != group:
+            yield f"group {group!r} has the name of a category of another group."
+    odd = [c for c in (*members, *feature.groups) if c in special]
+    if odd:
+        yield f"{odd[0]!r} is both a special value and in a group. Keep one."
+    if feature.groups and feature.direction != "none":
+        yield from _order_problems(feature)
+
+
+def _order_problems(feature: Feature) -> Iterator[str]:
+    """Say where groups and a direction contradict each other: a group takes neighbours in the order."""
+    if feature.category_labels is None:
+        yield "has groups and a direction: list the categories in order, categories = [...]."
+        return
+    group_of = feature.group_of
+    runs = [group for group, _ in groupby(feature.category_labels, lambda c: group_of.get(c, c))]
+    apart = sorted(group for group, times in Counter(runs).items() if times > 1)
+    if apart:
+        yield f"the categories of group {apart[0]!r} are not neighbours in the order of 'categories'."
 
 
 def _label_problems(labels: Sequence[str], special: Sequence[str]) -> Iterator[str]:

@@ -8,26 +8,50 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from plainrisk.schema.findings import Finding, by_feature, in_words
+from plainrisk.text import one_line
 
 __all__ = ["schema_to_toml"]
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def schema_to_toml(schema: Mapping[str, Any]) -> str:
-    """Return the TOML text of a schema given as plain data."""
-    return "\n".join(_lines(schema)) + "\n"
+def schema_to_toml(schema: Mapping[str, Any], findings: Sequence[Finding] = ()) -> str:
+    """Return the TOML text of a schema given as plain data, with what a draft has seen as comments."""
+    return "\n".join([*_lines(schema, by_feature(findings)), *_remarks(findings)]) + "\n"
 
 
-def _lines(schema: Mapping[str, Any]) -> Iterator[str]:
-    for key in ("target", "positive"):
+def _remarks(findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield the comments at the end: subscales that names suggest, and columns that are no features."""
+    subscales = [finding for finding in findings if finding.kind == "subscale"]
+    if subscales:
+        yield "\n# Subscales that the names suggest. Models with subscales use no other features than those in one."
+        yield "# [subscales]"
+        yield from (f"# {_key(f.feature)} = {_value(f.figures['features'])}" for f in subscales)
+    left_out: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.kind == "left out":
+            left_out.setdefault(finding.text, []).append(repr(finding.feature))
+    for why, names in left_out.items():
+        yield f"\n{_comment(f'{why}: ' + ', '.join(names))}"
+
+
+def _comment(text: str) -> str:
+    return f"# {one_line(text)}"
+
+
+def _lines(schema: Mapping[str, Any], seen: Mapping[str, Sequence[Finding]]) -> Iterator[str]:
+    for key in ("target", "positive", "adverse"):
         if schema.get(key) is not None:
             yield f"{key} = {_value(schema[key])}"
     for name, feature in schema.get("features", {}).items():
         yield ""
         yield f"[features.{_key(name)}]"
+        if name in seen:
+            yield _comment(in_words(seen[name]))
         for key, value in feature.items():
             if not isinstance(value, Mapping):
                 yield f"{key} = {_value(value)}"

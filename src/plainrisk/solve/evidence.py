@@ -11,7 +11,7 @@ losses, taken as it is, Laplace's approximation of the marginal likelihood of th
 
 and n_u is the number of coefficients of the group that no bound holds. The update lambda_u = edf_u / |beta_u|^2 goes
 there (Fellner and Schall; MacKay; Wood and Fasiolo 2017). A group whose effective degrees of freedom edf_u go to 0 has
-left the model.
+left the model. Groups that share a precision have sums in place of edf_u and |beta_u|^2, and leave together.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Evidence:
     precision : (groups,), lambda
     edf : (groups,), effective degrees of freedom
     left : (groups,), whether the group has left the model; its coefficients are 0
-    gradient : (groups,), of the log marginal likelihood by the logarithm of each precision: 0 at its maximum
+    gradient : (groups,), of the log marginal likelihood by the logarithm of each one's precision: 0 at its maximum
     scale : phi
     updates : how often the precisions were updated
     converged : whether they were found
@@ -79,6 +79,7 @@ def maximise_evidence(
     loss: LogisticLoss | Moments,
     groups: Index,
     *,
+    shared: Index | None = None,
     lower: Floats | None = None,
     start: tuple[Floats, Floats] | None = None,
 ) -> tuple[Solution, Evidence]:
@@ -90,13 +91,14 @@ def maximise_evidence(
     ----------
     loss : the logistic loss; or for least squares, the sums over the rows
     groups : (p,) the group of every coefficient, from 0
+    shared : (groups,), optional: groups of the same number share a precision
     lower : (p,), optional
     start : point and precisions of a problem with fewer coefficients, the first ones of this
     """
     total = _Squares(loss) if isinstance(loss, Moments) else _Logistic(loss)
     bounds = np.full(len(groups), -np.inf) if lower is None else lower
     with one_blas_thread():
-        search = _Search(total, groups, bounds)
+        search = _Search(total, groups, bounds, shared)
         if start is not None:
             search.point[: len(start[0])], search.precision[: len(start[1])] = start
         return search.run()
@@ -164,9 +166,10 @@ class _Search:
     left : groups that have left, whose coefficients stay at 0
     """
 
-    def __init__(self, loss: _Total, groups: Index, lower: Floats) -> None:
+    def __init__(self, loss: _Total, groups: Index, lower: Floats, shared: Index | None) -> None:
         self.loss, self.groups, self._lower = loss, groups, lower
         self.n_groups = int(groups.max(initial=-1)) + 1
+        self.shared = np.arange(self.n_groups) if shared is None else shared
         self.point = np.maximum(loss.start, np.concatenate([[-np.inf], lower]))
         self.scale = loss.scale(self.point, 0.0)
         self.precision, self.left = np.full(self.n_groups, _START), np.zeros(self.n_groups, bool)
@@ -184,7 +187,8 @@ class _Search:
         self.point = solution.point
         self._step()
         self._leave(self.left)
-        gradient = np.where(self.left, 0.0, 0.5 * (self.edf - self.precision * self.squares))
+        slope = 0.5 * (self._together(self.edf) - self.precision * self._together(self.squares))
+        gradient = np.where(self.left, 0.0, slope)
         if moved > _TOLERANCE:
             reason = f"the limit of {_MOST_UPDATES} updates of the precisions"
             solution = replace(solution, converged=False, reason=reason)
@@ -248,6 +252,10 @@ class _Search:
                 return point
         return start
 
+    def _together(self, values: Floats) -> Floats:
+        """Return for every group the sum over those that share its precision."""
+        return np.bincount(self.shared, values)[self.shared].astype(np.float64)
+
     def _leave(self, groups: Bools) -> None:
         self.left = self.left | groups
         self.edf[self.left] = 0.0
@@ -255,18 +263,19 @@ class _Search:
 
     def _update(self) -> float:
         """Update the precisions; return by how much they moved."""
-        self._leave(self.edf < _LEFT)
+        self._leave(self._together(self.edf) < _LEFT)
         stay = ~self.left
+        edf, edf_squared, squares = map(self._together, (self.edf, self.edf_squared, self.squares))
         wanted = np.zeros(self.n_groups)
-        wanted[stay] = np.log(self.edf[stay] / np.maximum(self.squares[stay] * self.precision[stay], 1e-300))
+        wanted[stay] = np.log(edf[stay] / np.maximum(squares[stay] * self.precision[stay], 1e-300))
         # Newton's step, by the expected curvature, is longer than the update; a group that swings back goes slower.
         newton = np.ones(self.n_groups)
-        newton[stay] = self.edf[stay] / self.edf_squared[stay]
+        newton[stay] = edf[stay] / edf_squared[stay]
         swings = self.step * wanted < 0
         self.pace = np.where(swings, 0.5 * self.pace, np.minimum(1.0, 1.25 * self.pace))
         self.step = np.clip(self.pace * newton * wanted, -2.0, 2.0)
         before = self.precision
         self.precision = np.clip(before * np.exp(self.step), _LEAST, _MOST)
-        moved = np.abs(np.log(self.precision / before)) * np.minimum(self.edf, 1.0)
+        moved = np.abs(np.log(self.precision / before)) * np.minimum(edf, 1.0)
         self.scale = self.loss.scale(self.point, float(self.edf.sum()))
         return float(moved.max(initial=0.0))

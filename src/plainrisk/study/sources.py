@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +13,12 @@ from sklearn.model_selection import StratifiedKFold
 
 from plainrisk import datasets
 from plainrisk._types import Outcome
-from plainrisk.data.frame import Frame, as_frame
+from plainrisk.data.frame import as_frame
 from plainrisk.data.reader import read_file
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean
 from plainrisk.schema import Schema, label_of
 from plainrisk.schema.check import require_valid
+from plainrisk.schema.fingerprint import fingerprint
 from plainrisk.study.plan import DataSpec
 
 __all__ = ["StudyData", "load_data", "stratified_folds"]
@@ -58,7 +58,7 @@ def load_data(spec: DataSpec) -> StudyData:
         # Without the folder, which is nobody's business.
         note = " ".join(str(w.message).rpartition("/")[2] for w in caught)
     features = nw.from_native(frame, eager_only=True)[list(schema.features)].to_native()
-    return StudyData(spec.name, features, target, schema, _fingerprint(as_frame(features), target, schema), note)
+    return StudyData(spec.name, features, target, schema, fingerprint(as_frame(features), target, schema), note)
 
 
 def stratified_folds(target: Outcome, cv: int, seed: int) -> Outcome:
@@ -76,22 +76,6 @@ def stratified_folds(target: Outcome, cv: int, seed: int) -> Outcome:
     for fold, (_, held_out) in enumerate(splits):
         fold_of[held_out] = fold
     return fold_of
-
-
-def _fingerprint(frame: Frame, target: Outcome, schema: Schema) -> str:
-    """Return a digest of all that a fit depends on."""
-    digest = hashlib.sha256(msgspec.json.encode(schema, order="sorted"))
-    digest.update(target.tobytes())
-    for name, feature in schema.features.items():
-        if feature.kind == "continuous":
-            # One bit pattern for every missing value, and one for zero.
-            numbers = frame.numbers(name) + 0.0
-            digest.update(np.where(np.isnan(numbers), np.nan, numbers).tobytes())
-        else:
-            found = frame.labels(name)
-            digest.update(repr(found.labels).encode())
-            digest.update(np.asarray(found.codes, dtype=np.int64).tobytes())
-    return digest.hexdigest()[:16]
 
 
 def _read_own(file: str, schema_file: str) -> tuple[Any, Outcome, Schema]:

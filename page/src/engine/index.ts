@@ -1,0 +1,11 @@
+/** The page's arithmetic: the same answers as Python's, from the same form. */
+
+export { explain, levelOf, textOf } from "./contributions";
+export { SearchError } from "./elimination";
+export { isMissing, labels, levelCount, RowError } from "./levels";
+export { general, labelOf } from "./numbers";
+export { reasons } from "./reasons";
+export { parseRow } from "./rows";
+export { prepare, risk } from "./score";
+export type * from "./types";
+export { whatIf } from "./whatif";

@@ -1,0 +1,224 @@
+import { useMemo } from "preact/hooks";
+import { type Input, type Model, risk, type Value } from "../engine";
+import { linear } from "../charts/scale";
+import type { Store } from "../state";
+import { number, points } from "./format";
+import { Name } from "./name";
+import { DIRECTIONS, groupOf } from "./words";
+
+const STEPS = 24; // of the slider, per bin
+const UNSEEN = "\u0000unseen";
+const MISSING = "\u0000missing";
+
+interface Props {
+  model: Model;
+  input: Input;
+  value: Value;
+  onChange: (value: Value) => void;
+  /** Tells apart the controls of one feature, and names the applicant where there are two. */
+  id: string;
+  whose?: string;
+}
+
+// ---- numbers
+
+/** Between the slider and the value: every bin has the same length, however far apart its ends are. */
+export interface Track {
+  knots: number[];
+  toValue: (position: number) => number;
+  toPosition: (value: number) => number;
+  /** The value at a position; a step of one, as a key makes it, goes on until the value changes. */
+  next: (value: number | null, position: number) => number;
+}
+
+export function trackOf(input: Input): Track {
+  const [low, high] = [input.low ?? 0, input.high ?? 1];
+  const inside = input.edges.filter((e) => e > low && e < high);
+  const knots = [low, ...inside, high];
+  const last = knots.length - 2;
+  const round = (value: number) => (input.step ? Number((Math.round(value / input.step) * input.step).toPrecision(12)) : value);
+  const toValue = (position: number) => {
+    const bin = Math.min(Math.floor(position / STEPS), last);
+    const [a, b] = [knots[bin], knots[bin + 1]];
+    return Math.min(high, Math.max(low, round(a + ((b - a) * (position - bin * STEPS)) / STEPS)));
+  };
+  const toPosition = (value: number) => {
+    const bin = Math.min(Math.max(knots.filter((k) => k < value).length - 1, 0), last);
+    const share = (Math.min(high, Math.max(low, value)) - knots[bin]) / (knots[bin + 1] - knots[bin] || 1);
+    return Math.round((bin + share) * STEPS);
+  };
+  const next = (value: number | null, position: number) => {
+    const step = value === null ? 0 : position - toPosition(value);
+    if (Math.abs(step) !== 1) return toValue(position);
+    let at = position;
+    while (toValue(at) === value && at > 0 && at < (last + 1) * STEPS) at += step;
+    return toValue(at);
+  };
+  return { knots, toValue, toPosition, next };
+}
+
+/** The risk of the typical applicant along the slider, as a staircase that is as long as the slider. */
+function Spark({ model, input, track }: { model: Model; input: Input; track: Track }) {
+  const d = useMemo(() => {
+    const n = track.knots.length - 1;
+    const levels = track.knots.slice(1).map((b, i) => attempt(model, input.feature, (track.knots[i] + b) / 2));
+    const known = levels.filter((r) => r !== null);
+    if (n < 2 || !known.length) return "";
+    const y = linear([Math.min(...known), Math.max(...known)], [17, 3]);
+    const [low, high] = [Math.min(...known), Math.max(...known)];
+    return levels
+      .map((r, i) => {
+        const at = high - low < 1e-9 ? 10 : y(r ?? low);
+        return `${i ? "L" : "M"}${((i / n) * 1000).toFixed(1)} ${at.toFixed(1)}L${(((i + 1) / n) * 1000).toFixed(1)} ${at.toFixed(1)}`;
+      })
+      .join("");
+  }, [model, input, track]);
+  return (
+    <svg class="spark" viewBox="0 0 1000 20" preserveAspectRatio="none" aria-hidden="true">
+      <path d={d} />
+    </svg>
+  );
+}
+
+function attempt(model: Model, feature: string, value: Value): number | null {
+  try {
+    return risk(model, { ...model.typical, [feature]: value });
+  } catch {
+    return null;
+  }
+}
+
+/** A number, or one of the codes that are none: special values and "missing". */
+export function NumberInput({ input, value, onChange, id, whose = "" }: Props) {
+  const code = value === null ? MISSING : input.special_values.includes(value as number) ? String(value) : "";
+  const middle = () => trackOf(input).toValue((trackOf(input).knots.length - 1) * (STEPS / 2));
+  return (
+    <span class="number-input">
+      <input
+        id={id}
+        type="number"
+        step="any"
+        inputMode="decimal"
+        aria-label={`${input.feature}${whose}`}
+        placeholder={code === MISSING ? "missing" : ""}
+        value={value === null ? "" : String(value)}
+        onInput={(e) => {
+          const { value: text, validity } = e.currentTarget;
+          if (text !== "" && Number.isFinite(Number(text))) onChange(Number(text));
+          else if (text === "" && !validity.badInput) onChange(null);
+        }}
+      />
+      <select
+        class="code"
+        aria-label={`${input.feature}${whose}: value, special value or missing`}
+        value={code}
+        onChange={(e) => {
+          const chosen = e.currentTarget.value;
+          onChange(chosen === MISSING ? null : chosen === "" ? middle() : Number(chosen));
+        }}
+      >
+        <option value="">value</option>
+        {input.special_values.map((v) => (
+          <option key={v} value={String(v)}>{`special ${number(v)}`}</option>
+        ))}
+        <option value={MISSING}>{input.missing_seen ? "missing" : "missing (never seen)"}</option>
+      </select>
+    </span>
+  );
+}
+
+function Slider({ input, value, onChange, id, model }: Props) {
+  const track = useMemo(() => trackOf(input), [input]);
+  const numeric = typeof value === "number" && !input.special_values.includes(value);
+  return (
+    <div class={`slider ${numeric ? "" : "off"}`}>
+      <Spark model={model} input={input} track={track} />
+      <input
+        type="range"
+        aria-label={`${input.feature}, slider`}
+        aria-valuetext={numeric ? number(value as number) : "no number"}
+        id={`${id}-slider`}
+        min={0}
+        max={(track.knots.length - 1) * STEPS}
+        step={1}
+        value={numeric ? track.toPosition(value as number) : 0}
+        onInput={(e) => onChange(track.next(numeric ? (value as number) : null, Number(e.currentTarget.value)))}
+      />
+    </div>
+  );
+}
+
+// ---- categories
+
+export function CategoryInput({ model, input, value, onChange, id, whose = "" }: Props) {
+  const text = value === null || value === "" ? MISSING : String(value);
+  const known = text === MISSING || input.categories.includes(text);
+  const group = known ? null : groupOf(model, input.feature, text);
+  return (
+    <select
+      id={id}
+      aria-label={`${input.feature}${whose}`}
+      value={known ? text : UNSEEN}
+      onChange={(e) => onChange(e.currentTarget.value === MISSING ? null : e.currentTarget.value)}
+    >
+      {input.categories.map((c) => (
+        <option key={c} value={c}>
+          {c}
+        </option>
+      ))}
+      <option value={MISSING}>{input.missing_seen ? "missing" : "missing (never seen)"}</option>
+      {!known && (
+        <option value={UNSEEN} disabled>
+          {`${text} (${group ?? "never seen"})`}
+        </option>
+      )}
+    </select>
+  );
+}
+
+export const ValueInput = (props: Props) =>
+  props.input.kind === "categorical" ? <CategoryInput {...props} /> : <NumberInput {...props} />;
+
+// ---- a feature of the applicant view
+
+interface FeatureProps {
+  model: Model;
+  input: Input;
+  value: Value;
+  /** What the feature contributes now; null where it has no piece of its own. */
+  piece: number | null;
+  set: Store["set"];
+}
+
+export function FeatureControl({ model, input, value, piece, set }: FeatureProps) {
+  const text = piece === null ? "" : points(piece);
+  // The same element again is not compared again: while one feature is dragged, the others cost nothing.
+  return useMemo(() => {
+    const id = `a-${model.features.indexOf(input.feature)}`;
+    const tone = piece === null || Math.abs(piece) < 0.0005 ? "" : piece > 0 ? "up" : "down";
+    const onChange = (next: Value) => set("a", input.feature, next);
+    return <Control model={model} tone={tone} text={text} {...{ input, value, onChange, id }} />;
+  }, [model, input, value, text]);
+}
+
+function Control({ tone, text, ...props }: Props & { tone: string; text: string }) {
+  const { input, id } = props;
+  const direction = DIRECTIONS[input.direction];
+  return (
+    <div class={`feature ${input.kind}`}>
+      <div class="feature-head">
+        <label for={id}>
+          <Name text={input.feature} />
+          {direction.mark && (
+            <abbr class="direction" title={direction.text}>
+              {direction.mark}
+            </abbr>
+          )}
+        </label>
+        <span class={`piece ${tone}`}>{text}</span>
+      </div>
+      {input.kind === "continuous" && <Slider {...props} />}
+      <ValueInput {...props} />
+    </div>
+  );
+}

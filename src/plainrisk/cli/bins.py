@@ -1,0 +1,84 @@
+"""`plainrisk bins` and `plainrisk diff`: the bins of a model as a schema to edit, and what an edit did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from plainrisk.cli import show, source
+from plainrisk.cli.data import Force, SchemaOutput, check_new_schema, write_schema
+from plainrisk.cli.options import Json, Missing
+from plainrisk.errors import quoted
+from plainrisk.explain import Diff
+from plainrisk.explain import diff as compare
+from plainrisk.model import load
+
+__all__ = ["bins", "diff"]
+
+MOST_LINES = 20  # terms on screen
+
+
+def bins(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)],
+    output: SchemaOutput = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Write the bins and groups of a model as a schema, to merge or move them by hand and fit again."""
+    check_new_schema(output, force)
+    schema = load(model).schema_with_bins()
+    write_schema(schema, output, json, {"model": str(model)})
+    if output is not None and not json:
+        show.hint(f"Wrote {output}. Edit edges and groups, fit again, and see what moved: plainrisk diff OLD NEW")
+
+
+def diff(
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A model file.", show_default=False)],
+    after: Annotated[Path, typer.Argument(metavar="AFTER", help="The model file to compare.", show_default=False)],
+    data: Annotated[
+        str | None,
+        typer.Option("--data", metavar="DATA", help="Rows on which to compare risks, decisions and first reasons."),
+    ] = None,
+    cutoff: Annotated[
+        float | None, typer.Option("--cutoff", metavar="RISK", help="Count the rows that cross this risk.")
+    ] = None,
+    missing: Missing = None,
+    json: Json = False,
+) -> None:
+    """Compare two models: which levels moved, and what that does to risks, decisions and reasons."""
+    models = load(before), load(after)
+    rows = None if data is None else source.open_source(data, missing).frame
+    found = compare(*models, rows, cutoff)
+    result = {"before": str(before), "after": str(after), "data": data, **found.to_dict()}
+    show.result(result, json, lambda _: _show_diff(found))
+
+
+def _show_diff(found: Diff) -> None:
+    console = show.out()
+    for word, names in (("added", found.added), ("removed", found.removed)):
+        if names:
+            console.print(f"Features {word}: {quoted(names)}")
+    terms = [term for term in found.terms if term.status != "same"]
+    lines = []
+    for term in terms[:MOST_LINES]:
+        first = term.moves[0] if term.moves else None
+        risk = "" if first is None or first.risk is None else f"{100 * first.risk:+.2f}"
+        moved = (
+            ["", "", "", ""] if first is None else [first.level, f"{first.before:+.3f}", f"{first.after:+.3f}", risk]
+        )
+        lines.append([term.part, term.feature, term.status, str(len(term.moves)), *moved])
+    header = ("part", "feature", "", "levels", "largest move", "score before", "after", "risk, points")
+    if lines:
+        show.print_table(header, lines, numbers=("levels", *header[5:]))
+    same = len(found.terms) - len(terms)
+    more = f", {len(terms) - MOST_LINES} more with --json" if len(terms) > MOST_LINES else ""
+    console.print(f"{len(terms)} terms differ{more}; {same} are the same.")
+    if found.settings:
+        show.print_table(("setting", "before", "after"), [[s.name, s.before, s.after] for s in found.settings])
+    if found.rows is not None:
+        lines = [[str(row), f"{old:.2%}", f"{new:.2%}"] for row, old, new in found.rows.largest]
+        show.print_table(("row", "risk before", "after"), lines, numbers=("row", "risk before", "after"))
+        for line in found.rows.lines:
+            console.print(line)

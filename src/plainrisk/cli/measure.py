@@ -1,0 +1,397 @@
+"""`plainrisk evaluate`, `cutoffs` and `fairness`: a model on rows whose outcomes are known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich.text import Text
+
+from plainrisk._types import Floats, Outcome
+from plainrisk.cli import show
+from plainrisk.cli.options import Adverse, Data, Json, Level, Missing, ModelFile, Target, Weight
+from plainrisk.cli.runner import RowReader
+from plainrisk.data.frame import column_of
+from plainrisk.errors import DataError
+from plainrisk.explain import GroupReport, group_report
+from plainrisk.form import RiskForm
+from plainrisk.intervals import Range
+from plainrisk.measure.cutoffs import Cutoff, Cutoffs
+from plainrisk.measure.cutoffs import cutoffs as find_cutoffs
+from plainrisk.measure.evaluation import Evaluation, evaluate_risk
+from plainrisk.model import FormMethods, RiskModel, load
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["ScoredRows", "cutoffs", "evaluate", "fairness", "show_evaluations"]
+
+NAMES = {
+    "auc": "AUC",
+    "gini": "Gini",
+    "ks": "KS",
+    "brier": "Brier",
+    "log_loss": "log loss",
+    "ece": "ECE",
+    "gap": "gap",
+    "slope": "slope",
+    "intercept": "intercept",
+}
+LEGEND = (
+    "ECE: expected calibration error, 15 equal-width bins over all rows. gap: mean risk less base rate. slope, "
+    "intercept: of the calibration line, 1 and 0 if calibrated. In brackets intervals: DeLong for AUC and Gini, the "
+    "sandwich for the line, Wilson for shares, the bootstrap for the rest."
+)
+
+
+# ---- rows with risks and outcomes
+
+
+@dataclass(frozen=True)
+class ScoredRows:
+    """The rows of a file with the risks of some models.
+
+    Attributes
+    ----------
+    data : the file or the data set
+    risks : (n,) of every model
+    columns : further columns that were asked for
+    """
+
+    data: str
+    risks: tuple[Floats, ...]
+    columns: pl.DataFrame
+
+    @classmethod
+    def read(
+        cls,
+        data: str,
+        models: Sequence[FormMethods],
+        columns: Mapping[str | None, str],
+        missing: list[str] | None,
+        keep_if_there: str | None = None,
+    ) -> ScoredRows:
+        """Score a file batch by batch; `columns` are kept, each with the option that names it."""
+        import polars as pl
+
+        kept = {name: option for name, option in columns.items() if name is not None}
+        reader = RowReader(data, [model.form_ for model in models], missing, kept, keep_if_there)
+        frames: list[pl.DataFrame] = []
+        risks: list[list[Floats]] = []
+
+        def add(batch: pl.DataFrame) -> None:
+            risks.append([model.predict_proba(batch)[:, 1] for model in models])
+            frames.append(batch.select(list(reader.keep)))
+
+        reader.each(add)
+        if not frames:
+            raise DataError(f"{data}: there are no rows.")
+        return cls(data, tuple(np.concatenate(one) for one in zip(*risks, strict=True)), pl.concat(frames))
+
+    def outcomes(self, form: RiskForm, target: str) -> Outcome:
+        """Return 1 where the outcome is the one whose probability is the risk."""
+        try:
+            return column_of(self.columns[target]).outcomes(form.classes)
+        except DataError as error:
+            raise DataError(f"{self.data}: outcome {target!r}: {error}") from None
+
+    def column(self, name: str | None) -> Any:
+        """Return a further column, or None where none was asked for."""
+        return None if name is None else self.columns[name].to_numpy()
+
+
+def _target(model: RiskModel, target: str | None) -> str:
+    name = target or model.form_.schema.target
+    if name is None:
+        raise DataError("which column is the outcome? The model does not name it. Add --target NAME.")
+    return name
+
+
+# ---- evaluate
+
+
+def evaluate(
+    data: Data,
+    model: ModelFile,
+    against: Annotated[
+        Path | None, typer.Option("--against", metavar="MODEL", help="Another model file to compare with.")
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="COLUMN", help="Evaluate the rows of every value apart, as a month.")
+    ] = None,
+    target: Target = None,
+    weight: Weight = None,
+    level: Level = 0.95,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the bootstrap.")] = 0,
+    missing: Missing = None,
+    json: Json = False,
+) -> None:
+    """Measure a model on rows with outcomes, with confidence intervals; compare two models on the same rows."""
+    models = [load(path) for path in (model, against) if path is not None]
+    _same_outcome(models)
+    name = _target(models[0], target)
+    rows = ScoredRows.read(data, models, {name: "--target", by: "--by", weight: "--weight"}, missing)
+    found = evaluate_risk(
+        rows.outcomes(models[0].form_, name),
+        rows.risks[0],
+        against=rows.risks[1] if against is not None else None,
+        by=None if by is None else rows.columns[by],
+        sample_weight=rows.column(weight),
+        level=level,
+        seed=seed,
+    )
+    result = {"data": data, "model": str(model), "against": None if against is None else str(against)}
+    comparison = found.to_dict()
+    if against is not None:
+        result["against"] = str(against)
+        comparison["other"] = comparison.pop("against")
+    show.result({**result, **comparison}, json, lambda _: _show_evaluation(data, found, by))
+
+
+def _same_outcome(models: list[RiskModel]) -> None:
+    first = models[0].form_.classes
+    for other in models[1:]:
+        if [str(c) for c in other.form_.classes] != [str(c) for c in first]:
+            raise DataError("--against: the two models predict different outcomes, so they cannot be compared.")
+
+
+def _show_evaluation(data: str, found: Evaluation, by: str | None) -> None:
+    console = show.out()
+    rate = found.base_rate
+    console.print(
+        f"{data}: {found.rows:,} rows, {rate.estimate:.2%} with the positive outcome "
+        f"({rate.low:.2%} to {rate.high:.2%}), mean risk {found.mean_risk:.2%}",
+        style="bold",
+    )
+    header = ["metric", "value", f"({found.level:.0%})"]
+    lines: list[list[str | Text]] = [[NAMES[n], _number(r.estimate), _ends(r)] for n, r in found.figures.items()]
+    if found.against is not None:
+        header += ["against", "difference", "(its)"]
+        for line, (name, gap) in zip(lines, found.differences.items(), strict=True):
+            line += [_number(found.against[name].estimate), _number(gap.estimate, "+"), _ends(gap)]
+    show.print_table(header, lines, numbers=header[1:], whole=header)
+    for note in (*found.notes, *(() if found.against is None else _infinite(found.against))):
+        console.print(note, style="dim")
+    _show_calibration(found)
+    if by is not None:
+        _show_groups(by, found)
+    console.print(LEGEND, style="dim")
+
+
+def _infinite(other: Evaluation) -> list[str]:
+    return [f"Of --against: {note}" for note in other.notes if note.startswith("The log loss")]
+
+
+def _show_calibration(found: Evaluation) -> None:
+    table = found.calibration
+    columns = (table.lower, table.upper, table.count, table.predicted, table.observed, table.low, table.high)
+    lines: list[list[str | Text]] = [
+        [f"{a:.4f} to {b:.4f}", f"{n:,}", f"{p:.2%}", f"{o:.2%}", f"{low:.2%} to {high:.2%}", _inside(p, low, high)]
+        for a, b, n, p, o, low, high in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+    header = ("risk", "rows", "mean risk", "observed", "interval", "")
+    show.print_table(header, lines, numbers=header[1:5], title="Calibration, in ten bins of about equal weight")
+
+
+def _inside(risk: float, low: float, high: float) -> Text:
+    return Text("") if low <= risk <= high else Text("too high" if risk > high else "too low", "yellow")
+
+
+def _show_groups(by: str, found: Evaluation) -> None:
+    lines: list[list[str | Text]] = []
+    for name, one in found.groups.items():
+        shares = [f"{one.base_rate.estimate:.1%}", f"{one.mean_risk:.1%}"]
+        lines.append([name, _rows(one.rows, one.small), *shares, show.ratio(one["auc"]), _number(one["ece"].estimate)])
+    header = (by, "rows", "observed", "mean risk", "AUC", "ECE")
+    show.print_table(header, lines, numbers=header[1:])
+
+
+def show_evaluations(found: Mapping[str, Evaluation]) -> None:
+    """Print a line per model that was measured on the same rows."""
+    lines: list[list[str | Text]] = []
+    for name, one in found.items():
+        lines.append(
+            [name, show.ratio(one["auc"]), *(_number(one[m].estimate) for m in ("ks", "brier", "log_loss", "ece"))]
+        )
+    header = ("model", "AUC", "KS", "Brier", "log loss", "ECE")
+    show.print_table(header, lines, numbers=header[1:])
+
+
+def _rows(rows: int, small: bool) -> Text:
+    return Text(f"{rows:,}, small", "yellow") if small else Text(f"{rows:,}")
+
+
+def _number(value: float, sign: str = "") -> str:
+    """Write a figure with four decimals, or in words.
+
+    >>> _number(0.12345), _number(math.inf), _number(math.nan), _number(0.5, "+")
+    ('0.1235', 'infinite', '?', '+0.5000')
+    """
+    if math.isinf(value):
+        return "infinite" if value > 0 else "-infinite"
+    return "?" if math.isnan(value) else f"{value:{sign}.4f}"
+
+
+def _ends(found: Range) -> str:
+    return "" if math.isnan(found.low) else f"({found.low:.3f}, {found.high:.3f})"
+
+
+# ---- cutoffs
+
+
+def cutoffs(
+    data: Data,
+    model: ModelFile,
+    cost_bad: Annotated[
+        float, typer.Option("--cost-bad", help="Cost of an approved bad applicant; with --amount a share of it.")
+    ] = 1.0,
+    gain_good: Annotated[
+        float | None,
+        typer.Option("--gain-good", help="Gain of an approved good applicant, likewise. Without it: no profits."),
+    ] = None,
+    amount: Annotated[
+        str | None, typer.Option("--amount", metavar="COLUMN", help="The column of the loans' amounts.")
+    ] = None,
+    approval: Annotated[
+        float | None, typer.Option("--approval", help="Show the cut-off that approves at most this share.")
+    ] = None,
+    bad_rate: Annotated[
+        float | None, typer.Option("--bad-rate", help="Show the cut-off with at most this bad rate among the approved.")
+    ] = None,
+    risk: Annotated[float | None, typer.Option("--risk", help="Show what this cut-off does.")] = None,
+    target: Target = None,
+    weight: Weight = None,
+    adverse: Adverse = None,
+    level: Level = 0.95,
+    missing: Missing = None,
+    json: Json = False,
+) -> None:
+    """Show approval, bad rate and profit by cut-off, with confidence intervals. Refused: a risk from the cut-off on."""
+    asked = {
+        name: value
+        for name, value in (("approval", approval), ("bad_rate", bad_rate), ("risk", risk))
+        if value is not None
+    }
+    loaded = load(model)
+    name = _target(loaded, target)
+    rows = ScoredRows.read(data, [loaded], {name: "--target", amount: "--amount", weight: "--weight"}, missing)
+    found = find_cutoffs(
+        rows.outcomes(loaded.form_, name),
+        rows.risks[0],
+        cost_bad=cost_bad,
+        gain_good=gain_good,
+        amount=rows.column(amount),
+        sample_weight=rows.column(weight),
+        adverse=adverse or loaded.form_.schema.adverse,
+        level=level,
+    )
+    chosen = {f"{name} {value:g}": found.at(**{name: value}) for name, value in asked.items()}
+    if loaded.cutoff is not None:
+        chosen["the model's own"] = found.at(risk=loaded.cutoff)
+    result = {"data": data, "model": str(model), "rows": len(rows.risks[0]), **found.to_dict()}
+    result["chosen"] = {name: one.to_dict() for name, one in chosen.items()}
+    show.result(result, json, lambda _: _show_cutoffs(data, found, chosen))
+
+
+def _show_cutoffs(data: str, found: Cutoffs, chosen: dict[str, Cutoff]) -> None:
+    console = show.out()
+    side = "below the cut-off" if found.adverse == "positive" else "from the cut-off on"
+    console.print(f"{data}: approved are risks {side}; in brackets intervals of {found.level:.0%}", style="bold")
+    profits = not np.isnan(found.profit).all()
+    header = ("cut-off", "approved", "bad rate", "bads refused", "profit" if profits else "goods refused")
+    lines: list[list[str | Text]] = []
+    for one in found.shown():
+        last = f"{one.profit.estimate:,.6g}" if profits else _share(one.goods_refused)
+        shares = [f"{one.approval.estimate:.1%}", show.percent(one.bad_rate), _share(one.bads_refused)]
+        lines.append([f"{one.cutoff:.4f}", *shares, last])
+    show.print_table(header, lines, numbers=header)
+    for name, one in {**chosen, **({"largest profit": found.best} if profits else {})}.items():
+        console.print(f"{name}: {_in_words(one)}")
+
+
+def _share(found: Range) -> str:
+    return "?" if math.isnan(found.estimate) else f"{found.estimate:.1%}"
+
+
+def _in_words(one: Cutoff) -> str:
+    profit, brings = one.profit, ""
+    if not math.isnan(profit.estimate):
+        brings = f", profit {profit.estimate:,.6g} ({profit.low:,.6g}, {profit.high:,.6g})"
+    refused = f"{show.percent(one.bads_refused)} of the bad and {show.percent(one.goods_refused)} of the good"
+    return (
+        f"cut-off {one.cutoff:.6g}, approval {show.percent(one.approval)}, bad rate {show.percent(one.bad_rate)}, "
+        f"refused {refused}{brings}."
+    )
+
+
+# ---- fairness
+
+
+def fairness(
+    data: Data,
+    model: ModelFile,
+    by: Annotated[str, typer.Option("--by", metavar="COLUMN", help="The column of groups.")],
+    cutoff: Annotated[
+        float | None,
+        typer.Option("--cutoff", metavar="RISK", help="Refused: a risk from the cut-off on. Default: the model's own."),
+    ] = None,
+    reference: Annotated[
+        str | None, typer.Option("--reference", metavar="GROUP", help="Compare with this group, not the largest.")
+    ] = None,
+    target: Target = None,
+    adverse: Adverse = None,
+    level: Level = 0.95,
+    missing: Missing = None,
+    json: Json = False,
+) -> None:
+    """Compare groups: approval, adverse impact, and with outcomes equal opportunity, calibration and AUC."""
+    loaded = load(model)
+    threshold = loaded.cutoff if cutoff is None else cutoff
+    if threshold is None:
+        raise DataError(f"fairness: {model} holds no cut-off to decide by. Add --cutoff RISK.")
+    name = target or loaded.form_.schema.target
+    asked = {by: "--by", target: "--target"}
+    rows = ScoredRows.read(data, [loaded], asked, missing, keep_if_there=name)
+    known = name in rows.columns.columns
+    outcomes = rows.outcomes(loaded.form_, name) if name is not None and known else None
+    options: dict[str, Any] = {"adverse": adverse or loaded.form_.schema.adverse, "reference": reference}
+    options |= {"threshold": threshold, "level": level}
+    found = group_report(outcomes, rows.risks[0], rows.columns[by], **options)
+    result = {"data": data, "model": str(model), "by": by, "outcomes": known, **found.to_dict()}
+    show.result(result, json, lambda _: _show_fairness(data, by, found, known))
+
+
+def _show_fairness(data: str, by: str, found: GroupReport, known: bool) -> None:
+    console = show.out()
+    side = "below" if found.adverse == "positive" else "from"
+    rows = sum(group.rows for group in found.groups)
+    console.print(
+        f"{data}: {rows:,} rows by {by}, approved {side} {found.threshold:g}, compared with {found.reference!r}",
+        style="bold",
+    )
+    lines: list[list[str | Text]] = []
+    for g in found.groups:
+        mark = Text("below 4/5" if g.below_four_fifths else "", "red")
+        lines.append([g.group, _rows(g.rows, g.small), show.percent(g.approval), show.ratio(g.impact), mark])
+    header = ("group", "rows", "approval", "adverse impact ratio")
+    show.print_table((*header, ""), lines, numbers=header[1:], whole=("",))
+    if known:
+        equal: list[list[str | Text]] = [
+            [g.group, show.percent(g.opportunity), show.percent(g.opportunity_difference, "+")] for g in found.groups
+        ]
+        header = ("group", "approval", "difference", "")
+        title = "Equal opportunity: approval of those whose outcome was good"
+        show.print_table(header[:3], equal, numbers=header[1:], title=title)
+        right: list[list[str | Text]] = [
+            [g.group, show.percent(g.base_rate), show.percent(g.gap, "+"), show.ratio(g.auc)] for g in found.groups
+        ]
+        header = ("group", "base rate", "mean risk less base rate", "AUC")
+        show.print_table(header, right, numbers=header[1:], title="Calibration and ranking")
+    else:
+        console.print("No outcomes in the data (--target): no equal opportunity, calibration and AUC.", style="dim")
+    console.print(f"In brackets: intervals of {found.level:.0%}. No row is left out.", style="dim")

@@ -1,0 +1,72 @@
+"""`plainrisk report`: the decision page, one HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from plainrisk.cli import show, source, tables
+from plainrisk.cli.options import Adverse, Json, Missing, Target
+from plainrisk.model import load
+
+__all__ = ["report"]
+
+
+def report(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="PAGE", help="The page to write, .html.")],
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data",
+            metavar="DATA",
+            help="Rows to measure the model on: a file, a pattern or a data set. The page holds summaries, no row.",
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None, typer.Option("--against", metavar="MODEL", help="A second model, to compare with.")
+    ] = None,
+    applicants: Annotated[
+        int, typer.Option("--applicants", metavar="N", min=0, help="Put this many rows of the data into the page.")
+    ] = 0,
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="COLUMN", help="Measure the model by the groups in this column, too.")
+    ] = None,
+    target: Target = None,
+    cutoff: Annotated[
+        float | None,
+        typer.Option(
+            "--cutoff",
+            metavar="RISK",
+            help="Where applicants are refused; else the model's own, or the base rate of training.",
+        ),
+    ] = None,
+    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The title of the page.")] = None,
+    adverse: Adverse = None,
+    missing: Missing = None,
+    json: Json = False,
+) -> None:
+    """Write the decision page: see the model, move an applicant, ask what would change the decision, offline."""
+    tables.check_output(output, (".html",))
+    load(model).report(
+        output,
+        None if data is None else source.open_source(data, missing).frame,
+        against=None if against is None else load(against),
+        applicants=applicants,
+        by=by,
+        target=target,
+        cutoff=cutoff,
+        title=title or model.stem,
+        adverse=adverse,  # type: ignore[arg-type]  # words are checked there
+    )
+    size = output.stat().st_size
+    result: dict[str, Any] = {"page": str(output), "bytes": size, "model": str(model), "data": data}
+    result |= {"against": None if against is None else str(against), "applicants": applicants}
+    show.result(result, json, lambda _: _tell(output, size, data, applicants))
+
+
+def _tell(output: Path, size: int, data: str | None, applicants: int) -> None:
+    rows = "no rows" if not applicants else f"{applicants:,} rows of {data}, which everybody who has the page can read"
+    show.out().print(f"{output}: {size / 1000:,.0f} kB, with {rows}. Open it in a browser.")

@@ -1,0 +1,69 @@
+"""`plainrisk scorecard`: a model as a table of points that add up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from plainrisk.cli import show, tables
+from plainrisk.cli.options import Adverse, Json, ModelArgument
+from plainrisk.data.reader import suffix_of
+from plainrisk.explain import Scorecard
+from plainrisk.files import write_text
+from plainrisk.model import load
+
+__all__ = ["scorecard"]
+
+WRITE = (".csv", ".md", ".xlsx")
+
+
+def scorecard(
+    model: ModelArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the card: .csv, .md or .xlsx. Without it, it is shown.")
+    ] = None,
+    points: Annotated[float, typer.Option("--points", help="The points that stand for --odds.")] = 600.0,
+    odds: Annotated[float, typer.Option("--odds", help="Good applicants for each bad one at --points.")] = 50.0,
+    pdo: Annotated[float, typer.Option("--pdo", help="The points that double the odds.")] = 20.0,
+    decimals: Annotated[
+        int | None,
+        typer.Option("--decimals", min=0, help="Of the points: 0 unless told, of percentage points 1."),
+    ] = None,
+    adverse: Adverse = None,
+    json: Json = False,
+) -> None:
+    """Turn a model into a scorecard: points, counts, bad rates, weight of evidence and information value per level."""
+    tables.check_output(output, WRITE)
+    options: dict[str, Any] = {"points": points, "odds": odds, "pdo": pdo, "decimals": decimals, "adverse": adverse}
+    card = load(model).scorecard(**options)
+    if output is not None:
+        _write(card, output)
+    result = {"model": str(model), "file": None if output is None else str(output), **card.to_dict()}
+    show.result(result, json, lambda _: _show(card, output))
+
+
+def _write(card: Scorecard, output: Path) -> None:
+    suffix = suffix_of(output, WRITE, "write")
+    if suffix == ".md":
+        write_text(output, card.to_markdown())
+    elif suffix == ".csv":
+        card.to_csv(output)
+    else:
+        card.to_xlsx(output)
+
+
+def _show(card: Scorecard, output: Path | None) -> None:
+    if output is None:
+        head, *lines = card.lines()
+        numbers = [name for name in head if name not in ("part", "feature", "level")]
+        show.print_table(head, [[_text(cell) for cell in line] for line in lines], numbers=numbers)
+    else:
+        show.out().print(f"Wrote {output}: {len(card.rows)} levels.")
+    for fact in card.facts():
+        show.out().print(fact, style="dim")
+
+
+def _text(cell: Any) -> str:
+    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)

@@ -1,0 +1,53 @@
+"""`plainrisk serve`: models as a service over HTTP."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from plainrisk.checks import check_parameters, whole
+from plainrisk.errors import missing_extra
+
+__all__ = ["serve"]
+
+
+def serve(
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="Model files; the first answers at /score.")],
+    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", metavar="PORT", help="The port; 0 takes a free one.")] = 8000,
+    workers: Annotated[int, typer.Option("--workers", metavar="N", help="Worker processes.")] = 1,
+    max_rows: Annotated[int, typer.Option("--max-rows", metavar="N", help="The most rows of one request.")] = 10_000,
+    max_megabytes: Annotated[int, typer.Option("--max-megabytes", metavar="N", help="The largest request.")] = 8,
+    seconds: Annotated[
+        int, typer.Option("--seconds", metavar="N", help="Give a request up after this many seconds.")
+    ] = 30,
+) -> None:
+    """Serve risks, contributions, reasons, what-if and the decision page over HTTP.
+
+    Listens on this machine alone. For any other address put an API key into the environment variable PLAINRISK_API_KEY;
+    requests send it as "Authorization: Bearer KEY". A model file that is replaced by renaming is read anew.
+    """
+    for package in ("starlette", "uvicorn", "prometheus_client"):
+        if find_spec(package) is None:
+            raise missing_extra(package, "serve")
+    from plainrisk.serve.process import run
+    from plainrisk.serve.settings import Settings
+
+    given = {"--port": port, "--workers": workers, "--max-rows": max_rows, "--seconds": seconds}
+    given["--max-megabytes"] = max_megabytes
+    allowed = dict.fromkeys(given, whole(1)) | {"--port": whole(0, 65_535)}
+    check_parameters("serve", given, allowed)
+    settings = Settings(
+        models=tuple(str(path) for path in models),
+        host=host,
+        port=port,
+        key=os.environ.get("PLAINRISK_API_KEY") or None,
+        max_rows=max_rows,
+        max_bytes=max_megabytes * 2**20,
+        seconds=float(seconds),
+    )
+    run(settings, workers)

@@ -1,0 +1,186 @@
+"""What levels outside the order can do: how far below the measured ones they are at most, and whether rules hold.
+
+An empty or special field and a measured one are compared like two steps of an order (`plainrisk.explain.certify`): what
+the feature's shape adds, plus the worst case of every pair that it stands in. The other features are different in every
+pair, so the worst case of the sum is the sum of the worst cases: what is said here holds for all applicants.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from plainrisk._types import Floats, Index
+from plainrisk.explain.atoms import Atoms
+from plainrisk.explain.reference import pool_weights
+from plainrisk.form import (
+    BOUNDS,
+    Alone,
+    Bands,
+    Check,
+    Layer,
+    Linear,
+    Link,
+    OutsideLevel,
+    Part,
+    RiskForm,
+    Table,
+    TreePart,
+    measured_levels,
+    outside_rules,
+)
+from plainrisk.form.trees import LEAF
+from plainrisk.schema import Feature, Rule
+
+__all__ = ["least_step", "outside_check", "outside_levels"]
+
+
+def least_step(before: Floats, after: Floats) -> int:
+    """Return where a row of a table rises least (or falls most) to another, to the last digit of the differences."""
+    step = after - before
+    taken = step - after
+    lost = (after - (step - taken)) - (before + taken)  # what rounding the difference took away, exactly
+    return int(np.lexsort((lost, step))[0])
+
+
+def outside_levels(form: RiskForm, atoms: Mapping[str, Atoms]) -> Iterator[OutsideLevel]:
+    """Say what every level outside the order can do at most."""
+    for name, feature in form.schema.features.items():
+        users = [k for k, part in enumerate(form.parts) if name in part.features]
+        if not users:
+            continue
+        own = _Feature(feature, atoms[name], form.schema.worse)
+        for level, rule in own.rules.items():
+            # (measured levels, parts): how far the level is below each of them at most, in the score of every part.
+            gaps = np.zeros((len(own.measured), len(form.parts)))
+            for k in users:
+                gaps[:, k] = -own.least(form.parts[k], level)
+            gaps = np.maximum(gaps, 0.0)
+            risks = np.array([_largest_move(form, row) for row in gaps])
+            yield OutsideLevel(
+                feature=name,
+                level=atoms[name].levels.labels[level],
+                rule=rule,
+                rows=_rows(form, atoms[name], level),
+                below=float(gaps.max(axis=1).min(initial=np.inf)) if len(gaps) else 0.0,
+                below_risk=float(risks.min()) if len(risks) else 0.0,
+                lowers=float(gaps.max(initial=0.0)),
+                lowers_risk=float(risks.max(initial=0.0)),
+            )
+
+
+def outside_check(form: RiskForm, atoms: Mapping[str, Atoms]) -> Check | None:
+    """Check that every rule of the schema holds in every part; None if there is no rule."""
+    weights, n = pool_weights(form), 0
+    for name, feature in form.schema.features.items():
+        users = [(part, weights[k]) for k, part in enumerate(form.parts) if name in part.features]
+        own = _Feature(feature, atoms[name], form.schema.worse) if users else None
+        for level, rule in own.rules.items() if own is not None else ():
+            if rule not in BOUNDS:
+                continue
+            n += 1
+            for part, weight in users:
+                if own is not None and (weight < 0 or not own.keeps(part, level, rule)):
+                    label = atoms[name].levels.labels[level]
+                    fault = f"{name}, {label}: the rule {rule!r} is broken in part {part.name!r}"
+                    return Check("rules outside the order", False, fault)
+    if not n:
+        return None
+    return Check("rules outside the order", True, f"all {n} rules, whatever the other features are")
+
+
+@dataclass(frozen=True)
+class _Feature:
+    """A feature with its atoms, and which way is worse for the applicant."""
+
+    feature: Feature
+    atoms: Atoms
+    worse: int
+
+    @property
+    def rules(self) -> dict[int, Rule]:
+        """The rule of every level outside the order that a value can have."""
+        rules = outside_rules(self.feature, self.atoms.levels)
+        missing = self.atoms.levels.missing
+        return {k: rule for k, rule in rules.items() if k == missing or self.atoms.values[k] is not None}
+
+    @property
+    def measured(self) -> Index:
+        """The measured levels that training rows had, or that some value has."""
+        levels = measured_levels(self.feature, self.atoms.levels)
+        levels = levels[[self.atoms.values[k] is not None for k in levels]]
+        seen = levels[self.atoms.seen[levels]]
+        return seen if len(seen) else levels
+
+    def least(self, part: Part | TreePart, level: int) -> Floats:
+        """Return how far a level is above each measured one at least, in the score of a part, where up is worse."""
+        if isinstance(part, TreePart):
+            return np.full(len(self.measured), -_tree_range(part, self.atoms.feature))
+        own, tables = self._scores(part)
+        if not tables:
+            return np.asarray(own[level] - own[self.measured])
+        found = []
+        for other in self.measured.tolist():
+            worst = [least_step(table[other], table[level]) for table in tables]
+            after, before = ((own[i], *(t[i, c] for t, c in zip(tables, worst, strict=True))) for i in (level, other))
+            found.append(math.fsum((*after, *(-score for score in before))))  # rounded once, so its sign is right
+        return np.array(found)
+
+    def keeps(self, part: Part | TreePart, level: int, rule: Rule) -> bool:
+        """Whether a part keeps the rule of a level."""
+        if isinstance(part, TreePart):
+            return False
+        if rule == "neutral":
+            own, tables = self._scores(part)
+            return not own[level] and not any(table[level].any() for table in tables)
+        least = self.least(part, level) >= 0
+        return not len(least) or bool(least.any() if rule == "not_better" else least.all())
+
+    def _scores(self, part: Part) -> tuple[Floats, list[Floats]]:
+        """Return what shape and pairs add at every atom, where up is worse; of a line, its mean 0 is measured."""
+        name, atoms = self.atoms.feature, self.atoms
+        shape = part.shapes.get(name)
+        own = np.zeros(len(atoms.values)) if shape is None else self.worse * atoms.scores(shape)
+        if shape is not None and not isinstance(shape, Table):
+            own[self.measured] = 0.0
+        pairs = [(axis, pair) for _, axis, pair in part.pairs_with(name)]
+        tables = [np.moveaxis(np.asarray(p.scores), axis, 0)[atoms.levels_in(p.levels[axis])] for axis, p in pairs]
+        return own, [self.worse * table for table in tables]
+
+
+def _tree_range(part: TreePart, name: str) -> float:
+    """Return how far apart the trees that read a feature can be."""
+    reads = [any(j != LEAF and part.inputs[j].feature == name for j in tree.inputs) for tree in part.trees]
+    leaves = [tree.leaves_below(0) for tree, read in zip(part.trees, reads, strict=True) if read]
+    return math.fsum(max(values) - min(values) for values in leaves)
+
+
+def _rows(form: RiskForm, atoms: Atoms, level: int) -> float:
+    """Return the training weight of a level, from the first shape or pair that counts it."""
+    for part in form.parts:
+        if isinstance(part, Part) and atoms.feature in part.shapes:
+            shape = part.shapes[atoms.feature]
+            return float(np.asarray(shape.weights)[atoms.levels_in(shape.levels)[level]])
+    return 0.0
+
+
+def _largest_move(form: RiskForm, gaps: Floats) -> float:
+    """Return how far the risk can move if the score of every part moves by this much."""
+    moves = [_largest_rise(part.link, gap) for part, gap in zip(form.parts, gaps.tolist(), strict=True)]
+    if isinstance(form.pool, Alone):
+        return moves[0]
+    total = math.fsum(abs(weight) * move for weight, move in zip(form.pool.weights, moves, strict=True))
+    return _largest_rise(form.pool.link, total) if isinstance(form.pool, Layer) else min(total, 1.0)
+
+
+def _largest_rise(link: Link, run: float) -> float:
+    """Return how far a link rises at most on a way of this length."""
+    low, high = link.range
+    if isinstance(link, Linear):
+        return min(link.slope * run, high - low)
+    if isinstance(link, Bands):
+        return min(max(link.rates) * run, high - low)
+    return math.tanh(run / 4.0)  # half of it on each side of 0

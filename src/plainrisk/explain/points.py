@@ -1,0 +1,314 @@
+r"""From a form to a scorecard: the levels with rounded points that add up.
+
+Where the scores are log odds (one part behind a sigmoid, or behind bands that follow it), `points` stand for `odds` of
+good to bad, and every `pdo` points double the odds. With the factor :math:`F = \text{pdo} / \ln 2`, the score
+:math:`s = c + \sum_u f_u` of the bad outcome has the points
+
+.. math:: \text{points} - F \ln \text{odds} - F s,
+
+of which every one of the n features gets its own :math:`-F f_u` and the n-th share of the rest. Where every link is a
+line, points are percentage points of the probability instead, each part has a base, and a part is cut off where its
+line is. All points are rounded; what that changes is bounded, and directions are checked on the rounded tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from plainrisk._types import Floats
+from plainrisk.checks import NOTHING, check_parameters, number, whole, words
+from plainrisk.errors import DataError
+from plainrisk.explain.certify import Check, monotone_checks
+from plainrisk.explain.elimination import score_limits
+from plainrisk.explain.options import Adverse
+from plainrisk.explain.overview import ShapeTable, shape_table
+from plainrisk.explain.reference import pool_weights
+from plainrisk.explain.scorecard import CardPart, CardRow, Scorecard, turn_of
+from plainrisk.form import Alone, Bands, Bins, Layer, Levels, Linear, Logistic, PairTable, Part, RiskForm, Table
+
+__all__ = ["scorecard"]
+
+POINTS = {
+    "points": number(),
+    "odds": number(above=0),
+    "pdo": number(above=0),
+    "decimals": NOTHING | whole(0, 6),
+    "adverse": NOTHING | words("positive", "negative"),
+}
+FOLLOWS = 0.15  # no bands that were fitted to a sigmoid differ from it by more
+USUAL = {"points": 600.0, "odds": 50.0, "pdo": 20.0}
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """How the scores of a part become points: base + sum over terms of (share + rate * score), from low to high."""
+
+    rate: float
+    base: float
+    share: float = 0.0
+    low: float = -math.inf
+    high: float = math.inf
+
+
+def scorecard(
+    form: RiskForm,
+    *,
+    points: float = USUAL["points"],
+    odds: float = USUAL["odds"],
+    pdo: float = USUAL["pdo"],
+    decimals: int | None = None,
+    adverse: Adverse | None = None,
+) -> Scorecard:
+    """Return the scorecard of a form of tables; see `RiskModel.scorecard`."""
+    given = {"points": points, "odds": odds, "pdo": pdo, "decimals": decimals, "adverse": adverse}
+    check_parameters("scorecard", given, POINTS)
+    adverse = adverse or form.schema.adverse
+    parts = _tables(form)
+    in_log_odds = isinstance(form.pool, Alone) and not isinstance(parts[0].link, Linear)
+    if not in_log_odds and (points, odds, pdo) != tuple(USUAL.values()):
+        raise DataError(
+            "scorecard: points, odds and pdo are for log odds. This model is a line in probability, whose points are "
+            "percentage points. Leave them out."
+        )
+    gap = _band_gap(form, parts[0]) if in_log_odds else 0.0
+    if gap > FOLLOWS:
+        raise DataError(
+            f"scorecard: the bands of this model differ from the sigmoid by up to {gap:.0%}, so its scores are no log "
+            "odds. Make the card of the model before at_base_rate."
+        )
+    left_out = _constant(form, parts)
+    parts = [_without(part, left_out) for part in parts]
+    sign = 1 if adverse == "positive" else -1
+    scales = [_log_odds(parts[0], points, odds, pdo, sign)] if in_log_odds else _probability(form, parts)
+    digits = decimals if decimals is not None else 0 if in_log_odds else 1
+    unit: Literal["log odds", "probability"] = "log odds" if in_log_odds else "probability"
+    turn = turn_of(unit, adverse)
+    rounded, limits, errors = _rounded(form, parts, scales, digits, turn)
+    base, low, high = (0.0, -math.inf, math.inf) if in_log_odds else _last(form, digits)
+    error = math.fsum((*errors, abs(base - _last(form, None)[0]) if not in_log_odds else 0.0))
+    checks = _checked(rounded)
+    return Scorecard(
+        rows=tuple(_rows(form, parts, rounded, turn / 10.0**digits, sign)),
+        parts=limits,
+        base=base,
+        low=low,
+        high=high,
+        unit=unit,
+        points=float(points),
+        odds=float(odds),
+        pdo=float(pdo),
+        decimals=digits,
+        adverse=adverse,
+        rounding=error,
+        # The sigmoid moves most around 1/2.
+        rounding_risk=math.tanh(error * math.log(2) / pdo / 4) if in_log_odds else error / 100,
+        band_gap=gap,
+        checks=checks,
+        left_out=tuple(left_out),
+        form=rounded,
+    )
+
+
+def _tables(form: RiskForm) -> list[Part]:
+    """Return the parts, or say why there is no card of them and what comes nearest."""
+    parts = [part for part in form.parts if isinstance(part, Part)]
+    if len(parts) < len(form.parts):
+        raise DataError("scorecard: trees have no points that add up by feature. Fit 'SmoothARM1' for a card.")
+    for part in parts:
+        for name, shape in part.shapes.items():
+            if not isinstance(shape, Table):
+                raise DataError(
+                    f"scorecard: feature {name!r} enters as a line or a curve, which has no levels to give points to. "
+                    "Fit a model with bins, such as 'ARM1' or 'SmoothARM1'."
+                )
+    if not isinstance(form.pool, Alone):
+        if not all(isinstance(link, Linear) for link in form.links):
+            raise DataError(
+                "scorecard: the parts of this model are joined after curved links or bands, so points of all parts do "
+                "not add up. Fit one of lines, such as 'MixDirectARM1' or 'DirectARM2', or one part, such as "
+                "'SmoothARM1'."
+            )
+        if min(form.pool.weights) < 0:
+            raise DataError("scorecard: a subscale has a negative weight, so its points would count the wrong way.")
+    return parts
+
+
+def _constant(form: RiskForm, parts: Sequence[Part]) -> list[str]:
+    """Return the terms whose levels all count the same: 0, since shapes are centred."""
+    weights = pool_weights(form)
+    moves = {
+        name
+        for part, weight in zip(parts, weights, strict=True)
+        for name, table in _terms(part)
+        if weight and np.any(np.asarray(table.scores))
+    }
+    return [name for name in dict.fromkeys(n for part in parts for n in part.term_names) if name not in moves]
+
+
+def _terms(part: Part) -> Iterator[tuple[str, Table | PairTable]]:
+    for name, shape in part.shapes.items():
+        assert isinstance(shape, Table)
+        yield name, shape
+    yield from ((pair.name, pair) for pair in part.pairs)
+
+
+def _without(part: Part, names: Sequence[str]) -> Part:
+    shapes = {name: shape for name, shape in part.shapes.items() if name not in names}
+    pairs = tuple(pair for pair in part.pairs if pair.name not in names)
+    return msgspec.structs.replace(part, shapes=shapes, pairs=pairs)
+
+
+def _log_odds(part: Part, points: float, odds: float, pdo: float, sign: int) -> _Scale:
+    factor = pdo / math.log(2)
+    rest = points - factor * (math.log(odds) + sign * part.intercept)
+    n = len(part.shapes)
+    return _Scale(-sign * factor, 0.0 if n else rest, rest / n if n else 0.0)
+
+
+def _probability(form: RiskForm, parts: Sequence[Part]) -> list[_Scale]:
+    last = form.pool.link if isinstance(form.pool, Layer) else Linear()
+    assert isinstance(last, Linear)
+    found = []
+    for part, weight in zip(parts, pool_weights(form), strict=True):
+        link = part.link
+        assert isinstance(link, Linear)
+        scale = 100 * last.slope * weight
+        base = scale * (link.offset + link.slope * part.intercept)
+        found.append(_Scale(scale * link.slope, base, low=scale * link.low, high=scale * link.high))
+    return found
+
+
+def _last(form: RiskForm, digits: int | None) -> tuple[float, float, float]:
+    """Return what is added to the points of the parts, and where the sum is cut off."""
+    if not isinstance(form.pool, Layer):
+        low, high = (0.0, 1.0) if form.last_link is None else form.last_link.range
+        return 0.0, 100 * low, 100 * high
+    link = form.pool.link
+    assert isinstance(link, Linear)
+    base = 100 * (link.offset + link.slope * form.pool.intercept)
+    return base if digits is None else round(base, digits), 100 * link.low, 100 * link.high
+
+
+def _rounded(
+    form: RiskForm, parts: Sequence[Part], scales: Sequence[_Scale], digits: int, turn: int
+) -> tuple[RiskForm, tuple[CardPart, ...], list[float]]:
+    """Return a form whose scores are rounded points, its parts on the card, and the largest error in each."""
+    unit, swap = 10.0**digits, msgspec.structs.replace
+    whole_parts, off_parts, limits = [], [], []
+    for part, scale in zip(parts, scales, strict=True):
+        exact = {
+            n: unit * ((scale.share if n in part.shapes else 0.0) + scale.rate * _array(t)) for n, t in _terms(part)
+        }
+        points = {name: found.round() + 0.0 for name, found in exact.items()}
+        base = round(unit * scale.base)
+        ends = [end if math.isinf(end) else round(unit * end) / unit for end in (scale.low, scale.high)]
+        limits.append(CardPart(part.name, base / unit, *ends))
+        whole_parts.append(_with_scores(part, turn * base, {n: turn * found for n, found in points.items()}))
+        off = {name: points[name] - exact[name] for name in points}
+        off_parts.append(_with_scores(part, base - unit * scale.base, off))
+    errors = []
+    off_form = swap(form, parts=tuple(off_parts))
+    for off_part, scale, ends_of in zip(off_parts, scales, limits, strict=True):
+        cut = [abs(a - b) for a, b in ((ends_of.low, scale.low), (ends_of.high, scale.high)) if math.isfinite(b)]
+        errors.append(max(*map(abs, score_limits(off_form, off_part)), *(unit * c for c in cut)) / unit)
+    return swap(form, parts=tuple(whole_parts)), tuple(limits), errors
+
+
+def _array(table: Table | PairTable) -> Floats:
+    return np.asarray(table.scores, dtype=np.float64)
+
+
+def _with_scores(part: Part, intercept: float, scores: dict[str, Floats]) -> Part:
+    """Return the part with other scores."""
+
+    def given(name: str) -> Any:
+        found = scores[name].tolist()
+        return tuple(map(tuple, found)) if scores[name].ndim > 1 else tuple(found)
+
+    swap = msgspec.structs.replace
+    shapes = {name: swap(shape, scores=given(name)) for name, shape in part.shapes.items()}
+    pairs = tuple(swap(pair, scores=given(pair.name)) for pair in part.pairs)
+    return swap(part, intercept=float(intercept), shapes=shapes, pairs=pairs)
+
+
+def _checked(rounded: RiskForm) -> tuple[Check, ...]:
+    checks = tuple(monotone_checks(rounded))
+    for check in checks:
+        if not check.holds:
+            raise DataError(
+                f"scorecard: after rounding the model is not {check.name}: {check.detail}. Round less (decimals=1, or "
+                "more), and see whether model.certify() holds."
+            )
+    return checks
+
+
+def _rows(form: RiskForm, parts: Sequence[Part], rounded: RiskForm, size: float, sign: int) -> Iterator[CardRow]:
+    """Yield the rows; `size` is what one unit of the rounded scores counts in points."""
+    exact = msgspec.structs.replace(form, parts=tuple(parts))
+    for k, part in enumerate(rounded.parts):
+        assert isinstance(part, Part)
+        for name, table in _terms(part):
+            points = size * np.ravel(_array(table)) + 0.0
+            yield from _level_rows(shape_table(exact, None, k, name), _conditions(table), points, sign)
+
+
+def _conditions(table: Table | PairTable) -> list[str]:
+    """Return the levels in words: of a pair, that of each feature."""
+    if isinstance(table, Table):
+        return _labels(table.levels)
+    (u, v), (first, second) = table.features, map(_labels, table.levels)
+    return [f"{u}: {a}, {v}: {b}" for a in first for b in second]
+
+
+def _labels(levels: Levels) -> list[str]:
+    # A spreadsheet would read "= -9" as a formula.
+    return [label.removeprefix("= ") if isinstance(levels, Bins) else label for label in levels.labels]
+
+
+def _level_rows(levels: ShapeTable, labels: list[str], points: Floats, sign: int) -> Iterator[CardRow]:
+    bad = levels.bad if sign > 0 else levels.rows - levels.bad
+    good = levels.rows - bad
+    for i, label in enumerate(labels):
+        share_good, share_bad = (x[i] / x.sum() if x[i] > 0 else 0.0 for x in (good, bad))
+        woe = math.log(share_good / share_bad) if share_good and share_bad else None
+        rows = float(levels.rows[i])
+        yield CardRow(
+            part=levels.part,
+            feature=levels.feature,
+            level=label,
+            rows=rows,
+            bad=float(bad[i]),
+            bad_rate=float(bad[i]) / rows if rows > 0 else None,
+            woe=woe,
+            iv=None if woe is None else float((share_good - share_bad) * woe),
+            score=float(levels.score[i]),
+            points=float(points[i]),
+        )
+
+
+def _band_gap(form: RiskForm, part: Part) -> float:
+    """Return the largest difference of bands and sigmoid over all scores that the part can give, exactly.
+
+    On a straight piece it is at an end, where the line is clipped, or where the sigmoid has the slope of the piece.
+    """
+    link = part.link
+    if not isinstance(link, Bands):
+        return 0.0
+    low, high = score_limits(msgspec.structs.replace(form, parts=(part,)), part)
+    candidates = [low, high, *link.knots]
+    for k, (rate, knot, value) in enumerate(zip(link.rates, link.knots, link.values, strict=False)):
+        if k == 0:
+            candidates.append(knot - value / rate)  # where the first piece reaches 0
+        if k == len(link.rates) - 1:
+            candidates.append(knot + (1 - value) / rate)
+        if rate < 0.25:
+            p = (1 + math.sqrt(1 - 4 * rate)) / 2
+            candidates += [math.log(p / (1 - p)), -math.log(p / (1 - p))] if p < 1 else []
+    at = np.clip(np.array(candidates), low, high)
+    return float(np.abs(link.value(at) - Logistic().value(at)).max())

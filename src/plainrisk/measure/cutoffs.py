@@ -1,0 +1,318 @@
+r"""Cut-offs: whom to approve, and what it brings, at every risk at which the decision changes.
+
+An applicant is refused if the risk is at least the cut-off. Where the positive outcome is the good one
+(``adverse="negative"``), approved if the probability is at least the cut-off. A cut-off is a probability, so no cut-off
+approves a risk of exactly 1, or, the other way round, refuses one.
+
+A profit needs two numbers: what an approved good applicant brings, and what an approved bad one costs. With amounts
+they are shares of the amount.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from plainrisk._types import Bools, Floats
+from plainrisk.checks import LEVEL, NOTHING, PROBABILITY, check_parameters, number, words
+from plainrisk.errors import DataError, missing_extra
+from plainrisk.intervals import Range, normal_quantile, wilson
+from plainrisk.measure.predictions import Predictions, Weights, bin_sums, check_column, check_predictions
+from plainrisk.measure.tables import Table, Tabular, locked
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Cutoff", "Cutoffs", "cutoffs"]
+
+OPTIONS = {
+    "cost_bad": number(at_least=0),
+    "gain_good": NOTHING | number(at_least=0),
+    "adverse": words("positive", "negative"),
+    "level": LEVEL,
+}
+SHOWN = 20  # lines of the printed table: steps of 5% of approval
+ROUNDING = 1e-12  # of shares that are sums of weights
+
+
+@dataclass(frozen=True)
+class Cutoff:
+    """What one cut-off does, figures with intervals.
+
+    Attributes
+    ----------
+    cutoff : a probability
+    approval : share of applicants who are approved
+    bad_rate : share of bad outcomes among the approved; NaN where nobody is
+    bads_refused : share of the bad outcomes that are refused
+    goods_refused : share of the good outcomes that are refused
+    profit : what the approved bring, all together; NaN without `gain_good`
+    """
+
+    cutoff: float
+    approval: Range
+    bad_rate: Range
+    bads_refused: Range
+    goods_refused: Range
+    profit: Range
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {name: vars(value) if isinstance(value, Range) else value for name, value in vars(self).items()}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cutoffs(Tabular):
+    """Every cut-off at which a decision changes; it prints about twenty of them.
+
+    Attributes
+    ----------
+    adverse : "positive": approved below the cut-off; "negative": approved from it on
+    level : of the intervals
+    cutoff : (k,) ascending: the distinct risks, and 1
+    approval, bad_rate, bads_refused, goods_refused, profit : (k,) as in `Cutoff`
+    """
+
+    adverse: str
+    level: float
+    cutoff: Floats
+    approval: Floats
+    bad_rate: Floats
+    bads_refused: Floats
+    goods_refused: Floats
+    profit: Floats
+    _sums: _Sums
+
+    def __len__(self) -> int:
+        return len(self.cutoff)
+
+    def __getitem__(self, k: int) -> Cutoff:
+        return self._sums.at(k, float(self.cutoff[k]), normal_quantile(self.level))
+
+    def at(self, *, approval: float | None = None, bad_rate: float | None = None, risk: float | None = None) -> Cutoff:
+        """Return one cut-off: name one of the three.
+
+        Parameters
+        ----------
+        approval : approve as many as possible, at most this share
+        bad_rate : approve as many as possible, with at most this share of bad outcomes among them
+        risk : this cut-off itself
+
+        >>> found = cutoffs([0, 0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4, 0.9])
+        >>> found.at(approval=0.8).cutoff, found.at(bad_rate=0.1).cutoff, found.at(risk=0.25).approval.estimate
+        (0.9, 0.3, 0.4)
+        """
+        given = {"approval": approval, "bad_rate": bad_rate, "risk": risk}
+        check_parameters("Cutoffs.at", given, dict.fromkeys(given, NOTHING | PROBABILITY))
+        if sum(value is not None for value in given.values()) != 1:
+            raise DataError("Cutoffs.at: name one of approval, bad_rate and risk.")
+        if risk is not None:
+            # The first risk at or above it: nobody stands between the two.
+            k = int(np.searchsorted(self.cutoff, risk))
+            return self._sums.at(k, float(risk), normal_quantile(self.level))
+        if approval is not None:
+            allowed = self.approval <= approval + ROUNDING
+        else:
+            assert bad_rate is not None
+            allowed = np.nan_to_num(self.bad_rate) <= bad_rate + ROUNDING
+        if not allowed.any():
+            least = self.approval.min()
+            raise DataError(f"Cutoffs.at: no cut-off does that; every one approves at least {least:.2%}.")
+        return self[int(np.argmax(np.where(allowed, self.approval, -1.0)))]
+
+    @property
+    def best(self) -> Cutoff:
+        """The cut-off of the largest profit; of several, the one that approves most."""
+        if np.isnan(self.profit).all():
+            raise DataError("Cutoffs.best: a profit needs gain_good, what an approved good applicant brings.")
+        most = np.flatnonzero(self.profit == self.profit.max())
+        return self[int(most[np.argmax(self.approval[most])])]
+
+    def shown(self) -> list[Cutoff]:
+        """Return about twenty cut-offs, at even steps of approval."""
+        wanted = (np.arange(SHOWN) + 1) / SHOWN
+        order = np.argsort(self.approval, kind="stable")
+        last = np.searchsorted(self.approval[order], wanted + ROUNDING, side="right") - 1
+        kept = sorted({int(order[k]) for k in last if k >= 0})
+        return [self[k] for k in kept]
+
+    def _table(self) -> Table:
+        header = ["cutoff", "approval", "bad_rate", "low", "high", "bads_refused", "goods_refused"]
+        profit = not np.isnan(self.profit).all()
+        rows: list[list[Any]] = []
+        for one in self.shown():
+            shares = [one.approval.estimate, *vars(one.bad_rate).values()]
+            rows.append([one.cutoff, *shares, one.bads_refused.estimate, one.goods_refused.estimate])
+            if profit:
+                rows[-1] += vars(one.profit).values()
+        rule = "below the cut-off" if self.adverse == "positive" else "from the cut-off on"
+        names = (*header, "profit", "profit_low", "profit_high") if profit else header
+        return Table(tuple(names), rows, note=f"Approved: a risk {rule}. Intervals of {self.level:.0%}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the printed cut-offs, and the best if there is a profit, as plain data."""
+        plain: dict[str, Any] = {"adverse": self.adverse, "level": self.level}
+        plain["cutoffs"] = [one.to_dict() for one in self.shown()]
+        return plain if np.isnan(self.profit).all() else {**plain, "best": self.best.to_dict()}
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw bad rate, refused bads and profit (as a share of the largest) over the approval rate."""
+        if ax is None:
+            try:
+                import matplotlib.pyplot as plt
+            except ImportError:
+                raise missing_extra("matplotlib", "plot") from None
+            _, ax = plt.subplots(figsize=(5.6, 4.0), layout="constrained")
+        order = np.argsort(self.approval, kind="stable")
+        lines = {"bad rate of the approved": self.bad_rate, "bads refused": self.bads_refused}
+        if not np.isnan(self.profit).all() and self.profit.max() > 0:
+            lines["profit / largest profit"] = np.maximum(self.profit / self.profit.max(), 0.0)
+            best = self.best
+            ax.axvline(best.approval.estimate, color="#6B6B6B", linewidth=1, linestyle="--")
+        for (label, values), color in zip(lines.items(), ("#D55E00", "#0072B2", "#009E73"), strict=False):
+            ax.plot(self.approval[order], values[order], color=color, label=label)
+        ax.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="share approved", ylabel="share")
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.legend(frameon=False)
+        return ax
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Sums over the approved at every cut-off, each (k,).
+
+    Attributes
+    ----------
+    weight, square, bad : of their weights, of the squared weights, and of the weights of the bad among them
+    profit, profit_square : of what each row brings, and of its square
+    totals : weight and squared weight of all rows, and of all bad rows
+    rows : all of them
+    """
+
+    weight: Floats
+    square: Floats
+    bad: Floats
+    profit: Floats
+    profit_square: Floats
+    totals: tuple[float, float, float, float]
+    rows: int
+
+    def at(self, k: int, cutoff: float, z: float) -> Cutoff:
+        """Return the figures at one cut-off, with intervals."""
+        total, square, bads, bad_square = self.totals
+        weight, bad = float(self.weight[k]), float(self.bad[k])
+        goods, good_square = total - bads, square - bad_square
+        profit = float(self.profit[k])
+        variance = float(self.profit_square[k]) - profit**2 / self.rows
+        half = z * math.sqrt(max(0.0, variance) * self.rows / max(self.rows - 1, 1))
+        return Cutoff(
+            cutoff=cutoff,
+            approval=_share(weight, total, square, z),
+            bad_rate=_share(bad, weight, float(self.square[k]), z),
+            bads_refused=_share(bads - bad, bads, bad_square, z),
+            goods_refused=_share(goods - (weight - bad), goods, good_square, z),
+            profit=Range(profit, profit - half, profit + half),
+        )
+
+
+def _share(part: float, whole: float, square: float, z: float) -> Range:
+    """Return a share of weights with Wilson's interval, of their effective number of rows."""
+    if whole <= 0:
+        return wilson(0, 0, z)
+    effective = whole**2 / square
+    return wilson(min(max(part / whole, 0.0), 1.0) * effective, effective, z)
+
+
+def cutoffs(
+    y: ArrayLike,
+    risk: ArrayLike,
+    *,
+    cost_bad: float = 1.0,
+    gain_good: float | None = None,
+    amount: ArrayLike | None = None,
+    sample_weight: Weights = None,
+    adverse: str = "positive",
+    level: float = 0.95,
+) -> Cutoffs:
+    """Return approval, bad rate, refused outcomes and profit at every cut-off.
+
+    Parameters
+    ----------
+    y : (n,)
+        Outcomes, 0/1; 1 is the positive one.
+    risk : (n,)
+        Probabilities of the positive outcome.
+    cost_bad : float, default=1.0
+        What an approved applicant with a bad outcome costs; with `amount`, the share of it that is lost.
+    gain_good : float, default=None
+        What an approved applicant with a good outcome brings; with `amount`, a share of it. None: no profits.
+    amount : (n,), default=None
+        The amount of every loan.
+    sample_weight : (n,), default=None
+    adverse : "positive" or "negative", default="positive"
+        Which outcome is the bad one. Approved is a risk below the cut-off ("positive"), or from it on ("negative").
+    level : float, default=0.95
+        Of the intervals: Wilson for shares, the central limit theorem for the profit, each at a fixed cut-off.
+
+    Returns
+    -------
+    Cutoffs
+
+    Examples
+    --------
+    >>> found = cutoffs([0, 0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4, 0.9], gain_good=0.5)
+    >>> found.best.cutoff, found.best.profit.estimate
+    (0.3, 1.0)
+    """
+    given = {"cost_bad": cost_bad, "gain_good": gain_good, "adverse": adverse, "level": level}
+    check_parameters("cutoffs", given, OPTIONS)
+    checked = check_predictions(y, risk, sample_weight)
+    amounts = _amounts(amount, y, sample_weight)
+    bad = checked.bad if adverse == "positive" else ~checked.bad
+    brings = None if gain_good is None else np.where(bad, -cost_bad, gain_good) * amounts * checked.weight
+    points, sums = _sums(checked, bad, brings, adverse == "positive")
+    total, _, bads, _ = sums.totals
+    shares = {
+        "approval": sums.weight / total,
+        "bad_rate": sums.bad / np.where(sums.weight > 0, sums.weight, np.nan),
+        "bads_refused": 1 - sums.bad / (bads or math.nan),
+        "goods_refused": 1 - (sums.weight - sums.bad) / ((total - bads) or math.nan),
+    }
+    arrays = {name: locked(np.clip(share, 0.0, 1.0)) for name, share in shares.items()}
+    return Cutoffs(adverse, level, locked(points), **arrays, profit=locked(sums.profit), _sums=sums)
+
+
+def _amounts(amount: ArrayLike | None, y: ArrayLike, sample_weight: Weights) -> Floats | float:
+    if amount is None:
+        return 1.0
+    values = check_column("amount", amount, len(np.asarray(y)))
+    return values if sample_weight is None else values[np.asarray(sample_weight) > 0]
+
+
+def _sums(checked: Predictions, bad: Bools, brings: Floats | None, below: bool) -> tuple[Floats, _Sums]:
+    """Return the cut-offs, and the sums over the rows that each approves; without profits those are NaN."""
+    values, value_of_row = np.unique(checked.risk, return_inverse=True)
+    points = values if values[-1] == 1 else np.append(values, 1.0)
+
+    def approved(each: Floats) -> Floats:
+        own = bin_sums(value_of_row, each)
+        if below:
+            return np.concatenate([[0.0], np.cumsum(own)])[: len(points)]
+        return np.concatenate([np.cumsum(own[::-1])[::-1], [0.0]])[: len(points)]
+
+    square = checked.weight**2
+    none = np.full(len(points), math.nan)
+    sums = _Sums(
+        weight=approved(checked.weight),
+        square=approved(square),
+        bad=approved(checked.weight * bad),
+        profit=none if brings is None else approved(brings),
+        profit_square=none if brings is None else approved(brings**2),
+        totals=(checked.total, float(square.sum()), float(checked.weight[bad].sum()), float(square[bad].sum())),
+        rows=len(bad),
+    )
+    return points, sums

@@ -1,0 +1,324 @@
+r"""A predicted risk measured on rows it was not fitted to, every figure with its confidence interval.
+
+Where the intervals come from:
+
+- AUC and Gini: DeLong, on the logit scale; the difference of two models on the same rows: DeLong's test;
+- slope and intercept of the calibration line: Huber's sandwich;
+- KS, Brier score, log loss, calibration error and gap: the standard error over bootstrap samples of the rows, by a
+  fixed seed. The difference of two models: the same samples for both (paired bootstrap);
+- base rate and the bins of the calibration table: Wilson.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from plainrisk._types import Floats, Index
+from plainrisk.checks import LEVEL, SEED, check_parameters
+from plainrisk.data.columns import Labels
+from plainrisk.data.frame import column_of
+from plainrisk.errors import DataError
+from plainrisk.intervals import Placement, Range, is_small, normal_quantile, wilson
+from plainrisk.measure.calibration import (
+    CalibrationLine,
+    Reliability,
+    calibration_line,
+    equal_weight_bins,
+)
+from plainrisk.measure.predictions import Predictions, Weights, check_predictions
+from plainrisk.measure.tables import Table, Tabular, show_p
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["METRICS", "Evaluation", "evaluate_risk"]
+
+METRICS = ("auc", "gini", "ks", "brier", "log_loss", "ece", "gap", "slope", "intercept")
+# The figures whose intervals are bootstrapped, with the ends of their scales.
+SCALES = {
+    "ks": (0.0, 1.0),
+    "brier": (0.0, 1.0),
+    "log_loss": (0.0, math.inf),
+    "ece": (0.0, 1.0),
+    "gap": (-1.0, 1.0),
+}
+SAMPLES = 200  # bootstrap samples: they tell a standard error to 5%
+ECE_BINS, TABLE_BINS = 15, 10
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(Tabular):
+    """How good a predicted risk is on some rows.
+
+    ``evaluation["auc"]`` is a figure with its interval: `.estimate`, `.low`, `.high`. The figures are auc, gini, ks,
+    brier, log_loss, ece (15 equal-width bins over all rows), gap (mean risk less base rate), slope and intercept (of
+    the calibration line, 1 and 0 if calibrated).
+
+    Attributes
+    ----------
+    rows, positives : rows of positive weight, and those of them with the positive outcome
+    small : whether there are so few rows, or so few of one outcome, that the figures say little
+    level : of the intervals
+    base_rate : share of the positive outcome
+    mean_risk : the mean prediction
+    figures : by name
+    calibration : predicted and observed risk in ten bins of about equal weight
+    certain_and_wrong : rows whose risk is 0 or 1 and wrong; any of them makes the log loss infinite
+    certain : rows of risk 0 or 1, which the calibration line leaves out
+    against : the other model on the same rows, or None
+    differences : figure less that of the other model, by name
+    p_value : of DeLong's test that the two AUCs are equal
+    groups : the same for the rows of every group, by name
+    """
+
+    rows: int
+    positives: int
+    small: bool
+    level: float
+    base_rate: Range
+    mean_risk: float
+    figures: Mapping[str, Range]
+    calibration: Reliability
+    certain_and_wrong: tuple[int, ...]
+    certain: int
+    against: Evaluation | None = None
+    differences: Mapping[str, Range] = field(default_factory=dict)
+    p_value: float = math.nan
+    groups: Mapping[str, Evaluation] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Range:
+        return self.figures[name]
+
+    def __repr__(self) -> str:
+        head = f"{self.rows:,} rows, base rate {self.base_rate.estimate:.4f}, mean risk {self.mean_risk:.4f}"
+        tables = [f"{head}, intervals of {self.level:.0%}", self._table().to_text()]
+        if self.groups:
+            tables += ["", self.by_group().to_text()]
+        return "\n".join(tables)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the figures must know: an infinite log loss, rows left out, few rows, the DeLong test."""
+        found = []
+        if self.certain_and_wrong:
+            rows = ", ".join(map(str, self.certain_and_wrong[:5])) + (", ..." if self.certain_and_wrong[5:] else "")
+            found.append(
+                f"The log loss is infinite: {len(self.certain_and_wrong):,} rows have a risk of 0 or 1 that is wrong "
+                f"(counting from 0: {rows})."
+            )
+        if self.certain:
+            found.append(f"Slope and intercept leave out {self.certain:,} rows of risk 0 or 1.")
+        if self.small:
+            found.append("Small: so few rows, or so few of one outcome, that the figures say little.")
+        if self.against is not None and not math.isnan(self.p_value):
+            found.append(f"DeLong's test of equal AUC: p = {show_p(self.p_value)}.")
+        return tuple(found)
+
+    def _table(self) -> Table:
+        rows: list[list[Any]] = [[n, r.estimate, r.low, r.high] for n, r in self.figures.items()]
+        header: tuple[str, ...] = ("metric", "value", "low", "high")
+        if self.against is not None:
+            header = (*header, "against", "difference", "diff_low", "diff_high")
+            for row in rows:
+                gap = self.differences[row[0]]
+                row += [self.against[row[0]].estimate, gap.estimate, gap.low, gap.high]
+        return Table(header, rows, note=" ".join(self.notes))
+
+    def by_group(self) -> Table:
+        """Return a table with a line per group."""
+        shown = ("ks", "brier", "log_loss", "ece")
+        rows: list[list[Any]] = []
+        for name, group in self.groups.items():
+            head = [name, group.rows, "small" if group.small else "", group.base_rate.estimate, group.mean_risk]
+            rows.append([*head, *vars(group["auc"]).values(), *(group[figure].estimate for figure in shown)])
+        return Table(("group", "rows", "mark", "base_rate", "mean_risk", "auc", "auc_low", "auc_high", *shown), rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        plain: dict[str, Any] = {
+            name: getattr(self, name) for name in ("rows", "positives", "small", "level", "mean_risk", "certain")
+        }
+        plain |= {
+            "base_rate": vars(self.base_rate),
+            "figures": {name: vars(r) for name, r in self.figures.items()},
+            "calibration": self.calibration.to_dict(),
+            "certain_and_wrong": list(self.certain_and_wrong),
+        }
+        if self.against is not None:
+            differences = {name: vars(r) for name, r in self.differences.items()}
+            plain |= {"against": self.against.to_dict(), "differences": differences, "p_value": self.p_value}
+        if self.groups:
+            plain["groups"] = {name: group.to_dict() for name, group in self.groups.items()}
+        return plain
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the calibration table with its intervals."""
+        return self.calibration.plot(ax)
+
+
+def evaluate_risk(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    against: ArrayLike | None = None,
+    by: Any = None,
+    sample_weight: Weights = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Evaluation:
+    """Measure predicted risks, with intervals; `pr.evaluate` takes a model and rows.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight : outcomes (1 = positive), predictions and weights
+    against : the predictions of another model for the same rows
+    by : (n,) the group of every row, such as its month
+    level : of the intervals
+    seed : of the bootstrap
+
+    >>> found = evaluate_risk([0, 0, 1, 1, 0, 1], [0.1, 0.4, 0.35, 0.8, 0.2, 0.6])
+    >>> round(found["auc"].estimate, 4), found.small
+    (0.8889, True)
+    """
+    check_parameters("evaluate", {"level": level, "seed": seed}, {"level": LEVEL, "seed": SEED})
+    kept: Index = np.arange(len(np.asarray(y_true))) if sample_weight is None else np.flatnonzero(sample_weight)
+    models = [check_predictions(y_true, risk, sample_weight) for risk in (y_prob, against) if risk is not None]
+    measured = _evaluate(models, kept, level, seed)
+    if by is None:
+        return measured
+    column = column_of(by)
+    if len(column.codes) != len(np.asarray(y_true)):
+        raise DataError(f"by: has {len(column.codes)} rows where y_true has {len(np.asarray(y_true))}.")
+    groups = {
+        name: _evaluate([_subset(model, rows) for model in models], kept[rows], level, seed)
+        for name, rows in Labels(column.codes[kept], column.labels).groups().items()
+    }
+    return Evaluation(**{**vars(measured), "groups": groups})
+
+
+def _subset(checked: Predictions, rows: Index) -> Predictions:
+    return Predictions(checked.bad[rows], checked.risk[rows], checked.weight[rows])
+
+
+def _evaluate(models: list[Predictions], positions: Index, level: float, seed: int) -> Evaluation:
+    """Measure one model, or two on the same rows; `positions` number the rows for messages."""
+    z, measured = normal_quantile(level), [_Measured(checked) for checked in models]
+    samples = _bootstrap(measured, seed)
+    found = [m.evaluation(draws, positions, level, z) for m, draws in zip(measured, samples, strict=True)]
+    if len(found) == 1:
+        return found[0]
+    differences, p = _differences(measured, samples, z)
+    return Evaluation(**{**vars(found[0]), "against": found[1], "differences": differences, "p_value": p})
+
+
+class _Measured:
+    """A model on some rows, with what every bootstrap sample needs: ranks, losses and bins are those of all rows."""
+
+    def __init__(self, checked: Predictions) -> None:
+        self.checked = checked
+        self.order = np.argsort(checked.risk, kind="stable")
+        ranked = checked.risk[self.order]
+        self.last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))
+        self.bad = checked.bad[self.order].astype(np.float64)
+        with np.errstate(divide="ignore"):
+            self.loss: Floats = -np.where(self.bad == 1, np.log(ranked), np.log1p(-ranked))
+        self.gap: Floats = ranked - self.bad
+        self.squares: Floats = self.gap**2
+        # Rows are ranked by risk, so each bin of the calibration error is a run of rows.
+        starts = np.unique(np.searchsorted(ranked, np.arange(ECE_BINS) / ECE_BINS))
+        self.bins = starts[starts < len(ranked)]
+        self.placement = Placement.of(checked.bad, checked.risk, checked.weight)
+        self.line: CalibrationLine = calibration_line(checked)
+
+    def values(self, weight: Floats) -> list[float]:
+        """Return the figures of `SCALES`, in their order, where the rows have these weights."""
+        weight = weight[self.order]
+        upto, bads = np.cumsum(weight), np.cumsum(weight * self.bad)
+        total, n_bad = upto[-1], bads[-1]
+        goods, bads = (upto - bads)[self.last], bads[self.last]
+        ks = float(np.abs(goods / (total - n_bad) - bads / n_bad).max()) if 0 < n_bad < total else math.nan
+        gaps = np.add.reduceat(weight * self.gap, self.bins)
+        with np.errstate(invalid="ignore"):  # an infinite loss that no sample drew is 0 times infinity
+            # Products of vectors this short are slower in BLAS, which wakes its threads.
+            sums = [(weight * self.squares).sum(), (weight * self.loss).sum(), np.abs(gaps).sum(), gaps.sum()]
+        return [ks, *(float(value) / float(total) for value in sums)]
+
+    def evaluation(self, draws: Floats, positions: Index, level: float, z: float) -> Evaluation:
+        """Return the figures with intervals, given those of the bootstrap samples."""
+        checked, auc = self.checked, self.placement.range(z)
+        values = self.values(checked.weight)
+        drawn = {
+            name: _around(value, _spread(draws[:, k]), z, *ends)
+            for k, ((name, ends), value) in enumerate(zip(SCALES.items(), values, strict=True))
+        }
+        gini = Range(*(2 * end - 1 for end in vars(auc).values()))
+        errors = np.sqrt((self.line.influence**2).sum(axis=1)).tolist()
+        line = {
+            name: _around(getattr(self.line, name), error, z)
+            for name, error in zip(("intercept", "slope"), errors, strict=True)
+        }
+        figures = {"auc": auc, "gini": gini, **drawn, **line}
+        base, effective = checked.mean(checked.bad), checked.total**2 / float(checked.weight @ checked.weight)
+        positives = int(checked.bad.sum())
+        return Evaluation(
+            rows=len(checked.bad),
+            positives=positives,
+            small=is_small(len(checked.bad), positives),
+            level=level,
+            base_rate=wilson(base * effective, effective, z),
+            mean_risk=checked.mean(checked.risk),
+            figures={name: figures[name] for name in METRICS},
+            calibration=equal_weight_bins(checked, TABLE_BINS, level),
+            certain_and_wrong=tuple(sorted(positions[self.order[np.isinf(self.loss)]].tolist())),
+            certain=self.line.certain,
+        )
+
+
+def _bootstrap(measured: list[_Measured], seed: int) -> list[Floats]:
+    """Return the figures of `SCALES` over samples of the rows, (samples, figures) for every model; all see the same."""
+    rng, weight = np.random.default_rng(seed), measured[0].checked.weight
+    found = np.empty((len(measured), SAMPLES, len(SCALES)))
+    for k in range(SAMPLES):
+        drawn = weight * np.bincount(rng.integers(len(weight), size=len(weight)), minlength=len(weight))
+        for values, one in zip(found, measured, strict=True):
+            values[k] = one.values(drawn)
+    return list(found)
+
+
+def _spread(values: Floats) -> float:
+    """Return the standard deviation of the samples in which there was a figure."""
+    known = values[np.isfinite(values)]
+    return float(known.std(ddof=1)) if len(known) > len(values) / 2 else math.nan
+
+
+def _around(estimate: float, error: float, z: float, least: float = -math.inf, most: float = math.inf) -> Range:
+    """Return the normal interval, cut at the ends of the figure's scale."""
+    if not math.isfinite(estimate) or math.isnan(error):
+        return Range(estimate, math.nan, math.nan)
+    return Range(estimate, max(least, estimate - z * error), min(most, estimate + z * error))
+
+
+def _differences(measured: list[_Measured], samples: list[Floats], z: float) -> tuple[dict[str, Range], float]:
+    """Return every figure of the first model less that of the second, with intervals, and DeLong's p-value."""
+    one, two = measured
+    auc, p = one.placement.less(two.placement, z)
+    found = {"auc": auc, "gini": Range(*(2 * end for end in vars(auc).values()))}
+    ours, theirs = (m.values(m.checked.weight) for m in measured)
+    with np.errstate(invalid="ignore"):
+        moved = samples[0] - samples[1]
+    for k, name in enumerate(SCALES):
+        found[name] = _around(_less(ours[k], theirs[k]), _spread(moved[:, k]), z)
+    errors = np.sqrt(((one.line.influence - two.line.influence) ** 2).sum(axis=1)).tolist()
+    for name, error in zip(("intercept", "slope"), errors, strict=True):
+        found[name] = _around(getattr(one.line, name) - getattr(two.line, name), error, z)
+    return {name: found[name] for name in METRICS}, p
+
+
+def _less(a: float, b: float) -> float:
+    return a - b if math.isfinite(a) or math.isfinite(b) else math.nan

@@ -1,0 +1,281 @@
+"""The numbers of the page: what is in the form, the fit record and the certificate, and summaries of rows if given."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from plainrisk._types import Floats, Index
+from plainrisk._version import __version__
+from plainrisk.checks import NOTHING, PROBABILITY, check_parameters, instance, whole, words
+from plainrisk.data.frame import Frame
+from plainrisk.errors import DataError
+from plainrisk.explain import Interval, Refits, certify, drawn, overview
+from plainrisk.explain.contributions import subscale_of
+from plainrisk.explain.options import Adverse
+from plainrisk.explain.overview import ShapeTable
+from plainrisk.explain.reference import Reference, best_row, knows_typical, make_reference
+from plainrisk.form import Curve, FitRecord, Line, PairTable, Part, RiskForm, Table, form_hash
+from plainrisk.report.inputs import inputs, start_row
+from plainrisk.report.sample import summary
+from plainrisk.schema import label_of
+
+__all__ = ["Subject", "collect", "row_values"]
+
+FORMAT = 1
+POINTS = 61  # at which a line or a curve is drawn
+DRAWS = 200  # of the posterior, for intervals
+ALLOWED = {
+    "adverse": words("positive", "negative") | NOTHING,
+    "applicants": whole(0),
+    "cutoff": NOTHING | PROBABILITY,
+    "title": NOTHING | instance("text", str),
+}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model the page shows: its name, its form, how it was fitted, and what its file says about it."""
+
+    name: str
+    form: RiskForm
+    fit: FitRecord | None = None
+    cutoff: float | None = None
+    about: Mapping[str, str] = field(default_factory=dict)
+
+
+def collect(
+    subjects: Sequence[Subject],
+    data: Any = None,
+    *,
+    title: str | None = None,
+    adverse: Adverse | None = None,
+    applicants: int = 0,
+    by: str | None = None,
+    target: str | None = None,
+    cutoff: float | None = None,
+    shown: Any = None,
+) -> dict[str, Any]:
+    """Return the payload of a page.
+
+    Parameters
+    ----------
+    subjects : one model, or two to compare
+    data : rows to look at, or None; no row of them is kept unless `applicants` says so
+    title : of the page
+    adverse : "positive" if a high risk is bad for the applicant; None takes the schema's
+    applicants : how many rows of the data the page holds as examples, from the least to the greatest risk
+    by : a column of the data, by whose groups the model is measured, too
+    target : the column with the outcomes; without it the schema's target, if the data have it
+    cutoff : where applicants are refused; None takes the model's own, or the base rate of training
+    shown : rows that are all put into the page, which opens at the first
+    """
+    given = {"adverse": adverse, "applicants": applicants, "cutoff": cutoff, "title": title}
+    check_parameters("report", given, ALLOWED)
+    if data is None and (applicants or by is not None or target is not None):
+        raise DataError("report: applicants, by and target are about data. Pass data, too (--data DATA).")
+    first = subjects[0]
+    adverse = adverse or first.form.schema.adverse
+    if cutoff is None:
+        cutoff = first.cutoff
+    if cutoff is None:
+        cutoff = 0.5 if first.fit is None else round(first.fit.base_rate, 2)
+    measure = functools.partial(summary, target=target, by=by, cutoff=cutoff, adverse=adverse)
+    models = [_model(s, None if data is None else s.form.align(data), adverse, measure) for s in subjects]
+    rows = [] if data is None else _examples(first.form, first.form.align(data), applicants)
+    rows += [] if shown is None else _plain_rows(first.form, first.form.align(shown), None)
+    return {
+        "format": FORMAT,
+        "plainrisk": __version__,
+        "title": title or first.name,
+        "adverse": adverse,
+        "outcome": _outcome(first.form),
+        "cutoff": cutoff,
+        "models": models,
+        "applicants": rows,
+        "start": None if shown is None or not rows else {"view": "applicant", "row": rows[0]["row"]},
+    }
+
+
+def _outcome(form: RiskForm) -> str:
+    label = label_of(form.classes[1])
+    return label if form.schema.target is None else f"{form.schema.target} = {label}"
+
+
+def _model(
+    subject: Subject, rows: Frame | None, adverse: Adverse, measure: Callable[..., dict[str, Any]]
+) -> dict[str, Any]:
+    form, fit = subject.form, subject.fit
+    typical = _reference(form, "typical", rows, adverse)
+    glance = overview(form, rows)
+    homes = subscale_of(form)
+    left = () if fit is None else fit.features_left
+    refits = None if fit is None or not fit.covariance else drawn(form, fit.covariance, DRAWS, 0)
+    start = start_row(form)
+    return {
+        "name": subject.name,
+        "form": form,
+        "order": {
+            "features": list(form.schema.features),
+            "subscales": list(form.schema.subscales),
+            "shapes": [list(part.shapes) if isinstance(part, Part) else [] for part in form.parts],
+        },
+        "form_sha256": form_hash(form),
+        "about": dict(subject.about),
+        "fit": None if fit is None else _fit(fit),
+        "certificate": certify(form).to_dict(),
+        "typical": start,
+        "best": start | _best_row(form, rows, adverse),
+        "references": {
+            "typical": None if typical is None else _plain_reference(typical),
+            "best": _plain_best(form, rows, adverse),
+        },
+        "inputs": (asked := inputs(form, start, homes, left, rows)),
+        "shapes": [
+            _shape(form, table, homes, typical, refits, {i["feature"]: (i["low"], i["high"]) for i in asked})
+            for table in glance.shapes
+        ],
+        "importance": glance.to_dict()["importance"],
+        "weights": glance.weights,
+        "data": None if rows is None else measure(form, rows),
+    }
+
+
+def _fit(fit: FitRecord) -> dict[str, Any]:
+    """Return the fit record but for its covariance, which is large and stands in the intervals."""
+    plain = msgspec.to_builtins(msgspec.structs.replace(fit, covariance=()))
+    del plain["covariance"]
+    return {**plain, "features_left": fit.features_left}
+
+
+# ---- references
+
+
+def _reference(form: RiskForm, name: str, rows: Frame | None, adverse: Adverse) -> Reference | None:
+    """Return a reference: by the training counts where the form has them, else by the rows; None without either."""
+    if name == "typical" and knows_typical(form):
+        return make_reference(form, name)
+    try:
+        return make_reference(form, name, rows, sign=1 if adverse == "positive" else -1)
+    except DataError:
+        if rows is not None:
+            raise
+        return None
+
+
+def _plain_best(form: RiskForm, rows: Frame | None, adverse: Adverse) -> dict[str, Any] | None:
+    found = _reference(form, "best", rows, adverse)
+    return None if found is None else _plain_reference(found)
+
+
+def _best_row(form: RiskForm, rows: Frame | None, adverse: Adverse) -> dict[str, Any]:
+    try:
+        return best_row(form, rows, 1 if adverse == "positive" else -1)
+    except DataError:
+        return {}
+
+
+def _plain_reference(reference: Reference) -> dict[str, Any]:
+    return {
+        "name": reference.name,
+        "points": [
+            {
+                "score": point.score,
+                "terms": point.terms,
+                "shares": {name: [u.tolist(), v.tolist()] for name, (u, v) in point.shares.items()},
+            }
+            for point in reference.points
+        ],
+    }
+
+
+# ---- shapes
+
+
+def _shape(
+    form: RiskForm,
+    table: ShapeTable,
+    homes: dict[str, str],
+    typical: Reference | None,
+    refits: Refits | None,
+    spans: dict[str, tuple[float, float]],
+) -> dict[str, Any]:
+    k, part = next((k, part) for k, part in enumerate(form.parts) if part.name == table.part)
+    assert isinstance(part, Part)
+    term = part.shapes.get(table.feature) or next(pair for pair in part.pairs if pair.name == table.feature)
+    pair = term if isinstance(term, PairTable) else None
+    interval = None if refits is None or table.effect is None else refits.effects(table.feature, table.part)
+    return {
+        "feature": table.feature,
+        "features": [table.feature] if pair is None else pair.features,
+        "part": table.part,
+        "subscale": homes[table.feature] if len(form.parts) == 1 else table.part,
+        "kind": _KINDS[type(term)],
+        "labels": table.labels if pair is None else [*pair.levels[0].labels, *pair.levels[1].labels],
+        "size": None if pair is None else [len(levels) for levels in pair.levels],
+        "n_ordered": table.n_ordered,
+        "ordered": table.ordered,
+        "rows": table.rows.tolist(),
+        "bad": table.bad.tolist(),
+        "bad_rate": table.bad_rate.tolist(),
+        "score": table.score.tolist(),
+        "effect": None if table.effect is None else table.effect.tolist(),
+        **_ends(interval),
+        "curve": _curve(form, k, part, table.feature, typical, spans),
+        "unit": table.unit,
+    }
+
+
+_KINDS = {Table: "table", Line: "line", Curve: "curve", PairTable: "pair"}
+
+
+def _ends(interval: Interval | None) -> dict[str, Any]:
+    return {name: None if interval is None else getattr(interval, name).tolist() for name in ("low", "high")}
+
+
+def _curve(
+    form: RiskForm,
+    k: int,
+    part: Part,
+    name: str,
+    typical: Reference | None,
+    spans: dict[str, tuple[float, float]],
+) -> list[dict[str, float]] | None:
+    """Return points of a line or a curve: values, and what they do to the risk of the typical applicant."""
+    shape = part.shapes.get(name)
+    if typical is None or shape is None or isinstance(shape, Table):
+        return None
+    values: Floats = np.linspace(*spans[name], POINTS)
+    values = values[shape.levels.code_numbers(values) == 0]
+    point = typical.points[k]
+    risks = typical.risks(form, k, point.score - point.terms[name] + shape.of_numbers(values))
+    effects = risks - typical.risk(form)
+    return [{"value": x, "effect": y} for x, y in zip(values.tolist(), effects.tolist(), strict=True)]
+
+
+# ---- rows, if asked for
+
+
+def _examples(form: RiskForm, rows: Frame, n: int) -> list[dict[str, Any]]:
+    """Return some rows, from the least to the greatest risk at equal distances in rank."""
+    order = np.argsort(form.risk(rows), kind="stable")
+    return _plain_rows(form, rows, order[np.unique(np.linspace(0, len(order) - 1, n).round().astype(np.intp))])
+
+
+def _plain_rows(form: RiskForm, rows: Frame, chosen: Index | None) -> list[dict[str, Any]]:
+    numbers = range(rows.n_rows) if chosen is None else chosen.tolist()
+    columns = {name: row_values(form, rows, name) for name in form.features}
+    return [{"name": f"row {i}", "row": {name: column[i] for name, column in columns.items()}} for i in numbers]
+
+
+def row_values(form: RiskForm, rows: Frame, name: str) -> list[float | str | None]:
+    """Return a column as the page reads it: numbers or labels, None where missing."""
+    if form.schema.features[name].kind != "categorical":
+        return [None if x != x else x for x in rows.numbers(name).tolist()]
+    column = rows.labels(name)
+    return [None if code < 0 else column.labels[code] for code in column.codes]

@@ -1,0 +1,136 @@
+"""Summaries of rows: how a model does on them, and how far they are from the training rows. No row is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from plainrisk._types import Floats, Outcome
+from plainrisk.data.frame import Frame
+from plainrisk.errors import DataError, did_you_mean
+from plainrisk.explain import drift, group_report
+from plainrisk.explain.options import Adverse
+from plainrisk.form import RiskForm
+from plainrisk.intervals import Range
+from plainrisk.measure.cutoffs import Cutoff, cutoffs
+from plainrisk.measure.evaluation import evaluate_risk
+
+__all__ = ["summary"]
+
+BARS = 40  # of the histogram of risks
+LABELS = {
+    "auc": "AUC",
+    "gini": "Gini",
+    "ks": "KS",
+    "brier": "Brier score",
+    "log_loss": "Log loss",
+    "ece": "Expected calibration error",
+    "gap": "Mean risk less base rate",
+    "slope": "Calibration slope",
+    "intercept": "Calibration intercept",
+}
+
+
+def summary(
+    form: RiskForm, rows: Frame, *, target: str | None, by: str | None, cutoff: float, adverse: Adverse
+) -> dict[str, Any]:
+    """Return what the page says of some rows under a form."""
+    if rows.n_rows == 0:
+        raise DataError("report: the data have no rows.")
+    risk, outcome = form.risk(rows), _outcomes(form, rows, target)
+    return {
+        "rows": rows.n_rows,
+        "bad": None if outcome is None else int(outcome.sum()),
+        "mean_risk": float(risk.mean()),
+        "histogram": _histogram(risk, outcome),
+        **_measured(risk, outcome, adverse),
+        "drift": _drift(form, rows),
+        "groups": None if by is None else _groups(rows, by, risk, outcome, cutoff, adverse),
+    }
+
+
+def _outcomes(form: RiskForm, rows: Frame, target: str | None) -> Outcome | None:
+    """Return 1 where the outcome is the one whose probability is the risk; None if the data have no outcomes."""
+    name = target or form.schema.target
+    if name is None or name not in rows.columns:
+        if target is not None:
+            raise DataError(f"report: there is no column {target!r} in the data.{did_you_mean(target, rows.columns)}")
+        return None
+    try:
+        return rows.labels(name).outcomes(form.classes)
+    except DataError as error:
+        raise DataError(f"report: outcome {name!r}: {error}") from None
+
+
+def _measured(risk: Floats, outcome: Outcome | None, adverse: Adverse) -> dict[str, Any]:
+    """Return metrics, the calibration table and cut-offs, all with intervals; without outcomes there are none."""
+    if outcome is None:
+        return {"metrics": [], "calibration": [], "cutoffs": [], "notes": []}
+    found = evaluate_risk(outcome, risk)
+    bins = found.calibration.to_dict()
+    names = {"low": "lower", "high": "upper", "rows": "count", "predicted": "predicted", "observed": "observed"}
+    names |= {"observed_low": "low", "observed_high": "high"}
+    return {
+        "metrics": [{"name": name, "label": LABELS[name], **_plain(found[name])} for name in LABELS],
+        "calibration": [
+            dict(zip(names, line, strict=True)) for line in zip(*map(bins.get, names.values()), strict=True)
+        ],
+        "cutoffs": [_cutoff(one, len(risk)) for one in cutoffs(outcome, risk, adverse=adverse).shown()],
+        "notes": found.notes,
+    }
+
+
+def _cutoff(found: Cutoff, rows: int) -> dict[str, Any]:
+    return {
+        "cutoff": found.cutoff,
+        "approved": round(found.approval.estimate * rows),
+        "approval_rate": found.approval.estimate,
+        "bad_rate": found.bad_rate.estimate,
+        "bad_rate_low": found.bad_rate.low,
+        "bad_rate_high": found.bad_rate.high,
+        "bad_refused": found.bads_refused.estimate,
+        "good_refused": found.goods_refused.estimate,
+    }
+
+
+def _histogram(risk: Floats, outcome: Outcome | None) -> dict[str, Any]:
+    edges = np.linspace(0.0, 1.0, BARS + 1)
+    bad = None if outcome is None else np.histogram(risk[outcome == 1], edges)[0].tolist()
+    return {"edges": edges.tolist(), "rows": np.histogram(risk, edges)[0].tolist(), "bad": bad}
+
+
+def _drift(form: RiskForm, rows: Frame) -> dict[str, Any] | None:
+    """Return how far the rows are from the training rows; None where the form does not count these."""
+    try:
+        found = drift(form, rows)
+    except DataError:
+        return None
+    return {
+        "unit": found.unit,
+        "features": [{"feature": f.feature, "psi": f.psi, "shift": f.shift} for f in found.features],
+    }
+
+
+def _groups(
+    rows: Frame, by: str, risk: Floats, outcome: Outcome | None, cutoff: float, adverse: Adverse
+) -> dict[str, Any]:
+    if by not in rows.columns:
+        raise DataError(f"report: there is no column {by!r} in the data.{did_you_mean(by, rows.columns)}")
+    found = group_report(outcome, risk, rows.column(by), threshold=cutoff, adverse=adverse)
+    ranges = ("base_rate", "auc", "approval", "impact", "opportunity")
+    return {
+        "column": by,
+        "cutoff": found.threshold,
+        "reference": found.reference,
+        "groups": [
+            {"group": g.group, "rows": g.rows, "small": g.small, "mean_risk": g.mean_risk}
+            | {name: _plain(getattr(g, name)) for name in ranges}
+            for g in found.groups
+        ],
+    }
+
+
+def _plain(found: Range) -> dict[str, float]:
+    """Return a figure with its interval; msgspec writes what is not a number as null."""
+    return {"value": found.estimate, "low": found.low, "high": found.high}

@@ -1,0 +1,109 @@
+"""Changes to a schema: every one returns the fields of a new schema, which is checked as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from plainrisk.data.columns import label_of
+from plainrisk.errors import SchemaError, did_you_mean, quoted
+
+if TYPE_CHECKING:
+    from plainrisk.schema.feature import Feature
+    from plainrisk.schema.schema import Schema
+
+__all__ = ["edited", "known_names", "renamed"]
+
+
+def known_names(schema: Schema, names: Iterable[str]) -> list[str]:
+    """Return the names as a list, or say which of them is no feature."""
+    found = list(names)
+    for name in found:
+        if name not in schema.features:
+            raise SchemaError(f"Schema: there is no feature {name!r}.{did_you_mean(str(name), schema.features)}")
+    return found
+
+
+def edited(name: str, feature: Feature, merge: Iterable[Sequence[Any]], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a feature after a change; bins are merged last."""
+    known = feature.__struct_fields__
+    for field in changes:
+        if field not in known:
+            raise SchemaError(f"Schema: a feature has no field {field!r}.{did_you_mean(field, known)}")
+    fields = {field: getattr(feature, field) for field in known}
+    for field, other in (("edges", "max_bins"), ("max_bins", "edges")):
+        if changes.get(field) is not None:
+            fields[other] = None  # one takes the place of the other
+    fields |= changes
+    join = _joined_categories if fields["kind"] == "categorical" else _joined_bins
+    return join(name, fields, [_run(name, run) for run in merge])
+
+
+def _run(name: str, run: Any) -> list[Any]:
+    if isinstance(run, str) or not isinstance(run, Iterable) or len(found := list(run)) < 2:
+        raise SchemaError(f"Schema: feature {name!r}: merge needs runs of two or more, such as merge=[(0, 1)].")
+    return found
+
+
+def _joined_bins(name: str, fields: dict[str, Any], runs: list[list[Any]]) -> dict[str, Any]:
+    """Leave out the edges inside the runs: edge j is between bin j and bin j + 1."""
+    if not runs:
+        return fields
+    if fields["edges"] is None:
+        raise SchemaError(
+            f"Schema: feature {name!r} has no edges to merge bins of. Give edges=[...], or take those of a fitted "
+            "model: model.schema_with_bins()."
+        )
+    edges = list(fields["edges"])
+    gone = set()
+    for run in runs:
+        if not all(type(bin_) is int and 0 <= bin_ <= len(edges) for bin_ in run):
+            raise SchemaError(f"Schema: feature {name!r} has the bins 0 to {len(edges)}, so it has not all of {run}.")
+        if any(b - a != 1 for a, b in pairwise(sorted(run))):
+            raise SchemaError(
+                f"Schema: feature {name!r}: bins {run} are not neighbours. Only neighbours can be merged."
+            )
+        gone.update(sorted(run)[:-1])
+    return fields | {"edges": [edge for j, edge in enumerate(edges) if j not in gone]}
+
+
+def _joined_categories(name: str, fields: dict[str, Any], runs: list[list[Any]]) -> dict[str, Any]:
+    """Put the categories of each run into one group, which is named after them; groups among them are dissolved."""
+    groups = {group: [label_of(c) for c in members] for group, members in fields["groups"].items()}
+    listed = None if fields["categories"] is None else [label_of(c) for c in fields["categories"]]
+    for run in runs:
+        labels = [label_of(c) for c in run]
+        _require_levels(name, labels, groups, listed)
+        joined = " + ".join(labels)
+        # The name of a group is a category, too.
+        groups[joined] = list(dict.fromkeys(c for label in labels for c in (*groups.pop(label, ()), label)))
+        if listed is not None:
+            listed = list(dict.fromkeys(joined if c in labels else c for c in listed))
+    return fields | {"groups": groups, "categories": listed} if runs else fields
+
+
+def _require_levels(
+    name: str, labels: Iterable[str], groups: Mapping[str, Sequence[str]], listed: Sequence[str] | None
+) -> None:
+    for label in labels:
+        home = next((group for group, members in groups.items() if label in members and label != group), None)
+        if home is not None:
+            raise SchemaError(f"Schema: feature {name!r}: category {label!r} is in group {home!r}. Merge the group.")
+        if listed is not None and label not in (known := [*listed, *groups]):
+            raise SchemaError(f"Schema: feature {name!r} has no category {label!r}.{did_you_mean(label, known)}")
+
+
+def renamed(schema: Schema, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields of a schema in which features, and perhaps the target, have new names."""
+    known_names(schema, (name for name in names if name != schema.target))
+    features = [names.get(name, name) for name in schema.features]
+    twice = sorted({name for name in features if features.count(name) > 1}, key=str)
+    if twice:
+        raise SchemaError(f"Schema: rename would give two features one name: {quoted(twice)}.")
+    return {
+        "target": None if schema.target is None else names.get(schema.target, schema.target),
+        "positive": schema.positive,
+        "features": dict(zip(features, schema.features.values(), strict=True)),
+        "subscales": {s: tuple(names.get(f, f) for f in own) for s, own in schema.subscales.items()},
+    }

@@ -1,0 +1,211 @@
+"""One feature of a schema: its fields, and how they are read from plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from plainrisk.data.columns import EXACT, label_of
+from plainrisk.errors import SchemaError, did_you_mean
+from plainrisk.schema.rules import feature_problems
+
+__all__ = ["RARE", "Adverse", "Feature", "Label", "Rule", "as_feature", "in_words", "with_defaults"]
+
+RARE = "(rare)"  # the level of all rare categories
+
+Label = str | float
+Kind = Literal["continuous", "categorical"]
+Direction = Literal["increasing", "decreasing", "none"]
+Unseen = Literal["neutral", "error"]
+Actionable = Literal["free", "up", "down", "fixed"]
+Adverse = Literal["positive", "negative"]
+Rule = Literal["free", "not_better", "worst", "neutral", "error"]
+
+
+_SIGNS = {"increasing": 1, "decreasing": -1, "none": 0}
+
+
+class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What is known of one feature.
+
+    Parameters
+    ----------
+    kind : "continuous" or "categorical"
+    direction : "increasing", "decreasing" or "none"
+        Which way the risk may move when the feature rises. On a categorical feature it means that the
+        categories are ordered, as listed in `categories` or else numerically.
+    special_values : tuple
+        Codes that are not measurements (-9: no record). Each gets its own effect, outside the order.
+    lower_bound : float, optional
+        Values below it are not measurements either, and share one effect.
+    missing : "free", "not_better", "worst", "neutral" or "error", optional
+        What an empty field may do. "free": it has an effect of its own. "not_better": the same, but never better for
+        the applicant than the best measured level. "worst": it counts as the worst measured level. "neutral": it has
+        no effect, as for the typical applicant. "error": it is refused, at fit and at scoring. Default: "not_better"
+        if the feature has a direction, else "free".
+    special_rules : dict of special value to rule
+        The same for special values; those not named are "free", since a code such as "never late" may be the best.
+    below_bound : rule, optional
+        The same for values below `lower_bound`; default "free".
+    max_bins : int, optional
+        The largest number of bins; without it the estimator's `max_bins` holds.
+    edges : tuple of float, optional
+        Fixed bin edges; a value equal to an edge falls into the bin on its left.
+    categories : tuple of str, optional
+        The categories, in order where a direction is given.
+    groups : dict of name to list of categories
+        Categories that count as one level, under the group's name: {"other": ["A", "B"]}.
+    rare : float, optional
+        Categories with a smaller share of the training rows count as one level, "(rare)". Stated groups stay.
+    unseen : "neutral" or "error"
+        What to do at scoring time with a level that training never saw.
+    reason : str, optional
+        The words for an adverse-action reason.
+    reasons : dict of level to str
+        Words for single levels, instead of `reason`: by special value, category, "missing", "unseen", or by bin as
+        the model labels it ("x <= 10", "10 < x <= 20"). Special values, values below the bound and missing values
+        have default words, since `reason` speaks of measurements.
+    actionable : "free", "up", "down" or "fixed"
+        Which way an applicant can move the feature, for what-if answers. "up" and "down" are about the value.
+    step_cost : float
+        What moving the feature by one bin costs, in units of the modeller's choice.
+    note : str, optional
+        A remark for the person who edits the schema; no model reads it.
+    """
+
+    kind: Kind = "continuous"
+    direction: Direction = "none"
+    special_values: tuple[Label, ...] = ()
+    lower_bound: float | None = None
+    missing: Rule | None = None
+    special_rules: dict[str, Rule] = {}
+    below_bound: Rule | None = None
+    max_bins: int | None = None
+    edges: tuple[float, ...] | None = None
+    categories: tuple[Label, ...] | None = None
+    groups: dict[str, tuple[Label, ...]] = {}
+    rare: float | None = None
+    unseen: Unseen = "neutral"
+    reason: str | None = None
+    reasons: dict[str, str] = {}
+    actionable: Actionable = "free"
+    step_cost: float = 1.0
+    note: str | None = None
+
+    @property
+    def sign(self) -> int:
+        """+1 increasing, -1 decreasing, 0 none."""
+        return _SIGNS[self.direction]
+
+    @property
+    def category_labels(self) -> tuple[str, ...] | None:
+        """The listed categories as text."""
+        return None if self.categories is None else tuple(label_of(c) for c in self.categories)
+
+    @property
+    def group_of(self) -> dict[str, str]:
+        """The group of every category that is in one, as text."""
+        return {label_of(c): group for group, members in self.groups.items() for c in members}
+
+    def with_rules(self, *, free: bool = False) -> Feature:
+        """Return the feature with the default rule for missing values stated; see `Schema.with_rules`."""
+        missing = self.missing or ("not_better" if self.sign else None)
+        rules: dict[str, Any] = {"missing": missing}
+        if free:
+            rules = {
+                "missing": _without_bound(missing),
+                "special_rules": {label: _without_bound(rule) for label, rule in self.special_rules.items()},
+                "below_bound": _without_bound(self.below_bound),
+            }
+        return self if missing is None and not free else msgspec.structs.replace(self, **rules)
+
+    def problems(self) -> list[str]:
+        """Return what is wrong with this feature by itself, in words."""
+        return feature_problems(self)
+
+
+def _without_bound(rule: Rule | None) -> Rule | None:
+    return rule if rule in (None, "error") else "free"
+
+
+def as_feature(who: str, value: Feature | Mapping[str, Any]) -> Feature:
+    """Check the fields of a feature, however it was made: a Struct's own constructor checks none."""
+    try:
+        plain = msgspec.to_builtins(dict(value) if isinstance(value, Mapping) else value, enc_hook=_python)
+        return msgspec.convert(_with_text_keys(_with_exact_labels(who, plain)), Feature)
+    except msgspec.ValidationError as error:
+        raise SchemaError(f"Schema: {who}: {in_words(error)}") from None
+    except RecursionError:
+        raise SchemaError(f"Schema: {who}: it is nested too deep, or holds itself.") from None
+    except TypeError as error:
+        raise SchemaError(f"Schema: {who}: {error}.") from None
+
+
+def _with_exact_labels(who: str, plain: Any) -> Any:
+    """Write large whole numbers as text, the form in which labels are compared: floats do not tell them all apart."""
+
+    def exact(value: Any) -> Any:
+        if not isinstance(value, int) or abs(value) <= EXACT:
+            return value
+        if plain.get("kind") == "categorical":
+            return str(value)
+        raise SchemaError(
+            f"Schema: {who}: {value:.6g} is beyond 2**53, where numbers are not told apart from their neighbours. "
+            "Set kind = 'categorical' if it is a code."
+        )
+
+    def listed(values: Any) -> Any:
+        return [exact(v) for v in values] if isinstance(values, list | tuple) else values
+
+    if not isinstance(plain, dict):
+        return plain
+    found = {field: listed(plain[field]) for field in ("categories", "special_values") if field in plain}
+    if isinstance(plain.get("groups"), dict):
+        found["groups"] = {group: listed(members) for group, members in plain["groups"].items()}
+    return {**plain, **found}
+
+
+def _with_text_keys(plain: Any) -> Any:
+    """Write the special values that have rules as text, as they are compared."""
+    rules = plain.get("special_rules") if isinstance(plain, dict) else None
+    if not isinstance(rules, dict):
+        return plain
+    return {**plain, "special_rules": {label_of(label): rule for label, rule in rules.items()}}
+
+
+def _python(value: Any) -> Any:
+    """Turn numpy's numbers and arrays into Python's."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"expected text or a number, got `{type(value).__name__}`")
+
+
+def with_defaults(defaults: Mapping[str, Any], body: Any) -> Any:
+    """Defaults fill what a feature leaves out; those that make no sense for its kind are not for it."""
+    if not isinstance(body, Mapping):
+        return body
+    foreign = {"categories", "groups", "rare"}
+    if body.get("kind", defaults.get("kind")) == "categorical":
+        foreign = {"special_values", "special_rules", "lower_bound", "below_bound", "max_bins", "edges", "reasons"}
+    if "edges" in body:
+        foreign.add("max_bins")
+    if "max_bins" in body:
+        foreign.add("edges")
+    return {**{k: v for k, v in defaults.items() if k not in foreign}, **body}
+
+
+def in_words(error: msgspec.ValidationError, *others: str) -> str:
+    """Add to msgspec's complaint what is allowed; `others` are known fields beside those of a feature."""
+    message = str(error)
+    if message.startswith("Invalid enum value"):
+        field = message.rpartition("$.")[2].rstrip("`").partition("[")[0]
+        choices = {"kind": Kind, "direction": Direction, "unseen": Unseen, "actionable": Actionable, "adverse": Adverse}
+        allowed = get_args(choices.get(field, Rule))
+        came = message.split("'")[1]
+        return f"{field} must be one of {', '.join(map(repr, allowed))}, not {came!r}."
+    if "unknown field" in message:
+        unknown = message.split("`")[1]
+        return f"{message}.{did_you_mean(unknown, [*Feature.__struct_fields__, *others])}"
+    return f"{message}."

@@ -1,0 +1,99 @@
+"""What a draft has seen in the data, for a person to judge; no finding changes a model by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+__all__ = ["Finding", "by_feature", "in_words", "subscale_findings"]
+
+# What matters most comes first.
+Kind = Literal[
+    "leak",
+    "duplicate",
+    "code",
+    "identifier",
+    "text",
+    "many",
+    "missing",
+    "direction",
+    "value",
+    "flag",
+    "subscale",
+    "left out",
+]
+_RANK = {kind: k for k, kind in enumerate(get_args(Kind))}
+_ALARMS = ("leak", "duplicate", "code", "identifier", "text")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that a draft has seen.
+
+    Attributes
+    ----------
+    feature : the column it is about; for a subscale, its suggested name
+    kind : "leak", "duplicate", "code", "identifier", "text" (numbers as text), "many" (categories), "missing",
+        "direction", "value" (information value), "flag", "subscale" or "left out"
+    text : in words
+    figures : the same in numbers and names
+    """
+
+    feature: str
+    kind: Kind
+    text: str
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+def by_feature(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
+    """Return the findings of each feature, what matters first: alarms, then by information value."""
+    found: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.kind not in ("subscale", "left out"):
+            found.setdefault(finding.feature, []).append(finding)
+    for own in found.values():
+        own.sort(key=lambda finding: _RANK[finding.kind])
+    return dict(sorted(found.items(), key=lambda item: _weight(item[1])))
+
+
+def _weight(own: Sequence[Finding]) -> tuple[int, float]:
+    value = max((f.figures["information_value"] for f in own if f.kind == "value"), default=0.0)
+    return (_RANK[own[0].kind] if own[0].kind in _ALARMS else len(_ALARMS)), -value
+
+
+def in_words(findings: Iterable[Finding]) -> str:
+    """Return the findings of one feature as one line."""
+    return "; ".join(finding.text for finding in findings)
+
+
+# ---- subscales by name
+
+
+def subscale_findings(names: Sequence[str]) -> list[Finding]:
+    """Suggest subscales of features whose names differ in a number at the end, or share their first word.
+
+    >>> found = subscale_findings(["age", "BILL_AMT1", "BILL_AMT2", "PAY_0", "PAY_2"])
+    >>> [(f.feature, f.figures["features"]) for f in found]
+    [('BILL_AMT', ['BILL_AMT1', 'BILL_AMT2']), ('PAY', ['PAY_0', 'PAY_2'])]
+    """
+    stems: dict[str, list[str]] = {}
+    for name in names:
+        stem = re.sub(r"[\W_]*\d+$", "", name)
+        if stem and stem != name:
+            stems.setdefault(stem, []).append(name)
+    stems = {stem: own for stem, own in stems.items() if len(own) > 1}
+    taken = {name for own in stems.values() for name in own}
+    words: dict[str, list[str]] = {}
+    for name in names:
+        first = re.match(r"[A-Z]+[a-z]*|[a-z]+", name)
+        if name not in taken and first and first[0] != name:
+            words.setdefault(first[0], []).append(name)
+    stems |= {word: own for word, own in words.items() if len(own) > 2 and word not in stems}
+    # A stem that all features share tells nothing apart.
+    return [
+        Finding(stem, "subscale", f"{len(own)} features share the name {stem!r}", {"features": own})
+        for stem, own in stems.items()
+        if len(own) < len(names)
+    ]

@@ -1,0 +1,158 @@
+"""What may be asked: the types of all requests, made from a model's schema, and how bodies become rows."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from plainrisk.data.frame import Frame, as_frame
+from plainrisk.errors import DataError, missing_extra
+from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions
+from plainrisk.form import RiskForm
+
+__all__ = ["ARROW", "JSON", "Requests", "TooLargeError", "arrow_of", "rows_of_arrow"]
+
+JSON = "application/json"
+ARROW = "application/vnd.apache.arrow.stream"
+
+Number = float | None
+Category = str | int | float | bool | None
+Adverse = Literal["positive", "negative"]
+
+
+class TooLargeError(DataError):
+    """A request has more bytes or rows than the service takes."""
+
+
+class _Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A request; `rows` is added for every model."""
+
+    def options(self) -> Any:
+        """Return the options of the verb; None for the risk, which has none."""
+        return None
+
+
+class _Score(_Asked, frozen=True, kw_only=True):
+    pass
+
+
+class _Explain(_Asked, frozen=True, kw_only=True):
+    reference: Literal["typical", "best"] = "typical"
+    unit: Literal["probability", "log odds"] = "probability"
+
+    def options(self) -> ExplainOptions:
+        return ExplainOptions(reference=self.reference, unit=self.unit)
+
+
+class _Reasons(_Asked, frozen=True, kw_only=True):
+    k: Annotated[int, Meta(ge=1, le=100)] = 4
+    reference: Literal["best", "typical"] = "best"
+    adverse: Adverse | None = None
+
+    def options(self) -> ReasonOptions:
+        return ReasonOptions(self.k, reference=self.reference, adverse=self.adverse)
+
+
+class _WhatIf(_Asked, frozen=True, kw_only=True):
+    target: Annotated[float, Meta(ge=0.0, le=1.0)]
+    frozen: tuple[str, ...] = ()
+    cost: Literal["features", "steps"] = "features"
+    adverse: Adverse | None = None
+    answers: Annotated[int, Meta(ge=1, le=10)] = 3
+
+    def options(self) -> WhatIfOptions:
+        return WhatIfOptions(
+            self.target, frozen=self.frozen, cost=self.cost, adverse=self.adverse, answers=self.answers
+        )
+
+
+VERBS: Mapping[str, type[_Asked]] = {"score": _Score, "explain": _Explain, "reasons": _Reasons, "what-if": _WhatIf}
+
+
+class Requests:
+    """How rows for one model are asked about.
+
+    Attributes
+    ----------
+    features : the names, in the order of the form
+    example : a row, for documentation
+    types : by verb, the type of the request's body
+    """
+
+    def __init__(self, form: RiskForm, example: Mapping[str, Any]) -> None:
+        self.form, self.features, self.example = form, form.features, dict(example)
+        kinds = [form.schema.features[name].kind for name in self.features]
+        fields = [(f"f{i}", Number if kind == "continuous" else Category) for i, kind in enumerate(kinds)]
+        names = {f"f{i}": name for i, name in enumerate(self.features)}
+        self.row_type = msgspec.defstruct("Row", fields, rename=names, frozen=True)
+        rows = Annotated[list[self.row_type], Meta(min_length=1)]  # type: ignore[name-defined]
+        self.types = {
+            verb: msgspec.defstruct(
+                f"{verb.title().replace('-', '')}Request", [("rows", rows)], bases=(base,), frozen=True, kw_only=True
+            )
+            for verb, base in VERBS.items()
+        }
+        self._decoders = {verb: msgspec.json.Decoder(kind) for verb, kind in self.types.items()}
+
+    def read(self, verb: str, body: bytes) -> Any:
+        """Read a body of JSON; what is wrong is said by field and row, never by value."""
+        try:
+            return self._decoders[verb].decode(body)
+        except msgspec.ValidationError as error:
+            raise DataError(_in_words(str(error))) from None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise DataError("The body is not JSON. Send an object with 'rows', a list of objects.") from None
+
+    def table(self, rows: Sequence[Any]) -> dict[str, Any] | Frame:
+        """Return rows as the model reads them: one as it is, several as columns."""
+        if len(rows) == 1:
+            return dict(zip(self.features, msgspec.structs.astuple(rows[0]), strict=True))
+        columns = zip(*map(msgspec.structs.astuple, rows), strict=True)
+        return as_frame({name: list(column) for name, column in zip(self.features, columns, strict=True)})
+
+
+def _in_words(message: str) -> str:
+    """Turn msgspec's complaint, which holds types and paths but no values, into a sentence.
+
+    >>> _in_words("Object missing required field `age` - at `$.rows[2]`")
+    'rows[2]: the field `age` is missing. Send null if there is no value.'
+    >>> _in_words("Expected `float | null`, got `str` - at `$.rows[0].age`")
+    'rows[0].age: expected `float | null`, got `str`.'
+    """
+    what, _, path = message.partition(" - at `$")
+    where = path.rstrip("`").lstrip(".")
+    prefix = f"{where}: " if where else ""
+    if what.startswith("Object missing required field"):
+        return f"{prefix}the field {what.rpartition(' ')[2]} is missing. Send null if there is no value."
+    return f"{prefix}{what[:1].lower()}{what[1:]}."
+
+
+# ---- Arrow
+
+
+def rows_of_arrow(body: bytes) -> Any:
+    """Read a stream of Arrow batches as a data frame."""
+    try:
+        import polars as pl
+    except ImportError:
+        raise missing_extra("polars", "serve") from None
+    try:
+        frame = pl.read_ipc_stream(io.BytesIO(body))
+    except Exception:  # polars raises many kinds, none of which a client should see
+        raise DataError("The body is not a stream of Arrow batches.") from None
+    if frame.height == 0:
+        raise DataError("The batch has no rows.")
+    return frame
+
+
+def arrow_of(columns: Mapping[str, Any]) -> bytes:
+    """Write columns as a stream of Arrow batches."""
+    import polars as pl
+
+    out = io.BytesIO()
+    pl.DataFrame(dict(columns)).write_ipc_stream(out)
+    return out.getvalue()

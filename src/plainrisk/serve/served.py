@@ -1,0 +1,166 @@
+"""Models as they are served: read, certified again, and replaced when their file is."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plainrisk.errors import ModelFileError, PlainriskError
+from plainrisk.explain import certify
+from plainrisk.form import Bins, Line, Part, RiskForm, Table, form_hash
+from plainrisk.form.file import Certificate
+from plainrisk.model import RiskModel, load
+from plainrisk.report import Subject, collect, page
+from plainrisk.serve.requests import Requests
+
+__all__ = ["Served", "Shelf"]
+
+Stamp = tuple[int, int, int]
+
+MOST_PREPARED = 64  # explainers, reasoners and planners that a model keeps, one for each set of options
+
+
+@dataclass(frozen=True)
+class Served:
+    """One model, ready.
+
+    Attributes
+    ----------
+    name : the file's name without its ending
+    model, sha256 : the model and the hash of its form
+    certificate : made when the file was read
+    requests : how rows for this model are read
+    """
+
+    name: str
+    model: RiskModel
+    sha256: str
+    certificate: Certificate
+    requests: Requests
+    _kept: dict[Any, Any] = field(default_factory=dict, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @classmethod
+    def read(cls, path: Path) -> Served:
+        """Read a model file and check its certificate again; one that does not hold is not served."""
+        model = load(path)
+        certificate = certify(model.form_)
+        if not certificate.valid:
+            broken = "; ".join(check.name for check in certificate.checks if not check.holds)
+            raise ModelFileError(f"{path}: the certificate does not hold ({broken}), so the model is not served.")
+        requests = Requests(model.form_, example_row(model.form_))
+        return cls(path.stem, model, form_hash(model.form_), certificate, requests)
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """What every answer says of the model."""
+        return {"name": self.name, "sha256": self.sha256}
+
+    @functools.cached_property
+    def page(self) -> str:
+        """The decision page of the model."""
+        found = Subject(self.name, self.model.form_, self.model.fit_record_)
+        return page(collect([found], title=self.name, cutoff=self.model.cutoff))
+
+    def prepared(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return what was made for these options before, or make it now."""
+        found = self._kept.get(key)
+        if found is None:
+            found = make()
+            with self._lock:
+                if len(self._kept) >= MOST_PREPARED:
+                    self._kept.pop(next(iter(self._kept)))
+                self._kept[key] = found
+        return found
+
+
+class Shelf:
+    """The models by name; a file that was renamed into place is read anew, and until then the old model answers."""
+
+    def __init__(self, paths: Iterable[str | Path]) -> None:
+        self.paths: dict[str, Path] = {}
+        for path in map(Path, paths):
+            if path.stem in self.paths:
+                raise PlainriskError(f"serve: {self.paths[path.stem]} and {path} have the same name. Rename one.")
+            self.paths[path.stem] = path
+        self._stamps: dict[str, Stamp | None] = {}
+        self._served: dict[str, Served] = {}
+
+    @property
+    def ready(self) -> bool:
+        """Whether every model was read and certified."""
+        return len(self._served) == len(self.paths)
+
+    @property
+    def models(self) -> Mapping[str, Served]:
+        """The models that are ready, the first one first."""
+        return {name: self._served[name] for name in self.paths if name in self._served}
+
+    @property
+    def first(self) -> Served | None:
+        """The model that answers where none is named."""
+        return next(iter(self.models.values()), None)
+
+    def open(self) -> None:
+        """Read all models, or raise what is wrong with one."""
+        for name, path in self.paths.items():
+            self._stamps[name] = _stamp(path)
+            self._served[name] = Served.read(path)
+
+    def refresh(self) -> Iterator[tuple[str, PlainriskError | None]]:
+        """Read models whose file was replaced; yield their names, with the error where the old one stays."""
+        for name, path in self.paths.items():
+            stamp = _stamp(path)
+            if stamp is None or stamp == self._stamps.get(name):
+                continue
+            self._stamps[name] = stamp
+            try:
+                self._served[name] = Served.read(path)
+                yield name, None
+            except PlainriskError as error:
+                yield name, error
+
+
+def _stamp(path: Path) -> Stamp | None:
+    """What changes when a file is replaced; None while it is away."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def example_row(form: RiskForm) -> dict[str, Any]:
+    """Return an applicant who has the commonest level of every feature, for documentation.
+
+    >>> import plainrisk as pr
+    >>> german = pr.datasets.load("german")
+    >>> form = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target).form_
+    >>> example_row(form)["Housing"]
+    'A152'
+    """
+    row: dict[str, Any] = {}
+    for part in form.parts:
+        shapes = part.shapes if isinstance(part, Part) else {}
+        row |= {name: _commonest(shape) for name, shape in shapes.items() if name not in row}
+    return {name: row.get(name) for name in form.features}
+
+
+def _commonest(shape: Any) -> float | str | None:
+    levels = shape.levels
+    if isinstance(shape, Line):
+        return shape.center
+    if not isinstance(shape, Table):
+        return None
+    code = max(range(len(levels)), key=shape.weights.__getitem__)
+    if not isinstance(levels, Bins):
+        return str(levels.labels[code]) if code < levels.missing else None
+    if code >= levels.n_ordered:
+        return None
+    # An edge belongs to the bin on its left; beyond the last one any larger number will do.
+    edges = levels.edges
+    return edges[code] if code < len(edges) else (edges[-1] + 1.0 if edges else 0.0)

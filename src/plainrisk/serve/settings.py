@@ -1,0 +1,64 @@
+"""What the service is told: models, address, key and limits."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import msgspec
+
+from plainrisk.errors import PlainriskError
+
+__all__ = ["KEY_LENGTH", "Settings"]
+
+KEY_LENGTH = 16  # characters of an API key, at least
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a worker process needs to know; JSON, so that it can be handed to one.
+
+    Attributes
+    ----------
+    models : paths of the model files; the first is the one that answers where no model is named
+    host, port : the address; port 0 takes a free one
+    key : the API key, which any address but loopback needs
+    max_bytes, max_rows : of one request; what-if, a search per row, answers for a hundredth of the rows
+    seconds : until a request that is being worked on is given up
+    patience : seconds for a client to send its request's head, and as many for its body
+    drain_seconds : between a signal to stop, when the service says it is not ready, and its end
+    """
+
+    models: tuple[str, ...]
+    host: str = "127.0.0.1"
+    port: int = 8000
+    key: str | None = None
+    max_bytes: int = 8 * 2**20
+    max_rows: int = 10_000
+    seconds: float = 30.0
+    patience: float = 10.0
+    drain_seconds: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.models:
+            raise PlainriskError("serve: name at least one model file.")
+        if self.key is not None and len(self.key) < KEY_LENGTH:
+            raise PlainriskError(f"serve: the API key is too short. Take at least {KEY_LENGTH} random characters.")
+        if self.key is None and not self.is_local:
+            raise PlainriskError(
+                f"serve: {self.host} can be reached from other machines, which needs an API key. Put one into the "
+                "environment variable PLAINRISK_API_KEY, or listen on 127.0.0.1."
+            )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach the address."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names a request may call the service by; without a key a web page elsewhere must not reach it."""
+        return ("*",) if self.key is not None else ("localhost", "127.0.0.1", "[::1]", self.host)

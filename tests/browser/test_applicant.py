@@ -1,0 +1,172 @@
+"""One applicant: dragging, typing, pasting, what-if and paper; the probability is always Python's."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Opener = Callable[..., Any]
+HEADINGS = "[...document.querySelectorAll('main h2')].map((e) => e.getBoundingClientRect().top + scrollY)"
+
+
+def said(model: Any, german: Any, row: dict[str, Any]) -> str:
+    """The probability as the page writes it."""
+    columns = {name: [row.get(name)] for name in german.frame.columns}
+    return f"{model.predict_proba(type(german.frame)(columns))[0, 1]:.1%}"
+
+
+@pytest.fixture
+def typical(german_page: Path) -> dict[str, Any]:
+    text = german_page.read_text(encoding="utf-8")
+    found = re.search(r'id="payload">(.*?)</script>', text, re.DOTALL)
+    assert found is not None
+    payload: dict[str, Any] = json.loads(found[1])
+    return dict(payload["models"][0]["typical"])
+
+
+def test_drag(open_page: Opener, german_page: Path, model: Any, german: Any, typical: dict[str, Any]) -> None:
+    seen = open_page(german_page, "applicant")
+    before, headings = seen.probability(), seen.page.evaluate(HEADINGS)
+    slider = seen.page.get_by_label("Duration in month, slider")
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    seen.page.mouse.move(box["x"] + box["width"] / 2, middle)
+    seen.page.mouse.down()
+    shown = set()
+    for step in range(1, 9):
+        seen.page.mouse.move(box["x"] + box["width"] * (0.5 + step / 18), middle)
+        shown.add(seen.probability())
+    assert len(shown) > 2  # it moves on the way, not only at the end
+    assert seen.page.evaluate(HEADINGS) == headings
+    seen.page.mouse.up()
+    assert seen.probability() != before
+    value = float(seen.feature("Duration in month").input_value())
+    assert seen.probability() == said(model, german, typical | {"Duration in month": value})
+
+
+def test_keyboard(open_page: Opener, german_page: Path) -> None:
+    seen = open_page(german_page, "applicant")
+    before = seen.feature("Duration in month").input_value()
+    seen.page.get_by_label("Duration in month, slider").focus()
+    for _ in range(40):
+        seen.page.keyboard.press("ArrowRight")
+    assert float(seen.feature("Duration in month").input_value()) > float(before)
+
+
+def test_type(open_page: Opener, german_page: Path, model: Any, german: Any, typical: dict[str, Any]) -> None:
+    seen = open_page(german_page, "applicant")
+    seen.feature("Duration in month").fill("48")
+    assert seen.probability() == said(model, german, typical | {"Duration in month": 48})
+    seen.feature("Purpose").select_option("A46")
+    changed = typical | {"Duration in month": 48, "Purpose": "A46"}
+    assert seen.probability() == said(model, german, changed)
+    codes = seen.page.get_by_label("Duration in month: value, special value or missing")
+    codes.select_option(label="missing (never seen)")
+    assert seen.probability() == said(model, german, changed | {"Duration in month": None})
+    codes.select_option(label="special −1,000")
+    assert seen.probability() == said(model, german, changed | {"Duration in month": -1000})
+    status = seen.page.locator(".verdict [role=status]")
+    status.filter(has_text=seen.probability()).wait_for(state="attached")
+
+
+def test_pieces_add_up(open_page: Opener, german_page: Path) -> None:
+    seen = open_page(german_page, "applicant")
+    seen.feature("Duration in month").fill("48")
+    number = lambda text: float(text.rstrip("%").replace("−", "-"))  # noqa: E731
+    rows = seen.page.locator(".waterfall")
+    first, last = (number(t) for t in rows.locator(".whole tr:not(.paper-only) .numeric").all_inner_texts())
+    terms = [number(t) for t in rows.locator(".term:not(.paper-only) .numeric").all_inner_texts()]
+    assert first + sum(terms) == pytest.approx(last, abs=0.06 * len(terms))
+    assert f"{last:.1f}%" == seen.probability()
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_paste(open_page: Opener, german_page: Path, model: Any, german: Any, form: str) -> None:
+    row = {name: german.frame[name][7] for name in german.frame.columns}
+    row = {name: value.item() if hasattr(value, "item") else value for name, value in row.items()}
+    text = (
+        json.dumps(row)
+        if form == "json"
+        else "\n".join([",".join(f'"{n}"' for n in row), ",".join(map(str, row.values()))])
+    )
+    seen = open_page(german_page, "applicant")
+    paste(seen, text)
+    assert seen.probability() == said(model, german, row)
+    assert seen.page.locator(".problems").count() == 0
+
+
+BAD_ROWS = {
+    "": "Two lines",
+    "{oops": "not JSON",
+    '{"income": 3}': "None of the names",
+    "Duration in month,Purpose\n12": "2 names, but 1",
+    '{"Duration in month": "long"}': "Duration in month",
+}
+
+
+def test_paste_of_bad_rows(open_page: Opener, german_page: Path) -> None:
+    seen = open_page(german_page, "applicant")
+    before = seen.probability()
+    for text, problem in BAD_ROWS.items():
+        paste(seen, text)
+        seen.page.get_by_role("alert").filter(has_text=problem).wait_for()
+        assert seen.probability() == before
+    seen.page.get_by_role("button", name="Most frequent values").click()
+    assert seen.page.locator(".problems").count() == 0
+
+
+def paste(seen: Any, text: str) -> None:
+    box = seen.page.locator("details.paste")
+    if box.get_attribute("open") is None:
+        box.locator("summary").click()
+    seen.page.get_by_label("CSV with a header line, or JSON").fill(text)
+    seen.page.get_by_role("button", name="Read the row").click()
+
+
+def test_examples_are_rows_of_the_data(open_page: Opener, german_page: Path, model: Any, german: Any) -> None:
+    seen = open_page(german_page, "applicant")
+    menu = seen.page.get_by_label("Start from an example")
+    name = menu.locator("option").nth(1).inner_text()
+    menu.select_option(label=name)
+    risk = model.predict_proba(german.frame)[int(name.removeprefix("row ")), 1]
+    assert seen.probability() == f"{risk:.1%}"
+
+
+def test_what_if(open_page: Opener, german_page: Path, model: Any, german: Any, typical: dict[str, Any]) -> None:
+    seen = open_page(german_page, "applicant?cutoff=0.8")
+    section = seen.page.get_by_role("region", name="What would change the decision")
+    section.locator(".answers > li").first.wait_for()
+    frame = type(german.frame)({name: [typical.get(name)] for name in german.frame.columns})
+    expected = model.what_if(frame, target=0.8, adverse="negative", answers=3)
+    shown = [li.locator(".name").all_inner_texts() for li in section.locator(".answers > li").all()]
+    assert shown == [[c.feature for c in answer.changes] for answer in expected.answers]
+
+    first = shown[0][0]
+    section.get_by_role("button", name=f"Search again with {first} as it is").first.click()
+    section.locator(".answers .name").get_by_text(first, exact=True).first.wait_for(state="detached")
+    section.get_by_role("button", name="Apply").first.click()
+    assert "Not below the cut-off" in seen.page.locator(".decision").inner_text()
+    assert float(seen.probability().rstrip("%")) >= 80
+
+
+def test_paper(open_page: Opener, german_page: Path) -> None:
+    seen = open_page(german_page, "applicant")
+    seen.page.locator(".what-if:not(.waiting)").wait_for()
+    pdf = seen.page.pdf(format="A4", prefer_css_page_size=True)
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1
+    seen.page.emulate_media(media="print")
+    assert not seen.page.get_by_role("navigation").is_visible()
+    assert not seen.page.get_by_role("button", name="Print").is_visible()
+    assert seen.page.locator(".probability").is_visible()
+
+
+def test_paper_is_light_in_the_dark(open_page: Opener, german_page: Path) -> None:
+    seen = open_page(german_page, "applicant", color_scheme="dark")
+    seen.page.emulate_media(media="print", color_scheme="dark")
+    assert seen.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

@@ -1,0 +1,291 @@
+"""Scorecards against brute force: points, their rounding, weights of evidence, directions."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import math
+import sys
+import zipfile
+
+import msgspec
+import numpy as np
+import pytest
+
+import plainrisk as pr
+from plainrisk.errors import DataError, MissingExtraError, PlainriskWarning
+from plainrisk.explain.atoms import atoms_of, value_frame
+from plainrisk.form import Alone, Bands, Bins, Categories, Linear, Logistic, PairTable, Part, RiskForm, Table
+from plainrisk.model import RiskModel
+
+FEW = ("Duration in month", "Credit history", "Age in years")
+
+
+@pytest.fixture(scope="module")
+def german():
+    return pr.datasets.load("german", backend="pandas")
+
+
+@pytest.fixture(scope="module")
+def few(german):
+    """Three features, so that all combinations of levels can be looked at."""
+    features = {name: german.schema.features[name] for name in FEW}
+    features["Duration in month"] = msgspec.structs.replace(features["Duration in month"], direction="decreasing")
+    schema = msgspec.structs.replace(german.schema, features=features, subscales={})
+    return german.frame[list(FEW)], german.target, schema
+
+
+def fit(few, name, **options):
+    frame, target, schema = few
+    return pr.make_classifier(name, schema, **options).fit(frame, target)
+
+
+def all_rows(form):
+    """Return every combination of the levels of all features."""
+    atoms = atoms_of(form)
+    rows = itertools.product(*(a.values for a in atoms.values()))
+    return value_frame(dict(zip(atoms, zip(*rows, strict=True), strict=True)))
+
+
+@pytest.mark.parametrize(("name", "options"), [("ARM1", {}), ("SmoothARM1", {}), ("SmoothARM1", {"pairs": 2})])
+@pytest.mark.parametrize("adverse", ["positive", "negative"])
+@pytest.mark.parametrize("decimals", [0, 2])
+def test_points_are_those_of_the_scores_but_for_rounding(few, name, options, adverse, decimals):
+    model = fit(few, name, **options)
+    card = model.scorecard(points=500, odds=20, pdo=40, adverse=adverse, decimals=decimals)
+    rows = all_rows(model.form_)
+    good = model.form_.score(rows) * (-1 if adverse == "positive" else 1)
+    exact = 500 + 40 / math.log(2) * (good - math.log(20))
+    error = np.abs(card.score(rows) - exact).max()
+    # The bound is attained: it is no larger than it must be.
+    assert error == pytest.approx(card.rounding, abs=1e-9)
+    assert 0 < card.rounding <= 0.5 * 10.0**-decimals * len({row.feature for row in card.rows})
+    assert np.abs(card.risk(card.score(rows)) - Logistic().value(model.form_.score(rows))).max() <= card.rounding_risk
+
+
+def test_more_points_are_less_risk_and_double_the_odds(few):
+    card = fit(few, "ARM1").scorecard(adverse="positive")
+    np.testing.assert_allclose(card.risk([600, 620, 580]), [1 / 51, 1 / 101, 1 / 26])
+    np.testing.assert_allclose(fit(few, "ARM1").scorecard(adverse="negative").risk([600, 620]), [50 / 51, 100 / 101])
+
+
+def test_the_gap_between_bands_and_sigmoid_is_the_largest_there_is(few):
+    model = fit(few, "SmoothARM1")
+    card = model.scorecard()
+    score = model.form_.score(all_rows(model.form_))
+    grid = np.linspace(score.min(), score.max(), 100_001)
+    gap = np.abs(model.form_.last_link.value(grid) - Logistic().value(grid)).max()
+    assert 0 < gap <= card.band_gap == pytest.approx(gap, abs=1e-8)
+    assert "differ by at most" in card.facts()[2]
+    assert fit(few, "ARM1").scorecard().band_gap == 0.0
+
+
+def test_the_gap_counts_where_bands_are_clipped():
+    shape = Table(levels=Bins((0.0,)), scores=(-9.0, 9.0, 0.0), weights=(1.0, 1.0, 0.0), positives=(0.0, 1.0, 0.0))
+    form = of_shapes({"a": shape}, link=Bands((-2.0, 0.0, 2.5), (0.1, 0.5, 0.93)))
+    grid = np.linspace(-9, 9, 1_000_001)
+    gap = np.abs(form.last_link.value(grid) - Logistic().value(grid)).max()
+    assert gap <= RiskModel(form).scorecard().band_gap == pytest.approx(gap, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["DirectARM1", "LinARM1", "SmoothDirectARM1", "MixDirectARM1", "DirectARM2"])
+@pytest.mark.parametrize("decimals", [None, 0, 3])
+@pytest.mark.filterwarnings("ignore:.*cut off")
+def test_points_of_lines_are_the_risk_in_percent(german, name, decimals):
+    model = pr.make_classifier(name, german.schema).fit(german.frame, german.target)
+    card = model.scorecard(decimals=decimals)
+    assert (card.unit, card.decimals) == ("probability", 1 if decimals is None else decimals)
+    points, risk = card.score(german.frame), model.predict_proba(german.frame)[:, 1]
+    assert np.abs(points / 100 - risk).max() <= card.rounding_risk + 1e-12
+    assert card.rounding_risk <= 0.005 * 10.0**-card.decimals * (len({(r.part, r.feature) for r in card.rows}) + 3)
+    # Add up by hand what stands on the card.
+    units = points[:50] * 10**card.decimals
+    np.testing.assert_allclose(units, units.round(), atol=1e-6)
+    np.testing.assert_allclose(by_hand(card, model.form_, german.frame[:50]), points[:50], atol=1e-9)
+
+
+def by_hand(card, form, frame):
+    total = np.full(len(frame), card.base)
+    for part, own in zip(card.parts, form.parts, strict=True):
+        points = np.full(len(frame), part.base)
+        for name, shape in own.shapes.items():
+            table = [row.points for row in card.rows if (row.part, row.feature) == (part.name, name)]
+            if table:
+                points += np.array(table)[shape.levels.codes(form.align(frame), name)]
+        total += np.clip(points, part.low, part.high)
+    return np.clip(total, card.low, card.high)
+
+
+@pytest.mark.parametrize("adverse", ["positive", "negative"])
+def test_weights_of_evidence_are_those_of_the_rows(few, adverse):
+    frame, target, _ = few
+    model = fit(few, "ARM1")
+    card = model.scorecard(adverse=adverse)
+    bad = np.asarray(target) == (adverse == "positive")
+    codes = model.form_.parts[0].shapes["Credit history"].levels.codes(model.form_.align(frame), "Credit history")
+    value = 0.0
+    for code, row in enumerate(r for r in card.rows if r.feature == "Credit history"):
+        here = codes == code
+        assert row.rows == here.sum()
+        assert row.bad == (here & bad).sum()
+        if not here.any():
+            assert (row.woe, row.iv, row.bad_rate) == (None, None, None)
+            continue
+        good_share, bad_share = (here & ~bad).sum() / (~bad).sum(), (here & bad).sum() / bad.sum()
+        assert row.woe == pytest.approx(math.log(good_share / bad_share))
+        assert row.bad_rate == pytest.approx((here & bad).sum() / here.sum())
+        value += (good_share - bad_share) * math.log(good_share / bad_share)
+    assert card.information_values["Credit history"] == pytest.approx(value)
+
+
+# ---- directions
+
+
+def feature_of(levels, direction):
+    if isinstance(levels, Bins):
+        return pr.Feature(kind="continuous", direction=direction)
+    return pr.Feature(kind="categorical", direction=direction, categories=levels.categories)
+
+
+def of_shapes(shapes, pairs=(), link=None, **directions):
+    features = {n: feature_of(shape.levels, directions.get(n, "none")) for n, shape in shapes.items()}
+    part = Part(name="all", intercept=0.0, shapes=shapes, link=link or Logistic(), pairs=pairs)
+    return RiskForm(
+        schema=pr.Schema(features=features), columns=tuple(shapes), classes=(0, 1), parts=(part,), pool=Alone()
+    )
+
+
+def test_directions_hold_on_the_rounded_points(few):
+    model = fit(few, "SmoothARM1")
+    card = model.scorecard(pdo=3, adverse="positive")  # so coarse that levels become equal
+    points = [row.points for row in card.rows if row.feature == "Duration in month"]
+    ordered = points[: model.form_.parts[0].shapes["Duration in month"].levels.n_ordered]
+    assert (np.diff(ordered) >= 0).all()
+    assert any(np.diff(ordered) == 0)
+    assert [check.name for check in card.checks] == ["monotone in Duration in month"]
+
+
+def test_a_pair_whose_rounding_breaks_a_direction_is_refused():
+    # The shape rises by 0.3 points and the pair falls by 0.2: their sum rises, but 0 and -1 after rounding do not.
+    point = math.log(2) / 20
+    counts = (5.0, 5.0, 0.0)
+    a = Table(levels=Bins((0.0,)), scores=(0.0, 0.3 * point, 0.0), weights=counts, positives=(1.0, 2.0, 0.0))
+    b = Table(levels=Bins((0.0,)), scores=(0.0, 0.0, 0.0), weights=counts, positives=(1.0, 2.0, 0.0))
+    table = ((0.0, 0.6 * point, 0.0), (0.0, 0.4 * point, 0.0), (0.0, 0.0, 0.0))
+    pair = PairTable(
+        features=("a", "b"), levels=(Bins((0.0,)), Bins((0.0,))), scores=table, weights=table, positives=table
+    )
+    model = RiskModel(of_shapes({"a": a, "b": b}, (pair,), a="increasing"))
+    assert model.certify().valid
+    with pytest.raises(DataError, match=r"after rounding the model is not monotone in a: .*decimals=1"):
+        model.scorecard()
+    assert model.scorecard(decimals=1).checks[0].holds
+
+
+# ---- what has no card
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("NNLR", "enters as a line or a curve"),
+        ("MixARM1", "joined after curved links or bands"),
+        ("MixSmoothARM1", "joined after curved links or bands"),
+        ("ARM2", "such as 'MixDirectARM1' or 'DirectARM2'"),
+    ],
+)
+def test_what_does_not_add_up_is_refused_with_the_nearest_way(german, name, message):
+    schema = german.schema
+    frame = german.frame
+    if name == "NNLR":
+        numbers = [n for n, f in schema.features.items() if f.kind == "continuous"][:3]
+        schema = pr.Schema(features={n: pr.Feature(kind="continuous") for n in numbers})
+        frame = frame[numbers]
+    model = pr.make_classifier(name, schema).fit(frame, german.target)
+    with pytest.raises(DataError, match=message):
+        model.scorecard()
+
+
+def test_trees_have_no_card():
+    with pytest.raises(DataError, match="trees have no points"):
+        pr.load("tests/golden/MonoXGB.format2.model.json").scorecard()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pdo": 0}, "pdo must be a finite number above 0"),
+        ({"odds": -1}, "odds must be a finite number above 0"),
+        ({"points": math.nan}, "points must be a finite number"),
+        ({"decimals": 7}, "decimals must be None or a whole number from 0 to 6"),
+        ({"adverse": "bad"}, "adverse must be None, 'positive' or 'negative'"),
+    ],
+)
+def test_parameters_are_checked(few, options, message):
+    with pytest.raises(DataError, match=message):
+        fit(few, "ARM1").scorecard(**options)
+
+
+def test_the_scale_of_log_odds_is_refused_for_lines():
+    with pytest.raises(DataError, match="points, odds and pdo are for log odds"):
+        RiskModel(of_shapes({"a": UNORDERED}, link=Linear())).scorecard(pdo=30)
+
+
+def test_bands_that_follow_no_sigmoid_are_refused(few):
+    with pytest.raises(DataError, match="so its scores are no log odds"):
+        fit(few, "DirectARM1").at_base_rate(0.1).scorecard()
+
+
+# ---- files
+
+UNORDERED = Table(
+    levels=Categories(("=1+1", "own|rent"), 0),
+    scores=(-0.1, 0.2, 0.0, 0.0),
+    weights=(2.0, 3.0, 0.0, 0.0),
+    positives=(1.0, 1.0, 0.0, 0.0),
+)
+
+
+def test_csv_holds_every_level_and_the_base(few, tmp_path):
+    card = fit(few, "DirectARM1").scorecard()
+    card.to_csv(tmp_path / "card.csv")
+    with (tmp_path / "card.csv").open(encoding="utf-8", newline="") as file:
+        base, *lines = csv.DictReader(file)
+    assert (base["feature"], float(base["points"])) == ("(base)", card.parts[0].base)
+    assert [line["level"] for line in lines] == [row.level for row in card.rows]
+    assert [float(line["points"]) for line in lines] == [row.points for row in card.rows]
+
+
+def test_texts_that_a_spreadsheet_would_run_are_noted(tmp_path):
+    card = RiskModel(of_shapes({"home": UNORDERED})).scorecard()
+    with pytest.warns(PlainriskWarning, match="would run them as formulas"):
+        card.to_csv(tmp_path / "card.csv")
+    assert "own\\|rent" in card.to_markdown()
+
+
+def test_markdown_is_a_table_with_the_facts(few):
+    card = fit(few, "SmoothARM1").scorecard()
+    text = card.to_markdown().splitlines()
+    assert text[0] == "| feature | level | rows | bad | bad_rate | woe | iv | points |"
+    assert len([line for line in text if line.startswith("| ")]) == len(card.rows) + 2
+    assert [line[2:] for line in text if line.startswith("- ")] == card.facts()
+    assert all(row.level in str(card) for row in card.rows)
+
+
+def test_spreadsheets_are_the_same_bytes_every_time_and_hold_no_formula(tmp_path):
+    pytest.importorskip("xlsxwriter")
+    card = RiskModel(of_shapes({"home": UNORDERED})).scorecard()
+    for name in ("a.xlsx", "b.xlsx"):
+        card.to_xlsx(tmp_path / name)
+    assert (tmp_path / "a.xlsx").read_bytes() == (tmp_path / "b.xlsx").read_bytes()
+    with zipfile.ZipFile(tmp_path / "a.xlsx") as book:
+        assert b"own|rent" in book.read("xl/sharedStrings.xml")
+        assert b"<f>" not in book.read("xl/worksheets/sheet1.xml")
+
+
+def test_without_xlsxwriter_the_error_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xlsxwriter", None)
+    card = RiskModel(of_shapes({"home": UNORDERED})).scorecard()
+    with pytest.raises(MissingExtraError, match=r"pip install 'plainrisk\[export\]'"):
+        card.to_xlsx(tmp_path / "card.xlsx")
+    assert not list(tmp_path.iterdir())
