@@ -24,7 +24,19 @@ TESTS = sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "paper" / "tests").rgl
 RANKS: dict[str, float] = {
     **dict.fromkeys(
         [
-            *("_interpreter", "_native", "_types", "_version", "checks", "data", "errors", "files", "schema", "text"),
+            *(
+                "_interpreter",
+                "_native",
+                "_types",
+                "_version",
+                "checks",
+                "data",
+                "decision",
+                "errors",
+                "files",
+                "schema",
+                "text",
+            ),
             *("intervals", "threads"),
         ],
         0,

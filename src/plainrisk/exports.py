@@ -45,6 +45,7 @@ __all__ = [
     "self_test_path",
     "verify_export",
     "write_export",
+    "write_program",
 ]
 
 # The options of reasons that an export takes.
@@ -144,12 +145,19 @@ def write_export(form: RiskForm, target: str, path: str | Path, options: ExportO
     facts: dict[str, Any] = {"target": target}
     if target == "sql":
         facts |= {"dialect": options.dialect, "table": options.table, "keep": list(options.keep)}
-    program, test = prepare(form, options.reasons, facts)
+    write_program(path, *prepare(form, options.reasons, facts))
+
+
+def write_program(path: str | Path, program: export.Program, test: SelfTest) -> None:
+    """Write a program as the target that its facts name."""
+    facts = program.facts
     texts = {"python": python_module, "javascript": javascript_module, "c": c_file}
+    target = facts["target"]
     if target == "sql":
+        query = sql_query(program, facts["dialect"], facts["table"], facts["keep"])
         # The test comes first: if it cannot be written, nothing is.
-        write_text(self_test_path(path), sql_test(program, options.dialect, test))
-        write_text(path, sql_query(program, options.dialect, options.table, options.keep))
+        write_text(self_test_path(path), sql_test(program, facts["dialect"], test))
+        write_text(path, query)
     elif target in texts:
         write_text(path, texts[target](program, test))
     else:
@@ -176,6 +184,7 @@ def self_test_path(path: str | Path) -> Path:
 def prepare(form: RiskForm, options: ReasonOptions, facts: Mapping[str, Any]) -> tuple[export.Program, SelfTest]:
     """Return the program of a form and its self-test, which the program has passed."""
     certificate: Certificate = certify(form)
+    options = options.of(form.schema)
     broken = [check.name for check in certificate.checks if not check.holds]
     known = {
         "plainrisk": __version__,

@@ -26,6 +26,7 @@ from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, Wh
 from plainrisk.exports import ExportOptions, write_export
 from plainrisk.files import write_text
 from plainrisk.form import Alone, Bands, FitRecord, Layer, Logistic, RiskForm, read_model, schema_with_bins, write_model
+from plainrisk.form.file import PackedState
 from plainrisk.form.links import at_odds
 from plainrisk.schema import Schema
 from plainrisk.text import visible
@@ -44,7 +45,7 @@ ABOUT = Allowed(
 FRAMED_ROWS = 20  # of an explanation, that its page in a notebook holds
 
 
-class FormMethods:
+class FormMethods(PackedState):
     """What any owner of a risk form can do with it; needs `form_`, `fit_record_` and `classes_`.
 
     The examples of all methods start from
@@ -296,7 +297,7 @@ class FormMethods:
         target: str | None = None,
         cutoff: float | None = None,
         title: str | None = None,
-        adverse: Adverse = "positive",
+        adverse: Adverse | None = None,
     ) -> None:
         """Write the decision page: one HTML file that shows the model, explains applicants and answers what-if.
 
@@ -319,14 +320,14 @@ class FormMethods:
         cutoff : float, default=None
             Where applicants are refused; None takes the model's own, or the base rate of training.
         title : str, default=None
-        adverse : {"positive", "negative"}, default="positive"
-            "negative" if the model predicts the good outcome.
+        adverse : {"positive", "negative"}, default=None
+            "negative" if the model predicts the good outcome; None takes the schema's.
 
         Examples
         --------
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.report(f"{folder}/page.html", german.frame, adverse="negative")
+        ...     model.report(f"{folder}/page.html", german.frame)
         """
         self._require_form()
         payload = _payload(
@@ -389,7 +390,7 @@ class FormMethods:
         odds: float = 50.0,
         pdo: float = 20.0,
         decimals: int | None = None,
-        adverse: Adverse = "positive",
+        adverse: Adverse | None = None,
     ) -> Scorecard:
         """Return a scorecard: whole points per level that add up, with weight of evidence and information value.
 
@@ -404,8 +405,9 @@ class FormMethods:
             The points that double the odds.
         decimals : int, default=None
             Of the points; None is 0 for log odds and 1 for percentage points.
-        adverse : 'positive' or 'negative', default='positive'
-            'positive' if the positive outcome is the bad one, 'negative' if the model predicts the good outcome.
+        adverse : {"positive", "negative"}, default=None
+            "positive" if the positive outcome is the bad one, "negative" if the model predicts the good outcome; None
+            takes the schema's.
 
         Returns
         -------

@@ -45,8 +45,8 @@ def test_a_risk_at_the_cutoff_is_refused_and_the_option_goes_before(run, credit,
     for cutoff, adverse, decision in [
         (risk, "positive", "refuse"),
         (risk + 1e-9, "positive", "approve"),
-        (risk, "negative", "refuse"),
-        (risk - 1e-9, "negative", "approve"),
+        (risk, "negative", "approve"),
+        (risk + 1e-9, "negative", "refuse"),
     ]:
         words = ("--cutoff", repr(cutoff), "--adverse", adverse, "--json")
         found = json.loads(run("score", credit.csv, "--model", model_file, *words).stdout)

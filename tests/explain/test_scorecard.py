@@ -64,7 +64,7 @@ def test_points_are_those_of_the_scores_but_for_rounding(few, name, options, adv
 
 
 def test_more_points_are_less_risk_and_double_the_odds(few):
-    card = fit(few, "ARM1").scorecard()
+    card = fit(few, "ARM1").scorecard(adverse="positive")
     np.testing.assert_allclose(card.risk([600, 620, 580]), [1 / 51, 1 / 101, 1 / 26])
     np.testing.assert_allclose(fit(few, "ARM1").scorecard(adverse="negative").risk([600, 620]), [50 / 51, 100 / 101])
 
@@ -157,7 +157,7 @@ def of_shapes(shapes, pairs=(), link=None, **directions):
 
 def test_directions_hold_on_the_rounded_points(few):
     model = fit(few, "SmoothARM1")
-    card = model.scorecard(pdo=3)  # so coarse that levels become equal
+    card = model.scorecard(pdo=3, adverse="positive")  # so coarse that levels become equal
     points = [row.points for row in card.rows if row.feature == "Duration in month"]
     ordered = points[: model.form_.parts[0].shapes["Duration in month"].levels.n_ordered]
     assert (np.diff(ordered) >= 0).all()
@@ -218,7 +218,7 @@ def test_trees_have_no_card():
         ({"odds": -1}, "odds must be a finite number above 0"),
         ({"points": math.nan}, "points must be a finite number"),
         ({"decimals": 7}, "decimals must be None or a whole number from 0 to 6"),
-        ({"adverse": "bad"}, "adverse must be 'positive' or 'negative'"),
+        ({"adverse": "bad"}, "adverse must be None, 'positive' or 'negative'"),
     ],
 )
 def test_parameters_are_checked(few, options, message):

@@ -182,3 +182,8 @@ def test_heloc_is_small(tmp_path):
     model = pr.make_classifier("SmoothARM1", heloc.schema, pairs="auto").fit(heloc.frame, heloc.target)
     model.report(tmp_path / "page.html", heloc.frame)
     assert (tmp_path / "page.html").stat().st_size < 500_000
+
+
+def test_which_outcome_is_bad_is_what_the_schema_says(models):
+    assert of(models["SmoothARM1"])["adverse"] == "negative"
+    assert of(models["SmoothARM1"], adverse="positive")["adverse"] == "positive"

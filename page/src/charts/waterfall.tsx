@@ -18,7 +18,7 @@ interface Props {
   left: ReadonlySet<string>;
 }
 
-const PRINTED = 26; // terms on paper, so that one sheet holds them; the others are added up
+const PRINTED = 30; // rows on paper, so that one sheet holds them; the smallest pieces are added up
 const FLAT = 0.0005;
 
 interface Piece {
@@ -45,11 +45,12 @@ export function Waterfall({ explanation, from, to, rank, left }: Props) {
       .map((t): Piece => ({ name: t.name, text: t.text, from: inside, to: (inside += t.value) }));
     return { name: part.name, from: begin, to: at, pieces };
   });
-  const all = parts.flatMap((p) => p.pieces);
+  // A part of one piece is one row.
+  const all = parts.flatMap((p) => (p.pieces.length > 1 || parts.length === 1 ? p.pieces : []));
   const [low, high] = extent([referenceRisk, risk, ...[...parts, ...all].flatMap((p) => [p.from, p.to])]);
   // Round ends, so that the bars keep their scale while somebody drags.
   const domain = [Math.floor(low * 10) / 10, Math.max(Math.ceil(high * 10) / 10, Math.floor(low * 10) / 10 + 0.1)] as const;
-  const limit = [...all].map((p) => Math.abs(p.to - p.from)).sort((a, b) => b - a)[PRINTED] ?? -1;
+  const limit = [...all].map((p) => Math.abs(p.to - p.from)).sort((a, b) => b - a)[Math.max(8, PRINTED - parts.length)] ?? -1;
   const printed = (p: Piece) => Math.abs(p.to - p.from) > Math.max(limit, FLAT);
   const rest = all.filter((p) => !printed(p));
   const toggle = (name: string) => {
@@ -82,18 +83,24 @@ export function Waterfall({ explanation, from, to, rank, left }: Props) {
       </tbody>
       {parts.map((part) => {
         const alone = parts.length === 1 && part.pieces.length > 0;
-        const open = alone || !closed.value.has(part.name);
+        const only = !alone && part.pieces.length === 1 ? part.pieces[0] : undefined;
+        const open = alone || (!only && !closed.value.has(part.name));
         return (
           <tbody key={part.name}>
             {!alone && (
               <tr class="part">
                 <th scope="rowgroup">
-                  {part.pieces.length ? (
+                  {part.pieces.length > 1 ? (
                     <button type="button" aria-expanded={open} onClick={() => toggle(part.name)}>
                       <Name text={subscaleText(part.name)} />
                     </button>
                   ) : (
                     <Name text={subscaleText(part.name)} />
+                  )}{" "}
+                  {only && (
+                    <span class="level">
+                      <Name text={only.name === part.name ? "" : only.name} /> {only.text}
+                    </span>
                   )}
                 </th>
                 <td class="bar-cell">

@@ -2,7 +2,7 @@
 
 import { binOf, codeOf, groupOf, isMissing, labels, missingLevel, orderedCount } from "./levels";
 import { general, labelOf, nextAbove } from "./numbers";
-import { axisWeights } from "./score";
+import { axisWeights, featureOf } from "./score";
 import type { Bins, Categories, Feature, Levels, Model, Row, Shape, TreePart, Value, WhatIfOptions } from "./types";
 
 export interface Atoms {
@@ -56,8 +56,6 @@ function makeAtoms(model: Model, name: string, minRows: number): Atoms {
   }
   return { feature: name, levels, values, seen, straight: shapes.some((shape) => shape.kind !== "table") };
 }
-
-export const featureOf = (model: Model, name: string): Feature => model.schema.features![name];
 
 const sum = (list: number[]) => list.reduce((total, x) => total + x, 0);
 

@@ -3,7 +3,7 @@
 import { codeOf, isMissing, labels as labelsOf } from "./levels";
 import { bandOf, meanRate, slopeOf, valueOf } from "./links";
 import { general, labelOf, pairwiseSum } from "./numbers";
-import { lastLink, pairLevels, poolScore, riskOf } from "./score";
+import { lastLink, pairLevels, poolScore, refuseForbidden, riskOf } from "./score";
 import type { Explanation, Model, PairTable, ReadyPart, Reference, Row, Term, Value } from "./types";
 
 const NO_SUBSCALE = "(no subscale)";
@@ -42,6 +42,7 @@ function subscales(model: Model): Map<string, string> {
 
 /** A row as what others are compared with. */
 export function rowReference(model: Model, row: Row): Reference {
+  refuseForbidden(model, row);
   return {
     name: "row",
     points: model.parts.map((part) => ({
@@ -81,6 +82,7 @@ export interface Pieces {
 
 /** Returns the pieces of the risk, one per column, that lead from the reference to the row. */
 export function split(model: Model, row: Row, reference: Reference, featuresOnly = false): Pieces {
+  refuseForbidden(model, row);
   const link = lastLink(model.form);
   const pooled = model.form.pool.kind !== "alone";
   const scores: number[] = [];

@@ -1,8 +1,9 @@
 /** Reasons against an applicant, ranked, in the schema's words: as explain/reasons.py. */
 
-import { atomsOf, defaultTexts, featureOf } from "./atoms";
+import { atomsOf, defaultTexts } from "./atoms";
 import { defaultReference, keysOf, rowReference, split } from "./contributions";
 import { codeOf, labels } from "./levels";
+import { featureOf } from "./score";
 import type { Levels, Model, Reason, Row, Shape } from "./types";
 
 const NOTHING = 1e-12; // a loss up to this is rounding, not a reason

@@ -5,6 +5,7 @@ import { valueOf } from "./links";
 import { bisectRight, clip, labelOf } from "./numbers";
 import type {
   Curve,
+  Feature,
   Form,
   Levels,
   Link,
@@ -16,6 +17,7 @@ import type {
   ReadyPart,
   ReadyTerm,
   Row,
+  Rule,
   Schema,
   Shape,
   Tree,
@@ -37,6 +39,7 @@ export function prepare(payload: Payload, index = 0): Model {
 
 /** Returns the probability of the positive outcome. */
 export function risk(model: Model, row: Row): number {
+  refuseForbidden(model, row);
   return riskOf(
     model,
     model.parts.map((part) => part.score(row)),
@@ -87,6 +90,29 @@ function readyPart(form: Form, info: ModelPayload, part: Part | TreePart, k: num
   const features = [...new Set(terms.flatMap((term) => term.features))];
   return { part, name: part.name, weight, features, terms, pairs, score };
 }
+
+/** Throws if a field is empty or special where the schema says "error": as schema/check.py. */
+export function refuseForbidden(model: Model, row: Row): void {
+  for (const name of model.features) {
+    const { kind, missing, below_bound, lower_bound, special_rules = {}, special_values = [] } = featureOf(model, name);
+    if (missing === "error" && isMissing(row[name])) throw new RowError(`${name} must not be empty.`);
+    const codes = special_values.filter((code) => isForbidden(special_rules, labelOf(code)));
+    if (isMissing(row[name]) || (!codes.length && below_bound !== "error")) continue;
+    const label = labelOf(kind === "categorical" ? row[name]! : numberOf(name, row[name]));
+    if (codes.some((code) => labelOf(code) === label)) throw new RowError(`${name}: this special value is not allowed.`);
+    if (kind === "categorical" || below_bound !== "error" || lower_bound == null) continue;
+    const x = numberOf(name, row[name]);
+    if (x < lower_bound && !special_values.some((code) => code === x)) {
+      throw new RowError(`${name} must not be below ${lower_bound}.`);
+    }
+  }
+}
+
+const isForbidden = (rules: Record<string, Rule>, label: string) =>
+  Object.hasOwn(rules, label) && rules[label] === "error";
+
+/** What the schema says of a feature. */
+export const featureOf = (model: Model, name: string): Feature => model.schema.features![name];
 
 // ---- shapes
 

@@ -102,11 +102,17 @@ export type Pool =
   | { kind: "mixture"; weights: number[] }
   | { kind: "layer"; intercept: number; weights: number[]; link: Link };
 
+export type Rule = "free" | "not_better" | "worst" | "neutral" | "error";
+
 export interface Feature {
   kind?: "continuous" | "categorical";
   direction?: "increasing" | "decreasing" | "none";
   special_values?: (string | number)[];
   lower_bound?: number | null;
+  /** What an empty field may do, what special values may, and what values below the bound may. */
+  missing?: Rule | null;
+  special_rules?: Record<string, Rule>;
+  below_bound?: Rule | null;
   categories?: (string | number)[] | null;
   unseen?: "neutral" | "error";
   reason?: string | null;
@@ -119,6 +125,7 @@ export interface Feature {
 export interface Schema {
   target?: string | null;
   positive?: string | number | boolean | null;
+  adverse?: "positive" | "negative";
   features?: Record<string, Feature>;
   subscales?: Record<string, string[]>;
 }
@@ -294,7 +301,24 @@ export interface ModelPayload {
     evidence: { features: string[]; kind: string; size: number; precision: number; edf: number; left: boolean }[];
     features_left: string[];
   } | null;
-  certificate: { valid: boolean; checks: { name: string; holds: boolean; detail: string }[]; notes: string[] };
+  certificate: {
+    valid: boolean;
+    checks: { name: string; holds: boolean; detail: string }[];
+    notes: string[];
+    /** What an empty or special field can do at most, in score and in probability. */
+    outside: {
+      feature: string;
+      level: string;
+      rule: Rule;
+      rows: number;
+      /** How far it can be below the best measured level. */
+      below: number;
+      below_risk: number;
+      /** How far it can be below the worst measured level: what emptying a field can win. */
+      lowers: number;
+      lowers_risk: number;
+    }[];
+  };
   /** A row to start from, with the most frequent level of every feature. */
   typical: Row;
   /** The best value of every feature. */

@@ -169,8 +169,8 @@ function Verdict() {
   }
   const { Chance } = vocabulary(store.payload);
   const { risk, referenceRisk } = explanation;
-  const accepted = adverse === "positive" ? risk <= cutoff : risk >= cutoff;
-  const side = adverse === "positive" ? (accepted ? "Not above" : "Above") : accepted ? "Not below" : "Below";
+  const accepted = adverse === "positive" ? risk < cutoff : risk >= cutoff;
+  const side = risk >= cutoff ? "At or above" : "Below";
   return (
     <section class="verdict" aria-label="Risk">
       <p class="what">
@@ -238,25 +238,25 @@ function Breakdown() {
 }
 
 export function Notes({ explanation }: { explanation: Explanation }) {
-  const bend = "The line from score to probability bends on the way, so the pieces are at its mean rate; they add up exactly.";
-  const straight = "The pieces add up exactly.";
   const typical = "The typical applicant has the mean effect of every feature over the training rows.";
-  const said = [explanation.reference === "typical" ? typical : "", explanation.bends ? bend : straight];
-  return <p class="hint notes">{[...said, ...explanation.notes].filter(Boolean).join(" ")}</p>;
+  const said = [explanation.reference === "typical" ? typical : "", "The pieces add up exactly.", ...explanation.notes];
+  return <p class="hint notes">{said.filter(Boolean).join(" ")}</p>;
 }
 
 const MOST = 4;
 
 function Reasons() {
   const store = useStore();
-  const { error } = store.evaluated.value;
+  const { explanation, error } = store.evaluated.value;
   const found = error ? [] : reasons(store.model.value, store.rows.a.value, MOST);
   const largest = Math.max(...found.map((r) => r.cost), 1e-12);
+  // As high as all reasons that there may be, so that nothing below moves when there are fewer.
+  const most = Math.min(MOST, explanation?.parts.reduce((n, p) => n + Math.max(p.terms.length, 1), 0) ?? MOST);
   return (
     <section class="reasons" aria-labelledby="reasons">
       <h2 id="reasons">Main reasons</h2>
       {found.length ? (
-        <ol>
+        <ol class={`most-${most}`}>
           {found.map((r) => (
             <li key={`${r.subscale} ${r.feature}`}>
               <span>{r.text}</span>

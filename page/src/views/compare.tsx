@@ -119,6 +119,7 @@ function Cell({ person, input, model }: { person: Person; input: Input; model: M
   const store = useStore();
   return (
     <ValueInput
+      model={model}
       id={`${person}-${model.features.indexOf(input.feature)}`}
       whose={`, applicant ${person.toUpperCase()}`}
       input={input}

@@ -4,13 +4,14 @@ import { linear } from "../charts/scale";
 import type { Store } from "../state";
 import { number, points } from "./format";
 import { Name } from "./name";
-import { DIRECTIONS } from "./words";
+import { DIRECTIONS, groupOf } from "./words";
 
 const STEPS = 24; // of the slider, per bin
 const UNSEEN = "\u0000unseen";
 const MISSING = "\u0000missing";
 
 interface Props {
+  model: Model;
   input: Input;
   value: Value;
   onChange: (value: Value) => void;
@@ -126,7 +127,7 @@ export function NumberInput({ input, value, onChange, id, whose = "" }: Props) {
   );
 }
 
-function Slider({ input, value, onChange, id, model }: Props & { model: Model }) {
+function Slider({ input, value, onChange, id, model }: Props) {
   const track = useMemo(() => trackOf(input), [input]);
   const numeric = typeof value === "number" && !input.special_values.includes(value);
   return (
@@ -149,9 +150,10 @@ function Slider({ input, value, onChange, id, model }: Props & { model: Model })
 
 // ---- categories
 
-export function CategoryInput({ input, value, onChange, id, whose = "" }: Props) {
+export function CategoryInput({ model, input, value, onChange, id, whose = "" }: Props) {
   const text = value === null || value === "" ? MISSING : String(value);
   const known = text === MISSING || input.categories.includes(text);
+  const group = known ? null : groupOf(model, input.feature, text);
   return (
     <select
       id={id}
@@ -167,7 +169,7 @@ export function CategoryInput({ input, value, onChange, id, whose = "" }: Props)
       <option value={MISSING}>{input.missing_seen ? "missing" : "missing (never seen)"}</option>
       {!known && (
         <option value={UNSEEN} disabled>
-          {`${text} (never seen)`}
+          {`${text} (${group ?? "never seen"})`}
         </option>
       )}
     </select>
@@ -199,7 +201,7 @@ export function FeatureControl({ model, input, value, piece, set }: FeatureProps
   }, [model, input, value, text]);
 }
 
-function Control({ model, tone, text, ...props }: Props & { model: Model; tone: string; text: string }) {
+function Control({ tone, text, ...props }: Props & { tone: string; text: string }) {
   const { input, id } = props;
   const direction = DIRECTIONS[input.direction];
   return (
@@ -215,7 +217,7 @@ function Control({ model, tone, text, ...props }: Props & { model: Model; tone: 
         </label>
         <span class={`piece ${tone}`}>{text}</span>
       </div>
-      {input.kind === "continuous" && <Slider {...props} model={model} />}
+      {input.kind === "continuous" && <Slider {...props} />}
       <ValueInput {...props} />
     </div>
   );

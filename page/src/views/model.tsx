@@ -20,11 +20,11 @@ export function ModelView() {
   return (
     <>
       <h1>Every effect in the model</h1>
-      <p class="lead">
+      <p class="lead" hidden={!model.info.shapes.length}>
         {`What each level does to the ${chance} of the typical applicant, in percentage points, above how many training rows had it; the lower part of a bar had the ${kind} outcome. Special values and missing stand apart.`}
       </p>
       <ModelChoice />
-      <form class="tools screen-only" role="search" onSubmit={(e) => e.preventDefault()}>
+      <form class="tools screen-only" role="search" hidden={!model.info.shapes.length} onSubmit={(e) => e.preventDefault()}>
         <label>
           Search
           <input

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import type { DataSummary, Feature, ModelPayload, Ranged } from "../engine";
+import type { DataSummary, ModelPayload, Ranged } from "../engine";
 import { useStore } from "../state";
 import { count, decimals, difference, digits, number, percent, share } from "./format";
 import { CALIBRATION, Mark, ModelChoice } from "./overview";
@@ -63,7 +63,7 @@ function Identity({ info }: { info: ModelPayload }) {
 }
 
 function Checks({ info }: { info: ModelPayload }) {
-  const { checks, notes } = info.certificate;
+  const { checks, notes, outside } = info.certificate;
   return (
     <Section id="certificate" title="Certificate">
       <Table
@@ -76,6 +76,27 @@ function Checks({ info }: { info: ModelPayload }) {
           { head: "evidence", value: (c) => c.detail },
         ]}
       />
+      {outside.length > 0 && (
+        <>
+          <h3>Empty and special fields</h3>
+          <p class="hint">
+            What they can do at most, whatever the other features are, in percentage points to the good of the applicant.
+          </p>
+          <Table
+            name="outside"
+            caption="Empty and special fields"
+            rows={outside}
+            columns={[
+              { head: "feature", value: (o) => o.feature },
+              { head: "level", value: (o) => o.level },
+              { head: "rule", value: (o) => o.rule.replace("_", " ") },
+              { head: "rows", value: (o) => o.rows, as: count },
+              { head: "better than the best level", value: (o) => o.below_risk, as: difference },
+              { head: "better than the worst level", value: (o) => o.lowers_risk, as: difference },
+            ]}
+          />
+        </>
+      )}
       {notes.length > 0 && (
         <details>
           <summary>{`${count(notes.length)} notes`}</summary>
@@ -272,26 +293,28 @@ function Fit({ info }: { info: ModelPayload }) {
   );
 }
 
+/** A field of the schema as one text. */
+function fieldText(value: unknown): string {
+  if (value == null) return "";
+  if (Array.isArray(value)) return value.map(fieldText).join(", ");
+  if (typeof value !== "object") return String(value);
+  return Object.entries(value).map(([name, inner]) => `${name}: ${fieldText(inner)}`).join("; ");
+}
+
+/** Every field that some feature has, whatever a later version adds. */
 function SchemaSection({ info }: { info: ModelPayload }) {
   const { features = {}, subscales = {} } = info.form.schema;
-  type Line = Feature & { name: string; subscale: string[] };
-  const rows = info.order.features.map((name): Line => {
-    return { name, ...features[name], subscale: info.order.subscales.filter((s) => subscales[s].includes(name)) };
-  });
-  const columns: Column<Line>[] = [
-    { head: "feature", value: (f) => f.name },
-    { head: "subscale", value: (f) => f.subscale.join(", ") },
-    { head: "kind", value: (f) => f.kind ?? "continuous" },
-    { head: "direction", value: (f) => f.direction ?? "none" },
-    { head: "special values", value: (f) => (f.special_values ?? []).join(", ") },
-    { head: "lower bound", value: (f) => f.lower_bound ?? null },
-    { head: "unseen", value: (f) => f.unseen ?? "neutral" },
-    { head: "can change", value: (f) => f.actionable ?? "free" },
-    { head: "reason", value: (f) => f.reason ?? "" },
+  const fields = new Set(["kind", "direction", ...Object.values(features).flatMap((f) => Object.keys(f))]);
+  const usual: Record<string, string> = { kind: "continuous", direction: "none" };
+  const of = (name: string, field: string) => fieldText((features[name] as Record<string, unknown>)[field] ?? usual[field]);
+  const columns: Column<string>[] = [
+    { head: "feature", value: (name) => name },
+    { head: "subscale", value: (name) => info.order.subscales.filter((s) => subscales[s].includes(name)).join(", ") },
+    ...[...fields].map((field) => ({ head: field.replaceAll("_", " "), value: (name: string) => of(name, field) })),
   ];
   return (
     <Section id="schema" title="Schema">
-      <Table name="schema" caption="What is known of the features" rows={rows} columns={columns} />
+      <Table name="schema" caption="What is known of the features" rows={info.order.features} columns={columns} />
     </Section>
   );
 }

@@ -9,7 +9,11 @@ const halves = (edges: readonly number[]) =>
 
 /** A name per level, in the order of the form: ordered levels first, then those outside the order. */
 export function levelNames(levels: Levels): string[] {
-  if (levels.kind === "categories") return [...levels.categories, "missing", "unseen"];
+  if (levels.kind === "categories") {
+    const others = (name: string) => levels.groups?.[name] ?? [];
+    const named = levels.categories.map((c) => (others(c).length ? `${c} (with ${others(c).join(", ")})` : c));
+    return [...named, "missing", "unseen"];
+  }
   const { edges } = levels;
   const last = edges.length - 1;
   let bins = ["any value"];
@@ -50,6 +54,17 @@ export const DIRECTIONS = {
 export function shapeOf(model: Model, part: string, feature: string): Shape | undefined {
   const found = model.form.parts.find((p) => p.name === part);
   return found?.kind === "additive" ? found.shapes[feature] : undefined;
+}
+
+/** The level that holds a label together with others; null where the label is a level itself, or unknown. */
+export function groupOf(model: Model, feature: string, label: string): string | null {
+  for (const part of model.form.parts) {
+    const levels = part.kind === "additive" ? part.shapes[feature]?.levels : undefined;
+    if (levels?.kind !== "categories") continue;
+    const found = Object.entries(levels.groups ?? {}).find(([, labels]) => labels.includes(label));
+    if (found) return found[0];
+  }
+  return null;
 }
 
 /** A subscale's name; features without one have a mark of Python's instead. */

@@ -119,7 +119,7 @@ def _save(models: dict[str, Any], rows: Rows, folder: Path) -> dict[str, str]:
         models[name].save(files[name])
     files["page"] = str(folder / "german.html")
     sample = rows.X.with_columns(pl.Series(rows.schema.target, rows.y))
-    models["SmoothARM1"].report(files["page"], sample, title="German credit", adverse="negative")
+    models["SmoothARM1"].report(files["page"], sample, title="German credit")
     return files
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, cast
 
@@ -13,7 +12,9 @@ from rich.text import Text
 from plainrisk._types import Bools, Floats
 from plainrisk.checks import NOTHING, PROBABILITY, check_parameters
 from plainrisk.cli import show
+from plainrisk.cli.options import Adverse
 from plainrisk.cli.runner import Request, Work, row_command
+from plainrisk.decision import refused
 from plainrisk.errors import DataError
 from plainrisk.explain import Explanation, Reasons, WhatIf
 from plainrisk.explain.contributions import explainer
@@ -35,31 +36,28 @@ def score(
     ] = False,
     cutoff: Annotated[
         float | None,
-        typer.Option("--cutoff", metavar="RISK", help="Decide by this cut-off: a risk from it on is refused."),
+        typer.Option(
+            "--cutoff",
+            metavar="RISK",
+            help="Decide by this cut-off: a risk from it on is refused, a good one's below it.",
+        ),
     ] = None,
     reasons: Annotated[
         int,
         typer.Option("--reasons", metavar="K", min=0, help="Add up to K reasons; with a decision, of refused rows."),
     ] = 0,
-    adverse: Annotated[
-        str,
-        typer.Option(
-            "--adverse",
-            metavar="positive|negative",
-            help="'negative' if the model predicts the good outcome: a risk down to the cut-off is then refused.",
-        ),
-    ] = "positive",
+    adverse: Adverse = None,
 ) -> Work:
     """Show the risk of one row, or write the risk of every row; with decision and reasons if asked for."""
-    options = ReasonOptions(k=max(1, reasons), adverse=cast("Any", adverse))
+    options = ReasonOptions(k=max(1, reasons), adverse=cast("Any", adverse)).of(model.form_.schema)
     least = _cutoff(model, request, cutoff) if decision or cutoff is not None else None
     find = reasoner(model.form_, options).reasons if reasons else None
 
     def compute(rows: Any) -> _Scored:
         found = None if find is None else find(rows)
         risk = model.predict_proba(rows)[:, 1] if found is None else found.risk
-        refused = None if least is None else options.sign * risk >= options.sign * least
-        return _Scored(risk, refused, found)
+        against = None if least is None else refused(risk, least, cast("Any", options.adverse))
+        return _Scored(risk, against, found)
 
     return Work(compute, _print_scored)
 
@@ -152,18 +150,19 @@ def reasons(
     options: ReasonOptions,
     threshold: Annotated[
         float | None,
-        typer.Option("--threshold", metavar="RISK", help="Write refused rows only: those with a risk beyond this."),
+        typer.Option("--threshold", metavar="RISK", help="Write the rows only that this cut-off refuses."),
     ] = None,
 ) -> Work:
     """Show one row's reasons as a letter, or write the reasons of all rows, or of the refused ones."""
     check_parameters("reasons", {"--threshold": threshold}, {"--threshold": NOTHING | PROBABILITY})
     options = options.of(model.form_.schema)
-    least = -math.inf if threshold is None else options.sign * threshold
 
-    def refused(found: Reasons) -> Bools:
-        return options.sign * found.risk > least
+    def chosen(found: Reasons) -> Bools:
+        if threshold is None:
+            return np.ones(len(found), np.bool_)
+        return refused(found.risk, threshold, cast("Any", options.adverse))
 
-    return Work(reasoner(model.form_, options).reasons, _print_letter, numbered=True, chosen=refused)
+    return Work(reasoner(model.form_, options).reasons, _print_letter, numbered=True, chosen=chosen)
 
 
 def _print_letter(found: Reasons, row: int) -> None:

@@ -44,7 +44,7 @@ def report(
         ),
     ] = None,
     title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The title of the page.")] = None,
-    adverse: Adverse = "positive",
+    adverse: Adverse = None,
     missing: Missing = None,
     json: Json = False,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from plainrisk.cli import show, tables
-from plainrisk.cli.options import Json, ModelArgument
+from plainrisk.cli.options import Adverse, Json, ModelArgument
 from plainrisk.data.reader import suffix_of
 from plainrisk.explain import Scorecard
 from plainrisk.files import write_text
@@ -31,12 +31,7 @@ def scorecard(
         int | None,
         typer.Option("--decimals", min=0, help="Of the points: 0 unless told, of percentage points 1."),
     ] = None,
-    adverse: Annotated[
-        str,
-        typer.Option(
-            "--adverse", metavar="positive|negative", help="'negative' if the model predicts the good outcome."
-        ),
-    ] = "positive",
+    adverse: Adverse = None,
     json: Json = False,
 ) -> None:
     """Turn a model into a scorecard: points, counts, bad rates, weight of evidence and information value per level."""

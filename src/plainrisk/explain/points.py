@@ -39,7 +39,7 @@ POINTS = {
     "odds": number(above=0),
     "pdo": number(above=0),
     "decimals": NOTHING | whole(0, 6),
-    "adverse": words("positive", "negative"),
+    "adverse": NOTHING | words("positive", "negative"),
 }
 FOLLOWS = 0.15  # no bands that were fitted to a sigmoid differ from it by more
 USUAL = {"points": 600.0, "odds": 50.0, "pdo": 20.0}
@@ -63,11 +63,12 @@ def scorecard(
     odds: float = USUAL["odds"],
     pdo: float = USUAL["pdo"],
     decimals: int | None = None,
-    adverse: Adverse = "positive",
+    adverse: Adverse | None = None,
 ) -> Scorecard:
     """Return the scorecard of a form of tables; see `RiskModel.scorecard`."""
     given = {"points": points, "odds": odds, "pdo": pdo, "decimals": decimals, "adverse": adverse}
     check_parameters("scorecard", given, POINTS)
+    adverse = adverse or form.schema.adverse
     parts = _tables(form)
     in_log_odds = isinstance(form.pool, Alone) and not isinstance(parts[0].link, Linear)
     if not in_log_odds and (points, odds, pdo) != tuple(USUAL.values()):

@@ -9,7 +9,7 @@ what a pair of features adds is shared between the two by Shapley's rule.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -156,8 +156,8 @@ def reasoner(form: RiskForm, options: ReasonOptions) -> Reasoner:
     options = options.of(form.schema)
     if not isinstance(options.reference, str) or options.portfolio is not None:
         return _reasoner(form, options)  # rows have no key
-    plain = str | int | float | None
-    key = tuple(o if isinstance(o, plain) else tuple(map(str, o)) for o in vars(options).values())
+    each = vars(options).values()
+    key = tuple(tuple(map(str, o)) if isinstance(o, Iterable) and not isinstance(o, str) else o for o in each)
     kept: dict[Any, Reasoner] = form.__dict__.setdefault("_reasoners", {})
     found = kept.get(key)  # once: another thread may clear them
     if found is None:

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from plainrisk.export.expression import Abs, Cells, Clip, Exp, Expr, If, Labels, Number, Printer, Program, Table
 from plainrisk.text import one_line
 
-__all__ = ["CodePrinter", "digits"]
+__all__ = ["CodePrinter", "digits", "side_of"]
 
 
 def digits(value: float) -> str:
     """Return the shortest text that is read back as the same number."""
     return repr(float(value))
+
+
+def side_of(cut: float, is_open: bool) -> tuple[bool, float]:
+    """Return whether a cut belongs to the cell on its left, and the cut, as a reader would write them.
+
+    A cut that is the last number before a round one (a special value, a bound) is that one and belongs to the right.
+
+    >>> side_of(10.0, False), side_of(math.nextafter(-9.0, -math.inf), False)
+    ((True, 10.0), (False, -9.0))
+    """
+    after = math.nextafter(cut, math.inf) + 0.0
+    if not is_open and len(digits(after)) + 2 < len(digits(cut)):
+        return False, after
+    return not is_open, cut
 
 
 class CodePrinter(Printer):
@@ -87,9 +102,10 @@ class CodePrinter(Printer):
             branches, last = self._branches(e.other) if isinstance(e.other, If) else ([], e.other)
             return [(self.show(e.condition), e.then), *branches], last
         assert isinstance(e, Cells)
-        symbol = "<" if e.open else "<="
         branches = [] if e.missing is None else [(self.is_missing(e.x.id), e.missing)]
-        branches += [(f"{e.x.id} {symbol} {digits(cut)}", v) for cut, v in zip(e.cuts, e.values, strict=False)]
+        for cut, value in zip(e.cuts, e.values, strict=False):
+            closed, end = side_of(cut, e.open)
+            branches.append((f"{e.x.id} {'<=' if closed else '<'} {digits(end)}", value))
         if not branches:
             branches = [("0 == 0", e.values[-1])]
         return branches, e.values[-1]

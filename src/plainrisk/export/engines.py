@@ -326,7 +326,7 @@ def _pmml(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
     given = [{name: v for name, v in row.items() if v is not None} for row in _dicts(program, rows)]
     model = Model.fromFile(str(path))
     try:
-        answers = [model.predict(row) for row in given]
+        answers = [dict(model.predict(row)) for row in given]  # the map itself is gone with the machine
     finally:
         Model.close()
     return [_complete(program, {k.removeprefix("plainrisk_"): v for k, v in answer.items()}) for answer in answers]

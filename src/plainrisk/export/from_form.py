@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 
 from plainrisk._types import Bools, Floats, Index
@@ -24,7 +25,6 @@ from plainrisk.export.expression import (
     Check,
     Clip,
     Compare,
-    Either,
     Exp,
     Expr,
     If,
@@ -40,26 +40,24 @@ from plainrisk.export.expression import (
     Table,
     slugs,
 )
+from plainrisk.export.formulas import mean_rate, steepest, straight
 from plainrisk.form import (
     Alone,
     Bands,
     Bins,
     Certificate,
-    Curve,
     Layer,
     Levels,
-    Line,
     Linear,
     Link,
     Mixture,
     PairTable,
     Part,
     RiskForm,
-    Shape,
     TreePart,
+    outside_rules,
 )
 from plainrisk.form import Table as ShapeTable
-from plainrisk.form.shapes import LARGEST
 
 __all__ = ["Comparison", "Ranking", "build_program"]
 
@@ -203,7 +201,7 @@ class _Builder:
         for name, shape in part.shapes.items():
             values: list[Expr] = [Number(v) for v in shape.scores]
             if not isinstance(shape, ShapeTable):
-                values[0] = _straight(shape, self.x[name])
+                values[0] = straight(shape, self.x[name])
             found.append(self._step(f"t{k}_{len(found)}", self._lookup(name, shape.levels, values), name))
         for pair in part.pairs:
             rows = tuple(Table(self._level(pair, 1), tuple(map(Number, row))) for row in pair.scores)
@@ -324,7 +322,7 @@ class _Builder:
         at_start = float(link.value(np.array([start]))[0])
         rise = self._step(f"{id}_rise", Op("-", value, Number(at_start)))
         run = self._step(f"{id}_run", Op("-", score, Number(start)))
-        rate = self._step(f"{id}_rate", _mean_rate(link, start, score, rise, run), "mean rate")
+        rate = self._step(f"{id}_rate", mean_rate(link, start, score, rise, run), "mean rate")
         found = [self._step(f"{id}_{j}", Op("*", p, rate), notes[j]) for j, p in enumerate(pieces)]
         return self._add_up(id, found, rise, notes)
 
@@ -360,7 +358,7 @@ class _Builder:
         terms = [t for part in self.parts for t in (*part.shapes.values(), *part.pairs)]
         straight = any(not isinstance(t, ShapeTable | PairTable) for t in terms)
         reach = sum(float(np.abs(np.asarray(t.scores)).max(initial=0.0)) for t in terms)
-        reach *= 2 * (1 + max(map(abs, self.weights))) * max(1.0, *map(_steepest, self.form.links))
+        reach *= 2 * (1 + max(map(abs, self.weights))) * max(1.0, *map(steepest, self.form.links))
         return straight or reach > 100.0
 
     # ---- outputs and reasons
@@ -442,19 +440,32 @@ class _Builder:
 
     def _checks(self) -> Iterable[Check]:
         one = Number(1.0)
-        refused: dict[tuple[str, Levels], set[int]] = {}
+        unseen_word = "has a level that was not in the training data, and the schema says unseen = 'error'"
+        forbidden_word = "is empty or has a special value, and the schema's rule for it is 'error'"
+        refused: dict[tuple[str, Levels, str], set[int]] = {}
+        fresh = msgspec.structs.replace  # a copy without what levels have cached, which has no hash
         for name, levels, unseen in self._unseen():
-            refused.setdefault((name, levels), set()).update(np.flatnonzero(unseen).tolist())
+            refused.setdefault((name, fresh(levels), unseen_word), set()).update(np.flatnonzero(unseen).tolist())
+        for name, levels in self._all_levels():
+            rules = outside_rules(self.form.schema.features[name], levels)
+            forbidden = {level for level, rule in rules.items() if rule == "error"}
+            if forbidden:
+                refused.setdefault((name, fresh(levels), forbidden_word), set()).update(forbidden)
         for i in self.inputs:
             if not i.is_text:
                 far = Compare(">", Abs(Name(i.id)), Number(sys.float_info.max))
                 yield Check(i.feature, far, f"feature {i.feature!r} holds infinity")
-            for (name, levels), codes in refused.items():
+            for (name, levels, what), codes in refused.items():
                 if name == i.feature and codes:
                     flags = [Number(float(code in codes)) for code in range(len(levels))]
-                    what = "has a level that was not in the training data, and the schema says unseen = 'error'"
                     is_refused = Compare("==", self._lookup(name, levels, flags), one)
                     yield Check(name, is_refused, f"feature {name!r} {what}")
+
+    def _all_levels(self) -> Iterable[tuple[str, Levels]]:
+        """Yield the levels of every feature, as every shape and pair has them."""
+        for part in self.parts:
+            yield from ((name, shape.levels) for name, shape in part.shapes.items())
+            yield from (one for pair in part.pairs for one in zip(pair.features, pair.levels, strict=True))
 
     def _unseen(self) -> Iterable[tuple[str, Levels, Bools]]:
         """Yield which levels training never saw, of features whose schema refuses them."""
@@ -466,74 +477,6 @@ class _Builder:
                 for axis, name in enumerate(pair.features):
                     if self.form.schema.features[name].unseen == "error":
                         yield name, pair.levels[axis], pair.level_weights(axis) == 0
-
-
-# ---- formulas
-
-
-def _straight(shape: Shape, x: Name) -> Expr:
-    """A line or a curve at a number."""
-    if isinstance(shape, Line):
-        if shape.slope == 0:
-            return Number(0.0)
-        return Clip(Op("*", Number(shape.slope), Op("-", x, Number(shape.center))), -LARGEST, LARGEST)
-    assert isinstance(shape, Curve)
-    pieces = []
-    for start, coefficients in zip(shape.breaks, shape.coefficients, strict=False):
-        value: Expr = Number(coefficients[-1])
-        for c in coefficients[-2::-1]:
-            value = Op("+", Op("*", value, Op("-", x, Number(start))), Number(c))
-        pieces.append(Clip(value, -LARGEST, LARGEST))
-    return Cells(x, shape.breaks[1:-1], tuple(pieces), None, open=True)
-
-
-def _mean_rate(link: Link, start: float, score: Name, rise: Name, run: Name) -> Expr:
-    """The mean slope of a link from the reference's score to the row's (see `explain.contributions.mean_rate`)."""
-    chord = Op("/", rise, run)
-    at = np.array([start])
-    if isinstance(link, Linear | Bands):
-        slope = float(link.derivative(at)[0])
-        lines = _lines(link)
-        own = float(link.line(at)[0][0])  # type: ignore[index]  # every score lies on some line
-        rates = tuple(
-            _one_line(offset, rate, slope, ends, score, rise, chord) if offset == own else chord
-            for offset, rate, ends in lines
-        )
-        return Cells(score, _knots(link), rates, None, open=True) if len(rates) > 1 else rates[0]
-    middle = Op("*", Op("+", Number(start), score), Number(0.5))
-    small = Exp(Clip(Op("-", Number(0.0), Abs(middle)), -700.0, 700.0))
-    above = Op("+", Number(1.0), small)
-    slope_there = Op("/", small, Op("*", above, above))
-    return If(Compare("<", Abs(run), Number(1e-5)), slope_there, chord)
-
-
-def _knots(link: Linear | Bands) -> tuple[float, ...]:
-    return link.knots[1:-1] if isinstance(link, Bands) else ()
-
-
-def _lines(link: Linear | Bands) -> list[tuple[float, float, tuple[float, float]]]:
-    """Offset, slope and clipping ends of every straight piece."""
-    if isinstance(link, Linear):
-        return [(link.offset, link.slope, (link.low, link.high))]
-    ends = zip(link.knots, link.values, link.rates, strict=False)
-    return [(float(np.float64(value) - rate * np.float64(knot)), rate, (0.0, 1.0)) for knot, value, rate in ends]
-
-
-def _one_line(
-    offset: float, rate: float, slope: float, ends: tuple[float, float], score: Name, rise: Name, chord: Expr
-) -> Expr:
-    """The mean rate where both scores lie on one line; `slope` is the link's at the reference, 0 if it is clipped."""
-    line = Op("+", Number(offset), Op("*", Number(rate), score))
-    clipped = Either((Compare("<", line, Number(ends[0])), Compare(">", line, Number(ends[1]))))
-    if slope == rate:
-        return If(clipped, chord, Number(rate))
-    if slope == 0:
-        return If(All((clipped, Compare("==", rise, Number(0.0)))), Number(0.0), chord)
-    return chord
-
-
-def _steepest(link: Link) -> float:
-    return max(link.rates) if isinstance(link, Bands) else link.slope if isinstance(link, Linear) else 0.25
 
 
 def _titles(keys: Sequence[tuple[str, str | None]]) -> list[str]:

@@ -118,7 +118,10 @@ class _Printer:
 
     def abs(self, e: Abs) -> Element:
         """The absolute value."""
-        return apply("abs", self.show(e.x))
+        found = apply("abs", self.show(e.x))
+        # Some evaluators refuse the absolute value of a missing input.
+        is_input = isinstance(e.x, Name) and e.x.id in self.fields
+        return self._unless_missing(e.x, Number(0.0), found) if is_input else found  # type: ignore[arg-type]
 
     def clip(self, e: Clip) -> Element:
         """A value between two numbers."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.export.code import digits
+from plainrisk.export.code import digits, side_of
 from plainrisk.export.expression import (
     Abs,
     Cells,
@@ -164,12 +164,11 @@ class SqlPrinter(Printer):
 
     def cells(self, e: Cells) -> str:
         """The cells of a number."""
-        symbol = "<" if e.open else "<="
         whens = [] if e.missing is None else [f"WHEN {e.x.id} IS NULL THEN {self.show(e.missing)}"]
-        whens += [
-            f"WHEN {e.x.id} {symbol} {self.show(Number(cut))} THEN {self.show(v)}"
-            for cut, v in zip(e.cuts, e.values, strict=False)
-        ]
+        for cut, value in zip(e.cuts, e.values, strict=False):
+            closed, end = side_of(cut, e.open)
+            less = f"{e.x.id} {'<=' if closed else '<'} {self.show(Number(end))}"
+            whens.append(f"WHEN {less} THEN {self.show(value)}")
         return f"CASE {' '.join(whens)} ELSE {self.show(e.values[-1])} END" if whens else self.show(e.values[-1])
 
     def labels(self, e: Labels) -> str:

@@ -1,8 +1,8 @@
 """A workbook with live formulas: type an applicant, see the risk, where it comes from, and the reasons.
 
 The sheet Rows holds the model, a step per column: the applicant in its first row, the self-test below. Only functions
-that every Excel and LibreOffice has are used. Spreadsheets compare numbers to 15 digits, so cuts that are one
-unit in the last place below a round number are written as "at least" that number.
+that every Excel and LibreOffice has are used. Spreadsheets compare numbers to 15 digits, so a cut that is the
+last number before a round one is written as that one (see `side_of`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from plainrisk.errors import DataError, missing_extra
-from plainrisk.export.code import digits
+from plainrisk.export.code import digits, side_of
 from plainrisk.export.expression import (
     Abs,
     All,
@@ -140,7 +140,7 @@ class _Formulas(Printer):
         above: list[float] = []
         at_least: list[float] = []
         for cut in e.cuts:
-            closed, value = _side(cut, e.open)
+            closed, value = side_of(cut, e.open)
             (above if closed else at_least).append(value)
         counts = []
         if above:
@@ -153,7 +153,7 @@ class _Formulas(Printer):
         if low == high:
             return self.show(e.values[low])
         middle = (low + high) // 2
-        closed, value = _side(e.cuts[middle], e.open)
+        closed, value = side_of(e.cuts[middle], e.open)
         condition = f"{x}{'<=' if closed else '<'}{self.show(Number(value))}"
         return f"IF({condition},{self._halve(e, x, low, middle)},{self._halve(e, x, middle + 1, high)})"
 
@@ -183,20 +183,6 @@ class _Formulas(Printer):
         if isinstance(first, Number):
             return f"INDEX({self.constants.range([v.value for v in e.values])},{index}+1)"  # type: ignore[union-attr]
         return f"CHOOSE({index}+1,{','.join(map(self.show, e.values))})"
-
-
-def _side(cut: float, is_open: bool) -> tuple[bool, float]:
-    """Return whether the cut belongs to the cell on its left, and the cut.
-
-    One that is the last number before a round one (a special value, a bound) is that one and belongs to the right.
-
-    >>> _side(10.0, False), _side(math.nextafter(-9.0, -math.inf), False)
-    ((True, 10.0), (False, -9.0))
-    """
-    after = math.nextafter(cut, math.inf)
-    if not is_open and len(digits(after)) + 4 < len(digits(cut)):
-        return False, after
-    return not is_open, cut
 
 
 # ---- the workbook
@@ -263,19 +249,19 @@ class _Workbook:
         start = len(self.names)
         for j, loss in enumerate(rank.losses):
             self._add(f"loss{j}", f"loss of {rank.features[j]}", "=" + self.printer.show(Name(loss)))
-        losses = self._side_by_side(start, n)
+        losses = self._side_byside_of(start, n)
         for j in range(n):
             own = self.printer.show(Name(f"loss{j}"))
-            before = f"+SUMPRODUCT(--({self._side_by_side(start, j)}={own}))" if j else ""
+            before = f"+SUMPRODUCT(--({self._side_byside_of(start, j)}={own}))" if j else ""
             self._add(f"place{j}", f"place of {rank.features[j]}", f"=1+SUMPRODUCT(--({losses}>{own})){before}")
-        places = self._side_by_side(start + n, n)
+        places = self._side_byside_of(start + n, n)
         for r in range(1, rank.k + 1):
             self._add(f"i{r}", f"candidate {r}", f"=MATCH({r},{places},0)-1")
             self._add(f"a{r}", f"loss {r}", f"=LARGE({losses},{r})")
         for step in self.program.told()[0]:
             self._step(step)
 
-    def _side_by_side(self, start: int, n: int) -> str:
+    def _side_byside_of(self, start: int, n: int) -> str:
         return f"${column_name(start)}#:${column_name(start + n - 1)}#"
 
     def _answers(self) -> None:
@@ -439,7 +425,7 @@ def _levels(e: Expr) -> Iterator[tuple[str, float | str]]:
     if isinstance(e, Cells):
         start = ""
         for cut, value in zip(e.cuts, e.values, strict=False):
-            closed, end = _side(cut, e.open)
+            closed, end = side_of(cut, e.open)
             yield f"{start}{'up to' if closed else 'below'} {end:g}", score(value)
             start = f"{'above' if closed else 'from'} {end:g}, "
         yield start.rstrip(", ") or "any value", score(e.values[-1])

@@ -17,7 +17,7 @@ from plainrisk._version import __version__
 from plainrisk.errors import ModelFileError
 from plainrisk.files import SIZE_LIMIT, parse_json, read_text, write_text
 from plainrisk.form.form import RiskForm
-from plainrisk.schema import Rule
+from plainrisk.schema import Rule, Schema
 from plainrisk.text import visible
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "GroupEvidence",
     "ModelFile",
     "OutsideLevel",
+    "PackedState",
     "form_hash",
     "read_model",
     "write_model",
@@ -284,3 +285,34 @@ def read_model(path: str | Path) -> ModelFile:
     if content.protected and _file_hash(text) != content.sha256:
         raise ModelFileError(f"{path} was changed after it was written: its content does not match its hash.")
     return content
+
+
+# ---- the state of Python objects
+
+# Structs in the state of an object are kept as bytes: skops makes objects without their constructor, Structs cannot be
+# made so, and bytes need no trust.
+_PACKED: dict[str, Any] = {kind.__name__: kind for kind in (FitRecord, RiskForm, Schema)}
+
+
+class PackedState:
+    """An object whose forms, records and schemas are bytes in a pickle or a skops file."""
+
+    def __getstate__(self) -> Any:
+        state: Any = super().__getstate__()
+        return {name: _pack(value) for name, value in state.items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # scikit-learn's estimators have one of their own, which compares versions.
+        restore = getattr(super(), "__setstate__", vars(self).update)
+        restore({name: _unpack(value) for name, value in state.items()})
+
+
+def _pack(value: Any) -> Any:
+    name = type(value).__name__
+    return ("packed", name, msgspec.msgpack.encode(value)) if type(value) is _PACKED.get(name) else value
+
+
+def _unpack(value: Any) -> Any:
+    if isinstance(value, tuple) and len(value) == 3 and value[0] == "packed":
+        return msgspec.msgpack.decode(value[2], type=_PACKED[value[1]])
+    return value

@@ -19,6 +19,7 @@ from plainrisk.data.frame import Frame, native_rows
 from plainrisk.errors import DataError, ExtractionError, PlainriskWarning, did_you_mean, quoted
 from plainrisk.extract import extract_form
 from plainrisk.form import GroupEvidence, Part, RiskForm, TreePart
+from plainrisk.form.file import PackedState
 from plainrisk.models.base import CLASSIFIER, PartScores, RiskClassifier, form_scores, pooled_risk
 from plainrisk.models.training import Training, TrainingRows
 from plainrisk.schema import Schema
@@ -41,7 +42,7 @@ ESTIMATORS = NOTHING | CLASSIFIER | mapping("a dict with one for each subscale",
 
 
 @dataclass(frozen=True)
-class Expert:
+class Expert(PackedState):
     """A fitted model of one subscale.
 
     Attributes

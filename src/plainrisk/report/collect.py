@@ -31,7 +31,7 @@ FORMAT = 1
 POINTS = 61  # at which a line or a curve is drawn
 DRAWS = 200  # of the posterior, for intervals
 ALLOWED = {
-    "adverse": words("positive", "negative"),
+    "adverse": words("positive", "negative") | NOTHING,
     "applicants": whole(0),
     "cutoff": NOTHING | PROBABILITY,
     "title": NOTHING | instance("text", str),
@@ -54,7 +54,7 @@ def collect(
     data: Any = None,
     *,
     title: str | None = None,
-    adverse: Adverse = "positive",
+    adverse: Adverse | None = None,
     applicants: int = 0,
     by: str | None = None,
     target: str | None = None,
@@ -68,7 +68,7 @@ def collect(
     subjects : one model, or two to compare
     data : rows to look at, or None; no row of them is kept unless `applicants` says so
     title : of the page
-    adverse : "positive" if a high risk is bad for the applicant
+    adverse : "positive" if a high risk is bad for the applicant; None takes the schema's
     applicants : how many rows of the data the page holds as examples, from the least to the greatest risk
     by : a column of the data, by whose groups the model is measured, too
     target : the column with the outcomes; without it the schema's target, if the data have it
@@ -80,6 +80,7 @@ def collect(
     if data is None and (applicants or by is not None or target is not None):
         raise DataError("report: applicants, by and target are about data. Pass data, too (--data DATA).")
     first = subjects[0]
+    adverse = adverse or first.form.schema.adverse
     if cutoff is None:
         cutoff = first.cutoff
     if cutoff is None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from plainrisk._types import Floats
 from plainrisk._version import __version__
+from plainrisk.decision import refused
 from plainrisk.explain.contributions import explainer
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions
 from plainrisk.explain.reasons import reasoner
@@ -23,24 +24,30 @@ Options = ExplainOptions | ReasonOptions | WhatIfOptions | None
 
 @dataclass(frozen=True)
 class Risks:
-    """The risks of rows."""
+    """The risks of rows, and, if the model file keeps a cut-off, the decisions."""
 
     risk: Floats
+    decision: list[str] | None
 
     def columns(self) -> dict[str, Any]:
         """Return the table as columns by name."""
-        return {"risk": self.risk}
+        return {"risk": self.risk} | ({} if self.decision is None else {"decision": self.decision})
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Return a list of all rows."""
-        return [{"risk": risk} for risk in self.risk.tolist()]
+        risk = self.risk.tolist()
+        if self.decision is None:
+            return [{"risk": one} for one in risk]
+        return [{"risk": one, "decision": told} for one, told in zip(risk, self.decision, strict=True)]
 
 
 def answer(served: Served, options: Options, table: Any) -> Any:
     """Return the result of a verb, which its options tell: it becomes columns or plain data."""
     form = served.model.form_
     if options is None:
-        return Risks(np.asarray(form.risk(table)))
+        risk, cutoff = np.asarray(form.risk(table)), served.model.cutoff
+        against = None if cutoff is None else refused(risk, cutoff, form.schema.adverse)
+        return Risks(risk, None if against is None else np.where(against, "refuse", "approve").tolist())
     if isinstance(options, ExplainOptions):
         return served.prepared(options, lambda: explainer(form, options)).explain(table)
     if isinstance(options, ReasonOptions):
@@ -57,6 +64,8 @@ def about(served: Served) -> dict[str, Any]:
     return {
         "model": served.identity,
         "plainrisk": __version__,
+        "cutoff": model.cutoff,
+        "about": dict(model.about),
         "classes": list(form.classes),
         "features": list(form.features),
         "parts": [part.name for part in form.parts],

@@ -51,7 +51,7 @@ class _Explain(_Asked, frozen=True, kw_only=True):
 class _Reasons(_Asked, frozen=True, kw_only=True):
     k: Annotated[int, Meta(ge=1, le=100)] = 4
     reference: Literal["best", "typical"] = "best"
-    adverse: Adverse = "positive"
+    adverse: Adverse | None = None
 
     def options(self) -> ReasonOptions:
         return ReasonOptions(self.k, reference=self.reference, adverse=self.adverse)
@@ -61,7 +61,7 @@ class _WhatIf(_Asked, frozen=True, kw_only=True):
     target: Annotated[float, Meta(ge=0.0, le=1.0)]
     frozen: tuple[str, ...] = ()
     cost: Literal["features", "steps"] = "features"
-    adverse: Adverse = "positive"
+    adverse: Adverse | None = None
     answers: Annotated[int, Meta(ge=1, le=10)] = 3
 
     def options(self) -> WhatIfOptions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 
@@ -143,6 +144,20 @@ def test_what_is_no_number_or_no_text_is_refused(answers, rng):
     assert risk_or_error(form, {"x": ["1"]}) == "error"
 
 
+def test_fields_that_the_schema_forbids(answers, rng):
+    fields = {
+        "x": {"missing": "error", "special_values": [-9, 7.5], "special_rules": {"-9": "error"}, "lower_bound": 0},
+        "y": {"below_bound": "error", "lower_bound": 0, "special_values": [-1], "missing": "worst"},
+        "job": {"kind": "categorical", "special_values": ["?"], "special_rules": {"?": "error"}, "missing": "error"},
+    }
+    shapes = {"x": table(Bins((1.0,), (-9.0, 7.5), 0.0), rng), "y": table(Bins((1.0,), (-1.0,), 0.0), rng)}
+    shapes["job"] = table(Categories(("a", "?"), 1), rng)
+    form = form_of(shapes, fields)
+    values = {"x": [0.5, None, -9, 7.5, -3.0], "y": [0.5, None, -1, -0.5], "job": ["a", "?", None, "z"]}
+    rows = [dict(zip(values, row, strict=True)) for row in itertools.product(*values.values())]
+    check_values(answers, form, rows)
+
+
 # ---- random forms
 
 
@@ -190,6 +205,12 @@ def test_other_references(answers, random_forms, reference):
         )
         texts = [t["text"] for part in explanation["parts"] for t in part["terms"]]
         assert texts == [f["value"] for part in python["subscales"] for f in part["features"]]
+
+
+def test_a_risk_at_the_cut_off_is_refused_so_what_if_goes_below(answers, random_forms):
+    form = random_forms.random_form(0)
+    assert answers(form, [], cutoff=0.3)["goal"] == math.nextafter(0.3, 0)
+    assert answers(form, [], cutoff=0.3, adverse="negative")["goal"] == 0.3
 
 
 # ---- names

@@ -1,0 +1,43 @@
+"""`plainrisk export`: files, --check, --json, and errors that leave nothing behind."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+def test_export_writes_and_checks(run, credit, tmp_path):
+    path = tmp_path / "score.sql"
+    done = run(
+        "export", "sql", credit.model_file, "--dialect", "sqlite", "-o", path, "--keep", "id", "--check", "-k", 2
+    )
+    assert done.exit_code == 0, done.stderr
+    assert "SQLite agrees with the model on 100 rows" in " ".join(done.stdout.split())
+    assert path.exists()
+    assert (tmp_path / "score.test.sql").exists()
+
+
+def test_json(run, credit, tmp_path):
+    done = run("export", "python", credit.model_file, "-o", tmp_path / "score.py", "--check", "--json")
+    found = json.loads(done.stdout)
+    assert found["files"] == [str(tmp_path / "score.py")]
+    assert found["check"]["agrees"] is True
+    assert found["check"]["engine"] == "Python"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("cobol", "-o", "score.cob"), "target must be 'sql'"),
+        (("sql", "-o", "score.sql"), "dialect must be"),
+        (("python", "-o", "score.txt"), "must end in .py"),
+    ],
+)
+def test_errors(run, credit, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    target, *rest = arguments
+    done = run("export", target, credit.model_file, *rest)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert not list(tmp_path.iterdir())

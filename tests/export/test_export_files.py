@@ -1,0 +1,227 @@
+"""What exports say of themselves, refuse and leave untouched; what happens to rows the model refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import plainrisk as pr
+from plainrisk.errors import DataError, OutputError
+from plainrisk.explain.options import ReasonOptions
+from plainrisk.export.engines import engine_of
+from plainrisk.export.sql import DIALECTS
+from plainrisk.exports import ENDINGS, prepare, read_facts, self_test_path, write_program
+
+
+def made(unseen="neutral"):
+    rng = np.random.default_rng(3)
+    n = 400
+    X = pd.DataFrame({
+        "age": rng.integers(18, 80, n).astype(float),
+        "debt": np.where(rng.random(n) < 0.1, -9.0, rng.normal(5, 2, n).round(1)),
+        "job": rng.choice(["cook", "clerk", "smith"], n),
+    })  # fmt: skip
+    y = (X["debt"] / 4 + (X["job"] == "cook") + rng.normal(size=n) > 1.5).astype(int)
+    features = {"age": {}, "debt": {"special_values": (-9,), "lower_bound": 0.0}, "job": {"kind": "categorical"}}
+    schema = pr.Schema(
+        features={name: {**f, "unseen": unseen} for name, f in features.items()},
+        subscales={"person": ("age", "job"), "money": ("debt",)},
+    )
+    return pr.make_classifier("BandARM1", schema).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return made()
+
+
+@pytest.fixture(scope="module")
+def strict():
+    return made("error")
+
+
+FILES = [(target, endings[0], "sqlite" if target == "sql" else None) for target, endings in ENDINGS.items()]
+
+
+@pytest.mark.parametrize(("target", "ending", "dialect"), FILES)
+def test_a_file_carries_hash_and_verdict_and_is_the_same_every_time(model, target, ending, dialect, tmp_path):
+    paths = [tmp_path / f"{n}{ending}" for n in range(2)]
+    for path in paths:
+        model.export(target, path, dialect=dialect, k=2)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    facts = read_facts(paths[0])
+    assert facts["form_sha256"] == model.certify().form_sha256
+    assert facts["certificate"] == "valid"
+    assert facts["k"] == 2
+
+
+def test_verify_says_what_agrees(model, tmp_path):
+    model.export("sql", tmp_path / "score.sql", dialect="sqlite", keep=["id"], barred=["age"], order="feature")
+    found = pr.verify_export(tmp_path / "score.sql", model)
+    assert (found.target, found.engine, found.rows, found.reasons, found.agrees) == ("sql", "SQLite", 100, 0, True)
+
+
+def test_a_changed_number_is_found(model, tmp_path):
+    path = tmp_path / "score.py"
+    model.export("python", path)
+    text = path.read_text()
+    name = next(line for line in text.splitlines() if line.startswith("C1 = "))
+    path.write_text(text.replace(name, f"{name[:-1]}, 0.0)".replace("(", "(9.0, ", 1)))
+    assert not pr.verify_export(path, model).agrees
+    assert subprocess.run([sys.executable, path], capture_output=True).returncode == 1
+
+
+def test_the_self_test_of_sql_counts_wrong_rows(model, tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    path = tmp_path / "score.sql"
+    model.export("sql", path, dialect="duckdb")
+    test = self_test_path(path).read_text()
+    assert duckdb.sql(test).fetchall() == [(100, 0)]
+    tampered = test.replace("THEN 1.0e0 ELSE", "THEN 1.5e0 ELSE").replace(" AS risk", " + 1e-3 AS risk")
+    assert duckdb.sql(tampered).fetchall()[0][1] > 0
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_dialect_is_parsed(model, dialect, tmp_path):
+    sqlglot = pytest.importorskip("sqlglot")
+    path = tmp_path / "score.sql"
+    model.export("sql", path, dialect=dialect, keep=["id"])
+    for file in (path, self_test_path(path)):
+        parsed = sqlglot.parse(file.read_text(encoding="utf-8"), read=dialect)
+        assert len([statement for statement in parsed if statement is not None]) == 1
+
+
+# ---- rows that the model refuses
+
+REFUSED = [
+    ({"age": math.inf, "debt": 1.0, "job": "cook"}, "'age' holds infinity"),
+    ({"age": 30.0, "debt": 1.0, "job": "pilot"}, "'job' has a level that was not in the training data"),
+    ({"age": 30.0, "debt": 1.0, "job": None}, "'job' has a level that was not in the training data"),
+]
+
+
+@pytest.mark.parametrize("target", ["python", "javascript", "c", "onnx", "duckdb", "sqlite"])
+def test_refused_rows_have_a_problem_and_no_answer(strict, target, tmp_path):
+    kind = target if target in ENDINGS else "sql"
+    facts = {"target": kind, "dialect": target, "table": "applicants", "keep": []}
+    program, test = prepare(strict.form_, ReasonOptions(), facts)
+    path = tmp_path / f"score{ENDINGS[kind][-1]}"
+    rows = [tuple(row[i.feature] for i in program.inputs) for row, _ in REFUSED]
+    try:
+        write_program(path, program, test)
+        answers = engine_of(facts)[1](path, program, [*rows, test.rows[0]])
+    except pr.errors.MissingExtraError as error:
+        pytest.skip(str(error))
+    for answer, (_, problem) in zip(answers, REFUSED, strict=False):
+        assert problem in answer["problem"]
+        assert [answer[name] for name in program.answer_names[:-1]] == [None] * (len(program.answer_names) - 1)
+    assert answers[-1]["problem"] is None
+    assert answers[-1]["risk"] == test.numbers[0][0]
+
+
+def test_sqlite_refuses_text_among_numbers(model, tmp_path):
+    facts = {"target": "sql", "dialect": "sqlite", "table": "applicants", "keep": []}
+    program, test = prepare(model.form_, ReasonOptions(), facts)
+    write_program(tmp_path / "score.sql", program, test)
+    rows = [tuple({"age": "old", "debt": 1.0, "job": "cook"}[i.feature] for i in program.inputs)]
+    answer = engine_of(facts)[1](tmp_path / "score.sql", program, rows)[0]
+    assert answer["problem"] == "feature 'age' must be a number"
+    assert answer["risk"] is None
+
+
+# ---- refusals
+
+
+def test_trees_are_refused_with_the_nearest_way(tmp_path):
+    pytest.importorskip("xgboost")
+    german = pr.datasets.load("german")
+    trees = pr.make_classifier("XGB", german.schema).fit(german.frame, german.target)
+    with pytest.raises(DataError, match=r"sum of trees.*Fit an additive model"):
+        trees.export("python", tmp_path / "score.py", portfolio=german.frame)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "options", "message"),
+    [
+        ("sqll", "a.sql", {}, "target must be 'sql'.*Did you mean 'sql'"),
+        ("sql", "a.sql", {}, "dialect must be 'duckdb'"),
+        ("sql", "a.sql", {"dialect": "oracle"}, "dialect must be 'duckdb'.*not 'oracle'"),
+        ("python", "a.py", {"dialect": "duckdb"}, "dialect must be None"),
+        ("python", "a.txt", {}, "must end in .py"),
+        ("python", "a.py", {"k": 0}, "k must be a whole number"),
+        ("python", "a.py", {"kk": 4}, "no option 'kk'"),
+        ("python", "a.py", {"barred": ["agee"]}, "no feature 'agee'. Did you mean 'age'"),
+        ("sql", "a.sql", {"dialect": "duckdb", "keep": "id"}, "keep must be a list"),
+    ],
+)
+def test_wrong_options_are_refused(model, target, name, options, message, tmp_path):
+    with pytest.raises(DataError, match=message):
+        model.export(target, tmp_path / name, **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_not_there_is_refused(model, tmp_path):
+    with pytest.raises(OutputError, match="does not exist"):
+        model.export("python", tmp_path / "no" / "score.py")
+
+
+def test_exports_of_other_models_and_other_files_are_refused(model, strict, tmp_path):
+    path = tmp_path / "score.py"
+    model.export("python", path)
+    with pytest.raises(DataError, match="export of another model"):
+        pr.verify_export(path, strict)
+    path.write_text("print(1)")
+    with pytest.raises(DataError, match="not an export of plainrisk"):
+        pr.verify_export(path, model)
+    with pytest.raises(DataError, match="no ending of an export"):
+        pr.verify_export(tmp_path / "score.txt", model)
+    for name in ("a.onnx", "a.xlsx"):
+        (tmp_path / name).write_bytes(b"\x00\x01broken")
+        with pytest.raises(DataError, match=r"cannot be read|not an export"):
+            pr.verify_export(tmp_path / name, model)
+
+
+@pytest.mark.parametrize("target", ["onnx", "xlsx"])
+def test_an_empty_category_cannot_be_told_from_missing(target, tmp_path):
+    X = pd.DataFrame({"job": ["", "a", "b"] * 50, "age": np.arange(150.0)})
+    schema = pr.Schema(features={"job": {"kind": "categorical"}, "age": {}}, subscales={"s": ("job", "age")})
+    found = pr.AdditiveRiskModel(schema).fit(X, np.arange(150) % 7 % 2)
+    with pytest.raises(DataError, match="cannot tell from missing"):
+        found.export(target, tmp_path / f"score.{target}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_control_characters_are_refused_where_they_cannot_stand(tmp_path):
+    X = pd.DataFrame({"a\x01ge": np.arange(150.0)})
+    schema = pr.Schema(features={"a\x01ge": {}}, subscales={"s": ("a\x01ge",)})
+    found = pr.AdditiveRiskModel(schema).fit(X, np.arange(150) % 7 % 2)
+    for target in ("xlsx", "pmml"):
+        with pytest.raises(DataError, match="cannot hold a control character"):
+            found.export(target, tmp_path / f"score.{target}")
+    found.export("python", tmp_path / "score.py")
+    assert pr.verify_export(tmp_path / "score.py", found).agrees
+
+
+# ---- the same answers as the verbs
+
+
+def test_the_module_answers_as_the_verbs_do(model, tmp_path):
+    path = tmp_path / "score.py"
+    model.export("python", path, k=2)
+    row = {"age": 40.0, "debt": -9.0, "job": "cook"}
+    code = "import json, runpy, sys; print(json.dumps(runpy.run_path(sys.argv[1])['score'](json.loads(sys.argv[2]))))"
+    done = subprocess.run([sys.executable, "-c", code, path, json.dumps(row)], capture_output=True, check=True)
+    answer = json.loads(done.stdout)
+    frame = pd.DataFrame([row])
+    assert answer["risk"] == model.predict_proba(frame)[0, 1]
+    explained = model.explain(frame)
+    assert answer["typical_risk"] == explained.constant[0]
+    assert answer["part_debt"] == explained.to_frame()["debt"][0]
+    assert [answer["reason_1"], answer["reason_2"]] == [*model.reasons(frame, k=2).words(0), None, None][:2]
