@@ -40,6 +40,7 @@ def test_skops(name, german):
     assert (again.predict_proba(german.frame) == model.predict_proba(german.frame)).all()
 
 
+@pytest.mark.filterwarnings("ignore")  # its own advice
 def test_the_recipe_for_mlflow(german, tmp_path, monkeypatch):
     pytest.importorskip("mlflow")
     text = (Path(__file__).parents[2] / "docs" / "export.md").read_text(encoding="utf-8")
