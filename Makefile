@@ -53,7 +53,7 @@ images: $(VENV)/.installed-dev chromium
 
 # Browser tests and pictures need Chromium, which root can install on Debian and Ubuntu.
 chromium:
-	@if command -v chromium chromium-browser google-chrome >/dev/null; then :; \
+	@if command -v chromium || command -v chromium-browser || command -v google-chrome; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium; then :; \
 	else echo "There is no Chromium here, and it cannot be installed: the browser tests of the page are skipped."; fi
 

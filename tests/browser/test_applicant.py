@@ -151,7 +151,7 @@ def test_what_if(open_page: Opener, german_page: Path, model: Any, german: Any, 
     section.get_by_role("button", name=f"Search again with {first} as it is").first.click()
     section.locator(".answers .name").get_by_text(first, exact=True).first.wait_for(state="detached")
     section.get_by_role("button", name="Apply").first.click()
-    assert "Not below the cut-off" in seen.page.locator(".decision").inner_text()
+    assert "At or above the cut-off" in seen.page.locator(".decision").inner_text()
     assert float(seen.probability().rstrip("%")) >= 80
 
 

@@ -78,6 +78,18 @@ def test_a_data_set_by_name(run, tmp_path) -> None:
     assert len(edges) == 4  # the built-in schema says five bins, and the schema goes before the option
 
 
+@pytest.mark.parametrize("name", ["ARM1", "SmoothARM1"])
+def test_bins_hold_as_many_rows_as_asked(run, credit, tmp_path, name) -> None:
+    words = ("fit", credit.csv, "--schema", credit.schema_file, "--model", name, "--cv", "0", "-o", tmp_path / "m.json")
+    smallest = {}
+    for asked in (1, 90):
+        assert run(*words, "--min-bin-rows", asked).exit_code == 0
+        shapes = pr.load(tmp_path / "m.json").form_.parts[0].shapes
+        bins = {f: shapes[f].weights[: len(shapes[f].levels.edges) + 1] for f in ("utilisation", "income", "age")}
+        smallest[asked] = min(min(rows) for rows in bins.values())
+    assert smallest[1] < 90 <= smallest[90]
+
+
 def test_without_a_schema_it_says_what_was_inferred(run, credit, tmp_path) -> None:
     result = run("fit", credit.csv, "--target", "bad", "--cv", "0", "-o", tmp_path / "m.json")
     assert result.exit_code == 0

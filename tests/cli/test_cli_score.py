@@ -68,7 +68,7 @@ def test_many_batches_are_in_order_and_exact(run, credit, tmp_path) -> None:
 
 def test_nothing_is_kept_unless_asked(run, credit, tmp_path) -> None:
     result = run("score", credit.parquet, "--model", credit.model_file, "-o", tmp_path / "r.csv")
-    assert "600 rows read, 0 refused, 600 scored, mean risk 0." in result.stdout
+    assert "600 rows read, 0 unusable, 600 scored, mean risk 0." in result.stdout
     assert pl.read_csv(tmp_path / "r.csv").columns == ["risk"]
 
 

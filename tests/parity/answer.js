@@ -18,5 +18,6 @@
     .map((row) => attempt(() => engine.whatIf(model, row, asked.cutoff, asked.options)));
   const pasted = (asked.texts ?? []).map((text) => engine.parseRow(model, text));
   const numbers = (asked.numbers ?? []).map((x) => [engine.general(x), engine.general(x, 12), engine.labelOf(x)]);
-  return JSON.stringify({ answers, whatIfs, pasted, numbers });
+  const goal = engine.goal(model, asked.cutoff ?? 0.5);
+  return JSON.stringify({ answers, whatIfs, pasted, numbers, goal });
 }

@@ -207,6 +207,12 @@ def test_other_references(answers, random_forms, reference):
         assert texts == [f["value"] for part in python["subscales"] for f in part["features"]]
 
 
+def test_a_risk_at_the_cut_off_is_refused_so_what_if_goes_below(answers, random_forms):
+    form = random_forms.random_form(0)
+    assert answers(form, [], cutoff=0.3)["goal"] == math.nextafter(0.3, 0)
+    assert answers(form, [], cutoff=0.3, adverse="negative")["goal"] == 0.3
+
+
 # ---- names
 
 

@@ -8,4 +8,4 @@ export { reasons } from "./reasons";
 export { parseRow } from "./rows";
 export { prepare, risk } from "./score";
 export type * from "./types";
-export { whatIf } from "./whatif";
+export { goal, whatIf } from "./whatif";

@@ -2,7 +2,7 @@
 
 import { changeText, concrete, type FeatureMoves, featureMoves, movesFrom } from "./atoms";
 import { codeOf, isMissing, labels } from "./levels";
-import { exactSum, labelOf } from "./numbers";
+import { exactSum, labelOf, nextBelow } from "./numbers";
 import { type Applicant, type Choice, FormFront, FormFronts, makeProblem, type Problem } from "./pareto";
 import { signOf } from "./reasons";
 import { pairLevels, risk } from "./score";
@@ -10,11 +10,11 @@ import type { Answer, Change, Model, Row, Value, WhatIf, WhatIfOptions } from ".
 
 const ROUNDING = 1e-12; // of the risk: the front adds up scores with pairs in another order than scoring does
 
-/** Returns the cheapest changes that bring a row to the cut-off, then others that each leave out some feature. */
-export function whatIf(model: Model, row: Row, cutoff: number, options: WhatIfOptions = {}): WhatIf {
+/** Returns the cheapest changes that bring a row to a risk (see `goal`), then others that each leave out some feature. */
+export function whatIf(model: Model, row: Row, target: number, options: WhatIfOptions = {}): WhatIf {
   const targets = featureMoves(model, options);
   const problem = makeProblem(model, signOf(model), targets, (options.cost ?? "features") === "features");
-  return new Search(problem, readApplicant(model, row, targets), cutoff).solve(options.answers ?? 3);
+  return new Search(problem, readApplicant(model, row, targets), target).solve(options.answers ?? 3);
 }
 
 function readApplicant(model: Model, row: Row, targets: Map<string, FeatureMoves>): Applicant {
@@ -32,6 +32,14 @@ function readApplicant(model: Model, row: Row, targets: Map<string, FeatureMoves
 function plainValue(model: Model, name: string, value: Value | undefined): Value {
   if (isMissing(value)) return null;
   return model.schema.features![name].kind === "categorical" ? labelOf(value!) : value === "" ? null : value!;
+}
+
+/**
+ * The risk to reach for approval at a cut-off, which refuses a risk from it on: at most this.
+ * Where the positive outcome is the good one, a cut-off refuses below it: at least this.
+ */
+export function goal(model: Model, cutoff: number): number {
+  return model.payload.adverse === "negative" ? cutoff : nextBelow(cutoff);
 }
 
 class Search {

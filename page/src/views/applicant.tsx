@@ -169,8 +169,8 @@ function Verdict() {
   }
   const { Chance } = vocabulary(store.payload);
   const { risk, referenceRisk } = explanation;
-  const accepted = adverse === "positive" ? risk <= cutoff : risk >= cutoff;
-  const side = adverse === "positive" ? (accepted ? "Not above" : "Above") : accepted ? "Not below" : "Below";
+  const accepted = adverse === "positive" ? risk < cutoff : risk >= cutoff;
+  const side = risk >= cutoff ? "At or above" : "Below";
   return (
     <section class="verdict" aria-label="Risk">
       <p class="what">

@@ -168,6 +168,13 @@ function Caveats({ info, applicants }: { info: ModelPayload; applicants: number 
     );
     if (fit.features_left.length) said.push(`The fit found no use for: ${fit.features_left.join(", ")}.`);
   }
+  const winners = certificate.outside.filter((o) => o.below_risk >= 0.0005).sort((a, b) => b.below_risk - a.below_risk);
+  if (winners.length) {
+    const [first] = winners;
+    const more = winners.length > 1 ? ` The validator view has ${plural(winners.length - 1, "more case")}.` : "";
+    const gain = points(first.below_risk).replace("+", "");
+    said.push(`A missing or special value can beat every measured one: ${first.feature}, ${first.level}, by up to ${gain} pp.${more}`);
+  }
   said.push(...(info.data?.notes ?? []), ...certificate.notes);
   if (applicants) said.push(`This page holds ${plural(applicants, "row")} of the data as examples, as was asked for.`);
   if (info.data && info.data.bad === null) said.push("The data have no outcomes, so nothing is measured against them.");

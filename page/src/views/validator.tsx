@@ -63,7 +63,7 @@ function Identity({ info }: { info: ModelPayload }) {
 }
 
 function Checks({ info }: { info: ModelPayload }) {
-  const { checks, notes } = info.certificate;
+  const { checks, notes, outside } = info.certificate;
   return (
     <Section id="certificate" title="Certificate">
       <Table
@@ -76,6 +76,27 @@ function Checks({ info }: { info: ModelPayload }) {
           { head: "evidence", value: (c) => c.detail },
         ]}
       />
+      {outside.length > 0 && (
+        <>
+          <h3>Empty and special fields</h3>
+          <p class="hint">
+            What they can do at most, whatever the other features are, in percentage points to the good of the applicant.
+          </p>
+          <Table
+            name="outside"
+            caption="Empty and special fields"
+            rows={outside}
+            columns={[
+              { head: "feature", value: (o) => o.feature },
+              { head: "level", value: (o) => o.level },
+              { head: "rule", value: (o) => o.rule.replace("_", " ") },
+              { head: "rows", value: (o) => o.rows, as: count },
+              { head: "better than the best level", value: (o) => o.below_risk, as: difference },
+              { head: "better than the worst level", value: (o) => o.lowers_risk, as: difference },
+            ]}
+          />
+        </>
+      )}
       {notes.length > 0 && (
         <details>
           <summary>{`${count(notes.length)} notes`}</summary>

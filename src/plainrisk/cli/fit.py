@@ -58,6 +58,10 @@ def fit(
         int | None,
         typer.Option("--max-bins", min=1, help="Bins per continuous feature: 5 for steps, as many as count if smooth."),
     ] = None,
+    min_bin_rows: Annotated[
+        int | None,
+        typer.Option("--min-bin-rows", min=1, help="Least training rows in a bin: 1 in 100, at most 50, unless told."),
+    ] = None,
     pairs: Annotated[
         str | None,
         typer.Option("--pairs", metavar="auto|NUMBER", help="Add pairs of features: those with evidence, or the best."),
@@ -103,7 +107,7 @@ def fit(
     texts = read_about(about, date)
     if stream and provenance:
         raise DataError("--provenance needs all rows at once for their fingerprint. Leave out --stream.")
-    given = {"ridge": _ridge(ridge), "max_bins": max_bins, "pairs": _pairs(pairs)}
+    given = {"ridge": _ridge(ridge), "max_bins": max_bins, "min_bin_rows": min_bin_rows, "pairs": _pairs(pairs)}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     names = tuple(dict.fromkeys(model or [DEFAULT_MODEL]))
     for name in names:
@@ -260,18 +264,21 @@ def _findings(result: dict[str, Any]) -> list[str]:
     if not result["evidence"]:
         return []
     left, pairs = result["features_left"], result.get("pairs")
-    which = f": {quoted(left, 6)}" if left else ""
-    lines = [f"{len(left)} of {result['features']} features left the model for want of evidence{which}."]
+    lines = ["No feature left the model for want of evidence."]
+    if left:
+        lines = [
+            f"{len(left)} of {result['features']} features left the model for want of evidence: {quoted(left, 6)}."
+        ]
     if pairs is None:
         return lines
     if pairs["fitted"]:
         told = quoted([" × ".join(pair) for pair in pairs["fitted"]], 4)
-        return [*lines, f"{len(pairs['fitted'])} pairs of features are in the model: {told}."]
+        return [*lines, f"Pairs of features in the model: {len(pairs['fitted'])}, {told}."]
     if not pairs["suggested"]:
         return [*lines, "No pair of features shows more than chance would."]
     best, gain = pairs["suggested"][0], sum(one["gain"] for one in pairs["suggested"])
     lines.append(
-        f"{len(pairs['suggested'])} pairs of features would help, {' × '.join(best['features'])!r} most (about "
+        f"Pairs of features that would help: {len(pairs['suggested'])}, {' × '.join(best['features'])!r} most (about "
         f"{best['gain']:.4f} of log loss; all together at most {gain:.4f}): add --pairs auto."
     )
     return lines

@@ -171,7 +171,7 @@ def _show_evaluation(data: str, found: Evaluation, by: str | None) -> None:
     header = ["metric", "value", f"({found.level:.0%})"]
     lines: list[list[str | Text]] = [[NAMES[n], _number(r.estimate), _ends(r)] for n, r in found.figures.items()]
     if found.against is not None:
-        header += ["against", "difference", "(its)"]
+        header += ["against", "difference", header[-1]]
         for line, (name, gap) in zip(lines, found.differences.items(), strict=True):
             line += [_number(found.against[name].estimate), _number(gap.estimate, "+"), _ends(gap)]
     show.print_table(header, lines, numbers=header[1:], whole=header)
@@ -321,7 +321,7 @@ def _share(found: Range) -> str:
 def _in_words(one: Cutoff) -> str:
     profit, brings = one.profit, ""
     if not math.isnan(profit.estimate):
-        brings = f", profit {profit.estimate:,.6g} ({profit.low:,.6g}, {profit.high:,.6g})"
+        brings = f", profit {profit.estimate:,.2f} ({profit.low:,.2f}, {profit.high:,.2f})"
     refused = f"{show.percent(one.bads_refused)} of the bad and {show.percent(one.goods_refused)} of the good"
     return (
         f"cut-off {one.cutoff:.6g}, approval {show.percent(one.approval)}, bad rate {show.percent(one.bad_rate)}, "

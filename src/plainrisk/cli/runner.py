@@ -148,7 +148,7 @@ def _run(request: Request, make: Callable[[RiskModel], Work]) -> None:
 
 
 def _written(result: dict[str, Any]) -> str:
-    counts = f"{result['rows']:,} rows read, {result['refused']:,} refused, {result['scored']:,} scored"
+    counts = f"{result['rows']:,} rows read, {result['refused']:,} unusable, {result['scored']:,} scored"
     some = "" if result["written"] == result["scored"] else f", {result['written']:,} written"
     mean = "" if result["mean_risk"] is None else f", mean risk {result['mean_risk']:.4f}"
     return f"{counts}{some}{mean}, {result['seconds']:.1f} s: wrote {result['file']}"

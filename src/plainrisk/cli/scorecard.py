@@ -58,12 +58,13 @@ def _show(card: Scorecard, output: Path | None) -> None:
     if output is None:
         head, *lines = card.lines()
         numbers = [name for name in head if name not in ("part", "feature", "level")]
-        show.print_table(head, [[_text(cell) for cell in line] for line in lines], numbers=numbers)
+        show.print_table(head, [[*map(_text, head, line)] for line in lines], numbers=numbers)
     else:
         show.out().print(f"Wrote {output}: {len(card.rows)} levels.")
     for fact in card.facts():
         show.out().print(fact, style="dim")
 
 
-def _text(cell: Any) -> str:
-    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+def _text(name: str, cell: Any) -> str:
+    shown = {"bad_rate": ".1%", "woe": "+.3f", "iv": ".4f"}.get(name, ".4g")
+    return f"{cell:{shown}}" if isinstance(cell, float) else str(cell)

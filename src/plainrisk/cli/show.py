@@ -299,12 +299,12 @@ def certificate(result: Mapping[str, Any]) -> None:
         rows = [[Text("-"), "monotone", "the schema states no direction"]]
     shown = [c for c in checks if c not in monotone] + [c for c in monotone if not c["holds"]]
     rows += [[_verdict(c["holds"]), c["name"], c["detail"]] for c in shown]
-    print_table(("certificate", "promise", "evidence"), rows)
+    print_table(("certificate", "property", "evidence"), rows)
     console, notes = out(), result["notes"][:4]
     for text in notes:
         console.print(text, style="dim")
     if more := len(result["notes"]) - len(notes):
-        console.print(f"... and {more} more such remarks (all of them with --json)", style="dim")
+        console.print(f"... and {more} more such remark{'s' * (more > 1)} (--json has all)", style="dim")
 
 
 def _verdict(holds: bool) -> Text:

@@ -1,10 +1,8 @@
-"""Bands for a portfolio: the rising line of a few pieces that costs least in place of the sigmoid."""
+"""Bands for a portfolio: the rising line of a few pieces that is nearest to the sigmoid, by squared error."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,17 +14,14 @@ __all__ = ["portfolio_bands"]
 _GROUPS = 600  # scores are grouped by rank before the search
 _CANDIDATES = 80  # where an inner knot may stand
 _NEAR = 1e-9  # the least rise between two knots
-_CERTAIN, _SURE = 30.0, 1e-13  # log odds of 1 - 1e-13
+_CERTAIN = 30.0  # log odds of 1 - 1e-13
 _STEPS = 200  # at most, from one start
 
 
 def portfolio_bands(
     scores: Floats, pieces: int, weight: Floats | None = None, limits: tuple[float, float] | None = None
 ) -> Bands:
-    """Return the bands of about the least expected log loss, if these log odds are right.
-
-    Squared errors weigh 1 at first, then 1/(q (1 - q)), where q is the line found before: Fisher's scoring. Weights
-    from the sigmoid itself would be far too large at the ends, where a line is many times the sigmoid.
+    """Return the best bands for these scores.
 
     Parameters
     ----------
@@ -41,25 +36,14 @@ def portfolio_bands(
     # Where the sigmoid rounds to 0 or to 1 a line through it would not rise.
     low, high = min(low, _CERTAIN), max(high, -_CERTAIN)
     portfolio = _Portfolio.of(scores, weight, low, high)
-    best, least = Bands((low, high), tuple(portfolio.ends.tolist())), math.inf
-    while True:
-        error, knots, values = _search(portfolio, pieces)
-        line = np.clip(np.interp(portfolio.x, knots, values), _SURE, 1.0 - _SURE)
-        loss = portfolio.log_loss(line)
-        # Stops too if no inner knot leaves a line that rises.
-        if not (np.isfinite(error) and loss < least - _NEAR):
-            return best
-        best, least = Bands((low, *(low + knots[1:-1] * (high - low)).tolist(), high), tuple(values.tolist())), loss
-        portfolio = portfolio.weighing(1.0 / (line * (1.0 - line)))
-
-
-def _search(portfolio: _Portfolio, pieces: int) -> tuple[float, Floats, Floats]:
-    """Return the least squared error, its knots as shares of the way, and its values; infinite if no line rises."""
     candidates = portfolio.candidates
     starts = _starts(len(candidates), pieces - 1)
-    error, inner, values = _descend(starts, candidates, portfolio) if starts else (math.inf, *np.zeros((2, 0)))
-    first, last = portfolio.ends
-    return error, np.array([0.0, *inner, 1.0]), np.array([first, *values, last])
+    error, shares, values = _descend(starts, candidates, portfolio) if starts else (np.inf, candidates, candidates)
+    first, last = map(float, portfolio.ends)
+    if not np.isfinite(error):  # no inner knot leaves a line that rises
+        return Bands((low, high), (first, last))
+    knots = low + shares * (high - low)
+    return Bands((low, *knots.tolist(), high), (first, *values.tolist(), last))
 
 
 @dataclass(frozen=True)
@@ -68,37 +52,25 @@ class _Portfolio:
 
     Attributes
     ----------
-    x, weight, risk : (g,) ascending groups of neighbours; their risk is the sigmoid
+    x, weight : (g,) ascending groups of neighbours
     ends : (2,) the sigmoid at the outer knots
-    importance : (g,) what a squared error counts, beside the weight
+    sums : (g + 1, 5) running sums of w, w x, w x^2, w t and w t x, where t is the sigmoid
+    square : the sum of w t^2
     """
 
     x: Floats
     weight: Floats
-    risk: Floats
     ends: Floats
-    importance: Floats
+    sums: Floats
+    square: float
 
     @classmethod
     def of(cls, scores: Floats, weight: Floats | None, low: float, high: float) -> _Portfolio:
         s, w = _grouped(scores, weight)
-        ends = Logistic().value(np.array([low, high]))
-        return cls((s - low) / (high - low), w, Logistic().value(s), ends, np.ones(len(s)))
-
-    def weighing(self, importance: Floats) -> _Portfolio:
-        """Return the portfolio with squared errors that count as much as this."""
-        return replace(self, importance=importance)
-
-    def log_loss(self, line: Floats) -> float:
-        """Return the expected log loss of a line, given its value for each group."""
-        return float(-self.weight @ (self.risk * np.log(line) + (1.0 - self.risk) * np.log1p(-line)))
-
-    @cached_property
-    def sums(self) -> Floats:
-        """(g + 1, 6) running sums of w, w x, w x^2, w t, w t x and w t^2; w are weights in all, t the risk."""
-        w, t, x = self.weight * self.importance, self.risk, self.x
-        terms = np.column_stack([w, w * x, w * x**2, w * t, w * t * x, w * t**2])
-        return np.vstack([np.zeros(6), np.cumsum(terms, axis=0)])
+        t, x = Logistic().value(s), (s - low) / (high - low)
+        terms = np.column_stack([w, w * x, w * x**2, w * t, w * t * x])
+        sums = np.vstack([np.zeros(5), np.cumsum(terms, axis=0)])
+        return cls(x, w, Logistic().value(np.array([low, high])), sums, float(w @ t**2))
 
     @property
     def candidates(self) -> Floats:
@@ -121,7 +93,7 @@ class _Portfolio:
         matrix = normal[:, inner, inner] + 1e-12 * np.eye(knots.shape[1])
         values = np.linalg.solve(matrix, rest[:, :, None])[:, :, 0]
         line = np.column_stack([np.full(n, self.ends[0]), values, np.full(n, self.ends[1])])
-        error = self.sums[-1, 5] - 2.0 * (right * line).sum(axis=1) + np.einsum("ci,cij,cj->c", line, normal, line)
+        error = self.square - 2.0 * (right * line).sum(axis=1) + np.einsum("ci,cij,cj->c", line, normal, line)
         rises = (np.diff(line) > _NEAR * (self.ends[1] - self.ends[0])).all(axis=1)
         return np.where(rises, error, np.inf), values
 
@@ -129,7 +101,7 @@ class _Portfolio:
         """Return the normal equations of the line's values at its K + 1 knots: (c, K + 1, K + 1), (c, K + 1)."""
         cuts = np.searchsorted(self.x, grid[:, 1:-1])
         upto = self.sums[np.column_stack([np.zeros(len(grid), np.intp), cuts, np.full(len(grid), len(self.x))])]
-        w, wx, wxx, wt, wtx, _ = np.moveaxis(np.diff(upto, axis=1), 2, 0)
+        w, wx, wxx, wt, wtx = np.moveaxis(np.diff(upto, axis=1), 2, 0)
         start, width = grid[:, :-1], np.diff(grid)
         # With u from 0 to 1 along a piece, the line is 1 - u times its value at the start plus u times that at the end.
         u, uu = (wx - start * w) / width, (wxx - 2 * start * wx + start**2 * w) / width**2
