@@ -135,7 +135,7 @@ class _Builder:
         )
         self.x = {i.feature: Name(i.id) for i in self.inputs}
         self.steps: list[Step] = []
-        self._levels_known: dict[tuple[str, Levels], Name] = {}
+        self._levels_known: dict[tuple[str, bytes], Name] = {}
 
     def program(self, facts: Mapping[str, Any], certificate: Certificate) -> Program:
         terms = [self._terms(k, part) for k, part in enumerate(self.parts)]
@@ -211,11 +211,12 @@ class _Builder:
     def _level(self, pair: PairTable, axis: int) -> Name:
         """The step with the number of a pair's level."""
         name, levels = pair.features[axis], pair.levels[axis]
-        if (name, levels) not in self._levels_known:
+        key = (name, msgspec.json.encode(levels))  # levels have no hash: groups are a dict
+        if key not in self._levels_known:
             numbers = [Number(float(code)) for code in range(len(levels))]
             id = f"v{len(self._levels_known)}"
-            self._levels_known[name, levels] = self._step(id, self._lookup(name, levels, numbers), name)
-        return self._levels_known[name, levels]
+            self._levels_known[key] = self._step(id, self._lookup(name, levels, numbers), name)
+        return self._levels_known[key]
 
     def _risk(self, terms: Sequence[Sequence[Name]]) -> tuple[list[Name], list[Name], Name]:
         """The steps of the parts' scores (and the whole's, last), of the parts' risks, and of the risk."""
@@ -442,20 +443,21 @@ class _Builder:
         one = Number(1.0)
         unseen_word = "has a level that was not in the training data, and the schema says unseen = 'error'"
         forbidden_word = "is empty or has a special value, and the schema's rule for it is 'error'"
-        refused: dict[tuple[str, Levels, str], set[int]] = {}
-        fresh = msgspec.structs.replace  # a copy without what levels have cached, which has no hash
+        refused: dict[tuple[str, str, bytes], tuple[Levels, set[int]]] = {}
+
+        def refuse(name: str, word: str, levels: Levels, codes: Iterable[int]) -> None:
+            refused.setdefault((name, word, msgspec.json.encode(levels)), (levels, set()))[1].update(codes)
+
         for name, levels, unseen in self._unseen():
-            refused.setdefault((name, fresh(levels), unseen_word), set()).update(np.flatnonzero(unseen).tolist())
+            refuse(name, unseen_word, levels, np.flatnonzero(unseen).tolist())
         for name, levels in self._all_levels():
             rules = outside_rules(self.form.schema.features[name], levels)
-            forbidden = {level for level, rule in rules.items() if rule == "error"}
-            if forbidden:
-                refused.setdefault((name, fresh(levels), forbidden_word), set()).update(forbidden)
+            refuse(name, forbidden_word, levels, (level for level, rule in rules.items() if rule == "error"))
         for i in self.inputs:
             if not i.is_text:
                 far = Compare(">", Abs(Name(i.id)), Number(sys.float_info.max))
                 yield Check(i.feature, far, f"feature {i.feature!r} holds infinity")
-            for (name, levels, what), codes in refused.items():
+            for (name, what, _), (levels, codes) in refused.items():
                 if name == i.feature and codes:
                     flags = [Number(float(code in codes)) for code in range(len(levels))]
                     is_refused = Compare("==", self._lookup(name, levels, flags), one)
