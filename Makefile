@@ -13,7 +13,7 @@ SANITIZED := build/sanitized
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g
 
 .DEFAULT_GOAL := help
-.PHONY: help demo page images chromium test format lint types unit sanitize bench orientation paper clean
+.PHONY: help demo page images tools test format lint types unit sanitize bench orientation paper clean
 
 help:
 	@echo "make demo        fit, certify and explain models on built-in credit data (about a minute)"
@@ -48,14 +48,12 @@ page:
 	cd page && npm ci && npm run build
 
 # The pictures of the page in docs/images.
-images: $(VENV)/.installed-dev chromium
+images: $(VENV)/.installed-dev tools
 	$(BIN)/python scripts/images.py
 
-# Browser tests and pictures need Chromium, which root can install on Debian and Ubuntu.
-chromium:
-	@if command -v chromium || command -v chromium-browser || command -v google-chrome; then :; \
-	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium; then :; \
-	else echo "There is no Chromium here, and it cannot be installed: the browser tests of the page are skipped."; fi
+# Programs that tests run beside Python: Chromium, and in CI the engines of exports.
+tools:
+	@sh scripts/tools.sh
 
 test: format lint types unit
 
@@ -68,7 +66,7 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
-unit: $(VENV)/.installed-dev chromium
+unit: $(VENV)/.installed-dev tools
 	$(BIN)/python -m pytest -n 2 -q
 	core=$$($(BIN)/python scripts/other_blas.py); if [ -n "$$core" ]; then \
 	  echo "again with OPENBLAS_CORETYPE=$$core"; \

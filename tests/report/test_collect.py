@@ -130,6 +130,15 @@ def test_summaries_of_data(models, sample, german):
     assert all(f["psi"] >= 0 for f in found["drift"]["features"])
 
 
+def test_training_rows_are_told_as_such(models, sample):
+    def notes(rows):
+        return of(models["SmoothARM1"], rows)["models"][0]["data"]["notes"]
+
+    assert any("fitted to" in note for note in notes(sample))
+    assert any("fitted to" in note for note in notes(sample.iloc[::-1]))
+    assert not any("fitted to" in note for note in notes(sample.iloc[:999]))
+
+
 def test_data_without_outcomes_have_no_figures_that_need_them(models, german):
     found = of(models["SmoothARM1"], german.frame)["models"][0]["data"]
     assert found["bad"] is None

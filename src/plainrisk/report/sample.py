@@ -11,7 +11,7 @@ from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain import drift, group_report
 from plainrisk.explain.options import Adverse
-from plainrisk.form import RiskForm
+from plainrisk.form import Part, RiskForm
 from plainrisk.intervals import Range
 from plainrisk.measure.cutoffs import Cutoff, cutoffs
 from plainrisk.measure.evaluation import evaluate_risk
@@ -19,6 +19,8 @@ from plainrisk.measure.evaluation import evaluate_risk
 __all__ = ["summary"]
 
 BARS = 40  # of the histogram of risks
+ROUNDING = 1e-12
+SEEN_BEFORE = "These seem to be the rows the model was fitted to. On other rows it will do less well than is told here."
 LABELS = {
     "auc": "AUC",
     "gini": "Gini",
@@ -39,15 +41,27 @@ def summary(
     if rows.n_rows == 0:
         raise DataError("report: the data have no rows.")
     risk, outcome = form.risk(rows), _outcomes(form, rows, target)
+    moved = _drift(form, rows)
+    measured = _measured(risk, outcome, adverse)
+    if outcome is not None and _are_training_rows(form, rows, moved):
+        measured["notes"] = [SEEN_BEFORE, *measured["notes"]]
     return {
         "rows": rows.n_rows,
         "bad": None if outcome is None else int(outcome.sum()),
         "mean_risk": float(risk.mean()),
         "histogram": _histogram(risk, outcome),
-        **_measured(risk, outcome, adverse),
-        "drift": _drift(form, rows),
+        **measured,
+        "drift": moved,
         "groups": None if by is None else _groups(rows, by, risk, outcome, cutoff, adverse),
     }
+
+
+def _are_training_rows(form: RiskForm, rows: Frame, moved: dict[str, Any] | None) -> bool:
+    """Whether the rows are as many as those of training, with as many in every level of every feature."""
+    if moved is None or any(abs(f["psi"]) > ROUNDING for f in moved["features"]):
+        return False
+    totals = {round(sum(s.weights), 6) for part in form.parts if isinstance(part, Part) for s in part.shapes.values()}
+    return totals == {float(rows.n_rows)}
 
 
 def _outcomes(form: RiskForm, rows: Frame, target: str | None) -> Outcome | None:

@@ -63,8 +63,9 @@ class Served:
     @functools.cached_property
     def page(self) -> str:
         """The decision page of the model."""
-        found = Subject(self.name, self.model.form_, self.model.fit_record_)
-        return page(collect([found], title=self.name, cutoff=self.model.cutoff))
+        model = self.model
+        found = Subject(self.name, model.form_, model.fit_record_, model.cutoff, model.about)
+        return page(collect([found], title=self.name))
 
     def prepared(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return what was made for these options before, or make it now."""
