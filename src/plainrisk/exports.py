@@ -25,8 +25,9 @@ from plainrisk.explain.options import FEATURES, ExplainOptions, ReasonOptions
 from plainrisk.explain.reasons import NOTHING as LEAST
 from plainrisk.explain.reasons import Reasoner, reasoner
 from plainrisk.export.c import c_file
+from plainrisk.export.comparison import Comparison, Ranking
 from plainrisk.export.engines import Answer, Job, engine_of
-from plainrisk.export.from_form import Comparison, Ranking, build_program
+from plainrisk.export.from_form import build_program
 from plainrisk.export.javascript import javascript_module
 from plainrisk.export.python import python_module
 from plainrisk.export.self_test import Row, SelfTest, make_rows
