@@ -364,7 +364,7 @@ class FormMethods(PackedState):
         return {"text/plain": repr(self)} | ({} if found is None else {"text/html": found})
 
     def certify(self, *, thin: float = 30.0) -> Certificate:
-        """Check from the form alone that the model keeps its promises.
+        """Check from the form alone that the model has the properties it claims.
 
         Parameters
         ----------

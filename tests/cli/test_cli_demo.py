@@ -41,7 +41,7 @@ def test_demo_fits_a_terminal_of_80_columns(run, tmp_path, monkeypatch) -> None:
     assert max(map(len, text.splitlines())) <= 80
     for words in (
         "70% of them ended well",
-        "Every model keeps every promise",
+        "Every model passes its certificate",
         "probability of a good end",
         "Applicant 1, explained",
         "The principal reasons for this decision are: 1.",
@@ -52,12 +52,12 @@ def test_demo_fits_a_terminal_of_80_columns(run, tmp_path, monkeypatch) -> None:
         assert words in " ".join(text.split())
 
 
-def test_a_broken_promise_ends_with_4(run, tmp_path, monkeypatch) -> None:
+def test_a_failed_certificate_ends_with_4(run, tmp_path, monkeypatch) -> None:
     broken = Certificate((Check("monotone in age", False, "it is not"),), ())
     monkeypatch.setattr("plainrisk.model.FormMethods.certify", lambda self: broken)
     result = run("demo", "--folder", tmp_path)
     assert result.exit_code == 4
-    assert "breaks a promise, so nothing was written" in result.stderr
+    assert "fails its certificate, so nothing was written" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -202,7 +202,7 @@ def test_the_output_is_looked_at_before_any_work(run, credit, tmp_path, monkeypa
     assert name.rpartition("/")[2] in result.stderr
 
 
-def test_a_broken_promise_ends_with_4_and_writes_nothing(run, credit, tmp_path, monkeypatch) -> None:
+def test_a_failed_certificate_ends_with_4_and_writes_nothing(run, credit, tmp_path, monkeypatch) -> None:
     checks = (
         Check("monotone in age", False, "the score moves the wrong way"),
         Check("weights", True, "one part"),

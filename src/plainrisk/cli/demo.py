@@ -47,8 +47,8 @@ def demo(
     models, result = _fit_all(rows)
     broken = [name for name, model in result["models"].items() if not model["certificate"]["valid"]]
     if broken:
-        message = f"{', '.join(broken)} breaks a promise, so nothing was written. Please report this."
-        show.fail("BrokenPromise", message, ExitCode.BROKEN_PROMISE, json)
+        message = f"{', '.join(broken)} fails its certificate, so nothing was written. Please report this."
+        show.fail("FailedCertificate", message, ExitCode.FAILED_CERTIFICATE, json)
     result["step"] = _same_step(models["ARM1"], models["LinARM1"], rows)
     decision = _Decision(models["SmoothARM1"], rows)
     result |= decision.to_dict()
@@ -136,7 +136,7 @@ def _tell(models: dict[str, Any], rows: Rows, result: dict[str, Any], decision: 
     )
     _tell_figures(result)
     _tell_shapes(models["SmoothARM1"], rows)
-    _tell_promises(result)
+    _tell_certificate(result)
     _tell_step(result["step"])
     _tell_applicant(decision)
     _tell_decision(decision)
@@ -171,10 +171,10 @@ def _tell_shapes(model: Any, rows: Rows) -> None:
             console.print(legend, style="dim")
 
 
-def _tell_promises(result: dict[str, Any]) -> None:
+def _tell_certificate(result: dict[str, Any]) -> None:
     show.heading("What is certain about them?")
     show.out().print(
-        "Every model keeps every promise: what a certificate says is proved for every applicant there could be. "
+        "Every model passes its certificate: what it says is proved for every applicant there could be. "
         "SmoothARM1's, and what its solver says:"
     )
     show.certificate(result["models"]["SmoothARM1"]["certificate"])

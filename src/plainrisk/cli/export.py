@@ -74,7 +74,7 @@ def export(
         result["check"] = {"agrees": found.agrees, **asdict(found)}
     show.result(result, json, _show)
     if check and not found.agrees:
-        raise typer.Exit(ExitCode.BROKEN_PROMISE)
+        raise typer.Exit(ExitCode.FAILED_CERTIFICATE)
 
 
 def _show(result: dict[str, Any]) -> None:

@@ -227,7 +227,7 @@ def certified(estimator: Any) -> dict[str, Any]:
 
 
 def _finish(result: dict[str, Any], estimator: Any, output: Path, json: bool, tested: Mapping[str, Evaluation]) -> None:
-    """Write the model, unless it breaks a promise, and show what was found."""
+    """Write the model, unless it fails its certificate, and show what was found."""
     for name, one in tested.items():
         result.setdefault("models", {}).setdefault(name, {})["test"] = one.to_dict()
     valid = result["certificate"]["valid"]
@@ -236,7 +236,7 @@ def _finish(result: dict[str, Any], estimator: Any, output: Path, json: bool, te
     show.result(result, json, lambda _: _show(result, tested))
     if not valid:
         show.error(f"the model does not keep what the schema states (BROKEN above), so {output} was not written.")
-        raise typer.Exit(ExitCode.BROKEN_PROMISE)
+        raise typer.Exit(ExitCode.FAILED_CERTIFICATE)
 
 
 def _show(result: dict[str, Any], tested: Mapping[str, Evaluation]) -> None:

@@ -40,7 +40,7 @@ def certify(
     }
     show.result(result, json, _show_certificate)
     if not found.valid:
-        raise typer.Exit(ExitCode.BROKEN_PROMISE)
+        raise typer.Exit(ExitCode.FAILED_CERTIFICATE)
 
 
 def _show_certificate(result: dict[str, Any]) -> None:

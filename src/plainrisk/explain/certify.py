@@ -1,4 +1,4 @@
-"""Check from the risk form alone that a model keeps its promises.
+"""Check from the risk form alone that a model has the properties it claims.
 
 Monotone is proved, not sampled. The risk is built from shapes by adding, by links that rise, and by pools with
 nonnegative weights; each of these keeps an order (in floating point too, since rounding never swaps two numbers).
@@ -68,7 +68,7 @@ class Recheck:
 
     @property
     def valid(self) -> bool:
-        """Whether every promise holds, and the stored certificate does not say otherwise."""
+        """Whether every property holds, and the stored certificate does not say otherwise."""
         return self.fresh.valid and not self.differences
 
 
@@ -122,7 +122,7 @@ def _hash(form: RiskForm) -> str:
     try:
         return form_hash(form)
     except (ModelFileError, msgspec.ValidationError):
-        return ""  # a form that no file could hold has no hash, and breaks a promise below
+        return ""  # a form that no file could hold has no hash, and fails a check below
 
 
 def _monotone(form: RiskForm, atoms: Mapping[str, Atoms], name: str) -> Check:

@@ -102,7 +102,7 @@ class FitRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One promise: what it is, whether it holds, and the evidence."""
+    """One property: what it is, whether it holds, and the evidence."""
 
     name: str
     holds: bool
@@ -140,12 +140,12 @@ class OutsideLevel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All promises of a model, checked.
+    """All properties of a model, checked.
 
     Attributes
     ----------
-    checks : the promises; a model is valid if all hold
-    notes : facts worth knowing that break no promise
+    checks : the properties; a model is valid if all hold
+    notes : facts worth knowing that break no property
     form_sha256 : the hash of the form they were checked on
     thin : levels with less training weight than this are in the notes
     outside : what levels outside the order can do; files of before there were rules have none
@@ -159,7 +159,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def valid(self) -> bool:
-        """Whether every promise holds."""
+        """Whether every property holds."""
         return all(check.holds for check in self.checks)
 
     def to_dict(self) -> dict[str, Any]:
