@@ -17,15 +17,15 @@ class Point(Protocol):
 
     @property
     def terms(self) -> Mapping[str, float]:
-        """What each term adds to its score."""
+        """What each term adds to the part's score."""
 
     @property
     def score(self) -> float:
-        """Its score."""
+        """The part's score."""
 
     @property
     def shares(self) -> Mapping[str, tuple[Floats, Floats]]:
-        """By pair: its shares of the levels of both features."""
+        """By pair, the share of the reference at each level of its two features."""
 
 
 @dataclass(frozen=True)
