@@ -133,7 +133,8 @@ def evaluate(
 ) -> None:
     """Measure a model on rows with outcomes, with confidence intervals; compare two models on the same rows."""
     models = [load(path) for path in (model, against) if path is not None]
-    _same_outcome(models)
+    if not models[0].form_.predicts_as(models[-1].form_):
+        raise DataError("--against: the two models predict different outcomes, so they cannot be compared.")
     name = _target(models[0], target)
     rows = ScoredRows.read(data, models, {name: "--target", by: "--by", weight: "--weight"}, missing)
     found = evaluate_risk(
@@ -151,13 +152,6 @@ def evaluate(
         result["against"] = str(against)
         comparison["other"] = comparison.pop("against")
     show.result({**result, **comparison}, json, lambda _: _show_evaluation(data, found, by))
-
-
-def _same_outcome(models: list[RiskModel]) -> None:
-    first = models[0].form_.classes
-    for other in models[1:]:
-        if [str(c) for c in other.form_.classes] != [str(c) for c in first]:
-            raise DataError("--against: the two models predict different outcomes, so they cannot be compared.")
 
 
 def _show_evaluation(data: str, found: Evaluation, by: str | None) -> None:
