@@ -321,3 +321,8 @@ def test_what_free_levels_do_is_said_of_the_model_alone():
     rows = int((credit.frame["late_payments"] == -8).sum())
     with pytest.warns(PlainriskWarning, match=rf"'late_payments' = -8 \({rows} rows"):
         model.fit(credit.frame, credit.target)
+
+
+def test_rows_that_no_fold_holds_out_are_told(credit):
+    found = cross_validate(pr.AdditiveRiskModel(credit.schema), credit.frame, credit.target, cv=2, time=np.arange(900))
+    assert repr(found).startswith("CrossValidation: 2 folds, 900 rows, 600 of them held out\n")
