@@ -204,3 +204,22 @@ def test_the_schema_says_which_outcome_is_bad(run, credit, second, tmp_path):
     assert json.loads(run("cutoffs", *words, "--adverse", "positive", "--json").stdout)["adverse"] == "positive"
     groups = json.loads(run("fairness", *words, "--by", "region", "--cutoff", "0.7", "--json").stdout)
     assert groups["adverse"] == "negative"
+
+
+@pytest.mark.parametrize("words", [("evaluate", "--by"), ("fairness", "--cutoff", "0.3", "--by")])
+def test_of_many_groups_fifty_are_shown(run, credit, second, tmp_path, words):
+    file = tmp_path / "many.csv"
+    second[2].head(200).with_columns(customer=pl.int_range(200) % 60 + 1000).write_csv(file)
+    command, *options = words
+    words = (command, file, "--model", credit.model_file, *options, "customer")
+    shown = run(*words)
+    assert "... and 10 more groups (--json has all)" in shown.stdout
+    assert "1049" in shown.stdout
+    assert "1050" not in shown.stdout
+    assert len(json.loads(run(*words, "--json").stdout)["groups"]) == 60
+
+
+def test_a_cutoff_is_a_probability(run, credit, second):
+    result = run("fairness", second[0], "--model", credit.model_file, "--by", "region", "--cutoff", "2")
+    assert result.exit_code == 2
+    assert "--cutoff must be None or a probability" in result.stderr

@@ -126,7 +126,7 @@ def test_a_test_file_without_cross_validation_and_of_a_stream(run, credit, files
         (("--group", "customer", "--time", "month"), "--group and --time cannot both be given"),
         (("--time", "month"), "cv=10: the rows have 8 distinct times, which allow at most 7 folds"),
         (("--time", "housing", "--cv", "3"), "time: must hold numbers, dates, or text such as 2024-03"),
-        (("--weight", "month"), "sample_weight must hold numbers"),
+        (("--weight", "month"), "error: --weight 'month': must hold numbers, and row 0 (counting from 0) holds"),
         (("--test", "none.csv"), "none.csv"),
         (("--model", "ARM3"), "There is no classifier 'ARM3'"),
         (("--stream", "--weight", "w"), "--stream reads rows in batches and takes no --weight"),

@@ -103,3 +103,16 @@ def test_what_cannot_be_compared(model, german):
         pr.diff(model, pr.AdditiveRiskModel())
     with pytest.raises(DataError, match="X has no rows"):
         pr.diff(model, model, german.frame[:0])
+
+
+def test_a_good_end_is_not_compared_with_a_bad_one(model, german):
+    schema = german.schema.replace(target="bad", adverse="positive")
+    turned = pr.AdditiveRiskModel(schema).fit(german.frame, 1 - german.target)
+    with pytest.raises(DataError, match="about different outcomes"):
+        pr.diff(model, turned)
+    with pytest.raises(DataError, match="predict different outcomes"):
+        pr.evaluate(model, german.frame, german.target, against=turned)
+    renamed = pr.AdditiveRiskModel(german.schema.replace(target="repaid")).fit(german.frame, german.target)
+    assert [(s.before, s.after) for s in pr.diff(model, renamed).settings if s.name == "outcome"] == [
+        ("good", "repaid")
+    ]

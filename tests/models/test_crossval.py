@@ -309,3 +309,20 @@ def test_threads_change_nothing(credit, monkeypatch, name):
         folds = cross_validate(estimator, credit.frame, credit.target, cv=3)
         found.append((folds.risk.tobytes(), [m.form_ for m in folds.models]))
     assert found[0] == found[1] == found[2]
+
+
+def test_what_free_levels_do_is_said_of_the_model_alone():
+    credit = pr.datasets.make_credit(4000, 0)
+    model = pr.AdditiveRiskModel(credit.schema)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", PlainriskWarning)
+        cross_validate(model, credit.frame, credit.target, cv=3)
+    assert not [one for one in said if "every measured level" in str(one.message)]
+    rows = int((credit.frame["late_payments"] == -8).sum())
+    with pytest.warns(PlainriskWarning, match=rf"'late_payments' = -8 \({rows} rows"):
+        model.fit(credit.frame, credit.target)
+
+
+def test_rows_that_no_fold_holds_out_are_told(credit):
+    found = cross_validate(pr.AdditiveRiskModel(credit.schema), credit.frame, credit.target, cv=2, time=np.arange(900))
+    assert repr(found).startswith("CrossValidation: 2 folds, 900 rows, 600 of them held out\n")

@@ -146,6 +146,18 @@ def test_class_weights_move_the_intercept(credit):
     assert balanced.predict_proba(credit.frame)[:, 1].mean() > plain.predict_proba(credit.frame)[:, 1].mean() + 0.1
 
 
+@pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
+def test_bins_written_into_a_schema_are_not_joined_again(credit):
+    first = pr.make_classifier("SmoothARM1", credit.schema).fit(credit.frame, credit.target)
+    schema = first.schema_with_bins()
+    again = pr.make_classifier("SmoothARM1", schema).fit(credit.frame, credit.target)
+    stated = {name: tuple(f.edges) for name, f in schema.features.items() if f.edges is not None}
+    assert max(map(len, stated.values())) > 2
+    found = again.form_.parts[0].shapes
+    assert {name: found[name].levels.edges for name in stated} == stated
+    assert again.certify().valid
+
+
 def test_the_schema_s_edges_are_kept_and_its_max_bins_is_for_steps(credit):
     schema = pr.Schema(features={"age": {"edges": (30.0, 50.0)}, "bureau_score": {"max_bins": 2}})
     model = smooth(schema, tolerance=0.0).fit(credit.frame, credit.target)

@@ -13,6 +13,7 @@ import typer
 from rich.text import Text
 
 from plainrisk._types import Floats, Outcome
+from plainrisk.checks import NOTHING, PROBABILITY, check_parameters
 from plainrisk.cli import show
 from plainrisk.cli.options import Adverse, Data, Json, Level, Missing, ModelFile, Target, Weight
 from plainrisk.cli.runner import RowReader
@@ -42,6 +43,7 @@ NAMES = {
     "slope": "slope",
     "intercept": "intercept",
 }
+MOST_GROUPS = 50  # on screen: a column of customers has thousands
 LEGEND = (
     "ECE: expected calibration error, 15 equal-width bins over all rows. gap: mean risk less base rate. slope, "
     "intercept: of the calibration line, 1 and 0 if calibrated. In brackets intervals: DeLong for AUC and Gini, the "
@@ -133,7 +135,8 @@ def evaluate(
 ) -> None:
     """Measure a model on rows with outcomes, with confidence intervals; compare two models on the same rows."""
     models = [load(path) for path in (model, against) if path is not None]
-    _same_outcome(models)
+    if not models[0].form_.predicts_as(models[-1].form_):
+        raise DataError("--against: the two models predict different outcomes, so they cannot be compared.")
     name = _target(models[0], target)
     rows = ScoredRows.read(data, models, {name: "--target", by: "--by", weight: "--weight"}, missing)
     found = evaluate_risk(
@@ -151,13 +154,6 @@ def evaluate(
         result["against"] = str(against)
         comparison["other"] = comparison.pop("against")
     show.result({**result, **comparison}, json, lambda _: _show_evaluation(data, found, by))
-
-
-def _same_outcome(models: list[RiskModel]) -> None:
-    first = models[0].form_.classes
-    for other in models[1:]:
-        if [str(c) for c in other.form_.classes] != [str(c) for c in first]:
-            raise DataError("--against: the two models predict different outcomes, so they cannot be compared.")
 
 
 def _show_evaluation(data: str, found: Evaluation, by: str | None) -> None:
@@ -204,11 +200,17 @@ def _inside(risk: float, low: float, high: float) -> Text:
 
 def _show_groups(by: str, found: Evaluation) -> None:
     lines: list[list[str | Text]] = []
-    for name, one in found.groups.items():
+    for name, one in list(found.groups.items())[:MOST_GROUPS]:
         shares = [f"{one.base_rate.estimate:.1%}", f"{one.mean_risk:.1%}"]
         lines.append([name, _rows(one.rows, one.small), *shares, show.ratio(one["auc"]), _number(one["ece"].estimate)])
     header = (by, "rows", "observed", "mean risk", "AUC", "ECE")
     show.print_table(header, lines, numbers=header[1:])
+    _tell_more(len(found.groups))
+
+
+def _tell_more(groups: int) -> None:
+    if groups > MOST_GROUPS:
+        show.out().print(f"... and {groups - MOST_GROUPS:,} more groups (--json has all)", style="dim")
 
 
 def show_evaluations(found: Mapping[str, Evaluation]) -> None:
@@ -350,6 +352,7 @@ def fairness(
     json: Json = False,
 ) -> None:
     """Compare groups: approval, adverse impact, and with outcomes equal opportunity, calibration and AUC."""
+    check_parameters("fairness", {"--cutoff": cutoff}, {"--cutoff": NOTHING | PROBABILITY})
     loaded = load(model)
     threshold = loaded.cutoff if cutoff is None else cutoff
     if threshold is None:
@@ -375,23 +378,25 @@ def _show_fairness(data: str, by: str, found: GroupReport, known: bool) -> None:
         style="bold",
     )
     lines: list[list[str | Text]] = []
-    for g in found.groups:
+    shown = found.groups[:MOST_GROUPS]
+    for g in shown:
         mark = Text("below 4/5" if g.below_four_fifths else "", "red")
         lines.append([g.group, _rows(g.rows, g.small), show.percent(g.approval), show.ratio(g.impact), mark])
     header = ("group", "rows", "approval", "adverse impact ratio")
     show.print_table((*header, ""), lines, numbers=header[1:], whole=("",))
     if known:
         equal: list[list[str | Text]] = [
-            [g.group, show.percent(g.opportunity), show.percent(g.opportunity_difference, "+")] for g in found.groups
+            [g.group, show.percent(g.opportunity), show.percent(g.opportunity_difference, "+")] for g in shown
         ]
         header = ("group", "approval", "difference", "")
         title = "Equal opportunity: approval of those whose outcome was good"
         show.print_table(header[:3], equal, numbers=header[1:], title=title)
         right: list[list[str | Text]] = [
-            [g.group, show.percent(g.base_rate), show.percent(g.gap, "+"), show.ratio(g.auc)] for g in found.groups
+            [g.group, show.percent(g.base_rate), show.percent(g.gap, "+"), show.ratio(g.auc)] for g in shown
         ]
         header = ("group", "base rate", "mean risk less base rate", "AUC")
         show.print_table(header, right, numbers=header[1:], title="Calibration and ranking")
     else:
         console.print("No outcomes in the data (--target): no equal opportunity, calibration and AUC.", style="dim")
+    _tell_more(len(found.groups))
     console.print(f"In brackets: intervals of {found.level:.0%}. No row is left out.", style="dim")

@@ -12,6 +12,7 @@ from plainrisk.cli import show, source
 from plainrisk.cli.measure import ScoredRows, show_evaluations
 from plainrisk.errors import DataError
 from plainrisk.measure.evaluation import Evaluation, evaluate_risk
+from plainrisk.measure.predictions import check_column
 from plainrisk.measure.tables import show_p
 from plainrisk.schema import Schema
 
@@ -55,7 +56,10 @@ class Validation:
 
     def weights(self, rows: source.Rows) -> dict[str, Any]:
         """Return the weights of rows as an argument of `fit`."""
-        return {} if self.weight is None else {"sample_weight": rows.aside[self.weight].to_numpy()}
+        if self.weight is None:
+            return {}
+        values = rows.aside[self.weight].to_numpy()
+        return {"sample_weight": check_column(f"--weight {self.weight!r}", values, len(values))}
 
     def cross_validation(self, model: Any, rows: source.Rows, progress: Callable[[int, int], None]) -> dict[str, Any]:
         """Return figures of a model on rows that it was not fitted to, as plain data.
@@ -64,10 +68,11 @@ class Validation:
         folds and the figures; and `pooled_ece`, the calibration error of all held-out risks together. Where the log
         loss is infinite, `certain_and_wrong` says why.
         """
+        weights = self.weights(rows)  # an error there is not one of the folds
         options = {
             "groups": None if self.group is None else rows.aside[self.group].to_numpy(),
             "time": None if self.time is None else rows.aside[self.time].to_numpy(),
-            **self.weights(rows),
+            **weights,
         }
         try:
             found = cross_validate(model, rows.X, rows.y, cv=self.cv, seed=self.seed, progress=progress, **options)

@@ -17,7 +17,6 @@ from plainrisk.explain.overview import level_effects, level_scores, term_of
 from plainrisk.explain.reasons import reasons
 from plainrisk.explain.reference import Reference, knows_typical, make_reference, pool_weights
 from plainrisk.form import Layer, Levels, Line, PairTable, Part, RiskForm
-from plainrisk.schema import label_of
 
 __all__ = ["Diff", "LevelMove", "RowsDiff", "Setting", "TermDiff", "diff"]
 
@@ -196,7 +195,7 @@ def diff(model_a: Any, model_b: Any, X: Any = None, cutoff: float | None = None)
     check_parameters("diff", {"model_a": forms[0], "model_b": forms[1]}, {"model_a": form, "model_b": form})
     check_parameters("diff", {"cutoff": cutoff}, {"cutoff": NOTHING | PROBABILITY})
     a, b = forms
-    if label_of(a.classes[1]) != label_of(b.classes[1]):
+    if not a.predicts_as(b):
         raise DataError("diff: the two models are about different outcomes, so their risks cannot be compared.")
     if cutoff is not None and X is None:
         raise DataError("diff: cutoff needs rows. Give X.")
@@ -332,6 +331,8 @@ def _settings(a: RiskForm, b: RiskForm) -> Iterator[Setting]:
 
 def _facts(form: RiskForm) -> Iterator[tuple[str, str]]:
     weights = pool_weights(form)
+    if form.schema.target is not None:
+        yield "outcome", form.schema.target
     yield "pool", type(form.pool).__name__.lower()
     for part, weight in zip(form.parts, weights, strict=True):
         yield f"intercept of {part.name!r}", f"{part.intercept:.6g}"

@@ -24,7 +24,7 @@ from plainrisk.form.links import Link, Logistic
 from plainrisk.form.score import Scorer
 from plainrisk.form.shapes import LARGEST, PairTable, Shape
 from plainrisk.form.trees import TreePart
-from plainrisk.schema import Schema
+from plainrisk.schema import Schema, label_of
 from plainrisk.schema.check import refuse_forbidden
 from plainrisk.threads import PIECE_ROWS, parallel_for
 
@@ -343,6 +343,14 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
         yield from (part.link for part in self.parts)
         if isinstance(self.pool, Layer):
             yield self.pool.link
+
+    def predicts_as(self, other: RiskForm) -> bool:
+        """Whether another form is about the same outcome: the same labels, and not the good end against the bad one."""
+        labels = [[label_of(c) for c in form.classes] for form in (self, other)]
+        a, b = self.schema, other.schema
+        return labels[0] == labels[1] and (
+            None in (a.target, b.target) or a.target == b.target or a.adverse == b.adverse
+        )
 
     @property
     def speaks_probability(self) -> bool:

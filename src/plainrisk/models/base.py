@@ -104,6 +104,9 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         self._fit_rows(training)
         record = getattr(self, "fit_record_", None)  # experts of other libraries have none
         LOG.info("%s: fitted. %s", type(self).__name__, record.reason if record is not None else "")
+        if self.schema is not None and self._keeps_rules:
+            # Not where folds are fitted: their rows and rates are not those of the model.
+            warn_of_better_levels(self.form_)
         return self
 
     def _check_parameters(self) -> None:
@@ -190,8 +193,6 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         )
         warn_of_clipping(type(self).__name__, clipped, self.form_.last_link)
         self._warn_of_stops(solutions)
-        if self.schema is not None and self._keeps_rules:
-            warn_of_better_levels(self.form_)
         return found
 
     def _warn_of_stops(self, solutions: Sequence[Solution]) -> None:
@@ -289,7 +290,7 @@ def warn_of_better_levels(form: RiskForm) -> None:
             f"Empty or special fields are better for the applicant than every measured level: {', '.join(shown[:5])}"
             f"{more}. Rules such as missing = 'not_better' or special_rules forbid it; 'free' says that it is meant.",
             PlainriskWarning,
-            stacklevel=5,
+            stacklevel=3,
         )
 
 

@@ -64,7 +64,9 @@ class CrossValidation:
     weight: Floats | None
 
     def __repr__(self) -> str:
-        head = f"CrossValidation: {len(self.folds)} folds, {len(self.target):,} rows"
+        held_out, rows = int((~np.isnan(self.risk)).sum()), len(self.target)
+        head = f"CrossValidation: {len(self.folds)} folds, {rows:,} rows"
+        head += f", {held_out:,} of them held out" if held_out < rows else ""
         return f"{head}\n{self.summary()}"
 
     @property

@@ -13,6 +13,8 @@ from plainrisk.measure.evaluation import Evaluation, evaluate_risk
 
 __all__ = ["evaluate"]
 
+DIFFERENT = "evaluate: the two models predict different outcomes, so their risks cannot be compared."
+
 
 def evaluate(
     model: Any,
@@ -82,7 +84,10 @@ def _classes(models: list[Any]) -> Array | None:
             raise DataError(f"evaluate: the model knows {len(classes)} outcomes; two are needed.")
         # The labels decide, whatever type they are stored as.
         if column_of(classes).labels != column_of(known[0]).labels or str(classes[1]) != str(known[0][1]):
-            raise DataError("evaluate: the two models predict different outcomes, so their risks cannot be compared.")
+            raise DataError(DIFFERENT)
+    forms = [one.form_ for one in models if hasattr(one, "form_")]
+    if len(forms) == 2 and not forms[0].predicts_as(forms[1]):
+        raise DataError(DIFFERENT)
     return known[0] if known else None
 
 

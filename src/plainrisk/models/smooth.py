@@ -267,8 +267,12 @@ class _Joiner:
         self.scores = tuple(np.asarray(table.scores) for table in self.tables.values())
         self.loss, by_code = self._measure(self.scores)
         self.curvature = [c for j, own in zip(self.coded.joints, by_code, strict=False) for c in j.margins(own)]
-        # Only bins have neighbours that can be joined.
-        self.bins = [j for j, table in enumerate(self.tables.values()) if isinstance(table.levels, Bins)]
+        # Only bins have neighbours that can be joined, and edges that the schema states stay.
+        self.bins = [
+            j
+            for j, (name, table) in enumerate(self.tables.items())
+            if isinstance(table.levels, Bins) and schema.features[name].edges is None
+        ]
 
     def join(self, tolerance: float, most: int | None) -> _Joined:
         """Return the part with tables as short as the tolerance allows."""
