@@ -141,7 +141,7 @@ class _Graph(Printer):
         return found if e.missing is None else self.where(self.node("IsNaN", x), self.show(e.missing), found)
 
     def _count(self, x: str, cuts: Sequence[float], open: bool) -> str:
-        """The number of cuts below x, by a search tree: to compare x with every cut takes several times as long."""
+        """The number of cuts below x, by a search tree: to compare x with every cut makes a matrix of rows and cuts."""
         key = (x, tuple(cuts), open)
         if key not in self.counts:
             tree = self.node("TreeEnsembleRegressor", x, **_search_tree(cuts, "BRANCH_LT" if open else "BRANCH_LEQ"))
