@@ -1,6 +1,6 @@
 #!/bin/sh
 # Install the programs that tests run beside Python: Chromium for the page, and in CI the engines of exports as well.
-# Root can do it on Debian and Ubuntu; elsewhere say what is absent, whose tests are then skipped.
+# Root can do it on Debian and Ubuntu; elsewhere say what is absent.
 missing=""
 need() { # PACKAGE PROGRAM...: install PACKAGE unless one of the programs is there
     package=$1
@@ -24,4 +24,4 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     export DEBIAN_FRONTEND=noninteractive
     if apt-get update -qq && apt-get install -y -qq --no-install-recommends $missing >/dev/null; then exit 0; fi
 fi
-echo "Not here, and cannot be installed:$missing. The tests that need them are skipped."
+echo "Not here, and cannot be installed:$missing. Tests that need them are skipped; in CI, those of exports fail."

@@ -25,8 +25,9 @@ from plainrisk.explain.options import FEATURES, ExplainOptions, ReasonOptions
 from plainrisk.explain.reasons import NOTHING as LEAST
 from plainrisk.explain.reasons import Reasoner, reasoner
 from plainrisk.export.c import c_file
-from plainrisk.export.engines import Answer, engine_of
-from plainrisk.export.from_form import Comparison, Ranking, build_program
+from plainrisk.export.comparison import Comparison, Ranking
+from plainrisk.export.engines import Answer, Job, engine_of
+from plainrisk.export.from_form import build_program
 from plainrisk.export.javascript import javascript_module
 from plainrisk.export.python import python_module
 from plainrisk.export.self_test import Row, SelfTest, make_rows
@@ -295,7 +296,8 @@ def verify_export(path: str | Path, model: Any, *, portfolio: Any = None) -> Ver
     )
     program, test = prepare(form, options, {n: facts[n] for n in ("target", "dialect", "table", "keep") if n in facts})
     engine, run = engine_of(facts)
-    return compare_answers(facts["target"], engine, program, test, run(Path(path), program, test.rows))
+    (answers,) = run([Job(Path(path), program, test.rows)])
+    return compare_answers(facts["target"], engine, program, test, answers)
 
 
 def compare_answers(

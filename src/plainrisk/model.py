@@ -657,13 +657,13 @@ def _framed(model: FormMethods, explanation: Explanation | None = None) -> str |
 
 def _payload(model: FormMethods, data: Any = None, *, against: Any = None, **options: Any) -> dict[str, Any]:
     """Return what the decision page holds."""
-    from plainrisk.report import Subject, collect
+    from plainrisk.report import Subject, collect, described
 
     check_parameters("report", {"against": against}, {"against": NOTHING | instance("a fitted model", FormMethods)})
     if against is not None:
         against._require_form()
     models = [model] if against is None else [model, against]
-    names = ["model" if m.fit_record_ is None else m.fit_record_.estimator for m in models]
+    names = [described(m.form_, m.fit_record_) for m in models]
     if len(set(names)) < len(names):
         names[1] = f"{names[1]} (against)"
     subjects = [Subject(n, m.form_, m.fit_record_, m.cutoff, m.about) for n, m in zip(names, models, strict=True)]

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+import plainrisk as pr
+
 Opener = Callable[..., Any]
 HEADINGS = "[...document.querySelectorAll('main h2')].map((e) => e.getBoundingClientRect().top + scrollY)"
 
@@ -107,7 +109,22 @@ BAD_ROWS = {
     '{"income": 3}': "None of the names",
     "Duration in month,Purpose\n12": "2 names, but 1",
     '{"Duration in month": "long"}': "Duration in month",
+    "Duration in month;Purpose\n1,5;A43": "Duration in month must be a number, with a point before decimals",
 }
+
+
+def test_paste_of_names_with_every_mark(open_page: Opener, written: Callable[..., Path]) -> None:
+    """The mark between cells is looked for outside quotes."""
+    n, name = 100, 'a; "b",\tc'
+    rows = {name: [float(i % 9) for i in range(n)], "d": [float(i % 4) for i in range(n)]}
+    fitted = pr.AdditiveRiskModel(pr.Schema(features={name: {}, "d": {}})).fit(rows, [int(i % 9 > 4) for i in range(n)])
+    seen = open_page(written("marks", fitted), "applicant")
+    quoted = '"a; ""b"",\tc"'
+    for mark in ",;\t":
+        paste(seen, f"{quoted}{mark}d\n8{mark}1")
+        assert seen.page.locator(".problems").all_inner_texts() == []
+        assert seen.feature(name).input_value() == "8"
+        seen.page.get_by_role("button", name="Most frequent values").click()
 
 
 def test_paste_of_bad_rows(open_page: Opener, german_page: Path) -> None:

@@ -240,7 +240,8 @@ RATES = {
         lambda w: w.model("ARM1").at_base_rate(1e-300).predict_proba(w.X)[:, 1],
         lambda r: ((r >= 0) & (r < 1e-6)).all(),
     ),
-    "of a line": (lambda w: w.model("BandARM1").at_base_rate(0.1), "PlainriskError: logistic"),
+    "of bands": (lambda w: w.model("BandARM1").at_base_rate(0.1).predict_proba(w.X)[:, 1], lambda r: (r < 1).all()),
+    "of a mixture": (lambda w: w.model("MixLinARM1").at_base_rate(0.1), "PlainriskError: mixture"),
     "of a form without a record": (
         lambda w: pr.RiskModel(w.model("ARM1").form_).at_base_rate(0.1),
         "PlainriskError: base rate",

@@ -6,6 +6,9 @@ import json
 
 import pytest
 
+from plainrisk import datasets, make_classifier
+from plainrisk.exports import read_facts
+
 
 def test_export_writes_and_checks(run, credit, tmp_path):
     path = tmp_path / "score.sql"
@@ -24,6 +27,19 @@ def test_json(run, credit, tmp_path):
     assert found["files"] == [str(tmp_path / "score.py")]
     assert found["check"]["agrees"] is True
     assert found["check"]["engine"] == "Python"
+
+
+def test_the_schema_says_which_outcome_is_adverse(run, tmp_path):
+    german = datasets.load("german")
+    assert german.schema.adverse == "negative"
+    make_classifier("SmoothARM1", german.schema).fit(german.frame, german.target).save(tmp_path / "german.json")
+    for given in ((), ("--adverse", "negative"), ("--adverse", "positive")):
+        path = tmp_path / f"score{len(list(tmp_path.iterdir()))}.py"
+        done = run("export", "python", tmp_path / "german.json", "-o", path, "--check", *given)
+        assert done.exit_code == 0, done.stderr
+        assert read_facts(path)["adverse"] == (given[-1] if given else "negative")
+    implied, told, other = (path.read_text() for path in sorted(tmp_path.glob("*.py")))
+    assert implied == told != other
 
 
 @pytest.mark.parametrize(

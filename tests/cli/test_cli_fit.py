@@ -257,3 +257,12 @@ def test_a_stream_needs_a_schema_with_a_target(run, credit, tmp_path) -> None:
     assert result.exit_code != 0
     assert "which column is the outcome?" in result.stderr
     assert not (tmp_path / "m.json").exists()
+
+
+def test_trees_have_no_solver_to_tell_of(run, credit, tmp_path) -> None:
+    pytest.importorskip("xgboost")
+    words = ("--schema", credit.schema_file, "--model", "MonoXGB", "--cv", "0")
+    result = run("fit", credit.csv, *words, "-o", tmp_path / "m.json")
+    assert result.exit_code == 0
+    assert "KKT" not in result.stdout
+    assert "in 9 of 9 features with a direction" in result.stdout

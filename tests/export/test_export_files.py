@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 
@@ -14,7 +15,7 @@ import pytest
 import plainrisk as pr
 from plainrisk.errors import DataError, OutputError
 from plainrisk.explain.options import ReasonOptions
-from plainrisk.export.engines import engine_of
+from plainrisk.export.engines import Job, engine_of
 from plainrisk.export.sql import DIALECTS
 from plainrisk.exports import ENDINGS, prepare, read_facts, self_test_path, write_program
 
@@ -115,8 +116,10 @@ def test_refused_rows_have_a_problem_and_no_answer(strict, target, tmp_path):
     rows = [tuple(row[i.feature] for i in program.inputs) for row, _ in REFUSED]
     try:
         write_program(path, program, test)
-        answers = engine_of(facts)[1](path, program, [*rows, test.rows[0]])
+        (answers,) = engine_of(facts)[1]([Job(path, program, [*rows, test.rows[0]])])
     except pr.errors.MissingExtraError as error:
+        if os.environ.get("CI") == "true":
+            raise
         pytest.skip(str(error))
     for answer, (_, problem) in zip(answers, REFUSED, strict=False):
         assert problem in answer["problem"]
@@ -130,7 +133,7 @@ def test_sqlite_refuses_text_among_numbers(model, tmp_path):
     program, test = prepare(model.form_, ReasonOptions(), facts)
     write_program(tmp_path / "score.sql", program, test)
     rows = [tuple({"age": "old", "debt": 1.0, "job": "cook"}[i.feature] for i in program.inputs)]
-    answer = engine_of(facts)[1](tmp_path / "score.sql", program, rows)[0]
+    ((answer, *_),) = engine_of(facts)[1]([Job(tmp_path / "score.sql", program, rows)])
     assert answer["problem"] == "feature 'age' must be a number"
     assert answer["risk"] is None
 

@@ -11,7 +11,7 @@ import pytest
 
 import plainrisk as pr
 from plainrisk.errors import DataError
-from plainrisk.report import Subject, collect
+from plainrisk.report import Subject, collect, described
 
 NAMES = ["SmoothARM1", "LinARM2", "MixLinARM1", "NNLR"]
 
@@ -196,3 +196,21 @@ def test_heloc_is_small(tmp_path):
 def test_which_outcome_is_bad_is_what_the_schema_says(models):
     assert of(models["SmoothARM1"])["adverse"] == "negative"
     assert of(models["SmoothARM1"], adverse="positive")["adverse"] == "positive"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("SmoothARM1", "Additive model, smooth shapes, 3 bands"),
+        ("DirectARM1", "Additive model, steps, linear"),
+        ("ARM2", "Two-layer model, steps, logistic"),
+        ("MixLinARM1", "Mixture of subscales"),
+        ("NNLR", "Additive model, lines, logistic"),
+    ],
+)
+def test_a_model_is_described_in_words(german, name, words):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pr.errors.PlainriskWarning)
+        model = pr.make_classifier(name, german.schema).fit(german.frame, german.target)
+    assert described(model.form_, model.fit_record_) == words
+    assert described(model.form_) == words.replace(", smooth shapes", "").replace(", steps", "")

@@ -46,6 +46,11 @@ def test_a_wrong_value_is_named_by_row_and_field_and_not_shown(client, rows):
     assert "topsecret" not in detail
 
 
+def test_a_missing_field_is_named_in_full(client, rows):
+    row = {name: value for name, value in rows[0].items() if name != "Credit amount"}
+    refused(client.post("/score", json={"rows": [row]}), 422, "rows[0]: the field `Credit amount` is missing.")
+
+
 @pytest.mark.parametrize(
     ("verb", "more", "words"),
     [
@@ -126,7 +131,8 @@ def test_without_the_key_nothing_is_told(locked, headers):
 
 
 def test_with_the_key(locked):
-    assert locked.get("/model", headers={"authorization": f"Bearer {SECRET}"}).status_code == 200
+    for scheme in ("Bearer", "bearer"):
+        assert locked.get("/model", headers={"authorization": f"{scheme} {SECRET}"}).status_code == 200
     assert locked.get("/health/ready").status_code == 200
 
 

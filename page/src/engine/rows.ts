@@ -66,8 +66,8 @@ function readJson(text: string): [string, unknown][] {
 }
 
 function readCsv(text: string): [string, unknown][] {
-  const first = text.trim().split("\n", 1)[0];
-  // A table copied from a spreadsheet has tabs.
+  // A name in quotes may hold any mark; a table copied from a spreadsheet has tabs.
+  const first = text.replace(/"(""|[^"])*"/g, "name").trim().split("\n", 1)[0];
   const separator = ["\t", ";", ","].find((mark) => first.includes(mark)) ?? ",";
   const lines = csvLines(text, separator);
   if (lines.length !== 2) {
@@ -115,7 +115,11 @@ function readValue(model: Model, name: string, value: unknown): Value {
   const text = String(value).trim();
   if (!continuous) return text === "" ? null : labelFrom(model, name, String(value));
   if (MISSING.has(text.toLowerCase())) return null;
-  if (!/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text)) throw new RowError(`${name} must be a number.`);
+  if (!/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text)) {
+    // 1,234 may be a thousand or little more than one: nobody but the sender knows.
+    const remedy = /\d,\d/.test(text) ? ", with a point before decimals and no comma" : "";
+    throw new RowError(`${name} must be a number${remedy}.`);
+  }
   return numberOf(name, Number(text));
 }
 

@@ -65,7 +65,7 @@ function sentence(model: Model): string {
     layer: "judged by one model per subscale; a second layer adds up their predictions",
   }[form.pool.kind];
   const trees = form.parts.some((p) => p.kind === "trees") ? " Subscales are sums of trees, exact as a whole." : "";
-  return `${info.name} reads ${what}${inside} ${pool}.${trees}`;
+  return `${info.name}: ${what}${inside} ${pool}.${trees}`;
 }
 
 export const plural = (n: number, word: string) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
@@ -97,7 +97,7 @@ function Facts({ info }: { info: ModelPayload }) {
   }
   if (info.data) facts.push(["Rows measured", count(info.data.rows), ""]);
   if (info.fit) {
-    facts.push(["Training rows", count(info.fit.rows), info.fit.estimator]);
+    facts.push(["Training rows", count(info.fit.rows), ""]);
     facts.push([`${Kind} rate in training`, percent(info.fit.base_rate), ""]);
   }
   if (info.data && info.data.bad !== null) {

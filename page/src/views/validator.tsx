@@ -212,6 +212,7 @@ function Groups({ groups }: { groups: NonNullable<DataSummary["groups"]> }) {
 // ---- the model
 
 function Shapes({ info }: { info: ModelPayload }) {
+  if (!info.shapes.length) return null;
   const rows = info.shapes.flatMap((t) => {
     const [, across] = t.size ?? [0, 0];
     const label = (i: number) =>
@@ -244,6 +245,16 @@ function Shapes({ info }: { info: ModelPayload }) {
 function Fit({ info }: { info: ModelPayload }) {
   const { fit } = info;
   if (!fit) return null;
+  // Trees have no solver that could say anything.
+  const solver = !fit.kkt.length
+    ? []
+    : [
+        ["converged", fit.converged],
+        ["stopped because", fit.reason],
+        ["objective", fit.objective.join(", ")],
+        ["KKT residual", fit.kkt.join(", ")],
+        ["iterations", fit.iterations.join(", ")],
+      ];
   const lines = [
     ["estimator", fit.estimator],
     ...Object.entries(fit.parameters),
@@ -251,11 +262,7 @@ function Fit({ info }: { info: ModelPayload }) {
     ["weight", fit.weight],
     ["weight of the positive outcome", fit.positive_weight],
     ["base rate", fit.base_rate],
-    ["converged", fit.converged],
-    ["stopped because", fit.reason],
-    ["objective", fit.objective.join(", ")],
-    ["KKT residual", fit.kkt.join(", ")],
-    ["iterations", fit.iterations.join(", ")],
+    ...solver,
     ["share of training rows clipped", fit.clipped],
     ["features that left", fit.features_left.join(", ") || "none"],
   ].map(([name, value]) => ({ name: String(name), value }));

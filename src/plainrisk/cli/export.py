@@ -10,7 +10,7 @@ import typer
 
 from plainrisk.cli import show, source
 from plainrisk.cli.main import ExitCode
-from plainrisk.cli.options import Json, Missing
+from plainrisk.cli.options import Adverse, Json, Missing
 from plainrisk.export.sql import DIALECTS
 from plainrisk.exports import ENDINGS, self_test_path, verify_export
 from plainrisk.model import load
@@ -33,10 +33,7 @@ def export(
         typer.Option("--keep", metavar="COLUMN", help="Of SQL: a column to keep in the answer. Repeatable."),
     ] = None,
     k: Annotated[int, typer.Option("-k", help="The largest number of reasons.")] = 4,
-    adverse: Annotated[
-        str,
-        typer.Option("--adverse", metavar="positive|negative", help="Which outcome is bad for the applicant."),
-    ] = "positive",
+    adverse: Adverse = None,
     order: Annotated[
         str, typer.Option("--order", metavar="subscale|feature", help="Order of the reasons.")
     ] = "subscale",

@@ -272,8 +272,10 @@ def shape(feature: str, table: Shape, outcome: str) -> None:
 
 
 def solver(record: Mapping[str, Any]) -> None:
-    """Print what the solver certifies."""
+    """Print what the solver certifies; nothing of trees, which have none."""
     problems = len(record["kkt"])
+    if not problems:
+        return
     what = "1 problem" if problems == 1 else f"{problems} problems, the last one weighs the others"
     rows = [
         ["solved", what],

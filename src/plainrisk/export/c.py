@@ -68,6 +68,17 @@ static void rank(const double *losses, const double *totals, int *found) {
 }
 """
 
+_REASONS = """
+  rank(losses, totals, answer->reason_feature);
+  for (int r = 0; r < MOST; r++) {
+    int j = answer->reason_feature[r];
+    answer->reason[r] = j < 0 ? -1 : (int)words[j];
+    answer->lost[r] = j < 0 ? NAN : losses[j];
+  }
+  return 0;
+}
+"""
+
 _TEST = """
 #ifdef PLAINRISK_TEST
 {rows}
@@ -132,70 +143,74 @@ class CPrinter(CodePrinter):
         return f"{array}[(int)({at})]"
 
 
-def _fields(program: Program) -> list[str]:
-    """Return the names of the members of `plainrisk_row`, one per input."""
-    return slugs([i.feature for i in program.inputs], "x_", set())
-
-
 def c_file(program: Program, test: SelfTest) -> str:
     """Return the file's text."""
     refuse_characters(program, "\0", "C")
     printer = CPrinter()
-    rank, fields = program.rank, _fields(program)
-    body = list(printer.statements(program))
-    checks = [f"if ({printer.show(c.condition)}) return {n};" for n, c in enumerate(program.checks, 1)]
-    kinds = [
-        ("const char *" if i.is_text else "double ", field) for i, field in zip(program.inputs, fields, strict=True)
-    ]
-    facts = program.head.replace("*/", "*\\/")
-    problems = ", ".join(["NULL", *(_string(c.message) for c in program.checks)])
+    function = list(_function(program, printer))  # first: it collects the printer's constants
     lines = [
-        _HEAD.format(facts=facts),
-        f"#define CANDIDATES {len(rank.features)}",
-        f"#define MOST {rank.k}",
-        f"#define LEAST {digits(rank.least)}",
-        f"#define BY_SUBSCALE {int(bool(rank.totals))}",
-        "",
-        "/* Missing is NaN in a number, NULL in a text (UTF-8). */",
-        "typedef struct {",
-        *(f"  {kind}{field};" for kind, field in kinds),
-        "} plainrisk_row;",
-        "",
-        "/* Reasons are numbers of plainrisk_texts, their features of plainrisk_features; -1 where there is none. */",
-        "typedef struct {",
-        *(f"  double {o.name};" for o in program.outputs),
-        "  int reason[MOST + 1], reason_feature[MOST + 1];",
-        "  double lost[MOST + 1];",
-        "} plainrisk_answer;",
-        "",
-        f"const char *const plainrisk_texts[] = {{{', '.join(map(_string, rank.texts))}}};",
-        f"const char *const plainrisk_features[] = {{{', '.join(map(_string, rank.features)) or 'NULL'}}};",
-        f"const char *const plainrisk_problems[] = {{{problems}}};",
-        f"static const int groups[] = {{{', '.join(map(str, rank.groups)) or '0'}}};",
+        _HEAD.format(facts=program.head.replace("*/", "*\\/")),
+        *_types(program),
+        *_constants(program),
         *printer.constants,
         _HELPERS,
-        "/* Score one row; returns 0, or the number of the problem for which it is refused. */",
-        "int plainrisk_score(const plainrisk_row *row, plainrisk_answer *answer) {",
-        *(
-            f"  {kind.replace('double', 'const double')}{i.id} = row->{field};"
-            for i, (kind, field) in zip(program.inputs, kinds, strict=True)
-        ),
-        *(f"  {line}" for line in (*checks, *body)),
-        *(f"  answer->{o.name} = {o.step};" for o in program.outputs),
-        f"  const double losses[] = {{{', '.join(rank.losses) or '0'}}};",
-        f"  const double words[] = {{{', '.join(rank.words) or '0'}}};",
-        f"  const double totals[] = {{{', '.join(rank.totals) or '0'}}};",
-        "  rank(losses, totals, answer->reason_feature);",
-        "  for (int r = 0; r < MOST; r++) {",
-        "    int j = answer->reason_feature[r];",
-        "    answer->reason[r] = j < 0 ? -1 : (int)words[j];",
-        "    answer->lost[r] = j < 0 ? NAN : losses[j];",
-        "  }",
-        "  return 0;",
-        "}",
+        *function,
         _test(program, test).rstrip("\n"),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _members(program: Program) -> list[tuple[str, str]]:
+    """Return the type and the name of the members of `plainrisk_row`, one per input."""
+    names = slugs([i.feature for i in program.inputs], "x_", set())
+    return [("const char *" if i.is_text else "double ", name) for i, name in zip(program.inputs, names, strict=True)]
+
+
+def _types(program: Program) -> Iterator[str]:
+    rank = program.rank
+    yield f"#define CANDIDATES {len(rank.features)}"
+    yield f"#define MOST {rank.k}"
+    yield f"#define LEAST {digits(rank.least)}"
+    yield f"#define BY_SUBSCALE {int(bool(rank.totals))}"
+    yield ""
+    yield "/* Missing is NaN in a number, NULL in a text (UTF-8). */"
+    yield "typedef struct {"
+    yield from (f"  {kind}{name};" for kind, name in _members(program))
+    yield "} plainrisk_row;"
+    yield ""
+    yield "/* Reasons are numbers of plainrisk_texts, their features of plainrisk_features; -1 where there is none. */"
+    yield "typedef struct {"
+    yield from (f"  double {o.name};" for o in program.outputs)
+    yield "  int reason[MOST + 1], reason_feature[MOST + 1];"
+    yield "  double lost[MOST + 1];"
+    yield "} plainrisk_answer;"
+    yield ""
+
+
+def _constants(program: Program) -> Iterator[str]:
+    rank = program.rank
+    problems = ", ".join(["NULL", *(_string(c.message) for c in program.checks)])
+    yield f"const char *const plainrisk_texts[] = {{{', '.join(map(_string, rank.texts))}}};"
+    yield f"const char *const plainrisk_features[] = {{{', '.join(map(_string, rank.features)) or 'NULL'}}};"
+    yield f"const char *const plainrisk_problems[] = {{{problems}}};"
+    yield f"static const int groups[] = {{{', '.join(map(str, rank.groups)) or '0'}}};"
+
+
+def _function(program: Program, printer: CPrinter) -> Iterator[str]:
+    rank = program.rank
+    yield "/* Score one row; returns 0, or the number of the problem for which it is refused. */"
+    yield "int plainrisk_score(const plainrisk_row *row, plainrisk_answer *answer) {"
+    for i, (kind, name) in zip(program.inputs, _members(program), strict=True):
+        yield f"  {kind.replace('double', 'const double')}{i.id} = row->{name};"
+    body = list(printer.statements(program))
+    for n, check in enumerate(program.checks, 1):
+        yield f"  if ({printer.show(check.condition)}) return {n};"
+    yield from (f"  {line}" for line in body)
+    yield from (f"  answer->{o.name} = {o.step};" for o in program.outputs)
+    yield f"  const double losses[] = {{{', '.join(rank.losses) or '0'}}};"
+    yield f"  const double words[] = {{{', '.join(rank.words) or '0'}}};"
+    yield f"  const double totals[] = {{{', '.join(rank.totals) or '0'}}};"
+    yield _REASONS.strip("\n")
 
 
 def c_rows(program: Program, rows: Sequence[Row]) -> str:

@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,10 +25,21 @@ from plainrisk.export.self_test import Row
 from plainrisk.export.sql import dialect_of
 from plainrisk.export.xlsx import ROWS_SHEET
 
-__all__ = ["Answer", "Engine", "engine_of"]
+__all__ = ["Answer", "Engine", "Job", "complete", "engine_of", "find_package", "find_tool", "rows_by_name"]
 
 Answer = dict[str, Any]  # by the names of the program's answers; None where there is none
-Engine = Callable[[Path, Program, Sequence[Row]], list[Answer]]
+
+
+class Job(NamedTuple):
+    """An export and the rows to run it on."""
+
+    path: Path
+    program: Program
+    rows: Sequence[Row]
+
+
+# Engines take several exports, since some take long to start.
+Engine = Callable[[Sequence[Job]], list[list[Answer]]]
 SECONDS = 600  # for a runtime to answer
 
 
@@ -37,10 +48,15 @@ def engine_of(facts: Mapping[str, Any]) -> tuple[str, Engine]:
     if facts["target"] != "sql":
         return _ENGINES[facts["target"]]
     name = facts["dialect"]
-    return _SQL.get(name, (f"no {name}: parsed by sqlglot", _parse))
+    return _SQL.get(name, (f"no {name}: parsed by sqlglot", _each(_parse)))
 
 
-def _tool(*names: str) -> str:
+def _each(run: Callable[[Path, Program, Sequence[Row]], list[Answer]]) -> Engine:
+    """Return the engine that runs one export after the other."""
+    return lambda jobs: [run(*job) for job in jobs]
+
+
+def find_tool(*names: str) -> str:
     """Return the path of a program, or say that it is missing."""
     for name in names:
         if path := shutil.which(name):
@@ -48,7 +64,8 @@ def _tool(*names: str) -> str:
     raise MissingExtraError(f"{names[0]} is needed to run this export and is not installed.")
 
 
-def _package(name: str, extra: str = "export") -> None:
+def find_package(name: str, extra: str = "export") -> None:
+    """Say that a Python package is missing, if it is."""
     if importlib.util.find_spec(name) is None:
         raise missing_extra(name, extra)
 
@@ -88,24 +105,26 @@ function revive(key, value) {
 """
 
 
-def _dicts(program: Program, rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+def rows_by_name(program: Program, rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return rows with the names of their features."""
     return [{i.feature: value for i, value in zip(program.inputs, row, strict=True)} for row in rows]
 
 
 def _python(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
-    out = _output([sys.executable, "-I", "-c", _PYTHON, str(path)], json.dumps(_dicts(program, rows)))
-    return [_complete(program, answer) for answer in json.loads(out)]
+    out = _output([sys.executable, "-I", "-c", _PYTHON, str(path)], json.dumps(rows_by_name(program, rows)))
+    return [complete(program, answer) for answer in json.loads(out)]
 
 
 def _javascript(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
     # JSON has no infinity.
     given = [[f"plainrisk{v}" if v in (math.inf, -math.inf) else v for v in row] for row in rows]
-    text = json.dumps(_dicts(program, given))
-    out = _output([_tool("node"), "--input-type=module", "-e", _NODE, str(path.resolve())], text)
-    return [_complete(program, answer) for answer in json.loads(out)]
+    text = json.dumps(rows_by_name(program, given))
+    out = _output([find_tool("node"), "--input-type=module", "-e", _NODE, str(path.resolve())], text)
+    return [complete(program, answer) for answer in json.loads(out)]
 
 
-def _complete(program: Program, answer: Mapping[str, Any]) -> Answer:
+def complete(program: Program, answer: Mapping[str, Any]) -> Answer:
+    """Return an answer with None for all that it lacks."""
     return {name: answer.get(name) for name in program.answer_names}
 
 
@@ -137,7 +156,7 @@ def _c(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
         shutil.copy(path, Path(folder, "export.c"))
         Path(folder, "main.c").write_text(main, encoding="ascii")
         binary = str(Path(folder, "main"))
-        _output([_tool("cc", "gcc", "clang"), "-ffp-contract=off", "-o", binary, f"{folder}/main.c", "-lm"], "")
+        _output([find_tool("cc", "gcc", "clang"), "-ffp-contract=off", "-o", binary, f"{folder}/main.c", "-lm"], "")
         lines = _output([binary], "").splitlines()
     found = []
     for problem, *values in map(str.split, lines):
@@ -149,7 +168,7 @@ def _c(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
             text, feature, lost = reasons[3 * r : 3 * r + 3]
             if int(feature) >= 0:
                 one |= _reason(program, r, int(text), int(feature), float(lost))
-        found.append(_complete(program, one))
+        found.append(complete(program, one))
     return found
 
 
@@ -182,7 +201,7 @@ def _create(program: Program, dialect_name: str, word: str) -> str:
 
 
 def _duckdb(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
-    _package("duckdb", "dev")
+    find_package("duckdb", "dev")
     import duckdb
 
     table = dialect_of("duckdb").quote(program.facts["table"])
@@ -195,7 +214,7 @@ def _duckdb(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
         connection.execute(f"INSERT INTO {table} SELECT {values}", lists)
         found = connection.execute(path.read_text(encoding="utf-8"))
         names = [column[0] for column in found.description or ()]
-        return [_complete(program, dict(zip(names, row, strict=True))) for row in found.fetchall()]
+        return [complete(program, dict(zip(names, row, strict=True))) for row in found.fetchall()]
 
 
 def _sqlite(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
@@ -207,7 +226,7 @@ def _sqlite(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
         connection.executemany(f"INSERT INTO {table} VALUES ({marks})", _table_rows(program, rows))
         found = connection.execute(path.read_text(encoding="utf-8"))
         names = [column[0] for column in found.description]
-        return [_complete(program, dict(zip(names, row, strict=True))) for row in found.fetchall()]
+        return [complete(program, dict(zip(names, row, strict=True))) for row in found.fetchall()]
     finally:
         connection.close()
 
@@ -229,14 +248,14 @@ def _postgres(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]
         f"SELECT row_to_json(answers) FROM (\n{query}\n) AS answers;\n"
     )
     environment = {**os.environ, "PGCLIENTENCODING": "UTF8", "PGOPTIONS": "-c client_min_messages=error"}
-    command = [_tool("psql"), "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-f", "-"]
+    command = [find_tool("psql"), "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-f", "-"]
     out = _output(command, script, env=environment)
-    return [_complete(program, json.loads(line)) for line in out.split("\n") if line]
+    return [complete(program, json.loads(line)) for line in out.split("\n") if line]
 
 
 def _parse(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
     """Parse a query of a dialect that no engine here runs; there are no answers."""
-    _package("sqlglot")
+    find_package("sqlglot")
     import sqlglot
 
     try:
@@ -250,7 +269,7 @@ def _parse(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
 
 
 def _onnx(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
-    _package("onnxruntime", "dev")
+    find_package("onnxruntime", "dev")
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -275,7 +294,7 @@ def _onnx(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
             if feature >= 0:
                 one |= _reason(program, r, 0, feature, float(answer["lost"][n, r]))
                 one[f"reason_{r + 1}"] = answer["reasons"][n, r]
-        found.append(_complete(program, one))
+        found.append(complete(program, one))
     return found
 
 
@@ -290,58 +309,64 @@ _PROFILE = """<?xml version="1.0" encoding="UTF-8"?>
 """
 
 
-def _xlsx(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
-    """Let LibreOffice compute the workbook, and read the rows of its self-test, which are these."""
-    office = _tool("soffice", "libreoffice")
+def _xlsx(jobs: Sequence[Job]) -> list[list[Answer]]:
+    """Let LibreOffice compute the workbooks, and read the rows of their self-tests, which are these."""
+    office = find_tool("soffice", "libreoffice")
     with tempfile.TemporaryDirectory() as folder:
         user = Path(folder, "profile", "user")
         user.mkdir(parents=True)
         (user / "registrymodifications.xcu").write_text(_PROFILE, encoding="utf-8")
-        shutil.copy(path, Path(folder, "export.xlsx"))
+        books = [shutil.copy(job.path, Path(folder, f"export{n}.xlsx")) for n, job in enumerate(jobs)]
         # Comma, quotes, UTF-8, all cells as they are and not as shown, one sheet.
         kind = f"csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false,false,false,{ROWS_SHEET}"
         profile = f"-env:UserInstallation=file://{folder}/profile"
-        command = [office, profile, "--headless", "--convert-to", kind, "--outdir", folder, f"{folder}/export.xlsx"]
-        _output(command, "")
-        made = next(Path(folder).glob("export*.csv"))
-        with made.open(encoding="utf-8", newline="") as file:
-            _, names, _, *lines = csv.reader(file)
+        _output([office, profile, "--headless", "--convert-to", kind, "--outdir", folder, *map(str, books)], "")
+        return [_sheet(next(Path(folder).glob(f"export{n}-*.csv")), *job[1:]) for n, job in enumerate(jobs)]
+
+
+def _sheet(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
+    """Read the answers of one workbook."""
+    with path.open(encoding="utf-8", newline="") as file:
+        _, names, _, *lines = csv.reader(file)
+    numbers = {o.name for o in program.outputs} | {f"lost_{r}" for r in range(1, program.rank.k + 1)}
     found = []
     for line in lines[: len(rows)]:
         cells = {name: text for name, text in zip(names, line, strict=False) if text != ""}
-        numbers = {o.name for o in program.outputs} | {f"lost_{r}" for r in range(1, program.rank.k + 1)}
         answer = {name: float(text) if name in numbers else text for name, text in cells.items()}
-        found.append(_complete(program, answer))
+        found.append(complete(program, answer))
     return found
 
 
 # ---- PMML
 
 
-def _pmml(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
-    _package("pypmml", "dev")
-    _tool("java")
+def _pmml(jobs: Sequence[Job]) -> list[list[Answer]]:
+    find_package("pypmml", "dev")
+    find_tool("java")
     from pypmml import Model
 
-    given = [{name: v for name, v in row.items() if v is not None} for row in _dicts(program, rows)]
-    model = Model.fromFile(str(path))
-    try:
+    def run(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
+        model = Model.fromFile(str(path))
+        given = [{name: v for name, v in row.items() if v is not None} for row in rows_by_name(program, rows)]
         answers = [dict(model.predict(row)) for row in given]  # the map itself is gone with the machine
+        return [complete(program, {k.removeprefix("plainrisk_"): v for k, v in answer.items()}) for answer in answers]
+
+    try:
+        return _each(run)(jobs)
     finally:
         Model.close()
-    return [_complete(program, {k.removeprefix("plainrisk_"): v for k, v in answer.items()}) for answer in answers]
 
 
 _SQL: Mapping[str, tuple[str, Engine]] = {
-    "duckdb": ("DuckDB", _duckdb),
-    "postgres": ("PostgreSQL", _postgres),
-    "sqlite": ("SQLite", _sqlite),
+    "duckdb": ("DuckDB", _each(_duckdb)),
+    "postgres": ("PostgreSQL", _each(_postgres)),
+    "sqlite": ("SQLite", _each(_sqlite)),
 }
 _ENGINES: Mapping[str, tuple[str, Engine]] = {
-    "c": ("C compiler", _c),
-    "javascript": ("Node.js", _javascript),
-    "onnx": ("onnxruntime", _onnx),
+    "c": ("C compiler", _each(_c)),
+    "javascript": ("Node.js", _each(_javascript)),
+    "onnx": ("onnxruntime", _each(_onnx)),
     "pmml": ("PMML4S", _pmml),
-    "python": ("Python", _python),
+    "python": ("Python", _each(_python)),
     "xlsx": ("LibreOffice", _xlsx),
 }

@@ -10,14 +10,14 @@ import itertools
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from plainrisk._types import Bools, Floats, Index
+from plainrisk._types import Bools
 from plainrisk.errors import DataError
+from plainrisk.export.comparison import Comparison, Point, Ranking
 from plainrisk.export.expression import (
     Abs,
     All,
@@ -59,56 +59,9 @@ from plainrisk.form import (
 )
 from plainrisk.form import Table as ShapeTable
 
-__all__ = ["Comparison", "Ranking", "build_program"]
+__all__ = ["build_program"]
 
 CHAIN = 100  # terms of one sum; engines limit the depth of an expression, some to 1,000
-
-
-class Point(Protocol):
-    """What `plainrisk.explain.reference.Point` says of one part."""
-
-    @property
-    def terms(self) -> Mapping[str, float]: ...
-    @property
-    def score(self) -> float: ...
-    @property
-    def shares(self) -> Mapping[str, tuple[Floats, Floats]]: ...
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What rows are compared with, and how pieces are shown.
-
-    Attributes
-    ----------
-    points : the reference as each part sees it
-    score, risk : the reference's, of the whole form
-    keys : the (subscale, feature or pair) of every piece
-    """
-
-    points: Sequence[Point]
-    score: float
-    risk: float
-    keys: Sequence[tuple[str, str | None]]
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """How reasons are found: as `plainrisk.explain.reasons.Reasoner`, with `least` and the sizes of `_add_up`."""
-
-    comparison: Comparison
-    candidates: tuple[str, ...]
-    subscales: tuple[str, ...]
-    words: tuple[str, ...]
-    base: Index
-    by_level: Mapping[int, tuple[str, Levels, Index]]
-    shared: Sequence[Sequence[int]]
-    barred: Bools
-    k: int
-    sign: int
-    by_subscale: bool
-    least: float
-    most: float
 
 
 def build_program(

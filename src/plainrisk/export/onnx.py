@@ -47,6 +47,7 @@ class _Graph(Printer):
 
     def __init__(self, program: Program) -> None:
         self.nodes: list[Any] = []
+        self.counts: dict[tuple[str, tuple[float, ...], bool], str] = {}
         self.constants: dict[tuple[str, bytes, tuple[int, ...]], Any] = {}
         self.named = {i.id: i.feature for i in program.inputs}
 
@@ -56,7 +57,7 @@ class _Graph(Printer):
 
         id = f"plainrisk/{len(self.nodes)}"
         names = [id, *(f"{id}/{n}" for n in range(1, outputs))]
-        domain = "ai.onnx.ml" if kind == "LabelEncoder" else ""
+        domain = "ai.onnx.ml" if kind in ("LabelEncoder", "TreeEnsembleRegressor") else ""
         self.nodes.append(helper.make_node(kind, list(inputs), names, domain=domain, **attributes))
         return id
 
@@ -124,22 +125,28 @@ class _Graph(Printer):
         return self.node("Where", condition, then, other)
 
     def cells(self, e: Cells) -> str:
-        """The cells of a number: by counting the cuts below it, or one branch after the other."""
+        """The cells of a number: by a search among its cuts, or one branch after the other."""
         x = self.show(e.x)
         less = "LessOrEqual" if e.open else "Less"
         numbers = [v.value for v in e.values if isinstance(v, Number)]
         if len(numbers) == 1 and not e.cuts:
             found = self._like(x, numbers[0])
         elif len(numbers) == len(e.values):
-            below = self.node("Cast", self.node(less, self.constant([e.cuts]), x), to=7)
-            index = self.node("ReduceSum", below, self.constant([1], np.int64), keepdims=1)
-            found = self.node("Gather", self.constant(numbers), index)
+            found = self.node("Gather", self.constant(numbers), self._count(x, e.cuts, e.open))
         else:
             found = self.show(e.values[-1])
             for cut, value in reversed(list(zip(e.cuts, e.values, strict=False))):
                 beyond = self.node(less, self.constant([[cut]]), x)
                 found = self.where(beyond, found, self.show(value))
         return found if e.missing is None else self.where(self.node("IsNaN", x), self.show(e.missing), found)
+
+    def _count(self, x: str, cuts: Sequence[float], open: bool) -> str:
+        """The number of cuts below x, by a search tree: to compare x with every cut takes several times as long."""
+        key = (x, tuple(cuts), open)
+        if key not in self.counts:
+            tree = self.node("TreeEnsembleRegressor", x, **_search_tree(cuts, "BRANCH_LT" if open else "BRANCH_LEQ"))
+            self.counts[key] = self.node("Cast", tree, to=7)
+        return self.counts[key]
 
     def _like(self, x: str, value: float) -> str:
         """A constant for every row of a tensor."""
@@ -220,6 +227,40 @@ class _Graph(Printer):
         count = self.node("ReduceSum", self.node("Cast", before, to=11), self.constant([1], np.int64), keepdims=0)
         place = self.node("TopK", self.node("Neg", count), self.constant([k], np.int64), axis=1, outputs=2)
         return f"{place}/1"
+
+
+def _search_tree(cuts: Sequence[float], mode: str) -> dict[str, Any]:
+    """Return the attributes of a balanced tree that counts the cuts below a number; it compares doubles."""
+    from onnx import numpy_helper
+
+    nodes: list[tuple[str, float, int, int]] = []  # mode, cut, the next node if true and if false
+    leaves: dict[int, float] = {}
+
+    def grow(low: int, high: int) -> int:
+        at, middle = len(nodes), (low + high) // 2
+        nodes.append(("LEAF", 0.0, 0, 0))
+        if low == high:
+            leaves[at] = low
+        else:
+            nodes[at] = (mode, cuts[middle], grow(low, middle), grow(middle + 1, high))
+        return at
+
+    grow(0, len(cuts))
+    modes, values, true, false = map(list, zip(*nodes, strict=True))
+    return {
+        "n_targets": 1,
+        "nodes_treeids": [0] * len(nodes),
+        "nodes_nodeids": list(range(len(nodes))),
+        "nodes_featureids": [0] * len(nodes),
+        "nodes_modes": modes,
+        "nodes_values_as_tensor": numpy_helper.from_array(np.array(values, dtype=np.float64)),
+        "nodes_truenodeids": true,
+        "nodes_falsenodeids": false,
+        "target_treeids": [0] * len(leaves),
+        "target_nodeids": list(leaves),
+        "target_ids": [0] * len(leaves),
+        "target_weights_as_tensor": numpy_helper.from_array(np.array(list(leaves.values()), dtype=np.float64)),
+    }
 
 
 def write_onnx(path: Path, program: Program, test: SelfTest) -> None:

@@ -66,6 +66,30 @@ def rank(losses, totals, groups):
 
 '''
 
+_FIND_PROBLEM = '''
+def find_problem(row):
+    """Return the number of the first problem with a row, or None."""
+'''
+
+_SCORE = '''
+
+def score(row):
+    """Return the risk of one row (a dict by feature), contributions in probability, and reasons."""
+    problem = find_problem(row)
+    if problem is not None:
+        raise ValueError(PROBLEMS[problem])
+'''
+
+_REASONS = """
+    found = rank(losses, totals, GROUPS)
+    for r in range(MOST):
+        j = found[r] if r < len(found) else None
+        answer[f"reason_{r + 1}"] = None if j is None else TEXTS[int(words[j])]
+        answer[f"reason_feature_{r + 1}"] = None if j is None else CANDIDATES[j]
+        answer[f"lost_{r + 1}"] = None if j is None else losses[j]
+    return answer
+"""
+
 _TAIL = '''
 
 def self_test():
@@ -116,45 +140,48 @@ def _tuple(items: Iterator[str] | map[str]) -> str:
 def python_module(program: Program, test: SelfTest | None = None) -> str:
     """Return the module's text."""
     printer = PythonPrinter()
+    functions = list(_functions(program, printer))  # first: they collect the printer's constants
+    lines = [
+        _HEAD.format(head=program.head, facts=ascii(dict(program.facts))),
+        *_constants(program),
+        *printer.constants,
+        _HELPERS,
+        *functions,
+        *(() if test is None else _test(test)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _constants(program: Program) -> Iterator[str]:
+    rank = program.rank
+    yield f"FEATURES = {_tuple(ascii(i.feature) for i in program.inputs)}"
+    yield f"NUMBERS = {_tuple(ascii(o.name) for o in program.outputs)}"
+    yield f"CANDIDATES = {_tuple(map(ascii, rank.features))}"
+    yield f"TEXTS = {_tuple(map(ascii, rank.texts))}"
+    yield f"PROBLEMS = {_tuple(ascii(c.message) for c in program.checks)}"
+    yield f"LEAST, MOST, GROUPS = {digits(rank.least)}, {rank.k}, {_tuple(map(str, rank.groups))}"
+
+
+def _functions(program: Program, printer: PythonPrinter) -> Iterator[str]:
     rank = program.rank
     body = list(printer.statements(program))
     checks = [f"if {printer.show(c.condition)}:\n        return {n}" for n, c in enumerate(program.checks)]
     reads = [f"{i.id} = {'text' if i.is_text else 'number'}(row, {i.feature!a})" for i in program.inputs]
-    lines = [
-        _HEAD.format(head=program.head, facts=ascii(dict(program.facts))),
-        f"FEATURES = {_tuple(ascii(i.feature) for i in program.inputs)}",
-        f"NUMBERS = {_tuple(ascii(o.name) for o in program.outputs)}",
-        f"CANDIDATES = {_tuple(map(ascii, rank.features))}",
-        f"TEXTS = {_tuple(map(ascii, rank.texts))}",
-        f"PROBLEMS = {_tuple(ascii(c.message) for c in program.checks)}",
-        f"LEAST, MOST, GROUPS = {digits(rank.least)}, {rank.k}, {_tuple(map(str, rank.groups))}",
-        *printer.constants,
-        _HELPERS,
-        "def find_problem(row):",
-        '    """Return the number of the first problem with a row, or None."""',
-        *(f"    {line}" for line in (*reads, *checks, "return None")),
-        "",
-        "",
-        "def score(row):",
-        '    """Return the risk of one row (a dict by feature), contributions in probability, and reasons."""',
-        "    problem = find_problem(row)",
-        "    if problem is not None:",
-        "        raise ValueError(PROBLEMS[problem])",
-        *(f"    {line}" for line in (*reads, *body)),
-        f"    losses = {_tuple(iter(rank.losses))}",
-        f"    words = {_tuple(iter(rank.words))}",
-        f"    totals = {_tuple(iter(rank.totals))}",
-        f"    answer = dict(zip(NUMBERS, {_tuple(o.step for o in program.outputs)}))",
-        "    found = rank(losses, totals, GROUPS)",
-        "    for r in range(MOST):",
-        "        j = found[r] if r < len(found) else None",
-        '        answer[f"reason_{r + 1}"] = None if j is None else TEXTS[int(words[j])]',
-        '        answer[f"reason_feature_{r + 1}"] = None if j is None else CANDIDATES[j]',
-        '        answer[f"lost_{r + 1}"] = None if j is None else losses[j]',
-        "    return answer",
-    ]
-    if test is not None:
-        lines += ["", "", "ROWS = [", *(f"    {list(row)!a}," for row in test.rows), "]", "EXPECTED = ["]
-        both = zip(test.numbers, test.reasons, strict=True)
-        lines += [*(f"    {(numbers, reasons)!a}," for numbers, reasons in both), "]", _TAIL.rstrip("\n")]
-    return "\n".join(lines) + "\n"
+    yield _FIND_PROBLEM.strip("\n")
+    yield from (f"    {line}" for line in (*reads, *checks, "return None"))
+    yield _SCORE.rstrip("\n")
+    yield from (f"    {line}" for line in (*reads, *body))
+    yield f"    losses = {_tuple(iter(rank.losses))}"
+    yield f"    words = {_tuple(iter(rank.words))}"
+    yield f"    totals = {_tuple(iter(rank.totals))}"
+    yield f"    answer = dict(zip(NUMBERS, {_tuple(o.step for o in program.outputs)}))"
+    yield _REASONS.strip("\n")
+
+
+def _test(test: SelfTest) -> Iterator[str]:
+    yield "\n\nROWS = ["
+    yield from (f"    {list(row)!a}," for row in test.rows)
+    yield "]\nEXPECTED = ["
+    yield from (f"    {both!a}," for both in zip(test.numbers, test.reasons, strict=True))
+    yield "]"
+    yield _TAIL.rstrip("\n")

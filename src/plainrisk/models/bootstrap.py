@@ -20,8 +20,8 @@ from plainrisk.checks import SEED, check_parameters, whole
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 from plainrisk.explain.uncertainty import Refits
 from plainrisk.form import Alone, Layer, Link, Mixture, Part, Pool, RiskForm, Table
-from plainrisk.models.arm import AdditiveRiskModel, LinkName, Problem, make_design
-from plainrisk.models.design import Design, table_part
+from plainrisk.models.arm import AdditiveRiskModel, LinkName, Problem, make_design, step_contrasts
+from plainrisk.models.design import Design, solve_with_rules, table_part
 from plainrisk.models.linearise import Linearised
 from plainrisk.models.mixture import RiskSums, SubscaleMixture
 from plainrisk.models.training import Training, read_training
@@ -138,13 +138,14 @@ class _Expert:
         n = len(self.codes[0])
         total, hits = (np.bincount(self.cell, values, minlength=n) for values in (weight, positive))
         rows = Rows([Block(self.codes, hits.astype(np.float64), total.astype(np.float64))])
-        found = Problem(self.fitted_link, self.design.layout, rows, lower=self.design.lower).solve(
-            self.ridge, self.start
-        )
-        return table_part(self.name, self.design, found, self.link, schema), self._risk(found)
 
-    def _risk(self, found: Solution) -> Floats:
-        return self.link.value(next(self.design.scores(found)))
+        def solve(design: Design) -> tuple[Solution, None]:
+            start = self.start if len(design.lower) == len(self.design.lower) else None
+            return Problem(self.fitted_link, design.layout, rows, lower=design.lower).solve(self.ridge, start), None
+
+        # A draw may break a rule that the first fit kept by itself.
+        design, found, _ = solve_with_rules(self.design.coded, schema, step_contrasts(schema), solve)
+        return table_part(self.name, design, found, self.link, schema), self.link.value(next(design.scores(found)))
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,27 @@ from plainrisk.explain.contributions import subscale_of
 from plainrisk.explain.options import Adverse
 from plainrisk.explain.overview import ShapeTable
 from plainrisk.explain.reference import Reference, best_row, knows_typical, make_reference
-from plainrisk.form import Curve, FitRecord, Line, PairTable, Part, RiskForm, Table, form_hash
+from plainrisk.form import (
+    Alone,
+    Bands,
+    Curve,
+    FitRecord,
+    Layer,
+    Line,
+    Link,
+    Logistic,
+    PairTable,
+    Part,
+    RiskForm,
+    Table,
+    TreePart,
+    form_hash,
+)
 from plainrisk.report.inputs import inputs, start_row
 from plainrisk.report.sample import summary
 from plainrisk.schema import label_of
 
-__all__ = ["Subject", "collect", "row_values"]
+__all__ = ["Subject", "collect", "described", "row_values"]
 
 FORMAT = 1
 POINTS = 61  # at which a line or a curve is drawn
@@ -100,6 +115,32 @@ def collect(
         "applicants": rows,
         "start": None if shown is None or not rows else {"view": "applicant", "row": rows[0]["row"]},
     }
+
+
+def described(form: RiskForm, fit: FitRecord | None = None) -> str:
+    """Return what a model is, in words: how its parts are put together, their shapes, the link.
+
+    Smooth shapes and steps are tables alike; which of them they are stands in the fit record.
+    """
+    terms = {type(shape) for part in form.parts if isinstance(part, Part) for shape in part.shapes.values()}
+    trees = any(isinstance(part, TreePart) for part in form.parts)
+    if isinstance(form.pool, Alone):
+        what = "Sum of trees" if trees else "Additive model"
+    else:
+        what = "Two-layer model" if isinstance(form.pool, Layer) else "Mixture of subscales"
+        what += ", trees" * trees
+    asked = {"'smooth'": ", smooth shapes", "'steps'": ", steps"}
+    shapes = asked.get("" if fit is None else fit.parameters.get("shapes", ""), "")
+    if Line in terms:
+        shapes = ", lines"
+    return what + shapes + (_link_words(form.last_link) if form.last_link is not None else "")
+
+
+def _link_words(link: Link) -> str:
+    if isinstance(link, Bands):
+        n = len(link.values) - 1
+        return f", {n} band{'s' * (n != 1)}"
+    return ", logistic" if isinstance(link, Logistic) else ", linear"
 
 
 def _outcome(form: RiskForm) -> str:

@@ -292,8 +292,9 @@ class Watch:
         key = self.service.settings.key
         if key is None or scope["path"] in OPEN_PATHS:
             return True
-        sent = dict(scope["headers"]).get(b"authorization", b"")
-        return hmac.compare_digest(sent, b"Bearer " + key.encode())
+        scheme, _, sent = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
+        # RFC 9110: the name of a scheme is read without regard to case.
+        return scheme.lower() == b"bearer" and hmac.compare_digest(sent, key.encode())
 
     def _headers(self, start: float) -> list[tuple[bytes, bytes]]:
         spent = f"app;dur={1000 * (time.perf_counter() - start):.3f}".encode()

@@ -19,6 +19,7 @@ __all__ = ["ARROW", "JSON", "Requests", "TooLargeError", "arrow_of", "rows_of_ar
 JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"
 
+MISSING = "Object missing required field "  # as msgspec says it
 Number = float | None
 Category = str | int | float | bool | None
 Adverse = Literal["positive", "negative"]
@@ -120,14 +121,17 @@ def _in_words(message: str) -> str:
 
     >>> _in_words("Object missing required field `age` - at `$.rows[2]`")
     'rows[2]: the field `age` is missing. Send null if there is no value.'
+    >>> _in_words("Object missing required field `target`")
+    'the field `target` is missing.'
     >>> _in_words("Expected `float | null`, got `str` - at `$.rows[0].age`")
     'rows[0].age: expected `float | null`, got `str`.'
     """
     what, _, path = message.partition(" - at `$")
     where = path.rstrip("`").lstrip(".")
     prefix = f"{where}: " if where else ""
-    if what.startswith("Object missing required field"):
-        return f"{prefix}the field {what.rpartition(' ')[2]} is missing. Send null if there is no value."
+    if what.startswith(MISSING):
+        remedy = " Send null if there is no value." if where.startswith("rows[") else ""
+        return f"{prefix}the field {what.removeprefix(MISSING)} is missing.{remedy}"
     return f"{prefix}{what[:1].lower()}{what[1:]}."
 
 
