@@ -166,3 +166,11 @@ def test_an_outcome_that_can_not_be_in_two_folds(positives):
     fewest = min(positives, 30 - positives)
     with pytest.raises(DataError, match=f"two rows of each outcome; of one there is {fewest}"):
         stratified_folds(y, 5)
+
+
+def test_dates_with_strokes_are_in_the_order_of_time():
+    written = ["2018/12/1", "2018/5/1", "2018/10/1", "2017/11/30"] * 5
+    plain = ["2018-12-01", "2018-05-01", "2018-10-01", "2017-11-30"] * 5
+    target = np.tile([0, 1, 1, 0, 1], 4)
+    for one, other in zip(*(splits_of(target, 2, time=times) for times in (written, plain)), strict=True):
+        assert [rows.tolist() for rows in one] == [rows.tolist() for rows in other]

@@ -309,7 +309,9 @@ def _times(time: Any, n_rows: int) -> Array:
         try:
             times = _dates(cells) if numbers is None else numbers
         except (TypeError, ValueError):
-            raise DataError("time: must hold numbers, dates, or text such as 2024-03 or 2024-03-31.") from None
+            raise DataError(
+                "time: must hold numbers, dates, or text such as 2024-03, 2024-03-31 or 2024/3/31."
+            ) from None
     unknown = np.isnat(times) if times.dtype.kind in "mM" else ~np.isfinite(times)
     if unknown.any():
         raise DataError(f"time: row {int(unknown.argmax()):,} (counting from 0) has none. Every row needs one.")
@@ -317,7 +319,18 @@ def _times(time: Any, n_rows: int) -> Array:
 
 
 def _dates(cells: Array) -> Array:
-    return np.array([None if is_missing(cell) else cell for cell in cells], dtype="datetime64[us]")
+    return np.array([None if is_missing(cell) else _iso(cell) for cell in cells], dtype="datetime64[us]")
+
+
+def _iso(cell: Any) -> Any:
+    """Write a date that begins with the year as numpy reads it.
+
+    >>> _iso("2018/5/1"), _iso("2018-12"), _iso("5/1/2018")
+    ('2018-05-01', '2018-12', '5/1/2018')
+    """
+    if not isinstance(cell, str) or not cell[:4].isdigit():
+        return cell
+    return "-".join(part.zfill(2) for part in cell.replace("/", "-").split("-", 2))
 
 
 def _short_seed(seed: int) -> int:
