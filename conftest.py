@@ -19,6 +19,12 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("plainrisk")
 
+# Real data and the paper's tables may lie beside the project; tests that need them are skipped where they are not.
+for _variable, _folder in (("PLAINRISK_DATA", "data"), ("PLAINRISK_PAPER", "paper")):
+    _beside = Path(__file__).parent.parent / "shared" / _folder
+    if _beside.is_dir():
+        os.environ.setdefault(_variable, str(_beside))
+
 
 @pytest.fixture(autouse=True)
 def _doctest_folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,7 +153,13 @@ from plainrisk.cli.main import main; main()
 def started(folder, code, *words, before=None) -> subprocess.Popen[bytes]:
     """Start a command and wait until it says by a file that it is where the signal should meet it."""
     command = [sys.executable, "-c", code, *words]
-    job = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, preexec_fn=before)
+
+    def heed() -> None:
+        # The tests may run where signals are ignored, as under nohup, which the command would inherit.
+        for number in (signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+
+    job = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, preexec_fn=before or heed)
     while not (folder / "started").exists() and job.poll() is None:
         time.sleep(0.02)
     return job

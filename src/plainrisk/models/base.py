@@ -104,9 +104,10 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         self._fit_rows(training)
         record = getattr(self, "fit_record_", None)  # experts of other libraries have none
         LOG.info("%s: fitted. %s", type(self).__name__, record.reason if record is not None else "")
-        if self.schema is not None and self._keeps_rules:
+        form = getattr(self, "form_", None)  # a mixture with an expert of several parts has none
+        if self.schema is not None and self._keeps_rules and form is not None:
             # Not where folds are fitted: their rows and rates are not those of the model.
-            warn_of_better_levels(self.form_)
+            warn_of_better_levels(form)
         return self
 
     def _check_parameters(self) -> None:
