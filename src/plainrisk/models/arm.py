@@ -274,7 +274,7 @@ def make_design(training: TrainingRows, levels: Mapping[str, Levels], scores: Se
 
 
 def step_contrasts(schema: Schema) -> Callable[[str, Levels, Floats, Mapping[int, Anchor]], Contrast]:
-    """Return what makes the coefficients of a feature of steps."""
+    """Return the function that chooses the coefficients of a feature of steps."""
     return lambda name, levels, weights, anchors: level_contrast(
         weights, levels.n_ordered, schema.features[name].sign, anchors=anchors
     )

@@ -128,7 +128,7 @@ class CrossValidation:
 
     @property
     def certain_and_wrong(self) -> str:
-        """What makes a log loss infinite, in words: how many rows got a probability of 0 or 1 that was wrong."""
+        """Why a log loss is infinite, in words: how many rows got a probability of 0 or 1 that was wrong."""
         never, always = (
             sum(int(((fold.risk == end) & (self.target[fold.test] != end)).sum()) for fold in self.folds)
             for end in (0, 1)
