@@ -39,7 +39,9 @@ def table_of(path):
 
 def start(plan, store, folder):
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, plan.to_json(), str(store)], env=env)
+    # In the background of a script interrupts are ignored, which a process would inherit.
+    heed = (lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) if os.name == "posix" else None
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, plan.to_json(), str(store)], env=env, preexec_fn=heed)
 
 
 def count_cells(path):
