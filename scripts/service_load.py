@@ -38,6 +38,24 @@ async def app(scope, receive, send):
         pass
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
     await send({"type": "http.response.body", "body": b"{}"})
+
+
+if __name__ == "__main__":
+    import socket
+    import sys
+
+    import uvicorn
+    from uvicorn.supervisors import Multiprocess
+
+    config = uvicorn.Config(
+        "hello:app", workers=2, http="h11", loop="asyncio", ws="none", log_config=None, timeout_worker_healthcheck=60
+    )
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listening.bind(("127.0.0.1", int(sys.argv[1])))
+        listening.set_inheritable(True)
+        Multiprocess(config, sockets=[listening]).run()
 """
 LUA = """
 wrk.method = "POST"
@@ -168,8 +186,7 @@ def main() -> None:
         body = folder / "body.json"
         port = free_port()
         (folder / "hello.py").write_text(HELLO)
-        command = [sys.executable, "-m", "uvicorn", "hello:app", "--workers", "2", "--port", str(port), "--http", "h11"]
-        command += ["--loop", "asyncio", "--no-access-log", "--log-level", "warning"]
+        command = [sys.executable, "hello.py", str(port)]
         body.write_bytes(b"{}")
         with started(command, port, folder):
             print(f"bare answer, 2 workers         {wrk(port, '/', body, folder, given.seconds)}")
