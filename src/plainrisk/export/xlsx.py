@@ -92,7 +92,7 @@ class _Workbook:
         self._add("problem", "problem", "=" + ("&".join(joined) or '""'))
 
     def _reasons(self) -> None:
-        """Losses side by side, their places, the chosen, and the reasons in order."""
+        """Losses side by side, their ranks, the chosen, and the reasons in order."""
         rank = self.program.rank
         n = len(rank.losses)
         if n > MOST_CHOICES:
@@ -107,9 +107,9 @@ class _Workbook:
             own = self.printer.show(Name(f"loss{j}"))
             before = f"+SUMPRODUCT(--({self._side_byside_of(start, j)}={own}))" if j else ""
             self._add(f"place{j}", f"place of {rank.features[j]}", f"=1+SUMPRODUCT(--({losses}>{own})){before}")
-        places = self._side_byside_of(start + n, n)
+        ranks = self._side_byside_of(start + n, n)
         for r in range(1, rank.k + 1):
-            self._add(f"i{r}", f"candidate {r}", f"=MATCH({r},{places},0)-1")
+            self._add(f"i{r}", f"candidate {r}", f"=MATCH({r},{ranks},0)-1")
             self._add(f"a{r}", f"loss {r}", f"=LARGE({losses},{r})")
         for step in self.program.told()[0]:
             self._step(step)
