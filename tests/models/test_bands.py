@@ -1,4 +1,4 @@
-"""Bands for a portfolio: against every choice of knots, and on scores that leave little to choose."""
+"""Bands for a portfolio: against every choice of knots, on scores that leave little to choose, and by outcomes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import lsq_linear
+from scipy.optimize import lsq_linear, minimize
 from scipy.special import expit
 
-from plainrisk.models.bands import portfolio_bands
+from plainrisk.models.bands import outcome_bands, portfolio_bands
 
 
 def squared_error(bands, scores, weight=None):
@@ -143,3 +143,92 @@ def test_portfolios_with_little_to_choose_from(scores):
 def test_the_same_scores_give_the_same_bands(rng):
     scores = rng.normal(size=3000)
     assert portfolio_bands(scores, 4) == portfolio_bands(scores.copy(), 4)
+
+
+def log_loss(bands, scores, outcome):
+    risk = np.clip(bands.value(scores), 1e-9, 1 - 1e-9)
+    return -np.mean(outcome * np.log(risk) + (1 - outcome) * np.log(1 - risk))
+
+
+def drawn(seed, n, truth):
+    """Scores, and outcomes of the risk that the truth makes of them."""
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(-1.5, 1.5, n)
+    return scores, (rng.random(n) < truth(scores)).astype(float)
+
+
+def test_with_many_rows_the_line_is_that_of_the_outcomes():
+    def truth(s):
+        return 0.05 + 0.5 * expit(2 * s)  # not a sigmoid: never below 5%, never above 55%
+
+    scores, outcome = drawn(0, 100_000, truth)
+    nearest, found = portfolio_bands(scores, 3), outcome_bands(scores, 3, outcome)
+    fresh, _ = drawn(1, 20_000, truth)
+    assert np.abs(found.value(fresh) - truth(fresh)).mean() < 0.012
+    assert np.abs(nearest.value(fresh) - truth(fresh)).mean() > 0.05
+    assert (found.knots[0], found.knots[-1]) == (nearest.knots[0], nearest.knots[-1])
+
+
+def test_with_few_rows_the_line_stays_near_the_sigmoid():
+    scores, outcome = drawn(3, 30, expit)
+    found, nearest = outcome_bands(scores, 3, outcome), portfolio_bands(scores, 3)
+    assert np.abs(found.value(scores) - nearest.value(scores)).max() < 0.03
+
+
+@pytest.mark.parametrize("pieces", [2, 3])
+def test_no_other_line_is_much_more_likely(pieces):
+    """Against every choice of inner knots on a grid, the values found by scipy; the prior is drowned in rows."""
+    scores, outcome = drawn(5, 2000, lambda s: 0.7 * expit(1.5 * s))
+    many = np.full(2000, 1e4)
+    found = outcome_bands(scores, pieces, many * outcome, many)
+    grid, least = np.quantile(scores, np.linspace(0, 1, 12)[1:-1]), np.inf
+    for inner in itertools.combinations(grid, pieces - 1):
+        knots = np.array([scores.min(), *inner, scores.max()])
+        hats = np.array([np.interp(scores, knots, row) for row in np.eye(pieces + 1)]).T
+
+        def cost(logs, hats=hats):
+            steps = np.exp(logs - logs.max())  # rising from above 0 to below 1
+            risk = np.clip(hats @ (np.cumsum(steps) / steps.sum())[:-1], 1e-9, 1 - 1e-9)
+            return -np.mean(outcome * np.log(risk) + (1 - outcome) * np.log(1 - risk))
+
+        least = min(least, minimize(cost, np.zeros(pieces + 2), method="BFGS").fun)
+    assert log_loss(found, scores, outcome) <= least + 0.001
+
+
+def test_rows_are_judged_as_if_they_had_been_left_out(rng):
+    """Scores fitted to noise are too far apart; with their degrees of freedom the line is flatter, and does better."""
+    X = rng.normal(size=(400, 60))
+    truth = expit(X[:, 0] - 0.5)
+    y, fresh = (rng.random((2, 400)) < truth).astype(float)
+    gram = X.T @ X / 4 + np.eye(60)  # one Newton step of a logistic fit
+    scores = X @ np.linalg.solve(gram, X.T @ (y - 0.5))
+    seen, left_out = outcome_bands(scores, 3, y), outcome_bands(scores, 3, y, degrees=60.0)
+    assert left_out.values[-1] - left_out.values[0] < seen.values[-1] - seen.values[0]
+    assert log_loss(left_out, scores, fresh) < log_loss(seen, scores, fresh)
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    rows=st.lists(st.tuples(st.floats(-60, 60), st.booleans()), min_size=1, max_size=60),
+    pieces=st.integers(2, 6),
+    seed=st.integers(0, 1000),
+    degrees=st.sampled_from([0.0, 1.0, 20.0, 1e6]),
+)
+def test_whatever_the_outcomes_the_line_rises_and_clips_none(rows, pieces, seed, degrees):
+    scores, outcome = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+    weight = np.random.default_rng(seed).uniform(0.1, 3000.0, len(scores))
+    bands = outcome_bands(scores, pieces, weight * outcome, weight, degrees=degrees)
+    assert min(bands.rates) > 0
+    assert bands.knots[0] <= scores.min()
+    assert bands.knots[-1] >= scores.max()
+    assert 0 <= bands.values[0] < bands.values[-1] <= 1
+
+
+def test_outcomes_of_equal_rows_add_up():
+    rng = np.random.default_rng(8)
+    scores, weight = rng.normal(-1, 2, 80), rng.integers(1, 90, 80)
+    outcome = (rng.random(80) < expit(scores)).astype(float)
+    once = outcome_bands(scores, 3, weight * outcome, weight.astype(float), degrees=9.0)
+    many = outcome_bands(np.repeat(scores, weight), 3, np.repeat(outcome, weight), degrees=9.0)
+    np.testing.assert_allclose(once.knots, many.knots, atol=1e-9)
+    np.testing.assert_allclose(once.values, many.values, atol=1e-9)

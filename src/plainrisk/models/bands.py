@@ -1,4 +1,8 @@
-"""Bands for a portfolio: the rising line of a few pieces that is nearest to the sigmoid, by squared error."""
+"""Bands for a portfolio: a rising line of a few straight pieces from scores to risks.
+
+First the line that is nearest to the sigmoid, by squared error. Then, where outcomes are known, the line that is most
+likely by them, near the first while rows are few.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +13,22 @@ import numpy as np
 from plainrisk._types import Floats, Index
 from plainrisk.form import Bands, Logistic
 
-__all__ = ["portfolio_bands"]
+__all__ = ["outcome_bands", "portfolio_bands"]
 
 _GROUPS = 600  # scores are grouped by rank before the search
 _CANDIDATES = 80  # where an inner knot may stand
 _NEAR = 1e-9  # the least rise between two knots
 _CERTAIN = 30.0  # log odds of 1 - 1e-13
 _STEPS = 200  # at most, from one start
+_PRIOR_ROWS = 3000.0  # how many rows the sigmoid is worth, beside the outcomes
+_LEAST_RISK = 1e-3  # no row counts for more than one of this risk
+_ROUNDS = 3  # of weighing errors by the line found so far
 
 
 def portfolio_bands(
     scores: Floats, pieces: int, weight: Floats | None = None, limits: tuple[float, float] | None = None
 ) -> Bands:
-    """Return the best bands for these scores.
+    """Return the bands nearest to the sigmoid for these scores.
 
     Parameters
     ----------
@@ -35,15 +42,48 @@ def portfolio_bands(
         low, high = low - 1.0, high + 1.0
     # Where the sigmoid rounds to 0 or to 1 a line through it would not rise.
     low, high = min(low, _CERTAIN), max(high, -_CERTAIN)
-    portfolio = _Portfolio.of(scores, weight, low, high)
-    candidates = portfolio.candidates
-    starts = _starts(len(candidates), pieces - 1)
-    error, shares, values = _descend(starts, candidates, portfolio) if starts else (np.inf, candidates, candidates)
-    first, last = map(float, portfolio.ends)
-    if not np.isfinite(error):  # no inner knot leaves a line that rises
-        return Bands((low, high), (first, last))
-    knots = low + shares * (high - low)
-    return Bands((low, *knots.tolist(), high), (first, *values.tolist(), last))
+    s, (w,) = _grouped(scores, np.ones(len(scores)) if weight is None else weight)
+    sigmoid = Logistic().value
+    first = Bands((low, high), tuple(sigmoid(np.array([low, high])).tolist()))
+    return _Portfolio.of(first, s, w, sigmoid(s)).best(pieces)
+
+
+def outcome_bands(
+    scores: Floats,
+    pieces: int,
+    positive: Floats,
+    weight: Floats | None = None,
+    limits: tuple[float, float] | None = None,
+    *,
+    degrees: float = 0.0,
+) -> Bands:
+    """Return the bands most likely by the outcomes, where the sigmoid's are worth some rows of their own.
+
+    Parameters
+    ----------
+    scores, pieces, weight, limits : as in `portfolio_bands`
+    positive : (n,) how much of the weight at each score has the positive outcome
+    degrees : degrees of freedom of the model behind the scores
+        A model is nearer to the outcomes it was fitted to than to others. Every row is judged by about the score it
+        would have if it had been left out.
+    """
+    nearest = portfolio_bands(scores, pieces, weight, limits)
+    w = np.ones(len(scores)) if weight is None else weight
+    risk = Logistic().value(scores)
+    variance = risk * (1.0 - risk)
+    leverage = min(degrees / max(float(w @ variance), 1e-300), 1.0)
+    step = leverage / (1.0 - leverage * variance)
+    without = np.concatenate([scores - step * (1.0 - risk), scores + step * risk])
+    each = np.concatenate([positive, w - positive])
+    s, (w, y) = _grouped(np.clip(without, nearest.knots[0], nearest.knots[-1]), each, np.append(positive, 0.0 * w))
+    share = each.sum() / (each.sum() + _PRIOR_ROWS)
+    target = share * y / w + (1.0 - share) * nearest.value(s)
+    found = nearest
+    for _ in range(_ROUNDS):
+        # A squared error over the variance is, to second order, what it costs in log loss.
+        now = np.clip(found.value(s), _LEAST_RISK, 1.0 - _LEAST_RISK)
+        found = _Portfolio.of(nearest, s, w, target, w / (now * (1.0 - now))).best(pieces)
+    return found
 
 
 @dataclass(frozen=True)
@@ -52,25 +92,37 @@ class _Portfolio:
 
     Attributes
     ----------
+    near : the line to stay near where the rows tell nothing, with the outer knots
     x, weight : (g,) ascending groups of neighbours
-    ends : (2,) the sigmoid at the outer knots
-    sums : (g + 1, 5) running sums of w, w x, w x^2, w t and w t x, where t is the sigmoid
-    square : the sum of w t^2
+    sums : (g + 1, 5) running sums of v, v x, v x^2, v t and v t x, where t is the target and v the weight of its error
+    square : the sum of v t^2
+    free : whether the line's values at its ends are open, too
     """
 
+    near: Bands
     x: Floats
     weight: Floats
-    ends: Floats
     sums: Floats
     square: float
+    free: bool
 
     @classmethod
-    def of(cls, scores: Floats, weight: Floats | None, low: float, high: float) -> _Portfolio:
-        s, w = _grouped(scores, weight)
-        t, x = Logistic().value(s), (s - low) / (high - low)
-        terms = np.column_stack([w, w * x, w * x**2, w * t, w * t * x])
+    def of(cls, near: Bands, s: Floats, w: Floats, t: Floats, v: Floats | None = None) -> _Portfolio:
+        low, high = near.knots[0], near.knots[-1]
+        x, errors = (s - low) / (high - low), w if v is None else v / v.sum()
+        terms = np.column_stack([errors, errors * x, errors * x**2, errors * t, errors * t * x])
         sums = np.vstack([np.zeros(5), np.cumsum(terms, axis=0)])
-        return cls(x, w, Logistic().value(np.array([low, high])), sums, float(w @ t**2))
+        return cls(near, x, w, sums, float(errors @ t**2), v is not None)
+
+    def best(self, pieces: int) -> Bands:
+        """Return the best line found."""
+        candidates = self.candidates
+        starts = _starts(len(candidates), pieces - 1)
+        error, shares, values = _descend(starts, candidates, self) if starts else (np.inf, candidates, candidates)
+        if not np.isfinite(error):  # no inner knot leaves a line that rises
+            return self.near
+        low, high = self.near.knots[0], self.near.knots[-1]
+        return Bands((low, *(low + shares * (high - low)).tolist(), high), tuple(values.tolist()))
 
     @property
     def candidates(self) -> Floats:
@@ -82,20 +134,34 @@ class _Portfolio:
         return shares[(shares > 1e-3) & (shares < 1 - 1e-3)]
 
     def fit(self, knots: Floats) -> tuple[Floats, Floats]:
-        """Return the errors, (c,), and the best values at the inner knots, (c, K - 1), for c choices of knots.
+        """Return the errors, (c,), and the best values at all knots, (c, K + 1), for c choices of inner knots.
 
-        Where the best values do not rise the error is infinite.
+        Where the best values do not rise, or leave [0, 1], the error is infinite.
         """
-        n, inner = len(knots), slice(1, -1)
-        normal, right = self._normal(np.column_stack([np.zeros(n), knots, np.ones(n)]))
-        rest = right[:, inner] - normal[:, inner, 0] * self.ends[0] - normal[:, inner, -1] * self.ends[1]
+        n = len(knots)
+        grid = np.column_stack([np.zeros(n), knots, np.ones(n)])
+        normal, right = self._normal(grid)
+        low, high = self.near.knots[0], self.near.knots[-1]
+        near = self.near.value(low + grid * (high - low))
+        # An end that would leave [0, 1] stays where it is, so all four choices of open ends are tried.
+        first = (0, 1) if self.free else (1,)
+        tried = [self._solve(normal, right, near, slice(i, len(near[0]) - j)) for i in first for j in first]
+        best = np.argmin([errors for errors, _ in tried], axis=0)
+        at = np.arange(n)
+        return np.array([errors for errors, _ in tried])[best, at], np.array([lines for _, lines in tried])[best, at]
+
+    def _solve(self, normal: Floats, right: Floats, near: Floats, free: slice) -> tuple[Floats, Floats]:
+        """Find the values at some knots; those at the others are as near."""
+        line = near.copy()
+        line[:, free] = 0.0
+        rest = (right - np.einsum("cij,cj->ci", normal, line))[:, free]
         # A piece without rows leaves its values open; a hair of ridge closes them.
-        matrix = normal[:, inner, inner] + 1e-12 * np.eye(knots.shape[1])
-        values = np.linalg.solve(matrix, rest[:, :, None])[:, :, 0]
-        line = np.column_stack([np.full(n, self.ends[0]), values, np.full(n, self.ends[1])])
+        matrix = normal[:, free, free] + 1e-12 * np.eye(rest.shape[1])
+        line[:, free] = np.linalg.solve(matrix, (rest + 1e-12 * near[:, free])[:, :, None])[:, :, 0]
         error = self.square - 2.0 * (right * line).sum(axis=1) + np.einsum("ci,cij,cj->c", line, normal, line)
-        rises = (np.diff(line) > _NEAR * (self.ends[1] - self.ends[0])).all(axis=1)
-        return np.where(rises, error, np.inf), values
+        least = _NEAR * (near[:, -1] - near[:, 0])
+        rises = (np.diff(line) > least[:, None]).all(axis=1) & (line[:, 0] >= 0.0) & (line[:, -1] <= 1.0)
+        return np.where(rises, error, np.inf), line
 
     def _normal(self, grid: Floats) -> tuple[Floats, Floats]:
         """Return the normal equations of the line's values at its K + 1 knots: (c, K + 1, K + 1), (c, K + 1)."""
@@ -116,21 +182,20 @@ class _Portfolio:
         return normal, right
 
 
-def _grouped(scores: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
-    """Replace the scores by the means of groups of neighbours with equal weight, 1 in all."""
+def _grouped(scores: Floats, weight: Floats, *more: Floats) -> tuple[Floats, list[Floats]]:
+    """Return the means of groups of neighbours with equal weight, and the sums in each of the weight, and of more.
+
+    The weight is 1 in all.
+    """
     # Equal scores are one, so that a row of weight 2 is two rows.
-    if weight is None:
-        s, rows = np.unique(scores, return_counts=True)
-        w = rows / len(scores)
-    else:
-        s, at = np.unique(scores, return_inverse=True)
-        w = np.bincount(at, weight) / weight.sum()
+    s, at = np.unique(scores, return_inverse=True)
+    w, *rest = (np.bincount(at, values) / weight.sum() for values in (weight, *more))
     total = np.cumsum(w)
     group = np.minimum((_GROUPS * (total - 0.5 * w) / total[-1]).astype(np.intp), _GROUPS - 1)
-    mass = np.bincount(group, w, minlength=_GROUPS).astype(np.float64)
-    mean = np.bincount(group, w * s, minlength=_GROUPS) / np.where(mass > 0, mass, 1.0)
+    sums = [np.bincount(group, values, minlength=_GROUPS).astype(np.float64) for values in (w, w * s, *rest)]
+    mass, mean, *rest = sums
     used = mass > 0
-    return mean[used], mass[used]
+    return mean[used] / mass[used], [mass[used], *(values[used] for values in rest)]
 
 
 def _starts(n_candidates: int, n_knots: int) -> list[Index]:

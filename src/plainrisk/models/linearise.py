@@ -18,10 +18,22 @@ from plainrisk.data.frame import as_frame, frame_like
 from plainrisk.errors import DataError, ExtractionError
 from plainrisk.explain.elimination import score_limits
 from plainrisk.extract import extract_form
-from plainrisk.form import ALPHA_STAR, Bands, FitRecord, Layer, Linear, Link, Logistic, Part, RiskForm, Table, TreePart
+from plainrisk.form import (
+    ALPHA_STAR,
+    Bands,
+    FitRecord,
+    Layer,
+    Linear,
+    Link,
+    Logistic,
+    Part,
+    RiskForm,
+    Table,
+    TreePart,
+)
 from plainrisk.form.links import best_bands
 from plainrisk.model import RiskModel
-from plainrisk.models.bands import portfolio_bands
+from plainrisk.models.bands import outcome_bands, portfolio_bands
 from plainrisk.models.base import (
     CLASSIFIER,
     PartScores,
@@ -41,8 +53,9 @@ __all__ = ["Linearised", "linearise"]
 # Distinct scores of a portfolio in batches that are kept apart: 16 MB.
 _MOST_SCORES = 1 << 20
 
-# Goes through the portfolio, batch by batch: the score of every row in every part, and what every row weighs.
-Portfolio = Callable[[], Iterable[tuple[Floats, Floats | None]]]
+# Goes through the portfolio, batch by batch: the score of every row in every part, what every row weighs, and how much
+# of that has the positive outcome, if it is known.
+Portfolio = Callable[[], Iterable[tuple[Floats, Floats | None, Floats | None]]]
 
 
 class Linearised(RiskClassifier):
@@ -51,7 +64,8 @@ class Linearised(RiskClassifier):
     .. math:: \tilde\sigma(f) = \operatorname{clip}\Big(\tfrac12 + \tfrac{f}{2\alpha},\ \epsilon,\ 1-\epsilon\Big)
 
     The wrapped model is fitted as it is; then every shape's effect is a piece of the probability. With ``pieces=K``
-    the line has K straight pieces ("bands"), so that it follows the sigmoid into small and large probabilities.
+    the line has K straight pieces ("bands"), so that it goes into small and large probabilities. They follow the
+    outcomes of the training rows, and stay near the sigmoid while rows are few.
 
     Parameters
     ----------
@@ -65,7 +79,7 @@ class Linearised(RiskClassifier):
     pieces : int, default=1
         1 is the paper's line. With more, alpha and epsilon play no part.
     knots : {"portfolio", "attainable", "universal"}, default="portfolio"
-        With several pieces: chosen for the training scores, clipping none of them; the same with the outer knots at
+        With several pieces: chosen by the training rows, clipping none of them; the same with the outer knots at
         the ends of what the model can score, so that no row is ever clipped; or the one best line for the sigmoid.
 
     Attributes
@@ -136,14 +150,17 @@ class Linearised(RiskClassifier):
     def _straighten(self, training: TrainingRows, form: RiskForm, scores: PartScores) -> PartScores:
         """Replace the links of a fitted form, and say how many rows are clipped."""
 
-        def portfolio() -> Iterator[tuple[Floats, Floats | None]]:
-            return weighted_scores(training, scores)
+        def portfolio() -> Iterator[tuple[Floats, Floats | None, Floats | None]]:
+            for batch, found in zip(training.batches((), "scoring the portfolio"), scores(), strict=True):
+                positive = np.asarray(batch.target, dtype=np.float64)
+                yield found, batch.weight, positive if batch.weight is None else batch.weight * positive
 
-        self.form_ = _straightened(form, portfolio, self.alpha, self.epsilon, self.pieces, self.knots)
+        degrees = _degrees(self.estimator_, form)
+        self.form_ = _straightened(form, portfolio, self.alpha, self.epsilon, self.pieces, self.knots, degrees)
         self.n_iter_ = getattr(self.estimator_, "n_iter_", 0)
         if hasattr(self.estimator_, "solution_"):
             self.solution_ = self.estimator_.solution_
-        share = clipped_share(self.form_, portfolio())
+        share = clipped_share(self.form_, weighted_scores(training, scores))
         record = getattr(self.estimator_, "fit_record_", None) or _bare_record(training)
         title = f"Linearised({type(self.estimator).__name__})"
         self.fit_record_ = msgspec.structs.replace(record, estimator=title, clipped=share)
@@ -168,7 +185,8 @@ def linearise(
     ----------
     model : fitted model, anything `extract_form` can read
     X : rows, optional
-        For column names where the model keeps none, and for bands that fit the portfolio.
+        For column names where the model keeps none, and for bands that fit the portfolio: those nearest to the
+        sigmoid. `Linearised` knows the outcomes, and follows them.
     knots : default "portfolio" with X, else "universal"
     alpha, epsilon, pieces : as in Linearised
 
@@ -197,7 +215,7 @@ def linearise(
     scores = form.part_scores(X)
     if not len(scores):
         raise DataError("linearise: the portfolio X has no rows.")
-    straight = _straightened(form, lambda: [(scores, weight)], alpha, epsilon, pieces, where)
+    straight = _straightened(form, lambda: [(scores, weight, None)], alpha, epsilon, pieces, where)
     record = getattr(model, "fit_record_", None)
     who, share = f"Linearised({type(model).__name__})", clipped_share(straight, [(scores, weight)])
     warn_of_clipping(who, share, straight.last_link)
@@ -205,13 +223,24 @@ def linearise(
 
 
 def _straightened(
-    form: RiskForm, portfolio: Portfolio | None, alpha: float, epsilon: float, pieces: int, knots: str
+    form: RiskForm,
+    portfolio: Portfolio | None,
+    alpha: float,
+    epsilon: float,
+    pieces: int,
+    knots: str,
+    degrees: Sequence[float] | None = None,
 ) -> RiskForm:
-    """Return the form with every logistic link replaced by a line; both layers of a two-layer model."""
+    """Return the form with every logistic link replaced by a line; both layers of a two-layer model.
+
+    Parameters
+    ----------
+    degrees : of freedom, of every part
+    """
     if not any(isinstance(link, Logistic) for link in form.links):
         raise ExtractionError("The model has no logistic link to linearise: it speaks in probability already.")
 
-    def line(link: Link, scores: _Scores | None, limits: tuple[float, float]) -> Link:
+    def line(link: Link, scores: _Scores | None, limits: tuple[float, float], free: float = 0.0) -> Link:
         if not isinstance(link, Logistic):
             return link
         if pieces == 1:
@@ -220,12 +249,15 @@ def _straightened(
             best = best_bands(pieces)
             return Bands(best.knots, best.values)
         ends = limits if knots == "attainable" else (scores.low, scores.high)
-        return portfolio_bands(scores.values, pieces, scores.weight, ends)
+        if scores.positive is None:
+            return portfolio_bands(scores.values, pieces, scores.weight, ends)
+        return outcome_bands(scores.values, pieces, scores.positive, scores.weight, ends, degrees=free)
 
     swap = msgspec.structs.replace
     rows = None if pieces == 1 or knots == "universal" else portfolio
     seen: Sequence[_Scores | None] = [None] * len(form.parts) if rows is None else _gathered(rows())
-    lines = [line(part.link, s, _limits(form, part, s)) for part, s in zip(form.parts, seen, strict=True)]
+    each = zip(form.parts, seen, degrees or [0.0] * len(form.parts), strict=True)
+    lines = [line(part.link, s, _limits(form, part, s), free) for part, s, free in each]
     parts = tuple(swap(part, link=link) for part, link in zip(form.parts, lines, strict=True))
     straight, pool = swap(form, parts=parts), form.pool
     if not isinstance(pool, Layer):
@@ -233,41 +265,56 @@ def _straightened(
     pooled = None
     if rows is not None:
         # The second layer's scores are those of the parts as they are now.
-        pooled = _gathered((pooled_score(straight, found)[:, None], weight) for found, weight in rows())[0]
+        pooled = _gathered((pooled_score(straight, found)[:, None], w, positive) for found, w, positive in rows())[0]
     limits = (pool.intercept, pool.intercept + math.fsum(pool.weights))
     return swap(straight, pool=swap(pool, link=line(pool.link, pooled, limits)))
 
 
 @dataclass(frozen=True)
 class _Scores:
-    """Scores of rows: how much weight there is at each (1 each if `weight` is None), the least and the greatest."""
+    """Scores of rows: the weight at each (1 if None), the part of it with the positive outcome, and the extremes."""
 
     values: Floats
     weight: Floats | None
+    positive: Floats | None
     low: float
     high: float
 
     def join(self, other: _Scores) -> _Scores:
         """Return the scores of both, equal ones together; rounded if there are too many to be kept apart."""
-        values = np.concatenate([self.values, other.values])
-        weight = np.concatenate([np.ones(len(s.values)) if s.weight is None else s.weight for s in (self, other)])
+        both, known = (self, other), self.positive is not None
+        values = np.concatenate([s.values for s in both])
+        weight = np.concatenate([np.ones(len(s.values)) if s.weight is None else s.weight for s in both])
+        positive = np.concatenate([s.positive for s in both if s.positive is not None]) if known else 0.0 * weight
         digits = 15
         while True:
             values, at = np.unique(values, return_inverse=True)
-            weight = np.bincount(at, weight).astype(np.float64)
+            weight, positive = (np.bincount(at, w).astype(np.float64) for w in (weight, positive))
             if len(values) <= _MOST_SCORES:
-                return _Scores(values, weight, min(self.low, other.low), max(self.high, other.high))
+                low, high = min(self.low, other.low), max(self.high, other.high)
+                return _Scores(values, weight, positive if known else None, low, high)
             digits -= 1
             values = values.round(digits)
 
 
-def _gathered(batches: Iterable[tuple[Floats, Floats | None]]) -> list[_Scores]:
+def _gathered(batches: Iterable[tuple[Floats, Floats | None, Floats | None]]) -> list[_Scores]:
     """Return the scores of all rows, one entry per column of the batches."""
     found: list[_Scores] = []
-    for scores, weight in batches:
-        batch = [_Scores(np.ascontiguousarray(s), weight, float(s.min()), float(s.max())) for s in scores.T]
+    for scores, weight, positive in batches:
+        batch = [_Scores(np.ascontiguousarray(s), weight, positive, float(s.min()), float(s.max())) for s in scores.T]
         found = [a.join(b) for a, b in zip(found, batch, strict=True)] if found else batch
     return found
+
+
+def _degrees(estimator: Any, form: RiskForm) -> list[float]:
+    """Return the degrees of freedom of every part of a fitted model; 0 where the fit does not tell them."""
+    record, solution = getattr(estimator, "fit_record_", None), getattr(estimator, "solution_", None)
+    if record is not None and record.evidence:
+        own = [[g.edf for g in record.evidence if set(g.features) <= set(part.features)] for part in form.parts]
+        return [1.0 + math.fsum(edf) for edf in own]
+    if solution is None or len(form.parts) > 1:
+        return [0.0] * len(form.parts)
+    return [1.0 + np.count_nonzero(solution.coefficients)]
 
 
 def _limits(form: RiskForm, part: Part | TreePart, scores: _Scores | None) -> tuple[float, float]:

@@ -105,7 +105,7 @@ def fit_smooth(
         ranked = tuple(rank_pairs(coded, axes, link, solution.intercept, scores))
         chosen = chosen_pairs(pairs, ranked, coded.names, axes)
         if chosen:
-            start = (problem.design, (solution.point, evidence.precision))
+            start = (problem, solution, evidence)
             problem, solution, evidence = _solved(coded, schema, link, PairRows(coded, axes, chosen), start)
     part = table_part("all", problem.design, solution, link, schema)
     cells = problem.pair_scores(solution)
@@ -125,19 +125,21 @@ def _solved(
     schema: Schema,
     link: Logistic | Linear,
     pairs: PairRows | None = None,
-    start: tuple[Design, tuple[Floats, Floats]] | None = None,
+    start: tuple[_Problem, Solution, Evidence] | None = None,
 ) -> tuple[_Problem, Solution, Evidence]:
-    """Find coefficients and precisions under the schema's rules; start from a design and its solution."""
+    """Find coefficients and precisions under the schema's rules; start from those of a problem without pairs."""
+    before = start
 
     def contrast(name: str, levels: Levels, weights: Floats, anchors: Mapping[int, Anchor]) -> Contrast:
         feature = schema.features[name]
         return smooth_contrast(weights, levels.n_ordered, feature.sign, ordered=is_ordered(feature), anchors=anchors)
 
     def solve(design: Design) -> tuple[Solution, Evidence]:
-        # A start is of the same coefficients: none that a rule has taken away since.
-        same = start is not None and len(start[0].lower) == len(design.lower)
-        first = start[1] if start is not None and same else None
-        return _Problem(design, link, pairs).solve(first)
+        nonlocal before
+        problem = _Problem(design, link, pairs)
+        solution, evidence = problem.solve(before)
+        before = (problem, solution, evidence)
+        return solution, evidence
 
     design, solution, evidence = solve_with_rules(coded, schema, contrast, solve)
     return _Problem(design, link, pairs), solution, evidence
@@ -212,8 +214,8 @@ class _Problem:
         each = zip([*single, *both], contrasts, strict=True)
         return [(names, *group) for names, contrast in each for group in contrast.groups]
 
-    def solve(self, start: tuple[Floats, Floats] | None = None) -> tuple[Solution, Evidence]:
-        """Find coefficients and precisions; start from those of the features alone."""
+    def solve(self, start: tuple[_Problem, Solution, Evidence] | None = None) -> tuple[Solution, Evidence]:
+        """Find coefficients and precisions; start from those of a similar problem."""
         matrices = (*self.design.layout.matrices, *(c.matrix for c in self.pair_contrasts))
         layout = Layout(matrices)
         lower = np.concatenate([self.design.lower, *(c.lower for c in self.pair_contrasts)])
@@ -221,8 +223,17 @@ class _Problem:
         # A level outside the order is one coefficient, too few to tell how far to shrink it: all share a precision.
         outside = np.array([kind == "outside" for _, kind, _ in self.groups])
         shared = np.where(outside, outside.argmax() if outside.any() else 0, np.arange(len(outside)))
-        of = Moments.of if isinstance(self.link, Linear) else LogisticLoss
-        return maximise_evidence(of(layout, self.rows), group_of, shared=shared, lower=lower, start=start)
+        loss = (Moments.of if isinstance(self.link, Linear) else LogisticLoss)(layout, self.rows)
+        if start is None:
+            return maximise_evidence(loss, group_of, shared=shared, lower=lower)
+        problem, solution, evidence = start
+        known = {group[:2]: one for group, one in zip(problem.groups, evidence.precision, strict=True)}
+        precision = np.array([known.get(group[:2], np.nan) for group in self.groups])
+        # A rule takes coefficients away; pairs are added behind the rest.
+        same = len(problem.design.lower) == len(self.design.lower)
+        return maximise_evidence(
+            loss, group_of, shared=shared, lower=lower, precision=precision, point=solution.point if same else None
+        )
 
     def pair_scores(self, solution: Solution) -> list[Floats]:
         """Return the score of every cell of every pair."""

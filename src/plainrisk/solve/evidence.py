@@ -35,8 +35,6 @@ __all__ = ["Evidence", "maximise_evidence"]
 _START, _LEAST, _MOST = 10.0, 1e-3, 1e12
 # A group of fewer effective degrees of freedom than this has left the model.
 _LEFT = 0.05
-# The precisions are found when no group's, times its degrees of freedom up to 1, moves by more than this share.
-_TOLERANCE = 1e-3
 _MOST_UPDATES = 100
 
 
@@ -81,7 +79,9 @@ def maximise_evidence(
     *,
     shared: Index | None = None,
     lower: Floats | None = None,
-    start: tuple[Floats, Floats] | None = None,
+    point: Floats | None = None,
+    precision: Floats | None = None,
+    tolerance: float = 1e-4,
 ) -> tuple[Solution, Evidence]:
     """Return the most probable coefficients, and the precisions of their groups.
 
@@ -93,15 +93,19 @@ def maximise_evidence(
     groups : (p,) the group of every coefficient, from 0
     shared : (groups,), optional: groups of the same number share a precision
     lower : (p,), optional
-    start : point and precisions of a problem with fewer coefficients, the first ones of this
+    point : where to begin, optional: the intercept and the first of the coefficients
+    precision : where to begin, optional: (groups,), NaN where nothing is known
+    tolerance : it stops when another update would raise the log marginal likelihood by less than about this
     """
     total = _Squares(loss) if isinstance(loss, Moments) else _Logistic(loss)
     bounds = np.full(len(groups), -np.inf) if lower is None else lower
     with one_blas_thread():
         search = _Search(total, groups, bounds, shared)
-        if start is not None:
-            search.point[: len(start[0])], search.precision[: len(start[1])] = start
-        return search.run()
+        if point is not None:
+            search.point[: len(point)] = point
+        if precision is not None:
+            search.precision = np.where(np.isnan(precision), search.precision, precision)
+        return search.run(tolerance)
 
 
 class _Total(Protocol):
@@ -162,6 +166,7 @@ class _Search:
     Attributes
     ----------
     point, precision, scale : where it stands
+    decrease : about what the last step took off the penalised loss
     edf, squares : per group at that point, degrees of freedom and the sum of squares of the coefficients
     left : groups that have left, whose coefficients stay at 0
     """
@@ -176,11 +181,11 @@ class _Search:
         self.edf, self.edf_squared, self.squares, self.step = np.zeros((4, self.n_groups))
         self.pace = np.ones(self.n_groups)
 
-    def run(self) -> tuple[Solution, Evidence]:
-        updates, moved = 0, np.inf
-        while updates < _MOST_UPDATES and moved > _TOLERANCE:
+    def run(self, tolerance: float) -> tuple[Solution, Evidence]:
+        updates, gain = 0, np.inf
+        while updates < _MOST_UPDATES and gain > tolerance:
             self._step()
-            moved = self._update()
+            gain = self._update()
             updates += 1
         penalty = self.scale * self.penalty[1:]
         solution = self.loss.solve(penalty, self.lower[1:], self.upper[1:], self.point)
@@ -189,7 +194,7 @@ class _Search:
         self._leave(self.left)
         slope = 0.5 * (self._together(self.edf) - self.precision * self._together(self.squares))
         gradient = np.where(self.left, 0.0, slope)
-        if moved > _TOLERANCE:
+        if gain > tolerance:
             reason = f"the limit of {_MOST_UPDATES} updates of the precisions"
             solution = replace(solution, converged=False, reason=reason)
         return solution, Evidence(
@@ -199,7 +204,7 @@ class _Search:
             gradient,
             self.scale,
             updates,
-            moved <= _TOLERANCE,
+            gain <= tolerance,
             self.quadratic.state == FREE,
             self.quadratic.factor(self.quadratic.state == FREE),
         )
@@ -228,6 +233,7 @@ class _Search:
         slope = gradient / self.scale + penalty * self.point
         d = quadratic.minimise(slope, lower - self.point, upper - self.point)
         self._find_edf(quadratic)
+        self.decrease = -0.5 * float(slope @ d)
         self.point = self._searched(d, value / self.scale, float(slope @ d))
         self.squares = np.bincount(self.groups, self.point[1:] ** 2, minlength=self.n_groups).astype(np.float64)
 
@@ -262,7 +268,7 @@ class _Search:
         self.point[1:][self.left[self.groups]] = 0.0
 
     def _update(self) -> float:
-        """Update the precisions; return by how much they moved."""
+        """Update the precisions; return by about how much that, and the step, raise the log marginal likelihood."""
         self._leave(self._together(self.edf) < _LEFT)
         stay = ~self.left
         edf, edf_squared, squares = map(self._together, (self.edf, self.edf_squared, self.squares))
@@ -274,8 +280,9 @@ class _Search:
         swings = self.step * wanted < 0
         self.pace = np.where(swings, 0.5 * self.pace, np.minimum(1.0, 1.25 * self.pace))
         self.step = np.clip(self.pace * newton * wanted, -2.0, 2.0)
+        slope = 0.5 * (self.edf - self.precision * self.squares)
         before = self.precision
         self.precision = np.clip(before * np.exp(self.step), _LEAST, _MOST)
-        moved = np.abs(np.log(self.precision / before)) * np.minimum(edf, 1.0)
+        gain = slope[stay] * np.log(self.precision[stay] / before[stay])
         self.scale = self.loss.scale(self.point, float(self.edf.sum()))
-        return float(moved.max(initial=0.0))
+        return self.decrease + float(np.abs(gain).sum())
