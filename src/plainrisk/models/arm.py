@@ -102,7 +102,7 @@ class AdditiveRiskModel(RiskClassifier):
         How the bins of steps are found: by a tree on the outcome, or holding equal shares of the rows.
     min_bin_rows : int or "auto", default="auto"
         Least number of training rows in a bin: "auto" is one row in a hundred, at most 50.
-    tolerance : float, default=1e-4
+    tolerance : float, default=5e-5
         Of smooth shapes: what joining the rows of tables may cost, in mean log loss (squared error where linear).
     rules : {"schema", "free"}, default="schema"
         What empty and special fields may do: what the schema says, or, as in the paper, anything.
@@ -146,7 +146,7 @@ class AdditiveRiskModel(RiskClassifier):
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
         criterion: Criterion = "gini",
         min_bin_rows: int | Literal["auto"] = "auto",
-        tolerance: float = 1e-4,
+        tolerance: float = 5e-5,
         rules: Rules = "schema",
         intervals: bool = False,
     ) -> None:
@@ -196,7 +196,7 @@ class LayerSettings:
     pairs: Pairs = None
     criterion: Criterion = "gini"
     min_bin_rows: int | Literal["auto"] = "auto"
-    tolerance: float = 1e-4
+    tolerance: float = 5e-5
     intervals: bool = False
 
     def min_rows(self, n_rows: int) -> int:

@@ -78,12 +78,20 @@ def outcome_bands(
     s, (w, y) = _grouped(np.clip(without, nearest.knots[0], nearest.knots[-1]), each, np.append(positive, 0.0 * w))
     share = each.sum() / (each.sum() + _PRIOR_ROWS)
     target = share * y / w + (1.0 - share) * nearest.value(s)
-    found = nearest
+
+    def possible(bands: Bands) -> Floats:
+        return np.clip(bands.value(s), _LEAST_RISK, 1.0 - _LEAST_RISK)
+
+    def loss(bands: Bands) -> float:
+        p = possible(bands)
+        return -float(w @ (target * np.log(p) + (1.0 - target) * np.log1p(-p)))
+
+    found = [nearest]
     for _ in range(_ROUNDS):
         # A squared error over the variance is, to second order, what it costs in log loss.
-        now = np.clip(found.value(s), _LEAST_RISK, 1.0 - _LEAST_RISK)
-        found = _Portfolio.of(nearest, s, w, target, w / (now * (1.0 - now))).best(pieces)
-    return found
+        p = possible(found[-1])
+        found.append(_Portfolio.of(nearest, s, w, target, w / (p * (1.0 - p))).best(pieces))
+    return min(found, key=loss)
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class TwoLayerRiskModel(RiskClassifier):
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
         criterion: Criterion = "gini",
         min_bin_rows: int | Literal["auto"] = "auto",
-        tolerance: float = 1e-4,
+        tolerance: float = 5e-5,
         rules: Rules = "schema",
     ) -> None:
         self.estimator = estimator
