@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+import msgspec
 import numpy as np
 import pytest
 
@@ -10,6 +13,7 @@ from plainrisk.models.bootstrap import _Refitter, _training, bootstrap
 pytestmark = pytest.mark.filterwarnings("ignore:.*the line is cut off", "ignore:class_weight moves the base rate")
 
 NAMES = ["ARM1", "DirectARM1", "LinARM1", "BandARM1", "ARM2", "DirectARM2", "LinARM2", "MixARM1", "MixLinARM1"]
+SMOOTH = ["SmoothARM1", "SmoothDirectARM1", "SmoothARM2", "MixSmoothARM1"]
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +26,7 @@ def refitter_of(model, X, y, weight=None):
     return base, _Refitter.of(base, _training(base, X, y, weight), collapse=weight is None)
 
 
-@pytest.mark.parametrize("name", [*NAMES, "MixDirectARM1"])
+@pytest.mark.parametrize("name", [*NAMES, "MixDirectARM1", *SMOOTH])
 def test_the_rows_themselves_give_the_model_back(credit, name):
     """A resample that draws every row once is the first fit, cells or not."""
     model = pr.make_classifier(name, credit.schema).fit(credit.frame, credit.target)
@@ -160,3 +164,167 @@ def test_what_cannot_be_refitted(credit):
         refits.risk(X, level=90)
     with pytest.raises(DataError, match=r"There is no feature 'incom' with levels. Did you mean 'income'"):
         refits.shape("incom")
+
+
+# ---- smooth shapes
+
+
+def smooth(schema, **options):
+    return pr.AdditiveRiskModel(schema, shapes="smooth", **options)
+
+
+def scores_of(form):
+    """All scores of a form of one part: intercept, tables, cells of pairs."""
+    part = form.parts[0]
+    terms = [*(shape.scores for shape in part.shapes.values()), *(pair.scores for pair in part.pairs)]
+    return np.concatenate([[part.intercept], *(np.ravel(scores) for scores in terms)])
+
+
+@pytest.fixture(scope="module")
+def paired(credit):
+    model = smooth(credit.schema, pairs=4).fit(credit.frame, credit.target)
+    assert model.form_.parts[0].pairs
+    return model
+
+
+@pytest.mark.parametrize("link", ["logistic", "linear"])
+@pytest.mark.parametrize("options", [{}, {"pairs": 3}, {"class_weight": "balanced"}, {"max_bins": 3, "rules": "free"}])
+def test_the_first_weights_give_the_smooth_tables_back(credit, link, options):
+    model = smooth(credit.schema, link=link, **options).fit(credit.frame, credit.target)
+    _, found = refitter_of(model, credit.frame, credit.target)
+    again = found.refit(np.ones(1200) if found.cells.weight is None else found.cells.weight)
+    np.testing.assert_allclose(scores_of(again), scores_of(model.form_), rtol=0, atol=1e-6)
+
+
+def test_refits_keep_bins_and_pairs_and_the_groups_that_left(credit, paired):
+    part = paired.form_.parts[0]
+    refits = bootstrap(paired, credit.frame, credit.target, n=20, seed=2)
+    gone = [group.features[0] for group in paired.evidence_ if group.left and group.kind in ("steps", "levels")]
+    assert gone
+    for form in refits.forms:
+        own = form.parts[0]
+        assert [pair.features for pair in own.pairs] == [pair.features for pair in part.pairs]
+        for name, shape in own.shapes.items():
+            assert (shape.levels, shape.weights) == (part.shapes[name].levels, part.shapes[name].weights)
+        for name in gone:
+            assert np.ptp(own.shapes[name].scores[: own.shapes[name].levels.n_ordered]) == 0
+    for k in range(len(part.pairs)):
+        cells = np.array([form.parts[0].pairs[k].scores for form in refits.forms])
+        assert (cells.std(axis=0) > 0).any()
+
+
+def test_a_pair_that_is_not_in_the_form_stays_away(credit, paired):
+    """The scores that weigh subscales are those of the form."""
+    (expert,) = refitter_of(paired, credit.frame, credit.target)[1].experts
+    expert = replace(expert, part=msgspec.structs.replace(expert.part, pairs=expert.part.pairs[1:]))
+    part, scores = expert.fit(np.ones(1200), credit.target.astype(float))
+    form = msgspec.structs.replace(paired.form_, parts=(part,))
+    np.testing.assert_allclose(scores, form.score(credit.frame), rtol=0, atol=1e-9)
+
+
+def test_every_refit_obeys_the_directions_in_tables_and_pairs(credit, paired):
+    features, checked = credit.schema.features, 0
+    for form in bootstrap(paired, credit.frame, credit.target, n=20, seed=3).forms:
+        assert pr.RiskModel(form).certify().valid
+        part = form.parts[0]
+        terms = [((name,), (shape.levels,), shape.scores) for name, shape in part.shapes.items()]
+        terms += [(pair.features, pair.levels, pair.scores) for pair in part.pairs]
+        for names, levels, scores in terms:
+            for axis, (name, own) in enumerate(zip(names, levels, strict=True)):
+                if features[name].sign:
+                    inside = np.take(scores, range(own.n_ordered), axis)
+                    assert (np.diff(inside, axis=axis) * features[name].sign >= 0).all()
+                    checked += len(names) == 2
+    assert checked
+
+
+def some_missing(risk):
+    """Rows whose measured risk rises from 0.1 to 0.5, and a tenth of them empty, of a risk of their own."""
+    rng = np.random.default_rng(7)
+    x = rng.random(1500)
+    empty = rng.random(1500) < 0.1
+    y = (rng.random(1500) < np.where(empty, risk, 0.1 + 0.4 * x)).astype(int)
+    return {"x": np.where(empty, np.nan, x)}, y
+
+
+@pytest.mark.parametrize("risk", [0.02, 0.15])
+@pytest.mark.parametrize("direction", ["increasing", "none"])
+@pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
+def test_a_rule_is_kept_in_every_refit(risk, direction):
+    """Empty fields of less risk are held in the model; those of little more come out better in some draws alone."""
+    X, y = some_missing(risk)
+    schema = pr.Schema(features={"x": {"kind": "continuous", "direction": direction, "missing": "not_better"}})
+    margins = {}
+    for rules in ("schema", "free"):
+        model = smooth(schema, rules=rules).fit(X, y)
+        shape = model.form_.parts[0].shapes["x"]
+        n, at = shape.levels.n_ordered, shape.levels.labels.index("missing")
+        refits = bootstrap(model, X, y, n=40)
+        margins[rules] = np.array(
+            [f.parts[0].shapes["x"].scores[at] - min(f.parts[0].shapes["x"].scores[:n]) for f in refits.forms]
+        )
+        _, found = refitter_of(model, X, y)
+        np.testing.assert_allclose(scores_of(found.refit(np.ones(1500))), scores_of(model.form_), rtol=0, atol=1e-6)
+    assert (margins["free"] < 0).any()
+    assert (margins["schema"] >= 0).all()
+
+
+@pytest.mark.parametrize("link", ["logistic", "linear"])
+def test_refits_spread_about_as_the_posterior_says(link):
+    """They are narrower: shrinking draws every refit to the same place, which the posterior counts as not known."""
+    credit = pr.datasets.make_credit(1500, 1, backend="polars")
+    model = smooth(credit.schema, link=link, intervals=True).fit(credit.frame, credit.target)
+    refits = bootstrap(model, credit.frame, credit.target, n=60)
+    ours, theirs = (np.std([scores_of(f) for f in r.forms], axis=0) for r in (refits, model.posterior(400)))
+    known = theirs > 1e-9
+    assert known.sum() > 20
+    assert 0.5 < np.median(ours[known] / theirs[known]) < 2.0
+
+
+def test_intervals_read_pairs(credit, paired):
+    refits = bootstrap(paired, credit.frame, credit.target, n=20, seed=4)
+    X, pair = credit.frame[:30], paired.form_.parts[0].pairs[0]
+    name = paired.form_.parts[0].term_names[-len(paired.form_.parts[0].pairs)]
+    shape = refits.shape(name)
+    np.testing.assert_array_equal(shape.estimate, np.ravel(pair.scores))
+    assert (shape.low < shape.high).any()
+    risk = refits.risk(X)
+    assert (risk.low < risk.high).all()
+    pieces = refits.contributions(X, reference="typical")
+    assert pieces.low.shape == pieces.estimate.shape
+    whole = [form.score(X) for form in refits.forms]
+    for form, score in zip(refits.forms, whole, strict=True):
+        terms = form.parts[0].terms(form.align(X), form.schema)
+        assert name in terms
+        np.testing.assert_allclose(form.parts[0].intercept + sum(terms.values()), score, atol=1e-12)
+
+
+def test_smooth_seeds_repeat(credit, paired):
+    a, b, c = (bootstrap(paired, credit.frame, credit.target, n=2, seed=s) for s in (1, 1, 2))
+    assert a.forms == b.forms != c.forms
+
+
+def test_smooth_refits_with_sample_weights(credit):
+    weight = np.random.default_rng(0).integers(0, 4, 1200).astype(float)
+    model = smooth(credit.schema, pairs=2).fit(credit.frame, credit.target, sample_weight=weight)
+    _, found = refitter_of(model, credit.frame, credit.target, weight)
+    assert len(found.count) == np.count_nonzero(weight)
+    again = found.refit(found.cells.weight)
+    np.testing.assert_allclose(scores_of(again), scores_of(model.form_), rtol=0, atol=1e-6)
+    with pytest.raises(DataError, match="needs the rows the model was fitted to"):
+        bootstrap(model, credit.frame, credit.target, n=2)
+    with pytest.raises(DataError, match="needs the rows and weights the model was fitted to: the levels of feature"):
+        bootstrap(model, credit.frame, credit.target, n=2, sample_weight=2.0 * weight)
+    even = smooth(credit.schema).fit(credit.frame, credit.target)
+    rows, ones = (bootstrap(even, credit.frame, credit.target, n=2, sample_weight=w) for w in (None, np.ones(1200)))
+    for a, b in zip(rows.forms, ones.forms, strict=True):
+        np.testing.assert_allclose(scores_of(a), scores_of(b), rtol=0, atol=1e-8)
+
+
+def test_a_mixture_of_steps_and_smooth_shapes(credit):
+    names = list(credit.schema.subscales)
+    experts = {n: smooth(None) if k % 2 else pr.AdditiveRiskModel() for k, n in enumerate(names)}
+    model = pr.SubscaleMixture(experts, credit.schema).fit(credit.frame, credit.target)
+    base, found = refitter_of(model, credit.frame, credit.target)
+    again = found.refit(found.count.astype(float))
+    np.testing.assert_allclose(again.risk(credit.frame), base.form_.risk(credit.frame), rtol=0, atol=1e-9)

@@ -14,11 +14,11 @@ from plainrisk._types import Floats
 from plainrisk.bins import Anchor, Contrast, Criterion, level_contrast
 from plainrisk.checks import FLAG, NOTHING, Allowed, number, whole, words
 from plainrisk.errors import DataError
-from plainrisk.form import Alone, GroupEvidence, Levels, Linear, Logistic, Part
+from plainrisk.form import Alone, Levels, Linear, Logistic, Part
 from plainrisk.models.base import CLASS_WEIGHT, RULES, PartScores, RiskClassifier, Rules
 from plainrisk.models.design import Design, code_rows, learn_levels, rule_anchors, solve_with_rules, table_part
 from plainrisk.models.pairs import PairEvidence, Pairs
-from plainrisk.models.smooth import fit_smooth
+from plainrisk.models.smooth import Chosen, fit_smooth
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
 from plainrisk.solve import BOX, Layout, LogisticLoss, Moments, Rows, Solution, minimise, minimise_squares
@@ -133,6 +133,7 @@ class AdditiveRiskModel(RiskClassifier):
     """
 
     allowed: ClassVar[Mapping[str, Allowed]] = {**LAYER, "intervals": FLAG}
+    _chosen: Chosen | None = None
 
     def __init__(
         self,
@@ -168,16 +169,17 @@ class AdditiveRiskModel(RiskClassifier):
         self.solution_ = fitted.solution
         if fitted.ridge is not None:
             self.ridge_ = fitted.ridge
-        if fitted.evidence is not None:
-            self.evidence_ = fitted.evidence
+        self._chosen = fitted.chosen
+        if fitted.chosen is not None:
+            self.evidence_ = fitted.chosen.groups
         if fitted.pair_evidence is not None:
             self.pair_evidence_ = fitted.pair_evidence
 
         def scores() -> Any:
             return (score[:, None] for score in fitted.scores())
 
-        found = (fitted.evidence or (), fitted.covariance)
-        self._keep(training, [fitted.part], Alone(), [fitted.solution], scores, *found)
+        evidence = () if fitted.chosen is None else fitted.chosen.groups
+        self._keep(training, [fitted.part], Alone(), [fitted.solution], scores, evidence, fitted.covariance)
         return scores
 
     @property
@@ -214,7 +216,7 @@ class LayerFit:
     solution : what the solver found
     scores : yields the scores of the training rows, batch by batch, from their codes
     ridge : of steps, or None
-    evidence : of smooth shapes, or None
+    chosen : of smooth shapes, or None: the evidence, and what else a refit keeps
     pair_evidence : of all pairs of features, if pairs were asked for
     covariance : of the scores, if intervals were asked for
     """
@@ -223,7 +225,7 @@ class LayerFit:
     solution: Solution
     scores: Callable[[], Iterator[Floats]]
     ridge: float | None = None
-    evidence: tuple[GroupEvidence, ...] | None = None
+    chosen: Chosen | None = None
     pair_evidence: tuple[PairEvidence, ...] | None = None
     covariance: tuple[float, ...] = ()
 
@@ -246,7 +248,7 @@ def fit_layer(training: TrainingRows, settings: LayerSettings) -> LayerFit:
             smooth.part,
             smooth.solution,
             smooth.scores,
-            evidence=smooth.groups,
+            chosen=smooth.chosen,
             pair_evidence=smooth.ranked,
             covariance=smooth.covariance,
         )

@@ -8,8 +8,9 @@ neighbouring bins are joined while that costs next to nothing (`plainrisk.bins.j
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import msgspec
 import numpy as np
@@ -33,12 +34,41 @@ from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
 from plainrisk.solve import Block, Evidence, Layout, LogisticLoss, Moments, Rows, Solution, maximise_evidence
 
-__all__ = ["SmoothFit", "fine_bins", "fit_smooth"]
+__all__ = [
+    "Chosen",
+    "Joiner",
+    "SmoothFit",
+    "SmoothProblem",
+    "fine_bins",
+    "fine_rows",
+    "fit_smooth",
+    "smooth_contrasts",
+]
 
 # Bins of a continuous feature, fewer where many features would have more coefficients than this in all.
 _FINE_BINS, _LEAST_BINS, _COEFFICIENTS = 64, 8, 2000
 # Coefficients whose covariance is written out at most: a matrix of 200 MB.
 _MOST_COVARIANCE = 5000
+
+
+# By feature, what holds its levels outside the order.
+Held = dict[str, Mapping[int, Anchor]]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What a fit chose by the data, beside bins and pairs, and a refit keeps.
+
+    Attributes
+    ----------
+    groups : the groups of coefficients, with their precisions
+    scale : phi; see `Evidence`
+    held : the levels that a rule holds
+    """
+
+    groups: tuple[GroupEvidence, ...]
+    scale: float
+    held: Held
 
 
 @dataclass(frozen=True)
@@ -48,15 +78,14 @@ class SmoothFit:
     Attributes
     ----------
     part : the additive part, tables joined
-    solution, evidence, groups : what was found before tables were joined
+    solution, chosen : what was found before tables were joined
     ranked : the evidence for all pairs of features, if pairs were asked for
     covariance : of intercept, levels and cells, if intervals were asked for; see `FitRecord`
     """
 
     part: Part
     solution: Solution
-    evidence: Evidence
-    groups: tuple[GroupEvidence, ...]
+    chosen: Chosen
     ranked: tuple[PairEvidence, ...] | None
     covariance: tuple[float, ...]
     _rows: Rows
@@ -95,21 +124,20 @@ def fit_smooth(
     intervals : whether the covariance of the scores is wanted
     """
     schema = training.schema
-    levels = learn_levels(training, max_bins=fine_bins(len(schema.features)), criterion="fine", min_rows=min_rows)
-    coded = code_rows(training, levels)
+    coded = fine_rows(training, min_rows)
     problem, solution, evidence = _solved(coded, schema, link)
     ranked = None
     if pairs is not None:
         scores = problem.design.level_scores(solution)
         axes = coarse_axes(coded, schema)
         ranked = tuple(rank_pairs(coded, axes, link, solution.intercept, scores))
-        chosen = chosen_pairs(pairs, ranked, coded.names, axes)
-        if chosen:
+        wanted = chosen_pairs(pairs, ranked, coded.names, axes)
+        if wanted:
             start = (problem, solution, evidence)
-            problem, solution, evidence = _solved(coded, schema, link, PairRows(coded, axes, chosen), start)
+            problem, solution, evidence = _solved(coded, schema, link, PairRows(coded, axes, wanted), start)
     part = table_part("all", problem.design, solution, link, schema)
     cells = problem.pair_scores(solution)
-    joined = _Joiner(part, problem, cells, schema).join(tolerance, max_bins)
+    joined = Joiner(part, problem, cells, schema).join(tolerance, max_bins)
     groups = tuple(
         GroupEvidence(names, kind, size, float(evidence.precision[u]), float(evidence.edf[u]), bool(evidence.left[u]))
         for u, (names, kind, size) in enumerate(problem.groups)
@@ -117,7 +145,14 @@ def fit_smooth(
     tables = (*scores_by_code(coded, joined.level_scores), *cells)
     part = msgspec.structs.replace(joined.part, pairs=problem.pair_tables(cells))
     covariance = _covariance(problem, evidence, joined.means, cells) if intervals else ()
-    return SmoothFit(part, solution, evidence, groups, ranked, covariance, problem.rows, tables)
+    chosen = Chosen(groups, evidence.scale, problem.held)
+    return SmoothFit(part, solution, chosen, ranked, covariance, problem.rows, tables)
+
+
+def fine_rows(training: TrainingRows, min_rows: int) -> CodedRows:
+    """Find fine bins, and code the rows."""
+    most = fine_bins(len(training.schema.features))
+    return code_rows(training, learn_levels(training, max_bins=most, criterion="fine", min_rows=min_rows))
 
 
 def _solved(
@@ -125,28 +160,36 @@ def _solved(
     schema: Schema,
     link: Logistic | Linear,
     pairs: PairRows | None = None,
-    start: tuple[_Problem, Solution, Evidence] | None = None,
-) -> tuple[_Problem, Solution, Evidence]:
+    start: tuple[SmoothProblem, Solution, Evidence] | None = None,
+) -> tuple[SmoothProblem, Solution, Evidence]:
     """Find coefficients and precisions under the schema's rules; start from those of a problem without pairs."""
-    before = start
-
-    def contrast(name: str, levels: Levels, weights: Floats, anchors: Mapping[int, Anchor]) -> Contrast:
-        feature = schema.features[name]
-        return smooth_contrast(weights, levels.n_ordered, feature.sign, ordered=is_ordered(feature), anchors=anchors)
+    before, held = start, Held()
+    rows = coded.rows if pairs is None else pairs.rows
 
     def solve(design: Design) -> tuple[Solution, Evidence]:
         nonlocal before
-        problem = _Problem(design, link, pairs)
+        problem = SmoothProblem(design, link, rows, pairs, held)
         solution, evidence = problem.solve(before)
         before = (problem, solution, evidence)
         return solution, evidence
 
-    design, solution, evidence = solve_with_rules(coded, schema, contrast, solve)
-    return _Problem(design, link, pairs), solution, evidence
+    design, solution, evidence = solve_with_rules(coded, schema, smooth_contrasts(schema, held), solve)
+    return SmoothProblem(design, link, rows, pairs, held), solution, evidence
+
+
+def smooth_contrasts(schema: Schema, held: Held) -> Callable[[str, Levels, Floats, Mapping[int, Anchor]], Contrast]:
+    """Return the function that chooses the coefficients of a feature; levels once `held` stay so, and are noted."""
+
+    def contrast(name: str, levels: Levels, weights: Floats, anchors: Mapping[int, Anchor]) -> Contrast:
+        feature = schema.features[name]
+        held[name] = own = {**anchors, **held.get(name, {})}
+        return smooth_contrast(weights, levels.n_ordered, feature.sign, ordered=is_ordered(feature), anchors=own)
+
+    return contrast
 
 
 def _covariance(
-    problem: _Problem, evidence: Evidence, means: Sequence[Floats], cells: Sequence[Floats]
+    problem: SmoothProblem, evidence: Evidence, means: Sequence[Floats], cells: Sequence[Floats]
 ) -> tuple[float, ...]:
     """Return the covariance of intercept, levels and cells, its lower triangle row by row.
 
@@ -188,24 +231,42 @@ def _covariance(
 
 
 @dataclass(frozen=True)
-class _Problem:
-    """What is to be solved: the coefficients of features, and of pairs if there are any."""
+class SmoothProblem:
+    """What is to be solved: the coefficients of features, and of pairs if there are any.
+
+    Attributes
+    ----------
+    rows : with one more code for each pair
+    held : the levels that a rule holds in the design
+    """
 
     design: Design
     link: Logistic | Linear
-    pairs: PairRows | None = None
+    rows: Rows
+    pairs: PairRows | None
+    held: Held
 
     @property
     def pair_contrasts(self) -> list[Contrast]:
         """The coefficients of the pairs, which follow those of the features."""
         return [] if self.pairs is None else self.pairs.contrasts
 
-    @property
-    def rows(self) -> Rows:
-        """The rows, with one more code for each pair."""
-        return self.design.coded.rows if self.pairs is None else self.pairs.rows
+    @cached_property
+    def layout(self) -> Layout:
+        """How coefficients become row scores."""
+        return Layout((*self.design.layout.matrices, *(c.matrix for c in self.pair_contrasts)))
 
-    @property
+    @cached_property
+    def lower(self) -> Floats:
+        """The lower bound of every coefficient."""
+        return np.concatenate([self.design.lower, *(c.lower for c in self.pair_contrasts)])
+
+    @cached_property
+    def group_of(self) -> Index:
+        """The group of every coefficient."""
+        return np.repeat(np.arange(len(self.groups)), [size for *_, size in self.groups])
+
+    @cached_property
     def groups(self) -> list[tuple[tuple[str, ...], GroupKind, int]]:
         """The groups in which coefficients are shrunk: whose, of which kind, how many."""
         single = [(name,) for name in self.design.coded.names]
@@ -214,26 +275,21 @@ class _Problem:
         each = zip([*single, *both], contrasts, strict=True)
         return [(names, *group) for names, contrast in each for group in contrast.groups]
 
-    def solve(self, start: tuple[_Problem, Solution, Evidence] | None = None) -> tuple[Solution, Evidence]:
+    def solve(self, start: tuple[SmoothProblem, Solution, Evidence] | None = None) -> tuple[Solution, Evidence]:
         """Find coefficients and precisions; start from those of a similar problem."""
-        matrices = (*self.design.layout.matrices, *(c.matrix for c in self.pair_contrasts))
-        layout = Layout(matrices)
-        lower = np.concatenate([self.design.lower, *(c.lower for c in self.pair_contrasts)])
-        group_of = np.repeat(np.arange(len(self.groups)), [size for *_, size in self.groups])
         # A level outside the order is one coefficient, too few to tell how far to shrink it: all share a precision.
         outside = np.array([kind == "outside" for _, kind, _ in self.groups])
         shared = np.where(outside, outside.argmax() if outside.any() else 0, np.arange(len(outside)))
-        loss = (Moments.of if isinstance(self.link, Linear) else LogisticLoss)(layout, self.rows)
+        loss = (Moments.of if isinstance(self.link, Linear) else LogisticLoss)(self.layout, self.rows)
+        search = partial(maximise_evidence, loss, self.group_of, shared=shared, lower=self.lower)
         if start is None:
-            return maximise_evidence(loss, group_of, shared=shared, lower=lower)
+            return search()
         problem, solution, evidence = start
         known = {group[:2]: one for group, one in zip(problem.groups, evidence.precision, strict=True)}
         precision = np.array([known.get(group[:2], np.nan) for group in self.groups])
         # A rule takes coefficients away; pairs are added behind the rest.
         same = len(problem.design.lower) == len(self.design.lower)
-        return maximise_evidence(
-            loss, group_of, shared=shared, lower=lower, precision=precision, point=solution.point if same else None
-        )
+        return search(precision=precision, point=solution.point if same else None)
 
     def pair_scores(self, solution: Solution) -> list[Floats]:
         """Return the score of every cell of every pair."""
@@ -268,10 +324,10 @@ class _Joined:
     means: tuple[Floats, ...]
 
 
-class _Joiner:
+class Joiner:
     """Joins neighbouring bins of the tables of a part, and measures what that costs on the training rows."""
 
-    def __init__(self, part: Part, problem: _Problem, cells: Sequence[Floats], schema: Schema) -> None:
+    def __init__(self, part: Part, problem: SmoothProblem, cells: Sequence[Floats], schema: Schema) -> None:
         self.schema = schema
         self.part, self.coded, self.rows, self.cells = part, problem.design.coded, problem.rows, cells
         self.tables: dict[str, Table] = {n: shape for n, shape in part.shapes.items() if isinstance(shape, Table)}
@@ -292,7 +348,7 @@ class _Joiner:
         while True:
             counts = rows_within(runs, budget, most)
             starts = {j: one.starts(k) for j, one, k in zip(self.bins, runs, counts, strict=True)}
-            joined = self._with(starts)
+            joined = self.joined(starts)
             # The errors of several tables add up where features go together, so the cost is measured.
             if most is not None or self._measure(joined.level_scores)[0] <= self.loss + tolerance or budget < 1e-12:
                 return joined
@@ -302,9 +358,10 @@ class _Joiner:
         return self.scores[j][: self.coded.levels[j].n_ordered]
 
     def _weights(self, j: int) -> Floats:
-        return self.curvature[j][: self.coded.levels[j].n_ordered] / self.coded.rows.totals[1]
+        return self.curvature[j][: self.coded.levels[j].n_ordered] / self.rows.totals[1]
 
-    def _with(self, starts: Mapping[int, Sequence[int]]) -> _Joined:
+    def joined(self, starts: Mapping[int, Sequence[int]]) -> _Joined:
+        """Return the part with tables whose rows start at these bins."""
         shapes: dict[str, Shape] = dict(self.part.shapes)
         fine, means = list(self.scores), [np.eye(len(scores)) for scores in self.scores]
         for j, (name, table) in enumerate(self.tables.items()):
