@@ -210,7 +210,7 @@ def _grouped(scores: Floats, weight: Floats, *more: Floats) -> tuple[Floats, lis
 
 def _starts(n_candidates: int, n_knots: int) -> list[Index]:
     """Where to begin: knots spread over all candidates, and over each run of quarters of them."""
-    if n_knots == 0:
+    if not 0 < n_knots <= n_candidates:
         return []
     quarters = np.linspace(0, n_candidates - 1, 5)
     spans = [(quarters[a], quarters[b]) for a in range(4) for b in range(a + 1, 5)]
