@@ -21,7 +21,7 @@ _NEAR = 1e-9  # the least rise between two knots
 _CERTAIN = 30.0  # log odds of 1 - 1e-13
 _STEPS = 200  # at most, from one start
 _PRIOR_ROWS = 3000.0  # how many rows the sigmoid is worth, beside the outcomes
-_LEAST_RISK = 1e-3  # no row counts for more than one of this risk
+_LEAST_RISK = 1e-3  # outcomes alone make nobody safer than this, nor surer to fail
 _ROUNDS = 3  # of weighing errors by the line found so far
 
 
@@ -144,14 +144,14 @@ class _Portfolio:
     def fit(self, knots: Floats) -> tuple[Floats, Floats]:
         """Return the errors, (c,), and the best values at all knots, (c, K + 1), for c choices of inner knots.
 
-        Where the best values do not rise, or leave [0, 1], the error is infinite.
+        Where the best values do not rise, or an open end is all but certain, the error is infinite.
         """
         n = len(knots)
         grid = np.column_stack([np.zeros(n), knots, np.ones(n)])
         normal, right = self._normal(grid)
         low, high = self.near.knots[0], self.near.knots[-1]
         near = self.near.value(low + grid * (high - low))
-        # An end that would leave [0, 1] stays where it is, so all four choices of open ends are tried.
+        # An end that would be all but certain stays where it is, so all four choices of open ends are tried.
         first = (0, 1) if self.free else (1,)
         tried = [self._solve(normal, right, near, slice(i, len(near[0]) - j)) for i in first for j in first]
         best = np.argmin([errors for errors, _ in tried], axis=0)
@@ -168,8 +168,10 @@ class _Portfolio:
         line[:, free] = np.linalg.solve(matrix, (rest + 1e-12 * near[:, free])[:, :, None])[:, :, 0]
         error = self.square - 2.0 * (right * line).sum(axis=1) + np.einsum("ci,cij,cj->c", line, normal, line)
         least = _NEAR * (near[:, -1] - near[:, 0])
-        rises = (np.diff(line) > least[:, None]).all(axis=1) & (line[:, 0] >= 0.0) & (line[:, -1] <= 1.0)
-        return np.where(rises, error, np.inf), line
+        rises = (np.diff(line) > least[:, None]).all(axis=1)
+        low = np.minimum(near[:, 0], _LEAST_RISK) <= line[:, 0]
+        high = np.maximum(near[:, -1], 1.0 - _LEAST_RISK) >= line[:, -1]
+        return np.where(rises & low & high, error, np.inf), line
 
     def _normal(self, grid: Floats) -> tuple[Floats, Floats]:
         """Return the normal equations of the line's values at its K + 1 knots: (c, K + 1, K + 1), (c, K + 1)."""
@@ -208,7 +210,7 @@ def _grouped(scores: Floats, weight: Floats, *more: Floats) -> tuple[Floats, lis
 
 def _starts(n_candidates: int, n_knots: int) -> list[Index]:
     """Where to begin: knots spread over all candidates, and over each run of quarters of them."""
-    if n_knots == 0:
+    if not 0 < n_knots <= n_candidates:
         return []
     quarters = np.linspace(0, n_candidates - 1, 5)
     spans = [(quarters[a], quarters[b]) for a in range(4) for b in range(a + 1, 5)]
