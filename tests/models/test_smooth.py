@@ -250,11 +250,6 @@ def test_intervals_stand_in_the_model_file_and_are_the_same_every_time(credit, n
     assert shape.low.shape == (len(loaded.form_.parts[0].shapes["bureau_score"].scores),)
 
 
-def test_bootstrap_points_to_the_posterior(credit, model):
-    with pytest.raises(DataError, match=r"intervals=True and ask model\.posterior"):
-        pr.bootstrap(model, credit.frame, credit.target, n=2)
-
-
 def test_models_without_covariance_say_so(credit, model):
     with pytest.raises(DataError, match=r"intervals=True, or use pr\.bootstrap"):
         model.posterior()
