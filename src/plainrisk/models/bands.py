@@ -37,15 +37,9 @@ def portfolio_bands(
     weight : (n,), optional
     limits : where the outer knots stand; default the least and the greatest score of the portfolio
     """
-    low, high = (float(scores.min()), float(scores.max())) if limits is None else limits
-    if high - low < 1e-6:  # a constant model still needs a line
-        low, high = low - 1.0, high + 1.0
-    # Where the sigmoid rounds to 0 or to 1 a line through it would not rise.
-    low, high = min(low, _CERTAIN), max(high, -_CERTAIN)
+    low, high = _ends(scores, limits)
     s, (w,) = _grouped(scores, np.ones(len(scores)) if weight is None else weight)
-    sigmoid = Logistic().value
-    first = Bands((low, high), tuple(sigmoid(np.array([low, high])).tolist()))
-    return _Portfolio.of(first, s, w, sigmoid(s)).best(pieces)
+    return _nearest(s, w, pieces, low, high)
 
 
 def outcome_bands(
@@ -67,16 +61,17 @@ def outcome_bands(
         A model is nearer to the outcomes it was fitted to than to others. Every row is judged by about the score it
         would have if it had been left out.
     """
-    nearest = portfolio_bands(scores, pieces, weight, limits)
-    w = np.ones(len(scores)) if weight is None else weight
-    risk = Logistic().value(scores)
+    total = float(len(scores) if weight is None else weight.sum())
+    s, (w, y) = _grouped(scores, np.ones(len(scores)) if weight is None else weight, positive)
+    nearest = _nearest(s, w, pieces, *_ends(scores, limits))
+    risk = Logistic().value(s)
     variance = risk * (1.0 - risk)
-    leverage = min(degrees / max(float(w @ variance), 1e-300), 1.0)
+    leverage = min(degrees / max(total * float(w @ variance), 1e-300), 1.0)
     step = leverage / (1.0 - leverage * variance)
-    without = np.concatenate([scores - step * (1.0 - risk), scores + step * risk])
-    each = np.concatenate([positive, w - positive])
-    s, (w, y) = _grouped(np.clip(without, nearest.knots[0], nearest.knots[-1]), each, np.append(positive, 0.0 * w))
-    share = each.sum() / (each.sum() + _PRIOR_ROWS)
+    without = np.concatenate([s - step * (1.0 - risk), s + step * risk])
+    without = np.clip(without, nearest.knots[0], nearest.knots[-1])
+    s, (w, y) = _grouped(without, np.concatenate([y, w - y]), np.concatenate([y, 0.0 * y]))
+    share = total / (total + _PRIOR_ROWS)
     target = share * y / w + (1.0 - share) * nearest.value(s)
 
     def possible(bands: Bands) -> Floats:
@@ -90,8 +85,24 @@ def outcome_bands(
     for _ in range(_ROUNDS):
         # A squared error over the variance is, to second order, what it costs in log loss.
         p = possible(found[-1])
-        found.append(_Portfolio.of(nearest, s, w, target, w / (p * (1.0 - p))).best(pieces))
+        found.append(_Portfolio.of(nearest, s, w, target, w / (p * (1.0 - p))).best(pieces, found[-1]))
     return min(found, key=loss)
+
+
+def _ends(scores: Floats, limits: tuple[float, float] | None) -> tuple[float, float]:
+    """Return where the outer knots stand."""
+    low, high = (float(scores.min()), float(scores.max())) if limits is None else limits
+    if high - low < 1e-6:  # a constant model still needs a line
+        low, high = low - 1.0, high + 1.0
+    # Where the sigmoid rounds to 0 or to 1 a line through it would not rise.
+    return min(low, _CERTAIN), max(high, -_CERTAIN)
+
+
+def _nearest(s: Floats, w: Floats, pieces: int, low: float, high: float) -> Bands:
+    """Return the bands nearest to the sigmoid."""
+    sigmoid = Logistic().value
+    straight = Bands((low, high), tuple(sigmoid(np.array([low, high])).tolist()))
+    return _Portfolio.of(straight, s, w, sigmoid(s)).best(pieces)
 
 
 @dataclass(frozen=True)
@@ -122,15 +133,22 @@ class _Portfolio:
         sums = np.vstack([np.zeros(5), np.cumsum(terms, axis=0)])
         return cls(near, x, w, sums, float(errors @ t**2), v is not None)
 
-    def best(self, pieces: int) -> Bands:
-        """Return the best line found."""
+    def best(self, pieces: int, first: Bands | None = None) -> Bands:
+        """Return the best line found: from one to begin with, or from many."""
         candidates = self.candidates
-        starts = _starts(len(candidates), pieces - 1)
+        starts = _starts(len(candidates), pieces - 1) if first is None else self._at(candidates, first)
         error, shares, values = _descend(starts, candidates, self) if starts else (np.inf, candidates, candidates)
         if not np.isfinite(error):  # no inner knot leaves a line that rises
             return self.near
         low, high = self.near.knots[0], self.near.knots[-1]
         return Bands((low, *(low + shares * (high - low)).tolist(), high), tuple(values.tolist()))
+
+    def _at(self, candidates: Floats, bands: Bands) -> list[Index]:
+        """Return the candidates next to the inner knots of a line."""
+        low, high = bands.knots[0], bands.knots[-1]
+        shares = (np.array(bands.knots[1:-1]) - low) / (high - low)
+        at = np.abs(candidates[:, None] - shares).argmin(axis=0) if len(candidates) else np.zeros(0, np.intp)
+        return [at] if len(np.unique(at)) == len(shares) > 0 else []
 
     @property
     def candidates(self) -> Floats:
