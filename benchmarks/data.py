@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 SEED = 0
+HELD_OUT = 20_000  # rows that no fit sees
 PIECE = 1_000_000  # rows of one Parquet file
 
 
@@ -61,6 +62,11 @@ class Data:
 
         return Schema.load(self.folder / "matrix-schema.json")
 
+    @property
+    def held_out(self) -> Data:
+        """Other rows of the same kind, which no fit sees."""
+        return Data(self.folder / "held-out")
+
     def head(self, rows: int) -> Data:
         """Return the first rows alone."""
         return replace(self, rows=min(rows, len(self.target)))
@@ -77,9 +83,15 @@ def make(folder: Path, name: str) -> None:
 
 
 def make_credit(folder: Path, rows: int, features: int) -> None:
+    write_credit(folder, rows, features, SEED)
+    write_credit(folder / "held-out", HELD_OUT, features, SEED + 1)
+
+
+def write_credit(folder: Path, rows: int, features: int, seed: int) -> None:
     import plainrisk as pr
 
-    data = pr.datasets.make_credit(rows, SEED, n_features=features, backend="polars")
+    folder.mkdir(exist_ok=True)
+    data = pr.datasets.make_credit(rows, seed, n_features=features, backend="polars")
     matrix, coded = as_numbers(data.frame, data.schema.features)
     np.save(folder / "matrix.npy", matrix)
     np.save(folder / "target.npy", np.asarray(data.target, dtype=np.uint8))

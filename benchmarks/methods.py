@@ -32,10 +32,10 @@ class Rows:
 class Plainrisk:
     """One of plainrisk's classifiers, by its name."""
 
-    ours = True
+    ours, reads_rows = True, True
 
-    def __init__(self, name: str, *, says: str, frame: bool = False) -> None:
-        self.name, self.says, self.frame = name, says, frame
+    def __init__(self, name: str, *, says: str, frame: bool = False, **options: Any) -> None:
+        self.name, self.says, self.frame, self.options = name, says, frame, options
 
     def prepare(self, data: Data) -> Rows:
         import plainrisk
@@ -46,7 +46,7 @@ class Plainrisk:
     def fit(self, rows: Rows) -> Any:
         import plainrisk
 
-        return plainrisk.make_classifier(self.name, rows.schema).fit(rows.X, rows.y)
+        return plainrisk.make_classifier(self.name, rows.schema, **self.options).fit(rows.X, rows.y)
 
     def predict(self, model: Any, rows: Rows) -> Any:
         return model.predict_proba(rows.X)[:, 1]
@@ -60,6 +60,7 @@ class Plainrisk:
 class XGBoost:
     """XGBoost with the paper's parameters: 50 trees of depth 2, rate 0.1, the schema's directions."""
 
+    reads_rows = True
     ours, says = False, "the paper's parameters: 50 trees of depth 2, rate 0.1, the schema's directions"
 
     def prepare(self, data: Data) -> Rows:
@@ -89,6 +90,7 @@ class XGBoost:
 class LightGBM:
     """LightGBM with the budget that XGBoost has."""
 
+    reads_rows = True
     ours, says = False, "50 trees of depth 2, rate 0.1, the schema's directions"
 
     def prepare(self, data: Data) -> Rows:
@@ -114,6 +116,7 @@ class LightGBM:
 class Glum:
     """glum with bounds on dense indicators of ARM1's bins: ARM1's own problem, the binning outside the clock."""
 
+    reads_rows = False
     ours, says = False, "bounds, on indicators of ARM1's bins, which are given"
 
     def prepare(self, data: Data) -> Rows:
@@ -150,6 +153,7 @@ class Glum:
 class Optbinning:
     """optbinning: optimal bins with trends, weights of evidence, logistic regression, a scorecard."""
 
+    reads_rows = True
     ours, says = False, "Scorecard, at most 5 bins, trends by the schema"
 
     def prepare(self, data: Data) -> Rows:
@@ -186,9 +190,12 @@ class Optbinning:
 
 
 class EBM:
-    """An explainable boosting machine without interactions, the directions left to itself."""
+    """An explainable boosting machine, the directions left to itself."""
 
-    ours, says = False, "main effects, as it comes, without directions"
+    ours, reads_rows = False, True
+
+    def __init__(self, *, says: str, **options: Any) -> None:
+        self.says, self.options = says, options
 
     def prepare(self, data: Data) -> Rows:
         import interpret.glassbox  # noqa: F401
@@ -198,7 +205,7 @@ class EBM:
     def fit(self, rows: Rows) -> Any:
         from interpret.glassbox import ExplainableBoostingClassifier
 
-        return ExplainableBoostingClassifier(interactions=0, n_jobs=threads(), random_state=0).fit(rows.X, rows.y)
+        return ExplainableBoostingClassifier(n_jobs=threads(), random_state=0, **self.options).fit(rows.X, rows.y)
 
     def predict(self, model: Any, rows: Rows) -> Any:
         return model.predict_proba(rows.X)[:, 1]
@@ -215,7 +222,9 @@ METHODS: dict[str, Any] = {
     "LightGBM": LightGBM(),
     "glum": Glum(),
     "optbinning": Optbinning(),
-    "EBM": EBM(),
+    "EBM": EBM(says="main effects, as it comes, without directions", interactions=0),
+    "SmoothARM1 + pairs": Plainrisk("SmoothARM1", says="with pairs of features by evidence", pairs="auto"),
+    "EBM as it comes": EBM(says="with interactions, without directions"),
 }
 
 

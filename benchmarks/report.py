@@ -50,6 +50,8 @@ def write(path: Path, about: dict[str, Any], rows: Sequence[dict[str, Any]]) -> 
         grid(shapes, lambda shape, name: seconds(results.of("fit", shape, name))),
         "\n## Memory of a fit, MB\n",
         grid(shapes, lambda shape, name: figure(results.value("fit", shape, name, "peak_mb"))),
+        "\n## Log loss on 20,000 other rows\n",
+        grid(shapes, lambda shape, name: figure(results.value("fit", shape, name, "log_loss"), ".4f")),
         "\n## AUC on the rows of the fit\n",
         grid(shapes, lambda shape, name: figure(results.value("fit", shape, name, "auc"), ".4f")),
         "\n## The methods\n",

@@ -51,6 +51,9 @@ def measure_fit(method: Any, data: Data, task: dict[str, Any], note: Callable[..
     seconds, model = seconds_of(lambda: method.fit(rows), task["repeats"])
     note(seconds=seconds)
     note(auc=auc(rows.y, method.predict(model, rows)))
+    if method.reads_rows:
+        held_out = method.prepare(data.held_out)
+        note(log_loss=log_loss(held_out.y, method.predict(model, held_out)))
 
 
 def measure_score(method: Any, data: Data, task: dict[str, Any], note: Callable[..., None]) -> None:
@@ -114,6 +117,12 @@ def latency(call: Callable[[], Any]) -> float:
         call()
         times.append(time.perf_counter() - begin)
     return float(np.median(times)) * 1e6
+
+
+def log_loss(y: Any, risk: Any) -> float:
+    from sklearn.metrics import log_loss
+
+    return float(log_loss(y, risk))
 
 
 def auc(y: Any, risk: Any) -> float:

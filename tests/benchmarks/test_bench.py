@@ -34,7 +34,9 @@ def arm1(rows):
 @pytest.mark.filterwarnings("ignore")  # of other libraries, and that a line is clipped
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_fits_and_ranks(rows, name):
-    for library in {"XGBoost": ["xgboost"], "optbinning": ["optbinning", "pandas"]}.get(name, [name.lower()]):
+    needed = {"XGBoost": ["xgboost"], "optbinning": ["optbinning", "pandas"]}
+    needed |= dict.fromkeys(("EBM", "EBM as it comes"), ["interpret.glassbox"])
+    for library in needed.get(name, [name.lower()]):
         if not METHODS[name].ours:
             pytest.importorskip(library)
     method = METHODS[name]
