@@ -241,8 +241,9 @@ class _Search:
         """Find the degrees of freedom of every group, the trace of I - lambda A, and the trace of its square."""
         free = quadratic.state == FREE
         place, own = np.cumsum(free) - 1, np.concatenate([[-1], self.groups])
-        blocks = [place[(own == u) & free] for u in range(self.n_groups)]
-        for u, A in enumerate(quadratic.factor(free).inverse_blocks(blocks)):
+        stay = np.flatnonzero(~self.left).tolist()
+        blocks = [place[(own == u) & free] for u in stay]
+        for u, A in zip(stay, quadratic.factor(free).inverse_blocks(blocks), strict=True):
             S = np.eye(len(A)) - self.precision[u] * A
             self.edf[u], self.edf_squared[u] = max(float(S.trace()), 0.0), float((S * S).sum())
 
