@@ -21,7 +21,7 @@ _NEAR = 1e-9  # the least rise between two knots
 _CERTAIN = 30.0  # log odds of 1 - 1e-13
 _STEPS = 200  # at most, from one start
 _PRIOR_ROWS = 3000.0  # how many rows the sigmoid is worth, beside the outcomes
-_LEAST_RISK = 1e-3  # outcomes alone make nobody safer than this, nor surer to fail
+_LEAST_RISK = 1e-3  # no row counts for more than one of this risk
 _ROUNDS = 3  # of weighing errors by the line found so far
 
 
@@ -115,7 +115,6 @@ class _Portfolio:
     x, weight : (g,) ascending groups of neighbours
     sums : (g + 1, 5) running sums of v, v x, v x^2, v t and v t x, where t is the target and v the weight of its error
     square : the sum of v t^2
-    free : whether the line's values at its ends are open, too
     """
 
     near: Bands
@@ -123,7 +122,6 @@ class _Portfolio:
     weight: Floats
     sums: Floats
     square: float
-    free: bool
 
     @classmethod
     def of(cls, near: Bands, s: Floats, w: Floats, t: Floats, v: Floats | None = None) -> _Portfolio:
@@ -131,7 +129,7 @@ class _Portfolio:
         x, errors = (s - low) / (high - low), w if v is None else v / v.sum()
         terms = np.column_stack([errors, errors * x, errors * x**2, errors * t, errors * t * x])
         sums = np.vstack([np.zeros(5), np.cumsum(terms, axis=0)])
-        return cls(near, x, w, sums, float(errors @ t**2), v is not None)
+        return cls(near, x, w, sums, float(errors @ t**2))
 
     def best(self, pieces: int, first: Bands | None = None) -> Bands:
         """Return the best line found: from one to begin with, or from many."""
@@ -162,34 +160,20 @@ class _Portfolio:
     def fit(self, knots: Floats) -> tuple[Floats, Floats]:
         """Return the errors, (c,), and the best values at all knots, (c, K + 1), for c choices of inner knots.
 
-        Where the best values do not rise, or an open end is all but certain, the error is infinite.
+        The ends stay where they are: few rows are there to tell. Where the values do not rise the error is infinite.
         """
-        n = len(knots)
+        n, inner = len(knots), slice(1, -1)
         grid = np.column_stack([np.zeros(n), knots, np.ones(n)])
         normal, right = self._normal(grid)
-        low, high = self.near.knots[0], self.near.knots[-1]
-        near = self.near.value(low + grid * (high - low))
-        # An end that would be all but certain stays where it is, so all four choices of open ends are tried.
-        first = (0, 1) if self.free else (1,)
-        tried = [self._solve(normal, right, near, slice(i, len(near[0]) - j)) for i in first for j in first]
-        best = np.argmin([errors for errors, _ in tried], axis=0)
-        at = np.arange(n)
-        return np.array([errors for errors, _ in tried])[best, at], np.array([lines for _, lines in tried])[best, at]
-
-    def _solve(self, normal: Floats, right: Floats, near: Floats, free: slice) -> tuple[Floats, Floats]:
-        """Find the values at some knots; those at the others are as near."""
-        line = near.copy()
-        line[:, free] = 0.0
-        rest = (right - np.einsum("cij,cj->ci", normal, line))[:, free]
+        first, last = self.near.values[0], self.near.values[-1]
+        rest = right[:, inner] - normal[:, inner, 0] * first - normal[:, inner, -1] * last
         # A piece without rows leaves its values open; a hair of ridge closes them.
-        matrix = normal[:, free, free] + 1e-12 * np.eye(rest.shape[1])
-        line[:, free] = np.linalg.solve(matrix, (rest + 1e-12 * near[:, free])[:, :, None])[:, :, 0]
+        matrix = normal[:, inner, inner] + 1e-12 * np.eye(knots.shape[1])
+        values = np.linalg.solve(matrix, rest[:, :, None])[:, :, 0]
+        line = np.column_stack([np.full(n, first), values, np.full(n, last)])
         error = self.square - 2.0 * (right * line).sum(axis=1) + np.einsum("ci,cij,cj->c", line, normal, line)
-        least = _NEAR * (near[:, -1] - near[:, 0])
-        rises = (np.diff(line) > least[:, None]).all(axis=1)
-        low = np.minimum(near[:, 0], _LEAST_RISK) <= line[:, 0]
-        high = np.maximum(near[:, -1], 1.0 - _LEAST_RISK) >= line[:, -1]
-        return np.where(rises & low & high, error, np.inf), line
+        rises = (np.diff(line) > _NEAR * (last - first)).all(axis=1)
+        return np.where(rises, error, np.inf), line
 
     def _normal(self, grid: Floats) -> tuple[Floats, Floats]:
         """Return the normal equations of the line's values at its K + 1 knots: (c, K + 1, K + 1), (c, K + 1)."""

@@ -301,7 +301,12 @@ def _gathered(batches: Iterable[tuple[Floats, Floats | None, Floats | None]]) ->
     """Return the scores of all rows, one entry per column of the batches."""
     found: list[_Scores] = []
     for scores, weight, positive in batches:
-        batch = [_Scores(np.ascontiguousarray(s), weight, positive, float(s.min()), float(s.max())) for s in scores.T]
+        # A row without weight counts as if it were not there.
+        seen = scores if weight is None or not weight.any() else scores[weight > 0]
+        ends = zip(seen.min(axis=0).tolist(), seen.max(axis=0).tolist(), strict=True)
+        batch = [
+            _Scores(np.ascontiguousarray(s), weight, positive, *pair) for s, pair in zip(scores.T, ends, strict=True)
+        ]
         found = [a.join(b) for a, b in zip(found, batch, strict=True)] if found else batch
     return found
 
