@@ -187,11 +187,12 @@ def test_no_other_line_is_much_more_likely(pieces):
         hats = np.array([np.interp(scores, knots, row) for row in np.eye(pieces + 1)]).T
 
         def cost(logs, hats=hats):
-            steps = np.exp(logs - logs.max())  # rising from above 0 to below 1
-            risk = np.clip(hats @ (np.cumsum(steps) / steps.sum())[:-1], 1e-9, 1 - 1e-9)
+            steps = np.cumsum(np.exp(logs - logs.max()))  # rising from end to end
+            low, high = expit(scores.min()), expit(scores.max())
+            risk = np.clip(hats @ (low + (high - low) * np.append(0.0, steps / steps[-1])), 1e-9, 1 - 1e-9)
             return -np.mean(outcome * np.log(risk) + (1 - outcome) * np.log(1 - risk))
 
-        least = min(least, minimize(cost, np.zeros(pieces + 2), method="BFGS").fun)
+        least = min(least, minimize(cost, np.zeros(pieces), method="BFGS").fun)
     assert log_loss(found, scores, outcome) <= least + 0.001
 
 
@@ -203,7 +204,8 @@ def test_rows_are_judged_as_if_they_had_been_left_out(rng):
     gram = X.T @ X / 4 + np.eye(60)  # one Newton step of a logistic fit
     scores = X @ np.linalg.solve(gram, X.T @ (y - 0.5))
     seen, left_out = outcome_bands(scores, 3, y), outcome_bands(scores, 3, y, degrees=60.0)
-    assert left_out.values[-1] - left_out.values[0] < seen.values[-1] - seen.values[0]
+    middle = np.quantile(scores, [0.2, 0.8])
+    assert np.diff(left_out.value(middle)) < np.diff(seen.value(middle))
     assert log_loss(left_out, scores, fresh) < log_loss(seen, scores, fresh)
 
 

@@ -173,7 +173,8 @@ class _Portfolio:
         line = np.column_stack([np.full(n, first), values, np.full(n, last)])
         error = self.square - 2.0 * (right * line).sum(axis=1) + np.einsum("ci,cij,cj->c", line, normal, line)
         rises = (np.diff(line) > _NEAR * (last - first)).all(axis=1)
-        return np.where(rises, error, np.inf), line
+        # Errors that differ by rounding alone are equal: then the first of them is taken, whatever the weights' scale.
+        return np.where(rises, (error / (1e-9 * max(self.square, 1e-290))).round(), np.inf), line
 
     def _normal(self, grid: Floats) -> tuple[Floats, Floats]:
         """Return the normal equations of the line's values at its K + 1 knots: (c, K + 1, K + 1), (c, K + 1)."""
@@ -231,7 +232,7 @@ def _descend(starts: list[Index], candidates: Floats, portfolio: _Portfolio) -> 
         first = 0
         for k, own in zip(tuple(left), moves, strict=True):
             best = first + int(errors[first : first + len(own)].argmin())
-            if errors[best] < error[k] * (1.0 - 1e-9):
+            if errors[best] < error[k]:
                 at[k], error[k], values[k] = own[best - first], errors[best], found[best]
             else:
                 left.remove(k)
