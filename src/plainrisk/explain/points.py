@@ -41,7 +41,7 @@ POINTS = {
     "decimals": NOTHING | whole(0, 6),
     "adverse": NOTHING | words("positive", "negative"),
 }
-FOLLOWS = 0.3  # no bands of log odds differ from the sigmoid by more
+FOLLOWS = 0.3  # bands of log odds differ less from the sigmoid, also where outcomes moved them
 USUAL = {"points": 600.0, "odds": 50.0, "pdo": 20.0}
 
 
