@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import roc_auc_score
 
 import plainrisk as pr
 from plainrisk.errors import DataError
@@ -107,6 +108,24 @@ def test_noise_leaves_and_signal_stays():
     for name in left:
         assert len(model.form_.parts[0].shapes[name].levels.edges) == 0
         assert set(model.form_.parts[0].shapes[name].scores) == {0.0}
+
+
+def test_a_hundred_features_of_noise_cost_little():
+    """Wide and thin: the schema drafted from the rows, nothing tuned."""
+    rng = np.random.default_rng(0)
+    first, held = (pr.datasets.make_credit(n, seed, backend="pandas") for n, seed in ((5000, 0), (20_000, 100)))
+    found = {}
+    for n_noise in (0, 100):
+        train, test = (
+            d.frame.assign(**{f"noise_{j}": rng.normal(size=len(d.frame)) for j in range(n_noise)})
+            for d in (first, held)
+        )
+        schema = pr.Schema.infer(train.assign(bad=first.target), target="bad")
+        model = smooth(schema).fit(train, first.target)
+        found[n_noise] = roc_auc_score(held.target, model.predict_proba(test)[:, 1])
+    stayed = {group.feature for group in model.evidence_ if not group.left}
+    assert len(stayed - set(first.frame)) <= 5
+    assert found[100] > found[0] - 0.01
 
 
 def test_fine_bins_beat_steps_on_a_curve():

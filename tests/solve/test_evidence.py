@@ -97,8 +97,22 @@ def test_the_marginal_likelihood_is_stationary(credit):
         assert abs(slope) < 1e-3
 
 
-def noisy_rows(rng, n=400):
-    codes = tuple(rng.integers(0, 6, n).astype(np.uint8) for _ in range(3))
+def test_bayes_factors_compare_with_the_model_without_the_group(credit):
+    layout, rows, groups = credit
+    loss = LogisticLoss(layout, rows)
+    solution, evidence = maximise_evidence(loss, groups)
+    total = rows.totals[1]
+    value, gradient = loss.value_and_gradient(solution.point)
+    problem = (total * loss.hessian(solution.point, exact=True), total * gradient, solution.point)
+    found = log_evidence(*problem, evidence.precision, groups, total * value)
+    for u in range(3):
+        without = np.where(np.arange(3) == u, 1e10, evidence.precision)
+        gain = found - log_evidence(*problem, without, groups, total * value)
+        assert evidence.log_factor[u] == pytest.approx(gain, abs=1e-4)
+
+
+def noisy_rows(rng, n=400, n_features=3):
+    codes = tuple(rng.integers(0, 6, n).astype(np.uint8) for _ in range(n_features))
     chance = 1 / (1 + np.exp(-(codes[0] - 2.5)))
     return Rows([Block(codes, (rng.random(n) < chance).astype(np.uint8))])
 
@@ -120,6 +134,24 @@ def test_groups_without_effect_leave(linear):
         left += evidence.left
     assert left[0] == 0
     assert (left[1:] > 5).all()  # about half of those that are noise
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_few_groups_stay_where_most_have_no_effect(linear):
+    """By marginal likelihood alone a third of the forty would stay, the Bayes factor of most being next to 1."""
+    layout, groups = Layout((STEPS,) * 41), np.repeat(np.arange(41), 5)
+    stayed = 0
+    for seed in range(3):
+        rows = noisy_rows(np.random.default_rng(seed), n_features=41)
+        loss = Moments.of(layout, rows) if linear else LogisticLoss(layout, rows)
+        solution, evidence = maximise_evidence(loss, groups)
+        assert evidence.converged
+        assert not evidence.left[0]
+        assert (solution.coefficients[evidence.left[groups]] == 0).all()
+        stay = ~evidence.left
+        assert (evidence.log_factor[stay] >= np.log(np.sum(~stay) / np.sum(stay)) - 0.1).all()
+        stayed += stay[1:].sum()
+    assert stayed <= 6  # of 120
 
 
 def test_steps_that_bounds_hold_do_not_count(rng):

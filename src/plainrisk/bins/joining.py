@@ -82,13 +82,15 @@ def rows_within(tables: Sequence[Runs], tolerance: float, most: int | None = Non
     most : at most this many runs for each table, whatever it costs
     """
 
+    uneven = [t for t in tables if t.costs[0] > 0.0]  # a flat table keeps one row at any price
+
     def kept(price: float) -> list[int]:
-        return [1 + int(np.argmin(t.costs[:most] + price * np.arange(len(t.costs[:most])))) for t in tables]
+        return [1 + int(np.argmin(t.costs[:most] + price * np.arange(len(t.costs[:most])))) for t in uneven]
 
     def cost(counts: list[int]) -> float:
-        return sum(float(t.costs[k - 1]) for t, k in zip(tables, counts, strict=True))
+        return sum(float(t.costs[k - 1]) for t, k in zip(uneven, counts, strict=True))
 
-    low, high = 0.0, max((float(t.costs[0]) for t in tables), default=0.0) + tolerance
+    low, high = 0.0, max((float(t.costs[0]) for t in uneven), default=0.0) + tolerance
     found = kept(low)
     for _ in range(60):
         middle = 0.5 * (low + high)
@@ -97,7 +99,8 @@ def rows_within(tables: Sequence[Runs], tolerance: float, most: int | None = Non
             low, found = middle, counts
         else:
             high = middle
-    return found
+    rows = iter(found)
+    return [next(rows) if t.costs[0] > 0.0 else 1 for t in tables]
 
 
 def joined_scores(scores: Floats, weights: Floats, starts: Sequence[int]) -> Floats:

@@ -45,7 +45,8 @@ class BoxedQuadratic:
         """Return the minimiser; bounds may be infinite."""
         tolerance = 1e-14 * max(1e-300, float(np.abs(g).max(initial=0.0)))
         # Where 0, the point a caller moves from, is on a bound and the gradient holds it there, it probably stays.
-        state = np.where((lower == 0) & (g > 0), LOWER, np.where((upper == 0) & (g < 0), UPPER, FREE)).astype(np.int8)
+        held = (lower == upper) | ((lower == 0) & (g > 0))
+        state = np.where(held, LOWER, np.where((upper == 0) & (g < 0), UPPER, FREE)).astype(np.int8)
         fewest, patience = len(g) + 1, _PATIENCE
         while True:
             d = self._solve_free(g, lower, upper, state)
@@ -117,4 +118,4 @@ def _wrong_side(gradient: Floats, d: Floats, lower: Floats, upper: Floats, state
     """Free variables outside the box, and bound variables whose gradient would let them back in."""
     outside = (state == FREE) & ((d < lower) | (d > upper))
     back = ((state == LOWER) & (gradient < -tolerance)) | ((state == UPPER) & (gradient > tolerance))
-    return np.asarray(outside | back)
+    return np.asarray(outside | (back & (lower < upper)))

@@ -12,6 +12,14 @@ losses, taken as it is, Laplace's approximation of the marginal likelihood of th
 and n_u is the number of coefficients of the group that no bound holds. The update lambda_u = edf_u / |beta_u|^2 goes
 there (Fellner and Schall; MacKay; Wood and Fasiolo 2017). A group whose effective degrees of freedom edf_u go to 0 has
 left the model. Groups that share a precision have sums in place of edf_u and |beta_u|^2, and leave together.
+
+By marginal likelihood alone about every third group without any effect would stay. So once the precisions are found,
+a group must be more likely in than out. Its Bayes factor, the marginal likelihood with the group over that without, is
+
+    sqrt(lambda_u^n_u |A_uu|) exp(1/2 beta_u' A_uu^-1 beta_u),    A = (H/phi + Lambda)^-1
+
+and the odds beforehand are taken from the groups themselves: those that stayed to those that left, even odds at most.
+The weaker half of the groups that fail leave, and the search goes on. Where most groups have an effect, none fails.
 """
 
 from __future__ import annotations
@@ -36,6 +44,8 @@ _START, _LEAST, _MOST = 10.0, 1e-3, 1e12
 # A group of fewer effective degrees of freedom than this has left the model.
 _LEFT = 0.05
 _MOST_UPDATES = 100
+# Bayes factors are looked at once an update raises the log marginal likelihood by less than this.
+_NEARLY = 1e-2
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,7 @@ class Evidence:
     edf : (groups,), effective degrees of freedom
     left : (groups,), whether the group has left the model; its coefficients are 0
     gradient : (groups,), of the log marginal likelihood by the logarithm of each one's precision: 0 at its maximum
+    log_factor : (groups,), the logarithm of each one's Bayes factor; 0 if it has left
     scale : phi
     updates : how often the precisions were updated
     converged : whether they were found
@@ -59,6 +70,7 @@ class Evidence:
     edf: Floats
     left: Bools
     gradient: Floats
+    log_factor: Floats
     scale: float
     updates: int
     converged: bool
@@ -168,6 +180,7 @@ class _Search:
     point, precision, scale : where it stands
     decrease : about what the last step took off the penalised loss
     edf, squares : per group at that point, degrees of freedom and the sum of squares of the coefficients
+    log_factor : per group, the logarithm of its Bayes factor
     left : groups that have left, whose coefficients stay at 0
     """
 
@@ -178,15 +191,17 @@ class _Search:
         self.point = np.maximum(loss.start, np.concatenate([[-np.inf], lower]))
         self.scale = loss.scale(self.point, 0.0)
         self.precision, self.left = np.full(self.n_groups, _START), np.zeros(self.n_groups, bool)
-        self.edf, self.edf_squared, self.squares, self.step = np.zeros((4, self.n_groups))
+        self.edf, self.edf_squared, self.squares, self.log_factor, self.step = np.zeros((5, self.n_groups))
         self.pace = np.ones(self.n_groups)
 
     def run(self, tolerance: float) -> tuple[Solution, Evidence]:
-        updates, gain = 0, np.inf
-        while updates < _MOST_UPDATES and gain > tolerance:
+        updates, gain, settled = 0, np.inf, False
+        while updates < _MOST_UPDATES and not settled:
             self._step()
             gain = self._update()
             updates += 1
+            dropped = gain <= max(tolerance, _NEARLY) and self._drop()
+            settled = gain <= tolerance and not dropped
         penalty = self.scale * self.penalty[1:]
         solution = self.loss.solve(penalty, self.lower[1:], self.upper[1:], self.point)
         self.point = solution.point
@@ -194,7 +209,7 @@ class _Search:
         self._leave(self.left)
         slope = 0.5 * (self._together(self.edf) - self.precision * self._together(self.squares))
         gradient = np.where(self.left, 0.0, slope)
-        if gain > tolerance:
+        if not settled:
             reason = f"the limit of {_MOST_UPDATES} updates of the precisions"
             solution = replace(solution, converged=False, reason=reason)
         return solution, Evidence(
@@ -202,9 +217,10 @@ class _Search:
             self.edf,
             self.left,
             gradient,
+            self.log_factor,
             self.scale,
             updates,
-            gain <= tolerance,
+            settled,
             self.quadratic.state == FREE,
             self.quadratic.factor(self.quadratic.state == FREE),
         )
@@ -232,20 +248,23 @@ class _Search:
         self.quadratic = quadratic = BoxedQuadratic(add_diagonal(H, penalty))
         slope = gradient / self.scale + penalty * self.point
         d = quadratic.minimise(slope, lower - self.point, upper - self.point)
-        self._find_edf(quadratic)
         self.decrease = -0.5 * float(slope @ d)
         self.point = self._searched(d, value / self.scale, float(slope @ d))
+        self._find_edf(quadratic)
         self.squares = np.bincount(self.groups, self.point[1:] ** 2, minlength=self.n_groups).astype(np.float64)
 
     def _find_edf(self, quadratic: BoxedQuadratic) -> None:
-        """Find the degrees of freedom of every group, the trace of I - lambda A, and the trace of its square."""
+        """Find of every group the trace of I - lambda A, that of its square, and the Bayes factor."""
         free = quadratic.state == FREE
         place, own = np.cumsum(free) - 1, np.concatenate([[-1], self.groups])
         stay = np.flatnonzero(~self.left).tolist()
         blocks = [place[(own == u) & free] for u in stay]
-        for u, A in zip(stay, quadratic.factor(free).inverse_blocks(blocks), strict=True):
+        beta = self.point[free]
+        for u, block, A in zip(stay, blocks, quadratic.factor(free).inverse_blocks(blocks), strict=True):
             S = np.eye(len(A)) - self.precision[u] * A
             self.edf[u], self.edf_squared[u] = max(float(S.trace()), 0.0), float((S * S).sum())
+            logdet = np.linalg.slogdet(self.precision[u] * A)[1]
+            self.log_factor[u] = 0.5 * (logdet + beta[block] @ np.linalg.solve(A, beta[block]))
 
     def _searched(self, d: Floats, value: float, slope: float) -> Floats:
         """Halve a step until the penalised loss falls."""
@@ -265,8 +284,19 @@ class _Search:
 
     def _leave(self, groups: Bools) -> None:
         self.left = self.left | groups
-        self.edf[self.left] = 0.0
+        self.edf[self.left] = self.log_factor[self.left] = 0.0
         self.point[1:][self.left[self.groups]] = 0.0
+
+    def _drop(self) -> bool:
+        """Let the weaker half of the groups go that are less likely in than out; return whether there are any."""
+        alone = np.bincount(self.shared, minlength=self.n_groups)[self.shared] == 1
+        stay = alone & ~self.left
+        # Half a group on both sides keeps the odds finite.
+        needed = np.log((np.sum(alone & self.left) + 0.5) / (np.sum(stay) + 0.5))
+        fail = np.flatnonzero(stay & (self.log_factor < needed)) if needed > 0.0 else np.zeros(0, np.intp)
+        weakest = fail[np.argsort(self.log_factor[fail], kind="stable")][: -(-len(fail) // 2)]
+        self._leave(np.isin(np.arange(self.n_groups), weakest))
+        return len(fail) > 0
 
     def _update(self) -> float:
         """Update the precisions; return by about how much that, and the step, raise the log marginal likelihood."""
