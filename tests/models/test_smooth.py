@@ -117,7 +117,7 @@ def test_a_hundred_features_of_noise_cost_little():
     found = {}
     for n_noise in (0, 100):
         train, test = (
-            d.frame.assign(**{f"noise_{j}": rng.normal(size=len(d.frame)) for j in range(n_noise)})
+            pd.concat([d.frame, pd.DataFrame(rng.normal(size=(len(d.frame), n_noise))).add_prefix("noise_")], axis=1)
             for d in (first, held)
         )
         schema = pr.Schema.infer(train.assign(bad=first.target), target="bad")
