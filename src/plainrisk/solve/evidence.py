@@ -43,7 +43,7 @@ __all__ = ["Evidence", "maximise_evidence"]
 _START, _LEAST, _MOST = 10.0, 1e-3, 1e12
 # A group of fewer effective degrees of freedom than this has left the model.
 _LEFT = 0.05
-_MOST_UPDATES = 100
+_MOST_UPDATES = 200
 # Bayes factors are looked at once an update raises the log marginal likelihood by less than this.
 _NEARLY = 1e-2
 
