@@ -15,7 +15,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from plainrisk._types import Bools, Floats, Index
 
-__all__ = ["Curvature", "Factor", "LowRank", "add_diagonal", "factorise", "solve_semidefinite"]
+__all__ = ["Curvature", "Factor", "LowRank", "add_diagonal", "factorise", "solve_semidefinite", "submatrix"]
 
 # A direction whose curvature is less than this share of the largest is rounding: nothing moves along it.
 _FLAT = 1e-11
@@ -58,6 +58,14 @@ def add_diagonal(H: Curvature, diagonal: Floats) -> Curvature:
     if isinstance(H, LowRank):
         return LowRank(H.root, H.extra + diagonal)
     return H + np.diag(diagonal)
+
+
+def submatrix(H: Curvature, at: Index) -> Floats:
+    """Return rows and columns of a matrix."""
+    if isinstance(H, LowRank):
+        root = H.root[:, at]
+        return np.asarray(root.T @ root + np.diag(H.extra[at]))
+    return np.asarray(H[np.ix_(at, at)])
 
 
 class Factor(Protocol):

@@ -18,20 +18,23 @@ a group must be more likely in than out. Its Bayes factor, the marginal likeliho
 
     sqrt(lambda_u^n_u |A_uu|) exp(1/2 beta_u' A_uu^-1 beta_u),    A = (H/phi + Lambda)^-1
 
-and the odds beforehand are taken from the groups themselves: those that stayed to those that left, even odds at most.
-The weaker half of the groups that fail leave, and the search goes on. Where most groups have an effect, none fails.
+and the odds beforehand are taken from the groups themselves: those that stay to those that are silent, even odds at
+most. A group is silent if it has left and there is no strong evidence for it alone either, beside the intercept; one
+whose say others have taken over is not. The weaker half of the groups that fail leave, and the search goes on. Where
+most groups say something, none fails.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from plainrisk._types import Bools, Floats, Index
 from plainrisk.solve.box import FREE, BoxedQuadratic
-from plainrisk.solve.curvature import Curvature, Factor, add_diagonal
+from plainrisk.solve.curvature import Curvature, Factor, add_diagonal, submatrix
 from plainrisk.solve.loss import LogisticLoss
 from plainrisk.solve.newton import Solution, minimise
 from plainrisk.solve.squares import Moments, minimise_squares
@@ -46,6 +49,8 @@ _LEFT = 0.05
 _MOST_UPDATES = 200
 # Bayes factors are looked at once an update raises the log marginal likelihood by less than this.
 _NEARLY = 1e-2
+# From 20 on, a Bayes factor is strong evidence (Kass and Raftery 1995); precisions to try for a group that is alone.
+_STRONG, _PRECISIONS = float(np.log(20.0)), np.logspace(-1, 5, 13)
 
 
 @dataclass(frozen=True)
@@ -289,14 +294,34 @@ class _Search:
 
     def _drop(self) -> bool:
         """Let the weaker half of the groups go that are less likely in than out; return whether there are any."""
-        alone = np.bincount(self.shared, minlength=self.n_groups)[self.shared] == 1
-        stay = alone & ~self.left
+        own = np.bincount(self.shared, minlength=self.n_groups)[self.shared] == 1
+        stay, gone = own & ~self.left, own & self.left
+        if np.sum(gone) <= np.sum(stay):
+            return False
         # Half a group on both sides keeps the odds finite.
-        needed = np.log((np.sum(alone & self.left) + 0.5) / (np.sum(stay) + 0.5))
-        fail = np.flatnonzero(stay & (self.log_factor < needed)) if needed > 0.0 else np.zeros(0, np.intp)
+        needed = max(np.log((np.sum(gone & self.silent) + 0.5) / (np.sum(stay) + 0.5)), 0.0)
+        fail = np.flatnonzero(stay & (self.log_factor < needed))
         weakest = fail[np.argsort(self.log_factor[fail], kind="stable")][: -(-len(fail) // 2)]
         self._leave(np.isin(np.arange(self.n_groups), weakest))
         return len(fail) > 0
+
+    @cached_property
+    def silent(self) -> Bools:
+        """Whether a group says little alone: its Bayes factor beside the intercept, at the best precision."""
+        null = self.loss.start
+        scale = self.loss.scale(null, 0.0)
+        score, H = -self.loss.value_and_gradient(null)[1] / scale, (1.0 / scale) * self.loss.hessian(null)
+        order = np.argsort(self.groups, kind="stable")
+        blocks = np.split(order, np.cumsum(np.bincount(self.groups, minlength=self.n_groups))[:-1])
+        best = np.zeros(self.n_groups)
+        for u, block in enumerate(blocks):
+            whole = submatrix(H, np.concatenate([[0], 1 + block]))
+            size, axes = np.linalg.eigh(whole[1:, 1:] - np.outer(whole[1:, 0], whole[0, 1:]) / whole[0, 0])
+            along = (axes.T @ score[1 + block]) ** 2
+            steep = np.maximum(size, 0.0)[:, None] / _PRECISIONS
+            factors = along @ (1.0 / (_PRECISIONS * (1.0 + steep))) - np.log1p(steep).sum(axis=0)
+            best[u] = 0.5 * factors.max()
+        return np.asarray(best < _STRONG)
 
     def _update(self) -> float:
         """Update the precisions; return by about how much that, and the step, raise the log marginal likelihood."""
