@@ -10,6 +10,7 @@ from plainrisk.bins import smooth_contrast
 from plainrisk.models.design import Design, code_rows, learn_levels
 from plainrisk.models.training import read_training
 from plainrisk.solve import Block, Layout, LogisticLoss, Moments, Rows, maximise_evidence
+from plainrisk.solve.evidence import _Search
 
 # mgcv 1.8.41: gam(y ~ A + B + C, paraPen = an identity for each, method = "REML"), on the columns of `credit` below.
 # Precisions, effective degrees of freedom, intercept and the first coefficient.
@@ -152,6 +153,22 @@ def test_few_groups_stay_where_most_have_no_effect(linear):
         assert (evidence.log_factor[stay] >= np.log(np.sum(~stay) / np.sum(stay)) - 0.1).all()
         stayed += stay[1:].sum()
     assert stayed <= 6  # of 120
+
+
+def test_features_that_others_speak_for_are_not_silent(rng, monkeypatch):
+    """Most of twenty copies of one feature leave; that says nothing against those that stay."""
+    n = 1000
+    x, weak = rng.integers(0, 6, (2, n))
+    codes = [np.where(rng.random(n) < 0.03, rng.integers(0, 6, n), x).astype(np.uint8) for _ in range(20)]
+    chance = 1 / (1 + np.exp(-(x - 2.5) - 0.15 * (weak - 2.5)))
+    rows = Rows([Block((*codes, weak.astype(np.uint8)), (rng.random(n) < chance).astype(np.uint8))])
+    loss, groups = LogisticLoss(Layout((STEPS,) * 21), rows), np.repeat(np.arange(21), 5)
+    _, evidence = maximise_evidence(loss, groups)
+    monkeypatch.setattr(_Search, "_drop", lambda self: False)
+    _, alone = maximise_evidence(loss, groups)
+    assert evidence.left[:20].sum() > 10
+    assert not evidence.left[20]
+    np.testing.assert_array_equal(evidence.left, alone.left)
 
 
 def test_steps_that_bounds_hold_do_not_count(rng):
