@@ -80,35 +80,36 @@ def log_evidence(H, gradient_at, point, precision, groups, value):
     return -loss + 0.5 * np.log(penalty[1:]).sum() - 0.5 * np.linalg.slogdet(H + np.diag(penalty))[1]
 
 
-def test_the_marginal_likelihood_is_stationary(credit):
+def laplace(credit):
+    """Return the evidence of a logistic fit; Hessian, gradient and point of its sum of losses; groups; and the sum."""
     layout, rows, groups = credit
     loss = LogisticLoss(layout, rows)
     solution, evidence = maximise_evidence(loss, groups)
     total = rows.totals[1]
     value, gradient = loss.value_and_gradient(solution.point)
     problem = (total * loss.hessian(solution.point, exact=True), total * gradient, solution.point)
+    return evidence, problem, groups, total * value
+
+
+def test_the_marginal_likelihood_is_stationary(credit):
+    evidence, problem, groups, value = laplace(credit)
     for u in range(3):
         found = []
         for size in (-1e-3, 1e-3):
             precision = evidence.precision.copy()
             precision[u] *= np.exp(size)
-            found.append(log_evidence(*problem, precision, groups, total * value))
+            found.append(log_evidence(*problem, precision, groups, value))
         slope = (found[1] - found[0]) / 2e-3
         assert slope == pytest.approx(evidence.gradient[u], abs=1e-5)
         assert abs(slope) < 1e-3
 
 
 def test_bayes_factors_compare_with_the_model_without_the_group(credit):
-    layout, rows, groups = credit
-    loss = LogisticLoss(layout, rows)
-    solution, evidence = maximise_evidence(loss, groups)
-    total = rows.totals[1]
-    value, gradient = loss.value_and_gradient(solution.point)
-    problem = (total * loss.hessian(solution.point, exact=True), total * gradient, solution.point)
-    found = log_evidence(*problem, evidence.precision, groups, total * value)
+    evidence, problem, groups, value = laplace(credit)
+    found = log_evidence(*problem, evidence.precision, groups, value)
     for u in range(3):
         without = np.where(np.arange(3) == u, 1e10, evidence.precision)
-        gain = found - log_evidence(*problem, without, groups, total * value)
+        gain = found - log_evidence(*problem, without, groups, value)
         assert evidence.log_factor[u] == pytest.approx(gain, abs=1e-4)
 
 

@@ -185,7 +185,7 @@ class _Search:
     point, precision, scale : where it stands
     decrease : about what the last step took off the penalised loss
     edf, squares : per group at that point, degrees of freedom and the sum of squares of the coefficients
-    log_factor : per group, the logarithm of its Bayes factor
+    blocks : of the groups that had not left: number, coefficients that are free, their part of A, and the precision
     left : groups that have left, whose coefficients stay at 0
     """
 
@@ -196,7 +196,7 @@ class _Search:
         self.point = np.maximum(loss.start, np.concatenate([[-np.inf], lower]))
         self.scale = loss.scale(self.point, 0.0)
         self.precision, self.left = np.full(self.n_groups, _START), np.zeros(self.n_groups, bool)
-        self.edf, self.edf_squared, self.squares, self.log_factor, self.step = np.zeros((5, self.n_groups))
+        self.edf, self.edf_squared, self.squares, self.step = np.zeros((4, self.n_groups))
         self.pace = np.ones(self.n_groups)
 
     def run(self, tolerance: float) -> tuple[Solution, Evidence]:
@@ -253,23 +253,32 @@ class _Search:
         self.quadratic = quadratic = BoxedQuadratic(add_diagonal(H, penalty))
         slope = gradient / self.scale + penalty * self.point
         d = quadratic.minimise(slope, lower - self.point, upper - self.point)
+        self._find_edf(quadratic)
         self.decrease = -0.5 * float(slope @ d)
         self.point = self._searched(d, value / self.scale, float(slope @ d))
-        self._find_edf(quadratic)
         self.squares = np.bincount(self.groups, self.point[1:] ** 2, minlength=self.n_groups).astype(np.float64)
 
     def _find_edf(self, quadratic: BoxedQuadratic) -> None:
-        """Find of every group the trace of I - lambda A, that of its square, and the Bayes factor."""
+        """Find the degrees of freedom of every group, the trace of I - lambda A, and the trace of its square."""
         free = quadratic.state == FREE
         place, own = np.cumsum(free) - 1, np.concatenate([[-1], self.groups])
         stay = np.flatnonzero(~self.left).tolist()
-        blocks = [place[(own == u) & free] for u in stay]
-        beta = self.point[free]
-        for u, block, A in zip(stay, blocks, quadratic.factor(free).inverse_blocks(blocks), strict=True):
+        inside = [np.flatnonzero((own == u) & free) for u in stay]
+        inverse = quadratic.factor(free).inverse_blocks([place[at] for at in inside])
+        for u, A in zip(stay, inverse, strict=True):
             S = np.eye(len(A)) - self.precision[u] * A
             self.edf[u], self.edf_squared[u] = max(float(S.trace()), 0.0), float((S * S).sum())
-            logdet = np.linalg.slogdet(self.precision[u] * A)[1]
-            self.log_factor[u] = 0.5 * (logdet + beta[block] @ np.linalg.solve(A, beta[block]))
+        self.blocks = list(zip(stay, inside, inverse, self.precision[stay].tolist(), strict=True))
+
+    @property
+    def log_factor(self) -> Floats:
+        """The logarithm of the Bayes factor of every group; 0 if it has left."""
+        found = np.zeros(self.n_groups)
+        for u, at, A, precision in self.blocks:
+            size, axes = np.linalg.eigh(A)
+            size = np.maximum(size, np.finfo(float).tiny)
+            found[u] = 0.5 * (np.log(precision * size).sum() + ((axes.T @ self.point[at]) ** 2 / size).sum())
+        return np.where(self.left, 0.0, found)
 
     def _searched(self, d: Floats, value: float, slope: float) -> Floats:
         """Halve a step until the penalised loss falls."""
@@ -289,7 +298,7 @@ class _Search:
 
     def _leave(self, groups: Bools) -> None:
         self.left = self.left | groups
-        self.edf[self.left] = self.log_factor[self.left] = 0.0
+        self.edf[self.left] = 0.0
         self.point[1:][self.left[self.groups]] = 0.0
 
     def _drop(self) -> bool:
@@ -299,9 +308,10 @@ class _Search:
         if np.sum(gone) <= np.sum(stay):
             return False
         # Half a group on both sides keeps the odds finite.
-        needed = max(np.log((np.sum(gone & self.silent) + 0.5) / (np.sum(stay) + 0.5)), 0.0)
-        fail = np.flatnonzero(stay & (self.log_factor < needed))
-        weakest = fail[np.argsort(self.log_factor[fail], kind="stable")][: -(-len(fail) // 2)]
+        needed = max(float(np.log((np.sum(gone & self.silent) + 0.5) / (np.sum(stay) + 0.5))), 0.0)
+        factor = self.log_factor
+        fail = np.flatnonzero(stay & (factor < needed))
+        weakest = fail[np.argsort(factor[fail], kind="stable")][: -(-len(fail) // 2)]
         self._leave(np.isin(np.arange(self.n_groups), weakest))
         return len(fail) > 0
 
