@@ -281,7 +281,9 @@ class SmoothProblem:
         outside = np.array([kind == "outside" for _, kind, _ in self.groups])
         shared = np.where(outside, outside.argmax() if outside.any() else 0, np.arange(len(outside)))
         loss = (Moments.of if isinstance(self.link, Linear) else LogisticLoss)(self.layout, self.rows)
-        search = partial(maximise_evidence, loss, self.group_of, shared=shared, lower=self.lower)
+        # Pairs were asked for, or have passed a test of their own.
+        pairs = np.array([kind == "pair" for _, kind, _ in self.groups], bool)
+        search = partial(maximise_evidence, loss, self.group_of, shared=shared, exempt=pairs, lower=self.lower)
         if start is None:
             return search()
         problem, solution, evidence = start

@@ -95,6 +95,7 @@ def maximise_evidence(
     groups: Index,
     *,
     shared: Index | None = None,
+    exempt: Bools | None = None,
     lower: Floats | None = None,
     point: Floats | None = None,
     precision: Floats | None = None,
@@ -109,6 +110,7 @@ def maximise_evidence(
     loss : the logistic loss; or for least squares, the sums over the rows
     groups : (p,) the group of every coefficient, from 0
     shared : (groups,), optional: groups of the same number share a precision
+    exempt : (groups,), optional: groups that need no Bayes factor to stay, and do not count in the odds of others
     lower : (p,), optional
     point : where to begin, optional: the intercept and the first of the coefficients
     precision : where to begin, optional: (groups,), NaN where nothing is known
@@ -117,7 +119,7 @@ def maximise_evidence(
     total = _Squares(loss) if isinstance(loss, Moments) else _Logistic(loss)
     bounds = np.full(len(groups), -np.inf) if lower is None else lower
     with one_blas_thread():
-        search = _Search(total, groups, bounds, shared)
+        search = _Search(total, groups, bounds, shared, exempt)
         if point is not None:
             search.point[: len(point)] = point
         if precision is not None:
@@ -182,6 +184,7 @@ class _Search:
 
     Attributes
     ----------
+    judged : groups with a precision of their own that need a Bayes factor to stay
     point, precision, scale : where it stands
     decrease : about what the last step took off the penalised loss
     edf, squares : per group at that point, degrees of freedom and the sum of squares of the coefficients
@@ -189,10 +192,13 @@ class _Search:
     left : groups that have left, whose coefficients stay at 0
     """
 
-    def __init__(self, loss: _Total, groups: Index, lower: Floats, shared: Index | None) -> None:
+    def __init__(self, loss: _Total, groups: Index, lower: Floats, shared: Index | None, exempt: Bools | None) -> None:
         self.loss, self.groups, self._lower = loss, groups, lower
         self.n_groups = int(groups.max(initial=-1)) + 1
         self.shared = np.arange(self.n_groups) if shared is None else shared
+        self.judged = np.bincount(self.shared, minlength=self.n_groups)[self.shared] == 1
+        if exempt is not None:
+            self.judged &= ~exempt
         self.point = np.maximum(loss.start, np.concatenate([[-np.inf], lower]))
         self.scale = loss.scale(self.point, 0.0)
         self.precision, self.left = np.full(self.n_groups, _START), np.zeros(self.n_groups, bool)
@@ -303,8 +309,7 @@ class _Search:
 
     def _drop(self) -> bool:
         """Let the weaker half of the groups go that are less likely in than out; return whether there are any."""
-        own = np.bincount(self.shared, minlength=self.n_groups)[self.shared] == 1
-        stay, gone = own & ~self.left, own & self.left
+        stay, gone = self.judged & ~self.left, self.judged & self.left
         if np.sum(gone) <= np.sum(stay):
             return False
         # Half a group on both sides keeps the odds finite.
