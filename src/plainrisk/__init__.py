@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from plainrisk.models.linearise import Linearised, linearise
     from plainrisk.models.mixture import SubscaleMixture
     from plainrisk.models.nnlr import NonnegativeLogisticRegression
-    from plainrisk.models.pairs import suggest_pairs
+    from plainrisk.models.pair_search import suggest_pairs
     from plainrisk.models.registry import CLASSIFIERS, make_classifier
     from plainrisk.models.two_layer import TwoLayerRiskModel
 
@@ -86,7 +86,7 @@ _OWNERS = {
     "models.linearise": ("Linearised", "linearise"),
     "models.mixture": ("SubscaleMixture",),
     "models.nnlr": ("NonnegativeLogisticRegression",),
-    "models.pairs": ("suggest_pairs",),
+    "models.pair_search": ("suggest_pairs",),
     "models.registry": ("CLASSIFIERS", "make_classifier"),
     "models.two_layer": ("TwoLayerRiskModel",),
 }

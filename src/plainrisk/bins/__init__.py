@@ -14,7 +14,7 @@ from plainrisk.bins.coding import (
 )
 from plainrisk.bins.joining import best_runs, joined_scores, rows_within
 from plainrisk.bins.learn import Criterion, LevelFinder
-from plainrisk.bins.pairs import Axis, chance_level, coarse_axis, pair_contrast, pair_gain, silent_cells
+from plainrisk.bins.pairs import Axis, coarse_axis, pair_contrast, silent_cells
 
 __all__ = [
     "Anchor",
@@ -25,7 +25,6 @@ __all__ = [
     "JointCode",
     "LevelFinder",
     "best_runs",
-    "chance_level",
     "coarse_axis",
     "code_type",
     "end_levels",
@@ -35,7 +34,6 @@ __all__ = [
     "level_contrast",
     "outside_contrast",
     "pair_contrast",
-    "pair_gain",
     "rows_within",
     "silent_cells",
     "smooth_contrast",

@@ -25,7 +25,7 @@ from plainrisk.errors import DataError, quoted
 from plainrisk.measure.evaluation import Evaluation
 from plainrisk.model import CUTOFF
 from plainrisk.models.arm import RIDGE
-from plainrisk.models.pairs import suggest_pairs
+from plainrisk.models.pair_search import suggest_pairs
 from plainrisk.schema import label_of
 from plainrisk.schema.fingerprint import fingerprint
 

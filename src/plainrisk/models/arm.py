@@ -17,7 +17,8 @@ from plainrisk.errors import DataError
 from plainrisk.form import Alone, Levels, Linear, Logistic, Part
 from plainrisk.models.base import CLASS_WEIGHT, RULES, PartScores, RiskClassifier, Rules
 from plainrisk.models.design import Design, code_rows, learn_levels, rule_anchors, solve_with_rules, table_part
-from plainrisk.models.pairs import PairEvidence, Pairs
+from plainrisk.models.pair_search import PairEvidence
+from plainrisk.models.pairs import Pairs
 from plainrisk.models.smooth import Chosen, fit_smooth
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema

@@ -29,7 +29,8 @@ from plainrisk.models.design import (
     solve_with_rules,
     table_part,
 )
-from plainrisk.models.pairs import PairEvidence, PairRows, Pairs, chosen_pairs, coarse_axes, is_ordered, rank_pairs
+from plainrisk.models.pair_search import PairEvidence, chosen_pairs, rank_pairs
+from plainrisk.models.pairs import PairRows, Pairs, coarse_axes, is_ordered
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
 from plainrisk.solve import Block, Evidence, Layout, LogisticLoss, Moments, Rows, Solution, maximise_evidence

@@ -40,7 +40,7 @@ from plainrisk.solve.newton import Solution, minimise
 from plainrisk.solve.squares import Moments, minimise_squares
 from plainrisk.threads import one_blas_thread
 
-__all__ = ["Evidence", "maximise_evidence"]
+__all__ = ["Evidence", "log_factors", "maximise_evidence"]
 
 # Where the precisions start, and the range they are kept in.
 _START, _LEAST, _MOST = 10.0, 1e-3, 1e12
@@ -125,6 +125,24 @@ def maximise_evidence(
         if precision is not None:
             search.precision = np.where(np.isnan(precision), search.precision, precision)
         return search.run(tolerance)
+
+
+def log_factors(curvature: Floats, score: Floats, precisions: Floats) -> Floats:
+    """Return the logarithms of the Bayes factors of coefficients, to second order, at each of some precisions.
+
+    Parameters
+    ----------
+    curvature, score : (p, p), (p,), of the log likelihood where the coefficients are 0
+
+    Examples
+    --------
+    >>> log_factors(np.eye(1), np.array([2.0]), np.array([1.0, 1e9])).round(6)
+    array([0.653426, 0.      ])
+    """
+    size, axes = np.linalg.eigh(curvature)
+    steep = np.maximum(size, 0.0)[:, None] / precisions
+    rise = (axes.T @ score) ** 2 @ (1.0 / (precisions * (1.0 + steep)))
+    return np.asarray(0.5 * (rise - np.log1p(steep).sum(axis=0)))
 
 
 class _Total(Protocol):
@@ -331,11 +349,8 @@ class _Search:
         best = np.zeros(self.n_groups)
         for u, block in enumerate(blocks):
             whole = submatrix(H, np.concatenate([[0], 1 + block]))
-            size, axes = np.linalg.eigh(whole[1:, 1:] - np.outer(whole[1:, 0], whole[0, 1:]) / whole[0, 0])
-            along = (axes.T @ score[1 + block]) ** 2
-            steep = np.maximum(size, 0.0)[:, None] / _PRECISIONS
-            factors = along @ (1.0 / (_PRECISIONS * (1.0 + steep))) - np.log1p(steep).sum(axis=0)
-            best[u] = 0.5 * factors.max()
+            own = whole[1:, 1:] - np.outer(whole[1:, 0], whole[0, 1:]) / whole[0, 0]
+            best[u] = log_factors(own, score[1 + block], _PRECISIONS).max()
         return np.asarray(best < _STRONG)
 
     def _update(self) -> float:

@@ -1,0 +1,198 @@
+"""The search for pairs of features that a model needs, by the residuals it leaves.
+
+In the coarse table of two features let r = sum(y - p) and w = sum(p (1 - p)) by cell, p being the risk by a model
+without pairs. To second order, and after what the two features can still say alone, coefficients b of the pair change
+the log likelihood by
+
+    g'b - b'Hb/2,    g = C'r,    H = C'WC,
+
+where C has the coefficients' columns less their fit by rows and columns of the table. Under a normal prior of precision
+lambda that gives the pair's Bayes factor (`plainrisk.solve.log_factors`), which is averaged over lambda. Beforehand any
+pair is as likely to be real as any other: a share of all, the one most likely by their Bayes factors, at least one pair
+and at most half of them. So where nothing else is found the best of m pairs needs a Bayes factor of m, which is about
+what chance makes at best. If the best pair is more likely real than not, as many are taken as are expected to be real,
+all with a Bayes factor above 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit, logit, logsumexp
+
+from plainrisk._native import look_up, pair_sums
+from plainrisk._types import Floats
+from plainrisk.bins import Axis, pair_contrast
+from plainrisk.errors import DataError, did_you_mean
+from plainrisk.form import Link, RiskForm, Table, TreePart
+from plainrisk.models.design import CodedRows, code_rows, scores_by_code
+from plainrisk.models.pairs import CoarseReader, coarse_axes
+from plainrisk.models.training import read_training
+from plainrisk.solve import Block, log_factors
+
+__all__ = ["PairEvidence", "chosen_pairs", "rank_pairs", "suggest_pairs"]
+
+# Pairs that are fitted at most when they are chosen by evidence, and features that pairs are sought among at most.
+_MOST_PAIRS, _MOST_FEATURES = 30, 200
+_PRECISIONS = np.logspace(-1, 5, 13)
+
+
+@dataclass(frozen=True)
+class PairEvidence:
+    """What the residuals of a model without pairs say of one pair.
+
+    Attributes
+    ----------
+    features : the two
+    z : the root of twice the logarithm of its Bayes factor; below 0 if the residuals speak against the pair
+    gain : about what the pair would take off the mean log loss, the logarithm of its Bayes factor by row
+    threshold : what z must exceed; as many pairs do as are expected to be real, if any is more likely real than not
+    """
+
+    features: tuple[str, str]
+    z: float
+    gain: float
+    threshold: float
+
+    @property
+    def is_evident(self) -> bool:
+        """Whether this is more than chance."""
+        return self.z > self.threshold
+
+
+def rank_pairs(
+    coded: CodedRows,
+    axes: Mapping[str, Axis],
+    link: Link,
+    intercept: float,
+    level_scores: Sequence[Floats],
+) -> list[PairEvidence]:
+    """Rank all pairs by the residuals of a model, the best first: one pass over the rows.
+
+    Parameters
+    ----------
+    intercept, level_scores : the model: per feature, the score of every level
+    """
+    names, tables = _candidates(coded, axes, level_scores), scores_by_code(coded, level_scores)
+    reader = CoarseReader(coded, axes, names)
+    sizes = [axes[name].size for name in names]
+
+    def sums(block: Block) -> tuple[list[Floats], list[Floats]]:
+        risk = np.clip(link.value(look_up(intercept, block.codes, tables, len(block))), 1e-6, 1.0 - 1e-6)
+        weight = np.ones(len(block)) if block.weight is None else block.weight
+        residual, variance = block.positive - weight * risk, weight * risk * (1.0 - risk)
+        codes = reader.codes(block)
+        found: tuple[list[Floats], list[Floats]] = [], []
+        for k in range(len(names) - 1):
+            rest = (codes[k], codes[k + 1 :], sizes[k], sizes[k + 1 :])
+            for into, values in zip(found, (residual, variance), strict=True):
+                into += pair_sums(values, *rest)
+        return found
+
+    if len(names) < 2:
+        return []
+    residuals, variances = coded.rows.sum(sums)
+    each = zip(combinations(names, 2), residuals, variances, strict=True)
+    found = {pair: _log_factor(axes[pair[0]], axes[pair[1]], r, w) for pair, r, w in each}
+    threshold, total = _threshold(np.array(list(found.values()))), coded.rows.totals[1]
+    best = sorted(found.items(), key=lambda one: -one[1])
+    return [PairEvidence(pair, _root(factor), factor / total, threshold) for pair, factor in best]
+
+
+def _log_factor(u: Axis, v: Axis, residual: Floats, weight: Floats) -> float:
+    """Return the logarithm of a pair's Bayes factor, without regard to directions, given sums by cell."""
+    r, w = residual.ravel(), weight.ravel()
+    C = pair_contrast(replace(u, sign=0), replace(v, sign=0), w).matrix
+    margins = np.hstack([np.repeat(np.eye(u.size), v.size, axis=0), np.tile(np.eye(v.size), (u.size, 1))])
+    # Rows and columns of the table have the same sum, and some have no rows: a hair of ridge closes what is open.
+    among = margins.T @ (w[:, None] * margins) + 1e-9 * max(float(w.sum()), 1e-290) * np.eye(margins.shape[1])
+    C = C - margins @ np.linalg.solve(among, margins.T @ (w[:, None] * C))
+    factors = log_factors(C.T @ (w[:, None] * C), C.T @ r, _PRECISIONS)
+    return float(logsumexp(factors)) - math.log(len(factors))
+
+
+def _threshold(factors: Floats) -> float:
+    """Return what the root of twice a log Bayes factor must exceed, given those of all pairs."""
+    least, most = 1.0 / max(len(factors), 2), 0.5
+
+    def excess(share: float) -> float:
+        return float(expit(logit(share) + factors).mean()) - share
+
+    share = least if excess(least) <= 0 else most if excess(most) >= 0 else brentq(excess, least, most)
+    likely = expit(logit(share) + factors)
+    if likely.max() <= 0.5:
+        return _root(float(logit(1.0 - least)))
+    worse = np.sort(factors)[::-1][round(float(likely.sum())) :]
+    return max(_root(float(worse[0])), 0.0) if len(worse) else 0.0
+
+
+def _root(factor: float) -> float:
+    return math.copysign(math.sqrt(2.0 * abs(factor)), factor)
+
+
+def suggest_pairs(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> list[PairEvidence]:
+    """Rank all pairs of features by the residuals of a fitted one-layer model, the best first.
+
+    Parameters
+    ----------
+    model : a fitted model of one part whose shapes are tables, without pairs
+    X, y, sample_weight : the rows it was fitted to
+
+    Examples
+    --------
+    >>> import plainrisk as pr
+    >>> german = pr.datasets.load("german")
+    >>> model = pr.make_classifier("SmoothARM1", german.schema).fit(german.frame, german.target)
+    >>> pr.suggest_pairs(model, german.frame, german.target)[0].is_evident
+    False
+    """
+    form: RiskForm = model.form_
+    part = form.parts[0]
+    tables = not isinstance(part, TreePart) and all(isinstance(s, Table) for s in part.shapes.values())
+    if len(form.parts) > 1 or isinstance(part, TreePart) or not tables or part.pairs:
+        raise DataError("suggest_pairs: the model must be of one part whose shapes are tables, without pairs.")
+    training = read_training(X, y, form.schema, sample_weight, None)
+    coded = code_rows(training, {name: shape.levels for name, shape in part.shapes.items()})
+    scores = [np.asarray(shape.scores) for shape in part.shapes.values()]
+    axes = coarse_axes(coded, form.schema)
+    return rank_pairs(coded, axes, part.link, part.intercept, scores)
+
+
+def _candidates(coded: CodedRows, axes: Mapping[str, Axis], level_scores: Sequence[Floats]) -> list[str]:
+    """Return the features that vary; of very many, those that move the model's score most."""
+    varying = [j for j, name in enumerate(coded.names) if name in axes and axes[name].size > 1]
+    moves = {j: float(coded.weights[j] @ level_scores[j] ** 2) for j in varying}
+    most = sorted(varying, key=lambda j: -moves[j])[:_MOST_FEATURES]
+    return [coded.names[j] for j in sorted(most)]
+
+
+def chosen_pairs(
+    pairs: Any, ranked: Sequence[PairEvidence], names: Sequence[str], axes: Mapping[str, Axis]
+) -> list[tuple[str, str]]:
+    """Return the pairs that were asked for: "auto", a number of them, or a list."""
+    if pairs == "auto":
+        return [one.features for one in ranked if one.is_evident][:_MOST_PAIRS]
+    if isinstance(pairs, int | np.integer):
+        return [one.features for one in ranked[: int(pairs)]]
+    place = {name: k for k, name in enumerate(names)}
+    found: list[tuple[str, str]] = []
+    for pair in pairs:
+        for name in pair:
+            if name not in place:
+                raise DataError(f"pairs: there is no feature {name!r}.{did_you_mean(name, names)}")
+            if name not in axes:
+                raise DataError(
+                    f"pairs: feature {name!r} has a rule 'not_better' or 'worst' but no direction, so the level it is "
+                    "held at differs with the other feature. State a direction, another rule, or no such pair."
+                )
+        u, v = sorted(pair, key=place.__getitem__)
+        if u == v or (u, v) in found:
+            raise DataError(f"pairs: {u!r} and {v!r} are one feature, or are named twice.")
+        found.append((u, v))
+    return found
