@@ -69,7 +69,7 @@ class Contrast:
     Attributes
     ----------
     indicators : (levels, p), 0/1: to which levels each coefficient is added; -1 for a step down from a level, and
-        shares at a level that is held at the mean of others
+        shares at a level that is held at the mean of others, and products of steps less their means in pairs
     lower : (p,), 0 for steps, minus infinity for free coefficients
     centre : (p,), what is taken from each column at the levels `centred`, or None
     groups : kind and number of coefficients that are shrunk together, in order; for smooth shapes

@@ -87,10 +87,13 @@ class PairRows(Blocks):
     ----------
     pairs : the pairs of features
     axes : by feature
+    found : whether evidence alone chose them
     """
 
-    def __init__(self, coded: CodedRows, axes: Mapping[str, Axis], pairs: Sequence[tuple[str, str]]) -> None:
-        self.coded, self.axes, self.pairs = coded, axes, tuple(pairs)
+    def __init__(
+        self, coded: CodedRows, axes: Mapping[str, Axis], pairs: Sequence[tuple[str, str]], *, found: bool = False
+    ) -> None:
+        self.coded, self.axes, self.pairs, self.found = coded, axes, tuple(pairs), found
         self._reader = CoarseReader(coded, axes, [name for pair in pairs for name in pair])
 
     def __len__(self) -> int:

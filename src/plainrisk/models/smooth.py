@@ -33,7 +33,7 @@ from plainrisk.models.pair_search import PairEvidence, chosen_pairs, rank_pairs
 from plainrisk.models.pairs import PairRows, Pairs, coarse_axes, is_ordered
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
-from plainrisk.solve import Block, Evidence, Layout, LogisticLoss, Moments, Rows, Solution, maximise_evidence
+from plainrisk.solve import STRONG, Block, Evidence, Layout, LogisticLoss, Moments, Rows, Solution, maximise_evidence
 
 __all__ = [
     "Chosen",
@@ -135,7 +135,9 @@ def fit_smooth(
         wanted = chosen_pairs(pairs, ranked, coded.names, axes)
         if wanted:
             start = (problem, solution, evidence)
-            problem, solution, evidence = _solved(coded, schema, link, PairRows(coded, axes, wanted), start)
+            problem, solution, evidence = _solved(
+                coded, schema, link, PairRows(coded, axes, wanted, found=pairs == "auto"), start
+            )
     part = table_part("all", problem.design, solution, link, schema)
     cells = problem.pair_scores(solution)
     joined = Joiner(part, problem, cells, schema).join(tolerance, max_bins)
@@ -282,9 +284,10 @@ class SmoothProblem:
         outside = np.array([kind == "outside" for _, kind, _ in self.groups])
         shared = np.where(outside, outside.argmax() if outside.any() else 0, np.arange(len(outside)))
         loss = (Moments.of if isinstance(self.link, Linear) else LogisticLoss)(self.layout, self.rows)
-        # Pairs were asked for, or have passed a test of their own.
-        pairs = np.array([kind == "pair" for _, kind, _ in self.groups], bool)
-        search = partial(maximise_evidence, loss, self.group_of, shared=shared, exempt=pairs, lower=self.lower)
+        # Pairs that were found must be evident beside each other, too; those that were asked for stay.
+        bar = STRONG if self.pairs is not None and self.pairs.found else -np.inf
+        needed = np.array([bar if kind == "pair" else np.nan for _, kind, _ in self.groups])
+        search = partial(maximise_evidence, loss, self.group_of, shared=shared, needed=needed, lower=self.lower)
         if start is None:
             return search()
         problem, solution, evidence = start

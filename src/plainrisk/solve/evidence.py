@@ -40,7 +40,7 @@ from plainrisk.solve.newton import Solution, minimise
 from plainrisk.solve.squares import Moments, minimise_squares
 from plainrisk.threads import one_blas_thread
 
-__all__ = ["Evidence", "log_factors", "maximise_evidence"]
+__all__ = ["STRONG", "Evidence", "log_factors", "maximise_evidence"]
 
 # Where the precisions start, and the range they are kept in.
 _START, _LEAST, _MOST = 10.0, 1e-3, 1e12
@@ -50,7 +50,7 @@ _MOST_UPDATES = 200
 # Bayes factors are looked at once an update raises the log marginal likelihood by less than this.
 _NEARLY = 1e-2
 # From 20 on, a Bayes factor is strong evidence (Kass and Raftery 1995); precisions to try for a group that is alone.
-_STRONG, _PRECISIONS = float(np.log(20.0)), np.logspace(-1, 5, 13)
+STRONG, _PRECISIONS = float(np.log(20.0)), np.logspace(-1, 5, 13)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def maximise_evidence(
     groups: Index,
     *,
     shared: Index | None = None,
-    exempt: Bools | None = None,
+    needed: Floats | None = None,
     lower: Floats | None = None,
     point: Floats | None = None,
     precision: Floats | None = None,
@@ -110,7 +110,8 @@ def maximise_evidence(
     loss : the logistic loss; or for least squares, the sums over the rows
     groups : (p,) the group of every coefficient, from 0
     shared : (groups,), optional: groups of the same number share a precision
-    exempt : (groups,), optional: groups that need no Bayes factor to stay, and do not count in the odds of others
+    needed : (groups,), optional: the logarithm of the Bayes factor that a group needs to stay; NaN if the odds of the
+        other such groups decide
     lower : (p,), optional
     point : where to begin, optional: the intercept and the first of the coefficients
     precision : where to begin, optional: (groups,), NaN where nothing is known
@@ -119,7 +120,7 @@ def maximise_evidence(
     total = _Squares(loss) if isinstance(loss, Moments) else _Logistic(loss)
     bounds = np.full(len(groups), -np.inf) if lower is None else lower
     with one_blas_thread():
-        search = _Search(total, groups, bounds, shared, exempt)
+        search = _Search(total, groups, bounds, shared, needed)
         if point is not None:
             search.point[: len(point)] = point
         if precision is not None:
@@ -202,7 +203,8 @@ class _Search:
 
     Attributes
     ----------
-    judged : groups with a precision of their own that need a Bayes factor to stay
+    needed : the logarithm of the Bayes factor that a group needs to stay: none if it shares its precision; NaN if the
+        odds decide
     point, precision, scale : where it stands
     decrease : about what the last step took off the penalised loss
     edf, squares : per group at that point, degrees of freedom and the sum of squares of the coefficients
@@ -210,13 +212,12 @@ class _Search:
     left : groups that have left, whose coefficients stay at 0
     """
 
-    def __init__(self, loss: _Total, groups: Index, lower: Floats, shared: Index | None, exempt: Bools | None) -> None:
+    def __init__(self, loss: _Total, groups: Index, lower: Floats, shared: Index | None, needed: Floats | None) -> None:
         self.loss, self.groups, self._lower = loss, groups, lower
         self.n_groups = int(groups.max(initial=-1)) + 1
         self.shared = np.arange(self.n_groups) if shared is None else shared
-        self.judged = np.bincount(self.shared, minlength=self.n_groups)[self.shared] == 1
-        if exempt is not None:
-            self.judged &= ~exempt
+        own = np.bincount(self.shared, minlength=self.n_groups)[self.shared] == 1
+        self.needed = np.where(own, np.nan if needed is None else needed, -np.inf)
         self.point = np.maximum(loss.start, np.concatenate([[-np.inf], lower]))
         self.scale = loss.scale(self.point, 0.0)
         self.precision, self.left = np.full(self.n_groups, _START), np.zeros(self.n_groups, bool)
@@ -327,16 +328,24 @@ class _Search:
 
     def _drop(self) -> bool:
         """Let the weaker half of the groups go that are less likely in than out; return whether there are any."""
-        stay, gone = self.judged & ~self.left, self.judged & self.left
-        if np.sum(gone) <= np.sum(stay):
+        needed = np.where(self.left, -np.inf, np.where(np.isnan(self.needed), self._odds_against, self.needed))
+        if np.isneginf(needed).all():
             return False
-        # Half a group on both sides keeps the odds finite.
-        needed = max(float(np.log((np.sum(gone & self.silent) + 0.5) / (np.sum(stay) + 0.5))), 0.0)
         factor = self.log_factor
-        fail = np.flatnonzero(stay & (factor < needed))
+        fail = np.flatnonzero(factor < needed)
         weakest = fail[np.argsort(factor[fail], kind="stable")][: -(-len(fail) // 2)]
         self._leave(np.isin(np.arange(self.n_groups), weakest))
         return len(fail) > 0
+
+    @property
+    def _odds_against(self) -> float:
+        """The logarithm of the odds that a group is silent, at least even; no odds while most groups stay."""
+        judged = np.isnan(self.needed)
+        stay, gone = judged & ~self.left, judged & self.left
+        if np.sum(gone) <= np.sum(stay):
+            return -np.inf
+        # Half a group on both sides keeps the odds finite.
+        return max(float(np.log((np.sum(gone & self.silent) + 0.5) / (np.sum(stay) + 0.5))), 0.0)
 
     @cached_property
     def silent(self) -> Bools:
@@ -351,7 +360,7 @@ class _Search:
             whole = submatrix(H, np.concatenate([[0], 1 + block]))
             own = whole[1:, 1:] - np.outer(whole[1:, 0], whole[0, 1:]) / whole[0, 0]
             best[u] = log_factors(own, score[1 + block], _PRECISIONS).max()
-        return np.asarray(best < _STRONG)
+        return np.asarray(best < STRONG)
 
     def _update(self) -> float:
         """Update the precisions; return by about how much that, and the step, raise the log marginal likelihood."""
