@@ -279,6 +279,7 @@ def _findings(result: dict[str, Any]) -> list[str]:
     best, gain = pairs["suggested"][0], sum(one["gain"] for one in pairs["suggested"])
     lines.append(
         f"Pairs of features that would help: {len(pairs['suggested'])}, {' × '.join(best['features'])!r} most (about "
-        f"{best['gain']:.4f} of log loss; all together at most {gain:.4f}): --pairs auto adds those that help beside the others."
+        f"{best['gain']:.4f} of log loss; all together at most {gain:.4f}): --pairs auto adds those that help beside "
+        "the others."
     )
     return lines
