@@ -37,8 +37,8 @@ This is not a blind test. The recipe (64 bins, heavy values alone, tables joined
 synthetic data and on what two earlier prototypes reported, which had seen some of these folds; after earlier runs on
 all ten it was changed four times, knowing the results: categories of pairs are no longer grouped by what the model says
 of them, levels outside the order share one penalty, bands follow the outcomes, and pairs are found by Bayes factors, in
-tables of six bins instead of three, by a rule that was set on synthetic data (docs/decisions.md). Differences below
-0.002 AUC on data of this size mean nothing by themselves. p is Holm's, over all comparisons below one table."""
+tables of six bins instead of three (docs/decisions.md). Differences below 0.002 AUC on data of this size mean nothing
+by themselves. p is Holm's, over all comparisons below one table."""
 LATER_LEAD = """\
 EBM as it comes, with and without monotone constraints, takes minutes a fit where there are many rows or features; there
 it was run on the first three folds, and all are compared on those."""

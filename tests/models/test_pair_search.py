@@ -86,8 +86,6 @@ def test_found_pairs_leave_where_others_speak_for_them_but_those_asked_for_stay(
     evident = {one.features for one in found.pair_evidence_ if one.is_evident}
     assert {("x4", "x5"), ("x4", "copy")} <= evident
     assert [pair.features for pair in found.form_.parts[0].pairs] == [("x4", "x5")]
-    asked = _fitted(X, y, pairs=[("x4", "x5"), ("x0", "x1")])
-    assert {group.features for group in asked.fit_record_.evidence if group.kind == "pair"} == {
-        ("x4", "x5"),
-        ("x0", "x1"),
-    }
+    # Weak evidence is enough for a pair that was asked for.
+    asked = _fitted(X, y, pairs=[("x4", "x5"), ("x0", "x5")])
+    assert {pair.features for pair in asked.form_.parts[0].pairs} == {("x4", "x5"), ("x0", "x5")}

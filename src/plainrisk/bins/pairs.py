@@ -98,19 +98,22 @@ def pair_contrast(first: Axis, second: Axis, weights: Floats) -> Contrast:
     """
     u, v = first, second
     table = weights.reshape(u.size, v.size)
+    rows, columns = (
+        axis.beyond if axis.sign else _centred(axis, margin)
+        for axis, margin in ((u, table.sum(axis=1)), (v, table.sum(axis=0)))
+    )
     free, rising = [_products(u.loose, v.loose)], []
-    both_ways = _products(u.beyond, v.beyond)
     if u.sign and v.sign:
         neither = _products(u.inside & ~u.beyond, v.inside & ~v.beyond)
-        rising += [both_ways, _products(u.inside[None], v.inside[None]) - neither]
+        rising += [_products(rows, columns), _products(u.inside[None], v.inside[None]) - neither]
     elif u.sign:
-        rising += [both_ways, _products(u.beyond, v.inside & ~v.beyond)]
+        rising += [_products(rows, v.beyond), _products(rows, v.inside & ~v.beyond)]
     elif v.sign:
-        rising += [both_ways, _products(u.inside & ~u.beyond, v.beyond)]
+        rising += [_products(u.beyond, columns), _products(u.inside & ~u.beyond, columns)]
     else:
-        free += [_products(_centred(u, table.sum(axis=1)), _centred(v, table.sum(axis=0)))]
-    (rising if u.sign else free).append(_products(u.beyond if u.sign else _centred(u, table.sum(axis=1)), v.loose))
-    (rising if v.sign else free).append(_products(u.loose, v.beyond if v.sign else _centred(v, table.sum(axis=0))))
+        free.append(_products(rows, columns))
+    (rising if u.sign else free).append(_products(rows, v.loose))
+    (rising if v.sign else free).append(_products(u.loose, columns))
     matrix = np.concatenate([*free, *rising]).T
     lower = np.repeat([-np.inf, 0.0], [sum(map(len, free)), sum(map(len, rising))])
     # Centred on the training rows, so that shrinking draws cells to the mean, not to the first cell.
