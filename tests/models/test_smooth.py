@@ -57,6 +57,7 @@ def test_the_directions_hold_exactly(credit, model):
     assert model.certify().valid
 
 
+@pytest.mark.filterwarnings("ignore:.*the line is cut off")
 @pytest.mark.parametrize("tolerance", [0.0, 1e-4, 1e-3])
 @pytest.mark.parametrize("link", ["logistic", "linear"])
 def test_joining_costs_no_more_than_the_tolerance(credit, link, tolerance):

@@ -52,6 +52,9 @@ _FINE_BINS, _LEAST_BINS, _COEFFICIENTS = 64, 8, 2000
 _MOST_COVARIANCE = 5000
 
 
+# How nearly the precisions are found, in log marginal likelihood: at first, and in the end.
+_ROUGHLY, _EXACTLY = 0.1, 1e-3
+
 # By feature, what holds its levels outside the order.
 Held = dict[str, Mapping[int, Anchor]]
 
@@ -126,7 +129,9 @@ def fit_smooth(
     """
     schema = training.schema
     coded = fine_rows(training, min_rows)
-    problem, solution, evidence = _solved(coded, schema, link)
+    # Which levels break their rules, and which pairs are needed, is seen before the precisions are known exactly.
+    search = _RuleSearch(coded, schema, link)
+    problem, solution, _ = search.run(_ROUGHLY)
     ranked = None
     if pairs is not None:
         scores = problem.design.level_scores(solution)
@@ -134,10 +139,9 @@ def fit_smooth(
         ranked = tuple(rank_pairs(coded, axes, link, solution.intercept, scores))
         wanted = chosen_pairs(pairs, ranked, coded.names, axes)
         if wanted:
-            start = (problem, solution, evidence)
-            problem, solution, evidence = _solved(
-                coded, schema, link, PairRows(coded, axes, wanted, found=pairs == "auto"), start
-            )
+            search.add(PairRows(coded, axes, wanted, found=pairs == "auto"))
+            search.run(_ROUGHLY)
+    problem, solution, evidence = search.run(_EXACTLY)
     part = table_part("all", problem.design, solution, link, schema)
     cells = problem.pair_scores(solution)
     joined = Joiner(part, problem, cells, schema).join(tolerance, max_bins)
@@ -158,26 +162,38 @@ def fine_rows(training: TrainingRows, min_rows: int) -> CodedRows:
     return code_rows(training, learn_levels(training, max_bins=most, criterion="fine", min_rows=min_rows))
 
 
-def _solved(
-    coded: CodedRows,
-    schema: Schema,
-    link: Logistic | Linear,
-    pairs: PairRows | None = None,
-    start: tuple[SmoothProblem, Solution, Evidence] | None = None,
-) -> tuple[SmoothProblem, Solution, Evidence]:
-    """Find coefficients and precisions under the schema's rules; start from those of a problem without pairs."""
-    before, held = start, Held()
-    rows = coded.rows if pairs is None else pairs.rows
+class _RuleSearch:
+    """Finds coefficients and precisions under the schema's rules; every run starts where the last one ended.
 
-    def solve(design: Design) -> tuple[Solution, Evidence]:
-        nonlocal before
-        problem = SmoothProblem(design, link, rows, pairs, held)
-        solution, evidence = problem.solve(before)
-        before = (problem, solution, evidence)
-        return solution, evidence
+    Attributes
+    ----------
+    held : the levels that a rule holds
+    found : the problem that was solved last, its solution and evidence
+    """
 
-    design, solution, evidence = solve_with_rules(coded, schema, smooth_contrasts(schema, held), solve)
-    return SmoothProblem(design, link, rows, pairs, held), solution, evidence
+    def __init__(self, coded: CodedRows, schema: Schema, link: Logistic | Linear) -> None:
+        self.coded, self.schema, self.link = coded, schema, link
+        self.pairs: PairRows | None = None
+        self.held = Held()
+        self.found: tuple[SmoothProblem, Solution, Evidence] | None = None
+
+    def add(self, pairs: PairRows) -> None:
+        """Fit these pairs, too; a level that only the model without them would hold is free again."""
+        self.pairs, self.held = pairs, Held()
+
+    def run(self, tolerance: float) -> tuple[SmoothProblem, Solution, Evidence]:
+        """Search until an update of the precisions would raise the log marginal likelihood by less than this."""
+        rows = self.coded.rows if self.pairs is None else self.pairs.rows
+
+        def solve(design: Design) -> tuple[Solution, SmoothProblem]:
+            problem = SmoothProblem(design, self.link, rows, self.pairs, self.held)
+            solution, evidence = problem.solve(self.found, tolerance)
+            self.found = (problem, solution, evidence)
+            return solution, problem
+
+        solve_with_rules(self.coded, self.schema, smooth_contrasts(self.schema, self.held), solve)
+        assert self.found is not None
+        return self.found
 
 
 def smooth_contrasts(schema: Schema, held: Held) -> Callable[[str, Levels, Floats, Mapping[int, Anchor]], Contrast]:
@@ -278,8 +294,26 @@ class SmoothProblem:
         each = zip([*single, *both], contrasts, strict=True)
         return [(names, *group) for names, contrast in each for group in contrast.groups]
 
-    def solve(self, start: tuple[SmoothProblem, Solution, Evidence] | None = None) -> tuple[Solution, Evidence]:
-        """Find coefficients and precisions; start from those of a similar problem."""
+    @property
+    def _alike(self) -> Floats:
+        """By group, the variance over the rows of scores whose coefficients have precision 1; of features in the order.
+
+        Levels outside the order share a precision, and pairs have a bar of their own.
+        """
+        found = np.full(len(self.groups), np.nan)
+        variances = []
+        for contrast, weight in zip(self.design.contrasts, self.design.coded.weights, strict=True):
+            share = weight / weight.sum()
+            variances.append(share @ contrast.matrix**2 - (share @ contrast.matrix) ** 2)
+        sums = np.bincount(self.group_of[: len(self.design.lower)], np.concatenate(variances))
+        usual = [kind not in ("outside", "pair") for _, kind, _ in self.groups[: len(sums)]]
+        found[: len(sums)] = np.where(usual, sums, np.nan)
+        return found
+
+    def solve(
+        self, start: tuple[SmoothProblem, Solution, Evidence] | None, tolerance: float
+    ) -> tuple[Solution, Evidence]:
+        """Find coefficients and precisions; start from those of a similar problem, whose groups that left stay out."""
         # A level outside the order is one coefficient, too few to tell how far to shrink it: all share a precision.
         outside = np.array([kind == "outside" for _, kind, _ in self.groups])
         shared = np.where(outside, outside.argmax() if outside.any() else 0, np.arange(len(outside)))
@@ -287,15 +321,27 @@ class SmoothProblem:
         # Pairs that were found must be evident beside each other, too; those that were asked for stay.
         bar = STRONG if self.pairs is not None and self.pairs.found else -np.inf
         needed = np.array([bar if kind == "pair" else np.nan for _, kind, _ in self.groups])
-        search = partial(maximise_evidence, loss, self.group_of, shared=shared, needed=needed, lower=self.lower)
+        search = partial(
+            maximise_evidence,
+            loss,
+            self.group_of,
+            shared=shared,
+            alike=self._alike,
+            needed=needed,
+            lower=self.lower,
+            tolerance=tolerance,
+        )
         if start is None:
             return search()
         problem, solution, evidence = start
-        known = {group[:2]: one for group, one in zip(problem.groups, evidence.precision, strict=True)}
-        precision = np.array([known.get(group[:2], np.nan) for group in self.groups])
-        # A rule takes coefficients away; pairs are added behind the rest.
-        same = len(problem.design.lower) == len(self.design.lower)
-        return search(precision=precision, point=solution.point if same else None)
+        each = zip(problem.groups, evidence.precision, evidence.left, strict=True)
+        known = {group[:2]: (one, gone) for group, one, gone in each}
+        precision, left = np.array([known.get(group[:2], (np.nan, False)) for group in self.groups]).T
+        # A rule takes coefficients of a group away, and pairs are added: those begin at 0.
+        parts = np.split(solution.coefficients, np.cumsum([size for *_, size in problem.groups])[:-1])
+        begun = dict(zip(problem.groups, parts, strict=True))
+        point = [begun.get(group, np.zeros(group[2])) for group in self.groups]
+        return search(precision=precision, left=left > 0, point=np.concatenate([[solution.intercept], *point]))
 
     def pair_scores(self, solution: Solution) -> list[Floats]:
         """Return the score of every cell of every pair."""

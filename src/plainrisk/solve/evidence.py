@@ -13,15 +13,24 @@ and n_u is the number of coefficients of the group that no bound holds. The upda
 there (Fellner and Schall; MacKay; Wood and Fasiolo 2017). A group whose effective degrees of freedom edf_u go to 0 has
 left the model. Groups that share a precision have sums in place of edf_u and |beta_u|^2, and leave together.
 
-By marginal likelihood alone about every third group without any effect would stay. So once the precisions are found,
-a group must be more likely in than out. Its Bayes factor, the marginal likelihood with the group over that without, is
+A few rows tell little of one precision, but the precisions of many groups tell what is usual. So groups whose scores
+have a known variance c_u over the rows at precision 1 are a population: log(lambda_u / c_u) is normal, and its mean mu
+and variance tau^2 are found along with the precisions, by EM. The update becomes Newton's step for
+
+    log marginal likelihood - sum_u (log(lambda_u / c_u) - mu)^2 / (2 tau^2)
+
+on log(lambda_u). Where groups differ widely tau^2 is large, and each precision is found by its own evidence, as above.
+
+Groups without any effect stay in such a population, each next to nothing; many of them are a nuisance. So where most
+groups are silent, a group must be more likely in than out. Its Bayes factor, the marginal likelihood with the group
+over that without, is
 
     sqrt(lambda_u^n_u |A_uu|) exp(1/2 beta_u' A_uu^-1 beta_u),    A = (H/phi + Lambda)^-1
 
-and the odds beforehand are taken from the groups themselves: those that stay to those that are silent, even odds at
-most. A group is silent if it has left and there is no strong evidence for it alone either, beside the intercept; one
-whose say others have taken over is not. The weaker half of the groups that fail leave, and the search goes on. Where
-most groups say something, none fails.
+and the odds beforehand are taken from the groups themselves: those that speak to those that are silent. A group is
+silent if its Bayes factor is below 1, or it has left, and there is no strong evidence for it alone either, beside the
+intercept; one whose say others have taken over is not. All silent groups leave, and the weaker half of the others that
+fail; then the search goes on.
 """
 
 from __future__ import annotations
@@ -47,8 +56,13 @@ _START, _LEAST, _MOST = 10.0, 1e-3, 1e12
 # A group of fewer effective degrees of freedom than this has left the model.
 _LEFT = 0.05
 _MOST_UPDATES = 200
-# Bayes factors are looked at once an update raises the log marginal likelihood by less than this.
+# The logarithm of a precision moves by at most this in one update.
+_LONGEST = 2.0
+# Bayes factors are looked at once an update raises the log marginal likelihood by less than this for each group.
 _NEARLY = 1e-2
+# Beside the groups of a population there is one more, whose log precision is this far from the mean, squared: so tau^2
+# does not vanish where groups are few. And how many steps of EM are made between two updates of the precisions.
+_APART, _EM_STEPS = 1.0, 10
 # From 20 on, a Bayes factor is strong evidence (Kass and Raftery 1995); precisions to try for a group that is alone.
 STRONG, _PRECISIONS = float(np.log(20.0)), np.logspace(-1, 5, 13)
 
@@ -62,7 +76,8 @@ class Evidence:
     precision : (groups,), lambda
     edf : (groups,), effective degrees of freedom
     left : (groups,), whether the group has left the model; its coefficients are 0
-    gradient : (groups,), of the log marginal likelihood by the logarithm of each one's precision: 0 at its maximum
+    gradient : (groups,), of the log marginal likelihood, and of the population's density, by the logarithm of each
+        one's precision: 0 at the maximum
     log_factor : (groups,), the logarithm of each one's Bayes factor; 0 if it has left
     scale : phi
     updates : how often the precisions were updated
@@ -95,10 +110,12 @@ def maximise_evidence(
     groups: Index,
     *,
     shared: Index | None = None,
+    alike: Floats | None = None,
     needed: Floats | None = None,
     lower: Floats | None = None,
     point: Floats | None = None,
     precision: Floats | None = None,
+    left: Bools | None = None,
     tolerance: float = 1e-4,
 ) -> tuple[Solution, Evidence]:
     """Return the most probable coefficients, and the precisions of their groups.
@@ -110,21 +127,25 @@ def maximise_evidence(
     loss : the logistic loss; or for least squares, the sums over the rows
     groups : (p,) the group of every coefficient, from 0
     shared : (groups,), optional: groups of the same number share a precision
-    needed : (groups,), optional: the logarithm of the Bayes factor that a group needs to stay; NaN if the odds of the
-        other such groups decide
+    alike : (groups,), optional: c_u for the groups of the population, which share no precision; NaN for others
+    needed : (groups,), optional: the logarithm of the Bayes factor that a group needs to stay; NaN if the odds of all
+        such groups decide
     lower : (p,), optional
-    point : where to begin, optional: the intercept and the first of the coefficients
+    point : where to begin, optional: the intercept and the coefficients
     precision : where to begin, optional: (groups,), NaN where nothing is known
+    left : (groups,), optional: groups that are out from the beginning
     tolerance : it stops when another update would raise the log marginal likelihood by less than about this
     """
     total = _Squares(loss) if isinstance(loss, Moments) else _Logistic(loss)
     bounds = np.full(len(groups), -np.inf) if lower is None else lower
     with one_blas_thread():
-        search = _Search(total, groups, bounds, shared, needed)
+        search = _Search(total, groups, bounds, shared, needed, alike)
         if point is not None:
-            search.point[: len(point)] = point
+            search.point = point.copy()
         if precision is not None:
             search.precision = np.where(np.isnan(precision), search.precision, precision)
+        if left is not None:
+            search.leave(left)
         return search.run(tolerance)
 
 
@@ -198,6 +219,51 @@ class _Squares:
         return minimise_squares(self.moments, ridge=penalty / self.total, lower=lower, upper=upper, start=start)
 
 
+class _Population:
+    """The precisions of groups that are alike; see the module's docstring.
+
+    Attributes
+    ----------
+    unit : (groups,), log c_u, NaN for groups that do not belong to it
+    mean, variance : mu and tau^2
+    """
+
+    def __init__(self, alike: Floats) -> None:
+        self.unit = np.log(np.where(alike > 0, alike, np.nan))
+        self.mean, self.variance = np.nan, _APART
+
+    def find(self, precision: Floats, curvature: Floats, stay: Bools) -> None:
+        """Find mean and variance, given the curvature of each group's log likelihood by its log precision."""
+        own = stay & ~np.isnan(self.unit)
+        if not own.any():
+            return
+        at = np.log(precision[own]) - self.unit[own]
+        self.mean = float(at.mean())
+        away = float(((at - self.mean) ** 2).sum()) + _APART
+        for _ in range(_EM_STEPS):
+            # How far each may be from where it stands, by the likelihood and the population.
+            spread = 1.0 / (curvature[own] + 1.0 / self.variance)
+            self.variance = (away + float(spread.sum())) / (len(at) + 1)
+
+    def pull(self, precision: Floats) -> Floats:
+        """Return the slope of each group's log density by its log precision; 0 for others."""
+        return np.nan_to_num((self.mean - (np.log(precision) - self.unit)) / self.variance)
+
+    def newton(self, slope: Floats, curvature: Floats, stay: Bools) -> Floats:
+        """Return Newton's step for the log precisions, of slopes with the pull and curvatures without.
+
+        The mean goes along: were it held, many groups that all have far to go would hold each other back.
+        """
+        own = stay & ~np.isnan(self.unit)
+        stiff = np.where(own, 1.0 / self.variance, 0.0)
+        step = np.zeros(len(slope))
+        step[stay] = slope[stay] / (curvature + stiff)[stay]
+        if own.any():
+            share = stiff[own] / (curvature + stiff)[own]
+            step[own] += share * np.clip(step[own].sum() / (1.0 - share).sum(), -_LONGEST, _LONGEST)
+        return step
+
+
 class _Search:
     """The iteration; points have the intercept first.
 
@@ -212,7 +278,15 @@ class _Search:
     left : groups that have left, whose coefficients stay at 0
     """
 
-    def __init__(self, loss: _Total, groups: Index, lower: Floats, shared: Index | None, needed: Floats | None) -> None:
+    def __init__(
+        self,
+        loss: _Total,
+        groups: Index,
+        lower: Floats,
+        shared: Index | None,
+        needed: Floats | None,
+        alike: Floats | None,
+    ) -> None:
         self.loss, self.groups, self._lower = loss, groups, lower
         self.n_groups = int(groups.max(initial=-1)) + 1
         self.shared = np.arange(self.n_groups) if shared is None else shared
@@ -221,6 +295,7 @@ class _Search:
         self.point = np.maximum(loss.start, np.concatenate([[-np.inf], lower]))
         self.scale = loss.scale(self.point, 0.0)
         self.precision, self.left = np.full(self.n_groups, _START), np.zeros(self.n_groups, bool)
+        self.population = _Population(np.full(self.n_groups, np.nan) if alike is None else alike)
         self.edf, self.edf_squared, self.squares, self.step = np.zeros((4, self.n_groups))
         self.pace = np.ones(self.n_groups)
 
@@ -230,14 +305,15 @@ class _Search:
             self._step()
             gain = self._update()
             updates += 1
-            dropped = gain <= max(tolerance, _NEARLY) and self._drop()
+            dropped = gain <= max(tolerance, _NEARLY * np.sum(~self.left)) and self._drop()
             settled = gain <= tolerance and not dropped
         penalty = self.scale * self.penalty[1:]
         solution = self.loss.solve(penalty, self.lower[1:], self.upper[1:], self.point)
         self.point = solution.point
         self._step()
-        self._leave(self.left)
+        self.leave(self.left)
         slope = 0.5 * (self._together(self.edf) - self.precision * self._together(self.squares))
+        slope += self.population.pull(self.precision)
         gradient = np.where(self.left, 0.0, slope)
         if not settled:
             reason = f"the limit of {_MOST_UPDATES} updates of the precisions"
@@ -321,34 +397,32 @@ class _Search:
         """Return for every group the sum over those that share its precision."""
         return np.bincount(self.shared, values)[self.shared].astype(np.float64)
 
-    def _leave(self, groups: Bools) -> None:
+    def leave(self, groups: Bools) -> None:
+        """Take groups out of the model, for good."""
         self.left = self.left | groups
         self.edf[self.left] = 0.0
         self.point[1:][self.left[self.groups]] = 0.0
 
     def _drop(self) -> bool:
-        """Let the weaker half of the groups go that are less likely in than out; return whether there are any."""
-        needed = np.where(self.left, -np.inf, np.where(np.isnan(self.needed), self._odds_against, self.needed))
-        if np.isneginf(needed).all():
+        """Let groups go that are less likely in than out; return whether there are any."""
+        if np.isneginf(self.needed).all():
             return False
-        factor = self.log_factor
-        fail = np.flatnonzero(factor < needed)
-        weakest = fail[np.argsort(factor[fail], kind="stable")][: -(-len(fail) // 2)]
-        self._leave(np.isin(np.arange(self.n_groups), weakest))
-        return len(fail) > 0
-
-    @property
-    def _odds_against(self) -> float:
-        """The logarithm of the odds that a group is silent, at least even; no odds while most groups stay."""
-        judged = np.isnan(self.needed)
-        stay, gone = judged & ~self.left, judged & self.left
-        if np.sum(gone) <= np.sum(stay):
-            return -np.inf
-        # Half a group on both sides keeps the odds finite.
-        return max(float(np.log((np.sum(gone & self.silent) + 0.5) / (np.sum(stay) + 0.5))), 0.0)
+        factor, judged = self.log_factor, np.isnan(self.needed)
+        silent, odds = judged & (self.left | (factor < 0)), -np.inf
+        if 2 * silent.sum() > judged.sum():
+            silent &= self.silent_alone
+            # Half a group on both sides keeps the odds finite; even odds let nobody go.
+            against = float(np.log((silent.sum() + 0.5) / ((judged & ~silent).sum() + 0.5)))
+            odds = against if against > 0 else -np.inf
+        fail = (factor < np.where(judged, odds, self.needed)) & ~self.left
+        others = np.flatnonzero(fail & ~silent)
+        # Each of two groups that say the same makes the other look idle, so of the others only half leave at a time.
+        weakest = others[np.argsort(factor[others], kind="stable")][: -(-len(others) // 2)]
+        self.leave(fail & (silent | np.isin(np.arange(self.n_groups), weakest)))
+        return bool(fail.any())
 
     @cached_property
-    def silent(self) -> Bools:
+    def silent_alone(self) -> Bools:
         """Whether a group says little alone: its Bayes factor beside the intercept, at the best precision."""
         null = self.loss.start
         scale = self.loss.scale(null, 0.0)
@@ -364,20 +438,22 @@ class _Search:
 
     def _update(self) -> float:
         """Update the precisions; return by about how much that, and the step, raise the log marginal likelihood."""
-        self._leave(self._together(self.edf) < _LEFT)
-        stay = ~self.left
         edf, edf_squared, squares = map(self._together, (self.edf, self.edf_squared, self.squares))
+        # A group that its population alone holds down does not leave.
+        self.leave((edf < _LEFT) & (edf >= squares * self.precision))
+        stay = ~self.left
         wanted = np.zeros(self.n_groups)
         wanted[stay] = np.log(edf[stay] / np.maximum(squares[stay] * self.precision[stay], 1e-300))
         # Newton's step, by the expected curvature, is longer than the update; a group that swings back goes slower.
-        newton = np.ones(self.n_groups)
-        newton[stay] = edf[stay] / edf_squared[stay]
-        swings = self.step * wanted < 0
-        self.pace = np.where(swings, 0.5 * self.pace, np.minimum(1.0, 1.25 * self.pace))
-        self.step = np.clip(self.pace * newton * wanted, -2.0, 2.0)
-        slope = 0.5 * (self.edf - self.precision * self.squares)
+        slope, curvature = 0.5 * edf * wanted, 0.5 * edf_squared
+        self.population.find(self.precision, curvature, stay)
+        pull = self.population.pull(self.precision)
+        step = self.population.newton(slope + pull, curvature, stay)
+        self.pace = np.where(self.step * step < 0, 0.5 * self.pace, np.minimum(1.0, 1.25 * self.pace))
+        self.step = np.clip(self.pace * step, -_LONGEST, _LONGEST)
         before = self.precision
         self.precision = np.clip(before * np.exp(self.step), _LEAST, _MOST)
+        slope = 0.5 * (self.edf - before * self.squares) + pull
         gain = slope[stay] * np.log(self.precision[stay] / before[stay])
         self.scale = self.loss.scale(self.point, float(self.edf.sum()))
         return self.decrease + float(np.abs(gain).sum())
