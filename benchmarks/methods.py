@@ -212,7 +212,7 @@ class EBM:
 
 
 METHODS: dict[str, Any] = {
-    "SmoothARM1": Plainrisk("SmoothARM1", says="smooth shapes, linearised in three bands: the default"),
+    "SmoothARM1": Plainrisk("SmoothARM1", says="smooth shapes, linearised in three to five bands: the default"),
     "ARM1": Plainrisk("ARM1", says="one-layer additive risk model"),
     "BandARM1": Plainrisk("BandARM1", says="ARM1, linearised in three bands"),
     "DirectARM1": Plainrisk("DirectARM1", says="ARM1 fitted directly in probability"),

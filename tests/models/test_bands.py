@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear, minimize
 from scipy.special import expit
 
+import plainrisk as pr
 from plainrisk.models.bands import outcome_bands, portfolio_bands
 
 
@@ -234,3 +235,25 @@ def test_outcomes_of_equal_rows_add_up():
     many = outcome_bands(np.repeat(scores, weight), 3, np.repeat(outcome, weight), degrees=9.0)
     np.testing.assert_allclose(once.knots, many.knots, atol=1e-9)
     np.testing.assert_allclose(once.values, many.values, atol=1e-9)
+
+
+def test_outcomes_ask_for_more_pieces_where_they_can_tell(rng):
+    """A risk that bends four times: few rows do not show it, many do."""
+    score = rng.uniform(-4, 4, 60_000)
+    risk = np.interp(score, [-4, -2.5, -1, 1, 2.5, 4], [0.02, 0.03, 0.3, 0.35, 0.9, 0.98])
+    outcome = (rng.random(len(score)) < risk).astype(float)
+    few, many = (outcome_bands(score[:n], "auto", outcome[:n]) for n in (500, 60_000))
+    assert len(few.knots) - 1 == 3
+    assert len(many.knots) - 1 == 5
+    assert many == outcome_bands(score, 5, outcome)
+    assert (
+        np.abs(many.value(score) - risk).mean()
+        < 0.5 * np.abs(outcome_bands(score, 3, outcome).value(score) - risk).mean()
+    )
+
+
+def test_without_outcomes_auto_is_three_pieces():
+    credit = pr.datasets.make_credit(400, 1, backend="pandas")
+    model = pr.AdditiveRiskModel(credit.schema).fit(credit.frame, credit.target)
+    for rows in (credit.frame, None):
+        assert len(pr.linearise(model, rows, pieces="auto").form_.last_link.knots) == 4

@@ -427,7 +427,7 @@ def test_models_without_additive_log_odds_are_refused(rng):
         ({"alpha": np.inf}, "alpha must be a finite number above 0"),
         ({"epsilon": 0.5}, "epsilon must be a finite number of at least 0 and below 0.5, not 0.5"),
         ({"epsilon": -0.1}, "epsilon must be a finite number of at least 0"),
-        ({"pieces": 0}, "pieces must be a whole number from 1 to 30, not 0"),
+        ({"pieces": 0}, "pieces must be a whole number from 1 to 30 or 'auto', not 0"),
         ({"pieces": 2.0}, "pieces must be a whole number"),
         ({"pieces": 31}, "pieces must be a whole number"),
         ({"knots": "portfolios"}, "knots must be 'portfolio', 'attainable' or 'universal', not 'portfolios'"),

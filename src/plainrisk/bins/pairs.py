@@ -13,7 +13,7 @@ from plainrisk.bins.edges import Histogram, fine_edges
 __all__ = ["Axis", "coarse_axis", "pair_contrast", "silent_cells"]
 
 # Levels of a feature in a pair: ordered ones at most, and categories that stand alone.
-_COARSE = 6
+_COARSE = 8
 
 
 @dataclass(frozen=True)
@@ -53,16 +53,16 @@ class Axis:
 
 
 def coarse_axis(weights: Floats, n_ordered: int, sign: int, *, ordered: bool) -> Axis:
-    """Group the levels of a feature: ordered ones into six of about equal weight, heavy ones alone.
+    """Group the levels of a feature: ordered ones into eight of about equal weight, heavy ones alone.
 
-    Of categories without an order the six heaviest stand alone, and the others together. Grouping them by what the
+    Of categories without an order the eight heaviest stand alone, and the others together. Grouping them by what the
     model says of them would put residuals of one sign together, and chance would look like evidence. Levels outside the
     order stay as they are.
 
-    >>> coarse_axis(np.array([5.0, 5, 5, 5, 5, 5, 5, 5, 5, 5, 20, 3]), 11, 0, ordered=True).coarse
-    array([0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 6], dtype=uint8)
-    >>> coarse_axis(np.array([5.0, 9, 1, 2, 20, 8, 7, 6, 3]), 8, 0, ordered=False).coarse
-    array([5, 1, 6, 6, 0, 2, 3, 4, 7], dtype=uint8)
+    >>> coarse_axis(np.array([5.0] * 14 + [20, 3]), 15, 0, ordered=True).coarse
+    array([0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 8], dtype=uint8)
+    >>> coarse_axis(np.array([5.0, 9, 1, 2, 20, 8, 7, 6, 4, 3, 3]), 10, 0, ordered=False).coarse
+    array([5, 1, 8, 8, 0, 2, 3, 4, 6, 7, 9], dtype=uint8)
     """
     coarse = np.empty(len(weights), np.intp)
     inside = weights[:n_ordered]

@@ -1,19 +1,23 @@
 """Bands for a portfolio: a rising line of a few straight pieces from scores to risks.
 
 First the line that is nearest to the sigmoid, by squared error. Then, where outcomes are known, the line that is most
-likely by them, near the first while rows are few.
+likely by them, near the first while rows are few. How many pieces it needs, the outcomes can say, too.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from plainrisk._types import Floats, Index
 from plainrisk.form import Bands, Logistic
 
-__all__ = ["outcome_bands", "portfolio_bands"]
+__all__ = ["FEWEST", "Pieces", "outcome_bands", "portfolio_bands"]
+
+Pieces = int | Literal["auto"]
 
 _GROUPS = 600  # scores are grouped by rank before the search
 _CANDIDATES = 80  # where an inner knot may stand
@@ -23,6 +27,7 @@ _STEPS = 200  # at most, from one start
 _PRIOR_ROWS = 3000.0  # how many rows the sigmoid is worth, beside the outcomes
 _LEAST_RISK = 1e-3  # no row counts for more than one of this risk
 _ROUNDS = 3  # of weighing errors by the line found so far
+FEWEST, _MOST = 3, 5  # how many pieces a line has if the outcomes decide
 
 
 def portfolio_bands(
@@ -44,7 +49,7 @@ def portfolio_bands(
 
 def outcome_bands(
     scores: Floats,
-    pieces: int,
+    pieces: Pieces,
     positive: Floats,
     weight: Floats | None = None,
     limits: tuple[float, float] | None = None,
@@ -55,7 +60,8 @@ def outcome_bands(
 
     Parameters
     ----------
-    scores, pieces, weight, limits : as in `portfolio_bands`
+    scores, weight, limits : as in `portfolio_bands`
+    pieces : K; with "auto" three, four or five, by Schwarz's criterion: a piece has two parameters
     positive : (n,) how much of the weight at each score has the positive outcome
     degrees : degrees of freedom of the model behind the scores
         A model is nearer to the outcomes it was fitted to than to others. Every row is judged by about the score it
@@ -63,7 +69,16 @@ def outcome_bands(
     """
     total = float(len(scores) if weight is None else weight.sum())
     s, (w, y) = _grouped(scores, np.ones(len(scores)) if weight is None else weight, positive)
-    nearest = _nearest(s, w, pieces, *_ends(scores, limits))
+    ends = _ends(scores, limits)
+    counts = range(FEWEST, _MOST + 1) if pieces == "auto" else [pieces]
+    found = [_likeliest(_nearest(s, w, k, *ends), s, w, y, total, degrees) for k in counts]
+    price = [total * loss + k * math.log(max(total, 1.0)) for k, (_, loss) in zip(counts, found, strict=True)]
+    return found[int(np.argmin(price))][0]
+
+
+def _likeliest(nearest: Bands, s: Floats, w: Floats, y: Floats, total: float, degrees: float) -> tuple[Bands, float]:
+    """Return the most likely line of as many pieces as the one nearest to the sigmoid has, and its mean log loss."""
+    pieces = len(nearest.knots) - 1
     risk = Logistic().value(s)
     variance = risk * (1.0 - risk)
     leverage = min(degrees / max(total * float(w @ variance), 1e-300), 1.0)
@@ -86,7 +101,8 @@ def outcome_bands(
         # A squared error over the variance is, to second order, what it costs in log loss.
         p = possible(found[-1])
         found.append(_Portfolio.of(nearest, s, w, target, w / (p * (1.0 - p))).best(pieces, found[-1]))
-    return min(found, key=loss)
+    best = min(found, key=loss)
+    return best, loss(best)
 
 
 def _ends(scores: Floats, limits: tuple[float, float] | None) -> tuple[float, float]:

@@ -33,7 +33,7 @@ from plainrisk.form import (
 )
 from plainrisk.form.links import best_bands
 from plainrisk.model import RiskModel
-from plainrisk.models.bands import outcome_bands, portfolio_bands
+from plainrisk.models.bands import FEWEST, Pieces, outcome_bands, portfolio_bands
 from plainrisk.models.base import (
     CLASSIFIER,
     PartScores,
@@ -76,8 +76,9 @@ class Linearised(RiskClassifier):
         Where the line reaches 1; the default has the least squared error against the sigmoid.
     epsilon : float, default=0.0
         Clip to [epsilon, 1 - epsilon].
-    pieces : int, default=1
-        1 is the paper's line. With more, alpha and epsilon play no part.
+    pieces : int or "auto", default=1
+        1 is the paper's line. With more, alpha and epsilon play no part. "auto" is three, or four or five where the
+        outcomes of the training rows ask for them.
     knots : {"portfolio", "attainable", "universal"}, default="portfolio"
         With several pieces: chosen by the training rows, clipping none of them; the same with the outer knots at
         the ends of what the model can score, so that no row is ever clipped; or the one best line for the sigmoid.
@@ -92,7 +93,7 @@ class Linearised(RiskClassifier):
         "estimator": CLASSIFIER,
         "alpha": number(above=0),
         "epsilon": number(at_least=0, below=0.5),
-        "pieces": whole(1, 30),
+        "pieces": whole(1, 30) | words("auto"),
         "knots": words("portfolio", "attainable", "universal"),
     }
 
@@ -102,7 +103,7 @@ class Linearised(RiskClassifier):
         *,
         alpha: float = ALPHA_STAR,
         epsilon: float = 0.0,
-        pieces: int = 1,
+        pieces: Pieces = 1,
         knots: Literal["portfolio", "attainable", "universal"] = "portfolio",
     ) -> None:
         self.estimator = estimator
@@ -175,7 +176,7 @@ def linearise(
     sample_weight: Any = None,
     alpha: float = ALPHA_STAR,
     epsilon: float = 0.0,
-    pieces: int = 1,
+    pieces: Pieces = 1,
     knots: Literal["portfolio", "attainable", "universal"] | None = None,
     schema: Schema | None = None,
 ) -> RiskModel:
@@ -205,7 +206,7 @@ def linearise(
     where = knots or ("universal" if X is None else "portfolio")
     given = {"alpha": alpha, "epsilon": epsilon, "pieces": pieces, "knots": where}
     check_parameters("linearise", given, {name: Linearised.allowed[name] for name in given})
-    if pieces > 1 and where != "universal" and X is None:
+    if pieces != 1 and where != "universal" and X is None:
         raise DataError(f"knots={where!r} needs the portfolio: pass X, or use knots='universal'.")
     form = extract_form(model, X, schema=schema)
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
@@ -227,7 +228,7 @@ def _straightened(
     portfolio: Portfolio | None,
     alpha: float,
     epsilon: float,
-    pieces: int,
+    pieces: Pieces,
     knots: str,
     degrees: Sequence[float] | None = None,
 ) -> RiskForm:
@@ -240,17 +241,20 @@ def _straightened(
     if not any(isinstance(link, Logistic) for link in form.links):
         raise ExtractionError("The model has no logistic link to linearise: it speaks in probability already.")
 
+    # Without outcomes nothing asks for more pieces.
+    count = FEWEST if pieces == "auto" else pieces
+
     def line(link: Link, scores: _Scores | None, limits: tuple[float, float], free: float = 0.0) -> Link:
         if not isinstance(link, Logistic):
             return link
         if pieces == 1:
             return Linear.from_alpha(alpha, epsilon)
         if scores is None:
-            best = best_bands(pieces)
+            best = best_bands(count)
             return Bands(best.knots, best.values)
         ends = limits if knots == "attainable" else (scores.low, scores.high)
         if scores.positive is None:
-            return portfolio_bands(scores.values, pieces, scores.weight, ends)
+            return portfolio_bands(scores.values, count, scores.weight, ends)
         return outcome_bands(scores.values, pieces, scores.positive, scores.weight, ends, degrees=free)
 
     swap = msgspec.structs.replace

@@ -11,7 +11,7 @@ lambda that gives the pair's Bayes factor (`plainrisk.solve.log_factors`), which
 pair is as likely to be real as any other: a share of all, the one most likely by their Bayes factors, at least one pair
 and at most half of them. So where nothing else is found the best of m pairs needs a Bayes factor of m, which is about
 what chance makes at best. If the best pair is more likely real than not, as many are taken as are expected to be real,
-all with a Bayes factor above 1. In the fit, those that lack strong evidence beside the others leave.
+all with a Bayes factor above 1. In the fit, those that lack positive evidence beside the others leave.
 """
 
 from __future__ import annotations

@@ -56,6 +56,12 @@ _smooth = partial(AdditiveRiskModel, shapes="smooth")
 _direct, _mono = partial(AdditiveRiskModel, link="linear"), partial(BoostedRiskModel, monotone=True)
 _banded = partial(Linearised, pieces=3)
 _ARM, _NNLR, _XGB, _ARM2 = AdditiveRiskModel, NonnegativeLogisticRegression, BoostedRiskModel, TwoLayerRiskModel
+
+
+def _smooth_bands() -> Linearised:
+    return Linearised(_smooth(), pieces="auto")
+
+
 _TABLE = (
     Classifier("NNLR", "Nonnegative logistic regression on the features as they are.", True, _NNLR),
     Classifier("LinNNLR", "NNLR, linearised.", True, lambda: Linearised(_NNLR())),
@@ -72,11 +78,11 @@ _TABLE = (
     Classifier("BandARM1", "ARM1, linearised in three bands.", False, lambda: _banded(_ARM())),
     Classifier("DirectARM1", "ARM1 fitted directly in probability.", False, _direct),
     Classifier("DirectARM2", "ARM2 fitted directly, both layers.", False, lambda: _ARM2(link="linear")),
-    Classifier("SmoothARM1", "ARM1 with smooth shapes, linearised in three bands.", False, lambda: _banded(_smooth())),
+    Classifier("SmoothARM1", "ARM1 with smooth shapes, linearised in three to five bands.", False, _smooth_bands),
     Classifier("SmoothARM2", "ARM2 with smooth shapes.", False, lambda: _ARM2(shapes="smooth")),
     Classifier("SmoothDirectARM1", "DirectARM1 with smooth shapes.", False, lambda: _smooth(link="linear")),
     Classifier(
-        "MixSmoothARM1", "Mixture of one SmoothARM1 per subscale.", False, lambda: SubscaleMixture(_banded(_smooth()))
+        "MixSmoothARM1", "Mixture of one SmoothARM1 per subscale.", False, lambda: SubscaleMixture(_smooth_bands())
     ),
     Classifier("MixDirectARM1", "Mixture of one DirectARM1 per subscale.", False, lambda: SubscaleMixture(_direct())),
 )

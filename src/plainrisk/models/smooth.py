@@ -8,6 +8,7 @@ neighbouring bins are joined while that costs next to nothing (`plainrisk.bins.j
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -33,7 +34,7 @@ from plainrisk.models.pair_search import PairEvidence, chosen_pairs, rank_pairs
 from plainrisk.models.pairs import PairRows, Pairs, coarse_axes, is_ordered
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
-from plainrisk.solve import STRONG, Block, Evidence, Layout, LogisticLoss, Moments, Rows, Solution, maximise_evidence
+from plainrisk.solve import Block, Evidence, Layout, LogisticLoss, Moments, Rows, Solution, maximise_evidence
 
 __all__ = [
     "Chosen",
@@ -54,6 +55,10 @@ _MOST_COVARIANCE = 5000
 
 # How nearly the precisions are found, in log marginal likelihood: at first, and in the end.
 _ROUGHLY, _EXACTLY = 0.1, 1e-3
+
+# The logarithm of the Bayes factor that a pair which was found needs in the fit: from 3 on, evidence is positive (Kass
+# and Raftery 1995).
+_PAIR_BAR = math.log(3.0)
 
 # By feature, what holds its levels outside the order.
 Held = dict[str, Mapping[int, Anchor]]
@@ -296,19 +301,17 @@ class SmoothProblem:
 
     @property
     def _alike(self) -> Floats:
-        """By group, the variance over the rows of scores whose coefficients have precision 1; of features in the order.
+        """By group, the variance over the rows of scores whose coefficients have precision 1.
 
-        Levels outside the order share a precision, and pairs have a bar of their own.
+        Levels outside the order share a precision, so what is usual has no say in it: NaN.
         """
-        found = np.full(len(self.groups), np.nan)
-        variances = []
-        for contrast, weight in zip(self.design.contrasts, self.design.coded.weights, strict=True):
+        weights = [*self.design.coded.weights, *([] if self.pairs is None else self.pairs.counts[0])]
+        variances = [np.zeros(0)]
+        for contrast, weight in zip((*self.design.contrasts, *self.pair_contrasts), weights, strict=True):
             share = weight / weight.sum()
             variances.append(share @ contrast.matrix**2 - (share @ contrast.matrix) ** 2)
-        sums = np.bincount(self.group_of[: len(self.design.lower)], np.concatenate(variances))
-        usual = [kind not in ("outside", "pair") for _, kind, _ in self.groups[: len(sums)]]
-        found[: len(sums)] = np.where(usual, sums, np.nan)
-        return found
+        sums = np.bincount(self.group_of, np.concatenate(variances), minlength=len(self.groups))
+        return np.where([kind == "outside" for _, kind, _ in self.groups], np.nan, sums)
 
     def solve(
         self, start: tuple[SmoothProblem, Solution, Evidence] | None, tolerance: float
@@ -319,7 +322,7 @@ class SmoothProblem:
         shared = np.where(outside, outside.argmax() if outside.any() else 0, np.arange(len(outside)))
         loss = (Moments.of if isinstance(self.link, Linear) else LogisticLoss)(self.layout, self.rows)
         # Pairs that were found must be evident beside each other, too; those that were asked for stay.
-        bar = STRONG if self.pairs is not None and self.pairs.found else -np.inf
+        bar = _PAIR_BAR if self.pairs is not None and self.pairs.found else -np.inf
         needed = np.array([bar if kind == "pair" else np.nan for _, kind, _ in self.groups])
         search = partial(
             maximise_evidence,

@@ -1,6 +1,6 @@
 """Convex problems under bounds, solved to a certificate; knows arrays and sums over rows only."""
 
-from plainrisk.solve.evidence import STRONG, Evidence, log_factors, maximise_evidence
+from plainrisk.solve.evidence import Evidence, log_factors, maximise_evidence
 from plainrisk.solve.loss import LogisticLoss
 from plainrisk.solve.newton import BOX, Solution, kkt_residual, minimise
 from plainrisk.solve.rows import Block, Blocks, Layout, Rows
@@ -8,7 +8,6 @@ from plainrisk.solve.squares import Moments, minimise_squares
 
 __all__ = [
     "BOX",
-    "STRONG",
     "Block",
     "Blocks",
     "Evidence",

@@ -49,7 +49,7 @@ from plainrisk.solve.newton import Solution, minimise
 from plainrisk.solve.squares import Moments, minimise_squares
 from plainrisk.threads import one_blas_thread
 
-__all__ = ["STRONG", "Evidence", "log_factors", "maximise_evidence"]
+__all__ = ["Evidence", "log_factors", "maximise_evidence"]
 
 # Where the precisions start, and the range they are kept in.
 _START, _LEAST, _MOST = 10.0, 1e-3, 1e12
@@ -64,7 +64,7 @@ _NEARLY = 1e-2
 # does not vanish where groups are few. And how many steps of EM are made between two updates of the precisions.
 _APART, _EM_STEPS = 1.0, 10
 # From 20 on, a Bayes factor is strong evidence (Kass and Raftery 1995); precisions to try for a group that is alone.
-STRONG, _PRECISIONS = float(np.log(20.0)), np.logspace(-1, 5, 13)
+_STRONG, _PRECISIONS = float(np.log(20.0)), np.logspace(-1, 5, 13)
 
 
 @dataclass(frozen=True)
@@ -434,18 +434,16 @@ class _Search:
             whole = submatrix(H, np.concatenate([[0], 1 + block]))
             own = whole[1:, 1:] - np.outer(whole[1:, 0], whole[0, 1:]) / whole[0, 0]
             best[u] = log_factors(own, score[1 + block], _PRECISIONS).max()
-        return np.asarray(best < STRONG)
+        return np.asarray(best < _STRONG)
 
     def _update(self) -> float:
         """Update the precisions; return by about how much that, and the step, raise the log marginal likelihood."""
         edf, edf_squared, squares = map(self._together, (self.edf, self.edf_squared, self.squares))
-        # A group that its population alone holds down does not leave.
-        self.leave((edf < _LEFT) & (edf >= squares * self.precision))
+        # A group stays if only its population holds it down, and its own evidence asks for more.
+        self.leave((edf < _LEFT) & ((edf >= squares * self.precision) | (edf == 0)))
         stay = ~self.left
-        wanted = np.zeros(self.n_groups)
-        wanted[stay] = np.log(edf[stay] / np.maximum(squares[stay] * self.precision[stay], 1e-300))
         # Newton's step, by the expected curvature, is longer than the update; a group that swings back goes slower.
-        slope, curvature = 0.5 * edf * wanted, 0.5 * edf_squared
+        slope, curvature = 0.5 * (edf - self.precision * squares), 0.5 * edf_squared
         self.population.find(self.precision, curvature, stay)
         pull = self.population.pull(self.precision)
         step = self.population.newton(slope + pull, curvature, stay)
