@@ -158,10 +158,10 @@ def _tell_figures(result: dict[str, Any]) -> None:
 def _tell_shapes(model: Any, rows: Rows) -> None:
     show.heading("What did SmoothARM1 learn? Three of its features")
     console = show.out()
-    left = model.fit_record_.features_left
+    left, n = len(model.fit_record_.features_left), len(rows.schema.features)
+    stay = f"{left} of {n} features left the model for want of evidence." if left else f"All {n} features have a say."
     console.print(
-        f"{len(left)} of {len(rows.schema.features)} features left the model for want of evidence. Scores of the "
-        "others are in log odds: above 0, a good end is likelier than for the typical applicant."
+        f"{stay} Scores are in log odds: above 0, a good end is likelier than for the typical applicant.",
     )
     for name, legend in SHOWN.items():
         feature = rows.schema.features[name]
