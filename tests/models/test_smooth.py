@@ -378,3 +378,13 @@ def test_steps_have_no_pairs(interacting):
     X, y, schema = interacting
     with pytest.raises(DataError, match="pairs need smooth shapes"):
         pr.AdditiveRiskModel(schema, pairs="auto").fit(X, y)
+
+
+@pytest.mark.parametrize("link", ["logistic", "linear"])
+@pytest.mark.parametrize("values", [[1.0] * 60, [np.nan] * 60, ["x"] * 60])
+def test_a_feature_that_never_varies_leaves_the_base_rate(link, values):
+    X, y = pd.DataFrame({"a": values}), np.arange(60) % 3 == 0
+    model = smooth(link=link, pairs="auto").fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], 1 / 3, atol=1e-6)
+    bands = pr.make_classifier("SmoothARM1").fit(X, y)
+    np.testing.assert_allclose(bands.predict_proba(X)[:, 1], 1 / 3, atol=1e-6)

@@ -108,8 +108,8 @@ def _likeliest(nearest: Bands, s: Floats, w: Floats, y: Floats, total: float, de
 def _ends(scores: Floats, limits: tuple[float, float] | None) -> tuple[float, float]:
     """Return where the outer knots stand."""
     low, high = (float(scores.min()), float(scores.max())) if limits is None else limits
-    if high - low < 1e-6:  # a constant model still needs a line
-        low, high = low - 1.0, high + 1.0
+    if high - low < 1e-6:  # a constant model still needs a line: next to the sigmoid's tangent
+        low, high = low - 1e-3, high + 1e-3
     # Where the sigmoid rounds to 0 or to 1 a line through it would not rise.
     return min(low, _CERTAIN), max(high, -_CERTAIN)
 

@@ -337,14 +337,18 @@ class SmoothProblem:
         if start is None:
             return search()
         problem, solution, evidence = start
-        each = zip(problem.groups, evidence.precision, evidence.left, strict=True)
-        known = {group[:2]: (one, gone) for group, one, gone in each}
-        precision, left = np.array([known.get(group[:2], (np.nan, False)) for group in self.groups]).T
-        # A rule takes coefficients of a group away, and pairs are added: those begin at 0.
-        parts = np.split(solution.coefficients, np.cumsum([size for *_, size in problem.groups])[:-1])
-        begun = dict(zip(problem.groups, parts, strict=True))
-        point = [begun.get(group, np.zeros(group[2])) for group in self.groups]
-        return search(precision=precision, left=left > 0, point=np.concatenate([[solution.intercept], *point]))
+        place = {group[:2]: u for u, group in enumerate(problem.groups)}
+        precision, left = np.full(len(self.groups), np.nan), np.zeros(len(self.groups), bool)
+        point = np.zeros(1 + len(self.lower))
+        point[0] = solution.intercept
+        for u, (names, kind, size) in enumerate(self.groups):
+            before = place.get((names, kind))
+            if before is not None:
+                precision[u], left[u] = evidence.precision[before], evidence.left[before]
+                # Pairs that are added, and groups that a rule takes coefficients from, begin at 0.
+                if problem.groups[before][2] == size:
+                    point[1:][self.group_of == u] = solution.coefficients[problem.group_of == before]
+        return search(precision=precision, left=left, point=point)
 
     def pair_scores(self, solution: Solution) -> list[Floats]:
         """Return the score of every cell of every pair."""
