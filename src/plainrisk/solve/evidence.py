@@ -260,7 +260,8 @@ class _Population:
         step[stay] = slope[stay] / (curvature + stiff)[stay]
         if own.any():
             share = stiff[own] / (curvature + stiff)[own]
-            step[own] += share * np.clip(step[own].sum() / (1.0 - share).sum(), -_LONGEST, _LONGEST)
+            free = max(float((1.0 - share).sum()), np.finfo(float).tiny)
+            step[own] += share * np.clip(step[own].sum() / free, -_LONGEST, _LONGEST)
         return step
 
 
