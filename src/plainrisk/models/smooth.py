@@ -30,7 +30,7 @@ from plainrisk.models.design import (
     solve_with_rules,
     table_part,
 )
-from plainrisk.models.pair_search import PairEvidence, chosen_pairs, rank_pairs
+from plainrisk.models.pair_search import POSITIVE, PairEvidence, chosen_pairs, rank_pairs
 from plainrisk.models.pairs import PairRows, Pairs, coarse_axes, is_ordered
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
@@ -56,9 +56,6 @@ _MOST_COVARIANCE = 5000
 # How nearly the precisions are found, in log marginal likelihood: at first, and in the end.
 _ROUGHLY, _EXACTLY = 0.1, 1e-3
 
-# The logarithm of the Bayes factor that a pair which was found needs in the fit: from 3 on, evidence is positive (Kass
-# and Raftery 1995).
-_PAIR_BAR = math.log(3.0)
 
 # By feature, what holds its levels outside the order.
 Held = dict[str, Mapping[int, Anchor]]
@@ -322,7 +319,7 @@ class SmoothProblem:
         shared = np.where(outside, outside.argmax() if outside.any() else 0, np.arange(len(outside)))
         loss = (Moments.of if isinstance(self.link, Linear) else LogisticLoss)(self.layout, self.rows)
         # Pairs that were found must be evident beside each other, too; those that were asked for stay.
-        bar = _PAIR_BAR if self.pairs is not None and self.pairs.found else -np.inf
+        bar = math.log(POSITIVE) if self.pairs is not None and self.pairs.found else -np.inf
         needed = np.array([bar if kind == "pair" else np.nan for _, kind, _ in self.groups])
         search = partial(
             maximise_evidence,
