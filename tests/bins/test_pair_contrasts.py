@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.optimize import lsq_linear
 
 from plainrisk.bins import coarse_axis, pair_contrast
 
@@ -25,18 +26,41 @@ def test_any_coefficients_within_the_bounds_are_monotone(rng, signs):
             assert (signs[1] * np.diff(cells[:, : v.n_ordered], axis=1) >= 0).all()
 
 
-@pytest.mark.parametrize("signs", SIGNS)
-def test_cells_differ_as_freely_as_directions_allow(rng, signs):
-    """With all cells inside the order, an interaction of the directions' kind can be written exactly."""
-    u, v = (coarse_axis(np.ones(4), 4, sign, ordered=True) for sign in signs)
-    beyond = [np.arange(4) >= 2 if sign >= 0 else np.arange(4) < 2 for sign in signs]
-    wanted = np.outer(*beyond).astype(float).ravel()
-    contrast = pair_contrast(u, v, np.ones(16))
-    # Features alone say the rest.
-    alone = np.hstack([np.repeat(np.eye(4), 4, axis=0), np.tile(np.eye(4), (4, 1))])
-    columns = np.hstack([contrast.matrix, alone])
-    left = wanted - columns @ np.linalg.lstsq(columns, wanted, rcond=None)[0]
-    assert np.abs(left).max() < 1e-9
+def beyond_bounds(wanted, u, v):
+    """Return how far cells are from all that a pair and its features alone can say within their bounds."""
+    contrast = pair_contrast(u, v, np.ones(u.size * v.size))
+    rows, columns = np.repeat(np.eye(u.size), v.size, axis=0), np.tile(np.eye(v.size), (u.size, 1))
+    parts = [(contrast.matrix, contrast.lower)]
+    for axis, own in ((u, rows), (v, columns)):
+        steps = own @ axis.beyond.T if axis.sign else own
+        parts.append((steps, np.full(steps.shape[1], 0.0 if axis.sign else -np.inf)))
+    parts.append((np.ones((wanted.size, 1)), np.array([-np.inf])))
+    matrix, lower = (np.concatenate(one, axis=-1) for one in zip(*parts, strict=True))
+    found = lsq_linear(matrix, wanted.ravel(), (lower, np.full(len(lower), np.inf)), method="bvls", tol=1e-12)
+    return np.abs(matrix @ found.x - wanted.ravel()).max()
+
+
+@pytest.mark.parametrize("signs", [(0, 0), (1, 0), (0, -1)])
+@pytest.mark.parametrize("size", [2, 3, 5, 8])
+def test_every_table_that_obeys_one_direction_or_none_can_be_written(rng, signs, size):
+    u, v = (coarse_axis(np.ones(size), size, sign, ordered=True) for sign in signs)
+    cells = rng.normal(size=(size, size))
+    for axis, sign in enumerate(signs):
+        cells = np.sort(cells, axis=axis) if sign > 0 else -np.sort(-cells, axis=axis) if sign < 0 else cells
+    assert beyond_bounds(cells, u, v) < 1e-6
+
+
+def test_a_risk_that_rises_for_a_middle_range_of_the_other_feature_alone(rng):
+    u, v = (coarse_axis(np.ones(8), 8, sign, ordered=True) for sign in (1, 0))
+    assert beyond_bounds(np.outer(np.arange(8) >= 4, np.isin(np.arange(8), [3, 4])).astype(float), u, v) < 1e-6
+
+
+@pytest.mark.parametrize("signs", [(1, 1), (-1, 1), (-1, -1)])
+@pytest.mark.parametrize("rise", [np.exp, np.sqrt])
+def test_with_two_directions_risk_builds_up_or_saturates(signs, rise):
+    u, v = (coarse_axis(np.ones(5), 5, sign, ordered=True) for sign in signs)
+    worse = [np.arange(5)[::sign] for sign in signs]
+    assert beyond_bounds(rise(np.add.outer(*worse) / 2), u, v) < 1e-6
 
 
 def test_without_directions_nothing_is_left_for_one_feature_alone(rng):

@@ -47,6 +47,13 @@ class Axis:
         return np.asarray(levels < cuts if self.sign < 0 else (levels >= cuts) & self.inside)
 
     @property
+    def ranges(self) -> Bools:
+        """(ranges, size): both halves of the ordered levels, the halves of these, and so on down to single levels."""
+        ranges = np.array(_halves(0, self.n_ordered)).reshape(-1, 2)
+        levels = np.arange(self.size)
+        return np.asarray((levels >= ranges[:, :1]) & (levels < ranges[:, 1:]))
+
+    @property
     def loose(self) -> Bools:
         """(levels outside the order, size): each of them."""
         return np.eye(self.size, dtype=bool)[self.n_ordered :]
@@ -79,13 +86,14 @@ def coarse_axis(weights: Floats, n_ordered: int, sign: int, *, ordered: bool) ->
 
 
 def pair_contrast(first: Axis, second: Axis, weights: Floats) -> Contrast:
-    """Return the coefficients of a pair of features, over the cells of its table, row by row: steps both ways.
+    """Return the coefficients of a pair of features, over the cells of its table, row by row.
 
     With "beyond a" for the levels of u beyond a cut:
 
     - neither has a direction: [u beyond a] [v beyond b], both less their means, so that nothing is left of it for one
       feature alone;
-    - u has one: [u beyond a and v beyond b] and [u beyond a and v not beyond b];
+    - u has one: [u beyond a and v in range r], ranges being halves, quarters and so on down to single levels. The wide
+      ones are what neighbours have in common; with the single ones every function that is monotone in u can be written;
     - both have: risk that builds up, [u beyond a and v beyond b], and risk for which either suffices, [u beyond a or v
       beyond b].
 
@@ -107,9 +115,9 @@ def pair_contrast(first: Axis, second: Axis, weights: Floats) -> Contrast:
         neither = _products(u.inside & ~u.beyond, v.inside & ~v.beyond)
         rising += [_products(rows, columns), _products(u.inside[None], v.inside[None]) - neither]
     elif u.sign:
-        rising += [_products(rows, v.beyond), _products(rows, v.inside & ~v.beyond)]
+        rising.append(_products(rows, v.ranges))
     elif v.sign:
-        rising += [_products(u.beyond, columns), _products(u.inside & ~u.beyond, columns)]
+        rising.append(_products(u.ranges, columns))
     else:
         free.append(_products(rows, columns))
     (rising if u.sign else free).append(_products(rows, v.loose))
@@ -125,6 +133,19 @@ def pair_contrast(first: Axis, second: Axis, weights: Floats) -> Contrast:
     matrix, lower, centre = matrix[:, used], lower[used], centre[used]
     matrix[silent] = centre  # which is 0 when centred
     return Contrast(matrix, lower, centre, np.ones(len(matrix), bool), (("pair", matrix.shape[1]),))
+
+
+def _halves(start: int, stop: int) -> list[tuple[int, int]]:
+    """Return both halves of a range, the halves of these, and so on.
+
+    >>> _halves(0, 3)
+    [(0, 1), (1, 3), (1, 2), (2, 3)]
+    """
+    if stop - start < 2:
+        return []
+    middle = (start + stop) // 2
+    halves = [(start, middle), (middle, stop)]
+    return [*halves, *(part for half in halves for part in _halves(*half))]
 
 
 def silent_cells(first: Axis, second: Axis) -> Bools:

@@ -11,7 +11,7 @@ lambda that gives the pair's Bayes factor (`plainrisk.solve.log_factors`), which
 pair is as likely to be real as any other: a share of all, the one most likely by their Bayes factors, at least one pair
 and at most half of them. So where nothing else is found the best of m pairs needs a Bayes factor of 3m; chance makes
 about m at best. If the odds that the best pair is real are at least 3, as many are taken as are expected to be real,
-all with a Bayes factor above 1. In the fit, those that lack positive evidence beside the others leave.
+all with a Bayes factor above 1. In the fit, those that are less likely in than out beside the others leave.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from plainrisk.models.pairs import CoarseReader, coarse_axes
 from plainrisk.models.training import read_training
 from plainrisk.solve import Block, log_factors
 
-__all__ = ["POSITIVE", "PairEvidence", "chosen_pairs", "rank_pairs", "suggest_pairs"]
+__all__ = ["PairEvidence", "chosen_pairs", "rank_pairs", "suggest_pairs"]
 
 # Pairs that are fitted at most when they are chosen by evidence, and features that pairs are sought among at most.
 _MOST_PAIRS, _MOST_FEATURES = 30, 200
-# From 3 on, odds and Bayes factors are positive evidence (Kass and Raftery 1995).
-POSITIVE = 3.0
+# From 3 on, odds are positive evidence (Kass and Raftery 1995).
+_POSITIVE = 3.0
 # From steps of 3 in log odds to steps of 0.1; pairs of smaller ones would be no loss.
 _PRECISIONS = np.logspace(-1, 2, 7)
 
@@ -129,7 +129,7 @@ def _threshold(factors: Floats) -> float:
 
     share = least if excess(least) <= 0 else most if excess(most) >= 0 else brentq(excess, least, most)
     likely = expit(logit(share) + factors)
-    needed = math.log(POSITIVE)
+    needed = math.log(_POSITIVE)
     if logit(likely.max()) <= needed:
         return _root(float(logit(1.0 - least)) + needed)
     worse = np.sort(factors)[::-1][round(float(likely.sum())) :]

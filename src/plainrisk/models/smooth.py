@@ -8,7 +8,6 @@ neighbouring bins are joined while that costs next to nothing (`plainrisk.bins.j
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -30,7 +29,7 @@ from plainrisk.models.design import (
     solve_with_rules,
     table_part,
 )
-from plainrisk.models.pair_search import POSITIVE, PairEvidence, chosen_pairs, rank_pairs
+from plainrisk.models.pair_search import PairEvidence, chosen_pairs, rank_pairs
 from plainrisk.models.pairs import PairRows, Pairs, coarse_axes, is_ordered
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
@@ -318,8 +317,8 @@ class SmoothProblem:
         outside = np.array([kind == "outside" for _, kind, _ in self.groups])
         shared = np.where(outside, outside.argmax() if outside.any() else 0, np.arange(len(outside)))
         loss = (Moments.of if isinstance(self.link, Linear) else LogisticLoss)(self.layout, self.rows)
-        # Pairs that were found must be evident beside each other, too; those that were asked for stay.
-        bar = math.log(POSITIVE) if self.pairs is not None and self.pairs.found else -np.inf
+        # A pair that was found must be more likely in than out beside the others; one that was asked for stays.
+        bar = 0.0 if self.pairs is not None and self.pairs.found else -np.inf
         needed = np.array([bar if kind == "pair" else np.nan for _, kind, _ in self.groups])
         search = partial(
             maximise_evidence,
