@@ -42,13 +42,12 @@ says of them, levels outside the order share one penalty, bands follow the outco
 are found by Bayes factors, in tables of eight bins instead of three, precisions are drawn to what is usual among them,
 and a pair of a feature with a direction and one without can be any monotone table (docs/decisions.md). Differences
 below 0.002 AUC on data of this size mean nothing by themselves. p is Holm's, over all comparisons below one table."""
-LATER_LEAD = """\
-EBM as it comes, with and without monotone constraints, takes minutes a fit where there are many rows or features; there
-it was run on the first three folds, and all are compared on those."""
-
 DUELS_LEAD = """\
 How far ours is ahead on each data set, and p by the t test over folds that is corrected for their common training rows
 (Nadeau and Bengio 2003), Holm's among the ten of a column."""
+LATER_LEAD = """\
+EBM as it comes, with and without monotone constraints, takes minutes a fit where there are many rows or features; there
+it was run on the first three folds, and all are compared on those."""
 
 
 def write_smooth(store: Store, folder: Path) -> tuple[Path, Path]:
@@ -80,8 +79,9 @@ def _page(found: Mapping[tuple[str, str], Folds]) -> Iterator[str]:
     datasets = sorted({data for data, name in found if name == OURS[0]})
     known = [n for n in (*OURS, *BEFORE, *RIVALS, *LATER) if all((data, n) in found for data in datasets)]
     yield from ("## Ten folds", "")
-    yield from _tables(found, datasets, [n for n in known if all(len(found[data, n]) == 10 for data in datasets)])
-    duels = [duel for duel in DUELS if set(duel) <= set(known)]
+    whole = [n for n in known if all(len(found[data, n]) == 10 for data in datasets)]
+    yield from _tables(found, datasets, whole)
+    duels = [duel for duel in DUELS if set(duel) <= set(whole)]
     if duels:
         yield from ("## Data set by data set", "", DUELS_LEAD, "")
         for metric in ("auc", "log_loss"):

@@ -50,7 +50,7 @@ def test_every_table_that_obeys_one_direction_or_none_can_be_written(rng, signs,
     assert beyond_bounds(cells, u, v) < 1e-6
 
 
-def test_a_risk_that_rises_for_a_middle_range_of_the_other_feature_alone(rng):
+def test_a_risk_that_rises_for_a_middle_range_of_the_other_feature_alone():
     u, v = (coarse_axis(np.ones(8), 8, sign, ordered=True) for sign in (1, 0))
     assert beyond_bounds(np.outer(np.arange(8) >= 4, np.isin(np.arange(8), [3, 4])).astype(float), u, v) < 1e-6
 
