@@ -20,12 +20,10 @@ from plainrisk.data.reader import suffix_of
 from plainrisk.errors import DataError, PlainriskError, did_you_mean
 from plainrisk.explain import Certificate, certify
 from plainrisk.explain.atoms import value_frame
-from plainrisk.explain.contributions import MOST, Explainer, explainer
+from plainrisk.explain.contributions import Explainer, explainer
 from plainrisk.explain.options import FEATURES, ExplainOptions, ReasonOptions
-from plainrisk.explain.reasons import NOTHING as LEAST
 from plainrisk.explain.reasons import Reasoner, reasoner
 from plainrisk.export.c import c_file
-from plainrisk.export.comparison import Comparison, Ranking
 from plainrisk.export.engines import Answer, Job, engine_of
 from plainrisk.export.from_form import build_program
 from plainrisk.export.javascript import javascript_module
@@ -50,7 +48,7 @@ __all__ = [
 ]
 
 # The options of reasons that an export takes.
-REASONS = ("k", "adverse", "order", "barred", "portfolio")
+REASONS = ("k", "portfolio")
 
 
 @dataclass(frozen=True)
@@ -63,28 +61,13 @@ class Answerer:
     @classmethod
     def of(cls, form: RiskForm, options: ReasonOptions) -> Answerer:
         """Return the answerer of a form: explanations against the typical applicant, reasons as the options say."""
-        explain = ExplainOptions(portfolio=options.portfolio, adverse=options.adverse)
+        explain = ExplainOptions(portfolio=options.portfolio)
         return cls(explainer(form, explain), reasoner(form, options))
 
     def program(self, facts: Mapping[str, Any], certificate: Certificate) -> export.Program:
         """Return all of it as a program."""
-        r = self.reasoner
-        ranking = Ranking(
-            comparison=_comparison(r.explainer),
-            candidates=r.candidates,
-            subscales=r.subscales,
-            words=r.texts.words,
-            base=r.texts.base,
-            by_level=r.texts.by_level,
-            shared=r.texts.shared,
-            barred=r.barred,
-            k=r.most,
-            sign=r.options.sign,
-            by_subscale=r.options.order == "subscale",
-            least=LEAST,
-            most=MOST,
-        )
-        return build_program(self.explainer.form, _comparison(self.explainer), ranking, facts, certificate)
+        ranking = self.reasoner.ranking
+        return build_program(self.explainer.form, self.explainer.comparison, ranking, facts, certificate)
 
     def answers(self, program: export.Program, rows: Sequence[Row]) -> SelfTest:
         """Return rows with what the model says of them."""
@@ -100,11 +83,6 @@ class Answerer:
             reasons=texts[found.text_codes[:, :k]].tolist(),
             features=names[found.codes[:, :k]].tolist(),
         )
-
-
-def _comparison(explain: Explainer) -> Comparison:
-    form, reference = explain.form, explain.reference
-    return Comparison(reference.points, reference.score(form), reference.risk(form), explain.keys)
 
 
 # ---- writing
@@ -185,18 +163,15 @@ def self_test_path(path: str | Path) -> Path:
 def prepare(form: RiskForm, options: ReasonOptions, facts: Mapping[str, Any]) -> tuple[export.Program, SelfTest]:
     """Return the program of a form and its self-test, which the program has passed."""
     certificate: Certificate = certify(form)
-    options = options.of(form.schema)
     broken = [check.name for check in certificate.checks if not check.holds]
     known = {
         "plainrisk": __version__,
         "form_sha256": form_hash(form),
         "certificate": f"broken: {'; '.join(broken)}" if broken else "valid",
-        "k": int(options.k),
-        "adverse": options.adverse,
-        "order": options.order,
-        "barred": list(options.barred),
+        "adverse": form.schema.adverse,
     }
     answerer = Answerer.of(form, options)
+    known["k"] = answerer.reasoner.ranking.k
     program = answerer.program({**facts, **known}, certificate)
     module: dict[str, Any] = {"__name__": "export"}
     exec(compile(python_module(program), "export", "exec"), module)
@@ -291,9 +266,7 @@ def verify_export(path: str | Path, model: Any, *, portfolio: Any = None) -> Ver
     facts = read_facts(path)
     if facts["form_sha256"] != form_hash(form):
         raise DataError(f"verify_export: {path} is an export of another model: the hash of its form differs.")
-    options = ReasonOptions(
-        facts["k"], adverse=facts["adverse"], order=facts["order"], barred=facts["barred"], portfolio=portfolio
-    )
+    options = ReasonOptions(facts["k"], portfolio=portfolio)
     program, test = prepare(form, options, {n: facts[n] for n in ("target", "dialect", "table", "keep") if n in facts})
     engine, run = engine_of(facts)
     (answers,) = run([Job(Path(path), program, test.rows)])

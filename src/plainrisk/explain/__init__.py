@@ -9,7 +9,7 @@ from plainrisk.explain.monitor import Drift, Performance, Profile, drift
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions
 from plainrisk.explain.overview import Overview, overview
 from plainrisk.explain.points import scorecard
-from plainrisk.explain.reasons import Reasons, reasons
+from plainrisk.explain.reasons import Decisions, Reasons, decide, reasons
 from plainrisk.explain.scorecard import Scorecard
 from plainrisk.explain.uncertainty import (
     Interval,
@@ -28,6 +28,7 @@ __all__ = [
     "Certificate",
     "Change",
     "Check",
+    "Decisions",
     "Diff",
     "Drift",
     "ExplainOptions",
@@ -50,6 +51,7 @@ __all__ = [
     "WhatIfsOptions",
     "certify",
     "compare_reasons",
+    "decide",
     "diff",
     "drawn",
     "drift",

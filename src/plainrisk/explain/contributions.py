@@ -28,6 +28,7 @@ from plainrisk.explain.explanation import Explanation, Unit
 from plainrisk.explain.options import ExplainOptions, Split, takes
 from plainrisk.explain.reference import Point, Reference, make_reference, pool_weights
 from plainrisk.form import Alone, Bands, Link, Logistic, Part, RiskForm, Tree, TreePart, pool_score
+from plainrisk.form.ranking import FAR, Comparison
 from plainrisk.form.trees import LEAF
 from plainrisk.threads import PIECE_ROWS, parallel_for
 
@@ -36,7 +37,6 @@ __all__ = ["Explainer", "Explanation", "explain", "explainer", "mean_rate", "sha
 NO_SUBSCALE = "(no subscale)"
 ACROSS = "(across subscales)"
 BACKGROUND_ROWS = 100  # of the portfolio that trees are compared with
-MOST = 100.0  # a piece of a probability; sums of larger ones lose the digits that count
 TREE_FEATURES = 12  # of one tree: Shapley values run over 2^12 sets
 
 
@@ -60,10 +60,9 @@ def explainer(form: RiskForm, options: ExplainOptions) -> Explainer:
             "explain: unit must be 'probability' for this model: its last link is not logistic, so its score is not "
             "in log odds."
         )
-    options = options.of(form.schema)
     reference = options.reference
     if not isinstance(reference, Reference):
-        reference = make_reference(form, reference, options.portfolio, options.sign, options.min_rows)
+        reference = make_reference(form, reference, options.portfolio, form.schema.worse, options.min_rows)
     if options.split == "treeshap":
         reference = _with_background(form, reference)
     return Explainer(form, reference, options.unit, options.split, columns=options.columns)
@@ -108,8 +107,8 @@ def _add_up(pieces: Floats, whole: Floats) -> None:
     of such a row are scaled by one factor, which keeps their proportions, and the largest takes what is left.
     """
     size = np.abs(pieces).max(axis=1, initial=0.0)
-    far = np.flatnonzero(size > MOST)
-    pieces[far] *= (MOST / size[far])[:, None]
+    far = np.flatnonzero(size > FAR)
+    pieces[far] *= (FAR / size[far])[:, None]
     gap = whole - pieces.sum(axis=1)
     off = np.flatnonzero(np.abs(gap) > 1e-13)
     if len(off):
@@ -183,6 +182,11 @@ class Explainer:
     def _fine(self, part: Part | TreePart) -> bool:
         """Whether a part is shown by feature."""
         return isinstance(part, Part) or self.split == "treeshap"
+
+    @property
+    def comparison(self) -> Comparison:
+        """What rows are compared with, and whose each contribution is."""
+        return Comparison(self.reference.points, self._start, self._start_risk, self.keys)
 
     # ---- the sums
 

@@ -13,8 +13,8 @@ import functools
 import inspect
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, MISSING, dataclass, field, fields, replace
-from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, Self, TypeVar, cast
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
+from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar, cast
 
 from plainrisk.checks import (
     FUNCTION,
@@ -30,13 +30,11 @@ from plainrisk.checks import (
 )
 from plainrisk.checks import words as known_words
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.schema import Schema
 
 __all__ = ["ExplainOptions", "ReasonOptions", "WhatIfOptions", "WhatIfsOptions", "check_features", "takes"]
 
 Adverse = Literal["positive", "negative"]
 Cost = Literal["features", "steps"] | Mapping[str, float] | Callable[[str, str, str, int], float]
-Order = Literal["subscale", "feature"]
 Split = Literal["chord", "treeshap"]
 Unit = Literal["probability", "log odds"]
 Value = float | str | None
@@ -85,15 +83,6 @@ def _allowed(default: Any, words: tuple[str, ...], other: tuple[str, ...]) -> Al
     return found | NOTHING if default is None else found
 
 
-def _adverse() -> Any:
-    return option(
-        None,
-        "'positive' if a high probability is bad for the applicant, 'negative' if the model predicts the good outcome; "
-        "without it, what the schema says.",
-        words=("positive", "negative"),
-    )
-
-
 def _portfolio() -> Any:
     return option(None, "Rows to look at, for references that need some (lines, curves and trees).", other=("rows",))
 
@@ -128,16 +117,6 @@ class Options:
     def __post_init__(self) -> None:
         check_parameters(self.verb, vars(self), _allowed_of(cast("Any", type(self))))
 
-    def of(self, schema: Schema) -> Self:
-        """Return the options for a model with this schema: it says which outcome is adverse, if nobody else does."""
-        given: Adverse | None = self.adverse  # type: ignore[attr-defined]
-        return self if given is not None else replace(self, adverse=schema.adverse)  # type: ignore[call-arg]
-
-    @property
-    def sign(self) -> int:
-        """+1 where a higher probability hurts the applicant, -1 where a lower one does."""
-        return -1 if self.adverse == "negative" else 1  # type: ignore[attr-defined]
-
 
 @functools.cache
 def _allowed_of(options: Any) -> dict[str, Allowed]:
@@ -165,7 +144,6 @@ class ExplainOptions(Options):
         words=("probability", "log odds"),
     )
     split: Split = _split()
-    adverse: Adverse | None = _adverse()
     min_rows: float = option(0.0, "Levels with fewer training rows are not taken for the best.", allowed=ROWS)
 
 
@@ -175,28 +153,18 @@ class ReasonOptions(Options):
 
     verb: ClassVar[str] = "reasons"
 
-    k: int = option(4, "The largest number of reasons; fewer where fewer features count.", allowed=whole(1))
+    k: int | None = option(
+        None,
+        "The largest number of reasons, not above the policy's; without it the policy's, or 4.",
+        allowed=NOTHING | whole(1),
+    )
     _: KW_ONLY
     reference: Any = option(
-        "best",
+        None,
         "What applicants are compared with: the best levels there are, the typical applicant (every shape at its mean "
-        "over the portfolio, or over the training rows), or a row.",
+        "over the portfolio, or over the training rows), or a row; without it, what the policy says.",
         words=("best", "typical"),
         other=("a row",),
-    )
-    adverse: Adverse | None = _adverse()
-    order: Order = option(
-        "subscale",
-        "Order of the k reasons: grouped by subscale, or by their loss alone.",
-        words=("subscale", "feature"),
-    )
-    barred: Sequence[str] = option(
-        (), "Features that are never named; `withheld` counts how often one would be.", allowed=FEATURES
-    )
-    inquiries: Sequence[str] = option(
-        (),
-        "Features about credit inquiries; if one counts and none is among the k, it is a further reason.",
-        allowed=FEATURES,
     )
     portfolio: Any = _portfolio()
     split: Split = _split()
@@ -209,10 +177,10 @@ class WhatIfOptions(Options):
 
     verb: ClassVar[str] = "what_if"
 
-    target: float = option(
-        MISSING,
-        "The risk to reach: at most this, or at least this with adverse='negative'.",
-        allowed=PROBABILITY,
+    target: float | None = option(
+        None,
+        "The cut-off to pass; without it, the policy's. Every answer is approved by it.",
+        allowed=NOTHING | PROBABILITY,
     )
     _: KW_ONLY
     frozen: Sequence[str] = option((), "Features that must stay as they are.", allowed=FEATURES)
@@ -225,7 +193,6 @@ class WhatIfOptions(Options):
         other=("a dict", "a function"),
         allowed=known_words("features", "steps") | instance("a dict", Mapping) | FUNCTION,
     )
-    adverse: Adverse | None = _adverse()
     answers: int = option(
         3,
         "The largest number of answers, each without at least one feature of every answer before it.",

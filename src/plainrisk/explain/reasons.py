@@ -1,15 +1,15 @@
-"""Reasons for a refusal: what each feature cost the applicant, ranked, in the schema's words.
+"""Reasons: what each feature costs the applicant, ranked, in the schema's words, and who is refused.
 
-A feature's *loss* is what it adds to the risk compared with the reference (see `explain`): the best attainable
-level, the typical applicant or a given one. The reasons are the k largest losses that are positive. They are told
-subscale by subscale, the subscale that cost most first, the features inside by their loss. Only features are named:
-what a pair of features adds is shared between the two by Shapley's rule.
+The *cost* of a feature is what it adds to the probability of the adverse outcome compared with the reference (see
+`explain`): the best attainable level, the typical applicant or a given one. How costs become reasons is said once, in
+`plainrisk.form.ranking.Ranking`. Only features are named: what a pair of features adds is shared between the two by
+Shapley's rule.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,27 +17,22 @@ import numpy as np
 
 from plainrisk._types import Bools, Floats, Index
 from plainrisk.data.frame import Frame
+from plainrisk.decision import refused
 from plainrisk.errors import DataError, SchemaError, did_you_mean
 from plainrisk.explain.atoms import atoms_of
 from plainrisk.explain.contributions import Explainer, explainer
 from plainrisk.explain.explanation import Explanation, RowsResult, Unit, text_table
-from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, check_features, takes
+from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, takes
 from plainrisk.form import Bins, Levels, Part, RiskForm
-from plainrisk.schema import Feature
+from plainrisk.form.ranking import LEAST, Ranking
+from plainrisk.form.wording import say_level
+from plainrisk.schema import REASONS, Feature, Letter, Schema
 from plainrisk.text import visible
 from plainrisk.threads import PIECE_ROWS
 
-__all__ = ["Reasoner", "Reasons", "reasoner", "reasons"]
-
-NOTHING = 1e-12  # a loss up to this is rounding, not a reason
+__all__ = ["Decisions", "Reasoner", "Reasons", "decide", "reasoner", "reasons"]
 
 KEPT = 8  # reasoners of one form
-
-_COMPARED = {
-    "best": "the best levels there are",
-    "typical": "the average application",
-    "row": "the application it was compared with",
-}
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,15 +44,19 @@ class Reasons(RowsResult):
     k : how many reasons at most, a further one for inquiries not counted
     reference : what applicants are compared with: "best", "typical" or "row"
     adverse : "positive" if a high probability hurts the applicant
-    unit : of the losses, "probability" or "log odds"
+    unit : of the costs, "probability" or "log odds"
     risk : (n,) the predicted probability
+    cutoff : by which it is decided who is refused, or None
+    refused : (n,) who is refused; None without a cut-off
     candidates, subscales : what can be named, features (or subscales that can not be split), and their subscales
     texts : all words for reasons
     codes : (n, k or k + 1) which candidate each reason is, -1 where there is none
     text_codes : the same, which text
-    lost : the same, what it cost the applicant; NaN where there is none
-    barred : features that are never named
-    withheld : (n,) how many barred features would have been among the k
+    costs : the same, what it costs the applicant; NaN where there is none
+    subscale_costs : the same, what its subscale costs, by which reasons are grouped; None if they are not
+    protected : features that are never named
+    withheld : (n,) how many protected features cost more than the last reason that is named
+    texts_of_letters : what letters say
     """
 
     k: int
@@ -65,14 +64,18 @@ class Reasons(RowsResult):
     adverse: Adverse
     unit: Unit
     risk: Floats
+    cutoff: float | None
+    refused: Bools | None
     candidates: tuple[str, ...]
     subscales: tuple[str, ...]
     texts: tuple[str, ...]
     codes: Index
     text_codes: Index
-    lost: Floats
-    barred: tuple[str, ...]
+    costs: Floats
+    subscale_costs: Floats | None
+    protected: tuple[str, ...]
     withheld: Index
+    texts_of_letters: Letter
 
     def __len__(self) -> int:
         return len(self.risk)
@@ -95,47 +98,114 @@ class Reasons(RowsResult):
         return tuple(self.texts[c] for c in self.text_codes[self._position(row)] if c >= 0)
 
     def columns(self) -> dict[str, Any]:
-        """Return the table as columns by name: reason_1, feature_1, lost_1, ..., with None where there is none."""
+        """Return the table as columns by name: reason_1, feature_1, cost_1, ..., with None where there is none."""
         texts, names = (np.array([*words, None], dtype=object) for words in (self.texts, self.candidates))
         columns: dict[str, Any] = {"risk": self.risk}
         for j in range(self.codes.shape[1]):
             columns[f"reason_{j + 1}"] = texts[self.text_codes[:, j]]
             columns[f"feature_{j + 1}"] = names[self.codes[:, j]]
-            columns[f"lost_{j + 1}"] = np.ascontiguousarray(self.lost[:, j])
-        if self.barred:
+            columns[f"cost_{j + 1}"] = np.ascontiguousarray(self.costs[:, j])
+        if self.protected:
             columns["withheld"] = self.withheld
         return columns
 
     def _plain(self, i: int) -> dict[str, Any]:
+        slots = [j for j, code in enumerate(self.codes[i]) if code >= 0]
+        reasons = [
+            {
+                "reason": self.texts[self.text_codes[i, j]],
+                "feature": self.candidates[self.codes[i, j]],
+                "subscale": self.subscales[self.codes[i, j]],
+                "cost": float(self.costs[i, j]),
+                **({} if self.subscale_costs is None else {"subscale_cost": float(self.subscale_costs[i, j])}),
+            }
+            for j in slots
+        ]
         return {
             "risk": float(self.risk[i]),
+            **self._decision(i),
             "reference": self.reference,
             "unit": self.unit,
-            "reasons": [
-                {
-                    "reason": self.texts[text],
-                    "feature": self.candidates[code],
-                    "subscale": self.subscales[code],
-                    "lost": float(amount),
-                }
-                for code, text, amount in zip(self.codes[i], self.text_codes[i], self.lost[i], strict=True)
-                if code >= 0
-            ],
-            "barred": list(self.barred),
+            "reasons": reasons,
             "withheld": int(self.withheld[i]),
         }
 
+    def _decision(self, i: int) -> dict[str, Any]:
+        return {} if self.refused is None else {"decision": "refused" if self.refused[i] else "approved"}
+
     def letter(self, row: int = 0) -> str:
-        """Return the reasons against one applicant as a short letter."""
-        words = self.words(row)
+        """Return the letter to one applicant: that of a refusal, with its reasons, only to those who are refused."""
+        if self.refused is None:
+            raise DataError(
+                "letter: the model has no cut-off, so nobody is refused or approved. Set one: "
+                "model.annotate(cutoff=0.25), or plainrisk annotate MODEL --cutoff 0.25."
+            )
+        texts, words = self.texts_of_letters, self.words(row)
+        if not self.refused[self._position(row)]:
+            return visible(texts.approved)
         if not words:
-            return f"Compared with {_COMPARED[self.reference]}, nothing in your application counts against it.\n"
-        head = "We are sorry that we cannot approve your application. "
-        one = len(words) == 1
-        head += "The principal reason for this decision is:" if one else "The principal reasons for this decision are:"
-        lines = [f"  {i}. {text}" for i, text in enumerate(words, 1)]
-        tail = f"Each was found by comparing your application with {_COMPARED[self.reference]}."
-        return visible("\n".join([head, "", *lines, "", tail.replace("Each", "It") if one else tail]) + "\n")
+            return visible(texts.unexplained)
+        lines = "\n".join(f"  {i}. {text}" for i, text in enumerate(words, 1))
+        # The comparison first: a reason may hold braces.
+        letter = texts.refused.replace("{comparison}", getattr(texts, self.reference)).replace("{reasons}", lines)
+        return visible(letter)
+
+
+@dataclass(frozen=True, repr=False)
+class Decisions(RowsResult):
+    """Who is approved and who is refused, with the reasons of those who are refused.
+
+    Attributes
+    ----------
+    found : the reasons against all applicants, whoever is refused
+    """
+
+    found: Reasons
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    @property
+    def risk(self) -> Floats:
+        """The predicted probability of every applicant."""
+        return self.found.risk
+
+    @property
+    def cutoff(self) -> float:
+        """The cut-off."""
+        assert self.found.cutoff is not None
+        return self.found.cutoff
+
+    @property
+    def refused(self) -> Bools:
+        """Whether each applicant is refused."""
+        assert self.found.refused is not None
+        return self.found.refused
+
+    def _headline(self) -> str:
+        n = int(self.refused.sum())
+        return f"Decisions on {len(self):,} applicants by the cut-off {self.cutoff:g}: {n:,} refused"
+
+    def columns(self) -> dict[str, Any]:
+        """Return the table as columns by name: risk, decision, and for the refused reason_1, feature_1, cost_1, ..."""
+        columns: dict[str, Any] = {"risk": self.risk}
+        columns["decision"] = np.where(self.refused, "refused", "approved").astype(object)
+        for name, values in self.found.columns().items():
+            if name.startswith(("reason_", "feature_")):
+                columns[name] = np.where(self.refused, values, None)
+            elif name.startswith("cost_"):
+                columns[name] = np.where(self.refused, values, np.nan)
+            elif name == "withheld":
+                columns[name] = np.where(self.refused, values, 0)
+        return columns
+
+    def _plain(self, row: int) -> dict[str, Any]:
+        plain = {**self.found._plain(row), "cutoff": self.cutoff}
+        return plain if self.refused[row] else {**plain, "reasons": [], "withheld": 0}
+
+    def letter(self, row: int = 0) -> str:
+        """Return the letter to one applicant."""
+        return self.found.letter(row)
 
 
 @takes(ReasonOptions)
@@ -151,37 +221,78 @@ def reasons(form: RiskForm, X: Any, *args: Any, **options: Any) -> Reasons:
     return reasoner(form, ReasonOptions(*args, **options)).reasons(X)
 
 
+@takes(ReasonOptions)
+def decide(form: RiskForm, X: Any, *args: Any, **options: Any) -> Decisions:
+    """Return who of the rows of X is refused, with reasons, and who is approved.
+
+    Parameters
+    ----------
+    form : RiskForm
+    X : rows
+    {options}
+    """
+    if form.schema.policy.cutoff is None:
+        raise no_cutoff("decide")
+    return Decisions(reasons(form, X, *args, **options))
+
+
+def no_cutoff(who: str) -> DataError:
+    """Return the error of a model that has no cut-off to decide by."""
+    return DataError(
+        f"{who}: the model has no cut-off to decide by. State policy.cutoff in the schema, or set it: "
+        "model.annotate(cutoff=0.25), or plainrisk annotate MODEL --cutoff 0.25."
+    )
+
+
 def reasoner(form: RiskForm, options: ReasonOptions) -> Reasoner:
     """Return a reasoner that is ready for many batches of rows; the form keeps the last few for the next call."""
-    options = options.of(form.schema)
-    if not isinstance(options.reference, str) or options.portfolio is not None:
+    if not isinstance(options.reference, str | None) or options.portfolio is not None:
         return _reasoner(form, options)  # rows have no key
-    each = vars(options).values()
-    key = tuple(tuple(map(str, o)) if isinstance(o, Iterable) and not isinstance(o, str) else o for o in each)
+    key = tuple(tuple(o) if isinstance(o, list) else o for o in vars(options).values())
     kept: dict[Any, Reasoner] = form.__dict__.setdefault("_reasoners", {})
-    found = kept.get(key)  # once: another thread may clear them
-    if found is None:
-        found = _reasoner(form, options)
+    known = kept.get(key)  # once: another thread may clear them
+    if known is None:
+        known = _reasoner(form, options)
         if len(kept) >= KEPT:
             kept.clear()
-        kept[key] = found
-    return found
+        kept[key] = known
+    return known
 
 
 def _reasoner(form: RiskForm, options: ReasonOptions) -> Reasoner:
-    check_features(form.schema.features, barred=options.barred, inquiries=options.inquiries)
-    shared = ("reference", "portfolio", "split", "adverse", "min_rows")
-    explain = explainer(form, ExplainOptions(**{name: getattr(options, name) for name in shared}))
-    explain = replace(explain, features_only=True)
+    policy = form.schema.policy
+    asked = ExplainOptions(
+        reference=policy.reference if options.reference is None else options.reference,
+        portfolio=options.portfolio,
+        split=options.split,
+        min_rows=options.min_rows,
+    )
+    explain = replace(explainer(form, asked), features_only=True)
+    return Reasoner(explain, resolve(form, explain, options.k), options.columns)
+
+
+def resolve(form: RiskForm, explain: Explainer, k: int | None = None) -> Ranking:
+    """Return what form, schema and policy say about reasons and decisions; k asks for fewer than the policy."""
+    schema, policy = form.schema, form.schema.policy
+    most = REASONS if policy.reasons is None else policy.reasons
+    if k is not None and policy.reasons is not None and k > most:
+        raise DataError(f"reasons: k = {k}, but the model's policy allows {most} reasons at most.")
     candidates, subscales = _candidates(form, explain)
-    return Reasoner(
-        explainer=explain,
-        options=options,
+    protected = np.array([_is_protected(form, name) for name in candidates], dtype=bool)
+    words, base, by_level = _texts(form, candidates)
+    return Ranking(
+        comparison=explain.comparison,
         candidates=candidates,
         subscales=subscales,
-        texts=texts_of(form, candidates),
-        barred=np.array([c in options.barred for c in candidates], dtype=bool),
-        asked=np.array([c in options.inquiries for c in candidates], dtype=bool),
+        words=words,
+        base=base,
+        by_level=by_level,
+        protected=protected,
+        inquiries=np.array([c in policy.inquiries for c in candidates], dtype=bool),
+        k=max(1, min(most if k is None else int(k), len(candidates))),
+        sign=schema.worse,
+        by_subscale=policy.order == "subscale",
+        cutoff=policy.cutoff,
     )
 
 
@@ -195,45 +306,37 @@ def _candidates(form: RiskForm, explain: Explainer) -> tuple[tuple[str, ...], tu
     return tuple(names), tuple(subscales[name] for name in names)
 
 
+def _is_protected(form: RiskForm, name: str) -> bool:
+    """Whether a candidate is never named: a protected feature, or a part of trees that reads a protected feature."""
+    known = form.schema.features
+    if name in known:
+        return known[name].protected
+    return any(known[feature].protected for part in form.parts if part.name == name for feature in part.features)
+
+
 @dataclass(frozen=True)
 class Reasoner:
-    """A form and a rule; finds the reasons of any number of batches alike.
+    """A form and how its reasons are ranked; finds the reasons of any number of batches alike.
 
     Attributes
     ----------
-    candidates, subscales : what can be named, in the schema's order, and the subscale of each
-    barred, asked : (candidates,) those never to be named, and those about inquiries
+    explainer : finds the contributions
+    ranking : makes reasons of them
+    columns : the names of the columns, for rows that have none
     """
 
     explainer: Explainer
-    options: ReasonOptions
-    candidates: tuple[str, ...]
-    subscales: tuple[str, ...]
-    texts: Texts
-    barred: Bools
-    asked: Bools
-
-    @property
-    def width(self) -> int:
-        """How many reasons there may be."""
-        return self.most + bool(self.options.inquiries)
-
-    @property
-    def most(self) -> int:
-        """The largest number of reasons but one for inquiries: k, or as many as can be named."""
-        return max(1, min(int(self.options.k), len(self.candidates)))
-
-    @functools.cached_property
-    def _never_named(self) -> tuple[str, ...]:
-        return tuple(c for c, out in zip(self.candidates, self.barred, strict=True) if out)
+    ranking: Ranking
+    columns: Sequence[str] | None = None
 
     def reasons(self, X: Any) -> Reasons:
         """Return the reasons against every row."""
-        frame = self.explainer.form.align(X, self.options.columns)
+        ranking, schema = self.ranking, self.explainer.form.schema
+        frame = self.explainer.form.align(X, self.columns)
         n = frame.n_rows
         risk, withheld = np.empty(n), np.zeros(n, dtype=np.intp)
-        codes, texts = (np.full((n, self.width), -1, dtype=np.intp) for _ in range(2))
-        lost = np.full((n, self.width), np.nan)
+        codes, texts = (np.full((n, ranking.width), -1, dtype=np.intp) for _ in range(2))
+        costs, totals = (np.full((n, ranking.width), np.nan) for _ in range(2))
         for start in range(0, n, PIECE_ROWS):
             rows = slice(start, start + PIECE_ROWS)
             block = frame if n <= PIECE_ROWS else frame.take(rows.start, rows.stop)
@@ -243,117 +346,136 @@ class Reasoner:
                 self.explainer.form.risk(frame)  # names the row of the data, not of the block
                 raise
             risk[rows] = explained.risk
-            self._block(block, explained, codes[rows], texts[rows], lost[rows], withheld[rows])
+            self._block(block, explained, _Block(codes[rows], texts[rows], costs[rows], totals[rows], withheld[rows]))
         return Reasons(
-            k=self.most,
+            k=ranking.k,
             reference=self.explainer.reference.name,
-            adverse=self.options.adverse or "positive",
+            adverse=schema.adverse,
             unit=self.explainer.unit,
             risk=risk,
-            candidates=self.candidates,
-            subscales=self.subscales,
-            texts=self.texts.words,
+            cutoff=ranking.cutoff,
+            refused=None if ranking.cutoff is None else refused(risk, ranking.cutoff, schema.adverse),
+            candidates=ranking.candidates,
+            subscales=ranking.subscales,
+            texts=ranking.words,
             codes=codes,
             text_codes=texts,
-            lost=lost,
-            barred=self._never_named,
+            costs=costs,
+            subscale_costs=totals if ranking.by_subscale else None,
+            protected=self._protected,
             withheld=withheld,
+            texts_of_letters=schema.policy.letter,
         )
 
-    def _block(
-        self, frame: Frame, explained: Explanation, codes: Index, texts: Index, lost: Floats, out: Index
-    ) -> None:
+    @functools.cached_property
+    def _protected(self) -> tuple[str, ...]:
+        return tuple(c for c, never in zip(self.ranking.candidates, self.ranking.protected, strict=True) if never)
+
+    def _block(self, frame: Frame, explained: Explanation, out: _Block) -> None:
         """Fill in the reasons of some rows."""
-        k = self.most
-        loss, totals = self._losses(explained)
-        words = self.texts.codes(frame)
-        self._merge(loss, words)
-        if self.barred.any():
-            among = top(loss, k)[0]
-            out[:] = ((among >= 0) & self.barred[among]).sum(axis=1)
-            loss[:, self.barred] = 0.0
-        chosen, amounts = top(loss, k)
-        if self.options.order == "subscale":
+        ranking, k = self.ranking, self.ranking.k
+        cost, totals = self._costs(explained)
+        words = _text_codes(ranking, frame)
+        _merge(ranking, cost, words)
+        guarded = cost[:, ranking.protected]
+        cost[:, ranking.protected] = 0.0
+        chosen, amounts = top(cost, k)
+        if ranking.protected.any():
+            out.withheld[:] = (guarded > np.fmax(amounts[:, -1:], LEAST)).sum(axis=1)
+        if ranking.by_subscale:
             chosen, amounts = self._group(chosen, amounts, totals)
-        codes[:, :k], lost[:, :k] = chosen, amounts
-        if self.options.inquiries:
-            self._add_inquiry(loss, codes, lost)
-        at = np.maximum(codes, 0)
-        found = words[0][at] if len(words) == 1 else np.take_along_axis(words, at, axis=1)
-        texts[:] = np.where(codes >= 0, found, -1)
+        out.codes[:, :k], out.costs[:, :k] = chosen, amounts
+        if ranking.inquiries.any():
+            self._add_inquiry(cost, out)
+        at, there = np.maximum(out.codes, 0), out.codes >= 0
+        text = words[0][at] if len(words) == 1 else np.take_along_axis(words, at, axis=1)
+        out.texts[:] = np.where(there, text, -1)
+        out.totals[:] = np.where(there, np.take_along_axis(totals, at, axis=1), np.nan)
 
     @functools.cached_property
     def _at(self) -> list[tuple[int, int]]:
         """For every column of an explanation, its candidate, and its subscale among those of the candidates."""
-        column_of = {name: j for j, name in enumerate(self.candidates)}
+        column_of = {name: j for j, name in enumerate(self.ranking.candidates)}
         keys = self.explainer.keys
         return [(column_of[s if f is None else f], self._number_of.get(s, len(self._number_of))) for s, f in keys]
 
     @functools.cached_property
     def _number_of(self) -> dict[str, int]:
-        return {name: i for i, name in enumerate(dict.fromkeys(self.subscales))}
+        return {name: i for i, name in enumerate(dict.fromkeys(self.ranking.subscales))}
 
     @functools.cached_property
     def _numbers(self) -> Index:
         """The subscale of every candidate."""
-        return np.array([self._number_of[name] for name in self.subscales], dtype=np.intp)
+        return np.array([self._number_of[name] for name in self.ranking.subscales], dtype=np.intp)
 
-    def _losses(self, explained: Explanation) -> tuple[Floats, Floats]:
-        """Return the loss of every candidate, and of the subscale it is in."""
-        loss = np.zeros((len(explained), len(self.candidates)))
+    def _costs(self, explained: Explanation) -> tuple[Floats, Floats]:
+        """Return the cost of every candidate, and of the subscale it is in."""
+        cost = np.zeros((len(explained), len(self.ranking.candidates)))
         totals = np.zeros((len(explained), len(self._number_of) + 1))  # the last, of what no candidate is in
         for (candidate, subscale), pieces in zip(
-            self._at, (self.options.sign * explained.contributions).T, strict=True
+            self._at, (self.ranking.sign * explained.contributions).T, strict=True
         ):
-            loss[:, candidate] += pieces
+            cost[:, candidate] += pieces
             totals[:, subscale] += pieces
-        return loss, totals[:, self._numbers]
-
-    def _merge(self, loss: Floats, words: Index) -> None:
-        """Add the losses that have the same words to the first of them in the schema's order."""
-        for columns in self.texts.shared:
-            for i, first in enumerate(columns):
-                for later in columns[i + 1 :]:
-                    if self.barred[first] or self.barred[later]:
-                        continue
-                    same = (words[:, first] == words[:, later]) & (loss[:, first] > 0) & (loss[:, later] > 0)
-                    loss[:, first] += np.where(same, loss[:, later], 0.0)
-                    loss[:, later] = np.where(same, 0.0, loss[:, later])
+        return cost, totals[:, self._numbers]
 
     def _group(self, chosen: Index, amounts: Floats, totals: Floats) -> tuple[Index, Floats]:
-        """Put the subscale that cost most first; inside it the order is by loss already."""
+        """Put the subscale that costs most first; inside it the order is by cost already."""
         at = np.maximum(chosen, 0)
         total = np.where(chosen < 0, -np.inf, np.take_along_axis(totals, at, axis=1))
-        by = np.lexsort((self._numbers[at], -total), axis=1)  # stable, so losses stay in order
+        by = np.lexsort((self._numbers[at], -total), axis=1)  # stable, so costs stay in order
         return np.take_along_axis(chosen, by, axis=1), np.take_along_axis(amounts, by, axis=1)
 
-    def _add_inquiry(self, loss: Floats, codes: Index, lost: Floats) -> None:
-        """Name the inquiry feature that cost most, after the k reasons, where none is named yet."""
-        k = self.most
-        only = np.where(self.asked, loss, 0.0)
+    def _add_inquiry(self, cost: Floats, out: _Block) -> None:
+        """Name the inquiry that costs most, after the k reasons, where none is named yet."""
+        k, inquiries = self.ranking.k, self.ranking.inquiries
+        only = np.where(inquiries, cost, 0.0)
         best = only.argmax(axis=1)
         amount = only[np.arange(len(only)), best]
-        named = ((codes[:, :k] >= 0) & self.asked[codes[:, :k]]).any(axis=1)
-        add = (amount > NOTHING) & ~named
-        codes[add, k] = best[add]
-        lost[add, k] = amount[add]
+        named = ((out.codes[:, :k] >= 0) & inquiries[out.codes[:, :k]]).any(axis=1)
+        add = (amount > LEAST) & ~named
+        out.codes[add, k] = best[add]
+        out.costs[add, k] = amount[add]
 
 
-def top(loss: Floats, k: int) -> tuple[Index, Floats]:
+@dataclass(frozen=True)
+class _Block:
+    """The answers of some rows; views of the whole."""
+
+    codes: Index
+    texts: Index
+    costs: Floats
+    totals: Floats
+    withheld: Index
+
+
+def _merge(ranking: Ranking, cost: Floats, words: Index) -> None:
+    """Add the costs that have the same words to the first of them in the schema's order."""
+    for columns in ranking.shared:
+        for i, first in enumerate(columns):
+            for later in columns[i + 1 :]:
+                if ranking.protected[first] or ranking.protected[later]:
+                    continue
+                same = (words[:, first] == words[:, later]) & (cost[:, first] > 0) & (cost[:, later] > 0)
+                cost[:, first] += np.where(same, cost[:, later], 0.0)
+                cost[:, later] = np.where(same, 0.0, cost[:, later])
+
+
+def top(cost: Floats, k: int) -> tuple[Index, Floats]:
     """Return the k largest positive entries of each row and where they are; -1 and NaN where there are fewer.
 
     Of equal entries the first is taken first, which np.argpartition does not guarantee.
     """
-    n = len(loss)
+    n = len(cost)
     chosen = np.full((n, k), -1, dtype=np.intp)
     amounts = np.full((n, k), np.nan)
-    left = loss.copy()
+    left = cost.copy()
     rows = np.arange(n)
-    for j in range(min(k, loss.shape[1])):
+    for j in range(min(k, cost.shape[1])):
         best = left.argmax(axis=1)
         amount = left[rows, best]
-        found = amount > NOTHING
-        chosen[found, j], amounts[found, j] = best[found], amount[found]
+        there = amount > LEAST
+        chosen[there, j], amounts[there, j] = best[there], amount[there]
         left[rows, best] = -np.inf
     return chosen, amounts
 
@@ -361,58 +483,35 @@ def top(loss: Floats, k: int) -> tuple[Index, Floats]:
 # ---- words
 
 
-@dataclass(frozen=True)
-class Texts:
-    """The words for every candidate reason.
-
-    Attributes
-    ----------
-    words : all texts
-    base : (candidates,) the text of each
-    by_level : for a candidate whose levels have words of their own, its levels and the text of each
-    """
-
-    words: tuple[str, ...]
-    base: Index
-    by_level: dict[int, tuple[str, Levels, Index]]
-
-    def codes(self, frame: Frame) -> Index:
-        """Return the text of every row and candidate; one line for all rows where no level matters."""
-        if not self.by_level:
-            return self.base[None, :]
-        codes = np.empty((frame.n_rows, len(self.base)), dtype=np.intp)
-        codes[:] = self.base
-        for column, (name, levels, texts) in self.by_level.items():
-            codes[:, column] = texts[levels.codes(frame, name)]
-        return codes
-
-    @functools.cached_property
-    def shared(self) -> list[list[int]]:
-        """The groups of candidates that may have the same words."""
-        owners: dict[int, list[int]] = {}
-        for column, text in enumerate(self.base.tolist()):
-            found = {text} if column not in self.by_level else set(self.by_level[column][2].tolist())
-            for code in sorted(found):
-                owners.setdefault(code, []).append(column)
-        return [columns for columns in owners.values() if len(columns) > 1]
+def _text_codes(ranking: Ranking, frame: Frame) -> Index:
+    """Return the text of every row and candidate; one line for all rows where no level matters."""
+    if not ranking.by_level:
+        return ranking.base[None, :]
+    codes = np.empty((frame.n_rows, len(ranking.base)), dtype=np.intp)
+    codes[:] = ranking.base
+    for column, (name, levels, texts) in ranking.by_level.items():
+        codes[:, column] = texts[levels.codes(frame, name)]
+    return codes
 
 
-def texts_of(form: RiskForm, candidates: Sequence[str]) -> Texts:
-    """Return the words for candidates, which are features or whole subscales."""
+def _texts(
+    form: RiskForm, candidates: Sequence[str]
+) -> tuple[tuple[str, ...], Index, dict[int, tuple[str, Levels, Index]]]:
+    """Return the words for candidates, which are features or whole subscales: all texts, and which each has."""
     words: dict[str, int] = {}
     base, by_level = [], {}
     known = _levels_of(form)
     for column, name in enumerate(candidates):
         feature = form.schema.features.get(name)
-        text = name if feature is None or feature.reason is None else feature.reason
+        text = name if feature is None else feature.reason or feature.title(name)
         base.append(words.setdefault(text, len(words)))
         if feature is not None and name in known:
             levels = known[name]
-            own, default = _texts_by_label(name, feature, levels), _default_texts(name, levels)
+            own, default = _texts_by_label(name, feature, levels), _default_texts(form.schema, name, levels)
             said = [own.get(label) or default.get(code, text) for code, label in enumerate(levels.labels)]
             codes = [words.setdefault(text, len(words)) for text in said]
             by_level[column] = (name, levels, np.array(codes, dtype=np.intp))
-    return Texts(tuple(words), np.array(base, dtype=np.intp), by_level)
+    return tuple(words), np.array(base, dtype=np.intp), by_level
 
 
 def _levels_of(form: RiskForm) -> dict[str, Levels]:
@@ -423,20 +522,21 @@ def _levels_of(form: RiskForm) -> dict[str, Levels]:
     return found
 
 
-def _default_texts(name: str, levels: Levels) -> dict[int, str]:
+def _default_texts(schema: Schema, name: str, levels: Levels) -> dict[int, str]:
     """Return the words, by level, for what is no measurement, of which `reason` would say something wrong.
 
-    >>> _default_texts("debt", Bins((1.0,), (-9.0,), 0.0))
-    {2: 'debt has the special value -9', 3: 'debt is below 0', 4: 'No value for debt'}
+    >>> _default_texts(Schema(features={"debt": {"label": "Debt"}}), "debt", Bins((1.0,), (-9.0,), 0.0))
+    {2: 'Debt: code -9', 3: 'Debt is below 0', 4: 'Debt: not given'}
     """
+    feature, letter = schema.features[name], schema.policy.letter
     found = {}
-    for code in range(levels.n_ordered, levels.missing):
-        label = levels.labels[code]
-        if isinstance(levels, Bins) and label.startswith("x < "):
-            found[code] = f"{name} is below {label.removeprefix('x < ')}"
-        else:
-            found[code] = f"{name} has the special value {label.removeprefix('= ')}"
-    return found | {levels.missing: f"No value for {name}"}
+    for code in range(levels.n_ordered, levels.missing + 1):
+        value = say_level(feature, levels, code)
+        text = letter.missing if code == levels.missing else letter.special
+        if isinstance(levels, Bins) and levels.labels[code].startswith("x < "):
+            text, value = letter.below, value.removeprefix("below ")
+        found[code] = text.replace("{value}", value).replace("{feature}", feature.title(name))
+    return found
 
 
 def _texts_by_label(name: str, feature: Feature, levels: Levels) -> dict[str, str]:

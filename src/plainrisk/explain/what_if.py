@@ -21,11 +21,13 @@ from typing import Any
 import numpy as np
 
 from plainrisk.data.frame import Frame
+from plainrisk.decision import refused
 from plainrisk.errors import DataError
 from plainrisk.explain.atoms import feature_moves
 from plainrisk.explain.explanation import RowsResult
 from plainrisk.explain.options import Adverse, Value, WhatIfOptions, WhatIfsOptions, takes
 from plainrisk.explain.pareto import Applicant, Choice, FormFront, FormFronts, Problem
+from plainrisk.explain.reasons import no_cutoff
 from plainrisk.form import Part, RiskForm
 from plainrisk.schema import label_of
 from plainrisk.text import visible
@@ -89,8 +91,9 @@ class WhatIf:
 
     Attributes
     ----------
-    risk, target : now, and wanted
-    adverse : "positive" if the risk must fall to the target, "negative" if it must rise
+    risk : now
+    target : the cut-off to pass
+    adverse : "positive" if the risk must fall below the target, "negative" if it must rise to it
     answers : the cheapest, then others that each leave out a feature of every answer before; empty if there is none
     reachable : the best risk the allowed moves can reach, and the cheapest way there
     """
@@ -111,7 +114,7 @@ class WhatIf:
         return {"reached": self.reached, **asdict(self)}
 
     def __repr__(self) -> str:
-        goal = f"risk {self.risk:.4f}, target {'at most' if self.adverse == 'positive' else 'at least'} {self.target:g}"
+        goal = f"risk {self.risk:.4f}, target {'below' if self.adverse == 'positive' else 'at least'} {self.target:g}"
         if not self.answers:
             return f"{goal}: cannot be reached; the best is {self.reachable}"
         return "\n".join([f"{goal}:", *(f"  {i}. {answer}" for i, answer in enumerate(self.answers, 1))])
@@ -193,9 +196,23 @@ def what_ifs(form: RiskForm, X: Any, *args: Any, **options: Any) -> WhatIfs:
 
 def planner(form: RiskForm, options: WhatIfOptions) -> Planner:
     """Return a planner that is ready for many batches of rows."""
-    options = options.of(form.schema)
     targets = feature_moves(form, options.frozen, options.cost, options.values, options.min_rows)
-    return Planner(Problem(form, options.sign, targets, options.cost == "features"), options)
+    problem = Problem(form, form.schema.worse, targets, options.cost == "features")
+    return Planner(problem, options, _cutoff(form, options.target))
+
+
+def _cutoff(form: RiskForm, target: float | None) -> float:
+    """Return the cut-off that answers must pass, the policy's or a stricter one."""
+    own = form.schema.policy.cutoff
+    cutoff = own if target is None else target
+    if cutoff is None:
+        raise no_cutoff("what_if")
+    if own is not None and form.schema.worse * (cutoff - own) > 0:
+        raise DataError(
+            f"what_if: whoever just reaches the target {cutoff:g} is still refused: the model's cut-off is {own:g}. "
+            "Leave out the target, or ask for more than the cut-off does."
+        )
+    return float(cutoff)
 
 
 @dataclass(frozen=True)
@@ -204,16 +221,21 @@ class Planner:
 
     problem: Problem
     options: WhatIfOptions
+    cutoff: float
 
     def solve(self, X: Any) -> WhatIfs:
         """Return the answers for every row."""
         frame = self.problem.form.align(X, self.options.columns)
         return WhatIfs(tuple(_Search(self, one).solve() for one in _applicants(self.problem, frame)))
 
-    def reaches(self, risk: Any, slack: float = 0.0) -> Any:
-        """Whether a risk, or each of many, is good enough."""
-        sign = self.problem.sign
-        return sign * risk <= sign * self.options.target + slack
+    def approves(self, risk: Any, slack: float = 0.0) -> Any:
+        """Whether a risk, or each of many, is approved; with slack, also if it is refused by no more than that."""
+        return ~refused(risk - self.problem.sign * slack, self.cutoff, self.adverse)
+
+    @property
+    def adverse(self) -> Adverse:
+        """Which outcome is adverse."""
+        return self.problem.form.schema.adverse
 
 
 def _applicants(problem: Problem, frame: Frame) -> Iterator[Applicant]:
@@ -253,14 +275,14 @@ class _Search:
 
     def solve(self) -> WhatIf:
         options, risk = self.plan.options, self.applicant.risk
-        if self.plan.reaches(risk):
+        if self.plan.approves(risk):
             stay = Answer((), risk, 0.0)
-            return WhatIf(risk, options.target, options.adverse or "positive", (stay,), stay)
+            return WhatIf(risk, self.plan.cutoff, self.plan.adverse, (stay,), stay)
         fronts = self._fronts(frozenset())
         first = self._cheapest(fronts)
         most = min(options.answers, sys.maxsize)
         answers = [] if first is None else list(itertools.islice(self._diverse(first), most))
-        return WhatIf(risk, options.target, options.adverse or "positive", tuple(answers), self._furthest(fronts))
+        return WhatIf(risk, self.plan.cutoff, self.plan.adverse, tuple(answers), self._furthest(fronts))
 
     def _diverse(self, first: Answer) -> Iterator[Answer]:
         """Give the cheapest answer, then the cheapest that contains none of those given, and so on."""
@@ -295,12 +317,12 @@ class _Search:
         best: Answer | None = None
         least = math.inf
         for f in fronts:
-            for state in np.flatnonzero(self.plan.reaches(f.risk, ROUNDING)).tolist():
+            for state in np.flatnonzero(self.plan.approves(f.risk, ROUNDING)).tolist():
                 if f.front.cost[state] >= least:
                     break
                 answer = self._answer(f.read(state))
                 # Scoring has the last word: should it round another way, the next state will do.
-                if self.plan.reaches(answer.risk):
+                if self.plan.approves(answer.risk):
                     best, least = answer, f.front.cost[state]
                     break
         return best

@@ -17,7 +17,6 @@ import numpy as np
 
 from plainrisk._types import Bools
 from plainrisk.errors import DataError
-from plainrisk.export.comparison import Comparison, Point, Ranking
 from plainrisk.export.expression import (
     Abs,
     All,
@@ -58,6 +57,7 @@ from plainrisk.form import (
     outside_rules,
 )
 from plainrisk.form import Table as ShapeTable
+from plainrisk.form.ranking import FAR, LEAST, Comparison, Point, Ranking
 
 __all__ = ["build_program"]
 
@@ -292,7 +292,7 @@ class _Builder:
             old = size
             size = self._step(f"{id}_most_{j}", If(more, far, old))
             largest = self._step(f"{id}_at_{j}", If(more, Number(float(j)), largest))
-        most = Number(self.ranking.most)
+        most = Number(FAR)
         factor = self._step(f"{id}_factor", If(Compare(">", size, most), Op("/", most, size), Number(1.0)))
         pieces = [self._step(f"{id}_{j}_near", Op("*", p, factor), notes[j]) for j, p in enumerate(pieces)]
         gap = self._step(f"{id}_gap", Op("-", whole, self._sum(f"{id}_sum", None, pieces)))
@@ -343,11 +343,11 @@ class _Builder:
         words = self._words()
         own = tuple(loss.id for loss in loss_of)
         self._merge(loss_of, words)
-        kept = [j for j, out in enumerate(how.barred) if not out]
+        kept = [j for j, out in enumerate(how.protected) if not out]
         number = {name: j for j, name in enumerate(dict.fromkeys(how.subscales))}
         return Rank(
             k=min(how.k, len(kept)),
-            least=how.least,
+            least=LEAST,
             features=tuple(how.candidates[j] for j in kept),
             losses=tuple(loss_of[j].id for j in kept),
             words=tuple(words[j].id for j in kept),
@@ -380,7 +380,7 @@ class _Builder:
         n = itertools.count()
         for columns in self.ranking.shared:
             for first, later in itertools.combinations(columns, 2):
-                if self.ranking.barred[first] or self.ranking.barred[later]:
+                if self.ranking.protected[first] or self.ranking.protected[later]:
                     continue
                 a, b, i = losses[first], losses[later], next(n)
                 both = (Compare(">", a, zero), Compare(">", b, zero))

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from plainrisk.data.columns import label_of
 from plainrisk.errors import SchemaError, did_you_mean, quoted
 
@@ -104,6 +106,11 @@ def renamed(schema: Schema, names: Mapping[str, str]) -> dict[str, Any]:
     return {
         "target": None if schema.target is None else names.get(schema.target, schema.target),
         "positive": schema.positive,
+        "adverse": schema.adverse,
+        "outcome": schema.outcome,
         "features": dict(zip(features, schema.features.values(), strict=True)),
         "subscales": {s: tuple(names.get(f, f) for f in own) for s, own in schema.subscales.items()},
+        "policy": msgspec.structs.replace(
+            schema.policy, inquiries=tuple(names.get(f, f) for f in schema.policy.inquiries)
+        ),
     }

@@ -67,6 +67,14 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Words for single levels, instead of `reason`: by special value, category, "missing", "unseen", or by bin as
         the model labels it ("x <= 10", "10 < x <= 20"). Special values, values below the bound and missing values
         have default words, since `reason` speaks of measurements.
+    label : str, optional
+        What people call the feature; its name, unless stated.
+    labels : dict of level to str
+        What people call its categories and special values.
+    unit : str, optional
+        The unit of its numbers, in words: "months".
+    protected : bool
+        Whether it is protected by law or by choice: never a reason, never changed by what-if, always "fixed".
     actionable : "free", "up", "down" or "fixed"
         Which way an applicant can move the feature, for what-if answers. "up" and "down" are about the value.
     step_cost : float
@@ -90,6 +98,10 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     unseen: Unseen = "neutral"
     reason: str | None = None
     reasons: dict[str, str] = {}
+    label: str | None = None
+    labels: dict[str, str] = {}
+    unit: str | None = None
+    protected: bool = False
     actionable: Actionable = "free"
     step_cost: float = 1.0
     note: str | None = None
@@ -98,6 +110,10 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def sign(self) -> int:
         """+1 increasing, -1 decreasing, 0 none."""
         return _SIGNS[self.direction]
+
+    def title(self, name: str) -> str:
+        """Return what people call the feature of this name."""
+        return name if self.label is None else self.label
 
     @property
     def category_labels(self) -> tuple[str, ...] | None:
@@ -134,13 +150,16 @@ def as_feature(who: str, value: Feature | Mapping[str, Any]) -> Feature:
     """Check the fields of a feature, however it was made: a Struct's own constructor checks none."""
     try:
         plain = msgspec.to_builtins(dict(value) if isinstance(value, Mapping) else value, enc_hook=_python)
-        return msgspec.convert(_with_text_keys(_with_exact_labels(who, plain)), Feature)
+        feature = msgspec.convert(_with_text_keys(_with_exact_labels(who, plain)), Feature)
     except msgspec.ValidationError as error:
         raise SchemaError(f"Schema: {who}: {in_words(error)}") from None
     except RecursionError:
         raise SchemaError(f"Schema: {who}: it is nested too deep, or holds itself.") from None
     except TypeError as error:
         raise SchemaError(f"Schema: {who}: {error}.") from None
+    if feature.protected and feature.actionable == "free":
+        return msgspec.structs.replace(feature, actionable="fixed")
+    return feature
 
 
 def _with_exact_labels(who: str, plain: Any) -> Any:
@@ -168,11 +187,11 @@ def _with_exact_labels(who: str, plain: Any) -> Any:
 
 
 def _with_text_keys(plain: Any) -> Any:
-    """Write the special values that have rules as text, as they are compared."""
-    rules = plain.get("special_rules") if isinstance(plain, dict) else None
-    if not isinstance(rules, dict):
+    """Write the levels that have rules or labels as text, as they are compared."""
+    if not isinstance(plain, dict):
         return plain
-    return {**plain, "special_rules": {label_of(label): rule for label, rule in rules.items()}}
+    tables = {field: plain[field] for field in ("special_rules", "labels") if isinstance(plain.get(field), dict)}
+    return plain | {field: {label_of(key): v for key, v in table.items()} for field, table in tables.items()}
 
 
 def _python(value: Any) -> Any:
@@ -186,9 +205,10 @@ def with_defaults(defaults: Mapping[str, Any], body: Any) -> Any:
     """Defaults fill what a feature leaves out; those that make no sense for its kind are not for it."""
     if not isinstance(body, Mapping):
         return body
-    foreign = {"categories", "groups", "rare"}
+    foreign = {"categories", "groups", "rare", "label"}
     if body.get("kind", defaults.get("kind")) == "categorical":
         foreign = {"special_values", "special_rules", "lower_bound", "below_bound", "max_bins", "edges", "reasons"}
+        foreign |= {"label", "unit"}
     if "edges" in body:
         foreign.add("max_bins")
     if "max_bins" in body:

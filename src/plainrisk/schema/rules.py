@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from plainrisk.data.columns import label_of
 from plainrisk.errors import did_you_mean
 from plainrisk.schema.check import MOST_CATEGORIES
+from plainrisk.schema.policy import policy_problems
 
 if TYPE_CHECKING:
     from plainrisk.schema.feature import Feature
@@ -39,6 +40,7 @@ def schema_problems(schema: Schema) -> Iterator[str]:
         for problem in feature.problems():
             yield f"feature {name!r}: {problem}"
     yield from _subscale_problems(schema)
+    yield from policy_problems(schema.policy, schema.features)
 
 
 def _subscale_problems(schema: Schema) -> Iterator[str]:
@@ -76,6 +78,8 @@ def _move_problems(feature: Feature) -> Iterator[str]:
     if not (math.isfinite(feature.step_cost) and feature.step_cost >= 0):
         yield f"step_cost must be finite and not negative, not {feature.step_cost}."
     ordered = feature.kind == "continuous" or feature.direction != "none"
+    if feature.protected and feature.actionable != "fixed":
+        yield f"is protected, so nobody is advised to change it: remove actionable = {feature.actionable!r}."
     if feature.actionable in ("up", "down") and not ordered:
         yield f"actionable = {feature.actionable!r} needs an order. Give the feature a direction, or 'free' or 'fixed'."
 
@@ -85,8 +89,13 @@ _BIN_LABEL = re.compile(r"x (<=?|>) \S+|\S+ < x <= \S+|any value")
 
 
 def _text_problems(feature: Feature) -> Iterator[str]:
-    """Say which keys of `reasons` can be no level."""
+    """Say which keys of `reasons` and `labels` can be no level."""
     special = [label_of(v) for v in feature.special_values]
+    if feature.unit is not None and feature.kind == "categorical":
+        yield "unit is for continuous features. Set kind = 'continuous', or remove it."
+    for text in (feature.label, feature.unit, *feature.labels.values()):
+        if text is not None and not text.strip():
+            yield "label, labels and unit hold words, not an empty text."
     if feature.kind == "categorical":
         if feature.category_labels is None:
             return  # training finds the categories
@@ -94,6 +103,10 @@ def _text_problems(feature: Feature) -> Iterator[str]:
         known = [*(group_of.get(c, c) for c in feature.category_labels), *special, "missing", "unseen"]
     else:
         known = [*special, *(f"= {v}" for v in special), "missing"]
+    coded = [*feature.group_of, *known] if feature.kind == "categorical" else known
+    for key in feature.labels:
+        if key not in coded:
+            yield f"labels has words for {key!r}, which is no category and no special value.{did_you_mean(key, coded)}"
     for key in feature.reasons:
         is_bin = feature.kind == "continuous" and _BIN_LABEL.fullmatch(key)
         if key not in known and not is_bin:

@@ -1,4 +1,4 @@
-"""What the modeller knows: kinds, directions, special values, subscales and the words for reasons."""
+"""What the modeller knows and the lender decided: features, directions, special values, subscales, policy, words."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from plainrisk.schema.draft import draft_schema
 from plainrisk.schema.editing import edited, known_names, renamed
 from plainrisk.schema.feature import Adverse, Feature, Label, as_feature, in_words, with_defaults
 from plainrisk.schema.findings import Finding
+from plainrisk.schema.policy import Outcome, Policy, as_table
 from plainrisk.schema.rules import schema_problems
 from plainrisk.schema.toml import schema_to_toml
 
@@ -34,10 +35,14 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         The outcome whose probability is the risk. Without it: 1 of 0/1, else the larger label.
     adverse : "positive" or "negative"
         Which outcome is bad for the applicant: "negative" if the positive outcome is the good one. Rules for missing
-        and special values, reasons and what-if answers go by it.
+        and special values, reasons, decisions and what-if answers go by it. It may also stand in `outcome`.
+    outcome : Outcome, or a dict of its fields
+        The two outcomes in words.
     features : dict of name to Feature (or to a dict of its fields)
     subscales : dict of name to list of feature names
         Groups of features that are judged together. They may overlap and need not cover all features.
+    policy : Policy, or a dict of its fields
+        What the lender decided: the cut-off, how many reasons, in which order, compared with whom, the letters.
 
     Examples
     --------
@@ -50,8 +55,10 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
     target: str | None = None
     positive: Label | bool | None = None
     adverse: Adverse = "positive"
+    outcome: Outcome = Outcome()
     features: dict[str, Feature] = {}
     subscales: dict[str, tuple[str, ...]] = {}
+    policy: Policy = Policy()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Schema:
         return self  # frozen: scikit-learn's clone need not copy and check it again
@@ -61,6 +68,10 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         _require_tables(self.features, self.subscales)
         positive: Any = self.positive
         force(self, "positive", positive.tolist() if hasattr(positive, "tolist") else positive)
+        words, adverse = _adverse_outcome(self.outcome, self.adverse)
+        force(self, "adverse", adverse)
+        force(self, "outcome", as_table("outcome", words, Outcome))
+        force(self, "policy", as_table("policy", self.policy, Policy))
         force(self, "features", {k: as_feature(f"feature {k!r}", v) for k, v in self.features.items()})
         force(self, "subscales", {k: tuple(v) for k, v in self.subscales.items()})
         problems = list(schema_problems(self))
@@ -82,6 +93,8 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         plain["features"] = {
             name: as_feature(f"feature {name!r}", with_defaults(defaults, body)) for name, body in features.items()
         }
+        if isinstance(plain.get("outcome"), Mapping):
+            plain["outcome"], plain["adverse"] = _adverse_outcome(plain["outcome"], plain.get("adverse", "positive"))
         try:
             return msgspec.convert(plain, cls)
         except msgspec.ValidationError as error:
@@ -200,6 +213,18 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         """
         return self._with(features={name: f.with_rules(free=free) for name, f in self.features.items()})
 
+    # ---- what people are told
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        """The features that are never a reason and never changed."""
+        return tuple(name for name, feature in self.features.items() if feature.protected)
+
+    def title(self, name: str) -> str:
+        """Return what people call a feature; a name that is none stays as it is."""
+        feature = self.features.get(name)
+        return name if feature is None else feature.title(name)
+
     # ---- subscales
 
     @property
@@ -243,7 +268,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         return self.replace(features={**self.features, name: changed})
 
     def replace(self, **fields: Any) -> Schema:
-        """Return the schema with other fields: `target`, `positive`, `features`, `subscales`.
+        """Return the schema with other fields: `target`, `positive`, `features`, `policy`, ...
 
         Examples
         --------
@@ -281,16 +306,20 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
     def select(self, names: Iterable[str]) -> Schema:
         """Return the schema of these features alone, with the subscales cut down to them."""
         keep = known_names(self, names)
+        inquiries = tuple(name for name in self.policy.inquiries if name in keep)
         subscales = {s: tuple(f for f in members if f in keep) for s, members in self.subscales.items()}
         return self._with(
             features={name: self.features[name] for name in keep},
             subscales={s: members for s, members in subscales.items() if members},
+            policy=msgspec.structs.replace(self.policy, inquiries=inquiries),
         )
 
     def part(self, names: Iterable[str]) -> Schema:
         """Return what is known of these features, and nothing else: neither target nor subscales."""
         features = {name: self.features[name] for name in names}
-        return self._with(target=None, positive=None, features=features, subscales={})
+        return self._with(
+            target=None, positive=None, outcome=Outcome(), features=features, subscales={}, policy=Policy()
+        )
 
     def _with(self, **fields: Any) -> Schema:
         """Return a copy with some fields replaced by parts of themselves, which need no second check."""
@@ -298,6 +327,16 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         for name, value in fields.items():
             msgspec.structs.force_setattr(schema, name, value)
         return schema
+
+
+def _adverse_outcome(outcome: Any, adverse: Any) -> tuple[Any, Any]:
+    """Return the outcome in words, and which one is adverse, which may stand in either place."""
+    if not isinstance(outcome, Mapping) or "adverse" not in outcome:
+        return outcome, adverse
+    stated = outcome["adverse"]
+    if adverse not in ("positive", stated):
+        raise SchemaError(f"Schema: adverse is {adverse!r}, and outcome says {stated!r}. Keep one.")
+    return {key: value for key, value in outcome.items() if key != "adverse"}, stated
 
 
 def _require_tables(features: Any, subscales: Any) -> None:

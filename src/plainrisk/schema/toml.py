@@ -44,27 +44,41 @@ def _comment(text: str) -> str:
 
 
 def _lines(schema: Mapping[str, Any], seen: Mapping[str, Sequence[Finding]]) -> Iterator[str]:
-    for key in ("target", "positive", "adverse"):
+    for key in ("target", "positive"):
         if schema.get(key) is not None:
             yield f"{key} = {_value(schema[key])}"
+    adverse = {"adverse": schema["adverse"]} if "adverse" in schema else {}
+    yield from _table("outcome", {**schema.get("outcome", {}), **adverse})
     for name, feature in schema.get("features", {}).items():
         yield ""
         yield f"[features.{_key(name)}]"
         if name in seen:
             yield _comment(in_words(seen[name]))
-        for key, value in feature.items():
-            if not isinstance(value, Mapping):
-                yield f"{key} = {_value(value)}"
-        for key, table in feature.items():
-            if isinstance(table, Mapping):
-                yield f"[features.{_key(name)}.{key}]"
-                for entry, value in table.items():
-                    yield f"{_key(entry)} = {_value(value)}"
+        yield from _entries(f"features.{_key(name)}", feature)
     if schema.get("subscales"):
         yield ""
         yield "[subscales]"
         for name, members in schema["subscales"].items():
             yield f"{_key(name)} = {_value(members)}"
+    yield from _table("policy", schema.get("policy", {}))
+
+
+def _table(path: str, table: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a table under its own heading, unless it is empty."""
+    if table:
+        yield f"\n[{path}]"
+        yield from _entries(path, table)
+
+
+def _entries(path: str, table: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the entries of a table, plain ones first, then the tables inside it."""
+    for key, value in table.items():
+        if not isinstance(value, Mapping):
+            yield f"{_key(key)} = {_value(value)}"
+    for key, inside in table.items():
+        if isinstance(inside, Mapping):
+            yield f"[{path}.{_key(key)}]"
+            yield from _entries(f"{path}.{_key(key)}", inside)
 
 
 def _key(name: str) -> str:

@@ -1,0 +1,148 @@
+"""What a lender decided: how the outcome is called, who is refused, which reasons are given and in which words.
+
+It stands in the schema, travels in the model file and is covered by its hash. Library, commands, page, service,
+letters and exports read it there; a call may ask for less than the policy allows, never for more.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from plainrisk.errors import SchemaError, did_you_mean
+
+__all__ = ["REASONS", "Letter", "Limits", "Order", "Outcome", "Policy", "as_table", "policy_problems"]
+
+REASONS = 4  # given unless the policy says otherwise; more are seldom of help to an applicant
+
+Order = Literal["feature", "subscale"]
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The two outcomes in words, each as a sentence goes on after "the applicant".
+
+    Parameters
+    ----------
+    positive : str, optional
+        The outcome whose probability the model predicts: "does not repay".
+    negative : str, optional
+        The other one: "repays".
+    """
+
+    positive: str | None = None
+    negative: str | None = None
+
+
+class Letter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The texts that an applicant reads; each may be replaced, for another tone or another language.
+
+    Parameters
+    ----------
+    refused : str
+        The letter to somebody who is refused, with {reasons} where they belong, and {comparison} if wanted.
+    unexplained : str
+        The letter to somebody who is refused although no reason may be named.
+    approved : str
+        The letter to somebody who is approved.
+    best, typical, row : str
+        What stands for {comparison}, by what applicants are compared with.
+    missing, special, below : str
+        The reason where a field is empty, holds a code, or lies below its bound; {feature} stands for its label and
+        {value} for the meaning of the code, or the bound.
+    """
+
+    refused: str = (
+        "We are sorry that we cannot approve your application.\n\n"
+        "Principal reasons for this decision:\n\n{reasons}\n\n{comparison}\n"
+    )
+    unexplained: str = (
+        "We are sorry that we cannot approve your application. Please contact us, and we will explain this decision.\n"
+    )
+    approved: str = "We are pleased to tell you that your application is approved.\n"
+    best: str = "We compared your application with the strongest applications."
+    typical: str = "We compared your application with the average application."
+    row: str = "We compared your application with another application."
+    missing: str = "{feature}: not given"
+    special: str = "{feature}: {value}"
+    below: str = "{feature} is below {value}"
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The population stability index from which a shift counts as moderate, and as large."""
+
+    moderate: float = 0.1
+    large: float = 0.25
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What is decided about applicants, and what they are told.
+
+    Parameters
+    ----------
+    cutoff : float, optional
+        Applicants are refused whose probability of the adverse outcome is not below the cut-off. Where the positive
+        outcome is the good one, those whose probability of it is below the cut-off.
+    reasons : int, optional
+        The largest number of reasons; 4 unless stated.
+    order : "feature" or "subscale"
+        Reasons are listed by what each costs, or grouped by subscale, the subscale that costs most first.
+    inquiries : tuple of str
+        Features about credit inquiries: if one counts and none is among the reasons, it is a further one.
+    reference : "best" or "typical"
+        What applicants are compared with: the best level of every feature, or the typical applicant.
+    letter : Letter
+    drift : Limits
+    """
+
+    cutoff: float | None = None
+    reasons: int | None = None
+    order: Order = "feature"
+    inquiries: tuple[str, ...] = ()
+    reference: Literal["best", "typical"] = "best"
+    letter: Letter = Letter()
+    drift: Limits = Limits()
+
+
+def as_table(who: str, value: Any, kind: type[T]) -> T:
+    """Check the fields of a table, however it was made: a Struct's own constructor checks none."""
+    if not isinstance(value, Mapping | kind):
+        raise SchemaError(f"Schema: {who} must be a table, not {type(value).__name__}.")
+    try:
+        return msgspec.convert(msgspec.to_builtins(value), kind)
+    except (msgspec.ValidationError, TypeError, RecursionError) as error:
+        message = str(error)
+        unknown = message.split("`")[1] if "unknown field" in message else None
+        fields = [field for table in (kind, Letter, Limits) for field in table.__struct_fields__]
+        raise SchemaError(f"Schema: {who}: {message}.{did_you_mean(unknown, fields)}") from None
+
+
+def policy_problems(policy: Policy, features: Collection[str]) -> Iterator[str]:
+    """Say what a policy contradicts in itself or in the schema."""
+    cutoff = policy.cutoff
+    if cutoff is not None and not 0 <= cutoff <= 1:
+        yield f"policy: cutoff must be a probability from 0 to 1, not {cutoff:g}."
+    if policy.reasons is not None and policy.reasons < 1:
+        yield f"policy: reasons must be at least 1, not {policy.reasons}."
+    for name in policy.inquiries:
+        if name not in features:
+            yield f"policy: inquiries names {name!r}, which is not among the features.{did_you_mean(name, features)}"
+    limits = policy.drift
+    if not 0 < limits.moderate <= limits.large < math.inf:
+        yield "policy: the drift limits must be above 0, moderate not above large."
+    if "{reasons}" not in policy.letter.refused:
+        yield "policy: letter.refused needs {reasons} where the reasons belong."
+    allowed = {
+        "refused": {"reasons", "comparison"},
+        "missing": {"feature"},
+        "special": {"feature", "value"},
+        "below": {"feature", "value"},
+    }
+    for field in policy.letter.__struct_fields__:
+        for name in re.findall(r"\{(\w*)\}", getattr(policy.letter, field)):
+            if name not in allowed.get(field, ()):
+                yield f"policy: letter.{field} has {{{name}}}, for which nothing stands."
