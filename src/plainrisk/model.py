@@ -21,7 +21,7 @@ from plainrisk._types import Array, Floats
 from plainrisk.checks import LEVEL, NOTHING, PROBABILITY, Allowed, check_parameters, instance
 from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
-from plainrisk.explain import Certificate, Drift, Explanation, Overview, Reasons, Refits, Scorecard, WhatIf, WhatIfs
+from plainrisk.explain import Certificate, Decisions, Drift, Explanation, Overview, Reasons, Refits, Scorecard, WhatIf, WhatIfs
 from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
 from plainrisk.exports import ExportOptions, write_export
 from plainrisk.files import write_text
@@ -57,7 +57,6 @@ class FormMethods(PackedState):
 
     form_: RiskForm
     fit_record_: FitRecord | None
-    cutoff: float | None = None
     about: Mapping[str, str] = MappingProxyType({})
     # The file of format 1 that the model was read from, where its hash does not cover the fit record.
     _unprotected_file: str | None = None
@@ -179,7 +178,7 @@ class FormMethods(PackedState):
 
         Examples
         --------
-        >>> model.reasons(german.frame.head(2), k=2, adverse="negative")
+        >>> model.reasons(german.frame.head(2), k=2)
         Reasons against 2 applicants, at most 2, compared with 'best'
           row    risk  reason 1            reason 2
             0  0.9548  Amount of the loan  Status of checking account
@@ -187,6 +186,70 @@ class FormMethods(PackedState):
         """
         self._require_form()
         return answers.reasons(self.form_, X, *args, **options)
+
+    @takes(ReasonOptions)
+    def decide(self, X: Any, *args: Any, **options: Any) -> Decisions:
+        """Return who is approved and who is refused by the model's cut-off, with the reasons of the refused.
+
+        Parameters
+        ----------
+        X : rows
+        {options}
+
+        Returns
+        -------
+        Decisions
+
+        Examples
+        --------
+        >>> print(model.decide(german.frame[1:2]).letter(0).splitlines()[0])
+        We are sorry that we cannot approve your application.
+        """
+        self._require_form()
+        return answers.decide(self.form_, X, *args, **options)
+
+    @property
+    def cutoff(self) -> float | None:
+        """The cut-off of the model's policy, or None."""
+        self._require_form()
+        return self.form_.schema.policy.cutoff
+
+    def annotate(
+        self,
+        changes: Mapping[str, Any] | Schema | None = None,
+        *,
+        cutoff: float | None = None,
+        about: Mapping[str, str] | None = None,
+    ) -> RiskModel:
+        """Return the model with other words, another policy or other texts about it; no probability changes.
+
+        Parameters
+        ----------
+        changes : dict with "outcome", "policy" and "features", or a Schema, default=None
+            See `Schema.annotate`.
+        cutoff : float, default=None
+            Short for ``{"policy": {"cutoff": cutoff}}``.
+        about : dict of texts by name, default=None
+            Texts to keep, such as owner or purpose; an empty one is removed.
+
+        Returns
+        -------
+        RiskModel
+
+        Examples
+        --------
+        >>> changed = model.annotate({"features": {"Housing": {"label": "Home"}}}, cutoff=0.6)
+        >>> changed.cutoff, changed.form_.schema.title("Housing")
+        (0.6, 'Home')
+        """
+        self._require_form()
+        given, allowed = {"cutoff": cutoff, "about": about}, {"cutoff": CUTOFF, "about": ABOUT | NOTHING}
+        check_parameters("annotate", given, allowed)
+        schema = self.form_.schema if changes is None else self.form_.schema.annotate(changes)
+        if cutoff is not None:
+            schema = schema.annotate({"policy": {"cutoff": float(cutoff)}})
+        texts = {name: text for name, text in {**self.about, **(about or {})}.items() if text}
+        return RiskModel(msgspec.structs.replace(self.form_, schema=schema), self.fit_record_, about=texts)
 
     @takes(WhatIfOptions)
     def what_if(self, x: Any, *args: Any, **options: Any) -> WhatIf:
@@ -203,7 +266,7 @@ class FormMethods(PackedState):
 
         Examples
         --------
-        >>> model.what_if(german.frame[1:2], target=0.6, adverse="negative", answers=2)
+        >>> model.what_if(german.frame[1:2], target=0.6, answers=2)
         risk 0.2513, target at least 0.6:
           1. Credit amount: 5951 -> 3913 (risk 0.6678)
           2. Duration in month: 48 -> 11 (risk 0.6116)
@@ -226,7 +289,7 @@ class FormMethods(PackedState):
 
         Examples
         --------
-        >>> model.what_ifs(german.frame.head(2), target=0.6, adverse="negative")
+        >>> model.what_ifs(german.frame.head(2), target=0.6)
         WhatIfs of 2 applicants, 2 of whom can reach the target
           row    risk  reached  new_risk  features_changed  cost  changes
             0  0.9548     True    0.9548                 0     0
@@ -297,7 +360,6 @@ class FormMethods(PackedState):
         target: str | None = None,
         cutoff: float | None = None,
         title: str | None = None,
-        adverse: Adverse | None = None,
     ) -> None:
         """Write the decision page: one HTML file that shows the model, explains applicants and answers what-if.
 
@@ -318,10 +380,8 @@ class FormMethods(PackedState):
         target : str, default=None
             The column of the data with the outcomes; without it the schema's target, if the data have it.
         cutoff : float, default=None
-            Where applicants are refused; None takes the model's own, or the base rate of training.
+            A cut-off to try, for a model whose policy has none; without it the base rate of training.
         title : str, default=None
-        adverse : {"positive", "negative"}, default=None
-            "negative" if the model predicts the good outcome; None takes the schema's.
 
         Examples
         --------
@@ -339,7 +399,6 @@ class FormMethods(PackedState):
             target=target,
             cutoff=cutoff,
             title=title,
-            adverse=adverse,
         )
         from plainrisk.report import page
 
@@ -499,48 +558,50 @@ class FormMethods(PackedState):
         >>> loaded.cutoff, loaded.about
         (0.2, {'owner': 'Retail credit'})
         """
-        self._require_form()
-        cutoff = self.cutoff if cutoff is None else cutoff
-        check_parameters("save", {"cutoff": cutoff, "about": about}, {"cutoff": CUTOFF, "about": ABOUT | NOTHING})
-        texts = {**self.about, **(about or {})}
-        write_model(path, self.form_, self.fit_record_, answers.certify(self.form_), cutoff, texts)
+        model = self.annotate(cutoff=cutoff, about=about)
+        write_model(path, model.form_, model.fit_record_, answers.certify(model.form_), model.about)
         LOG.info("wrote the model file %s", path)
 
     def export(
         self,
-        target: str,
         path: str | Path,
         *,
+        target: str | None = None,
         dialect: str | None = None,
         table: str = "applicants",
         keep: Sequence[str] = (),
-        **reasons: Any,
+        k: int | None = None,
+        portfolio: Any = None,
     ) -> None:
-        """Write the model as code, SQL or a file of another format, with its contributions and reasons inside.
+        """Write the model as code, SQL or a file of another format, with its contributions, reasons and decisions.
 
         Parameters
         ----------
-        target : {"sql", "python", "javascript", "c", "onnx", "xlsx", "pmml"}
         path : str or Path
+            Its ending says what is written: .sql, .py, .js, .mjs, .c, .onnx, .xlsx, .pmml or .xml.
+        target : {"sql", "python", "javascript", "c", "onnx", "xlsx", "pmml"}, default=None
+            What is written; without it, what the ending says.
         dialect : str, default=None
             Of SQL: duckdb, postgres, sqlite, spark, snowflake, bigquery, tsql or redshift.
         table : str, default="applicants"
-            Of SQL: the table that is read.
+            Of SQL: the table that is read, with its schema if need be ("risk.applicants").
         keep : list of str, default=()
             Of SQL: columns of the table that stand before the answers.
-        **reasons
-            Of `reasons`: k, adverse, order, barred, portfolio.
+        k : int, default=None
+            The largest number of reasons, not above the policy's; without it the policy's, or 4.
+        portfolio : rows, default=None
+            Rows to look at, for references that need some (lines, curves and trees).
 
         Examples
         --------
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.export("python", f"{folder}/score.py", k=2)
+        ...     model.export(f"{folder}/score.py", k=2)
         ...     pr.verify_export(f"{folder}/score.py", model).agrees
         True
         """
         self._require_form()
-        write_export(self.form_, target, path, ExportOptions(dialect, table, keep, **reasons))
+        write_export(self.form_, path, ExportOptions(target, dialect, table, keep, k=k, portfolio=portfolio))
 
     def at_base_rate(self, base_rate: float | None = None) -> RiskModel:
         """Return the model corrected for training at another base rate than it is used at.
@@ -580,7 +641,10 @@ class FormMethods(PackedState):
         check_parameters("at_base_rate", {"base_rate": wanted}, {"base_rate": LEVEL})
         shift = math.log(wanted / (1 - wanted)) - math.log(trained / (1 - trained))
         new_record = msgspec.structs.replace(record, positive_weight=wanted * record.weight)
-        return RiskModel(_at_odds(self.form_, shift), new_record, about=self.about)
+        schema = self.form_.schema
+        policy = msgspec.structs.replace(schema.policy, cutoff=None)
+        form = msgspec.structs.replace(self.form_, schema=schema.replace(policy=policy))
+        return RiskModel(_at_odds(form, shift), new_record, about=self.about)
 
     def _require_form(self) -> None:
         if not hasattr(self, "form_"):
@@ -599,7 +663,6 @@ class RiskModel(FormMethods):
     ----------
     form_ : RiskForm
     fit_record_ : how it was fitted, or None
-    cutoff : the risk from which applicants are refused, or None
     about : texts by name, such as owner, purpose or approval
     """
 
@@ -608,15 +671,12 @@ class RiskModel(FormMethods):
         form: RiskForm,
         fit_record: FitRecord | None = None,
         *,
-        cutoff: float | None = None,
         about: Mapping[str, str] | None = None,
     ) -> None:
-        given = {"form": form, "cutoff": cutoff, "about": about or {}}
-        allowed = {"form": instance("a RiskForm", RiskForm), "cutoff": CUTOFF, "about": ABOUT}
-        check_parameters("RiskModel", given, allowed)
+        given = {"form": form, "about": about or {}}
+        check_parameters("RiskModel", given, {"form": instance("a RiskForm", RiskForm), "about": ABOUT})
         self.form_ = form
         self.fit_record_ = fit_record
-        self.cutoff = cutoff
         self.about = dict(about or {})
         self.classes_ = np.array(form.classes)
 
@@ -666,7 +726,7 @@ def _payload(model: FormMethods, data: Any = None, *, against: Any = None, **opt
     names = [described(m.form_, m.fit_record_) for m in models]
     if len(set(names)) < len(names):
         names[1] = f"{names[1]} (against)"
-    subjects = [Subject(n, m.form_, m.fit_record_, m.cutoff, m.about) for n, m in zip(names, models, strict=True)]
+    subjects = [Subject(n, m.form_, m.fit_record_, m.about) for n, m in zip(names, models, strict=True)]
     return collect(subjects, data, **options)
 
 
@@ -699,7 +759,7 @@ def load(path: str | Path) -> RiskModel:
     True
     """
     content = read_model(path)
-    model = RiskModel(content.form, content.fit, cutoff=_given(content.cutoff), about=_given(content.about))
+    model = RiskModel(content.form, content.fit, about=_given(content.about))
     if not content.protected:
         model._unprotected_file = str(path)
     LOG.info("read the model file %s: %s features, %s parts", path, len(content.form.features), len(content.form.parts))

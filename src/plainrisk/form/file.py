@@ -34,7 +34,7 @@ __all__ = [
     "write_model",
 ]
 
-FORMAT = 2
+FORMAT = 3
 
 
 class GroupEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -148,7 +148,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     notes : facts worth knowing that break no property
     form_sha256 : the hash of the form they were checked on
     thin : levels with less training weight than this are in the notes
-    outside : what levels outside the order can do; files of before there were rules have none
+    outside : what empty fields and codes can do; files written before there were rules have none
     """
 
     checks: tuple[Check, ...]
@@ -191,7 +191,7 @@ class ModelFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     plainrisk : that version
     sha256 : the hash of everything else in the file; format 1 has none
     form_sha256 : the hash of the form alone, by which a certificate says which form it is of
-    cutoff : the risk from which applicants are refused; not in the file if there is none
+    cutoff : of format 2, whose forms had no policy to hold it; read into the policy
     about : free texts by name, such as owner, purpose or approval; not in the file if there are none
     """
 
@@ -245,7 +245,6 @@ def write_model(
     form: RiskForm,
     fit: FitRecord | None = None,
     certificate: Certificate | None = None,
-    cutoff: float | None = None,
     about: Mapping[str, str] | None = None,
 ) -> None:
     """Write a model file; the same content gives the same bytes."""
@@ -257,7 +256,6 @@ def write_model(
         form=form,
         fit=fit,
         certificate=certificate,
-        cutoff=UNSET if cutoff is None else float(cutoff),
         about=dict(about) if about else UNSET,
     )
     content = msgspec.structs.replace(content, sha256=_file_hash(msgspec.json.encode(content)))
@@ -284,7 +282,19 @@ def read_model(path: str | Path) -> ModelFile:
         raise ModelFileError(f"{path} holds a certificate of another form: its hash does not match.")
     if content.protected and _file_hash(text) != content.sha256:
         raise ModelFileError(f"{path} was changed after it was written: its content does not match its hash.")
-    return content
+    if content.format > 2 and content.cutoff is not UNSET:
+        raise ModelFileError(f"{path} has a cut-off outside its policy, where no version of plainrisk wrote one.")
+    return content if content.cutoff is UNSET else _with_policy(content, content.cutoff)
+
+
+def _with_policy(content: ModelFile, cutoff: float) -> ModelFile:
+    """Return a file of format 2 with its cut-off in the policy; its certificate is of the form as it is now."""
+    replace = msgspec.structs.replace
+    schema = content.form.schema
+    form = replace(content.form, schema=schema.replace(policy=replace(schema.policy, cutoff=cutoff)))
+    sha256 = form_hash(form)
+    certificate = content.certificate and replace(content.certificate, form_sha256=sha256)
+    return replace(content, form=form, form_sha256=sha256, certificate=certificate, cutoff=UNSET)
 
 
 # ---- the state of Python objects

@@ -142,7 +142,14 @@ class Layer(msgspec.Struct, frozen=True, tag="layer", tag_field="kind", forbid_u
 Pool = Alone | Mixture | Layer
 
 
-class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unknown_fields=True):
+class RiskForm(
+    msgspec.Struct,
+    frozen=True,
+    dict=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,  # a form without ranges is written as it was before there were any, so hashes hold
+):
     """A fitted risk model as data.
 
     Attributes
@@ -151,6 +158,7 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
     columns : the columns of the training rows, in order; x0, x1, ... if they had no names
     classes : the two outcomes, the positive one last
     parts, pool : the model
+    ranges : the smallest and the largest measured value of every continuous feature in training, where they are known
     """
 
     schema: Schema
@@ -158,6 +166,7 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
     classes: tuple[str | int | float | bool, str | int | float | bool]
     parts: tuple[Part | TreePart, ...]
     pool: Pool
+    ranges: dict[str, tuple[float, float]] = {}
 
     def __post_init__(self) -> None:
         n = len(self.parts)
@@ -172,6 +181,9 @@ class RiskForm(msgspec.Struct, frozen=True, dict=True, kw_only=True, forbid_unkn
                     raise ModelFileError(f"Model: part {part.name!r} uses {name!r}, which the schema does not know.")
             for pair in part.pairs if isinstance(part, Part) else ():
                 self._check_kinds(pair)
+        for name, (low, high) in self.ranges.items():
+            if name not in self.schema.features or not -math.inf < low <= high < math.inf:
+                raise ModelFileError(f"Model: the range of {name!r} is none.")
 
     def _check_kinds(self, pair: PairTable) -> None:
         for name, levels in zip(pair.features, pair.levels, strict=True):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
+import msgspec
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
@@ -102,6 +104,8 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         training = self._read(X if columns is None else as_frame(X, columns), y, sample_weight)
         LOG.info("%s: fitting to %s rows, %s features", type(self).__name__, training.n_rows, len(training.names))
         self._fit_rows(training)
+        if hasattr(self, "form_"):  # a mixture with an expert of several parts has none
+            self.form_ = msgspec.structs.replace(self.form_, ranges=value_ranges(self.form_, training))
         record = getattr(self, "fit_record_", None)  # experts of other libraries have none
         LOG.info("%s: fitted. %s", type(self).__name__, record.reason if record is not None else "")
         form = getattr(self, "form_", None)  # a mixture with an expert of several parts has none
@@ -205,6 +209,23 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
                 StoppedEarly,
                 stacklevel=4,
             )
+
+
+def value_ranges(form: RiskForm, training: TrainingRows) -> dict[str, tuple[float, float]]:
+    """Return the smallest and the largest measured value of every continuous feature that a form reads."""
+    known = training.schema.features
+    names = [name for name in form.features if known[name].kind == "continuous"]
+    special = {n: Bins((), tuple(map(float, known[n].special_values)), known[n].lower_bound) for n in names}
+    ranges: dict[str, tuple[float, float]] = {}
+    for batch in training.batches(names, "looking for the range of every feature") if names else ():
+        for name in names:
+            values = batch.frame.numbers(name)
+            values = values[special[name].code_numbers(values) == 0]
+            if len(values):
+                low, high = ranges.get(name, (math.inf, -math.inf))
+                # Adding 0 makes one zero of the two there are.
+                ranges[name] = (min(low, float(values.min()) + 0.0), max(high, float(values.max()) + 0.0))
+    return {name: ranges[name] for name in names if name in ranges}
 
 
 def form_scores(form: RiskForm, training: TrainingRows) -> PartScores:

@@ -12,7 +12,7 @@ import numpy as np
 
 from plainrisk._types import Floats, Index
 from plainrisk._version import __version__
-from plainrisk.checks import NOTHING, PROBABILITY, check_parameters, instance, whole, words
+from plainrisk.checks import NOTHING, PROBABILITY, check_parameters, instance, whole
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError
 from plainrisk.explain import Interval, Refits, certify, drawn, overview
@@ -46,7 +46,6 @@ FORMAT = 1
 POINTS = 61  # at which a line or a curve is drawn
 DRAWS = 200  # of the posterior, for intervals
 ALLOWED = {
-    "adverse": words("positive", "negative") | NOTHING,
     "applicants": whole(0),
     "cutoff": NOTHING | PROBABILITY,
     "title": NOTHING | instance("text", str),
@@ -60,7 +59,6 @@ class Subject:
     name: str
     form: RiskForm
     fit: FitRecord | None = None
-    cutoff: float | None = None
     about: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -69,7 +67,6 @@ def collect(
     data: Any = None,
     *,
     title: str | None = None,
-    adverse: Adverse | None = None,
     applicants: int = 0,
     by: str | None = None,
     target: str | None = None,
@@ -83,23 +80,19 @@ def collect(
     subjects : one model, or two to compare
     data : rows to look at, or None; no row of them is kept unless `applicants` says so
     title : of the page
-    adverse : "positive" if a high risk is bad for the applicant; None takes the schema's
     applicants : how many rows of the data the page holds as examples, from the least to the greatest risk
     by : a column of the data, by whose groups the model is measured, too
     target : the column with the outcomes; without it the schema's target, if the data have it
-    cutoff : where applicants are refused; None takes the model's own, or the base rate of training
+    cutoff : one to try, where the model's policy has none; None takes the base rate of training
     shown : rows that are all put into the page, which opens at the first
     """
-    given = {"adverse": adverse, "applicants": applicants, "cutoff": cutoff, "title": title}
+    given = {"applicants": applicants, "cutoff": cutoff, "title": title}
     check_parameters("report", given, ALLOWED)
     if data is None and (applicants or by is not None or target is not None):
         raise DataError("report: applicants, by and target are about data. Pass data, too (--data DATA).")
     first = subjects[0]
-    adverse = adverse or first.form.schema.adverse
-    if cutoff is None:
-        cutoff = first.cutoff
-    if cutoff is None:
-        cutoff = 0.5 if first.fit is None else round(first.fit.base_rate, 2)
+    adverse = first.form.schema.adverse
+    cutoff = _cutoff(first, cutoff)
     measure = functools.partial(summary, target=target, by=by, cutoff=cutoff, adverse=adverse)
     models = [_model(s, None if data is None else s.form.align(data), adverse, measure) for s in subjects]
     rows = [] if data is None else _examples(first.form, first.form.align(data), applicants)
@@ -115,6 +108,19 @@ def collect(
         "applicants": rows,
         "start": None if shown is None or not rows else {"view": "applicant", "row": rows[0]["row"]},
     }
+
+
+def _cutoff(subject: Subject, given: float | None) -> float:
+    """Return where applicants are refused: by the policy, or where there is none by what is given or the base rate."""
+    own = subject.form.schema.policy.cutoff
+    if own is not None and given not in (None, own):
+        raise DataError(
+            f"report: the model's policy has the cut-off {own:g}, so the page decides by it. Leave out cutoff, or "
+            "change the policy (plainrisk annotate MODEL --cutoff RISK)."
+        )
+    if own is not None or given is not None:
+        return float(own if given is None else given)
+    return 0.5 if subject.fit is None else round(subject.fit.base_rate, 2)
 
 
 def described(form: RiskForm, fit: FitRecord | None = None) -> str:

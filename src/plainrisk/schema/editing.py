@@ -15,7 +15,21 @@ if TYPE_CHECKING:
     from plainrisk.schema.feature import Feature
     from plainrisk.schema.schema import Schema
 
-__all__ = ["edited", "known_names", "renamed"]
+__all__ = ["ANNOTATIONS", "annotated", "annotations_of", "edited", "known_names", "renamed"]
+
+# What may be changed after a fit, of a schema and of a feature: no probability depends on it.
+ANNOTATIONS = ("outcome", "policy", "features")
+FEATURE_ANNOTATIONS = (
+    "label",
+    "labels",
+    "unit",
+    "reason",
+    "reasons",
+    "protected",
+    "actionable",
+    "step_cost",
+    "note",
+)
 
 
 def known_names(schema: Schema, names: Iterable[str]) -> list[str]:
@@ -113,4 +127,63 @@ def renamed(schema: Schema, names: Mapping[str, str]) -> dict[str, Any]:
         "policy": msgspec.structs.replace(
             schema.policy, inquiries=tuple(names.get(f, f) for f in schema.policy.inquiries)
         ),
+    }
+
+
+def annotated(schema: Schema, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a schema after changes of words and policy, which a fitted model may take.
+
+    Tables are changed entry by entry: ``{"policy": {"cutoff": 0.2}}`` leaves the rest of the policy as it is.
+    """
+    for field in changes:
+        if field not in ANNOTATIONS:
+            raise SchemaError(
+                f"annotate: {field!r} is part of the fit, or no field. What may be changed is {quoted(ANNOTATIONS)}."
+                f"{did_you_mean(field, ANNOTATIONS)}"
+            )
+    plain = schema.to_dict()
+    features = changes.get("features", {})
+    if not isinstance(features, Mapping) or not all(isinstance(fields, Mapping) for fields in features.values()):
+        raise SchemaError("annotate: features must be a table of features, each with its fields.")
+    known_names(schema, features)
+    for name, fields in features.items():
+        for field in fields:
+            if field not in FEATURE_ANNOTATIONS:
+                raise SchemaError(
+                    f"annotate: {field!r} of feature {name!r} is part of the fit, or no field. Change it in the schema "
+                    f"and fit again. What may be changed is {quoted(FEATURE_ANNOTATIONS)}."
+                    f"{did_you_mean(field, FEATURE_ANNOTATIONS)}"
+                )
+        if fields.get("protected") is False and "actionable" not in fields and schema.features[name].protected:
+            fields = {**fields, "actionable": "free"}
+        if fields.get("protected") is True and "actionable" not in fields:
+            fields = {**fields, "actionable": "fixed"}
+        plain["features"][name] = _updated(plain["features"][name], fields)
+    for field in ("outcome", "policy"):
+        if field in changes:
+            plain[field] = _updated(plain.get(field, {}), changes[field])
+    return plain
+
+
+def _updated(table: Mapping[str, Any], changes: Any) -> Any:
+    """Return a table with some entries changed; None removes one."""
+    if not isinstance(changes, Mapping):
+        return changes
+    found = dict(table)
+    for key, value in changes.items():
+        found[key] = _updated(found.get(key) or {}, value) if isinstance(value, Mapping) else value
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def annotations_of(schema: Schema, features: Iterable[str]) -> dict[str, Any]:
+    """Return what a schema says that may be changed after a fit, of these features."""
+    plain = schema.to_dict()
+    own = {name: plain["features"][name] for name in features if name in plain["features"]}
+    return {
+        "outcome": plain.get("outcome", {}),
+        "policy": plain.get("policy", {}),
+        "features": {
+            name: {field: fields[field] for field in FEATURE_ANNOTATIONS if field in fields}
+            for name, fields in own.items()
+        },
     }

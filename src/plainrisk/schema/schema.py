@@ -14,7 +14,7 @@ from plainrisk.errors import SchemaError, did_you_mean, listing
 from plainrisk.files import parse_json, parse_toml, read_text, write_text
 from plainrisk.schema.check import Problem, check_schema
 from plainrisk.schema.draft import draft_schema
-from plainrisk.schema.editing import edited, known_names, renamed
+from plainrisk.schema.editing import annotated, annotations_of, edited, known_names, renamed
 from plainrisk.schema.feature import Adverse, Feature, Label, as_feature, in_words, with_defaults
 from plainrisk.schema.findings import Finding
 from plainrisk.schema.policy import Outcome, Policy, as_table
@@ -280,6 +280,30 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
             if field not in known:
                 raise SchemaError(f"Schema: a schema has no field {field!r}.{did_you_mean(field, known)}")
         return Schema(**{**{field: getattr(self, field) for field in known}, **fields})
+
+    def annotate(self, changes: Mapping[str, Any] | Schema) -> Schema:
+        """Return the schema with other words and another policy, which a fitted model may take.
+
+        Parameters
+        ----------
+        changes : dict with "outcome", "policy" and "features", or a Schema
+            Entries that are not named stay, None removes one. Of a feature, `label`, `labels`, `unit`, `reason`,
+            `reasons`, `protected`, `actionable`, `step_cost` and `note` may change.
+
+        Examples
+        --------
+        >>> schema = Schema(features={"age": {}}).annotate({"features": {"age": {"label": "Age", "protected": True}}})
+        >>> schema.protected, schema.title("age")
+        (('age',), 'Age')
+        """
+        if isinstance(changes, Schema):
+            changes = annotations_of(changes, self.features)
+        return Schema.from_dict(annotated(self, changes))
+
+    @property
+    def annotations(self) -> dict[str, Any]:
+        """What may be changed after a fit, as `annotate` takes it."""
+        return annotations_of(self, self.features)
 
     def drop(self, *names: str) -> Schema:
         """Return the schema without these features; a subscale that holds no other goes too.

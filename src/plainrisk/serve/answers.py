@@ -47,7 +47,7 @@ def answer(served: Served, options: Options, table: Any) -> Any:
     if options is None:
         risk, cutoff = np.asarray(form.risk(table)), served.model.cutoff
         against = None if cutoff is None else refused(risk, cutoff, form.schema.adverse)
-        return Risks(risk, None if against is None else np.where(against, "refuse", "approve").tolist())
+        return Risks(risk, None if against is None else np.where(against, "refused", "approved").tolist())
     if isinstance(options, ExplainOptions):
         return served.prepared(options, lambda: explainer(form, options)).explain(table)
     if isinstance(options, ReasonOptions):

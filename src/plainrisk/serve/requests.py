@@ -22,7 +22,6 @@ ARROW = "application/vnd.apache.arrow.stream"
 MISSING = "Object missing required field "  # as msgspec says it
 Number = float | None
 Category = str | int | float | bool | None
-Adverse = Literal["positive", "negative"]
 
 
 class TooLargeError(DataError):
@@ -50,25 +49,21 @@ class _Explain(_Asked, frozen=True, kw_only=True):
 
 
 class _Reasons(_Asked, frozen=True, kw_only=True):
-    k: Annotated[int, Meta(ge=1, le=100)] = 4
-    reference: Literal["best", "typical"] = "best"
-    adverse: Adverse | None = None
+    k: Annotated[int, Meta(ge=1, le=100)] | None = None
+    reference: Literal["best", "typical"] | None = None
 
     def options(self) -> ReasonOptions:
-        return ReasonOptions(self.k, reference=self.reference, adverse=self.adverse)
+        return ReasonOptions(self.k, reference=self.reference)
 
 
 class _WhatIf(_Asked, frozen=True, kw_only=True):
-    target: Annotated[float, Meta(ge=0.0, le=1.0)]
+    target: Annotated[float, Meta(ge=0.0, le=1.0)] | None = None
     frozen: tuple[str, ...] = ()
     cost: Literal["features", "steps"] = "features"
-    adverse: Adverse | None = None
     answers: Annotated[int, Meta(ge=1, le=10)] = 3
 
     def options(self) -> WhatIfOptions:
-        return WhatIfOptions(
-            self.target, frozen=self.frozen, cost=self.cost, adverse=self.adverse, answers=self.answers
-        )
+        return WhatIfOptions(self.target, frozen=self.frozen, cost=self.cost, answers=self.answers)
 
 
 VERBS: Mapping[str, type[_Asked]] = {"score": _Score, "explain": _Explain, "reasons": _Reasons, "what-if": _WhatIf}

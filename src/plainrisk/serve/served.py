@@ -64,7 +64,7 @@ class Served:
     def page(self) -> str:
         """The decision page of the model."""
         model = self.model
-        found = Subject(self.name, model.form_, model.fit_record_, model.cutoff, model.about)
+        found = Subject(self.name, model.form_, model.fit_record_, model.about)
         return page(collect([found], title=self.name))
 
     def prepared(self, key: Any, make: Callable[[], Any]) -> Any:
