@@ -113,12 +113,23 @@ def as_table(who: str, value: Any, kind: type[T]) -> T:
     if not isinstance(value, Mapping | kind):
         raise SchemaError(f"Schema: {who} must be a table, not {type(value).__name__}.")
     try:
-        return msgspec.convert(msgspec.to_builtins(value), kind)
+        return _with_defaults(msgspec.convert(msgspec.to_builtins(value), kind))
     except (msgspec.ValidationError, TypeError, RecursionError) as error:
         message = str(error)
         unknown = message.split("`")[1] if "unknown field" in message else None
         fields = [field for table in (kind, Letter, Limits) for field in table.__struct_fields__]
         raise SchemaError(f"Schema: {who}: {message}.{did_you_mean(unknown, fields)}") from None
+
+
+def _with_defaults(table: T) -> T:
+    """Put the default itself where a field equals it: msgspec omits what is the default, not what equals it."""
+    own = type(table)()
+    for field in table.__struct_fields__:
+        value = getattr(table, field)
+        if isinstance(value, msgspec.Struct):
+            default = getattr(own, field)
+            msgspec.structs.force_setattr(table, field, default if value == default else _with_defaults(value))
+    return table
 
 
 def policy_problems(policy: Policy, features: Collection[str]) -> Iterator[str]:

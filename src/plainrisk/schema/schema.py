@@ -23,6 +23,9 @@ from plainrisk.schema.toml import schema_to_toml
 
 __all__ = ["Schema"]
 
+# What stands where nothing is stated, and is written to no file: msgspec omits these very objects.
+_OUTCOME, _POLICY = Outcome(), Policy()
+
 
 class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is known of the data before any model is fitted.
@@ -55,10 +58,10 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
     target: str | None = None
     positive: Label | bool | None = None
     adverse: Adverse = "positive"
-    outcome: Outcome = Outcome()
+    outcome: Outcome = _OUTCOME
     features: dict[str, Feature] = {}
     subscales: dict[str, tuple[str, ...]] = {}
-    policy: Policy = Policy()
+    policy: Policy = _POLICY
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Schema:
         return self  # frozen: scikit-learn's clone need not copy and check it again
@@ -70,8 +73,9 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         force(self, "positive", positive.tolist() if hasattr(positive, "tolist") else positive)
         words, adverse = _adverse_outcome(self.outcome, self.adverse)
         force(self, "adverse", adverse)
-        force(self, "outcome", as_table("outcome", words, Outcome))
-        force(self, "policy", as_table("policy", self.policy, Policy))
+        outcome, policy = as_table("outcome", words, Outcome), as_table("policy", self.policy, Policy)
+        force(self, "outcome", _OUTCOME if outcome == _OUTCOME else outcome)
+        force(self, "policy", _POLICY if policy == _POLICY else policy)
         force(self, "features", {k: as_feature(f"feature {k!r}", v) for k, v in self.features.items()})
         force(self, "subscales", {k: tuple(v) for k, v in self.subscales.items()})
         problems = list(schema_problems(self))
@@ -335,14 +339,16 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         return self._with(
             features={name: self.features[name] for name in keep},
             subscales={s: members for s, members in subscales.items() if members},
-            policy=msgspec.structs.replace(self.policy, inquiries=inquiries),
+            policy=self.policy
+            if inquiries == self.policy.inquiries
+            else msgspec.structs.replace(self.policy, inquiries=inquiries),
         )
 
     def part(self, names: Iterable[str]) -> Schema:
         """Return what is known of these features, and nothing else: neither target nor subscales."""
         features = {name: self.features[name] for name in names}
         return self._with(
-            target=None, positive=None, outcome=Outcome(), features=features, subscales={}, policy=Policy()
+            target=None, positive=None, outcome=_OUTCOME, features=features, subscales={}, policy=_POLICY
         )
 
     def _with(self, **fields: Any) -> Schema:
