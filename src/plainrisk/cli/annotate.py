@@ -1,9 +1,10 @@
-"""`plainrisk annotate`: a cut-off and free texts in a model file."""
+"""`plainrisk annotate`: what may change after a fit: words, policy, free texts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date as calendar
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +12,10 @@ import typer
 from plainrisk.cli import show
 from plainrisk.cli.options import Json, ModelArgument
 from plainrisk.errors import DataError
+from plainrisk.files import parse_toml
 from plainrisk.model import load
+from plainrisk.schema import Schema
+from plainrisk.schema.toml import schema_to_toml
 
 __all__ = ["About", "Cutoff", "Date", "annotate", "read_about"]
 
@@ -27,17 +31,38 @@ Date = Annotated[bool, typer.Option("--date", help="Keep today's date in the fil
 
 
 def annotate(
-    model: ModelArgument, cutoff: Cutoff = None, about: About = None, date: Date = False, json: Json = False
+    model: ModelArgument,
+    cutoff: Cutoff = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option("--schema", metavar="SCHEMA", help="Take words, protected features and policy from this schema."),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Set one entry, written as in a schema: 'policy.reasons = 3', 'features.age.label = \"Age\"'. "
+            "Repeatable.",
+        ),
+    ] = None,
+    about: About = None,
+    date: Date = False,
+    json: Json = False,
 ) -> None:
-    """Keep a cut-off and texts in a model file (an empty text is removed); without options, show what it holds."""
-    found = load(model)
+    """Change what a model file says and decides, never a probability; without options, show all that may change."""
+    changed = load(model)
     texts = read_about(about, date)
+    if schema is not None:
+        changed = changed.annotate(Schema.load(schema))
+    for entry in set_ or ():
+        changed = changed.annotate(parse_toml(entry, "--set", DataError))
     if cutoff is not None or texts:
-        found.about = {name: text for name, text in {**found.about, **texts}.items() if text}
-        found.save(model, cutoff=cutoff)
-        found = load(model)
-    result: dict[str, Any] = {"model": str(model), "cutoff": found.cutoff, "about": dict(found.about)}
-    show.result(result, json, _show)
+        changed = changed.annotate(cutoff=cutoff, about=texts)
+    if schema is not None or set_ or cutoff is not None or texts:
+        changed.save(model)
+    result: dict[str, Any] = {"model": str(model), "cutoff": changed.cutoff, "about": dict(changed.about)}
+    show.result(result | changed.form_.schema.annotations, json, lambda _: _show(result, changed.form_.schema))
 
 
 def read_about(texts: Sequence[str] | None, date: bool = False) -> dict[str, str]:
@@ -55,8 +80,11 @@ def read_about(texts: Sequence[str] | None, date: bool = False) -> dict[str, str
     return {**found, "date": calendar.today().isoformat()} if date else found
 
 
-def _show(result: dict[str, Any]) -> None:
+def _show(result: dict[str, Any], schema: Schema) -> None:
     cutoff = "no cut-off" if result["cutoff"] is None else f"cut-off {result['cutoff']:g}"
     show.out().print(f"{result['model']}: {cutoff}")
     for name, text in result["about"].items():
         show.out().print(f"  {name}: {text}")
+    held = {key: table for key, table in schema.annotations.items() if key != "features" and table}
+    held["features"] = {name: fields for name, fields in schema.annotations["features"].items() if fields}
+    show.out().print(schema_to_toml(held).strip(), soft_wrap=True, highlight=False, markup=False)

@@ -12,7 +12,6 @@ from rich.text import Text
 from plainrisk._types import Bools, Floats
 from plainrisk.checks import NOTHING, PROBABILITY, check_parameters
 from plainrisk.cli import show
-from plainrisk.cli.options import Adverse
 from plainrisk.cli.runner import Request, Work, row_command
 from plainrisk.decision import refused
 from plainrisk.errors import DataError
@@ -21,9 +20,18 @@ from plainrisk.explain.contributions import explainer
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions
 from plainrisk.explain.reasons import reasoner
 from plainrisk.explain.what_if import planner
+from plainrisk.form import RiskForm
+from plainrisk.form.beyond import names_beyond
+from plainrisk.form.wording import outcome_words, say_value
 from plainrisk.model import RiskModel
 
 __all__ = ["explain", "print_answers", "print_explanation", "reasons", "score", "what_if"]
+
+
+Cutoff = Annotated[
+    float | None,
+    typer.Option("--cutoff", metavar="RISK", help="The cut-off to decide by, for a model file that holds none."),
+]
 
 
 @row_command()
@@ -32,79 +40,89 @@ def score(
     request: Request,
     decision: Annotated[
         bool,
-        typer.Option("--decision", help="Add the decision, approve or refuse, by the cut-off of the model file."),
+        typer.Option("--decision", help="Add the decision, approved or refused, by the cut-off of the model file."),
     ] = False,
-    cutoff: Annotated[
-        float | None,
-        typer.Option(
-            "--cutoff",
-            metavar="RISK",
-            help="Decide by this cut-off: a risk from it on is refused, a good one's below it.",
-        ),
-    ] = None,
+    cutoff: Cutoff = None,
     reasons: Annotated[
         int,
         typer.Option("--reasons", metavar="K", min=0, help="Add up to K reasons; with a decision, of refused rows."),
     ] = 0,
-    adverse: Adverse = None,
+    beyond: Annotated[
+        bool,
+        typer.Option("--beyond", help="Add the features whose values are beyond those of the training rows."),
+    ] = False,
 ) -> Work:
     """Show the risk of one row, or write the risk of every row; with decision and reasons if asked for."""
-    options = ReasonOptions(k=max(1, reasons), adverse=cast("Any", adverse)).of(model.form_.schema)
-    least = _cutoff(model, request, cutoff) if decision or cutoff is not None else None
-    find = reasoner(model.form_, options).reasons if reasons else None
+    decided = decision or cutoff is not None
+    model = with_cutoff("score", model, request, cutoff) if decided else model
+    find = reasoner(model.form_, ReasonOptions(k=reasons)).reasons if reasons else None
 
     def compute(rows: Any) -> _Scored:
         found = None if find is None else find(rows)
         risk = model.predict_proba(rows)[:, 1] if found is None else found.risk
-        against = None if least is None else refused(risk, least, cast("Any", options.adverse))
-        return _Scored(risk, against, found)
+        against = refused(risk, cast("float", model.cutoff), model.form_.schema.adverse) if decided else None
+        outside = names_beyond(model.form_, model.form_.align(rows)) if beyond else None
+        return _Scored(risk, against, found, outside)
 
     return Work(compute, _print_scored)
 
 
-def _cutoff(model: RiskModel, request: Request, given: float | None) -> float:
-    check_parameters("score", {"--cutoff": given}, {"--cutoff": NOTHING | PROBABILITY})
-    found = model.cutoff if given is None else given
-    if found is None:
+def with_cutoff(who: str, model: RiskModel, request: Request, given: float | None) -> RiskModel:
+    """Return the model with a cut-off: its own, or the one given where it has none."""
+    check_parameters(who, {"--cutoff": given}, {"--cutoff": NOTHING | PROBABILITY})
+    own = model.cutoff
+    if own is not None and given not in (None, own):
         raise DataError(
-            f"score: {request.model} holds no cut-off to decide by. Add --cutoff RISK, or keep one in the file: "
+            f"{who}: {request.model} decides by the cut-off {own:g}. Leave out --cutoff, or change the policy: "
+            f"plainrisk annotate {request.model} --cutoff {given:g}."
+        )
+    if own is None and given is None:
+        raise DataError(
+            f"{who}: {request.model} holds no cut-off to decide by. Add --cutoff RISK, or keep one in the file: "
             f"plainrisk annotate {request.model} --cutoff RISK."
         )
-    return found
+    return model if own is not None else model.annotate(cutoff=given)
 
 
 @dataclass(frozen=True)
 class _Scored:
-    """The risks of rows, and if asked for whether each is refused and the reasons."""
+    """The risks of rows, and if asked for whether each is refused, the reasons, and what is beyond training."""
 
     risk: Floats
     refused: Bools | None
     reasons: Reasons | None
+    beyond: list[tuple[str, ...]] | None
 
     def columns(self) -> dict[str, Any]:
         columns: dict[str, Any] = {"risk": self.risk}
         if self.refused is not None:
-            columns["decision"] = np.where(self.refused, "refuse", "approve").astype(object)
+            columns["decision"] = np.where(self.refused, "refused", "approved").astype(object)
         for name, values in {} if self.reasons is None else self.reasons.columns().items():
             if name.startswith("reason_"):
                 columns[name] = values if self.refused is None else np.where(self.refused, values, None)
+        if self.beyond is not None:
+            columns["beyond"] = np.array([", ".join(names) or None for names in self.beyond], dtype=object)
         return columns
 
     def to_dict(self, row: int) -> dict[str, Any]:
         found: dict[str, Any] = {"risk": float(self.risk[row])}
         if self.refused is not None:
-            found["decision"] = "refuse" if self.refused[row] else "approve"
+            found["decision"] = "refused" if self.refused[row] else "approved"
         if self.reasons is not None:
             found["reasons"] = list(self.reasons.words(row)) if self.refused is None or self.refused[row] else []
+        if self.beyond is not None:
+            found["beyond"] = list(self.beyond[row])
         return found
 
 
 def _print_scored(found: _Scored, row: int) -> None:
-    told = found.to_dict(0)
-    decision = f", {told['decision']}" if "decision" in told else ""
-    show.out().print(f"Row {row}: risk {told['risk']:.4f}{decision}")
-    for i, reason in enumerate(told.get("reasons", ()), 1):
+    said = found.to_dict(0)
+    decision = f", {said['decision']}" if "decision" in said else ""
+    show.out().print(f"Row {row}: risk {said['risk']:.4f}{decision}")
+    for i, reason in enumerate(said.get("reasons", ()), 1):
         show.out().print(f"  {i}. {reason}")
+    if said.get("beyond"):
+        show.note(f"Beyond the training rows: {', '.join(said['beyond'])}.")
 
 
 # ---- explain
@@ -148,27 +166,25 @@ def reasons(
     model: RiskModel,
     request: Request,
     options: ReasonOptions,
-    threshold: Annotated[
-        float | None,
-        typer.Option("--threshold", metavar="RISK", help="Write the rows only that this cut-off refuses."),
-    ] = None,
+    cutoff: Cutoff = None,
+    only_refused: Annotated[bool, typer.Option("--refused", help="Write only the rows that are refused.")] = False,
 ) -> Work:
-    """Show one row's reasons as a letter, or write the reasons of all rows, or of the refused ones."""
-    check_parameters("reasons", {"--threshold": threshold}, {"--threshold": NOTHING | PROBABILITY})
-    options = options.of(model.form_.schema)
+    """Show the letter to one row, or write the reasons of all rows, or of the refused ones."""
+    if request.output is None or only_refused or cutoff is not None:
+        model = with_cutoff("reasons", model, request, cutoff)
 
     def chosen(found: Reasons) -> Bools:
-        if threshold is None:
-            return np.ones(len(found), np.bool_)
-        return refused(found.risk, threshold, cast("Any", options.adverse))
+        return np.ones(len(found), np.bool_) if not only_refused or found.refused is None else found.refused
 
     return Work(reasoner(model.form_, options).reasons, _print_letter, numbered=True, chosen=chosen)
 
 
 def _print_letter(found: Reasons, row: int) -> None:
     show.out().print(found.letter(0), soft_wrap=True)
-    if found.withheld[0]:
-        show.note(f"{found.withheld[0]} barred of {', '.join(found.barred)} would have been among the reasons.")
+    withheld = int(found.withheld[0])
+    if withheld and found.refused is not None and found.refused[0]:
+        verb = "feature also counts; it is" if withheld == 1 else "features also count; they are"
+        show.note(f"{withheld} protected {verb} never given as a reason.")
 
 
 # ---- what-if
@@ -179,17 +195,25 @@ def what_if(model: RiskModel, request: Request, options: WhatIfOptions) -> Work:
     """Show the cheapest changes that bring one row to the target, or write the cheapest of all rows."""
     import polars as pl
 
+    if options.target is None and model.cutoff is None:
+        raise DataError(
+            f"what-if: {request.model} holds no cut-off to pass. Add --target RISK, or keep one in the file: "
+            f"plainrisk annotate {request.model} --cutoff RISK."
+        )
     # A table has one line per row, so that the first answer is all it holds.
     plan = planner(model.form_, options if request.output is None else replace(options, answers=1))
     types = {"reached": pl.Boolean(), "features_changed": pl.Int64(), "changes": pl.String()}
-    return Work(plan.solve, lambda found, row: print_answers(found[0], f"Row {row}"), types, numbered=True)
+    form = model.form_
+    return Work(plan.solve, lambda found, row: print_answers(found[0], f"Row {row}", form), types, numbered=True)
 
 
-def print_answers(found: WhatIf, who: str) -> None:
-    """Print the answers of one applicant as small tables."""
+def print_answers(found: WhatIf, who: str, form: RiskForm) -> None:
+    """Print the answers of one applicant as small tables, in the words of the schema."""
     console = show.out()
-    word = "at most" if found.adverse == "positive" else "at least"
-    goal = f"{who}: risk {found.risk:.1%}, wanted {word} {found.target:.1%}."
+    features = form.schema.features
+    word = "below" if found.adverse == "positive" else "at least"
+    outcome = outcome_words(form.schema, form.classes[1])
+    goal = f"{who}: {found.risk:.1%} probability that {outcome}; approved if {word} {found.target:.1%}."
     if not found.reached:
         console.print(f"{goal} That cannot be reached; the best that can is {found.reachable.risk:.1%}.")
         return
@@ -198,10 +222,13 @@ def print_answers(found: WhatIf, who: str) -> None:
         return
     console.print(goal)
     for i, answer in enumerate(found.answers, 1):
-        lines = [[change.feature, _text(change.value), _text(change.to_value)] for change in answer.changes]
-        title = f"{'The cheapest way' if i == 1 else 'Another way'}: risk {answer.risk:.1%}"
+        lines = [
+            [
+                features[change.feature].title(change.feature),
+                say_value(features[change.feature], change.value),
+                say_value(features[change.feature], change.to_value),
+            ]
+            for change in answer.changes
+        ]
+        title = f"{'The smallest change' if i == 1 else 'Another way'}: {answer.risk:.1%}"
         show.print_table(("feature", "now", "to"), lines, whole=("now", "to"), title=title)
-
-
-def _text(value: Any) -> str:
-    return "missing" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

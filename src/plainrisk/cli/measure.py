@@ -15,12 +15,13 @@ from rich.text import Text
 from plainrisk._types import Floats, Outcome
 from plainrisk.checks import NOTHING, PROBABILITY, check_parameters
 from plainrisk.cli import show
-from plainrisk.cli.options import Adverse, Data, Json, Level, Missing, ModelFile, Target, Weight
+from plainrisk.cli.options import Data, Json, Level, Missing, ModelFile, Target, Weight
 from plainrisk.cli.runner import RowReader
-from plainrisk.data.frame import column_of
+from plainrisk.data.frame import as_frame, column_of
 from plainrisk.errors import DataError
 from plainrisk.explain import GroupReport, group_report
-from plainrisk.form import RiskForm
+from plainrisk.form import Part, RiskForm
+from plainrisk.form.wording import say_level
 from plainrisk.intervals import Range
 from plainrisk.measure.cutoffs import Cutoff, Cutoffs
 from plainrisk.measure.cutoffs import cutoffs as find_cutoffs
@@ -268,7 +269,6 @@ def cutoffs(
     risk: Annotated[float | None, typer.Option("--risk", help="Show what this cut-off does.")] = None,
     target: Target = None,
     weight: Weight = None,
-    adverse: Adverse = None,
     level: Level = 0.95,
     missing: Missing = None,
     json: Json = False,
@@ -289,7 +289,7 @@ def cutoffs(
         gain_good=gain_good,
         amount=rows.column(amount),
         sample_weight=rows.column(weight),
-        adverse=adverse or loaded.form_.schema.adverse,
+        adverse=loaded.form_.schema.adverse,
         level=level,
     )
     chosen = {f"{name} {value:g}": found.at(**{name: value}) for name, value in asked.items()}
@@ -337,7 +337,10 @@ def _in_words(one: Cutoff) -> str:
 def fairness(
     data: Data,
     model: ModelFile,
-    by: Annotated[str, typer.Option("--by", metavar="COLUMN", help="The column of groups.")],
+    by: Annotated[
+        str | None,
+        typer.Option("--by", metavar="COLUMN", help="The column of groups. Without it, every protected feature."),
+    ] = None,
     cutoff: Annotated[
         float | None,
         typer.Option("--cutoff", metavar="RISK", help="Refused: a risk from the cut-off on. Default: the model's own."),
@@ -346,7 +349,6 @@ def fairness(
         str | None, typer.Option("--reference", metavar="GROUP", help="Compare with this group, not the largest.")
     ] = None,
     target: Target = None,
-    adverse: Adverse = None,
     level: Level = 0.95,
     missing: Missing = None,
     json: Json = False,
@@ -358,15 +360,36 @@ def fairness(
     if threshold is None:
         raise DataError(f"fairness: {model} holds no cut-off to decide by. Add --cutoff RISK.")
     name = target or loaded.form_.schema.target
-    asked = {by: "--by", target: "--target"}
+    columns = [by] if by is not None else list(loaded.form_.schema.protected)
+    if not columns:
+        raise DataError(f"fairness: {model} names no protected feature. Add --by COLUMN.")
+    asked = {**dict.fromkeys(columns, "--by"), target: "--target"}
     rows = ScoredRows.read(data, [loaded], asked, missing, keep_if_there=name)
     known = name in rows.columns.columns
     outcomes = rows.outcomes(loaded.form_, name) if name is not None and known else None
-    options: dict[str, Any] = {"adverse": adverse or loaded.form_.schema.adverse, "reference": reference}
+    options: dict[str, Any] = {"adverse": loaded.form_.schema.adverse, "reference": reference}
     options |= {"threshold": threshold, "level": level}
-    found = group_report(outcomes, rows.risks[0], rows.columns[by], **options)
-    result = {"data": data, "model": str(model), "by": by, "outcomes": known, **found.to_dict()}
-    show.result(result, json, lambda _: _show_fairness(data, by, found, known))
+    found = {
+        column: group_report(outcomes, rows.risks[0], _groups_of(loaded.form_, column, rows.columns), **options)
+        for column in columns
+    }
+    result: dict[str, Any] = {"data": data, "model": str(model), "outcomes": known}
+    if by is not None:
+        result |= {"by": by, **found[by].to_dict()}
+    else:
+        result["protected"] = {column: report.to_dict() for column, report in found.items()}
+    show.result(result, json, lambda _: [_show_fairness(data, c, report, known) for c, report in found.items()])
+
+
+def _groups_of(form: RiskForm, name: str, columns: Any) -> Any:
+    """Return the group of every row: a column as it is, or, of a feature of the model, its level in words."""
+    feature = form.schema.features.get(name)
+    shapes = [part.shapes[name] for part in form.parts if isinstance(part, Part) and name in part.shapes]
+    if feature is None or not shapes or not feature.protected:
+        return columns[name]
+    levels = shapes[0].levels
+    names = np.array([say_level(feature, levels, code) for code in range(len(levels))], dtype=object)
+    return names[levels.codes(as_frame(columns), name)]
 
 
 def _show_fairness(data: str, by: str, found: GroupReport, known: bool) -> None:

@@ -13,7 +13,6 @@ import typer
 from plainrisk.errors import DataError
 
 __all__ = [
-    "Adverse",
     "Data",
     "Json",
     "Level",
@@ -28,14 +27,6 @@ __all__ = [
     "read_options",
 ]
 
-Adverse = Annotated[
-    str | None,
-    typer.Option(
-        "--adverse",
-        metavar="positive|negative",
-        help="'negative' if the model predicts the good outcome. Default: as the model's schema says.",
-    ),
-]
 Data = Annotated[
     str,
     typer.Argument(
@@ -77,7 +68,7 @@ def declared(options: type) -> list[Parameter]:
 
     >>> from plainrisk.explain.options import ReasonOptions
     >>> [(p.name, p.default) for p in declared(ReasonOptions)][:2]
-    [('k', 4), ('reference', 'best')]
+    [('k', None), ('reference', None)]
     """
     return [_parameter(field) for field in fields(options) if field.name != "columns"]  # files have headers
 
@@ -100,8 +91,8 @@ def _kind(field: Field[Any]) -> Any:
     """Return the type of an option on the command line, where rows are named and other values are text."""
     if field.default == () or field.name == "values":
         return list[str] | None
-    if field.type in ("int", "float"):
-        return {"int": int, "float": float}[field.type]
+    if (number := {"int": int, "float": float}.get(str(field.type).removesuffix(" | None"))) is not None:
+        return number | None if field.default is None else number
     return str | None if field.default is None else str
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from plainrisk.cli import show, source, tables
-from plainrisk.cli.options import Adverse, Json, Missing, Target
+from plainrisk.cli.options import Json, Missing, Target
 from plainrisk.model import load
 
 __all__ = ["report"]
@@ -40,11 +40,10 @@ def report(
         typer.Option(
             "--cutoff",
             metavar="RISK",
-            help="Where applicants are refused; else the model's own, or the base rate of training.",
+            help="A cut-off to try, for a model file that holds none.",
         ),
     ] = None,
     title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The title of the page.")] = None,
-    adverse: Adverse = None,
     missing: Missing = None,
     json: Json = False,
 ) -> None:
@@ -59,7 +58,6 @@ def report(
         target=target,
         cutoff=cutoff,
         title=title or model.stem,
-        adverse=adverse,  # type: ignore[arg-type]  # words are checked there
     )
     size = output.stat().st_size
     result: dict[str, Any] = {"page": str(output), "bytes": size, "model": str(model), "data": data}

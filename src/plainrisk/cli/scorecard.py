@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from plainrisk.cli import show, tables
-from plainrisk.cli.options import Adverse, Json, ModelArgument
+from plainrisk.cli.options import Json, ModelArgument
 from plainrisk.data.reader import suffix_of
 from plainrisk.explain import Scorecard
 from plainrisk.files import write_text
@@ -31,12 +31,11 @@ def scorecard(
         int | None,
         typer.Option("--decimals", min=0, help="Of the points: 0 unless told, of percentage points 1."),
     ] = None,
-    adverse: Adverse = None,
     json: Json = False,
 ) -> None:
     """Turn a model into a scorecard: points, counts, bad rates, weight of evidence and information value per level."""
     tables.check_output(output, WRITE)
-    options: dict[str, Any] = {"points": points, "odds": odds, "pdo": pdo, "decimals": decimals, "adverse": adverse}
+    options: dict[str, Any] = {"points": points, "odds": odds, "pdo": pdo, "decimals": decimals}
     card = load(model).scorecard(**options)
     if output is not None:
         _write(card, output)

@@ -26,9 +26,11 @@ from plainrisk.explain.atoms import Atoms, atoms_of, value_frame
 from plainrisk.explain.contributions import explain
 from plainrisk.explain.options import ROWS
 from plainrisk.explain.outside import least_step, outside_check, outside_levels
+from plainrisk.explain.reasons import is_protected
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import (
     Alone,
+    Bands,
     Bins,
     Certificate,
     Check,
@@ -104,7 +106,7 @@ def certify(form: RiskForm, *, thin: float = 30.0) -> Certificate:
     rules = outside_check(form, atoms)
     outside = () if rules is None else (rules,)
     return Certificate(
-        checks=(*monotone_checks(form), *outside, _inside(form), _weights(form), _additive(form)),
+        checks=(*monotone_checks(form), *outside, *_protected(form), _inside(form), _weights(form), _additive(form)),
         notes=tuple(_level_notes(form, thin)),
         form_sha256=_hash(form),
         thin=float(thin),
@@ -253,6 +255,22 @@ def _tree_disorder(part: TreePart, name: str, sign: int) -> str | None:
     return None
 
 
+def _protected(form: RiskForm) -> list[Check]:
+    """Check that no protected feature can be named as a reason or be changed by what-if."""
+    features = form.schema.features
+    names = form.schema.protected
+    if not names:
+        return []
+    ranked = [name for part in form.parts for name in (part.features if isinstance(part, Part) else (part.name,))]
+    never = [name for name in dict.fromkeys(ranked) if is_protected(form, name)]
+    named = [name for name in names if name in ranked and name not in never]
+    movable = [name for name in names if features[name].actionable != "fixed"]
+    read = [name for name in names if name in form.features]
+    what = f"the model reads {', '.join(read)}" if read else "the model reads none of them"
+    evidence = f"{', '.join(names)}: never a reason, never changed; {what}"
+    return [Check("protected features", not named and not movable, evidence)]
+
+
 def _inside(form: RiskForm) -> Check:
     ranges = [link.range for link in form.links]
     low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
@@ -272,11 +290,13 @@ def _weights(form: RiskForm) -> Check:
 
 def _additive(form: RiskForm) -> Check:
     gap, n = _largest_gap(form)
-    evidence = f"{_unit_of_sums(form)}; the largest gap over {n} combinations of levels is {gap:.0e}"
+    evidence = f"{_unit_of_sums(form)}; sampled on {n} combinations of levels, the largest gap is {gap:.0e}"
     return Check("contributions add up", gap <= 1e-9, evidence)
 
 
 def _unit_of_sums(form: RiskForm) -> str:
+    if form.speaks_probability and any(isinstance(link, Bands) for link in form.links):
+        return "pieces of the probability, at the mean rate of a link that is straight in bands"
     if form.speaks_probability:
         return "every link is straight: contributions are pieces of the probability"
     if any(isinstance(part, TreePart) for part in form.parts):

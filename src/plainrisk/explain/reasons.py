@@ -278,7 +278,7 @@ def resolve(form: RiskForm, explain: Explainer, k: int | None = None) -> Ranking
     if k is not None and policy.reasons is not None and k > most:
         raise DataError(f"reasons: k = {k}, but the model's policy allows {most} reasons at most.")
     candidates, subscales = _candidates(form, explain)
-    protected = np.array([_is_protected(form, name) for name in candidates], dtype=bool)
+    protected = np.array([is_protected(form, name) for name in candidates], dtype=bool)
     words, base, by_level = _texts(form, candidates)
     return Ranking(
         comparison=explain.comparison,
@@ -306,7 +306,7 @@ def _candidates(form: RiskForm, explain: Explainer) -> tuple[tuple[str, ...], tu
     return tuple(names), tuple(subscales[name] for name in names)
 
 
-def _is_protected(form: RiskForm, name: str) -> bool:
+def is_protected(form: RiskForm, name: str) -> bool:
     """Whether a candidate is never named: a protected feature, or a part of trees that reads a protected feature."""
     known = form.schema.features
     if name in known:

@@ -81,6 +81,9 @@ def _bin(feature: Feature, edges: Sequence[float], code: int) -> str:
     high = edges[code] if code < len(edges) else None
     if low is None and high is None:
         return "any value"
+    labels = _labels_between(feature, -math.inf if low is None else low, math.inf if high is None else high)
+    if labels:
+        return " or ".join(labels)
     # Edges between whole numbers stand for the whole numbers beside them.
     whole = all(edge % 1 == 0.5 for edge in edges)
     first = None if low is None else _rounded(math.floor(low) + 1.0 if whole else low)
@@ -92,6 +95,13 @@ def _bin(feature: Feature, edges: Sequence[float], code: int) -> str:
     if whole:
         return with_unit(first if first == last else f"{first} to {last}", feature)
     return f"over {first}, up to {with_unit(last, feature)}"
+
+
+def _labels_between(feature: Feature, low: float, high: float) -> list[str]:
+    """Return the labels of the numbers in a bin, for a feature whose numbers are codes."""
+    special = set(map(label_of, feature.special_values))
+    codes = [key for key in feature.labels if key not in special and key != "missing"]
+    return [feature.labels[key] for key in sorted(codes, key=float) if low < float(key) <= high]
 
 
 def _rounded(value: float) -> str:

@@ -112,6 +112,8 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         if self.schema is not None and self._keeps_rules and form is not None:
             # Not where folds are fitted: their rows and rates are not those of the model.
             warn_of_better_levels(form)
+        if self.schema is not None and form is not None:
+            warn_of_protected(form)
         return self
 
     def _check_parameters(self) -> None:
@@ -293,6 +295,19 @@ def warn_of_clipping(who: str, share: float, link: Link | None) -> None:
         PlainriskWarning,
         stacklevel=4,
     )
+
+
+def warn_of_protected(form: RiskForm) -> None:
+    """Tell the user that the model reads protected features."""
+    read = [name for name in form.schema.protected if name in form.features]
+    if read:
+        names = ", ".join(map(repr, read))
+        warnings.warn(
+            f"The model reads protected features: {names}. They are never given as reasons, but they move the "
+            f"probability. schema.drop({names}) leaves them out.",
+            PlainriskWarning,
+            stacklevel=3,
+        )
 
 
 def warn_of_better_levels(form: RiskForm) -> None:

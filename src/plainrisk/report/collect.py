@@ -118,8 +118,9 @@ def _cutoff(subject: Subject, given: float | None) -> float:
             f"report: the model's policy has the cut-off {own:g}, so the page decides by it. Leave out cutoff, or "
             "change the policy (plainrisk annotate MODEL --cutoff RISK)."
         )
-    if own is not None or given is not None:
-        return float(own if given is None else given)
+    cutoff = given if own is None else own
+    if cutoff is not None:
+        return float(cutoff)
     return 0.5 if subject.fit is None else round(subject.fit.base_rate, 2)
 
 

@@ -105,12 +105,19 @@ def _text_problems(feature: Feature) -> Iterator[str]:
         known = [*special, *(f"= {v}" for v in special), "missing"]
     coded = [*feature.group_of, *known] if feature.kind == "categorical" else known
     for key in feature.labels:
-        if key not in coded:
-            yield f"labels has words for {key!r}, which is no category and no special value.{did_you_mean(key, coded)}"
+        if key not in coded and not (feature.kind == "continuous" and _is_number(key)):
+            yield f"labels has words for {key!r}, which is no category and no number.{did_you_mean(key, coded)}"
     for key in feature.reasons:
         is_bin = feature.kind == "continuous" and _BIN_LABEL.fullmatch(key)
         if key not in known and not is_bin:
             yield f"reasons has words for {key!r}, which is no level.{did_you_mean(key, known)}"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _continuous_problems(feature: Feature) -> list[str]:

@@ -47,7 +47,7 @@ def _lines(schema: Mapping[str, Any], seen: Mapping[str, Sequence[Finding]]) -> 
     for key in ("target", "positive"):
         if schema.get(key) is not None:
             yield f"{key} = {_value(schema[key])}"
-    adverse = {"adverse": schema["adverse"]} if "adverse" in schema else {}
+    adverse = {"adverse": schema["adverse"]} if schema.get("adverse") is not None else {}
     yield from _table("outcome", {**schema.get("outcome", {}), **adverse})
     for name, feature in schema.get("features", {}).items():
         yield ""
