@@ -508,39 +508,43 @@ class FormMethods(PackedState):
 
     def export(
         self,
-        target: str,
         path: str | Path,
         *,
+        target: str | None = None,
         dialect: str | None = None,
         table: str = "applicants",
         keep: Sequence[str] = (),
-        **reasons: Any,
+        k: int | None = None,
+        portfolio: Any = None,
     ) -> None:
         """Write the model as code, SQL or a file of another format, with its contributions and reasons inside.
 
         Parameters
         ----------
-        target : {"sql", "python", "javascript", "c", "onnx", "xlsx", "pmml"}
         path : str or Path
+        target : {"sql", "python", "javascript", "c", "onnx", "xlsx", "pmml"}, default=None
+            Without it, what the ending of the path says.
         dialect : str, default=None
             Of SQL: duckdb, postgres, sqlite, spark, snowflake, bigquery, tsql or redshift.
         table : str, default="applicants"
             Of SQL: the table that is read.
         keep : list of str, default=()
             Of SQL: columns of the table that stand before the answers.
-        **reasons
-            Of `reasons`: k, adverse, order, barred, portfolio.
+        k : int, default=None
+            The largest number of reasons, not above the policy's; without it the policy's, or 4.
+        portfolio : rows, default=None
+            Rows to look at, for lines and curves.
 
         Examples
         --------
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.export("python", f"{folder}/score.py", k=2)
+        ...     model.export(f"{folder}/score.py", k=2)
         ...     pr.verify_export(f"{folder}/score.py", model).agrees
         True
         """
         self._require_form()
-        write_export(self.form_, target, path, ExportOptions(dialect, table, keep, **reasons))
+        write_export(self.form_, path, ExportOptions(target, dialect, table, keep, k=k, portfolio=portfolio))
 
     def at_base_rate(self, base_rate: float | None = None) -> RiskModel:
         """Return the model corrected for training at another base rate than it is used at.

@@ -21,8 +21,11 @@ from plainrisk.export.expression import (
     If,
     Input,
     Labels,
+    Largest,
     Name,
     Number,
+    Output,
+    Position,
     Printer,
     Program,
     Step,
@@ -66,6 +69,7 @@ class Dialect:
     no_number : the condition that a column of numbers holds something else, where columns have no types
     fence : at the end of a step's query, so that the planner does not copy its expressions into the next
     materialized : the word after AS, likewise
+    largest : the largest of several values
     """
 
     double: str = "DOUBLE PRECISION"
@@ -78,6 +82,7 @@ class Dialect:
     no_number: str = ""
     fence: str = ""
     materialized: str = ""
+    largest: Callable[[Sequence[str]], str] = lambda values: f"GREATEST({', '.join(values)})"
 
 
 DIALECTS: Mapping[str, Dialect] = {
@@ -86,7 +91,12 @@ DIALECTS: Mapping[str, Dialect] = {
         text="TEXT", is_nan="{} = 'NaN'::float8", number=lambda v: f"{digits(v)}::float8", fence=" OFFSET 0"
     ),
     "sqlite": Dialect(
-        "REAL", "TEXT", number=digits, materialized="MATERIALIZED ", no_number="typeof({}) IN ('text', 'blob')"
+        "REAL",
+        "TEXT",
+        number=digits,
+        materialized="MATERIALIZED ",
+        no_number="typeof({}) IN ('text', 'blob')",
+        largest=lambda values: f"MAX({', '.join(values)})",
     ),
     "spark": Dialect(
         "DOUBLE", "STRING", "isnan({})", string=_escaped, quote=lambda name: f"`{name.replace('`', '``')}`"
@@ -104,6 +114,8 @@ DIALECTS: Mapping[str, Dialect] = {
         string=lambda text: f"N{_doubled(text)}",
         quote=lambda name: f"[{name.replace(']', ']]')}]",
         read="CAST({} AS {}) COLLATE Latin1_General_BIN2",
+        # GREATEST came with SQL Server 2022.
+        largest=lambda values: f"(SELECT MAX(v) FROM (VALUES {', '.join(f'({v})' for v in values)}) AS listed(v))",
     ),
     "redshift": Dialect(
         text="VARCHAR(MAX)",
@@ -185,9 +197,22 @@ class SqlPrinter(Printer):
         whens = [f"WHEN {n} THEN {self.show(v)}" for n, v in enumerate(e.values)]
         return f"CASE CAST({index} AS INTEGER) {' '.join(whens)} END"
 
-    def show(self, e: Expr) -> str:
-        """Return an expression as text."""
-        return self.if_(e) if isinstance(e, If) else super().show(e)
+    def largest(self, e: Largest) -> str:
+        """The largest value."""
+        values = [self.show(v) for v in e.values]
+        return self.dialect.largest(values) if len(values) > 1 else values[0]
+
+    def position(self, e: Position) -> str:
+        """The first that is equal, in a flat CASE."""
+        whens = [f"WHEN {v.id} = {e.x.id} THEN {self.show(Number(float(n)))}" for n, v in enumerate(e.values[:-1])]
+        last = self.show(Number(float(len(e.values) - 1)))
+        return f"CASE {' '.join(whens)} ELSE {last} END" if whens else last
+
+    def answer(self, o: Output) -> str:
+        """An output, or NULL where there is none or the row has a problem."""
+        there = f" AND {o.there} >= 0" if o.there else ""
+        value = self.show(Table(Name(o.step), tuple(map(Text, o.words)))) if o.words else o.step
+        return f"CASE WHEN problem IS NULL{there} THEN {value} END"
 
 
 def _spellings(label: str, known: Mapping[str, Expr]) -> list[str]:
@@ -215,9 +240,8 @@ def _head(program: Program) -> Iterator[str]:
 def _stages(program: Program, dialect: Dialect, source: str, keep: Sequence[str]) -> Iterator[str]:
     """Yield the common table expressions: stage 0 reads the columns, each further one has the steps of one depth."""
     printer = SqlPrinter(dialect)
-    ranking, found = program.ranked()
-    depths = _by_depth((*program.steps, *ranking), program.inputs)
-    wanted = {o.step for o in program.outputs} | {id for slot in found for id in slot}
+    depths = _by_depth(program.steps, program.inputs)
+    wanted = {id for o in program.outputs for id in (o.step, o.there)}
     later = [wanted]
     for steps in reversed(depths):
         later.append(later[-1].union(*(_names(step.value) for step in steps)))
@@ -286,13 +310,7 @@ def _answer(program: Program, dialect: Dialect, keep: Sequence[str]) -> Iterator
     """Yield the last SELECT; where there is a problem, all answers are NULL."""
     printer = SqlPrinter(dialect)
     columns = [f"k{j} AS {dialect.quote(name)}" for j, name in enumerate(keep)]
-    columns += [f"CASE WHEN problem IS NULL THEN {o.step} END AS {o.name}" for o in program.outputs]
-    texts, features = tuple(map(Text, program.rank.texts)), tuple(map(Text, program.rank.features))
-    for r, (candidate, word, loss) in enumerate(program.ranked()[1], 1):
-        there = f"CASE WHEN problem IS NULL AND {candidate} >= 0 THEN"
-        columns.append(f"{there} {printer.show(Table(Name(word), texts))} END AS reason_{r}")
-        columns.append(f"{there} {printer.show(Table(Name(candidate), features))} END AS reason_feature_{r}")
-        columns.append(f"{there} {loss} END AS lost_{r}")
+    columns += [f"{printer.answer(o)} AS {o.name}" for o in program.outputs]
     body = ",\n  ".join([*columns, "problem"])
     yield f"SELECT\n  {body}\nFROM answered"
 
@@ -304,20 +322,15 @@ def sql_test(program: Program, dialect_name: str | None, test: SelfTest) -> str:
     """Return a SELECT that scores the rows of the self-test and counts the wrong answers."""
     dialect = dialect_of(dialect_name)
     printer = SqlPrinter(dialect)
-    numbers = [o.name for o in program.outputs]
-    reasons = [f"reason_{r}" for r in range(1, program.rank.k + 1)]
     rows = [
         ", ".join([f"{n} AS n", *(_literal(v, i, dialect) for v, i in zip(row, program.inputs, strict=True))])
         for n, row in enumerate(test.rows)
     ]
     expected = []
-    for n, (values, texts) in enumerate(zip(test.numbers, test.reasons, strict=True)):
-        cells = [f"{printer.show(Number(v))} AS {name}" for v, name in zip(values, numbers, strict=True)]
-        cells += [f"{_text(t, dialect)} AS {name}" for t, name in zip(texts, reasons, strict=True)]
+    for n, answer in enumerate(test.answers):
+        cells = [f"{_expected(v, o, printer)} AS {o.name}" for v, o in zip(answer, program.outputs, strict=True)]
         expected.append(", ".join([f"{n} AS n", *cells]))
-    none = dialect.string("")
-    wrong = [f"answer.{name} IS NULL OR ABS(answer.{name} - expected.{name}) > 1e-12" for name in numbers]
-    wrong += [f"COALESCE(answer.{name}, {none}) <> COALESCE(expected.{name}, {none})" for name in reasons]
+    wrong = [_differs(o, dialect) for o in program.outputs]
     lines = [
         *_head(program),
         "-- Self-test: scores the rows below and counts those whose answer is not the model's; wrong must be 0.",
@@ -332,6 +345,22 @@ def sql_test(program: Program, dialect_name: str | None, test: SelfTest) -> str:
         f"FROM expected JOIN answer ON answer.{dialect.quote('n')} = expected.n",
     ]
     return "\n".join(lines) + ";\n"
+
+
+def _expected(value: float | str | None, o: Output, printer: SqlPrinter) -> str:
+    if o.words:
+        return _text(value, printer.dialect)
+    number = "NULL" if value is None else printer.show(Number(float(value)))
+    return f"CAST({number} AS {printer.dialect.double})"
+
+
+def _differs(o: Output, dialect: Dialect) -> str:
+    """The condition that an answer is not the expected one; with NULL no comparison holds."""
+    a, b = f"answer.{o.name}", f"expected.{o.name}"
+    if o.words:
+        none = dialect.string("")
+        return f"COALESCE({a}, {none}) <> COALESCE({b}, {none})"
+    return f"(CASE WHEN {a} IS NULL THEN 1 ELSE 0 END) <> (CASE WHEN {b} IS NULL THEN 1 ELSE 0 END) OR ABS({a} - {b}) > 1e-12"
 
 
 def _literal(value: float | str | None, i: Input, dialect: Dialect) -> str:
