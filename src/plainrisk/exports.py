@@ -173,7 +173,7 @@ def prepare(form: RiskForm, options: ReasonOptions, facts: Mapping[str, Any]) ->
     """Return the program of a form and its self-test, which the program has passed."""
     certificate: Certificate = certify(form)
     broken = [check.name for check in certificate.checks if not check.holds]
-    known = {
+    known: dict[str, Any] = {
         "plainrisk": __version__,
         "form_sha256": form_hash(form),
         "certificate": f"broken: {'; '.join(broken)}" if broken else "valid",

@@ -23,7 +23,7 @@ from plainrisk.export.c import c_rows
 from plainrisk.export.expression import Program
 from plainrisk.export.onnx import group_of
 from plainrisk.export.self_test import Row
-from plainrisk.export.sql import dialect_of
+from plainrisk.export.sql import dialect_of, table_name
 from plainrisk.export.xlsx import ROWS_SHEET
 
 __all__ = ["Answer", "Engine", "Job", "complete", "engine_of", "find_package", "find_tool", "rows_by_name"]
@@ -192,14 +192,14 @@ def _table_rows(program: Program, rows: Sequence[Row]) -> list[list[Any]]:
 def _create(program: Program, dialect_name: str, word: str) -> str:
     dialect = dialect_of(dialect_name)
     columns = [f"{dialect.quote(n)} {dialect.text if is_text else dialect.double}" for n, is_text in _columns(program)]
-    return f"{word} {dialect.quote(program.facts['table'])} ({', '.join(columns)})"
+    return f"{word} {table_name(program.facts['table'], dialect)} ({', '.join(columns)})"
 
 
 def _duckdb(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
     find_package("duckdb", "dev")
     import duckdb
 
-    table = dialect_of("duckdb").quote(program.facts["table"])
+    table = table_name(program.facts["table"], dialect_of("duckdb"))
     with duckdb.connect() as connection:
         connection.execute("SET threads = 1")  # rows stay in order
         connection.execute(_create(program, "duckdb", "CREATE TABLE"))
@@ -213,7 +213,7 @@ def _duckdb(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
 
 
 def _sqlite(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
-    table = dialect_of("sqlite").quote(program.facts["table"])
+    table = table_name(program.facts["table"], dialect_of("sqlite"))
     connection = sqlite3.connect(":memory:")
     try:
         connection.execute(_create(program, "sqlite", "CREATE TABLE"))
@@ -239,7 +239,7 @@ def _postgres(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]
     query = path.read_text(encoding="utf-8").rstrip().rstrip(";")
     script = (
         f"{_create(program, 'postgres', 'CREATE TEMPORARY TABLE')};\n"
-        f"INSERT INTO {dialect.quote(program.facts['table'])} VALUES {values};\n"
+        f"INSERT INTO {table_name(program.facts['table'], dialect)} VALUES {values};\n"
         f"SELECT row_to_json(answers) FROM (\n{query}\n) AS answers;\n"
     )
     environment = {**os.environ, "PGCLIENTENCODING": "UTF8", "PGOPTIONS": "-c client_min_messages=error"}

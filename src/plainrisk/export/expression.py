@@ -1,8 +1,8 @@
 """A small expression tree: what a risk form computes, as named steps that every target prints in its own language.
 
 A `Program` reads inputs, checks them, computes steps in order (each from inputs and earlier steps) and gives outputs.
-How reasons are ranked is such steps, too (`export.ranking`): printers know nothing of it. A missing number is NULL or NaN, a missing text NULL. Sums are in Python's order, so that forms of
-lines have the same bits everywhere.
+How reasons are ranked is such steps, too (`export.ranking`): printers know nothing of it. A missing number is NULL or
+NaN, a missing text NULL. Sums are in Python's order, so that forms of lines have the same bits everywhere.
 """
 
 from __future__ import annotations

@@ -42,8 +42,10 @@ __all__ = ["group_of", "read_facts", "write_onnx"]
 OPSET, ML_OPSET, IR = 18, 4, 8
 _OPS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div"}
 _COMPARES = {"<": "Less", "<=": "LessOrEqual", ">": "Greater", ">=": "GreaterOrEqual", "==": "Equal"}
-OUTPUTS = ("risk", "typical_risk", "subscales", "contributions", "decision")
-OUTPUTS += ("reasons", "reason_features", "costs", "withheld", "problem")
+OUTPUTS = frozenset({
+    "risk", "typical_risk", "subscales", "contributions", "decision", "reasons", "reason_features", "costs", "withheld",
+    "problem",
+})  # fmt: skip
 
 
 class _Graph(Printer):
@@ -272,7 +274,7 @@ def onnx_model(program: Program, test: SelfTest) -> bytes:
         from onnx import TensorProto, helper
     except ImportError:
         raise missing_extra("onnx", "export") from None
-    clash = {i.feature for i in program.inputs} & set(OUTPUTS)
+    clash = {i.feature for i in program.inputs} & OUTPUTS
     if clash:
         raise DataError(f"export: {min(clash)!r} is the name of an output of the ONNX model. Rename the feature.")
     graph = _Graph(program)

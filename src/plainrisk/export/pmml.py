@@ -287,7 +287,7 @@ def _outputs(program: Program, printer: _Printer) -> Iterator[Element]:
 def _typical(program: Program) -> float:
     """The risk of the typical applicant, which is a constant."""
     typical = next(o.step for o in program.outputs if o.name == "typical_risk")
-    return next(step.value.value for step in program.steps if step.id == typical)  # type: ignore[union-attr]
+    return next(s.value.value for s in program.steps if s.id == typical and isinstance(s.value, Number))
 
 
 def _characteristics(program: Program, printer: _Printer) -> Iterator[Element]:

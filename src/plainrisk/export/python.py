@@ -10,7 +10,7 @@ from plainrisk.export.self_test import SelfTest
 
 __all__ = ["python_module"]
 
-_HEAD = '''"""A risk model as plain Python: score(row) returns the risk, its contributions, the decision and the reasons.
+_HEAD = '''"""A risk model as plain Python: score(row) returns risk, contributions, decision and reasons.
 
 Run this file to test it: every row of ROWS must give the answers in EXPECTED.
 """

@@ -1,4 +1,4 @@
-"""From costs to reasons, as steps of a program: `plainrisk.form.ranking.Ranking`, as `plainrisk.explain.reasons` has it.
+"""From costs to reasons, as steps of a program: what `plainrisk.form.ranking.Ranking` says.
 
 Slot after slot, the largest cost is found and masked for the next slot, so the number of steps grows with the number of
 candidates, not with its square. Many candidates are compared in groups of `GROUP`, then the groups' largest.

@@ -36,7 +36,7 @@ from plainrisk.export.expression import (
 )
 from plainrisk.export.self_test import SelfTest
 
-__all__ = ["DIALECTS", "Dialect", "dialect_of", "sql_query", "sql_test"]
+__all__ = ["DIALECTS", "Dialect", "dialect_of", "sql_query", "sql_test", "table_name"]
 
 
 def _with_exponent(value: float) -> str:
@@ -227,8 +227,44 @@ def _spellings(label: str, known: Mapping[str, Expr]) -> list[str]:
 def sql_query(program: Program, dialect_name: str | None, table: str, keep: Sequence[str]) -> str:
     """Return the SELECT over a table, with the columns to keep in front; it begins with a line of facts."""
     dialect = dialect_of(dialect_name)
-    lines = ["WITH", *_stages(program, dialect, dialect.quote(table), keep)]
+    _refuse_names(program, keep)
+    lines = ["WITH", *_stages(program, dialect, table_name(table, dialect), keep)]
     return "\n".join([*_head(program), *lines, *_answer(program, dialect, keep)]) + ";\n"
+
+
+def table_name(table: str, dialect: Dialect) -> str:
+    """Return a table as SQL, its parts quoted one by one: schema.table; a part in double quotes may hold dots.
+
+    >>> table_name('risk.applicants', DIALECTS["duckdb"]), table_name('"a.b"', DIALECTS["duckdb"])
+    ('"risk"."applicants"', '"a.b"')
+    """
+    parts = re.findall(r'(?:^|\.)(?:"((?:[^"]|"")+)"|([^".]+))(?=\.|$)', table)
+    plain = [quoted.replace('""', '"') if quoted else name for quoted, name in parts]
+    length = sum(2 + len(quoted) if quoted else len(name) for quoted, name in parts) + len(parts) - 1
+    if not 1 <= len(parts) <= 3 or length != len(table):
+        raise DataError(
+            f"export: table {table!r} must be up to three names with dots between them (risk.applicants); write a name "
+            'that holds a dot in double quotes ("a.b").'
+        )
+    return ".".join(map(dialect.quote, plain))
+
+
+def _refuse_names(program: Program, keep: Sequence[str]) -> None:
+    """Refuse names that differ in case only, which most engines take for one column."""
+    known = {name.lower(): f"the answer {name!r}" for name in program.answer_names}
+    for name in keep:
+        other = known.get(name.lower())
+        if other is not None:
+            raise DataError(f"export: keep has {name!r}, which is also {other}. Rename the column in a view.")
+        known[name.lower()] = f"kept as {name!r}"
+    features: dict[str, str] = {}
+    for name in (*(i.feature for i in program.inputs), *keep):
+        other = features.setdefault(name.lower(), name)
+        if other != name:
+            raise DataError(
+                f"export: SQL takes {other!r} and {name!r} for one column, since they differ in case only. Rename one "
+                "of them, or export another target (python, javascript, c)."
+            )
 
 
 def _head(program: Program) -> Iterator[str]:
@@ -247,8 +283,8 @@ def _stages(program: Program, dialect: Dialect, source: str, keep: Sequence[str]
         later.append(later[-1].union(*(_names(step.value) for step in steps)))
     later.reverse()
     kept = [f"k{j}" for j in range(len(keep))]
-    columns = [*zip(map(dialect.quote, keep), kept, strict=True), *_reads(program, dialect)]
-    yield _stage(0, [], columns, source, dialect)
+    columns = [*zip((f"t.{dialect.quote(name)}" for name in keep), kept, strict=True), *_reads(program, dialect)]
+    yield _stage(0, [], columns, f"{source} AS t", dialect)
     carried = [i.id for i in program.inputs]
     for n, steps in enumerate(depths, 1):
         carried = [id for id in carried if id in later[n] or id in kept]
@@ -283,7 +319,8 @@ def _names(e: Expr) -> set[str]:
 
 def _reads(program: Program, dialect: Dialect) -> Iterator[tuple[str, str]]:
     for i in program.inputs:
-        column = dialect.quote(i.feature)
+        # Qualified: SQLite takes a misspelt quoted name for a text.
+        column = f"t.{dialect.quote(i.feature)}"
         if i.is_text:
             yield dialect.read.format(column, dialect.text), i.id
             continue
@@ -360,7 +397,8 @@ def _differs(o: Output, dialect: Dialect) -> str:
     if o.words:
         none = dialect.string("")
         return f"COALESCE({a}, {none}) <> COALESCE({b}, {none})"
-    return f"(CASE WHEN {a} IS NULL THEN 1 ELSE 0 END) <> (CASE WHEN {b} IS NULL THEN 1 ELSE 0 END) OR ABS({a} - {b}) > 1e-12"
+    missing = [f"(CASE WHEN {x} IS NULL THEN 1 ELSE 0 END)" for x in (a, b)]
+    return f"{missing[0]} <> {missing[1]} OR ABS({a} - {b}) > 1e-12"
 
 
 def _literal(value: float | str | None, i: Input, dialect: Dialect) -> str:
