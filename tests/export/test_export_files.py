@@ -158,7 +158,7 @@ def test_trees_are_refused_with_the_nearest_way(tmp_path):
         ("sql", "a.sql", {"dialect": "oracle"}, "dialect must be 'duckdb'.*not 'oracle'"),
         ("python", "a.py", {"dialect": "duckdb"}, "dialect must be None"),
         ("python", "a.txt", {}, "must end in .py"),
-        ("python", "a.py", {"k": 0}, "k must be a whole number"),
+        ("python", "a.py", {"k": 0}, "k must be None or a whole number"),
         ("sql", "a.sql", {"dialect": "sqlite", "keep": ["Risk"]}, "'Risk', which is also the answer 'risk'"),
         ("sql", "a.sql", {"dialect": "sqlite", "keep": ["AGE"]}, "'age' and 'AGE' for one column"),
         ("sql", "a.sql", {"dialect": "sqlite", "table": "a.b.c.d"}, "up to three names"),
