@@ -159,12 +159,13 @@ class _Printer:
     def _unless_missing(self, x: Name, missing: Expr, found: Element) -> Element:
         return apply("if", apply("isMissing", self.show(x)), self.show(missing), found)
 
-    def _bins(self, e: Cells, values: Sequence[float]) -> Element:
-        made = node("Discretize", field=self.field(e.x.id), dataType="double")
+    def _bins(self, e: Cells, values: Sequence[float] | Sequence[str]) -> Element:
+        kind = "string" if isinstance(values[0], str) else "double"
+        made = node("Discretize", field=self.field(e.x.id), dataType=kind)
         for (left, right), value in zip(itertools.pairwise(["", *map(digits, e.cuts), ""]), values, strict=True):
             ends = {"leftMargin": left, "rightMargin": right}
             interval = node("Interval", closure="openClosed" if right else "openOpen", **_given(ends))
-            made.append(node("DiscretizeBin", interval, binValue=digits(value)))
+            made.append(node("DiscretizeBin", interval, binValue=value if isinstance(value, str) else digits(value)))
         return made
 
     def _halve(self, x: Element, cuts: Sequence[float], values: Sequence[Expr], less: str) -> Element:
@@ -194,6 +195,10 @@ class _Printer:
     def table(self, e: Table) -> Element:
         """A table by index, by halving; rows of a table of tables are tables themselves."""
         cuts = [n + 0.5 for n in range(len(e.values) - 1)]
+        texts = [v.value for v in e.values if isinstance(v, Text)]
+        if texts and isinstance(e.index, Name):
+            # In attributes: PMML4S drops what stands before an emoji in the text of an element.
+            return self._bins(Cells(e.index, tuple(cuts), (), None), texts)
         return self._halve(self.show(e.index), cuts, e.values, "lessThan")
 
     def largest(self, e: Largest) -> Element:
@@ -279,9 +284,9 @@ def _outputs(program: Program, printer: _Printer) -> Iterator[Element]:
         value: Expr = Table(Name(o.step), tuple(map(Text, o.words))) if o.words else Name(o.step)
         yield output(o.name, there, value, bool(o.words))
     if program.checks:
-        messages = tuple(Text(check.message) for check in program.checks)
+        messages = (Text(""), *(Text(check.message) for check in program.checks))
         bad = Compare(">", Name("problem"), Number(0.0))
-        yield output("problem", bad, Table(Op("-", Name("problem"), Number(1.0)), messages), True)
+        yield output("problem", bad, Table(Name("problem"), messages), True)
 
 
 def _typical(program: Program) -> float:
