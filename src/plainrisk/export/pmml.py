@@ -159,7 +159,7 @@ class _Printer:
     def _unless_missing(self, x: Name, missing: Expr, found: Element) -> Element:
         return apply("if", apply("isMissing", self.show(x)), self.show(missing), found)
 
-    def _bins(self, e: Cells, values: Sequence[float] | Sequence[str]) -> Element:
+    def _bins(self, e: Cells, values: Sequence[float | str]) -> Element:
         kind = "string" if isinstance(values[0], str) else "double"
         made = node("Discretize", field=self.field(e.x.id), dataType=kind)
         for (left, right), value in zip(itertools.pairwise(["", *map(digits, e.cuts), ""]), values, strict=True):
