@@ -135,7 +135,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for target, file in TARGETS.items():
-            model.export(target, folder / file, dialect="duckdb" if target == "sql" else None)
+            model.export(folder / file, dialect="duckdb" if target == "sql" else None)
             print(f"{target:40}{(folder / file).stat().st_size / 1024:10,.0f} KB")
         write_rows(frame, rows, folder)
         print(f"{'':40}{'seconds':>10}{'rows/s':>14}")

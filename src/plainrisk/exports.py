@@ -7,7 +7,7 @@ import importlib
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from plainrisk import export
 from plainrisk._version import __version__
 from plainrisk.checks import NOTHING, check_parameters, instance, words
 from plainrisk.data.reader import suffix_of
-from plainrisk.errors import DataError, PlainriskError, did_you_mean
+from plainrisk.errors import DataError, PlainriskError
 from plainrisk.explain import Certificate, certify
 from plainrisk.explain.atoms import value_frame
 from plainrisk.explain.contributions import Explainer, explainer
@@ -28,7 +28,7 @@ from plainrisk.export.engines import Answer, Job, engine_of
 from plainrisk.export.from_form import build_program
 from plainrisk.export.javascript import javascript_module
 from plainrisk.export.python import python_module
-from plainrisk.export.self_test import Row, SelfTest, make_rows
+from plainrisk.export.self_test import TEST_ROWS, WORKBOOK_ROWS, Row, SelfTest, make_rows
 from plainrisk.export.sql import DIALECTS, sql_query, sql_test
 from plainrisk.files import SIZE_LIMIT, output_target, parse_json, read_text, replacing, write_text
 from plainrisk.form import RiskForm, form_hash
@@ -46,9 +46,6 @@ __all__ = [
     "write_export",
     "write_program",
 ]
-
-# The options of reasons that an export takes.
-REASONS = ("k", "portfolio")
 
 
 @dataclass(frozen=True)
@@ -75,14 +72,15 @@ class Answerer:
         frame = value_frame({i.feature: values for i, values in columns})
         explained, found = self.explainer.explain(frame), self.reasoner.reasons(frame)
         parts = [explained.risk, explained.constant, *explained.by_subscale.values(), *explained.contributions.T]
-        k = program.rank.k
-        texts, names = (np.array([*words, None], dtype=object) for words in (found.texts, found.candidates))
-        return SelfTest(
-            rows=rows,
-            numbers=np.column_stack(parts).tolist(),
-            reasons=texts[found.text_codes[:, :k]].tolist(),
-            features=names[found.codes[:, :k]].tolist(),
-        )
+        answers: list[Any] = [part.tolist() for part in parts]
+        if found.refused is not None:
+            answers.append(["refused" if refused else "approved" for refused in found.refused])
+        named = [np.array([*words, None], dtype=object) for words in (found.texts, found.candidates)]
+        for r in range(self.reasoner.ranking.width):
+            answers += [named[0][found.text_codes[:, r]], named[1][found.codes[:, r]]]
+            answers.append([None if math.isnan(cost) else cost for cost in found.costs[:, r].tolist()])
+        answers.append(found.withheld.astype(float).tolist())
+        return SelfTest(rows, [list(row) for row in zip(*answers, strict=True)])
 
 
 # ---- writing
@@ -99,32 +97,43 @@ ENDINGS = {
 }
 
 
+@dataclass(frozen=True)
 class ExportOptions:
-    """What can be asked of an export, beside its target.
+    """What can be asked of an export.
 
     Attributes
     ----------
+    target : the kind of file; without it, what the ending of its path says
     dialect, table, keep : of SQL: the dialect, the table that is read, and its columns that stand in the answer
-    reasons : how reasons are found
+    k : the largest number of reasons, not above the policy's
+    portfolio : rows to look at, for lines and curves
     """
 
-    def __init__(
-        self, dialect: str | None = None, table: str = "applicants", keep: Sequence[str] = (), **reasons: Any
-    ) -> None:
-        self.dialect, self.table, self.keep = dialect, table, keep
-        for name in reasons:
-            if name not in REASONS:
-                raise DataError(f"export: there is no option {name!r}.{did_you_mean(name, REASONS)}")
-        self.reasons = ReasonOptions(**reasons)
+    target: str | None = None
+    dialect: str | None = None
+    table: str = "applicants"
+    keep: Sequence[str] = ()
+    _: KW_ONLY
+    k: int | None = None
+    portfolio: Any = None
 
 
-def write_export(form: RiskForm, target: str, path: str | Path, options: ExportOptions) -> None:
+def write_export(form: RiskForm, path: str | Path, options: ExportOptions) -> None:
     """Write a form as a target; before that, its program has passed the self-test."""
+    target = _target_of(path) if options.target is None else options.target
     _check(target, path, options)
     facts: dict[str, Any] = {"target": target}
     if target == "sql":
         facts |= {"dialect": options.dialect, "table": options.table, "keep": list(options.keep)}
-    write_program(path, *prepare(form, options.reasons, facts))
+    write_program(path, *prepare(form, ReasonOptions(options.k, portfolio=options.portfolio), facts))
+
+
+def _target_of(path: str | Path) -> str:
+    ending = Path(path).suffix.lower()
+    for target, endings in ENDINGS.items():
+        if ending in endings:
+            return target
+    raise DataError(f"export: {path} must end in {_all_endings()}, or state the target.")
 
 
 def write_program(path: str | Path, program: export.Program, test: SelfTest) -> None:
@@ -164,7 +173,7 @@ def prepare(form: RiskForm, options: ReasonOptions, facts: Mapping[str, Any]) ->
     """Return the program of a form and its self-test, which the program has passed."""
     certificate: Certificate = certify(form)
     broken = [check.name for check in certificate.checks if not check.holds]
-    known = {
+    known: dict[str, Any] = {
         "plainrisk": __version__,
         "form_sha256": form_hash(form),
         "certificate": f"broken: {'; '.join(broken)}" if broken else "valid",
@@ -175,7 +184,8 @@ def prepare(form: RiskForm, options: ReasonOptions, facts: Mapping[str, Any]) ->
     program = answerer.program({**facts, **known}, certificate)
     module: dict[str, Any] = {"__name__": "export"}
     exec(compile(python_module(program), "export", "exec"), module)
-    rows = make_rows(program, lambda row: _refusing(program, module["find_problem"], row))
+    count = WORKBOOK_ROWS if facts.get("target") == "xlsx" else TEST_ROWS
+    rows = make_rows(program, lambda row: _refusing(program, module["find_problem"], row), count)
     test = answerer.answers(program, rows)
     _require_agreement(program, test, module["score"])
     return program, test
@@ -188,12 +198,19 @@ def _refusing(program: export.Program, find_problem: Callable[[Mapping[str, Any]
 
 def _require_agreement(program: export.Program, test: SelfTest, score: Callable[[Mapping[str, Any]], Any]) -> None:
     """Compare the program with the model before anything is written."""
-    names = [o.name for o in program.outputs]
-    for row, numbers, reasons in zip(test.rows, test.numbers, test.reasons, strict=True):
+    for row, wanted in zip(test.rows, test.answers, strict=True):
         found = score({i.feature: value for i, value in zip(program.inputs, row, strict=True)})
-        far = max(abs(found[name] - wanted) for name, wanted in zip(names, numbers, strict=True))
-        if far > 1e-12 or [found[f"reason_{r}"] for r in range(1, program.rank.k + 1)] != reasons:
+        far = max(difference(found[o.name], value) for o, value in zip(program.outputs, wanted, strict=True))
+        if far > 1e-12:
             raise PlainriskError("export: the program does not agree with the model. This is a bug in plainrisk.")
+
+
+def difference(found: float | str | None, wanted: float | str | None) -> float:
+    """Return how far an answer is from the model's; infinity if it is another text, or is there when it should not."""
+    if isinstance(found, float | int) and isinstance(wanted, float | int):
+        far = abs(found - wanted)
+        return math.inf if math.isnan(far) else far
+    return 0.0 if found == wanted else math.inf
 
 
 # ---- verifying
@@ -208,9 +225,10 @@ class Verification:
     target : str
     engine : what ran it
     rows : how many rows were compared; 0 if the export was only parsed
-    largest : the largest difference of a risk or a contribution
+    largest : the largest difference of a risk, a contribution or a cost
     bit_equal : whether all risks have the same bits
-    reasons : in how many rows the reasons differ
+    reasons : in how many rows the reasons, their features or how many are withheld differ
+    decisions : in how many rows the decision differs
     """
 
     target: str
@@ -219,11 +237,12 @@ class Verification:
     largest: float
     bit_equal: bool
     reasons: int
+    decisions: int
 
     @property
-    def agrees(self) -> bool:
-        """Whether numbers agree to 1e-12 and all reasons are the same."""
-        return self.largest <= 1e-12 and self.reasons == 0
+    def agrees(self) -> bool | None:
+        """Whether numbers agree to 1e-12 and all reasons and decisions are the same; None if nothing was run."""
+        return None if self.rows == 0 else self.largest <= 1e-12 and self.reasons == 0 and self.decisions == 0
 
 
 def verify_export(path: str | Path, model: Any, *, portfolio: Any = None) -> Verification:
@@ -256,7 +275,7 @@ def verify_export(path: str | Path, model: Any, *, portfolio: Any = None) -> Ver
     >>> german = pr.datasets.load("german")
     >>> model = pr.make_classifier("SmoothARM1", german.schema).fit(german.frame, german.target)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     model.export("sql", f"{folder}/score.sql", dialect="sqlite")
+    ...     model.export(f"{folder}/score.sql", dialect="sqlite")
     ...     found = pr.verify_export(f"{folder}/score.sql", model)
     >>> found.agrees, found.engine, found.rows
     (True, 'SQLite', 100)
@@ -278,23 +297,24 @@ def compare_answers(
 ) -> Verification:
     """Compare the answers of an engine with the model's."""
     if not answers:
-        return Verification(target, engine, 0, 0.0, True, 0)
-    names = [o.name for o in program.outputs]
-    found = np.array([[answer[name] for name in names] for answer in answers], dtype=np.float64)
-    wanted = np.array(test.numbers)
-    slots = range(1, program.rank.k + 1)
-    reasons = [
-        ([answer[f"reason_{r}"] for r in slots], [answer[f"reason_feature_{r}"] for r in slots]) for answer in answers
-    ]
-    both = zip(reasons, zip(test.reasons, test.features, strict=True), strict=True)
-    far = np.abs(found - wanted).max()
+        return Verification(target, engine, 0, 0.0, False, 0, 0)
+    largest, wrong = 0.0, {"reasons": set[int](), "decisions": set[int]()}
+    for n, (answer, wanted) in enumerate(zip(answers, test.answers, strict=True)):
+        for o, value in zip(program.outputs, wanted, strict=True):
+            far = difference(answer[o.name], value)
+            if o.words or o.there or o.name == "withheld":
+                if far > 1e-12:
+                    wrong["decisions" if o.name == "decision" else "reasons"].add(n)
+                far = 0.0 if math.isinf(far) else far
+            largest = max(largest, far)
     return Verification(
         target=target,
         engine=engine,
         rows=len(answers),
-        largest=math.inf if np.isnan(far) else float(far),
-        bit_equal=bool((found[:, 0] == wanted[:, 0]).all()),
-        reasons=sum(given != tuple(expected) for given, expected in both),
+        largest=largest,
+        bit_equal=all(answer["risk"] == wanted[0] for answer, wanted in zip(answers, test.answers, strict=True)),
+        reasons=len(wrong["reasons"]),
+        decisions=len(wrong["decisions"]),
     )
 
 

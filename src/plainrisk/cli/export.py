@@ -10,7 +10,7 @@ import typer
 
 from plainrisk.cli import show, source
 from plainrisk.cli.main import ExitCode
-from plainrisk.cli.options import Adverse, Json, Missing
+from plainrisk.cli.options import Json, Missing
 from plainrisk.export.sql import DIALECTS
 from plainrisk.exports import ENDINGS, self_test_path, verify_export
 from plainrisk.model import load
@@ -32,14 +32,7 @@ def export(
         list[str] | None,
         typer.Option("--keep", metavar="COLUMN", help="Of SQL: a column to keep in the answer. Repeatable."),
     ] = None,
-    k: Annotated[int, typer.Option("-k", help="The largest number of reasons.")] = 4,
-    adverse: Adverse = None,
-    order: Annotated[
-        str, typer.Option("--order", metavar="subscale|feature", help="Order of the reasons.")
-    ] = "subscale",
-    barred: Annotated[
-        list[str] | None, typer.Option("--barred", metavar="FEATURE", help="A feature never to be named. Repeatable.")
-    ] = None,
+    k: Annotated[int | None, typer.Option("-k", help="The largest number of reasons, not above the policy's.")] = None,
     portfolio: Annotated[
         str | None, typer.Option("--portfolio", metavar="DATA", help="Rows to look at, for lines and curves.")
     ] = None,
@@ -56,15 +49,12 @@ def export(
     loaded = load(model)
     rows = None if portfolio is None else source.open_source(portfolio, missing).frame
     loaded.export(
-        target,
         output,
+        target=target,
         dialect=dialect,
         table=table,
         keep=keep or (),
         k=k,
-        adverse=adverse,
-        order=order,
-        barred=barred or (),
         portfolio=rows,
     )
     files = [str(output), *([str(self_test_path(output))] if target == "sql" else [])]
@@ -84,11 +74,15 @@ def _show(result: dict[str, Any]) -> None:
     if found is None:
         return
     if found["rows"] == 0:
-        console.print(f"The file was not run ({found['engine']}).")
+        console.print(
+            f"Nothing was run ({found['engine']}), so nothing is known to agree. Run {result['files'][-1]} where the "
+            "data are: its column wrong must be 0."
+        )
         return
     verdict = "agrees" if found["agrees"] else "DOES NOT AGREE"
     same = ", every risk to the last bit" if found["bit_equal"] else ""
     console.print(
         f"{found['engine']} {verdict} with the model on {found['rows']} rows: largest difference "
-        f"{found['largest']:.1e}{same}; {found['reasons']} rows with other reasons."
+        f"{found['largest']:.1e}{same}; {found['reasons']} rows with other reasons, "
+        f"{found['decisions']} with another decision."
     )

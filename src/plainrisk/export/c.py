@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from plainrisk.export.code import CodePrinter, digits
-from plainrisk.export.expression import Program, Text, refuse_characters, slugs
+from plainrisk.export.expression import Expr, Largest, Output, Program, Text, refuse_characters, slugs
 from plainrisk.export.self_test import Row, SelfTest
 
 __all__ = ["c_file", "c_rows"]
@@ -46,58 +46,42 @@ static double label(const char *x, const char *const *names, const double *value
   return unseen;
 }
 
-/* The candidates that are reasons, in order: the largest losses, then subscale by subscale; -1 where there is none. */
-static void rank(const double *losses, const double *totals, int *found) {
-  for (int r = 0; r < MOST; r++) {
-    int best = -1;
-    for (int j = 0; j < CANDIDATES; j++) {
-      int taken = 0;
-      for (int s = 0; s < r; s++) taken |= found[s] == j;
-      if (!taken && losses[j] > LEAST && (best < 0 || losses[j] > losses[best])) best = j;
-    }
-    found[r] = best;
-  }
-  if (!BY_SUBSCALE) return;
-  for (int r = 1; r < MOST && found[r] >= 0; r++)
-    for (int s = r; s > 0; s--) {
-      int a = found[s - 1], b = found[s];
-      if (totals[a] > totals[b] || (totals[a] == totals[b] && groups[a] <= groups[b])) break;
-      found[s - 1] = b;
-      found[s] = a;
-    }
+static double largest(const double *values, int n) {
+  double found = values[0];
+  for (int j = 1; j < n; j++)
+    if (values[j] > found) found = values[j];
+  return found;
 }
-"""
 
-_REASONS = """
-  rank(losses, totals, answer->reason_feature);
-  for (int r = 0; r < MOST; r++) {
-    int j = answer->reason_feature[r];
-    answer->reason[r] = j < 0 ? -1 : (int)words[j];
-    answer->lost[r] = j < 0 ? NAN : losses[j];
-  }
-  return 0;
+/* The index of the first value that is x, or of the last. */
+static double position(double x, const double *values, int n) {
+  int j = 0;
+  while (j < n - 1 && values[j] != x) j++;
+  return j;
 }
 """
 
 _TEST = """
 #ifdef PLAINRISK_TEST
 {rows}
-{numbers}
-{reasons}
+{expected}
+
+static int other_text(const char *a, const char *b) {{
+  return a == NULL || b == NULL ? a != b : strcmp(a, b) != 0;
+}}
 
 int main(void) {{
   double largest = 0;
   for (int n = 0; n < {count}; n++) {{
-    plainrisk_answer answer;
-    if (plainrisk_score(&rows[n], &answer)) return printf("row %d is refused\\n", n), 1;
-    const double found[] = {{{found}}};
+    plainrisk_answer found;
+    const plainrisk_answer *wanted = &expected[n];
+    if (plainrisk_score(&rows[n], &found)) return printf("row %d is refused\\n", n), 1;
+    const double differences[] = {{{differences}}};
     for (int j = 0; j < {width}; j++) {{
-      double difference = fabs(found[j] - expected[n][j]);
-      if (!(difference <= 1e-12)) return printf("row %d, number %d differs by %g\\n", n, j, difference), 1;
-      if (difference > largest) largest = difference;
+      if (!(differences[j] <= 1e-12)) return printf("row %d, number %d differs by %g\\n", n, j, differences[j]), 1;
+      if (differences[j] > largest) largest = differences[j];
     }}
-    for (int r = 0; r < MOST; r++)
-      if (answer.reason[r] != expected_reasons[n][r]) return printf("row %d has another reason\\n", n), 1;
+    if ({others}) return printf("row %d has another text\\n", n), 1;
   }}
   printf("{count} rows agree; the largest difference is %g\\n", largest);
   return 0;
@@ -121,6 +105,7 @@ class CPrinter(CodePrinter):
     IF, ELIF, ELSE, END = "if ({}) {{", "}} else if ({}) {{", "} else {", "}"
     ASSIGN, FIRST, COMMENT = "{} = {};", "const double {} = {};", "// "
     ABS = "fabs"
+    LIST, CHOICE = "((const double[]){{{}}})", "({condition} ? {then} : {other})"
     AND, OR = "&&", "||"
 
     def text(self, e: Text) -> str:
@@ -135,6 +120,22 @@ class CPrinter(CodePrinter):
         """Two arrays and their length."""
         names = self.constant(f"{{{', '.join(map(_string, values)) or 'NULL'}}}", "static const char *const {}[] = {};")
         return f"{names}, {self.array(list(values.values()))}, {len(values)}"
+
+    def words(self, values: Sequence[str]) -> str:
+        """An array of texts."""
+        return self.constant(f"{{{', '.join(map(_string, values))}}}", "static const char *const {}[] = {};")
+
+    def largest(self, e: Largest) -> str:
+        """The function `largest`."""
+        return f"largest({self.list(e.values)}{self._length(e.values)})"
+
+    def _length(self, values: Sequence[Expr]) -> str:
+        return f", {len(values)}"
+
+    def answer(self, o: Output) -> str:
+        """A number, NaN if there is none, or a text, NULL if there is none."""
+        self.NONE = "NULL" if o.words else "NAN"
+        return super().answer(o)
 
     def _declared(self, id: str, note: str) -> Iterator[str]:
         yield f"double {id};{note}"
@@ -167,37 +168,24 @@ def _members(program: Program) -> list[tuple[str, str]]:
 
 
 def _types(program: Program) -> Iterator[str]:
-    rank = program.rank
-    yield f"#define CANDIDATES {len(rank.features)}"
-    yield f"#define MOST {rank.k}"
-    yield f"#define LEAST {digits(rank.least)}"
-    yield f"#define BY_SUBSCALE {int(bool(rank.totals))}"
-    yield ""
     yield "/* Missing is NaN in a number, NULL in a text (UTF-8). */"
     yield "typedef struct {"
     yield from (f"  {kind}{name};" for kind, name in _members(program))
     yield "} plainrisk_row;"
     yield ""
-    yield "/* Reasons are numbers of plainrisk_texts, their features of plainrisk_features; -1 where there is none. */"
+    yield "/* Where there is no answer, a text is NULL and a number NaN. */"
     yield "typedef struct {"
-    yield from (f"  double {o.name};" for o in program.outputs)
-    yield "  int reason[MOST + 1], reason_feature[MOST + 1];"
-    yield "  double lost[MOST + 1];"
+    yield from (f"  {'const char *' if o.words else 'double '}{o.name};" for o in program.outputs)
     yield "} plainrisk_answer;"
     yield ""
 
 
 def _constants(program: Program) -> Iterator[str]:
-    rank = program.rank
     problems = ", ".join(["NULL", *(_string(c.message) for c in program.checks)])
-    yield f"const char *const plainrisk_texts[] = {{{', '.join(map(_string, rank.texts))}}};"
-    yield f"const char *const plainrisk_features[] = {{{', '.join(map(_string, rank.features)) or 'NULL'}}};"
     yield f"const char *const plainrisk_problems[] = {{{problems}}};"
-    yield f"static const int groups[] = {{{', '.join(map(str, rank.groups)) or '0'}}};"
 
 
 def _function(program: Program, printer: CPrinter) -> Iterator[str]:
-    rank = program.rank
     yield "/* Score one row; returns 0, or the number of the problem for which it is refused. */"
     yield "int plainrisk_score(const plainrisk_row *row, plainrisk_answer *answer) {"
     for i, (kind, name) in zip(program.inputs, _members(program), strict=True):
@@ -206,23 +194,21 @@ def _function(program: Program, printer: CPrinter) -> Iterator[str]:
     for n, check in enumerate(program.checks, 1):
         yield f"  if ({printer.show(check.condition)}) return {n};"
     yield from (f"  {line}" for line in body)
-    yield from (f"  answer->{o.name} = {o.step};" for o in program.outputs)
-    yield f"  const double losses[] = {{{', '.join(rank.losses) or '0'}}};"
-    yield f"  const double words[] = {{{', '.join(rank.words) or '0'}}};"
-    yield f"  const double totals[] = {{{', '.join(rank.totals) or '0'}}};"
-    yield _REASONS.strip("\n")
+    yield from (f"  answer->{o.name} = {printer.answer(o)};" for o in program.outputs)
+    yield "  return 0;\n}"
 
 
 def c_rows(program: Program, rows: Sequence[Row]) -> str:
     """Return the declaration of an array of rows."""
 
-    def cell(value: float | str | None, is_text: bool) -> str:
-        if value is None:
-            return "NULL" if is_text else "NAN"
-        return _string(str(value)) if is_text else digits(float(value)).replace("inf", "INFINITY")
-
     kinds = [i.is_text for i in program.inputs]
-    return _array("plainrisk_row rows[]", (map(cell, row, kinds) for row in rows))
+    return _array("plainrisk_row rows[]", (map(_literal, row, kinds) for row in rows))
+
+
+def _literal(value: float | str | None, is_text: bool) -> str:
+    if value is None:
+        return "NULL" if is_text else "NAN"
+    return _string(str(value)) if is_text else digits(float(value)).replace("inf", "INFINITY")
 
 
 def _array(declaration: str, rows: Iterable[Iterable[str]]) -> str:
@@ -231,14 +217,16 @@ def _array(declaration: str, rows: Iterable[Iterable[str]]) -> str:
 
 
 def _test(program: Program, test: SelfTest) -> str:
-    code = {text: str(n) for n, text in enumerate(program.rank.texts)}
-    width = len(program.outputs)
-    reasons = ([*("-1" if text is None else code[text] for text in row), "0"] for row in test.reasons)
+    kinds = [bool(o.words) for o in program.outputs]
+    numbers = [o.name for o in program.outputs if not o.words]
+    # Two numbers that are not there differ by nothing.
+    same = "(isnan(found.{0}) && isnan(wanted->{0}) ? 0 : fabs(found.{0} - wanted->{0}))"
+    other = "other_text(found.{0}, wanted->{0})"
     return _TEST.format(
         rows=c_rows(program, test.rows),
-        numbers=_array(f"double expected[][{width}]", (map(digits, row) for row in test.numbers)),
-        reasons=_array("int expected_reasons[][MOST + 1]", reasons),
-        width=width,
+        expected=_array("plainrisk_answer expected[]", (map(_literal, row, kinds) for row in test.answers)),
+        width=len(numbers),
         count=len(test.rows),
-        found=", ".join(f"answer.{o.name}" for o in program.outputs),
+        differences=", ".join(map(same.format, numbers)),
+        others=" || ".join(other.format(o.name) for o in program.outputs if o.words),
     )

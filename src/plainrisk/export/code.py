@@ -6,7 +6,22 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from plainrisk.export.expression import Abs, Cells, Clip, Exp, Expr, If, Labels, Number, Printer, Program, Table
+from plainrisk.export.expression import (
+    Abs,
+    Cells,
+    Clip,
+    Exp,
+    Expr,
+    If,
+    Labels,
+    Largest,
+    Number,
+    Output,
+    Position,
+    Printer,
+    Program,
+    Table,
+)
 from plainrisk.text import one_line
 
 __all__ = ["CodePrinter", "digits", "side_of"]
@@ -36,7 +51,8 @@ class CodePrinter(Printer):
 
     IF, ELIF, ELSE, END = "if {}:", "elif {}:", "else:", ""
     ASSIGN, FIRST, COMMENT = "{} = {}", "{} = {}", "# "
-    ABS, EXP = "abs", "exp"
+    ABS, EXP, LARGEST = "abs", "exp", "max({})"
+    LIST, CHOICE, NONE = "({})", "({then} if {condition} else {other})", "None"
 
     def __init__(self) -> None:
         self.constants: list[str] = []
@@ -143,15 +159,52 @@ class CodePrinter(Printer):
     def table(self, e: Table) -> str:
         """A table by index, of one or two dimensions."""
         first = e.values[0]
+        at = self.show(e.index)
+        if not all(isinstance(v, Number | Table) for v in e.values):
+            return self._entry(self.list(e.values), at)
         rows = [t.values for t in e.values if isinstance(t, Table)] if isinstance(first, Table) else [e.values]
         flat = self.array([v.value for row in rows for v in row if isinstance(v, Number)])
-        at = self.show(e.index)
         if isinstance(first, Table):
             at = f"{at} * {len(rows[0])} + {self.show(first.index)}"
         return self._entry(flat, at)
 
     def _entry(self, array: str, at: str) -> str:
         raise NotImplementedError
+
+    def if_(self, e: If) -> str:
+        """One of two values, inside an expression."""
+        parts = {"condition": e.condition, "then": e.then, "other": e.other}
+        return self.CHOICE.format(**{name: self.show(part) for name, part in parts.items()})
+
+    def list(self, values: Sequence[Expr]) -> str:
+        """Values side by side."""
+        inside = ", ".join(map(self.show, values))
+        return self.LIST.format(f"{inside}," if len(values) == 1 else inside)
+
+    def _length(self, values: Sequence[Expr]) -> str:
+        """The number of values as a further argument, in C."""
+        return ""
+
+    def largest(self, e: Largest) -> str:
+        """The largest value."""
+        if len(e.values) == 1:
+            return self.show(e.values[0])
+        return self.LARGEST.format(", ".join(map(self.show, e.values)))
+
+    def position(self, e: Position) -> str:
+        """The function `position` finds the first that is equal."""
+        return f"position({self.show(e.x)}, {self.list(e.values)}{self._length(e.values)})"
+
+    def words(self, values: Sequence[str]) -> str:
+        """Return the name of a constant array of texts."""
+        raise NotImplementedError
+
+    def answer(self, o: Output) -> str:
+        """Return an output's value: a number or a text, or none."""
+        value = self._entry(self.words(o.words), o.step) if o.words else o.step
+        if not o.there:
+            return value
+        return self.CHOICE.format(condition=f"{o.there} < 0", then=self.NONE, other=value)
 
 
 def _is_table(e: Cells) -> bool:

@@ -21,8 +21,9 @@ import numpy as np
 from plainrisk.errors import DataError, MissingExtraError, missing_extra
 from plainrisk.export.c import c_rows
 from plainrisk.export.expression import Program
+from plainrisk.export.onnx import group_of
 from plainrisk.export.self_test import Row
-from plainrisk.export.sql import dialect_of
+from plainrisk.export.sql import dialect_of, table_name
 from plainrisk.export.xlsx import ROWS_SHEET
 
 __all__ = ["Answer", "Engine", "Job", "complete", "engine_of", "find_package", "find_tool", "rows_by_name"]
@@ -130,16 +131,16 @@ def complete(program: Program, answer: Mapping[str, Any]) -> Answer:
 
 _MAIN = """#include "export.c"
 {rows}
+static void text(const char *x) {{
+  for (; x && *x; x++) printf("%02x", (unsigned char)*x);
+  printf(x ? "! " : "- ");
+}}
 int main(void) {{
   for (int n = 0; n < {count}; n++) {{
     plainrisk_answer a;
     int problem = plainrisk_score(&rows[n], &a);
-    printf("%d", problem);
-    if (!problem) {{
-      const double numbers[] = {{{numbers}}};
-      for (int j = 0; j < {width}; j++) printf(" %.17g", numbers[j]);
-      for (int r = 0; r < MOST; r++) printf(" %d %d %.17g", a.reason[r], a.reason_feature[r], a.lost[r]);
-    }}
+    printf("%d ", problem);
+    if (!problem) {{ {prints} }}
     printf("\\n");
   }}
   return 0;
@@ -149,9 +150,8 @@ int main(void) {{
 
 def _c(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
     """Compile and run it with a main function that holds the rows: a fault there ends another process."""
-    numbers = [o.name for o in program.outputs]
-    fields = ", ".join(f"a.{name}" for name in numbers)
-    main = _MAIN.format(rows=c_rows(program, rows), count=len(rows), numbers=fields, width=len(numbers))
+    prints = " ".join(f"text(a.{o.name});" if o.words else f'printf("%.17g ", a.{o.name});' for o in program.outputs)
+    main = _MAIN.format(rows=c_rows(program, rows), count=len(rows), prints=prints)
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(path, Path(folder, "export.c"))
         Path(folder, "main.c").write_text(main, encoding="ascii")
@@ -160,24 +160,19 @@ def _c(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
         lines = _output([binary], "").splitlines()
     found = []
     for problem, *values in map(str.split, lines):
-        one: dict[str, Any] = dict(zip(numbers, map(float, values), strict=False))
-        if problem != "0":
-            one["problem"] = program.checks[int(problem) - 1].message
-        reasons = values[len(numbers) :]
-        for r in range(len(reasons) // 3):
-            text, feature, lost = reasons[3 * r : 3 * r + 3]
-            if int(feature) >= 0:
-                one |= _reason(program, r, int(text), int(feature), float(lost))
+        one: dict[str, Any] = {} if problem == "0" else {"problem": program.checks[int(problem) - 1].message}
+        for o, value in zip(program.outputs, values, strict=False):
+            # Texts are written in hexadecimal digits, since they may hold spaces and line breaks.
+            text = (
+                None if value == "-" else bytes.fromhex(value[:-1]).decode("utf-8", "surrogatepass") if o.words else ""
+            )
+            one[o.name] = text if o.words else _or_none(float(value))
         found.append(complete(program, one))
     return found
 
 
-def _reason(program: Program, r: int, text: int, feature: int, lost: float) -> Answer:
-    return {
-        f"reason_{r + 1}": program.rank.texts[text],
-        f"reason_feature_{r + 1}": program.rank.features[feature],
-        f"lost_{r + 1}": lost,
-    }
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 # ---- SQL
@@ -197,14 +192,14 @@ def _table_rows(program: Program, rows: Sequence[Row]) -> list[list[Any]]:
 def _create(program: Program, dialect_name: str, word: str) -> str:
     dialect = dialect_of(dialect_name)
     columns = [f"{dialect.quote(n)} {dialect.text if is_text else dialect.double}" for n, is_text in _columns(program)]
-    return f"{word} {dialect.quote(program.facts['table'])} ({', '.join(columns)})"
+    return f"{word} {table_name(program.facts['table'], dialect)} ({', '.join(columns)})"
 
 
 def _duckdb(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
     find_package("duckdb", "dev")
     import duckdb
 
-    table = dialect_of("duckdb").quote(program.facts["table"])
+    table = table_name(program.facts["table"], dialect_of("duckdb"))
     with duckdb.connect() as connection:
         connection.execute("SET threads = 1")  # rows stay in order
         connection.execute(_create(program, "duckdb", "CREATE TABLE"))
@@ -218,7 +213,7 @@ def _duckdb(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
 
 
 def _sqlite(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
-    table = dialect_of("sqlite").quote(program.facts["table"])
+    table = table_name(program.facts["table"], dialect_of("sqlite"))
     connection = sqlite3.connect(":memory:")
     try:
         connection.execute(_create(program, "sqlite", "CREATE TABLE"))
@@ -244,7 +239,7 @@ def _postgres(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]
     query = path.read_text(encoding="utf-8").rstrip().rstrip(";")
     script = (
         f"{_create(program, 'postgres', 'CREATE TEMPORARY TABLE')};\n"
-        f"INSERT INTO {dialect.quote(program.facts['table'])} VALUES {values};\n"
+        f"INSERT INTO {table_name(program.facts['table'], dialect)} VALUES {values};\n"
         f"SELECT row_to_json(answers) FROM (\n{query}\n) AS answers;\n"
     )
     environment = {**os.environ, "PGCLIENTENCODING": "UTF8", "PGOPTIONS": "-c client_min_messages=error"}
@@ -282,18 +277,15 @@ def _onnx(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
         feed[i.feature] = column[:, None]
     names = [output.name for output in session.get_outputs()]
     answer = dict(zip(names, session.run(names, feed), strict=True))
-    numbers = np.hstack([answer[name] for name in ("risk", "typical_risk", "subscales", "contributions")])
     found = []
     for n in range(len(rows)):
-        problem = answer["problem"][n, 0]
-        one: dict[str, Any] = {"problem": problem} if problem else {}
-        if not problem:
-            one |= dict(zip((o.name for o in program.outputs), numbers[n].tolist(), strict=True))
-        for r in range(program.rank.k):
-            feature = int(answer["reason_features"][n, r])
-            if feature >= 0:
-                one |= _reason(program, r, 0, feature, float(answer["lost"][n, r]))
-                one[f"reason_{r + 1}"] = answer["reasons"][n, r]
+        used: dict[str, int] = {}
+        one: dict[str, Any] = {"problem": answer["problem"][n, 0] or None}
+        for o in program.outputs:
+            group = group_of(o.name)
+            value = answer[group][n, used.setdefault(group, 0)]
+            used[group] += 1
+            one[o.name] = (value or None) if o.words else _or_none(float(value))
         found.append(complete(program, one))
     return found
 
@@ -328,7 +320,7 @@ def _sheet(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
     """Read the answers of one workbook."""
     with path.open(encoding="utf-8", newline="") as file:
         _, names, _, *lines = csv.reader(file)
-    numbers = {o.name for o in program.outputs} | {f"lost_{r}" for r in range(1, program.rank.k + 1)}
+    numbers = {o.name for o in program.outputs if not o.words}
     found = []
     for line in lines[: len(rows)]:
         cells = {name: text for name, text in zip(names, line, strict=False) if text != ""}

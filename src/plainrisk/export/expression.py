@@ -1,8 +1,8 @@
 """A small expression tree: what a risk form computes, as named steps that every target prints in its own language.
 
-A `Program` reads inputs, checks them, computes steps in order (each from inputs and earlier steps) and gives outputs
-and ranked reasons. A missing number is NULL or NaN, a missing text NULL. Sums are in Python's order, so that forms of
-lines have the same bits everywhere.
+A `Program` reads inputs, checks them, computes steps in order (each from inputs and earlier steps) and gives outputs.
+How reasons are ranked is such steps, too (`export.ranking`): printers know nothing of it. A missing number is NULL or
+NaN, a missing text NULL. Sums are in Python's order, so that forms of lines have the same bits everywhere.
 """
 
 from __future__ import annotations
@@ -25,19 +25,22 @@ __all__ = [
     "Either",
     "Exp",
     "Expr",
+    "FieldWords",
     "If",
     "Input",
     "Labels",
+    "Largest",
     "Name",
     "Number",
     "Op",
     "Output",
+    "Position",
     "Printer",
     "Program",
-    "Rank",
     "Step",
     "Table",
     "Text",
+    "Words",
     "refuse_characters",
     "slugs",
     "walk",
@@ -170,7 +173,25 @@ class Table:
     values: tuple[Expr, ...]
 
 
-Expr = Number | Text | Name | Op | Exp | Abs | Clip | Compare | All | Either | If | Cells | Labels | Table
+@dataclass(frozen=True)
+class Largest:
+    """The largest of some values; there are few, since engines limit the arguments of a function."""
+
+    values: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Position:
+    """The index of the first of some names that has this value, counted from 0; of the last if none has it."""
+
+    x: Name
+    values: tuple[Name, ...]
+
+
+Expr = (
+    Number | Text | Name | Op | Exp | Abs | Clip | Compare | All | Either | If | Cells | Labels | Table
+    | Largest | Position
+)  # fmt: skip
 
 
 def walk(e: Expr) -> Iterator[Expr]:
@@ -217,42 +238,45 @@ class Check:
 
 @dataclass(frozen=True)
 class Output:
-    """A number in the answer: its name there, the step, and its title."""
+    """One column of the answer.
+
+    Attributes
+    ----------
+    name, title : its name there, and what it is
+    step : the step with the number, or with the number of the text
+    words : the texts, counted from 0; empty if the answer is a number
+    there : the step that is below 0 where there is no answer; empty if there always is one
+    """
 
     name: str
     step: str
     title: str
+    words: tuple[str, ...] = ()
+    there: str = ""
 
 
 @dataclass(frozen=True)
-class Rank:
-    """The reasons: the k candidates with the largest losses above `least`, of equal ones the first.
-
-    With `totals` they are told subscale by subscale, that with the largest total first; of equal ones the first.
+class FieldWords:
+    """An input as people see it.
 
     Attributes
     ----------
-    k : how many reasons at most
-    least : smaller losses are no reasons
-    features : the name of each candidate
-    losses : the steps with their losses
-    words : the steps with the number of the text of each
-    texts : all texts
-    totals : the steps with the total of each candidate's subscale; empty if losses alone decide
-    groups : the number of each candidate's subscale
-    pieces : of every feature, also those never named: its name, the steps of its own loss and of its text's number,
-        and which numbers there are
+    title : its label, with the unit
+    choices : the (label, code) of every category
+    example : a common value
     """
 
-    k: int
-    least: float
-    features: tuple[str, ...]
-    losses: tuple[str, ...]
-    words: tuple[str, ...]
-    texts: tuple[str, ...]
-    totals: tuple[str, ...]
-    groups: tuple[int, ...]
-    pieces: tuple[tuple[str, str, str, tuple[int, ...]], ...]
+    title: str
+    choices: tuple[tuple[str, str], ...]
+    example: float | str | None
+
+
+@dataclass(frozen=True)
+class Words:
+    """How people speak of the answer: the outcome ("the applicant does not repay"), and the inputs in order."""
+
+    outcome: str
+    fields: tuple[FieldWords, ...]
 
 
 @dataclass(frozen=True)
@@ -261,8 +285,7 @@ class Program:
 
     Attributes
     ----------
-    inputs, checks, steps, outputs, rank : see there
-    best_risk : the risk of the applicant that losses compare with
+    inputs, checks, steps, outputs, words : see there
     facts : what the file says of itself: the form's hash, the certificate's verdict, the options
     certificate : (name, whether it holds, evidence) of every check
     """
@@ -271,8 +294,7 @@ class Program:
     checks: tuple[Check, ...]
     steps: tuple[Step, ...]
     outputs: tuple[Output, ...]
-    rank: Rank
-    best_risk: float
+    words: Words
     facts: Mapping[str, Any]
     certificate: Sequence[tuple[str, bool, str]]
 
@@ -286,7 +308,11 @@ class Program:
         """All text from outside: names, labels, words, messages."""
         yield from (i.feature for i in self.inputs)
         yield from (check.message for check in self.checks)
-        yield from (*self.rank.features, *self.rank.texts)
+        yield self.words.outcome
+        for field in self.words.fields:
+            yield from (field.title, *(label for label, _ in field.choices))
+        for words in {o.words for o in self.outputs}:
+            yield from words
         for step in self.steps:
             yield step.note
             for e in walk(step.value):
@@ -295,83 +321,16 @@ class Program:
     @property
     def answer_names(self) -> tuple[str, ...]:
         """The names of all that is answered."""
-        reasons = [f"{what}_{r}" for r in range(1, self.rank.k + 1) for what in ("reason", "reason_feature", "lost")]
-        return (*(o.name for o in self.outputs), *reasons, "problem")
+        return (*(o.name for o in self.outputs), "problem")
 
-    def ranked(self) -> tuple[tuple[Step, ...], tuple[tuple[str, str, str], ...]]:
-        """Return the ranking as plain steps, and the steps (candidate, word, loss) of every reason; see `told`."""
-        told, found = self.told()
-        return (*_choosing(self.rank), *told), found
+    @property
+    def reasons(self) -> int:
+        """How many reasons there may be."""
+        return sum(o.name.startswith("cost_") for o in self.outputs)
 
-    def told(self) -> tuple[tuple[Step, ...], tuple[tuple[str, str, str], ...]]:
-        """Return the steps from the chosen i1, i2, ... and their losses a1, a2, ... to the reasons in order.
-
-        Beside them stand the steps (candidate, word, loss) of every reason; a candidate of -1 is none.
-        """
-        return _telling(self.rank)
-
-
-def _choosing(rank: Rank) -> Iterator[Step]:
-    left = rank.losses
-    for r in range(1, rank.k + 1):
-        yield Step(f"i{r}", _first_largest(left))
-        yield Step(f"a{r}", Table(Name(f"i{r}"), tuple(map(Name, left))))
-        masked = [If(Compare("==", Name(f"i{r}"), Number(float(j))), Number(-1.0), Name(x)) for j, x in enumerate(left)]
-        left = tuple(f"m{r}_{j}" for j in range(len(left)))
-        if r < rank.k:
-            yield from map(Step, left, masked)
-
-
-def _telling(rank: Rank) -> tuple[tuple[Step, ...], tuple[tuple[str, str, str], ...]]:
-    minus = Number(-1.0)
-    slots = range(1, rank.k + 1)
-    steps = [Step(f"f{r}", If(Compare(">", Name(f"a{r}"), Number(rank.least)), Name(f"i{r}"), minus)) for r in slots]
-    found = [(f"f{r}", f"w{r}", f"a{r}") for r in slots]
-    if rank.totals and rank.k > 1:
-        steps += _regroup(rank)
-        found = [(f"of{r}", f"w{r}", f"oa{r}") for r in slots]
-    words = tuple(map(Name, rank.words))
-    steps += [Step(w, If(Compare("<", Name(f), Number(0.0)), minus, Table(Name(f), words))) for f, w, _ in found]
-    return tuple(steps), tuple(found)
-
-
-def _first_largest(values: Sequence[str]) -> Expr:
-    """The index of the first largest: one that is not below any later one, where none before it is such."""
-    found: Expr = Number(float(len(values) - 1))
-    for j in range(len(values) - 2, -1, -1):
-        beats = All(tuple(Compare(">=", Name(values[j]), Name(other)) for other in values[j + 1 :]))
-        found = If(beats, Number(float(j)), found)
-    return found
-
-
-def _regroup(rank: Rank) -> Iterator[Step]:
-    """Put the chosen in order of their subscales' totals; slots without a reason stay last."""
-    slots = range(1, rank.k + 1)
-    totals, groups = tuple(map(Name, rank.totals)), tuple(Number(float(g)) for g in rank.groups)
-    for r in slots:
-        empty = Compare("<", Name(f"f{r}"), Number(0.0))
-        yield Step(f"t{r}", If(empty, Number(-1e300), Table(Name(f"f{r}"), totals)))
-        yield Step(f"g{r}", If(empty, Number(0.0), Table(Name(f"f{r}"), groups)))
-    for r in slots:
-        before = [_precedes(s, r) for s in slots if s != r]
-        place: Expr = Number(0.0)
-        for condition in before:
-            place = Op("+", place, If(condition, Number(1.0), Number(0.0)))
-        yield Step(f"p{r}", place)
-    for r in slots:
-        for new, old in (("of", "f"), ("oa", "a")):
-            pick: Expr = Name(f"{old}{rank.k}")
-            for s in range(rank.k - 1, 0, -1):
-                pick = If(Compare("==", Name(f"p{s}"), Number(float(r - 1))), Name(f"{old}{s}"), pick)
-            yield Step(f"{new}{r}", pick)
-
-
-def _precedes(s: int, r: int) -> Expr:
-    """Whether slot s comes before slot r: larger total, then lower group, then lower slot."""
-    more = Compare(">", Name(f"t{s}"), Name(f"t{r}"))
-    same = Compare("==", Name(f"t{s}"), Name(f"t{r}"))
-    group = Compare("<=" if s < r else "<", Name(f"g{s}"), Name(f"g{r}"))
-    return Either((more, All((same, group))))
+    def outputs_of(self, prefix: str) -> list[Output]:
+        """Return the outputs of one kind: subscale_, part_ ..."""
+        return [o for o in self.outputs if o.name.startswith(prefix)]
 
 
 # ---- printing
@@ -385,7 +344,11 @@ class Printer:
 
     def show(self, e: Expr) -> str:
         """Return an expression as text."""
-        return str(getattr(self, type(e).__name__.lower())(e))
+        return str(self.if_(e) if isinstance(e, If) else getattr(self, type(e).__name__.lower())(e))
+
+    def if_(self, e: If) -> str:
+        """One of two values."""
+        raise NotImplementedError
 
     def name(self, e: Name) -> str:
         """A step or an input."""

@@ -34,12 +34,13 @@ from plainrisk.export.expression import (
     Op,
     Output,
     Program,
-    Rank,
     Step,
     Table,
     slugs,
 )
 from plainrisk.export.formulas import mean_rate, steepest, straight
+from plainrisk.export.ranking import add_ranking
+from plainrisk.export.words import words_of
 from plainrisk.form import (
     Alone,
     Bands,
@@ -57,7 +58,7 @@ from plainrisk.form import (
     outside_rules,
 )
 from plainrisk.form import Table as ShapeTable
-from plainrisk.form.ranking import FAR, LEAST, Comparison, Point, Ranking
+from plainrisk.form.ranking import FAR, Comparison, Point, Ranking
 
 __all__ = ["build_program"]
 
@@ -96,15 +97,14 @@ class _Builder:
         pieces = self._pieces(self.typical, "c", terms, scores, risks, risk, shared=False)
         outputs = self._outputs(risk, pieces)
         best = self._pieces(self.ranking.comparison, "b", terms, scores, risks, risk, shared=True)
-        rank = self._rank(best)
+        outputs = (*outputs, *self._ranked(risk, best))
         checks = [(check.name, check.holds, check.detail) for check in certificate.checks]
         return Program(
             inputs=self.inputs,
             checks=tuple(self._checks()),
             steps=tuple(self.steps),
             outputs=outputs,
-            rank=rank,
-            best_risk=self.ranking.comparison.risk,
+            words=words_of(self.form, self.inputs),
             facts=dict(facts),
             certificate=checks,
         )
@@ -330,32 +330,21 @@ class _Builder:
         named = zip(slugs(titles, "part_", taken), pieces, titles, strict=True)
         return (*outputs, *(Output(name, piece.id, title) for name, piece, title in named))
 
-    def _rank(self, pieces: Sequence[Name]) -> Rank:
+    def _ranked(self, risk: Name, pieces: Sequence[Name]) -> list[Output]:
+        """The outputs of decision and reasons, from the contributions of features against the reference."""
         how = self.ranking
-        losses: dict[str, list[Expr]] = {name: [] for name in how.candidates}
-        totals: dict[str, list[Expr]] = {}
+        costs: dict[str, list[Expr]] = {name: [] for name in how.candidates}
+        totals: dict[str, list[Expr]] = {name: [] for name in how.subscales}
         for (subscale, feature), piece in zip(how.comparison.keys, pieces, strict=True):
-            loss: Expr = piece if how.sign > 0 else Op("-", Number(0.0), piece)
-            losses[subscale if feature is None else feature].append(loss)
-            totals.setdefault(subscale, []).append(loss)
-        loss_of = [self._sum(f"l{j}", None, losses[name], f"loss of {name}") for j, name in enumerate(how.candidates)]
-        order = {name: self._sum(f"q{j}", None, t, f"loss of {name}") for j, (name, t) in enumerate(totals.items())}
+            cost: Expr = piece if how.sign > 0 else Op("-", Number(0.0), piece)
+            costs[subscale if feature is None else feature].append(cost)
+            totals.setdefault(subscale, []).append(cost)
+        each = [self._sum(f"l{j}", None, costs[name], f"cost of {name}") for j, name in enumerate(how.candidates)]
+        own = [(name, totals[name]) for name in dict.fromkeys(how.subscales)]
+        total = [self._sum(f"q{j}", None, t, f"cost of {name}") for j, (name, t) in enumerate(own)]
         words = self._words()
-        own = tuple(loss.id for loss in loss_of)
-        self._merge(loss_of, words)
-        kept = [j for j, out in enumerate(how.protected) if not out]
-        number = {name: j for j, name in enumerate(dict.fromkeys(how.subscales))}
-        return Rank(
-            k=min(how.k, len(kept)),
-            least=LEAST,
-            features=tuple(how.candidates[j] for j in kept),
-            losses=tuple(loss_of[j].id for j in kept),
-            words=tuple(words[j].id for j in kept),
-            texts=how.words,
-            totals=tuple(order[how.subscales[j]].id for j in kept) if how.by_subscale else (),
-            groups=tuple(number[how.subscales[j]] for j in kept),
-            pieces=tuple((n, own[j], words[j].id, self._codes(j)) for j, n in enumerate(how.candidates)),
-        )
+        self._merge(each, words)
+        return add_ranking(self._step, how, risk, each, words, total if how.by_subscale else ())
 
     def _words(self) -> list[Name]:
         """The steps of the number of each candidate's text."""
@@ -368,27 +357,21 @@ class _Builder:
             found.append(self._step(f"w_{j}", value, f"words for {name}"))
         return found
 
-    def _codes(self, j: int) -> tuple[int, ...]:
-        """The numbers of the texts that a candidate may have."""
-        how = self.ranking
-        codes = how.by_level[j][2] if j in how.by_level else how.base[j : j + 1]
-        return tuple(sorted(set(codes.tolist())))
-
-    def _merge(self, losses: list[Name], words: Sequence[Name]) -> None:
-        """Add the losses that have the same words to the first of them."""
+    def _merge(self, costs: list[Name], words: Sequence[Name]) -> None:
+        """Add the costs that have the same words to the first of them."""
         zero = Number(0.0)
         n = itertools.count()
         for columns in self.ranking.shared:
             for first, later in itertools.combinations(columns, 2):
                 if self.ranking.protected[first] or self.ranking.protected[later]:
                     continue
-                a, b, i = losses[first], losses[later], next(n)
+                a, b, i = costs[first], costs[later], next(n)
                 both = (Compare(">", a, zero), Compare(">", b, zero))
                 same = All((Compare("==", words[first], words[later]), *both))
-                losses[first] = self._step(
-                    f"j{i}_a", If(same, Op("+", a, b), a), f"loss of {self.ranking.candidates[first]}"
+                costs[first] = self._step(
+                    f"j{i}_a", If(same, Op("+", a, b), a), f"cost of {self.ranking.candidates[first]}"
                 )
-                losses[later] = self._step(f"j{i}_b", If(same, zero, b), f"loss of {self.ranking.candidates[later]}")
+                costs[later] = self._step(f"j{i}_b", If(same, zero, b), f"cost of {self.ranking.candidates[later]}")
 
     # ---- refusals
 

@@ -25,21 +25,27 @@ from plainrisk.export.expression import (
     Expr,
     If,
     Labels,
+    Largest,
     Name,
     Number,
     Op,
+    Output,
+    Position,
     Printer,
     Program,
     Table,
 )
 from plainrisk.export.self_test import SelfTest
 
-__all__ = ["read_facts", "write_onnx"]
+__all__ = ["group_of", "read_facts", "write_onnx"]
 
 OPSET, ML_OPSET, IR = 18, 4, 8
 _OPS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div"}
 _COMPARES = {"<": "Less", "<=": "LessOrEqual", ">": "Greater", ">=": "GreaterOrEqual", "==": "Equal"}
-OUTPUTS = ("risk", "typical_risk", "subscales", "contributions", "reasons", "reason_features", "lost", "problem")
+OUTPUTS = frozenset({
+    "risk", "typical_risk", "subscales", "contributions", "decision", "reasons", "reason_features", "costs", "withheld",
+    "problem",
+})  # fmt: skip
 
 
 class _Graph(Printer):
@@ -50,6 +56,8 @@ class _Graph(Printer):
         self.counts: dict[tuple[str, tuple[float, ...], bool], str] = {}
         self.constants: dict[tuple[str, bytes, tuple[int, ...]], Any] = {}
         self.named = {i.id: i.feature for i in program.inputs}
+        first = self.node("Shape", program.inputs[0].feature)
+        self.ones = self.node("Expand", self.constant([[1.0]]), first)
 
     def node(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
         """Add a node; return its first output (the others are named alike)."""
@@ -178,55 +186,32 @@ class _Graph(Printer):
         if isinstance(first, Table):
             start = self.node("Mul", index, self.constant([[float(len(rows[0]))]]))
             index = self.node("Add", start, self.show(first.index))
+        elif not all(isinstance(v, Number) for v in e.values):
+            return self.node("GatherElements", self.matrix(e.values), self.node("Cast", index, to=7), axis=1)
         flat = [v.value for row in rows for v in row if isinstance(v, Number)]
         return self.node("Gather", self.constant(flat), self.node("Cast", index, to=7))
 
-    def show(self, e: Expr) -> str:
-        """Return the tensor of an expression."""
-        if isinstance(e, If):
-            return self.where(self.show(e.condition), self.show(e.then), self.show(e.other))
-        return super().show(e)
+    def if_(self, e: If) -> str:
+        """One of two values."""
+        return self.where(self.show(e.condition), self.show(e.then), self.show(e.other))
 
-    # ---- reasons
+    def largest(self, e: Largest) -> str:
+        """The largest value."""
+        return self.node("Max", *map(self.show, e.values))
 
-    def matrix(self, ids: Sequence[str], like: str) -> str:
-        """Return steps side by side, (rows, steps); steps that are constant get as many rows as the others."""
-        one = self.constant([[1.0]])
-        ones = self.node("Add", self.node("Mul", like, self.constant([[0.0]])), one)
-        columns = [self.node("Mul", self.named[id], ones) for id in ids]
-        return self.node("Concat", *columns, axis=1)
+    def position(self, e: Position) -> str:
+        """The first that is equal."""
+        same = self.node("Equal", self.matrix(e.values), self.show(e.x))
+        first = self.node("ArgMax", self.node("Cast", same, to=6), axis=1)
+        last = self.constant([[float(len(e.values) - 1)]])
+        some = self.node(
+            "Cast", self.node("ReduceMax", self.node("Cast", same, to=6), self.constant([1], np.int64)), to=9
+        )
+        return self.where(some, self.node("Cast", first, to=11), last)
 
-    def ranked(self, program: Program, like: str) -> tuple[str, str, str, str]:
-        """Return candidates, whether they are reasons, words and losses: (rows, k) each."""
-        rank = program.rank
-        k = self.constant([rank.k], np.int64)
-        loss = self.node("TopK", self.matrix(rank.losses, like), k, axis=1, outputs=2)
-        at = f"{loss}/1"
-        there = self.node("Greater", loss, self.constant([[rank.least]]))
-        if rank.totals:
-            order = self._order(
-                self.node("GatherElements", self.matrix(rank.totals, like), at, axis=1), there, at, rank
-            )
-            at, loss = (self.node("GatherElements", x, order, axis=1) for x in (at, loss))
-            there = self.node("Greater", loss, self.constant([[rank.least]]))
-        words = self.node("GatherElements", self.matrix(rank.words, like), at, axis=1)
-        return at, there, words, loss
-
-    def _order(self, total: str, there: str, at: str, rank: Any) -> str:
-        """Return the order of the chosen: the largest total of the subscale first, then the first subscale."""
-        k = rank.k
-        total = self.where(there, total, self.constant([[-1e300]]))
-        group = self.node("Gather", self.constant([float(g) for g in rank.groups]), at)
-        mine, yours = (self.constant([axis], np.int64) for axis in (1, 2))
-        t_s, t_r = self.node("Unsqueeze", total, yours), self.node("Unsqueeze", total, mine)
-        g_s, g_r = self.node("Unsqueeze", group, yours), self.node("Unsqueeze", group, mine)
-        first = self.constant([[[s < r for r in range(k)] for s in range(k)]], np.bool_)
-        tie = self.node("And", self.node("Equal", g_s, g_r), first)
-        lower = self.node("Or", self.node("Less", g_s, g_r), tie)
-        before = self.node("Or", self.node("Greater", t_s, t_r), self.node("And", self.node("Equal", t_s, t_r), lower))
-        count = self.node("ReduceSum", self.node("Cast", before, to=11), self.constant([1], np.int64), keepdims=0)
-        place = self.node("TopK", self.node("Neg", count), self.constant([k], np.int64), axis=1, outputs=2)
-        return f"{place}/1"
+    def matrix(self, values: Sequence[Expr]) -> str:
+        """Return values side by side, (rows, values); constants get as many rows as the others."""
+        return self.node("Concat", *(self.node("Mul", self.show(v), self.ones) for v in values), axis=1)
 
 
 def _search_tree(cuts: Sequence[float], mode: str) -> dict[str, Any]:
@@ -289,17 +274,16 @@ def onnx_model(program: Program, test: SelfTest) -> bytes:
         from onnx import TensorProto, helper
     except ImportError:
         raise missing_extra("onnx", "export") from None
-    clash = {i.feature for i in program.inputs} & set(OUTPUTS)
+    clash = {i.feature for i in program.inputs} & OUTPUTS
     if clash:
         raise DataError(f"export: {min(clash)!r} is the name of an output of the ONNX model. Rename the feature.")
     graph = _Graph(program)
     for step in program.steps:
         graph.named[step.id] = graph.show(step.value)
-    columns = _answers(graph, program)
+    columns, texts = _answers(graph, program)
     for name, tensor in columns.items():
         graph.nodes.append(helper.make_node("Identity", [tensor], [name]))
-    kinds = dict.fromkeys(OUTPUTS, TensorProto.DOUBLE)
-    kinds |= {"reasons": TensorProto.STRING, "problem": TensorProto.STRING, "reason_features": TensorProto.INT64}
+    kinds = {name: TensorProto.STRING if name in texts else TensorProto.DOUBLE for name in columns}
     inputs = [
         helper.make_tensor_value_info(i.feature, TensorProto.STRING if i.is_text else TensorProto.DOUBLE, ["rows", 1])
         for i in program.inputs
@@ -318,36 +302,41 @@ def _metadata(program: Program, test: SelfTest) -> dict[str, Any]:
         "plainrisk export": dict(program.facts),
         "subscales": [o.title for o in program.outputs if o.name.startswith("subscale_")],
         "contributions": [o.title for o in program.outputs if o.name.startswith("part_")],
-        "reason_features": list(program.rank.features),
-        "self_test": {"rows": test.rows, "numbers": test.numbers, "reasons": test.reasons},
+        "self_test": {"outputs": [o.name for o in program.outputs], "rows": test.rows, "answers": test.answers},
     }
 
 
-def _answers(graph: _Graph, program: Program) -> dict[str, str]:
-    """Return the tensor of every output; rows with a problem have NaN, -1 and ""."""
-    like = graph.named[program.outputs[0].step]
-    good = graph.node("Equal", like, like)
-    message = graph.constant([[len(program.checks)]], np.int64)
+def group_of(name: str) -> str:
+    """Return the tensor that an answer stands in: those of one kind stand side by side."""
+    kinds = {"subscale": "subscales", "part": "contributions", "cost": "costs", "reason": "reasons"}
+    kind = "reason_feature" if name.startswith("reason_feature_") else name.partition("_")[0]
+    return "reason_features" if kind == "reason_feature" else kinds.get(kind, name)
+
+
+def _answers(graph: _Graph, program: Program) -> tuple[dict[str, str], set[str]]:
+    """Return the tensor of every output, and which are texts; rows with a problem have NaN and ""."""
+    none = graph.constant([[len(program.checks)]], np.int64)
+    message = graph.node("Mul", none, graph.node("Cast", graph.ones, to=7))
     for n, check in reversed(list(enumerate(program.checks))):
         message = graph.where(graph.show(check.condition), graph.constant([[n]], np.int64), message)
-    good = graph.node("And", good, graph.node("Equal", message, graph.constant([[len(program.checks)]], np.int64)))
-    nan = graph.constant([[math.nan]])
-
-    def columns(prefix: str) -> str:
-        ids = [o.step for o in program.outputs if o.name.startswith(prefix)]
-        return graph.where(good, graph.matrix(ids, like), nan)
-
-    found = {"risk": columns("risk"), "typical_risk": columns("typical_risk")}
-    found |= {"subscales": columns("subscale_"), "contributions": columns("part_")}
-    if program.rank.k:
-        at, there, words, loss = graph.ranked(program, like)
-        there = graph.node("And", there, good)
-        none = graph.constant([[float(len(program.rank.texts))]])
-        word = graph.node("Cast", graph.where(there, words, none), to=7)
-        found["reasons"] = graph.node("Gather", graph.strings([*program.rank.texts, ""]), word)
-        found["reason_features"] = graph.where(there, at, graph.constant([[-1]], np.int64))
-        found["lost"] = graph.where(there, loss, nan)
-    rows = graph.node("Mul", graph.node("Cast", good, to=7), graph.constant([[0]], np.int64))
+    good = graph.node("Equal", message, none)
+    columns: dict[str, list[Output]] = {}
+    for o in program.outputs:
+        columns.setdefault(group_of(o.name), []).append(o)
+    found = {name: _columns(graph, outputs, good) for name, outputs in columns.items()}
     texts = graph.strings([*(c.message for c in program.checks), ""])
-    found["problem"] = graph.node("Gather", texts, graph.node("Add", message, rows))
-    return found
+    found["problem"] = graph.node("Gather", texts, message)
+    return found, {"problem", *(name for name, outputs in columns.items() if outputs[0].words)}
+
+
+def _columns(graph: _Graph, outputs: Sequence[Output], good: str) -> str:
+    """Return outputs of one kind side by side: numbers, or texts by their numbers."""
+    values = graph.matrix([Name(o.step) for o in outputs])
+    if outputs[0].there:
+        there = graph.matrix([Name(o.there) for o in outputs])
+        good = graph.node("And", good, graph.node("GreaterOrEqual", there, graph.constant([[0.0]])))
+    words = outputs[0].words
+    if not words:
+        return graph.where(good, values, graph.constant([[math.nan]]))
+    at = graph.node("Cast", graph.where(good, values, graph.constant([[float(len(words))]])), to=7)
+    return graph.node("Gather", graph.strings([*words, ""]), at)

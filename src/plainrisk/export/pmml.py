@@ -1,8 +1,8 @@
 """PMML 4.4: a Scorecard in probability.
 
-Its initial score is the risk of the best levels, and the partial score of a feature is what it adds to that: the
-Scorecard's score is the risk, and its own reason codes rank the losses. Evaluators disagree about losses of 0 and know
-neither subscales nor contributions, so risk, contributions and reasons stand in output fields as well.
+Its initial score is the risk of the typical applicant, and the partial score of a feature is what it adds to that: the
+Scorecard's score is the risk. All answers stand in output fields. The Scorecard's own reason codes are off: evaluators
+rank by themselves, disagree about costs of 0, and would name protected features.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ from plainrisk.export.expression import (
     Expr,
     If,
     Labels,
+    Largest,
     Name,
     Number,
     Op,
+    Position,
     Program,
     Step,
     Table,
@@ -157,12 +159,13 @@ class _Printer:
     def _unless_missing(self, x: Name, missing: Expr, found: Element) -> Element:
         return apply("if", apply("isMissing", self.show(x)), self.show(missing), found)
 
-    def _bins(self, e: Cells, values: Sequence[float]) -> Element:
-        made = node("Discretize", field=self.field(e.x.id), dataType="double")
+    def _bins(self, e: Cells, values: Sequence[float | str]) -> Element:
+        kind = "string" if isinstance(values[0], str) else "double"
+        made = node("Discretize", field=self.field(e.x.id), dataType=kind)
         for (left, right), value in zip(itertools.pairwise(["", *map(digits, e.cuts), ""]), values, strict=True):
             ends = {"leftMargin": left, "rightMargin": right}
             interval = node("Interval", closure="openClosed" if right else "openOpen", **_given(ends))
-            made.append(node("DiscretizeBin", interval, binValue=digits(value)))
+            made.append(node("DiscretizeBin", interval, binValue=value if isinstance(value, str) else digits(value)))
         return made
 
     def _halve(self, x: Element, cuts: Sequence[float], values: Sequence[Expr], less: str) -> Element:
@@ -192,7 +195,22 @@ class _Printer:
     def table(self, e: Table) -> Element:
         """A table by index, by halving; rows of a table of tables are tables themselves."""
         cuts = [n + 0.5 for n in range(len(e.values) - 1)]
+        texts = [v.value for v in e.values if isinstance(v, Text)]
+        if texts and isinstance(e.index, Name):
+            # In attributes: PMML4S drops what stands before an emoji in the text of an element.
+            return self._bins(Cells(e.index, tuple(cuts), (), None), texts)
         return self._halve(self.show(e.index), cuts, e.values, "lessThan")
+
+    def largest(self, e: Largest) -> Element:
+        """The largest value."""
+        return apply("max", *map(self.show, e.values)) if len(e.values) > 1 else self.show(e.values[0])
+
+    def position(self, e: Position) -> Element:
+        """The first that is equal."""
+        found = constant(float(len(e.values) - 1))
+        for n, v in reversed(list(enumerate(e.values[:-1]))):
+            found = apply("if", apply("equal", self.show(v), self.show(e.x)), constant(float(n)), found)
+        return found
 
 
 def write_pmml(path: Path, program: Program, test: SelfTest) -> None:
@@ -225,8 +243,7 @@ def _dictionary(program: Program) -> Element:
 
 def _scorecard(program: Program, test: SelfTest) -> Element:
     printer = _Printer(program)
-    ranking, found = program.ranked()
-    steps = (*program.steps, Step("problem", _problem(program)), *ranking)
+    steps = (*program.steps, Step("problem", _problem(program)))
     derived = [
         node("DerivedField", printer.show(step.value), name=printer.field(step.id), **_kind(False)) for step in steps
     ]
@@ -234,17 +251,14 @@ def _scorecard(program: Program, test: SelfTest) -> Element:
     return node(
         "Scorecard",
         node("MiningSchema", *mining),
-        node("Output", *_outputs(program, printer, found)),
+        node("Output", *_outputs(program, printer)),
         node("LocalTransformations", *derived),
         node("Characteristics", *_characteristics(program, printer)),
         _verification(program, test),
         modelName="plainrisk",
         functionName="regression",
-        initialScore=digits(program.best_risk),
-        useReasonCodes="true",
-        reasonCodeAlgorithm="pointsBelow" if program.facts["adverse"] == "negative" else "pointsAbove",
-        baselineScore="0",
-        baselineMethod="other",
+        initialScore=digits(_typical(program)),
+        useReasonCodes="false",
     )
 
 
@@ -256,58 +270,48 @@ def _problem(program: Program) -> Expr:
     return found
 
 
-def _outputs(program: Program, printer: _Printer, found: Sequence[tuple[str, str, str]]) -> Iterator[Element]:
+def _outputs(program: Program, printer: _Printer) -> Iterator[Element]:
     """Yield the answers; they are missing where there is a problem."""
     good = Compare("==", Name("problem"), Number(0.0))
 
-    def output(name: str, condition: Expr, value: Element, is_text: bool = False) -> Element:
-        made = apply("if", printer.show(condition), value)
+    def output(name: str, condition: Expr, value: Expr, is_text: bool) -> Element:
+        made = apply("if", printer.show(condition), printer.show(value))
         return node("OutputField", made, name=f"plainrisk_{name}", feature="transformedValue", **_kind(is_text))
 
     yield node("OutputField", name="score", feature="predictedValue", **_kind(False))
-    for r in range(1, program.rank.k + 1):
-        yield node("OutputField", name=f"reason_code_{r}", feature="reasonCode", rank=str(r), **_kind(True))
     for o in program.outputs:
-        yield output(o.name, good, printer.show(Name(o.step)))
-    features, texts = (tuple(map(Text, words)) for words in (program.rank.features, program.rank.texts))
-    for r, (candidate, word, loss) in enumerate(found, 1):
-        there = All((good, Compare(">=", Name(candidate), Number(0.0))))
-        yield output(f"reason_{r}", there, printer.show(Table(Name(word), texts)), True)
-        yield output(f"reason_feature_{r}", there, printer.show(Table(Name(candidate), features)), True)
-        yield output(f"lost_{r}", there, printer.show(Name(loss)))
+        there = All((good, Compare(">=", Name(o.there), Number(0.0)))) if o.there else good
+        value: Expr = Table(Name(o.step), tuple(map(Text, o.words))) if o.words else Name(o.step)
+        yield output(o.name, there, value, bool(o.words))
     if program.checks:
-        messages = tuple(Text(check.message) for check in program.checks)
+        messages = (Text(""), *(Text(check.message) for check in program.checks))
         bad = Compare(">", Name("problem"), Number(0.0))
-        index = Op("-", Name("problem"), Number(1.0))
-        yield output("problem", bad, printer.show(Table(index, messages)), True)
+        yield output("problem", bad, Table(Name("problem"), messages), True)
+
+
+def _typical(program: Program) -> float:
+    """The risk of the typical applicant, which is a constant."""
+    typical = next(o.step for o in program.outputs if o.name == "typical_risk")
+    return next(s.value.value for s in program.steps if s.id == typical and isinstance(s.value, Number))
 
 
 def _characteristics(program: Program, printer: _Printer) -> Iterator[Element]:
-    """Yield what each feature adds to the risk of the best levels; an attribute per text of its reason."""
-    rank = program.rank
-    for n, (feature, loss, word, codes) in enumerate(rank.pieces):
-        piece: Expr = Name(loss) if program.facts["adverse"] == "positive" else Op("-", Number(0.0), Name(loss))
-        attributes = []
-        for code in codes:
-            score = node("ComplexPartialScore", printer.show(piece))
-            only = len(codes) == 1
-            test = {"field": printer.field(word), "operator": "equal", "value": digits(code)}
-            predicate = node("True") if only else node("SimplePredicate", **test)
-            attributes.append(node("Attribute", predicate, score, reasonCode=rank.texts[code]))
-        yield node("Characteristic", *attributes, name=f"{n + 1}. {feature}", baselineScore="0")
+    """Yield what each feature or pair adds to the risk of the typical applicant."""
+    for n, o in enumerate(program.outputs_of("part_"), 1):
+        score = node("ComplexPartialScore", printer.show(Name(o.step)))
+        yield node("Characteristic", node("Attribute", node("True"), score), name=f"{n}. {o.title}")
 
 
 def _verification(program: Program, test: SelfTest) -> Element:
     """The self-test: inputs, and the answers that an evaluator must give."""
-    names = [o.name for o in program.outputs] + [f"reason_{r}" for r in range(1, program.rank.k + 1)]
-    fields = [i.feature for i in program.inputs] + [f"plainrisk_{name}" for name in names]
+    fields = [i.feature for i in program.inputs] + [f"plainrisk_{o.name}" for o in program.outputs]
     columns = [f"c{n}" for n in range(len(fields))]
     pairs = [
         node("VerificationField", field=field, column=column, precision="1E-12", zeroThreshold="1E-12")
         for field, column in zip(fields, columns, strict=True)
     ]
     rows = []
-    for values in zip(test.rows, test.numbers, test.reasons, strict=True):
+    for values in zip(test.rows, test.answers, strict=True):
         row = node("row")
         for column, value in zip(columns, itertools.chain(*values), strict=True):
             if value is not None:

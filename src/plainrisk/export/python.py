@@ -10,7 +10,7 @@ from plainrisk.export.self_test import SelfTest
 
 __all__ = ["python_module"]
 
-_HEAD = '''"""A risk model as plain Python: score(row) returns the risk, its contributions and the reasons.
+_HEAD = '''"""A risk model as plain Python: score(row) returns risk, contributions, decision and reasons.
 
 Run this file to test it: every row of ROWS must give the answers in EXPECTED.
 """
@@ -59,10 +59,9 @@ def label(x, values, missing, unseen):
     return missing if x is None else values.get(x, unseen)
 
 
-def rank(losses, totals, groups):
-    """Return the candidates that are reasons, in order: the largest losses, then subscale by subscale."""
-    found = sorted((j for j in range(len(losses)) if losses[j] > LEAST), key=lambda j: -losses[j])[:MOST]
-    return sorted(found, key=lambda j: (-totals[j], groups[j])) if totals else found
+def position(x, values):
+    """Return the index of the first value that is x, or of the last."""
+    return values.index(x) if x in values else len(values) - 1
 
 '''
 
@@ -80,28 +79,18 @@ def score(row):
         raise ValueError(PROBLEMS[problem])
 '''
 
-_REASONS = """
-    found = rank(losses, totals, GROUPS)
-    for r in range(MOST):
-        j = found[r] if r < len(found) else None
-        answer[f"reason_{r + 1}"] = None if j is None else TEXTS[int(words[j])]
-        answer[f"reason_feature_{r + 1}"] = None if j is None else CANDIDATES[j]
-        answer[f"lost_{r + 1}"] = None if j is None else losses[j]
-    return answer
-"""
-
 _TAIL = '''
 
 def self_test():
     """Score all rows of the test; return the largest difference from what the model said."""
     largest = 0.0
-    for row, (numbers, reasons) in zip(ROWS, EXPECTED):
+    for row, expected in zip(ROWS, EXPECTED):
         found = score(dict(zip(FEATURES, row)))
-        for name, wanted in zip(NUMBERS, numbers):
-            largest = max(largest, abs(found[name] - wanted))
-        given = [found[f"reason_{r}"] for r in range(1, MOST + 1)]
-        if given != reasons:
-            raise AssertionError(f"other reasons: {given}, not {reasons}")
+        for (name, given), wanted in zip(found.items(), expected):
+            if isinstance(wanted, float) and given is not None:
+                largest = max(largest, abs(given - wanted))
+            elif given != wanted:
+                raise AssertionError(f"{name} is {given!r}, not {wanted!r}")
     if not largest <= 1e-12:
         raise AssertionError(f"numbers differ by up to {largest}")
     return largest
@@ -128,6 +117,10 @@ class PythonPrinter(CodePrinter):
         inside = ", ".join(f"{label!a}: {digits(v)}" for label, v in values.items())
         return self.constant(f"{{{inside}}}", "{} = {}")
 
+    def words(self, values: Sequence[str]) -> str:
+        """A tuple of texts."""
+        return self.constant(_tuple(map(ascii, values)), "{} = {}")
+
     def _entry(self, array: str, at: str) -> str:
         return f"{array}[int({at})]"
 
@@ -153,17 +146,11 @@ def python_module(program: Program, test: SelfTest | None = None) -> str:
 
 
 def _constants(program: Program) -> Iterator[str]:
-    rank = program.rank
     yield f"FEATURES = {_tuple(ascii(i.feature) for i in program.inputs)}"
-    yield f"NUMBERS = {_tuple(ascii(o.name) for o in program.outputs)}"
-    yield f"CANDIDATES = {_tuple(map(ascii, rank.features))}"
-    yield f"TEXTS = {_tuple(map(ascii, rank.texts))}"
     yield f"PROBLEMS = {_tuple(ascii(c.message) for c in program.checks)}"
-    yield f"LEAST, MOST, GROUPS = {digits(rank.least)}, {rank.k}, {_tuple(map(str, rank.groups))}"
 
 
 def _functions(program: Program, printer: PythonPrinter) -> Iterator[str]:
-    rank = program.rank
     body = list(printer.statements(program))
     checks = [f"if {printer.show(c.condition)}:\n        return {n}" for n, c in enumerate(program.checks)]
     reads = [f"{i.id} = {'text' if i.is_text else 'number'}(row, {i.feature!a})" for i in program.inputs]
@@ -171,17 +158,15 @@ def _functions(program: Program, printer: PythonPrinter) -> Iterator[str]:
     yield from (f"    {line}" for line in (*reads, *checks, "return None"))
     yield _SCORE.rstrip("\n")
     yield from (f"    {line}" for line in (*reads, *body))
-    yield f"    losses = {_tuple(iter(rank.losses))}"
-    yield f"    words = {_tuple(iter(rank.words))}"
-    yield f"    totals = {_tuple(iter(rank.totals))}"
-    yield f"    answer = dict(zip(NUMBERS, {_tuple(o.step for o in program.outputs)}))"
-    yield _REASONS.strip("\n")
+    yield "    return {"
+    yield from (f"        {o.name!a}: {printer.answer(o)}," for o in program.outputs)
+    yield "    }"
 
 
 def _test(test: SelfTest) -> Iterator[str]:
     yield "\n\nROWS = ["
     yield from (f"    {list(row)!a}," for row in test.rows)
     yield "]\nEXPECTED = ["
-    yield from (f"    {both!a}," for both in zip(test.numbers, test.reasons, strict=True))
+    yield from (f"    {answer!a}," for answer in test.answers)
     yield "]"
     yield _TAIL.rstrip("\n")

@@ -11,10 +11,11 @@ from typing import Any
 
 from plainrisk.export.expression import Cells, Input, Labels, Program, walk
 
-__all__ = ["Row", "SelfTest", "make_rows"]
+__all__ = ["TEST_ROWS", "WORKBOOK_ROWS", "Row", "SelfTest", "make_rows"]
 
 Row = tuple[float | str | None, ...]
 TEST_ROWS = 100
+WORKBOOK_ROWS = 20  # every row of a workbook is computed whenever it is opened
 
 
 @dataclass(frozen=True)
@@ -24,28 +25,27 @@ class SelfTest:
     Attributes
     ----------
     rows : a value per input
-    numbers : per row, an entry per output of the program
-    reasons : per row, the k texts, None where there is none
-    features : likewise, the features
+    answers : per row, an entry per output of the program: a number, a text, or None where there is none
     """
 
     rows: Sequence[Row]
-    numbers: Sequence[list[float]]
-    reasons: Sequence[list[str | None]]
-    features: Sequence[list[str | None]]
+    answers: Sequence[list[float | str | None]]
 
 
-def make_rows(program: Program, refuses: Callable[[Mapping[str, Any]], str | None]) -> list[Row]:
+def make_rows(
+    program: Program, refuses: Callable[[Mapping[str, Any]], str | None], count: int = TEST_ROWS
+) -> list[Row]:
     """Return rows at, beside and far from all cuts, with all labels, missing and unseen; the same for the same program.
 
     Parameters
     ----------
     refuses : says because of which feature a row is refused; it then gets another value there
+    count : how many
     """
     values = {i.feature: list(_values(program, i)) for i in program.inputs}
     pick = random.Random(0)
     rows: list[Row] = []
-    for n in range(TEST_ROWS):
+    for n in range(count):
         # The first rows take the values one after the other, so that none is left out of short lists.
         row = {
             name: own[n % len(own)] if n < 20 else own[int(pick.random() * len(own))] for name, own in values.items()

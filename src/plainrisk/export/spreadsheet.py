@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from plainrisk.errors import DataError
@@ -18,8 +18,10 @@ from plainrisk.export.expression import (
     Expr,
     If,
     Labels,
+    Largest,
     Name,
     Number,
+    Position,
     Printer,
     Table,
 )
@@ -63,8 +65,8 @@ class FormulaPrinter(Printer):
 
     SYMBOLS = {"==": "="}  # noqa: RUF012
 
-    def __init__(self, cell: dict[str, str], constants: Constants) -> None:
-        self.cell, self.constants = cell, constants
+    def __init__(self, cell: dict[str, str], constants: Constants, block: Callable[[tuple[Expr, ...]], str]) -> None:
+        self.cell, self.constants, self.block = cell, constants, block
 
     def name(self, e: Name) -> str:
         """A cell of the row, whose number stands for #."""
@@ -96,11 +98,17 @@ class FormulaPrinter(Printer):
         """Some condition."""
         return f"OR({','.join(map(self.show, e.conditions))})"
 
-    def show(self, e: Expr) -> str:
-        """Return an expression as text."""
-        if isinstance(e, If):
-            return f"IF({self.show(e.condition)},{self.show(e.then)},{self.show(e.other)})"
-        return super().show(e)
+    def if_(self, e: If) -> str:
+        """One of two values."""
+        return f"IF({self.show(e.condition)},{self.show(e.then)},{self.show(e.other)})"
+
+    def largest(self, e: Largest) -> str:
+        """The largest value."""
+        return f"MAX({','.join(map(self.show, e.values))})"
+
+    def position(self, e: Position) -> str:
+        """The first that is equal."""
+        return f"IFERROR(MATCH({self.show(e.x)},{self.block(e.values)},0)-1,{len(e.values) - 1})"
 
     def cells(self, e: Cells) -> str:
         """The cells of a number: by counting the cuts below it, or by halving."""
@@ -158,6 +166,6 @@ class FormulaPrinter(Printer):
             flat = [v.value for row in e.values for v in row.values]  # type: ignore[union-attr]
             at = f"{index}*{len(first.values)}+{self.show(first.index)}+1"
             return f"INDEX({self.constants.range(flat)},{at})"
-        if isinstance(first, Number):
+        if all(isinstance(v, Number) for v in e.values):
             return f"INDEX({self.constants.range([v.value for v in e.values])},{index}+1)"  # type: ignore[union-attr]
-        return f"CHOOSE({index}+1,{','.join(map(self.show, e.values))})"
+        return f"INDEX({self.block(e.values)},1,{index}+1)"

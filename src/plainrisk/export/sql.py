@@ -21,8 +21,11 @@ from plainrisk.export.expression import (
     If,
     Input,
     Labels,
+    Largest,
     Name,
     Number,
+    Output,
+    Position,
     Printer,
     Program,
     Step,
@@ -33,7 +36,7 @@ from plainrisk.export.expression import (
 )
 from plainrisk.export.self_test import SelfTest
 
-__all__ = ["DIALECTS", "Dialect", "dialect_of", "sql_query", "sql_test"]
+__all__ = ["DIALECTS", "Dialect", "dialect_of", "sql_query", "sql_test", "table_name"]
 
 
 def _with_exponent(value: float) -> str:
@@ -66,6 +69,7 @@ class Dialect:
     no_number : the condition that a column of numbers holds something else, where columns have no types
     fence : at the end of a step's query, so that the planner does not copy its expressions into the next
     materialized : the word after AS, likewise
+    largest : the largest of several values
     """
 
     double: str = "DOUBLE PRECISION"
@@ -78,6 +82,7 @@ class Dialect:
     no_number: str = ""
     fence: str = ""
     materialized: str = ""
+    largest: Callable[[Sequence[str]], str] = lambda values: f"GREATEST({', '.join(values)})"
 
 
 DIALECTS: Mapping[str, Dialect] = {
@@ -86,7 +91,12 @@ DIALECTS: Mapping[str, Dialect] = {
         text="TEXT", is_nan="{} = 'NaN'::float8", number=lambda v: f"{digits(v)}::float8", fence=" OFFSET 0"
     ),
     "sqlite": Dialect(
-        "REAL", "TEXT", number=digits, materialized="MATERIALIZED ", no_number="typeof({}) IN ('text', 'blob')"
+        "REAL",
+        "TEXT",
+        number=digits,
+        materialized="MATERIALIZED ",
+        no_number="typeof({}) IN ('text', 'blob')",
+        largest=lambda values: f"MAX({', '.join(values)})",
     ),
     "spark": Dialect(
         "DOUBLE", "STRING", "isnan({})", string=_escaped, quote=lambda name: f"`{name.replace('`', '``')}`"
@@ -104,6 +114,8 @@ DIALECTS: Mapping[str, Dialect] = {
         string=lambda text: f"N{_doubled(text)}",
         quote=lambda name: f"[{name.replace(']', ']]')}]",
         read="CAST({} AS {}) COLLATE Latin1_General_BIN2",
+        # GREATEST came with SQL Server 2022.
+        largest=lambda values: f"(SELECT MAX(v) FROM (VALUES {', '.join(f'({v})' for v in values)}) AS listed(v))",
     ),
     "redshift": Dialect(
         text="VARCHAR(MAX)",
@@ -185,9 +197,22 @@ class SqlPrinter(Printer):
         whens = [f"WHEN {n} THEN {self.show(v)}" for n, v in enumerate(e.values)]
         return f"CASE CAST({index} AS INTEGER) {' '.join(whens)} END"
 
-    def show(self, e: Expr) -> str:
-        """Return an expression as text."""
-        return self.if_(e) if isinstance(e, If) else super().show(e)
+    def largest(self, e: Largest) -> str:
+        """The largest value."""
+        values = [self.show(v) for v in e.values]
+        return self.dialect.largest(values) if len(values) > 1 else values[0]
+
+    def position(self, e: Position) -> str:
+        """The first that is equal, in a flat CASE."""
+        whens = [f"WHEN {v.id} = {e.x.id} THEN {self.show(Number(float(n)))}" for n, v in enumerate(e.values[:-1])]
+        last = self.show(Number(float(len(e.values) - 1)))
+        return f"CASE {' '.join(whens)} ELSE {last} END" if whens else last
+
+    def answer(self, o: Output) -> str:
+        """An output, or NULL where there is none or the row has a problem."""
+        there = f" AND {o.there} >= 0" if o.there else ""
+        value = self.show(Table(Name(o.step), tuple(map(Text, o.words)))) if o.words else o.step
+        return f"CASE WHEN problem IS NULL{there} THEN {value} END"
 
 
 def _spellings(label: str, known: Mapping[str, Expr]) -> list[str]:
@@ -202,8 +227,44 @@ def _spellings(label: str, known: Mapping[str, Expr]) -> list[str]:
 def sql_query(program: Program, dialect_name: str | None, table: str, keep: Sequence[str]) -> str:
     """Return the SELECT over a table, with the columns to keep in front; it begins with a line of facts."""
     dialect = dialect_of(dialect_name)
-    lines = ["WITH", *_stages(program, dialect, dialect.quote(table), keep)]
+    _refuse_names(program, keep)
+    lines = ["WITH", *_stages(program, dialect, table_name(table, dialect), keep)]
     return "\n".join([*_head(program), *lines, *_answer(program, dialect, keep)]) + ";\n"
+
+
+def table_name(table: str, dialect: Dialect) -> str:
+    """Return a table as SQL, its parts quoted one by one: schema.table; a part in double quotes may hold dots.
+
+    >>> table_name('risk.applicants', DIALECTS["duckdb"]), table_name('"a.b"', DIALECTS["duckdb"])
+    ('"risk"."applicants"', '"a.b"')
+    """
+    parts = re.findall(r'(?:^|\.)(?:"((?:[^"]|"")+)"|([^".]+))(?=\.|$)', table)
+    plain = [quoted.replace('""', '"') if quoted else name for quoted, name in parts]
+    length = sum(2 + len(quoted) if quoted else len(name) for quoted, name in parts) + len(parts) - 1
+    if not 1 <= len(parts) <= 3 or length != len(table):
+        raise DataError(
+            f"export: table {table!r} must be up to three names with dots between them (risk.applicants); write a name "
+            'that holds a dot in double quotes ("a.b").'
+        )
+    return ".".join(map(dialect.quote, plain))
+
+
+def _refuse_names(program: Program, keep: Sequence[str]) -> None:
+    """Refuse names that differ in case only, which most engines take for one column."""
+    known = {name.lower(): f"the answer {name!r}" for name in program.answer_names}
+    for name in keep:
+        other = known.get(name.lower())
+        if other is not None:
+            raise DataError(f"export: keep has {name!r}, which is also {other}. Rename the column in a view.")
+        known[name.lower()] = f"kept as {name!r}"
+    features: dict[str, str] = {}
+    for name in (*(i.feature for i in program.inputs), *keep):
+        other = features.setdefault(name.lower(), name)
+        if other != name:
+            raise DataError(
+                f"export: SQL takes {other!r} and {name!r} for one column, since they differ in case only. Rename one "
+                "of them, or export another target (python, javascript, c)."
+            )
 
 
 def _head(program: Program) -> Iterator[str]:
@@ -215,16 +276,15 @@ def _head(program: Program) -> Iterator[str]:
 def _stages(program: Program, dialect: Dialect, source: str, keep: Sequence[str]) -> Iterator[str]:
     """Yield the common table expressions: stage 0 reads the columns, each further one has the steps of one depth."""
     printer = SqlPrinter(dialect)
-    ranking, found = program.ranked()
-    depths = _by_depth((*program.steps, *ranking), program.inputs)
-    wanted = {o.step for o in program.outputs} | {id for slot in found for id in slot}
+    depths = _by_depth(program.steps, program.inputs)
+    wanted = {id for o in program.outputs for id in (o.step, o.there)}
     later = [wanted]
     for steps in reversed(depths):
         later.append(later[-1].union(*(_names(step.value) for step in steps)))
     later.reverse()
     kept = [f"k{j}" for j in range(len(keep))]
-    columns = [*zip(map(dialect.quote, keep), kept, strict=True), *_reads(program, dialect)]
-    yield _stage(0, [], columns, source, dialect)
+    columns = [*zip((f"t.{dialect.quote(name)}" for name in keep), kept, strict=True), *_reads(program, dialect)]
+    yield _stage(0, [], columns, f"{source} AS t", dialect)
     carried = [i.id for i in program.inputs]
     for n, steps in enumerate(depths, 1):
         carried = [id for id in carried if id in later[n] or id in kept]
@@ -259,7 +319,8 @@ def _names(e: Expr) -> set[str]:
 
 def _reads(program: Program, dialect: Dialect) -> Iterator[tuple[str, str]]:
     for i in program.inputs:
-        column = dialect.quote(i.feature)
+        # Qualified: SQLite takes a misspelt quoted name for a text.
+        column = f"t.{dialect.quote(i.feature)}"
         if i.is_text:
             yield dialect.read.format(column, dialect.text), i.id
             continue
@@ -286,13 +347,7 @@ def _answer(program: Program, dialect: Dialect, keep: Sequence[str]) -> Iterator
     """Yield the last SELECT; where there is a problem, all answers are NULL."""
     printer = SqlPrinter(dialect)
     columns = [f"k{j} AS {dialect.quote(name)}" for j, name in enumerate(keep)]
-    columns += [f"CASE WHEN problem IS NULL THEN {o.step} END AS {o.name}" for o in program.outputs]
-    texts, features = tuple(map(Text, program.rank.texts)), tuple(map(Text, program.rank.features))
-    for r, (candidate, word, loss) in enumerate(program.ranked()[1], 1):
-        there = f"CASE WHEN problem IS NULL AND {candidate} >= 0 THEN"
-        columns.append(f"{there} {printer.show(Table(Name(word), texts))} END AS reason_{r}")
-        columns.append(f"{there} {printer.show(Table(Name(candidate), features))} END AS reason_feature_{r}")
-        columns.append(f"{there} {loss} END AS lost_{r}")
+    columns += [f"{printer.answer(o)} AS {o.name}" for o in program.outputs]
     body = ",\n  ".join([*columns, "problem"])
     yield f"SELECT\n  {body}\nFROM answered"
 
@@ -304,20 +359,15 @@ def sql_test(program: Program, dialect_name: str | None, test: SelfTest) -> str:
     """Return a SELECT that scores the rows of the self-test and counts the wrong answers."""
     dialect = dialect_of(dialect_name)
     printer = SqlPrinter(dialect)
-    numbers = [o.name for o in program.outputs]
-    reasons = [f"reason_{r}" for r in range(1, program.rank.k + 1)]
     rows = [
         ", ".join([f"{n} AS n", *(_literal(v, i, dialect) for v, i in zip(row, program.inputs, strict=True))])
         for n, row in enumerate(test.rows)
     ]
     expected = []
-    for n, (values, texts) in enumerate(zip(test.numbers, test.reasons, strict=True)):
-        cells = [f"{printer.show(Number(v))} AS {name}" for v, name in zip(values, numbers, strict=True)]
-        cells += [f"{_text(t, dialect)} AS {name}" for t, name in zip(texts, reasons, strict=True)]
+    for n, answer in enumerate(test.answers):
+        cells = [f"{_expected(v, o, printer)} AS {o.name}" for v, o in zip(answer, program.outputs, strict=True)]
         expected.append(", ".join([f"{n} AS n", *cells]))
-    none = dialect.string("")
-    wrong = [f"answer.{name} IS NULL OR ABS(answer.{name} - expected.{name}) > 1e-12" for name in numbers]
-    wrong += [f"COALESCE(answer.{name}, {none}) <> COALESCE(expected.{name}, {none})" for name in reasons]
+    wrong = [_differs(o, dialect) for o in program.outputs]
     lines = [
         *_head(program),
         "-- Self-test: scores the rows below and counts those whose answer is not the model's; wrong must be 0.",
@@ -332,6 +382,23 @@ def sql_test(program: Program, dialect_name: str | None, test: SelfTest) -> str:
         f"FROM expected JOIN answer ON answer.{dialect.quote('n')} = expected.n",
     ]
     return "\n".join(lines) + ";\n"
+
+
+def _expected(value: float | str | None, o: Output, printer: SqlPrinter) -> str:
+    if o.words:
+        return _text(value, printer.dialect)
+    number = "NULL" if value is None else printer.show(Number(float(value)))
+    return f"CAST({number} AS {printer.dialect.double})"
+
+
+def _differs(o: Output, dialect: Dialect) -> str:
+    """The condition that an answer is not the expected one; with NULL no comparison holds."""
+    a, b = f"answer.{o.name}", f"expected.{o.name}"
+    if o.words:
+        none = dialect.string("")
+        return f"COALESCE({a}, {none}) <> COALESCE({b}, {none})"
+    missing = [f"(CASE WHEN {x} IS NULL THEN 1 ELSE 0 END)" for x in (a, b)]
+    return f"{missing[0]} <> {missing[1]} OR ABS({a} - {b}) > 1e-12"
 
 
 def _literal(value: float | str | None, i: Input, dialect: Dialect) -> str:

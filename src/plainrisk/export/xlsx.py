@@ -38,7 +38,6 @@ ROWS_SHEET = 2  # counted from 1
 FIRST_ROW = 3  # of the applicant, counted from 1: titles and names stand above; the self-test follows
 LONGEST = 8000  # characters of a formula; Excel takes 8,192
 LONGEST_TEXT = 32_767  # characters of a cell
-MOST_CHOICES = 254  # of CHOOSE
 
 
 class _Workbook:
@@ -51,13 +50,13 @@ class _Workbook:
         self.titles: list[str] = []
         self.formulas: list[str] = []
         self.cell: dict[str, str] = {}
-        self.printer = FormulaPrinter(self.cell, self.constants)
+        self.blocks: dict[tuple[Expr, ...], str] = {}
+        self.printer = FormulaPrinter(self.cell, self.constants, self._block)
         for i in program.inputs:
             self._add(i.id, i.feature, "")
         self._problem()
         for step in program.steps:
             self._step(step)
-        self._reasons()
         self._answers()
 
     def _add(self, name: str, title: str, formula: str) -> None:
@@ -91,43 +90,26 @@ class _Workbook:
             joined.append(self.printer.show(Name(f"problem{n}")))
         self._add("problem", "problem", "=" + ("&".join(joined) or '""'))
 
-    def _reasons(self) -> None:
-        """Losses side by side, their ranks, the chosen, and the reasons in order."""
-        rank = self.program.rank
-        n = len(rank.losses)
-        if n > MOST_CHOICES:
-            raise DataError(
-                f"export: a workbook ranks at most {MOST_CHOICES} features, not {n}. Export sql or python instead."
-            )
-        start = len(self.names)
-        for j, loss in enumerate(rank.losses):
-            self._add(f"loss{j}", f"loss of {rank.features[j]}", "=" + self.printer.show(Name(loss)))
-        losses = self._side_byside_of(start, n)
-        for j in range(n):
-            own = self.printer.show(Name(f"loss{j}"))
-            before = f"+SUMPRODUCT(--({self._side_byside_of(start, j)}={own}))" if j else ""
-            self._add(f"place{j}", f"place of {rank.features[j]}", f"=1+SUMPRODUCT(--({losses}>{own})){before}")
-        ranks = self._side_byside_of(start + n, n)
-        for r in range(1, rank.k + 1):
-            self._add(f"i{r}", f"candidate {r}", f"=MATCH({r},{ranks},0)-1")
-            self._add(f"a{r}", f"loss {r}", f"=LARGE({losses},{r})")
-        for step in self.program.told()[0]:
-            self._step(step)
-
-    def _side_byside_of(self, start: int, n: int) -> str:
-        return f"${column_name(start)}#:${column_name(start + n - 1)}#"
+    def _block(self, values: tuple[Expr, ...]) -> str:
+        """The range of values that stand side by side; others are copied to where they do."""
+        if values not in self.blocks:
+            names = self.names
+            start = names.index(values[0].id) if isinstance(values[0], Name) and values[0].id in names else -1
+            if start < 0 or values != tuple(map(Name, names[start : start + len(values)])):
+                start = len(names)
+                for n, value in enumerate(values):
+                    self._add(f"block{len(self.blocks)}_{n}", "", "=" + self.printer.show(value))
+            self.blocks[values] = f"${column_name(start)}#:${column_name(start + len(values) - 1)}#"
+        return self.blocks[values]
 
     def _answers(self) -> None:
         good = f'{self.printer.show(Name("problem"))}=""'
         for o in self.program.outputs:
-            self._add(o.name, o.title, f'=IF({good},{self.printer.show(Name(o.step))},"")')
-        features, texts = (self.constants.range(v) for v in (self.program.rank.features, self.program.rank.texts))
-        for r, (candidate, word, loss) in enumerate(self.program.told()[1], 1):
-            at, text, lost = (self.printer.show(Name(id)) for id in (candidate, word, loss))
-            there = f"AND({good},{at}>=0)"
-            self._add(f"reason_{r}", f"reason {r}", f'=IF({there},INDEX({texts},{text}+1),"")')
-            self._add(f"reason_feature_{r}", f"feature of reason {r}", f'=IF({there},INDEX({features},{at}+1),"")')
-            self._add(f"lost_{r}", f"lost by reason {r}", f'=IF({there},{lost},"")')
+            value = self.printer.show(Name(o.step))
+            value = f"INDEX({self.constants.range(o.words)},{value}+1)" if o.words else value
+            there = f"AND({good},{self.printer.show(Name(o.there))}>=0)" if o.there else good
+            # The names of answers may be those of steps, whose cells are then no longer needed.
+            self._add(o.name, o.title, f'=IF({there},{value},"")')
 
     def answer(self, name: str, row: int = FIRST_ROW) -> str:
         """Return the reference of an answer in the sheet Rows."""
@@ -188,7 +170,7 @@ def _applicant(book: Any, sheet: Any, layout: _Workbook, styles: dict[str, Any])
         _write(sheet, n, 0, i.feature)
         sheet.write_blank(n, 1, None, styles["input"])
     lines = [("Risk", "risk", "percent"), ("Problem", "problem", "wrap")]
-    lines += [(f"Reason {r}", f"reason_{r}", "wrap") for r in range(1, program.rank.k + 1)]
+    lines += [(f"Reason {r}", f"reason_{r}", "wrap") for r in range(1, program.reasons + 1)]
     for n, (title, name, style) in enumerate(lines, 1):
         _write(sheet, n, 3, title, styles["bold"])
         sheet.write_formula(n, 4, f"={layout.answer(name)}", styles[style])
@@ -244,16 +226,20 @@ def _rows(sheet: Any, layout: _Workbook, test: SelfTest) -> None:
 def _expected(sheet: Any, layout: _Workbook, test: SelfTest, n: int, at: int, column: int) -> None:
     """Write what the model said of a row, and whether the formulas say the same."""
     program = layout.program
-    wanted = [*test.numbers[n], *("" if text is None else text for text in test.reasons[n])]
-    for j, value in enumerate(wanted, column + 1):
-        _write(sheet, at - 1, j, value)
-    first, last = (layout.cell[o.name] for o in (program.outputs[0], program.outputs[-1]))
-    mine, yours = column_name(column + 1), column_name(column + len(program.outputs))
-    tests = [f"SUMPRODUCT(ABS({first}{at}:{last}{at}-{mine}{at}:{yours}{at}))<1E-9"]
-    for r in range(1, program.rank.k + 1):
-        there = column_name(column + len(program.outputs) + r)
-        tests.append(f"EXACT({layout.cell[f'reason_{r}']}{at},{there}{at})")
-    sheet.write_formula(at - 1, column, f"=AND({','.join(tests)})")
+    for j, value in enumerate(test.answers[n], column + 1):
+        _write(sheet, at - 1, j, "" if value is None else value)
+    tests = []
+    for j, o in enumerate(program.outputs, column + 1):
+        mine, yours = f"{layout.cell[o.name]}{at}", f"{column_name(j)}{at}"
+        # Texts and empty cells are compared as texts, numbers to 9 digits.
+        near = f"ABS({mine}-{yours})<1E-9"
+        tests.append(f"EXACT({mine},{yours})" if o.words else f'IF({yours}="",{mine}="",{near})' if o.there else near)
+    first = column + 1 + len(tests)
+    for j in range(0, len(tests), 50):
+        formula = f"=AND({','.join(tests[j : j + 50])})"
+        sheet.write_formula(at - 1, first + j // 50, formula)
+    last = first + (len(tests) - 1) // 50
+    sheet.write_formula(at - 1, column, f"=AND({column_name(first)}{at}:{column_name(last)}{at})")
 
 
 def _scorecard(sheet: Any, program: Program, styles: dict[str, Any]) -> None:

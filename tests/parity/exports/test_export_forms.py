@@ -25,7 +25,7 @@ from plainrisk.form import (
     RiskForm,
     Table,
 )
-from plainrisk.schema import Feature, Schema
+from plainrisk.schema import Feature, Policy, Schema
 
 LABELS = (
     "a",
@@ -103,12 +103,25 @@ def make_form(pick, names=None, labels=LABELS):
             kind="categorical" if kinds[name] == "categories" else "continuous",
             reason=pick.choice([None, "the same words", f"words for {name}"]),
             unseen=pick.choice(["neutral", "neutral", "neutral", "error"]),
+            protected=pick.whole(0, 3) == 0,
+            actionable="fixed",
         )
         for name in names
         if name in used
     }
     subscales = {"s 0": tuple(features)[:1], "s 1": tuple(features)[1:3]} if len(features) > 1 else {}
-    schema = Schema(features=features, subscales={s: own for s, own in subscales.items() if own})
+    policy = Policy(
+        cutoff=pick.choice([None, 0.5, 0.25]),
+        reasons=pick.whole(1, 6),
+        order=pick.choice(["feature", "subscale"]),
+        inquiries=tuple(name for name in features if pick.whole(0, 2) == 0),
+    )
+    schema = Schema(
+        features=features,
+        subscales={s: own for s, own in subscales.items() if own},
+        policy=policy,
+        adverse=pick.choice(["positive", "negative"]),
+    )
     return RiskForm(
         schema=schema, columns=tuple(features), classes=(0, 1), parts=tuple(parts), pool=_pool(pick, n_parts)
     )

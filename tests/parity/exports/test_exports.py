@@ -38,6 +38,6 @@ def test_real_rows_and_edge_cases_of_all_models_in_slow_engines(target, fitted, 
         # Spreadsheets keep 15 digits.
         made = edge_rows(model.form_, edges, near=target != "xlsx")
         cases.append((model, frame.head(real).to_dicts() + made, None))
-    found = check_all(target, cases, order="feature")
+    found = check_all(target, cases)
     assert [one.rows for one in found] == [len(rows) for _, rows, _ in cases]
     assert [(*name, one) for name, one in zip(names, found, strict=True) if not one.agrees] == []

@@ -1,0 +1,95 @@
+"""How people see a program: labels, units, the outcome in words, and an example applicant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from plainrisk.export.expression import FieldWords, Input, Words
+from plainrisk.form import Bins, Curve, Levels, Line, Part, RiskForm, outside_rules
+from plainrisk.form.wording import outcome_words, say_value
+from plainrisk.schema import Feature
+
+__all__ = ["round_between", "words_of"]
+
+
+def words_of(form: RiskForm, inputs: Sequence[Input]) -> Words:
+    """Return how people see a form."""
+    fields = []
+    for i in inputs:
+        feature, (levels, weights, middle) = form.schema.features[i.feature], next(_seen(form, i.feature))
+        unit = "" if feature.unit is None else f" ({feature.unit})"
+        choices = () if isinstance(levels, Bins) else tuple(_choices(feature, levels))
+        example = _example(feature, levels, weights, middle)
+        fields.append(FieldWords(feature.title(i.feature) + unit, choices, example))
+    return Words(outcome_words(form.schema, form.classes[-1]), tuple(fields))
+
+
+def _seen(form: RiskForm, name: str) -> Iterator[tuple[Levels, Sequence[float], float | None]]:
+    """Yield the levels of a feature and how many rows each has; of a line or a curve, also a number in its middle."""
+    for part in form.parts:
+        if isinstance(part, Part) and name in part.shapes:
+            shape = part.shapes[name]
+            middle = shape.center if isinstance(shape, Line) else None
+            if isinstance(shape, Curve):
+                middle = (shape.breaks[0] + shape.breaks[-1]) / 2
+            yield shape.levels, shape.weights, middle
+    for part in form.parts:
+        for pair in part.pairs if isinstance(part, Part) else ():
+            if name in pair.features:
+                axis = pair.features.index(name)
+                yield pair.levels[axis], pair.level_weights(axis).tolist(), None
+
+
+def _choices(feature: Feature, levels: Levels) -> Iterator[tuple[str, str]]:
+    """Yield the label and the code of every category; a label that two share, or that is a code, is the code."""
+    assert not isinstance(levels, Bins)
+    codes = [code for name in levels.categories for code in levels.groups.get(name, (name,))]
+    labels = [say_value(feature, code) for code in codes]
+    for label, code in zip(labels, codes, strict=True):
+        clear = labels.count(label) == 1 and label not in codes
+        yield label if clear else code, code
+
+
+def _example(feature: Feature, levels: Levels, weights: Sequence[float], middle: float | None) -> float | str | None:
+    """Return a value in the commonest level that a row may have."""
+    refused = {code for code, rule in outside_rules(feature, levels).items() if rule == "error"}
+    last = levels.n_ordered if isinstance(levels, Bins) else len(levels.categories)
+    allowed = [code for code in range(last) if code not in refused]
+    if not allowed:
+        return None
+    best = max(allowed, key=lambda code: weights[code])
+    if not isinstance(levels, Bins):
+        name = levels.categories[best]
+        return levels.groups.get(name, (name,))[0]
+    if middle is not None:
+        return float(f"{middle:.3g}")
+    low = levels.edges[best - 1] if best else None
+    high = levels.edges[best] if best < len(levels.edges) else None
+    return _inside(low, high)
+
+
+def _inside(low: float | None, high: float | None) -> float:
+    """Return a number between two edges, of which one or both may be absent."""
+    if low is None and high is None:
+        return 0.0
+    if low is None or high is None:
+        edge = high if low is None else low
+        assert edge is not None
+        reach = max(1.0, abs(edge) / 10) * (-1 if low is None else 1)
+        low, high = sorted((edge, edge + reach))
+    return round_between(low, high)
+
+
+def round_between(low: float, high: float) -> float:
+    """Return the number with the fewest digits near the middle of an interval that is closed on the right.
+
+    >>> round_between(6.5, 8.5), round_between(1234.5, 3456.5), round_between(0.31, 0.32)
+    (8.0, 2300.0, 0.315)
+    """
+    middle = low / 2 + high / 2
+    for digits in range(1, 18):
+        found = float(f"{middle:.{digits}g}")
+        if low < found <= high and abs(found - middle) <= (high - low) / 4:
+            return found
+    return high if not low < middle <= high or math.isinf(middle) else middle
