@@ -115,8 +115,6 @@ export interface Feature {
   below_bound?: Rule | null;
   categories?: (string | number)[] | null;
   unseen?: "neutral" | "error";
-  reason?: string | null;
-  reasons?: Record<string, string>;
   actionable?: "free" | "up" | "down" | "fixed";
   step_cost?: number;
   note?: string | null;
@@ -144,6 +142,22 @@ export interface Form {
 export interface Reference {
   name: "typical" | "best" | "row";
   points: { score: number; terms: Record<string, number>; shares: Record<string, [number[], number[]]> }[];
+}
+
+/** How reasons are found, and who is refused: see form/ranking.py. */
+export interface Ranking {
+  reference: "typical" | "best";
+  candidates: string[];
+  subscales: string[];
+  words: string[];
+  base: number[];
+  by_level: ({ levels: Levels; texts: number[] } | null)[];
+  protected: boolean[];
+  inquiries: boolean[];
+  k: number;
+  sign: 1 | -1;
+  by_subscale: boolean;
+  cutoff: number | null;
 }
 
 /** The table of one feature, or of a pair, in one part; one entry per level, of a pair row by row. */
@@ -196,6 +210,8 @@ export interface Input {
   edges: number[];
   special_values: number[];
   lower_bound: number | null;
+  /** The least and the greatest measurement of training, where they are known. */
+  range: [number, number] | null;
   categories: string[];
   /** Whether training rows had missing values. */
   missing_seen: boolean;
@@ -324,6 +340,7 @@ export interface ModelPayload {
   /** The best value of every feature. */
   best: Row;
   references: { typical: Reference | null; best: Reference | null };
+  ranking: Ranking;
   inputs: Input[];
   shapes: ShapeTable[];
   importance: Importance[];
@@ -411,8 +428,15 @@ export interface Reason {
   feature: string;
   subscale: string;
   text: string;
-  /** What it costs the applicant in probability. */
+  /** What it costs the applicant in probability, and what its subscale costs. */
   cost: number;
+  subscaleCost: number;
+}
+
+export interface Found {
+  reasons: Reason[];
+  /** How many protected features cost more than the last reason. */
+  withheld: number;
 }
 
 export interface Change {
@@ -435,7 +459,7 @@ export interface Answer {
 
 export interface WhatIf {
   risk: number;
-  target: number;
+  cutoff: number;
   reached: boolean;
   answers: Answer[];
   /** The best risk that allowed moves can reach, and the cheapest way there. */

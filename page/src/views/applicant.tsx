@@ -248,7 +248,7 @@ const MOST = 4;
 function Reasons() {
   const store = useStore();
   const { explanation, error } = store.evaluated.value;
-  const found = error ? [] : reasons(store.model.value, store.rows.a.value, MOST);
+  const found = error ? [] : reasons(store.model.value, store.rows.a.value).reasons;
   const largest = Math.max(...found.map((r) => r.cost), 1e-12);
   // As high as all reasons that there may be, so that nothing below moves when there are fewer.
   const most = Math.min(MOST, explanation?.parts.reduce((n, p) => n + Math.max(p.terms.length, 1), 0) ?? MOST);

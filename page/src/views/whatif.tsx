@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import { type Answer, goal, type WhatIf, whatIf } from "../engine";
+import { type Answer, type WhatIf, whatIf } from "../engine";
 import { useStore } from "../state";
 import { percent } from "./format";
 import { useLater } from "./pause";
@@ -20,7 +20,7 @@ export function WhatIfSection() {
   waiting.value = inputs.some((value, i) => value !== shown.value[i]);
   useLater(() => {
     try {
-      found.value = { answer: whatIf(model, row, goal(model, cutoff), { frozen, answers: ANSWERS }), error: null };
+      found.value = { answer: whatIf(model, row, cutoff, { frozen, answers: ANSWERS }), error: null };
     } catch (error) {
       found.value = { answer: null, error: error instanceof Error ? error.message : String(error) };
     }
@@ -39,7 +39,7 @@ export function WhatIfSection() {
 function Answers({ found }: { found: WhatIf }) {
   const store = useStore();
   const { chance } = vocabulary(store.payload);
-  const goal = `${store.payload.adverse === "positive" ? "below" : "at least"} ${percent(found.target)}`;
+  const goal = `${store.payload.adverse === "positive" ? "below" : "at least"} ${percent(found.cutoff)}`;
   if (!found.reached) {
     return (
       <>

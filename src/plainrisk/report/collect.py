@@ -38,6 +38,7 @@ from plainrisk.form import (
 )
 from plainrisk.report.inputs import inputs, start_row
 from plainrisk.report.sample import summary
+from plainrisk.report.verdict import plain_ranking
 from plainrisk.schema import label_of
 
 __all__ = ["Subject", "collect", "described", "row_values"]
@@ -164,6 +165,7 @@ def _model(
     left = () if fit is None else fit.features_left
     refits = None if fit is None or not fit.covariance else drawn(form, fit.covariance, DRAWS, 0)
     start = start_row(form)
+    best = _reference(form, "best", rows, adverse)
     return {
         "name": subject.name,
         "form": form,
@@ -180,8 +182,9 @@ def _model(
         "best": start | _best_row(form, rows, adverse),
         "references": {
             "typical": None if typical is None else _plain_reference(typical),
-            "best": _plain_best(form, rows, adverse),
+            "best": None if best is None else _plain_reference(best),
         },
+        "ranking": plain_ranking(form, best or typical or start),
         "inputs": (asked := inputs(form, start, homes, left, rows)),
         "shapes": [
             _shape(form, table, homes, typical, refits, {i["feature"]: (i["low"], i["high"]) for i in asked})
@@ -213,11 +216,6 @@ def _reference(form: RiskForm, name: str, rows: Frame | None, adverse: Adverse) 
         if rows is not None:
             raise
         return None
-
-
-def _plain_best(form: RiskForm, rows: Frame | None, adverse: Adverse) -> dict[str, Any] | None:
-    found = _reference(form, "best", rows, adverse)
-    return None if found is None else _plain_reference(found)
 
 
 def _best_row(form: RiskForm, rows: Frame | None, adverse: Adverse) -> dict[str, Any]:

@@ -63,6 +63,7 @@ def _input(form: RiskForm, atoms: Atoms, slider: tuple[float | None, ...]) -> di
         "edges": bins.edges,
         "special_values": bins.special_values,
         "lower_bound": bins.lower_bound,
+        "range": form.ranges.get(name),
         "categories": () if isinstance(levels, Bins) else levels.categories,
         "missing_seen": missing,
         "actionable": feature.actionable,
