@@ -1,7 +1,7 @@
 /** Atoms, the finest levels that nothing in a form divides, and moves between them: as explain/atoms.py. */
 
-import { binOf, codeOf, groupOf, isMissing, labels, orderedCount } from "./levels";
-import { general, labelOf, nextAbove } from "./numbers";
+import { binOf, codeOf, groupOf, labels, orderedCount } from "./levels";
+import { nextAbove } from "./numbers";
 import { axisWeights, featureOf } from "./score";
 import type { Bins, Categories, Feature, Levels, Model, Row, Shape, TreePart, Value, WhatIfOptions } from "./types";
 
@@ -264,10 +264,3 @@ function lone(name: string, value: Value): Row {
   row[name] = value;
   return row;
 }
-
-/** A value of a change as text. */
-export function changeText(value: Value): string {
-  if (isMissing(value)) return "missing";
-  return typeof value === "number" ? general(value, 12) : labelOf(value!);
-}
-

@@ -171,17 +171,16 @@ export function explain(model: Model, row: Row, reference?: Row | "typical" | "b
     if (feature !== null) group.terms.push(termOf(feature, pairs.get(feature)!, found.pieces[j], row));
   });
   const link = lastLink(model.form);
-  const said = {
+  return {
     risk: found.risk,
     referenceRisk: found.referenceRisk,
     reference: against.name,
-    unit: "probability" as const,
+    unit: "probability",
     parts: [...groups.values()],
     bends: found.bends,
     band: link?.kind === "bands" ? bandOf(link, found.score) : null,
     rate: link === null ? null : slopeOf(link, found.score),
   };
-  return { ...said, notes: notes(said) };
 }
 
 function termOf(name: string, features: string[], value: number, row: Row): Term {
@@ -192,18 +191,6 @@ function termOf(name: string, features: string[], value: number, row: Row): Term
 export function textOf(value: Value | undefined): string {
   if (isMissing(value)) return "missing";
   return typeof value === "number" && !Number.isInteger(value) ? general(value, 4) : labelOf(value!);
-}
-
-function notes({ reference, bends, band, rate, risk }: Omit<Explanation, "notes">): string[] {
-  const found: string[] = [];
-  if (bends) found.push(`A link bends between ${reference} and this row: the parts are at its mean rate.`);
-  if (rate !== null) {
-    const points = 10 * rate;
-    const step = `0.1 of score moves the risk by ${points.toFixed(points > 0.1 ? 1 : 3)} points`;
-    const held = `a small step changes nothing: the risk is held at ${(100 * risk).toFixed(0)}%`;
-    found.push(`From here, ${rate > 0 ? step : held}${band === null ? "" : ` (band ${band})`}.`);
-  }
-  return found;
 }
 
 /** The level a feature's value has in one part, by number and by name. */

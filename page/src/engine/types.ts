@@ -171,6 +171,8 @@ export interface ShapeTable {
   kind: "table" | "line" | "curve" | "pair";
   /** Of a pair those of the first feature, then those of the second: see `size`. */
   labels: string[];
+  /** The same as people say it. */
+  names: string[];
   /** Of a pair, how many levels each feature has. */
   size: [number, number] | null;
   n_ordered: number;
@@ -200,6 +202,11 @@ export interface Importance {
 /** How the page asks for one feature: the values an applicant may have. */
 export interface Input {
   feature: string;
+  /** What people call it, the unit of its numbers, and what they call some of its values. */
+  label: string;
+  unit: string | null;
+  labels: Record<string, string>;
+  protected: boolean;
   subscale: string;
   kind: "continuous" | "categorical";
   direction: "increasing" | "decreasing" | "none";
@@ -209,16 +216,15 @@ export interface Input {
   step: number | null;
   edges: number[];
   special_values: number[];
+  special_names: string[];
   lower_bound: number | null;
   /** The least and the greatest measurement of training, where they are known. */
   range: [number, number] | null;
   categories: string[];
-  /** Whether training rows had missing values. */
-  missing_seen: boolean;
-  actionable: "free" | "up" | "down" | "fixed";
+  category_names: string[];
+  missing_name: string;
   /** The weight of the feature has left the model. */
   left: boolean;
-  reason: string | null;
 }
 
 /** A figure with its interval; null where there is nothing to tell it from. */
@@ -355,7 +361,7 @@ export interface Payload {
   title: string;
   /** "positive": a high risk is bad for the applicant. */
   adverse: "positive" | "negative";
-  /** What is predicted, such as "bad = 1". */
+  /** What is predicted, to stand after "probability that". */
   outcome: string;
   cutoff: number;
   models: ModelPayload[];
@@ -421,7 +427,6 @@ export interface Explanation {
   band: number | null;
   /** What a further step would do: probability per unit of score; null for a pool without a last link. */
   rate: number | null;
-  notes: string[];
 }
 
 export interface Reason {
@@ -443,8 +448,6 @@ export interface Change {
   feature: string;
   from: Value;
   to: Value;
-  fromText: string;
-  toText: string;
   fromLevel: string;
   toLevel: string;
   steps: number;

@@ -1,6 +1,6 @@
 /** The provably cheapest changes that bring an applicant to a target: as explain/what_if.py. */
 
-import { changeText, concrete, type FeatureMoves, featureMoves, movesFrom } from "./atoms";
+import { concrete, type FeatureMoves, featureMoves, movesFrom } from "./atoms";
 import { codeOf, isMissing, labels } from "./levels";
 import { exactSum, labelOf } from "./numbers";
 import { type Applicant, type Choice, FormFront, FormFronts, makeProblem, type Problem } from "./pareto";
@@ -153,8 +153,6 @@ class Search {
       feature,
       from,
       to: value,
-      fromText: changeText(from),
-      toText: changeText(value),
       fromLevel: labels(target.atoms.levels)[atom],
       toLevel: target.labels[to],
       steps: moves.steps[at],
