@@ -1,6 +1,6 @@
 /** What every subscale and feature contributes, so that the parts add up: as explain/contributions.py. */
 
-import { codeOf, isMissing, labels as labelsOf } from "./levels";
+import { isMissing } from "./levels";
 import { bandOf, meanRate, slopeOf, valueOf } from "./links";
 import { general, labelOf, pairwiseSum } from "./numbers";
 import { lastLink, pairLevels, poolScore, refuseForbidden, riskOf } from "./score";
@@ -188,15 +188,7 @@ function termOf(name: string, features: string[], value: number, row: Row): Term
 }
 
 /** A value as text: "missing", a label, or a number of four digits. */
-export function textOf(value: Value | undefined): string {
+function textOf(value: Value | undefined): string {
   if (isMissing(value)) return "missing";
   return typeof value === "number" && !Number.isInteger(value) ? general(value, 4) : labelOf(value!);
-}
-
-/** The level a feature's value has in one part, by number and by name. */
-export function levelOf(model: Model, part: number, feature: string, value: Value): { index: number; label: string } {
-  const shape = model.parts[part].terms.find((term) => term.name === feature)!.shape;
-  if (shape.kind === "pair") throw new Error(`${feature} is a pair.`);
-  const index = codeOf(shape.levels, feature, value);
-  return { index, label: labelsOf(shape.levels)[index] };
 }

@@ -1,9 +1,9 @@
 /** The page's arithmetic: the same answers as Python's, from the same form. */
 
 export { beyond } from "./beyond";
-export { explain, levelOf, textOf } from "./contributions";
+export { explain } from "./contributions";
 export { SearchError } from "./elimination";
-export { isMissing, labels, levelCount, RowError } from "./levels";
+export { RowError } from "./levels";
 export { general, labelOf } from "./numbers";
 export { reasons, refused } from "./reasons";
 export { parseRow } from "./rows";

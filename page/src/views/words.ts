@@ -52,7 +52,7 @@ export function forPeople(model: Model, explanation: Explanation, row: Row): Exp
 /** The words for a payload's outcome, which is bad for the applicant, or good. */
 export function vocabulary(payload: Payload) {
   const bad = payload.adverse === "positive";
-  return { chance: bad ? "risk" : "probability", Chance: bad ? "Risk" : "Probability", kind: bad ? "bad" : "good" };
+  return { chance: bad ? "risk" : "probability", kind: bad ? "bad" : "good" };
 }
 
 export const DIRECTIONS = {
