@@ -1,4 +1,4 @@
-"""How the page finds reasons and decides: the model's `Ranking` as plain data, so that the page only computes with it."""
+"""How the page finds reasons and decides: the `Ranking` of the model as plain data, with which the page computes."""
 
 from __future__ import annotations
 
