@@ -23,7 +23,9 @@ export interface Store {
   /** Which model the applicant view uses. */
   which: Signal<number>;
   rows: Record<Person, Signal<Row>>;
+  /** A cut-off to try; where the policy has one, that counts. */
   cutoff: Signal<number>;
+  limit: { readonly value: number };
   frozen: Signal<string[]>;
   query: Signal<string>;
   sort: Signal<Sort>;
@@ -56,6 +58,7 @@ export function makeStore(payload: Payload): Store {
   const which = signal(0);
   const rows = { a: signal<Row>(first), b: signal<Row>({ ...start }) };
   const model = computed(() => models[which.value]!);
+  const cutoff = signal(payload.cutoff);
   return {
     payload,
     models,
@@ -63,7 +66,8 @@ export function makeStore(payload: Payload): Store {
     view: signal<View>(isView(payload.start?.view) ? payload.start.view : "overview"),
     which,
     rows,
-    cutoff: signal(payload.cutoff),
+    cutoff,
+    limit: computed(() => model.value.info.ranking.cutoff ?? cutoff.value),
     frozen: signal<string[]>([]),
     query: signal(""),
     sort: signal<Sort>("subscale"),

@@ -124,13 +124,13 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 def german_page(written: Callable[..., Path], model: Any, german: Any) -> Path:
     rows = pl.DataFrame(german.frame).with_columns(pl.Series(german.schema.target, german.target))
     by = "Personal status and sex"
-    return written("german", model, data=rows, title="German credit", adverse="negative", applicants=5, by=by)
+    return written("german", model, data=rows, title="German credit", applicants=5, by=by)
 
 
 @pytest.fixture(scope="session")
 def two_models_page(written: Callable[..., Path], model: Any, german: Any) -> Path:
     other = pr.make_classifier("ARM1", german.schema).fit(german.frame, german.target)
-    return written("two", model, other, title="Two models", adverse="negative")
+    return written("two", model, other, title="Two models")
 
 
 @pytest.fixture(scope="session")

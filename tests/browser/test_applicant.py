@@ -68,10 +68,10 @@ def test_type(open_page: Opener, german_page: Path, model: Any, german: Any, typ
     seen.feature("Purpose").select_option("A46")
     changed = typical | {"Duration in month": 48, "Purpose": "A46"}
     assert seen.probability() == said(model, german, changed)
-    codes = seen.page.get_by_label("Duration in month: value, special value or missing")
-    codes.select_option(label="missing (never seen)")
+    codes = seen.page.get_by_label("Duration in month: a value, a code or not given")
+    codes.select_option(label="not given")
     assert seen.probability() == said(model, german, changed | {"Duration in month": None})
-    codes.select_option(label="special −1,000")
+    codes.select_option(label="code -1000")
     assert seen.probability() == said(model, german, changed | {"Duration in month": -1000})
     status = seen.page.locator(".verdict [role=status]")
     status.filter(has_text=seen.probability()).wait_for(state="attached")
@@ -157,10 +157,10 @@ def test_examples_are_rows_of_the_data(open_page: Opener, german_page: Path, mod
 
 def test_what_if(open_page: Opener, german_page: Path, model: Any, german: Any, typical: dict[str, Any]) -> None:
     seen = open_page(german_page, "applicant?cutoff=0.8")
-    section = seen.page.get_by_role("region", name="What would change the decision")
+    section = seen.page.get_by_role("region", name="The smallest changes that would lead to approval")
     section.locator(".answers > li").first.wait_for()
     frame = type(german.frame)({name: [typical.get(name)] for name in german.frame.columns})
-    expected = model.what_if(frame, target=0.8, adverse="negative", answers=3)
+    expected = model.what_if(frame, target=0.8, answers=3)
     shown = [li.locator(".name").all_inner_texts() for li in section.locator(".answers > li").all()]
     assert shown == [[c.feature for c in answer.changes] for answer in expected.answers]
 
@@ -168,7 +168,7 @@ def test_what_if(open_page: Opener, german_page: Path, model: Any, german: Any, 
     section.get_by_role("button", name=f"Search again with {first} as it is").first.click()
     section.locator(".answers .name").get_by_text(first, exact=True).first.wait_for(state="detached")
     section.get_by_role("button", name="Apply").first.click()
-    assert "At or above the cut-off" in seen.page.locator(".decision").inner_text()
+    assert "Would be approved" in seen.page.locator(".decision").inner_text()
     assert float(seen.probability().rstrip("%")) >= 80
 
 

@@ -17,7 +17,7 @@ def test_an_explanation_in_a_sandboxed_frame(browser: Any, model: Any, german: A
     frame = tab.frame_locator("iframe")
     assert frame.locator(".probability").first.inner_text() == f"{model.predict_proba(german.frame[:1])[0, 1]:.1%}"
     frame.get_by_role("navigation").get_by_role("link", name="Overview").click()
-    frame.get_by_role("heading", name="Probability of").first.wait_for()
+    frame.get_by_role("heading", name="Probability that").first.wait_for()
     assert tab.url == path.as_uri()
     context.close()
     assert noise == []

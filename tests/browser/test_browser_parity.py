@@ -55,7 +55,7 @@ def fitted(name: str, data: Any, **options: Any) -> Any:
 @pytest.mark.parametrize("name", MODELS)
 def test_german(parity: Any, by_browser: Callable[[Any], str], german: Any, name: str) -> None:
     what_ifs = 1 if name == "MixXGB" else 10
-    options = {"adverse": "negative", "cutoff": 0.8, "what_ifs": what_ifs}
+    options = {"cutoff": 0.8, "what_ifs": what_ifs}
     parity.check(fitted(name, german), german.frame, by=by_browser, **options)
 
 

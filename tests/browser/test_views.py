@@ -39,7 +39,7 @@ def test_colours_can_be_switched(open_page: Callable[..., Any], german_page: Pat
 
 def test_overview_says_what_is_certain(open_page: Callable[..., Any], german_page: Path, model: Any) -> None:
     text = open_page(german_page, "overview").page.locator("main").inner_text()
-    assert "Probability of good = 1" in text
+    assert "Probability that good is 1" in text
     assert "Certificate valid" in text
     assert "95% interval" in text
     for name in model.fit_record_.features_left:

@@ -11,13 +11,14 @@
   const answers = asked.rows.map((row) => ({
     risk: attempt(() => engine.risk(model, row)),
     explanation: attempt(() => engine.explain(model, row, asked.reference)),
-    reasons: attempt(() => engine.reasons(model, row, 4)),
+    reasons: attempt(() => engine.reasons(model, row)),
+    refused: attempt(() => engine.refused(model, engine.risk(model, row), asked.cutoff)),
+    beyond: attempt(() => engine.beyond(model, row)),
   }));
   const whatIfs = asked.rows
     .slice(0, asked.what_ifs ?? 0)
     .map((row) => attempt(() => engine.whatIf(model, row, asked.cutoff, asked.options)));
   const pasted = (asked.texts ?? []).map((text) => engine.parseRow(model, text));
   const numbers = (asked.numbers ?? []).map((x) => [engine.general(x), engine.general(x, 12), engine.labelOf(x)]);
-  const goal = engine.goal(model, asked.cutoff ?? 0.5);
-  return JSON.stringify({ answers, whatIfs, pasted, numbers, goal });
+  return JSON.stringify({ answers, whatIfs, pasted, numbers });
 }

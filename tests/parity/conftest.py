@@ -15,9 +15,11 @@ import pytest
 
 from plainrisk import explain as py
 from plainrisk.data.frame import as_frame
+from plainrisk.decision import refused
 from plainrisk.errors import DataError
 from plainrisk.explain.reference import knows_typical
 from plainrisk.form import Logistic, Part, Table
+from plainrisk.form.beyond import names_beyond
 from plainrisk.report import Subject, collect, page
 from plainrisk.report.collect import row_values
 
@@ -38,9 +40,9 @@ def by_node(question):
     return done.stdout
 
 
-def ask(form, rows, *, data=None, adverse="positive", by=by_node, **asked):
+def ask(form, rows, *, data=None, by=by_node, **asked):
     """What the page says of rows, which are plain dicts."""
-    payload = collect([Subject("model", form)], data, adverse=adverse)
+    payload = collect([Subject("model", form)], data)
     return json.loads(by({"payload": payload, "rows": rows, **asked}))
 
 
@@ -48,6 +50,12 @@ def ask(form, rows, *, data=None, adverse="positive", by=by_node, **asked):
 def answers():
     """What the page says of rows."""
     return ask
+
+
+@pytest.fixture
+def policed():
+    """Gives a form a random policy."""
+    return with_policy
 
 
 @pytest.fixture
@@ -66,19 +74,31 @@ def random_forms():
     return module
 
 
-def check(form, frame, *, adverse="positive", cutoff=0.3, what_ifs=0, by=by_node):
+def with_policy(form, seed, cutoff):
+    """The form with a random policy: what is protected, about inquiries or compared with, order, k and cut-off."""
+    rng = np.random.default_rng([seed, 7])
+    names = [name for name in form.schema.features if rng.random() < 0.5]
+    policy = {"order": str(rng.choice(["feature", "subscale"])), "reasons": int(rng.integers(1, 6))}
+    policy |= {"reference": str(rng.choice(["best", "best", "typical"])), "cutoff": cutoff if seed % 2 else None}
+    policy |= {"inquiries": [name for name in form.schema.features if rng.random() < 0.3]}
+    changes = {"features": {name: {"protected": True} for name in names}, "policy": policy}
+    return msgspec.structs.replace(form, schema=form.schema.annotate(changes))
+
+
+def check(form, frame, *, cutoff=0.3, what_ifs=0, by=by_node):
     rows = as_frame(frame)
     rows = rows.rows(np.arange(min(ROWS, rows.n_rows)))
     columns = {name: row_values(form, rows, name) for name in form.features}
     plain = [{name: column[i] for name, column in columns.items()} for i in range(rows.n_rows)]
     lines = any(not isinstance(s, Table) for p in form.parts if isinstance(p, Part) for s in p.shapes.values())
     data = frame if lines or not knows_typical(form) else None
-    found = ask(form, plain, data=data, adverse=adverse, cutoff=cutoff, what_ifs=what_ifs, by=by)
+    found = ask(form, plain, data=data, cutoff=cutoff, what_ifs=what_ifs, by=by)
     exact = not any(isinstance(link, Logistic) for link in form.links)
     check_risks(form, rows, found["answers"], exact)
     check_contributions(form, rows, data, found["answers"], exact)
-    check_reasons(form, rows, data, adverse, found["answers"])
-    check_what_if(form, rows, adverse, cutoff, found["whatIfs"])
+    check_reasons(form, rows, data, found["answers"])
+    check_decisions(form, rows, cutoff, found["answers"])
+    check_what_if(form, rows, cutoff, found["whatIfs"])
 
 
 def check_risks(form, rows, found, exact):
@@ -104,32 +124,41 @@ def check_contributions(form, rows, data, found, exact):
     )
     names = [python.features[k] for k in order]
     assert [t["name"] for p in explanations[0]["parts"] for t in p["terms"]] == [n for n in names if n is not None]
-    assert [e["notes"] for e in explanations] == [python.notes(i) for i in range(len(found))]
 
 
 def part_values(part):
     return [term["value"] for term in part["terms"]] or [part["total"]]
 
 
-def check_reasons(form, rows, data, adverse, found):
-    python = py.reasons(form, rows, k=4, adverse=adverse, portfolio=data).to_dict()
-    for a, said in zip(found, python, strict=True):
-        wanted = said["reasons"]
-        assert [(r["feature"], r["subscale"], r["text"]) for r in a["reasons"]] == [
+def check_reasons(form, rows, data, found):
+    for a, said in zip(found, py.reasons(form, rows, portfolio=data).to_dict(), strict=True):
+        page, wanted = a["reasons"], said["reasons"]
+        assert [(r["feature"], r["subscale"], r["text"]) for r in page["reasons"]] == [
             (r["feature"], r["subscale"], r["reason"]) for r in wanted
         ]
-        assert [r["cost"] for r in a["reasons"]] == pytest.approx([r["lost"] for r in wanted], abs=1e-12)
+        assert [r["cost"] for r in page["reasons"]] == pytest.approx([r["cost"] for r in wanted], abs=1e-12)
+        if form.schema.policy.order == "subscale":
+            sums = [r["subscale_cost"] for r in wanted]
+            assert [r["subscaleCost"] for r in page["reasons"]] == pytest.approx(sums, abs=1e-12)
+        assert page["withheld"] == said["withheld"]
 
 
-def check_what_if(form, rows, adverse, cutoff, found):
+def check_decisions(form, rows, cutoff, found):
+    assert [a["refused"] for a in found] == refused([a["risk"] for a in found], cutoff, form.schema.adverse).tolist()
+    assert [tuple(a["beyond"]) for a in found] == names_beyond(form, rows)
+
+
+def check_what_if(form, rows, cutoff, found):
     for i, said in enumerate(found):
         try:
-            python = py.what_if(form, rows.rows(np.array([i])), cutoff, adverse=adverse)
+            python = py.what_if(form, rows.rows(np.array([i])), cutoff)
         except DataError:
             assert said == {"error": "SearchError"}
             continue
         assert [plain_answer(a) for a in said["answers"]] == [plain_change(a) for a in python.answers]
         assert plain_answer(said["reachable"]) == plain_change(python.reachable)
+        assert said["reached"] == python.reached
+        assert not any(refused(a["risk"], cutoff, form.schema.adverse) for a in said["answers"])
         page_risks, risks = ([a["risk"] for a in said["answers"]], [a.risk for a in python.answers])
         assert page_risks == pytest.approx(risks, abs=1e-12)
 

@@ -162,7 +162,7 @@ def test_fields_that_the_schema_forbids(answers, rng):
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_random_forms(compare, random_forms, seed):
+def test_random_forms(compare, random_forms, policed, seed):
     kinds = {"pairs": seed % 2 == 1, "trees": seed % 3 == 2}
     features = {"debt": {"actionable": "down", "step_cost": 2.5, "reason": "Debt"}, "age": {"actionable": "fixed"}}
     features |= {"job": {"reasons": {"b": "Debt", "missing": "No job"}}, "rent": {"direction": "increasing"}}
@@ -170,8 +170,10 @@ def test_random_forms(compare, random_forms, seed):
     rows = random_forms.all_rows()
     order = np.random.default_rng(seed).permutation(len(rows["age"]))[:80]
     frame = {name: column[order] for name, column in rows.items()}
-    adverse = "negative" if seed % 5 == 0 else "positive"
-    compare(form, frame, adverse=adverse, cutoff=0.7 if adverse == "negative" else 0.3, what_ifs=12)
+    adverse, cutoff = ("negative", 0.7) if seed % 5 == 0 else ("positive", 0.3)
+    form = msgspec.structs.replace(form, schema=form.schema.replace(adverse=adverse), ranges={"debt": (0.5, 2.0)})
+    compare(form, frame, cutoff=cutoff, what_ifs=12)
+    compare(policed(form, seed, cutoff), frame, cutoff=cutoff, what_ifs=4)
 
 
 def test_groups_of_categories(compare, rng):
@@ -207,10 +209,14 @@ def test_other_references(answers, random_forms, reference):
         assert texts == [f["value"] for part in python["subscales"] for f in part["features"]]
 
 
-def test_a_risk_at_the_cut_off_is_refused_so_what_if_goes_below(answers, random_forms):
+@pytest.mark.parametrize(("adverse", "decided"), [("positive", True), ("negative", False)])
+def test_a_risk_at_the_cut_off_is_refused_where_it_is_adverse(answers, random_forms, adverse, decided):
     form = random_forms.random_form(0)
-    assert answers(form, [], cutoff=0.3)["goal"] == math.nextafter(0.3, 0)
-    assert answers(form, [], cutoff=0.3, adverse="negative")["goal"] == 0.3
+    form = msgspec.structs.replace(form, schema=form.schema.replace(adverse=adverse))
+    row = {"age": 25.0, "job": "a", "debt": 3.0, "rent": 5.0}
+    said = answers(form, [row], cutoff=float(form.risk(row)[0]), what_ifs=1)
+    assert said["answers"][0]["refused"] is decided
+    assert all(a["changes"] for a in said["whatIfs"][0]["answers"]) is decided
 
 
 # ---- names

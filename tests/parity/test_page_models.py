@@ -38,7 +38,6 @@ def test_german(name, compare):
     compare(
         case(german, name),
         german.frame,
-        adverse="negative",
         cutoff=0.8,
         what_ifs=3 if name == "MixXGB" else 100,
     )
@@ -60,13 +59,13 @@ def test_german_with_pairs(compare, rng):
     part = with_pair(form.parts[0], ("Duration in month", "Credit amount"), rng)
     part = with_pair(part, ("Purpose", "Duration in month"), rng)
     form = msgspec.structs.replace(form, parts=(part,))
-    compare(form, german.frame, adverse="negative", cutoff=0.8, what_ifs=40)
+    compare(form, german.frame, cutoff=0.8, what_ifs=40)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_heloc(name, compare):
     heloc = load("heloc")
-    compare(case(heloc, name), heloc.frame, adverse="positive", cutoff=0.3, what_ifs=2 if name == "MixXGB" else 20)
+    compare(case(heloc, name), heloc.frame, cutoff=0.3, what_ifs=2 if name == "MixXGB" else 20)
 
 
 def test_heloc_with_pairs(compare):
@@ -74,4 +73,4 @@ def test_heloc_with_pairs(compare):
     known = [("ExternalRiskEstimate", name) for name in ("MSinceMostRecentInqexcl7days", "NumSatisfactoryTrades")]
     form = case(heloc, "SmoothARM1", pairs=known)
     assert form.parts[0].pairs
-    compare(form, heloc.frame, adverse="positive", cutoff=0.3, what_ifs=20)
+    compare(form, heloc.frame, cutoff=0.3, what_ifs=20)

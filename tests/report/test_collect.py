@@ -67,7 +67,7 @@ def test_sliders_hold_the_edges_and_the_row_to_start_from(models, name):
 
 
 def test_best_row_has_the_best_risk(models):
-    found = of(models["SmoothARM1"], adverse="negative")["models"][0]
+    found = of(models["SmoothARM1"])["models"][0]
     form = models["SmoothARM1"].form_
     best = form.risk(found["best"])[0]
     assert best >= form.risk(found["typical"])[0]
@@ -154,7 +154,6 @@ def test_data_without_outcomes_have_no_figures_that_need_them(models, german):
         ({"target": "Purpose"}, "outcome 'Purpose': Data: row 0 .* an outcome that the model does not know"),
         ({"applicants": -1}, "applicants"),
         ({"cutoff": 2}, "cutoff"),
-        ({"adverse": "bad"}, "adverse"),
     ],
 )
 def test_bad_requests(models, sample, options, message):
@@ -168,12 +167,12 @@ def test_what_is_about_data_needs_data(models):
 
 
 def test_cut_off_and_texts_of_the_model_file(models, tmp_path):
-    models["SmoothARM1"].save(tmp_path / "model.json", cutoff=0.25, about={"owner": "Retail"})
+    models["SmoothARM1"].annotate(cutoff=0.25, about={"owner": "Retail"}).save(tmp_path / "model.json")
     loaded = pr.load(tmp_path / "model.json")
     loaded.report(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     found = msgspec.json.decode(re.search(r'id="payload">(.*?)</script>', text, re.DOTALL)[1])
-    assert found["cutoff"] == 0.25
+    assert found["cutoff"] == found["models"][0]["ranking"]["cutoff"] == 0.25
     assert found["models"][0]["about"] == {"owner": "Retail"}
     assert of(models["SmoothARM1"])["cutoff"] == 0.7  # the base rate
 
@@ -195,7 +194,10 @@ def test_heloc_is_small(tmp_path):
 
 def test_which_outcome_is_bad_is_what_the_schema_says(models):
     assert of(models["SmoothARM1"])["adverse"] == "negative"
-    assert of(models["SmoothARM1"], adverse="positive")["adverse"] == "positive"
+    form = models["SmoothARM1"].form_
+    turned = msgspec.structs.replace(form, schema=form.schema.replace(adverse="positive"))
+    found = collect([Subject("model", turned)])
+    assert (found["adverse"], found["models"][0]["ranking"]["sign"]) == ("positive", 1)
 
 
 @pytest.mark.parametrize(

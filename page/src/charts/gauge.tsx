@@ -1,3 +1,4 @@
+import { limit } from "../views/format";
 import { linear } from "./scale";
 import { useWidth } from "./size";
 
@@ -21,7 +22,7 @@ export function Gauge({ risk, reference, cutoff }: { risk: number; reference: nu
           100%
         </text>
         <text class="tick" x={Math.min(Math.max(at(cutoff), 60), width - 70)} y={38} text-anchor="middle">
-          cut-off
+          {`limit ${limit(cutoff)}`}
         </text>
       </svg>
     </div>

@@ -12,10 +12,6 @@ interface Props {
   /** Words for where it starts and where it ends. */
   from: string;
   to: string;
-  /** The order of terms inside a part; it does not follow the values, so nothing jumps while they change. */
-  rank: (name: string) => number;
-  /** Features that have left the model. */
-  left: ReadonlySet<string>;
 }
 
 const PRINTED = 30; // rows on paper, so that one sheet holds them; the smallest pieces are added up
@@ -29,19 +25,15 @@ interface Piece {
 }
 
 /** From the reference's risk to the applicant's: a bar per subscale, and inside it one per feature or pair. */
-export function Waterfall({ explanation, from, to, rank, left }: Props) {
+export function Waterfall({ explanation, from, to }: Props) {
   const closed = useSignal<ReadonlySet<string>>(new Set());
   const { referenceRisk, risk } = explanation;
   let at = referenceRisk;
-  const used = explanation.parts
-    .map((part) => ({ ...part, terms: part.terms.filter((t) => !left.has(t.name)), had: part.terms.length }))
-    .filter((part) => part.terms.length > 0 || part.had === 0);
-  const parts = used.map((part) => {
+  const parts = explanation.parts.map((part) => {
     const begin = at;
     at += part.total;
     let inside = begin;
-    const pieces = [...part.terms]
-      .sort((a, b) => rank(a.name) - rank(b.name))
+    const pieces = part.terms
       .map((t): Piece => ({ name: t.name, text: t.text, from: inside, to: (inside += t.value) }));
     return { name: part.name, from: begin, to: at, pieces };
   });
@@ -60,12 +52,12 @@ export function Waterfall({ explanation, from, to, rank, left }: Props) {
   };
   return (
     <table class="waterfall">
-      <caption class="unseen">{`From ${from} to ${to}, in percentage points`}</caption>
+      <caption class="unseen">{`From ${from} to ${to}, in points`}</caption>
       <Widths />
       <thead>
         <tr>
           <th scope="col">
-            <span class="unseen">Piece</span>
+            <span class="unseen">Feature</span>
           </th>
           <th scope="col">
             <span class="ends">
@@ -74,7 +66,7 @@ export function Waterfall({ explanation, from, to, rank, left }: Props) {
             </span>
           </th>
           <th scope="col" class="numeric">
-            <abbr title="percentage points">pp</abbr>
+            <abbr title="percentage points">points</abbr>
           </th>
         </tr>
       </thead>
@@ -119,7 +111,7 @@ export function Waterfall({ explanation, from, to, rank, left }: Props) {
       <tbody class="whole">
         {rest.length > 0 && (
           <tr class="term paper-only">
-            <th scope="row">{`${rest.length} smaller pieces together`}</th>
+            <th scope="row">{`${rest.length} smaller ones together`}</th>
             <td />
             <td class="numeric">{points(rest.reduce((sum, p) => sum + p.to - p.from, 0))}</td>
           </tr>

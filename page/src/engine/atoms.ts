@@ -1,7 +1,7 @@
 /** Atoms, the finest levels that nothing in a form divides, and moves between them: as explain/atoms.py. */
 
-import { binOf, codeOf, groupOf, isMissing, labels, missingLevel, orderedCount } from "./levels";
-import { general, labelOf, nextAbove } from "./numbers";
+import { binOf, codeOf, groupOf, labels, orderedCount } from "./levels";
+import { nextAbove } from "./numbers";
 import { axisWeights, featureOf } from "./score";
 import type { Bins, Categories, Feature, Levels, Model, Row, Shape, TreePart, Value, WhatIfOptions } from "./types";
 
@@ -264,22 +264,3 @@ function lone(name: string, value: Value): Row {
   row[name] = value;
   return row;
 }
-
-/** The words of `reason` for levels that are no measurement, by level. */
-export function defaultTexts(name: string, levels: Levels): Map<number, string> {
-  const found = new Map<number, string>();
-  const all = labels(levels);
-  for (let code = orderedCount(levels); code < missingLevel(levels); code++) {
-    const label = all[code];
-    if (levels.kind === "bins" && label.startsWith("x < ")) found.set(code, `${name} is below ${label.slice(4)}`);
-    else found.set(code, `${name} has the special value ${label.replace(/^= /, "")}`);
-  }
-  return found.set(missingLevel(levels), `No value for ${name}`);
-}
-
-/** A value of a change as text. */
-export function changeText(value: Value): string {
-  if (isMissing(value)) return "missing";
-  return typeof value === "number" ? general(value, 12) : labelOf(value!);
-}
-

@@ -1,6 +1,6 @@
 /** What every subscale and feature contributes, so that the parts add up: as explain/contributions.py. */
 
-import { codeOf, isMissing, labels as labelsOf } from "./levels";
+import { isMissing } from "./levels";
 import { bandOf, meanRate, slopeOf, valueOf } from "./links";
 import { general, labelOf, pairwiseSum } from "./numbers";
 import { lastLink, pairLevels, poolScore, refuseForbidden, riskOf } from "./score";
@@ -171,17 +171,16 @@ export function explain(model: Model, row: Row, reference?: Row | "typical" | "b
     if (feature !== null) group.terms.push(termOf(feature, pairs.get(feature)!, found.pieces[j], row));
   });
   const link = lastLink(model.form);
-  const said = {
+  return {
     risk: found.risk,
     referenceRisk: found.referenceRisk,
     reference: against.name,
-    unit: "probability" as const,
+    unit: "probability",
     parts: [...groups.values()],
     bends: found.bends,
     band: link?.kind === "bands" ? bandOf(link, found.score) : null,
     rate: link === null ? null : slopeOf(link, found.score),
   };
-  return { ...said, notes: notes(said) };
 }
 
 function termOf(name: string, features: string[], value: number, row: Row): Term {
@@ -189,27 +188,7 @@ function termOf(name: string, features: string[], value: number, row: Row): Term
 }
 
 /** A value as text: "missing", a label, or a number of four digits. */
-export function textOf(value: Value | undefined): string {
+function textOf(value: Value | undefined): string {
   if (isMissing(value)) return "missing";
   return typeof value === "number" && !Number.isInteger(value) ? general(value, 4) : labelOf(value!);
-}
-
-function notes({ reference, bends, band, rate, risk }: Omit<Explanation, "notes">): string[] {
-  const found: string[] = [];
-  if (bends) found.push(`A link bends between ${reference} and this row: the parts are at its mean rate.`);
-  if (rate !== null) {
-    const points = 10 * rate;
-    const step = `0.1 of score moves the risk by ${points.toFixed(points > 0.1 ? 1 : 3)} points`;
-    const held = `a small step changes nothing: the risk is held at ${(100 * risk).toFixed(0)}%`;
-    found.push(`From here, ${rate > 0 ? step : held}${band === null ? "" : ` (band ${band})`}.`);
-  }
-  return found;
-}
-
-/** The level a feature's value has in one part, by number and by name. */
-export function levelOf(model: Model, part: number, feature: string, value: Value): { index: number; label: string } {
-  const shape = model.parts[part].terms.find((term) => term.name === feature)!.shape;
-  if (shape.kind === "pair") throw new Error(`${feature} is a pair.`);
-  const index = codeOf(shape.levels, feature, value);
-  return { index, label: labelsOf(shape.levels)[index] };
 }

@@ -1,11 +1,12 @@
 /** The page's arithmetic: the same answers as Python's, from the same form. */
 
-export { explain, levelOf, textOf } from "./contributions";
+export { beyond } from "./beyond";
+export { explain } from "./contributions";
 export { SearchError } from "./elimination";
-export { isMissing, labels, levelCount, RowError } from "./levels";
+export { RowError } from "./levels";
 export { general, labelOf } from "./numbers";
-export { reasons } from "./reasons";
+export { reasons, refused } from "./reasons";
 export { parseRow } from "./rows";
 export { prepare, risk } from "./score";
 export type * from "./types";
-export { goal, whatIf } from "./whatif";
+export { whatIf } from "./whatif";

@@ -1,107 +1,77 @@
-/** Reasons against an applicant, ranked, in the schema's words: as explain/reasons.py. */
+/** Reasons and decisions: computed from the resolved ranking of the payload, as form/ranking.py says. */
 
-import { atomsOf, defaultTexts } from "./atoms";
-import { defaultReference, keysOf, rowReference, split } from "./contributions";
-import { codeOf, labels } from "./levels";
-import { featureOf } from "./score";
-import type { Levels, Model, Reason, Row, Shape } from "./types";
+import { defaultReference, split } from "./contributions";
+import { codeOf } from "./levels";
+import type { Found, Model, Row } from "./types";
 
-const NOTHING = 1e-12; // a loss up to this is rounding, not a reason
+const LEAST = 1e-12; // a cost up to this is rounding, not a reason
 
-/** +1 where a high risk hurts the applicant. */
-export const signOf = (model: Model): number => (model.payload.adverse === "negative" ? -1 : 1);
+/** Whether a cut-off refuses a risk: from it on; where the positive outcome is the good one, below it. */
+export const refused = (model: Model, risk: number, cutoff: number): boolean =>
+  model.info.ranking.sign > 0 ? risk >= cutoff : risk < cutoff;
 
-/** Returns the k largest losses against the best levels there are, told subscale by subscale. */
-export function reasons(model: Model, row: Row, k = 4, reference?: Row | "typical" | "best"): Reason[] {
-  const against =
-    typeof reference === "object" ? rowReference(model, reference) : defaultReference(model, reference ?? "best");
-  const { candidates, homes } = candidatesOf(model);
-  const found = split(model, row, against, true);
-  const sign = signOf(model);
-  const loss = new Map(candidates.map((name) => [name, 0]));
+/** Returns the reasons against an applicant, and how many protected features were withheld. */
+export function reasons(model: Model, row: Row): Found {
+  const { ranking } = model.info;
+  const { candidates, subscales, inquiries, k } = ranking;
+  const { cost, totals } = costsOf(model, row);
+  const words = candidates.map((name, j) => {
+    const own = ranking.by_level[j];
+    return own ? own.texts[codeOf(own.levels, name, row[name])] : ranking.base[j];
+  });
+  merge(cost, words, ranking.protected);
+  const guarded = cost.filter((_, j) => ranking.protected[j]);
+  ranking.protected.forEach((never, j) => never && (cost[j] = 0));
+  const chosen = largest(cost).slice(0, k);
+  const least = chosen.length === k ? cost[chosen[k - 1]] : LEAST;
+  const withheld = guarded.filter((amount) => amount > least).length;
+  const total = (j: number) => totals.get(subscales[j])!;
+  if (ranking.by_subscale) {
+    // Stable, so costs stay in order inside a subscale.
+    chosen.sort((a, b) => total(b) - total(a) || subscales.indexOf(subscales[a]) - subscales.indexOf(subscales[b]));
+  }
+  if (!chosen.some((j) => inquiries[j])) chosen.push(...largest(cost).filter((j) => inquiries[j]).slice(0, 1));
+  const said = chosen.map((j) => ({
+    feature: candidates[j],
+    subscale: subscales[j],
+    text: ranking.words[words[j]],
+    cost: cost[j],
+    subscaleCost: total(j),
+  }));
+  return { reasons: said, withheld };
+}
+
+/** What every candidate costs, and every subscale. */
+function costsOf(model: Model, row: Row): { cost: number[]; totals: Map<string, number> } {
+  const { candidates, reference, sign } = model.info.ranking;
+  const column = new Map(candidates.map((name, j) => [name, j]));
+  const cost = candidates.map(() => 0);
   const totals = new Map<string, number>();
+  const found = split(model, row, defaultReference(model, reference), true);
   found.keys.forEach(({ subscale, feature }, j) => {
-    const name = feature ?? subscale;
-    loss.set(name, loss.get(name)! + sign * found.pieces[j]);
+    cost[column.get(feature ?? subscale)!] += sign * found.pieces[j];
     totals.set(subscale, (totals.get(subscale) ?? 0) + sign * found.pieces[j]);
   });
-  const words = candidates.map((name) => textFor(model, name, row));
-  const losses = candidates.map((name) => loss.get(name)!);
-  merge(losses, words);
-  const chosen = top(losses, Math.max(1, Math.min(k, candidates.length)));
-  const number = new Map([...new Set(homes)].map((name, i) => [name, i]));
-  const total = (j: number) => totals.get(homes[j])!;
-  // Stable, so losses stay in order inside a subscale.
-  chosen.sort((a, b) => total(b) - total(a) || number.get(homes[a])! - number.get(homes[b])!);
-  return chosen.map((j) => ({ feature: candidates[j], subscale: homes[j], text: words[j], cost: losses[j] }));
+  return { cost, totals };
 }
 
-/** What can be named, in the schema's order, and the first subscale of each. */
-function candidatesOf(model: Model): { candidates: string[]; homes: string[] } {
-  const subscales = new Map<string, string>();
-  for (const { subscale, feature } of keysOf(model, true)) {
-    const name = feature ?? subscale;
-    if (!subscales.has(name)) subscales.set(name, subscale);
-  }
-  const order = model.info.order.features;
-  const position = new Map(order.map((name, i) => [name, i]));
-  const candidates = [...subscales.keys()].sort(
-    (a, b) => (position.get(a) ?? order.length) - (position.get(b) ?? order.length),
-  );
-  return { candidates, homes: candidates.map((name) => subscales.get(name)!) };
-}
-
-/** Adds the losses that have the same words to the first of them in the schema's order. */
-function merge(losses: number[], words: string[]): void {
-  const first = new Map<string, number>();
-  losses.forEach((loss, j) => {
-    if (!(loss > 0)) return;
+/** Adds the costs that have the same words to the first of them, but for those that are protected. */
+function merge(cost: number[], words: number[], never: boolean[]): void {
+  const first = new Map<number, number>();
+  cost.forEach((amount, j) => {
+    if (!(amount > 0) || never[j]) return;
     const before = first.get(words[j]);
     if (before === undefined) first.set(words[j], j);
     else {
-      losses[before] += loss;
-      losses[j] = 0;
+      cost[before] += amount;
+      cost[j] = 0;
     }
   });
 }
 
-/** The candidates with the k largest positive losses; of equal ones the first comes first. */
-function top(losses: number[], k: number): number[] {
-  const order = losses.map((_, j) => j).filter((j) => losses[j] > NOTHING);
-  return order.sort((a, b) => losses[b] - losses[a] || a - b).slice(0, k);
-}
-
-// ---- words
-
-const levelsKnown = new WeakMap<Model, Map<string, Levels>>();
-
-/** The levels of every feature: of its first shape, or of its atoms where trees or pairs alone read it. */
-function levelsOf(model: Model): Map<string, Levels> {
-  let found = levelsKnown.get(model);
-  if (found) return found;
-  found = new Map();
-  for (const { terms } of [...model.parts].reverse()) {
-    for (const term of terms) if (term.shape.kind !== "pair") found.set(term.name, (term.shape as Shape).levels);
-  }
-  if (found.size < model.features.length) {
-    for (const [name, atoms] of atomsOf(model)) if (!found.has(name)) found.set(name, atoms.levels);
-  }
-  levelsKnown.set(model, found);
-  return found;
-}
-
-/** The words for one candidate, a feature at the applicant's level or a whole subscale. */
-function textFor(model: Model, name: string, row: Row): string {
-  const feature = model.info.order.features.includes(name) ? featureOf(model, name) : null;
-  const text = feature?.reason ?? name;
-  const levels = feature && levelsOf(model).get(name);
-  if (!feature || !levels) return text;
-  const code = codeOf(levels, name, row[name]);
-  const label = labels(levels)[code];
-  const own = Object.entries(feature.reasons ?? {}).findLast(([key]) => keyLabel(levels, key) === label);
-  return own?.[1] || (defaultTexts(name, levels).get(code) ?? text);
-}
-
-function keyLabel(levels: Levels, key: string): string {
-  return levels.kind === "bins" && labels(levels).includes(`= ${key}`) ? `= ${key}` : key;
-}
+/** The candidates that cost something, the largest first; of equal ones the first comes first. */
+const largest = (cost: number[]): number[] =>
+  cost
+    .map((_, j) => j)
+    .filter((j) => cost[j] > LEAST)
+    .sort((a, b) => cost[b] - cost[a] || a - b);

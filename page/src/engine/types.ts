@@ -115,8 +115,6 @@ export interface Feature {
   below_bound?: Rule | null;
   categories?: (string | number)[] | null;
   unseen?: "neutral" | "error";
-  reason?: string | null;
-  reasons?: Record<string, string>;
   actionable?: "free" | "up" | "down" | "fixed";
   step_cost?: number;
   note?: string | null;
@@ -146,6 +144,22 @@ export interface Reference {
   points: { score: number; terms: Record<string, number>; shares: Record<string, [number[], number[]]> }[];
 }
 
+/** How reasons are found, and who is refused: see form/ranking.py. */
+export interface Ranking {
+  reference: "typical" | "best";
+  candidates: string[];
+  subscales: string[];
+  words: string[];
+  base: number[];
+  by_level: ({ levels: Levels; texts: number[] } | null)[];
+  protected: boolean[];
+  inquiries: boolean[];
+  k: number;
+  sign: 1 | -1;
+  by_subscale: boolean;
+  cutoff: number | null;
+}
+
 /** The table of one feature, or of a pair, in one part; one entry per level, of a pair row by row. */
 export interface ShapeTable {
   /** A feature, or "u × v". */
@@ -157,6 +171,8 @@ export interface ShapeTable {
   kind: "table" | "line" | "curve" | "pair";
   /** Of a pair those of the first feature, then those of the second: see `size`. */
   labels: string[];
+  /** The same as people say it. */
+  names: string[];
   /** Of a pair, how many levels each feature has. */
   size: [number, number] | null;
   n_ordered: number;
@@ -186,6 +202,11 @@ export interface Importance {
 /** How the page asks for one feature: the values an applicant may have. */
 export interface Input {
   feature: string;
+  /** What people call it, the unit of its numbers, and what they call some of its values. */
+  label: string;
+  unit: string | null;
+  labels: Record<string, string>;
+  protected: boolean;
   subscale: string;
   kind: "continuous" | "categorical";
   direction: "increasing" | "decreasing" | "none";
@@ -195,14 +216,15 @@ export interface Input {
   step: number | null;
   edges: number[];
   special_values: number[];
+  special_names: string[];
   lower_bound: number | null;
+  /** The least and the greatest measurement of training, where they are known. */
+  range: [number, number] | null;
   categories: string[];
-  /** Whether training rows had missing values. */
-  missing_seen: boolean;
-  actionable: "free" | "up" | "down" | "fixed";
+  category_names: string[];
+  missing_name: string;
   /** The weight of the feature has left the model. */
   left: boolean;
-  reason: string | null;
 }
 
 /** A figure with its interval; null where there is nothing to tell it from. */
@@ -324,6 +346,7 @@ export interface ModelPayload {
   /** The best value of every feature. */
   best: Row;
   references: { typical: Reference | null; best: Reference | null };
+  ranking: Ranking;
   inputs: Input[];
   shapes: ShapeTable[];
   importance: Importance[];
@@ -338,7 +361,7 @@ export interface Payload {
   title: string;
   /** "positive": a high risk is bad for the applicant. */
   adverse: "positive" | "negative";
-  /** What is predicted, such as "bad = 1". */
+  /** What is predicted, to stand after "probability that". */
   outcome: string;
   cutoff: number;
   models: ModelPayload[];
@@ -404,23 +427,27 @@ export interface Explanation {
   band: number | null;
   /** What a further step would do: probability per unit of score; null for a pool without a last link. */
   rate: number | null;
-  notes: string[];
 }
 
 export interface Reason {
   feature: string;
   subscale: string;
   text: string;
-  /** What it costs the applicant in probability. */
+  /** What it costs the applicant in probability, and what its subscale costs. */
   cost: number;
+  subscaleCost: number;
+}
+
+export interface Found {
+  reasons: Reason[];
+  /** How many protected features cost more than the last reason. */
+  withheld: number;
 }
 
 export interface Change {
   feature: string;
   from: Value;
   to: Value;
-  fromText: string;
-  toText: string;
   fromLevel: string;
   toLevel: string;
   steps: number;
@@ -435,7 +462,7 @@ export interface Answer {
 
 export interface WhatIf {
   risk: number;
-  target: number;
+  cutoff: number;
   reached: boolean;
   answers: Answer[];
   /** The best risk that allowed moves can reach, and the cheapest way there. */

@@ -1,20 +1,20 @@
 /** The provably cheapest changes that bring an applicant to a target: as explain/what_if.py. */
 
-import { changeText, concrete, type FeatureMoves, featureMoves, movesFrom } from "./atoms";
+import { concrete, type FeatureMoves, featureMoves, movesFrom } from "./atoms";
 import { codeOf, isMissing, labels } from "./levels";
-import { exactSum, labelOf, nextBelow } from "./numbers";
+import { exactSum, labelOf } from "./numbers";
 import { type Applicant, type Choice, FormFront, FormFronts, makeProblem, type Problem } from "./pareto";
-import { signOf } from "./reasons";
+import { refused } from "./reasons";
 import { pairLevels, risk } from "./score";
 import type { Answer, Change, Model, Row, Value, WhatIf, WhatIfOptions } from "./types";
 
 const ROUNDING = 1e-12; // of the risk: the front adds up scores with pairs in another order than scoring does
 
-/** Returns the cheapest changes that bring a row to a risk (see `goal`), then others that each leave out some feature. */
-export function whatIf(model: Model, row: Row, target: number, options: WhatIfOptions = {}): WhatIf {
+/** Returns the cheapest changes after which a cut-off approves, then others that each leave out some feature. */
+export function whatIf(model: Model, row: Row, cutoff: number, options: WhatIfOptions = {}): WhatIf {
   const targets = featureMoves(model, options);
-  const problem = makeProblem(model, signOf(model), targets, (options.cost ?? "features") === "features");
-  return new Search(problem, readApplicant(model, row, targets), target).solve(options.answers ?? 3);
+  const problem = makeProblem(model, model.info.ranking.sign, targets, (options.cost ?? "features") === "features");
+  return new Search(problem, readApplicant(model, row, targets), cutoff).solve(options.answers ?? 3);
 }
 
 function readApplicant(model: Model, row: Row, targets: Map<string, FeatureMoves>): Applicant {
@@ -34,21 +34,13 @@ function plainValue(model: Model, name: string, value: Value | undefined): Value
   return model.schema.features![name].kind === "categorical" ? labelOf(value!) : value === "" ? null : value!;
 }
 
-/**
- * The risk to reach for approval at a cut-off, which refuses a risk from it on: at most this.
- * Where the positive outcome is the good one, a cut-off refuses below it: at least this.
- */
-export function goal(model: Model, cutoff: number): number {
-  return model.payload.adverse === "negative" ? cutoff : nextBelow(cutoff);
-}
-
 class Search {
   private readonly moves = new Map<string, ReturnType<typeof movesFrom>>();
 
   constructor(
     private readonly problem: Problem,
     private readonly applicant: Applicant,
-    private readonly target: number,
+    private readonly cutoff: number,
   ) {
     for (const [name, t] of problem.targets) {
       const moves = movesFrom(t, applicant.atoms.get(name)!);
@@ -60,17 +52,17 @@ class Search {
     const { risk } = this.applicant;
     if (this.reaches(risk)) {
       const stay = { changes: [], risk, cost: 0 };
-      return { risk, target: this.target, reached: true, answers: [stay], reachable: stay };
+      return { risk, cutoff: this.cutoff, reached: true, answers: [stay], reachable: stay };
     }
     const fronts = this.fronts(new Set());
     const first = this.cheapest(fronts);
     const answers = first === null ? [] : this.diverse(first, most);
-    return { risk, target: this.target, reached: answers.length > 0, answers, reachable: this.furthest(fronts) };
+    return { risk, cutoff: this.cutoff, reached: answers.length > 0, answers, reachable: this.furthest(fronts) };
   }
 
   private reaches(risk: number, slack = 0): boolean {
-    const { sign } = this.problem;
-    return sign * risk <= sign * this.target + slack;
+    const { model, sign } = this.problem;
+    return !refused(model, risk - sign * slack, this.cutoff);
   }
 
   private fronts(held: Set<string>): FormFront[] {
@@ -161,8 +153,6 @@ class Search {
       feature,
       from,
       to: value,
-      fromText: changeText(from),
-      toText: changeText(value),
       fromLevel: labels(target.atoms.levels)[atom],
       toLevel: target.labels[to],
       steps: moves.steps[at],

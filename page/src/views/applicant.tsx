@@ -2,12 +2,12 @@ import { batch, useSignal } from "@preact/signals";
 import { Bar } from "../charts/bar";
 import { Gauge } from "../charts/gauge";
 import { Waterfall } from "../charts/waterfall";
-import { type Explanation, parseRow, reasons, type Row } from "../engine";
+import { beyond, type Explanation, parseRow, reasons, refused, type Row } from "../engine";
 import { type Person, useStore } from "../state";
 import { FeatureControl } from "./controls";
-import { percent, points } from "./format";
+import { cost, limit as limitText, percent, points } from "./format";
 import { ModelChoice } from "./overview";
-import { bySubscale, importanceRank, leftOf, subscaleText, vocabulary } from "./words";
+import { bySubscale, forPeople, leftOf, subscaleText, titleOf } from "./words";
 import { useLater } from "./pause";
 import { WhatIfSection } from "./whatif";
 
@@ -128,7 +128,8 @@ function Controls() {
   for (const part of store.evaluated.value.explanation?.parts ?? []) {
     for (const term of part.terms) pieces.set(term.name, (pieces.get(term.name) ?? 0) + term.value);
   }
-  const unused = [...leftOf(model)];
+  const outside = beyond(model, row);
+  const unused = [...leftOf(model)].map((name) => titleOf(model, name));
   return (
     <form onSubmit={(e) => e.preventDefault()} aria-label="Features">
       {bySubscale(model.info.inputs).map(([name, inputs]) => (
@@ -140,7 +141,8 @@ function Controls() {
               model={model}
               input={input}
               value={row[input.feature] ?? null}
-              piece={pieces.get(input.feature) ?? null}
+              piece={input.protected ? null : (pieces.get(input.feature) ?? null)}
+              beyond={outside.includes(input.feature)}
               set={store.set}
             />
           ))}
@@ -156,52 +158,64 @@ function Controls() {
 function Verdict() {
   const store = useStore();
   const { explanation, error } = store.evaluated.value;
-  const cutoff = store.cutoff.value;
-  const { adverse, outcome } = store.payload;
+  const { outcome } = store.payload;
   if (!explanation) {
     return (
-      <section class="verdict" aria-label="Risk">
+      <section class="verdict" aria-label="Decision">
         <p class="notice" role="alert">
           {error}
         </p>
       </section>
     );
   }
-  const { Chance } = vocabulary(store.payload);
   const { risk, referenceRisk } = explanation;
-  const accepted = adverse === "positive" ? risk < cutoff : risk >= cutoff;
-  const side = risk >= cutoff ? "At or above" : "Below";
+  const [model, limit] = [store.model.value, store.limit.value];
+  const set = model.info.ranking.cutoff !== null;
+  const turnedDown = refused(model, risk, limit);
+  const decision = `${set ? "" : "Would be "}${turnedDown ? `refused (limit ${limitText(limit)})` : "approved"}`;
+  const said = decision.charAt(0).toUpperCase() + decision.slice(1);
+  const outside = beyond(model, store.rows.a.value).map((name) => titleOf(model, name));
   return (
-    <section class="verdict" aria-label="Risk">
+    <section class="verdict" aria-label="Decision">
       <p class="what">
-        {Chance} of <span class="outcome">{outcome}</span>
+        Probability that <span class="outcome">{outcome}</span>
       </p>
       <p class="probability">{percent(risk)}</p>
-      <Gauge risk={risk} reference={referenceRisk} cutoff={cutoff} />
-      <p class={`decision ${accepted ? "accepted" : "refused"}`}>
-        <strong>{`${side} the cut-off`}</strong>
-        <label>
-          <span class="unseen">Cut-off in percent</span>
-          <input
-            id="cutoff"
-            type="number"
-            min={0}
-            max={100}
-            step={0.5}
-            value={Number((cutoff * 100).toPrecision(10))}
-            onInput={(e) => {
-              const value = Number(e.currentTarget.value) / 100;
-              if (e.currentTarget.value !== "" && value >= 0 && value <= 1) store.cutoff.value = value;
-            }}
-          />
-          <span aria-hidden="true">%</span>
-        </label>
+      <Gauge risk={risk} reference={referenceRisk} cutoff={limit} />
+      <p class={`decision ${turnedDown ? "refused" : "accepted"}`}>
+        <strong>{said}</strong>
+        {!set && <Try />}
       </p>
       <p class="context">
-        {`The typical applicant has ${percent(referenceRisk)}; this one differs by ${points(risk - referenceRisk)} percentage points.`}
+        {`The typical applicant has ${percent(referenceRisk)}; this one differs by ${points(risk - referenceRisk)} points.`}
       </p>
-      <Spoken risk={risk} text={`${Chance} ${percent(risk)}. ${side} the cut-off of ${percent(cutoff)}.`} />
+      {outside.length > 0 && <p class="beyond">{`Beyond the data the model was built on: ${outside.join(", ")}`}</p>}
+      <Spoken risk={risk} text={`Probability ${percent(risk)}. ${said}.`} />
     </section>
+  );
+}
+
+/** A cut-off to try, where the model has none. */
+function Try() {
+  const { cutoff } = useStore();
+  return (
+    <label>
+      <span>No cut-off is set. Try one:</span>
+      <input
+        id="cutoff"
+        type="number"
+        min={0}
+        max={100}
+        step={0.5}
+        aria-label="Cut-off in percent"
+        value={Number((cutoff.value * 100).toPrecision(10))}
+        onInput={(e) => {
+          const value = Number(e.currentTarget.value) / 100;
+          if (e.currentTarget.value !== "" && value >= 0 && value <= 1) cutoff.value = value;
+        }}
+      />
+      <span aria-hidden="true">%</span>
+    </label>
   );
 }
 
@@ -226,11 +240,9 @@ function Breakdown() {
     <section aria-labelledby="breakdown">
       <h2 id="breakdown">From the typical applicant to this one</h2>
       <Waterfall
-        explanation={explanation}
+        explanation={forPeople(store.model.value, explanation, store.rows.a.value)}
         from="Typical applicant"
         to="This applicant"
-        rank={importanceRank(store.model.value)}
-        left={leftOf(store.model.value)}
       />
       <Notes explanation={explanation} />
     </section>
@@ -238,29 +250,51 @@ function Breakdown() {
 }
 
 export function Notes({ explanation }: { explanation: Explanation }) {
-  const typical = "The typical applicant has the mean effect of every feature over the training rows.";
-  const said = [explanation.reference === "typical" ? typical : "", "The pieces add up exactly.", ...explanation.notes];
-  return <p class="hint notes">{said.filter(Boolean).join(" ")}</p>;
+  const typical = "The typical applicant is the average of those the model was built on. ";
+  return <p class="hint notes">{`${explanation.reference === "typical" ? typical : ""}The points add up exactly.`}</p>;
 }
-
-const MOST = 4;
 
 function Reasons() {
   const store = useStore();
-  const { explanation, error } = store.evaluated.value;
-  const found = error ? [] : reasons(store.model.value, store.rows.a.value, MOST);
-  const largest = Math.max(...found.map((r) => r.cost), 1e-12);
-  // As high as all reasons that there may be, so that nothing below moves when there are fewer.
-  const most = Math.min(MOST, explanation?.parts.reduce((n, p) => n + Math.max(p.terms.length, 1), 0) ?? MOST);
+  const { explanation } = store.evaluated.value;
+  if (!explanation) return null;
+  const model = store.model.value;
+  const turnedDown = refused(model, explanation.risk, store.limit.value);
   return (
     <section class="reasons" aria-labelledby="reasons">
-      <h2 id="reasons">Main reasons</h2>
+      <h2 id="reasons">{turnedDown ? "Main reasons" : "What counted most against"}</h2>
+      {turnedDown ? (
+        <Listed />
+      ) : (
+        <details>
+          <summary>Show</summary>
+          <Listed />
+        </details>
+      )}
+    </section>
+  );
+}
+
+function Listed() {
+  const store = useStore();
+  const model = store.model.value;
+  const { ranking, references } = model.info;
+  const { reasons: found, withheld } = reasons(model, store.rows.a.value);
+  const largest = Math.max(...found.map((r) => r.cost), 1e-12);
+  const best = ranking.reference === "best" && references.best !== null;
+  const attributes = withheld === 1 ? "attribute also counted; it is" : "attributes also counted; they are";
+  return (
+    <>
       {found.length ? (
-        <ol class={`most-${most}`}>
-          {found.map((r) => (
-            <li key={`${r.subscale} ${r.feature}`}>
+        // As high as all reasons that there may be, so that nothing below moves when there are fewer.
+        <ol class={`most-${Math.min(ranking.k, 4)}`}>
+          {found.map((r, i) => (
+            <li key={r.feature}>
+              {ranking.by_subscale && r.subscale !== found[i - 1]?.subscale && (
+                <span class="group">{`${subscaleText(r.subscale)}, ${cost(r.subscaleCost)} together`}</span>
+              )}
               <span>{r.text}</span>
-              <span class="numeric">{points(store.payload.adverse === "positive" ? r.cost : -r.cost)}</span>
+              <span class="numeric">{cost(r.cost)}</span>
               <Bar class="accent" from={0} to={r.cost} domain={[0, largest]} />
             </li>
           ))}
@@ -268,8 +302,11 @@ function Reasons() {
       ) : (
         <p class="hint">Nothing counts against this applicant.</p>
       )}
-      <p class="hint">Compared with the best level of every feature, in percentage points; the subscale that costs most comes first.</p>
-    </section>
+      {found.length > 0 && (
+        <p class="hint">{`What each costs, compared with ${best ? "the best it could be" : "the typical applicant"}.`}</p>
+      )}
+      {withheld > 0 && <p class="hint">{`${withheld} protected ${attributes} never given as a reason.`}</p>}
+    </>
   );
 }
 
@@ -279,7 +316,15 @@ function Reasons() {
 function Source() {
   const store = useStore();
   const { info } = store.model.value;
-  return <p class="paper-line">{`${info.name}, form ${info.form_sha256}, plainrisk ${store.payload.plainrisk}`}</p>;
+  const date = new Date().toLocaleDateString(undefined, { dateStyle: "long" });
+  return (
+    <div class="paper-line">
+      <p>
+        {`Date: ${date}`} <span class="blank">Reference number:</span>
+      </p>
+      <p>{`${info.name}, hash ${info.form_sha256}, plainrisk ${store.payload.plainrisk}`}</p>
+    </div>
+  );
 }
 
 function Share() {

@@ -7,7 +7,7 @@ import { ValueInput } from "./controls";
 import { percent, points } from "./format";
 import { Name } from "./name";
 import { ModelChoice } from "./overview";
-import { importanceRank, leftOf, subscaleText } from "./words";
+import { forPeople, importanceRank, subscaleText, titleOf } from "./words";
 
 export function CompareView() {
   const store = useStore();
@@ -59,7 +59,7 @@ function Applicants() {
   const { explanation, error } = evaluate(model, b, a);
   const differ = (i: Input) => a[i.feature] !== b[i.feature];
   const inputs = model.info.inputs.filter((i) => !i.left);
-  const gap = first !== null && second !== null ? `${points(second - first)} percentage points` : "";
+  const gap = first !== null && second !== null ? `${points(second - first)} points` : "";
   return (
     <>
       <ModelChoice />
@@ -89,7 +89,7 @@ function Applicants() {
               {inputs.map((input) => (
                 <tr key={input.feature} class={differ(input) ? "differs" : ""}>
                   <th scope="row">
-                    <Name text={input.feature} />
+                    <Name text={input.label} />
                   </th>
                   {(["a", "b"] as const).map((person) => (
                     <td key={person}>
@@ -105,7 +105,7 @@ function Applicants() {
           <h2 id="way">From A to B</h2>
           {explanation && (
             <>
-              <Waterfall explanation={explanation} from="Applicant A" to="Applicant B" rank={importanceRank(model)} left={leftOf(model)} />
+              <Waterfall explanation={forPeople(model, explanation, b)} from="Applicant A" to="Applicant B" />
               <Notes explanation={explanation} />
             </>
           )}
@@ -180,7 +180,7 @@ function Models() {
         </p>
       ))}
       <table class="bars models">
-        <caption class="unseen">Contributions under both models, in percentage points</caption>
+        <caption class="unseen">Contributions under both models, in points</caption>
         <Widths models={store.models.length} />
         <thead>
           <tr>
@@ -196,7 +196,7 @@ function Models() {
           {lines.map((l) => (
             <tr key={l.name}>
               <th scope="row">
-                <Name text={subscaleText(l.name)} />
+                <Name text={titleOf(store.models[0], subscaleText(l.name))} />
               </th>
               {l.pieces.map((p, k) => (
                 <Piece key={k} value={p} domain={domain} />

@@ -2,9 +2,9 @@ import { useMemo } from "preact/hooks";
 import { type Input, type Model, risk, type Value } from "../engine";
 import { linear } from "../charts/scale";
 import type { Store } from "../state";
-import { number, points } from "./format";
+import { points } from "./format";
 import { Name } from "./name";
-import { DIRECTIONS, groupOf } from "./words";
+import { DIRECTIONS, groupOf, say } from "./words";
 
 const STEPS = 24; // of the slider, per bin
 const UNSEEN = "\u0000unseen";
@@ -99,8 +99,8 @@ export function NumberInput({ input, value, onChange, id, whose = "" }: Props) {
         type="number"
         step="any"
         inputMode="decimal"
-        aria-label={`${input.feature}${whose}`}
-        placeholder={code === MISSING ? "missing" : ""}
+        aria-label={`${input.label}${whose}`}
+        placeholder={code === MISSING ? input.missing_name : ""}
         value={value === null ? "" : String(value)}
         onInput={(e) => {
           const { value: text, validity } = e.currentTarget;
@@ -110,18 +110,20 @@ export function NumberInput({ input, value, onChange, id, whose = "" }: Props) {
       />
       <select
         class="code"
-        aria-label={`${input.feature}${whose}: value, special value or missing`}
+        aria-label={`${input.label}${whose}: a value, a code or not given`}
         value={code}
         onChange={(e) => {
           const chosen = e.currentTarget.value;
           onChange(chosen === MISSING ? null : chosen === "" ? middle() : Number(chosen));
         }}
       >
-        <option value="">value</option>
-        {input.special_values.map((v) => (
-          <option key={v} value={String(v)}>{`special ${number(v)}`}</option>
+        <option value="">{input.unit ?? "value"}</option>
+        {input.special_values.map((v, i) => (
+          <option key={v} value={String(v)}>
+            {input.special_names[i]}
+          </option>
         ))}
-        <option value={MISSING}>{input.missing_seen ? "missing" : "missing (never seen)"}</option>
+        <option value={MISSING}>{input.missing_name}</option>
       </select>
     </span>
   );
@@ -135,8 +137,8 @@ function Slider({ input, value, onChange, id, model }: Props) {
       <Spark model={model} input={input} track={track} />
       <input
         type="range"
-        aria-label={`${input.feature}, slider`}
-        aria-valuetext={numeric ? number(value as number) : "no number"}
+        aria-label={`${input.label}, slider`}
+        aria-valuetext={say(model, input.feature, value)}
         id={`${id}-slider`}
         min={0}
         max={(track.knots.length - 1) * STEPS}
@@ -157,19 +159,19 @@ export function CategoryInput({ model, input, value, onChange, id, whose = "" }:
   return (
     <select
       id={id}
-      aria-label={`${input.feature}${whose}`}
+      aria-label={`${input.label}${whose}`}
       value={known ? text : UNSEEN}
       onChange={(e) => onChange(e.currentTarget.value === MISSING ? null : e.currentTarget.value)}
     >
-      {input.categories.map((c) => (
+      {input.categories.map((c, i) => (
         <option key={c} value={c}>
-          {c}
+          {input.category_names[i]}
         </option>
       ))}
-      <option value={MISSING}>{input.missing_seen ? "missing" : "missing (never seen)"}</option>
+      <option value={MISSING}>{input.missing_name}</option>
       {!known && (
         <option value={UNSEEN} disabled>
-          {`${text} (${group ?? "never seen"})`}
+          {group === null ? say(model, input.feature, text) : `${say(model, input.feature, text)} (${say(model, input.feature, group)})`}
         </option>
       )}
     </select>
@@ -187,34 +189,37 @@ interface FeatureProps {
   value: Value;
   /** What the feature contributes now; null where it has no piece of its own. */
   piece: number | null;
+  /** Whether the value is beyond the data the model was built on. */
+  beyond: boolean;
   set: Store["set"];
 }
 
-export function FeatureControl({ model, input, value, piece, set }: FeatureProps) {
+export function FeatureControl({ model, input, value, piece, beyond, set }: FeatureProps) {
   const text = piece === null ? "" : points(piece);
   // The same element again is not compared again: while one feature is dragged, the others cost nothing.
   return useMemo(() => {
     const id = `a-${model.features.indexOf(input.feature)}`;
     const tone = piece === null || Math.abs(piece) < 0.0005 ? "" : piece > 0 ? "up" : "down";
     const onChange = (next: Value) => set("a", input.feature, next);
-    return <Control model={model} tone={tone} text={text} {...{ input, value, onChange, id }} />;
-  }, [model, input, value, text]);
+    return <Control model={model} tone={tone} text={text} beyond={beyond} {...{ input, value, onChange, id }} />;
+  }, [model, input, value, text, beyond]);
 }
 
-function Control({ tone, text, ...props }: Props & { tone: string; text: string }) {
+function Control({ tone, text, beyond, ...props }: Props & { tone: string; text: string; beyond: boolean }) {
   const { input, id } = props;
   const direction = DIRECTIONS[input.direction];
   return (
     <div class={`feature ${input.kind}`}>
       <div class="feature-head">
         <label for={id}>
-          <Name text={input.feature} />
+          <Name text={input.label} />
           {direction.mark && (
             <abbr class="direction" title={direction.text}>
               {direction.mark}
             </abbr>
           )}
         </label>
+        {beyond && <span class="beyond">beyond the data</span>}
         <span class={`piece ${tone}`}>{text}</span>
       </div>
       {input.kind === "continuous" && <Slider {...props} />}

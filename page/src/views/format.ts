@@ -21,6 +21,12 @@ export function percent(value: number | null | undefined, digits = 1): string {
   return typographic(format(options).format(value));
 }
 
+/** A limit as it was set: 30%, 12.5%. */
+export const limit = (value: number): string => format({ style: "percent", maximumFractionDigits: 3 }).format(value);
+
+/** What something costs: 8.7 points. */
+export const cost = (value: number): string => `${points(value).replace("+", "")} points`;
+
 /** A difference of probabilities in percentage points, with its sign: +4.2. */
 export function points(value: number | null | undefined, digits = 1): string {
   if (!known(value)) return NONE;

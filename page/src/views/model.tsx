@@ -6,7 +6,7 @@ import { SORTS, useStore } from "../state";
 import { count, difference, digits, number, points, share } from "./format";
 import { ModelChoice, plural } from "./overview";
 import { type Column, Table } from "./table";
-import { DIRECTIONS, edgeTexts, leftOf, levelNames, shapeOf, subscaleText, vocabulary } from "./words";
+import { DIRECTIONS, edgeTexts, leftOf, shapeOf, subscaleText, vocabulary } from "./words";
 
 const SORT_WORDS = { subscale: "by subscale", importance: "by importance", name: "by name" };
 
@@ -107,10 +107,10 @@ function Card({ model, table }: { model: Model; table: ShapeTable }) {
         )}
         {!single && <span class="tag">pair</span>}
         {important?.mean != null && important.unit === "probability" && (
-          <span class="aside">{`${points(important.mean).replace("+", "")} pp on average`}</span>
+          <span class="aside">{`${points(important.mean).replace("+", "")} points on average`}</span>
         )}
       </header>
-      {table.kind === "pair" ? <PairCard model={model} table={table} /> : <ShapeCard model={model} table={table} />}
+      {table.kind === "pair" ? <PairCard table={table} /> : <ShapeCard model={model} table={table} />}
     </article>
   );
 }
@@ -146,7 +146,7 @@ function columnsOf(lines: readonly Line[], effect: boolean): Column<Line>[] {
     { head: "rate", value: (l) => l.rate, as: share },
     { head: "score", value: (l) => l.score, as: digits(4) },
   ];
-  if (effect) columns.push({ head: "effect, pp", value: (l) => l.effect, as: difference });
+  if (effect) columns.push({ head: "effect, points", value: (l) => l.effect, as: difference });
   if (lines.some((l) => l.low !== null)) {
     columns.push({ head: "95% low", value: (l) => l.low, as: difference });
     columns.push({ head: "95% high", value: (l) => l.high, as: difference });
@@ -166,7 +166,7 @@ function Details({ table, names }: { table: ShapeTable; names: readonly string[]
 
 function ShapeCard({ model, table }: { model: Model; table: ShapeTable }) {
   const shape = shapeOf(model, table.part, table.feature);
-  const names = shape ? levelNames(shape.levels) : table.labels;
+  const { names } = table;
   const levels: Level[] = linesOf(table, names).map((l, i) => ({
     label: l.label,
     effect: l.effect,
@@ -195,11 +195,8 @@ function ShapeCard({ model, table }: { model: Model; table: ShapeTable }) {
   );
 }
 
-function PairCard({ model, table }: { model: Model; table: ShapeTable }) {
-  const part = model.form.parts.find((p) => p.name === table.part);
-  const pair = part?.kind === "additive" ? part.pairs?.find((p) => p.features.join() === table.features.join()) : undefined;
-  if (!pair) return null;
-  const [down, across] = pair.levels.map(levelNames);
+function PairCard({ table }: { table: ShapeTable }) {
+  const [down, across] = [table.names.slice(0, table.size![0]), table.names.slice(table.size![0])];
   const names = down.flatMap((u) => across.map((v) => `${u} × ${v}`));
   // Levels that no row had are left out of the picture; the table has them.
   const has = (i: number, j: number) => table.rows[i * across.length + j] > 0;
@@ -210,7 +207,7 @@ function PairCard({ model, table }: { model: Model; table: ShapeTable }) {
   return (
     <>
       <p class="hint">
-        {`${table.features[0]} down, ${table.features[1]} across. Colour: effect, ${points(low)} to ${points(high)} pp; size: training rows.`}
+        {`${table.features[0]} down, ${table.features[1]} across. Colour: effect, ${points(low)} to ${points(high)} points; size: training rows.`}
       </p>
       <Heat
         down={rows.map((i) => down[i])}

@@ -19,7 +19,7 @@ export function OverviewView() {
   return (
     <>
       <h1>
-        {vocabulary(payload).Chance} of <span class="outcome">{payload.outcome}</span>
+        Probability that <span class="outcome">{payload.outcome}</span>
       </h1>
       <p class="lead">{sentence(model)}</p>
       <ModelChoice />
@@ -173,7 +173,7 @@ function Caveats({ info, applicants }: { info: ModelPayload; applicants: number 
     const [first] = winners;
     const more = winners.length > 1 ? ` The validator view has ${plural(winners.length - 1, "more case")}.` : "";
     const gain = points(first.below_risk).replace("+", "");
-    said.push(`A missing or special value can beat every measured one: ${first.feature}, ${first.level}, by up to ${gain} pp.${more}`);
+    said.push(`A missing or special value can beat every measured one: ${first.feature}, ${first.level}, by up to ${gain} points.${more}`);
   }
   said.push(...(info.data?.notes ?? []), ...certificate.notes);
   if (applicants) said.push(`This page holds ${plural(applicants, "row")} of the data as examples, as was asked for.`);

@@ -9,6 +9,8 @@ export interface Column<T> {
   as?: (value: number | null | undefined) => string;
   /** Anything else as a person reads it, if different. */
   text?: (row: T) => ComponentChildren;
+  /** In the file alone. */
+  hidden?: boolean;
 }
 
 interface Props<T> {
@@ -22,7 +24,8 @@ interface Props<T> {
 }
 
 /** A table that scrolls sideways where it must, and can be downloaded as CSV. */
-export function Table<T>({ name, caption, rows, columns, quiet = true }: Props<T>) {
+export function Table<T>({ name, caption, rows, columns: all, quiet = true }: Props<T>) {
+  const columns = all.filter((c) => !c.hidden);
   return (
     <div class="table-box">
       <div class="table-scroll" tabIndex={0} role="region" aria-label={caption}>
@@ -51,7 +54,7 @@ export function Table<T>({ name, caption, rows, columns, quiet = true }: Props<T
         </table>
       </div>
       {name && (
-        <button type="button" class="quiet download" onClick={() => download(`${name}.csv`, toCsv(rows, columns))}>
+        <button type="button" class="quiet download" onClick={() => download(`${name}.csv`, toCsv(rows, all))}>
           Download CSV
         </button>
       )}

@@ -171,7 +171,7 @@ function Drift({ drift }: { drift: NonNullable<DataSummary["drift"]> }) {
         columns={[
           { head: "feature", value: (r) => r.feature },
           { head: "PSI", value: (r) => r.psi, as: decimals(3) },
-          { head: `shift, ${drift.unit === "probability" ? "pp" : drift.unit}`, value: (r) => r.shift, as: shift },
+          { head: `shift, ${drift.unit === "probability" ? "points" : drift.unit}`, value: (r) => r.shift, as: shift },
         ]}
       />
     </Section>
@@ -181,10 +181,21 @@ function Drift({ drift }: { drift: NonNullable<DataSummary["drift"]> }) {
 type Group = NonNullable<DataSummary["groups"]>["groups"][number];
 
 const ranged = (head: string, value: (g: Group) => Ranged | null, as: (n: number | null | undefined) => string): Column<Group>[] => [
-  { head, value: (g) => value(g)?.value, as },
-  { head: `${head}, low`, value: (g) => value(g)?.low, as },
-  { head: `${head}, high`, value: (g) => value(g)?.high, as },
+  { head, value: (g) => value(g)?.value, as, text: (g) => <Spread of={value(g)} as={as} limit={head === "impact ratio" ? 0.8 : 0} /> },
+  { head: `${head}, low`, value: (g) => value(g)?.low, as, hidden: true },
+  { head: `${head}, high`, value: (g) => value(g)?.high, as, hidden: true },
 ];
+
+/** A figure above its interval, and whether it is below the limit of four fifths. */
+function Spread({ of, as, limit }: { of: Ranged | null; as: (n: number | null | undefined) => string; limit: number }) {
+  return (
+    <>
+      {as(of?.value)}
+      {of?.low != null && <small>{`${as(of.low)} to ${as(of.high)}`}</small>}
+      {of?.value != null && of.value < limit && <strong class="below">below 4/5</strong>}
+    </>
+  );
+}
 
 function Groups({ groups }: { groups: NonNullable<DataSummary["groups"]> }) {
   return (

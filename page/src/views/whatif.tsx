@@ -1,72 +1,70 @@
 import { useSignal } from "@preact/signals";
-import { type Answer, goal, type WhatIf, whatIf } from "../engine";
+import { type Answer, refused, type WhatIf, whatIf } from "../engine";
 import { useStore } from "../state";
 import { percent } from "./format";
 import { useLater } from "./pause";
-import { vocabulary } from "./words";
+import { say, titleOf } from "./words";
 
 const ANSWERS = 3;
 
 type Found = { answer: WhatIf; error: null } | { answer: null; error: string };
 
-/** The cheapest changes that bring the applicant to the cut-off, by exact search. */
+/** The smallest changes that lead to approval; nothing is shown that belongs to other values. */
 export function WhatIfSection() {
   const store = useStore();
-  const found = useSignal<Found | null>(null);
-  const waiting = useSignal(true);
-  const [model, row, cutoff, frozen] = [store.model.value, store.rows.a.value, store.cutoff.value, store.frozen.value];
+  const found = useSignal<(Found & { inputs: unknown[] }) | null>(null);
+  const { explanation } = store.evaluated.value;
+  const [model, row, cutoff, frozen] = [store.model.value, store.rows.a.value, store.limit.value, store.frozen.value];
   const inputs = [model, row, cutoff, frozen];
-  const shown = useSignal<unknown[]>([]);
-  waiting.value = inputs.some((value, i) => value !== shown.value[i]);
+  const needed = explanation !== null && refused(model, explanation.risk, cutoff);
   useLater(() => {
+    if (!needed) return;
     try {
-      found.value = { answer: whatIf(model, row, goal(model, cutoff), { frozen, answers: ANSWERS }), error: null };
+      found.value = { answer: whatIf(model, row, cutoff, { frozen, answers: ANSWERS }), error: null, inputs };
     } catch (error) {
-      found.value = { answer: null, error: error instanceof Error ? error.message : String(error) };
+      found.value = { answer: null, error: error instanceof Error ? error.message : String(error), inputs };
     }
-    shown.value = inputs;
   }, inputs);
+  if (!explanation) return null;
+  const current = found.value?.inputs.every((value, i) => value === inputs[i]) ? found.value : null;
+  const waiting = needed && !current;
   return (
-    <section class={`what-if ${waiting.value ? "waiting" : ""}`} aria-labelledby="what-if" aria-busy={waiting.value}>
-      <h2 id="what-if">What would change the decision</h2>
-      {found.value?.error && <p class="hint">{found.value.error}</p>}
-      {found.value?.answer && <Answers found={found.value.answer} />}
+    <section class={`what-if ${waiting ? "waiting" : ""}`} aria-labelledby="what-if" aria-busy={waiting}>
+      <h2 id="what-if">The smallest changes that would lead to approval</h2>
+      {!needed && <p>Nothing needs to change.</p>}
+      {waiting && <p>Looking for the smallest changes…</p>}
+      {needed && current?.error && <p class="hint">{current.error}</p>}
+      {needed && current?.answer && <Answers found={current.answer} />}
       <Frozen />
     </section>
   );
 }
 
 function Answers({ found }: { found: WhatIf }) {
-  const store = useStore();
-  const { chance } = vocabulary(store.payload);
-  const goal = `${store.payload.adverse === "positive" ? "below" : "at least"} ${percent(found.target)}`;
   if (!found.reached) {
+    const { changes, risk } = found.reachable;
+    const best = changes.length ? ` The best that can be reached is ${percent(risk)}:` : "";
     return (
       <>
-        <p>{`No allowed change reaches ${goal}. The best is ${percent(found.reachable.risk)}:`}</p>
-        <Changes answer={found.reachable} />
+        <p>{`No possible change leads to approval.${best}`}</p>
+        {best && <Changes answer={found.reachable} />}
       </>
     );
   }
-  if (found.answers.length === 1 && !found.answers[0].changes.length) {
-    return <p>{`Nothing needs to change: the ${chance} is ${goal} already.`}</p>;
-  }
   return (
-    <>
-      <p class="hint">{`The fewest changes that bring the ${chance} to ${goal}, by exact search:`}</p>
-      <ol class="answers">
-        {found.answers.map((answer, i) => (
-          <li key={i}>
-            <Changes answer={answer} />
-          </li>
-        ))}
-      </ol>
-    </>
+    <ol class="answers">
+      {found.answers.map((answer, i) => (
+        <li key={i}>
+          <Changes answer={answer} />
+        </li>
+      ))}
+    </ol>
   );
 }
 
 function Changes({ answer }: { answer: Answer }) {
   const store = useStore();
+  const model = store.model.value;
   const apply = () => {
     const row = { ...store.rows.a.value };
     for (const change of answer.changes) row[change.feature] = change.to;
@@ -78,11 +76,12 @@ function Changes({ answer }: { answer: Answer }) {
       <ul>
         {answer.changes.map((c) => (
           <li key={c.feature}>
-            <span class="name">{c.feature}</span> {c.fromText} <span aria-label="to">→</span> <strong>{c.toText}</strong>{" "}
+            <span class="name">{titleOf(model, c.feature)}</span> {say(model, c.feature, c.from)} <span aria-label="to">→</span>{" "}
+            <strong>{say(model, c.feature, c.to)}</strong>{" "}
             <button
               type="button"
               class="quiet screen-only"
-              aria-label={`Search again with ${c.feature} as it is`}
+              aria-label={`Search again with ${titleOf(model, c.feature)} as it is`}
               title="Search again with this feature as it is"
               onClick={() => freeze(c.feature)}
             >
@@ -102,7 +101,7 @@ function Changes({ answer }: { answer: Answer }) {
 }
 
 function Frozen() {
-  const { frozen } = useStore();
+  const { frozen, model } = useStore();
   if (!frozen.value.length) return null;
   return (
     <p class="frozen">
@@ -112,10 +111,10 @@ function Frozen() {
           key={name}
           type="button"
           class="chip"
-          aria-label={`Let ${name} change again`}
+          aria-label={`Let ${titleOf(model.value, name)} change again`}
           onClick={() => (frozen.value = frozen.value.filter((f) => f !== name))}
         >
-          {name} <span aria-hidden="true">×</span>
+          {titleOf(model.value, name)} <span aria-hidden="true">×</span>
         </button>
       ))}
     </p>

@@ -1,47 +1,58 @@
 /** Names of levels, features and views as a person reads them. */
 
-import type { Input, Levels, Model, Payload, Shape, Value } from "../engine";
+import { type Explanation, type Input, labelOf, type Model, type Payload, type Row, type Shape, type Term, type Value } from "../engine";
 import { number } from "./format";
-
-/** Whether edges stand half way between whole numbers, as they do for counts. */
-const halves = (edges: readonly number[]) =>
-  edges.length > 0 && edges.every((e) => Number.isInteger(e * 2)) && edges.some((e) => !Number.isInteger(e));
-
-/** A name per level, in the order of the form: ordered levels first, then those outside the order. */
-export function levelNames(levels: Levels): string[] {
-  if (levels.kind === "categories") {
-    const others = (name: string) => levels.groups?.[name] ?? [];
-    const named = levels.categories.map((c) => (others(c).length ? `${c} (with ${others(c).join(", ")})` : c));
-    return [...named, "missing", "unseen"];
-  }
-  const { edges } = levels;
-  const last = edges.length - 1;
-  let bins = ["any value"];
-  if (edges.length && halves(edges)) {
-    const [up, down] = [edges.map((e) => number(Math.floor(e))), edges.map((e) => number(Math.floor(e) + 1))];
-    const inner = edges.slice(1).map((_, j) => (down[j] === up[j + 1] ? up[j + 1]! : `${down[j]} to ${up[j + 1]}`));
-    bins = [`≤ ${up[0]}`, ...inner, `≥ ${down[last]}`];
-  } else if (edges.length) {
-    const text = edges.map((e) => number(e));
-    bins = [`≤ ${text[0]}`, ...edges.slice(1).map((_, j) => `> ${text[j]} to ${text[j + 1]}`), `> ${text[last]}`];
-  }
-  const special = levels.special_values.map((v) => `= ${number(v)}`);
-  const below = levels.lower_bound === null ? [] : [`< ${number(levels.lower_bound)}`];
-  return [...bins, ...special, ...below, "missing"];
-}
 
 /** The text at every boundary between bins. */
 export const edgeTexts = (edges: readonly number[]) => edges.map((e) => number(e, 4));
 
-export function valueText(value: Value | undefined): string {
-  if (value === null || value === undefined || value === "") return "missing";
-  return typeof value === "number" ? number(value) : value;
+const inputOf = (model: Model, feature: string) => model.info.inputs.find((i) => i.feature === feature);
+
+/** What people call a feature, or a pair of features. */
+export function titleOf(model: Model, name: string, features: readonly string[] = [name]): string {
+  return features.map((feature) => inputOf(model, feature)?.label ?? name).join(" with ");
+}
+
+/** A value of a feature as people say it. */
+export function say(model: Model, feature: string, value: Value | undefined): string {
+  const input = inputOf(model, feature)!;
+  if (value === null || value === undefined || value === "") return input.missing_name;
+  const label = labelOf(value);
+  if (Object.hasOwn(input.labels, label)) return input.labels[label];
+  if (typeof value !== "number" || input.kind === "categorical") return label;
+  if (input.special_values.includes(value)) return input.special_names[input.special_values.indexOf(value)];
+  return number(value, 12) + (input.unit === null ? "" : input.unit === "%" ? "%" : ` ${input.unit}`);
+}
+
+const PROTECTED = "Protected attributes";
+
+/** An explanation in people's words, the most important first; protected features stand together, as one sum. */
+export function forPeople(model: Model, explanation: Explanation, row: Row): Explanation {
+  const [rank, left] = [importanceRank(model), leftOf(model)];
+  const guarded = new Set(model.info.inputs.filter((i) => i.protected).map((i) => i.feature));
+  const together = { name: PROTECTED, total: 0, terms: [] as Term[] };
+  const parts = explanation.parts.flatMap((part) => {
+    if (!part.terms.length) return [part];
+    const open = part.terms.filter((t) => !t.features.some((f) => guarded.has(f)));
+    const hidden = part.terms.filter((t) => !open.includes(t)).reduce((sum, t) => sum + t.value, 0);
+    together.total += hidden;
+    const terms = open
+      .filter((t) => !left.has(t.name))
+      .sort((a, b) => rank(a.name) - rank(b.name))
+      .map((t) => ({
+        ...t,
+        name: titleOf(model, t.name, t.features),
+        text: t.features.map((f) => say(model, f, row[f])).join(", "),
+      }));
+    return terms.length ? [{ ...part, total: part.total - hidden, terms }] : [];
+  });
+  return { ...explanation, parts: guarded.size ? [...parts, together] : parts };
 }
 
 /** The words for a payload's outcome, which is bad for the applicant, or good. */
 export function vocabulary(payload: Payload) {
   const bad = payload.adverse === "positive";
-  return { chance: bad ? "risk" : "probability", Chance: bad ? "Risk" : "Probability", kind: bad ? "bad" : "good" };
+  return { chance: bad ? "risk" : "probability", kind: bad ? "bad" : "good" };
 }
 
 export const DIRECTIONS = {
@@ -69,7 +80,7 @@ export function groupOf(model: Model, feature: string, label: string): string | 
 
 /** A subscale's name; features without one have a mark of Python's instead. */
 export const subscaleText = (name: string) =>
-  name === "(no subscale)" ? "Other features" : name === "(across subscales)" ? "Across subscales" : name;
+  name === "(no subscale)" ? "All features" : name === "(across subscales)" ? "Features together" : name;
 
 /** The features in use, in the order in which they are asked for: by subscale. */
 export function bySubscale(inputs: readonly Input[]): [string, Input[]][] {

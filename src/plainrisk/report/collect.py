@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -32,13 +32,15 @@ from plainrisk.form import (
     PairTable,
     Part,
     RiskForm,
+    Shape,
     Table,
     TreePart,
     form_hash,
 )
+from plainrisk.form.wording import outcome_words, say_level
 from plainrisk.report.inputs import inputs, start_row
 from plainrisk.report.sample import summary
-from plainrisk.schema import label_of
+from plainrisk.report.verdict import plain_ranking
 
 __all__ = ["Subject", "collect", "described", "row_values"]
 
@@ -94,6 +96,7 @@ def collect(
     adverse = first.form.schema.adverse
     cutoff = _cutoff(first, cutoff)
     measure = functools.partial(summary, target=target, by=by, cutoff=cutoff, adverse=adverse)
+    subjects = _told_apart(subjects)
     models = [_model(s, None if data is None else s.form.align(data), adverse, measure) for s in subjects]
     rows = [] if data is None else _examples(first.form, first.form.align(data), applicants)
     rows += [] if shown is None else _plain_rows(first.form, first.form.align(shown), None)
@@ -102,7 +105,7 @@ def collect(
         "plainrisk": __version__,
         "title": title or first.name,
         "adverse": adverse,
-        "outcome": _outcome(first.form),
+        "outcome": outcome_words(first.form.schema, first.form.classes[1]),
         "cutoff": cutoff,
         "models": models,
         "applicants": rows,
@@ -150,9 +153,10 @@ def _link_words(link: Link) -> str:
     return ", logistic" if isinstance(link, Logistic) else ", linear"
 
 
-def _outcome(form: RiskForm) -> str:
-    label = label_of(form.classes[1])
-    return label if form.schema.target is None else f"{form.schema.target} = {label}"
+def _told_apart(subjects: Sequence[Subject]) -> list[Subject]:
+    """Number the models of one page that have the same name."""
+    names = [subject.name for subject in subjects]
+    return [replace(s, name=f"{s.name} ({i})") if names.count(s.name) > 1 else s for i, s in enumerate(subjects, 1)]
 
 
 def _model(
@@ -165,6 +169,7 @@ def _model(
     left = () if fit is None else fit.features_left
     refits = None if fit is None or not fit.covariance else drawn(form, fit.covariance, DRAWS, 0)
     start = start_row(form)
+    best = _reference(form, "best", rows, adverse)
     return {
         "name": subject.name,
         "form": form,
@@ -181,8 +186,9 @@ def _model(
         "best": start | _best_row(form, rows, adverse),
         "references": {
             "typical": None if typical is None else _plain_reference(typical),
-            "best": _plain_best(form, rows, adverse),
+            "best": None if best is None else _plain_reference(best),
         },
+        "ranking": plain_ranking(form, best or typical or start),
         "inputs": (asked := inputs(form, start, homes, left, rows)),
         "shapes": [
             _shape(form, table, homes, typical, refits, {i["feature"]: (i["low"], i["high"]) for i in asked})
@@ -214,11 +220,6 @@ def _reference(form: RiskForm, name: str, rows: Frame | None, adverse: Adverse) 
         if rows is not None:
             raise
         return None
-
-
-def _plain_best(form: RiskForm, rows: Frame | None, adverse: Adverse) -> dict[str, Any] | None:
-    found = _reference(form, "best", rows, adverse)
-    return None if found is None else _plain_reference(found)
 
 
 def _best_row(form: RiskForm, rows: Frame | None, adverse: Adverse) -> dict[str, Any]:
@@ -265,6 +266,7 @@ def _shape(
         "subscale": homes[table.feature] if len(form.parts) == 1 else table.part,
         "kind": _KINDS[type(term)],
         "labels": table.labels if pair is None else [*pair.levels[0].labels, *pair.levels[1].labels],
+        "names": _level_names(form, term, table.feature),
         "size": None if pair is None else [len(levels) for levels in pair.levels],
         "n_ordered": table.n_ordered,
         "ordered": table.ordered,
@@ -277,6 +279,13 @@ def _shape(
         "curve": _curve(form, k, part, table.feature, typical, spans),
         "unit": table.unit,
     }
+
+
+def _level_names(form: RiskForm, term: Shape | PairTable, name: str) -> list[str]:
+    """Return the levels in words, in the order of the labels."""
+    known = zip(term.features, term.levels, strict=True) if isinstance(term, PairTable) else [(name, term.levels)]
+    features = form.schema.features
+    return [say_level(features[name], levels, code) for name, levels in known for code in range(len(levels))]
 
 
 _KINDS = {Table: "table", Line: "line", Curve: "curve", PairTable: "pair"}

@@ -12,6 +12,7 @@ from plainrisk._types import Floats
 from plainrisk.data.frame import Frame
 from plainrisk.explain.atoms import Atoms, atoms_of, nearest_value
 from plainrisk.form import Bins, Curve, Levels, Line, Part, RiskForm
+from plainrisk.form.wording import say_level, say_value
 
 __all__ = ["inputs", "start_row"]
 
@@ -49,12 +50,16 @@ def inputs(
 def _input(form: RiskForm, atoms: Atoms, slider: tuple[float | None, ...]) -> dict[str, Any]:
     name, levels = atoms.feature, atoms.levels
     feature = form.schema.features[name]
-    counts = _counts(form, name)
-    missing = counts is not None and bool(counts[1][counts[0].missing] > 0)
     bins = levels if isinstance(levels, Bins) else Bins()
     low, high, step = slider
+    special = [say_level(feature, levels, bins.n_ordered + i) for i in range(len(bins.special_values))]
+    categories = () if isinstance(levels, Bins) else levels.categories
     return {
         "feature": name,
+        "label": feature.title(name),
+        "unit": feature.unit,
+        "labels": feature.labels,
+        "protected": feature.protected,
         "kind": "continuous" if isinstance(levels, Bins) else "categorical",
         "direction": feature.direction,
         "low": low,
@@ -62,11 +67,12 @@ def _input(form: RiskForm, atoms: Atoms, slider: tuple[float | None, ...]) -> di
         "step": step,
         "edges": bins.edges,
         "special_values": bins.special_values,
+        "special_names": special,
         "lower_bound": bins.lower_bound,
-        "categories": () if isinstance(levels, Bins) else levels.categories,
-        "missing_seen": missing,
-        "actionable": feature.actionable,
-        "reason": feature.reason,
+        "range": form.ranges.get(name),
+        "categories": categories,
+        "category_names": [say_level(feature, levels, code) for code in range(len(categories))],
+        "missing_name": say_value(feature, None),
     }
 
 
