@@ -21,7 +21,18 @@ from plainrisk._types import Array, Floats
 from plainrisk.checks import LEVEL, NOTHING, PROBABILITY, Allowed, check_parameters, instance
 from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
-from plainrisk.explain import Certificate, Decisions, Drift, Explanation, Overview, Reasons, Refits, Scorecard, WhatIf, WhatIfs
+from plainrisk.explain import (
+    Certificate,
+    Decisions,
+    Drift,
+    Explanation,
+    Overview,
+    Reasons,
+    Refits,
+    Scorecard,
+    WhatIf,
+    WhatIfs,
+)
 from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
 from plainrisk.exports import ExportOptions, write_export
 from plainrisk.files import write_text

@@ -28,9 +28,6 @@ SHOWN = {
     "Duration in month": "",
     "Credit history": "A30: no credits, A31, A32: paid back so far, A33: delays, A34: critical account",
 }
-BARRED = ("Personal status and sex", "Age in years", "foreign worker")
-# What nobody changes for a loan: the past, and who one is.
-FROZEN = (*BARRED, "Credit history", "Purpose", "Job", "Present residence since", "Present employment since")
 
 
 def demo(
@@ -96,16 +93,16 @@ class _Decision:
         import numpy as np
 
         everybody = model.explain(rows.X)
-        self.needed = 0.5  # these data predict the good outcome
-        self.row = int(np.argmax((everybody.risk < self.needed) & ~everybody.bends))
+        self.row = int(np.argmax(model.decide(rows.X).refused & ~everybody.bends))
         applicant = rows.X[self.row]
         self.explanation = model.explain(applicant)
-        options = {"adverse": "negative", "min_rows": 10}  # a level held up as an example has that many training rows
-        self.reasons = model.reasons(applicant, barred=BARRED, **options)
-        self.way = model.what_if(applicant, self.needed, frozen=FROZEN, answers=2, cost="features", **options)
+        self.form = model.form_
+        # A level held up as an example has this many training rows.
+        self.decided = model.decide(applicant, min_rows=10)
+        self.way = model.what_if(applicant, answers=2, cost="features", min_rows=10)
 
     def to_dict(self) -> dict[str, Any]:
-        decision = {**self.reasons.to_dict(0), "letter": self.reasons.letter(0), "what_if": self.way.to_dict()}
+        decision = {**self.decided.to_dict(0), "letter": self.decided.letter(0), "what_if": self.way.to_dict()}
         return {"applicant": {"row": self.row, **self.explanation.to_dict(0)}, "decision": decision}
 
 
@@ -208,13 +205,17 @@ def _tell_applicant(decision: _Decision) -> None:
 def _tell_decision(decision: _Decision) -> None:
     console = show.out()
     show.heading("Why was the loan refused, and what would change that?")
-    barred = ", ".join(BARRED)
-    console.print(f"With {decision.needed:.0%} needed, this applicant is refused. The reasons, never naming {barred}:")
+    schema = decision.form.schema
+    protected = ", ".join(schema.title(name) for name in schema.protected)
+    console.print(
+        f"At least {decision.decided.cutoff:.0%} are needed, so this applicant is refused. These are protected, so "
+        f"they are never a reason and nobody is advised to change them: {protected}. The letter:"
+    )
     console.print()
-    console.print(decision.reasons.letter(0).strip())
+    console.print(decision.decided.letter(0).strip())
     console.print()
-    console.print("The cheapest ways to approval, proved over all combinations of changes:")
-    print_answers(decision.way, f"Applicant {decision.row}")
+    console.print("The smallest changes that would lead to approval, proved over all combinations of changes:")
+    print_answers(decision.way, f"Applicant {decision.row}", decision.form)
 
 
 def _tell_next(files: dict[str, str]) -> None:

@@ -363,7 +363,8 @@ def fairness(
     columns = [by] if by is not None else list(loaded.form_.schema.protected)
     if not columns:
         raise DataError(f"fairness: {model} names no protected feature. Add --by COLUMN.")
-    asked = {**dict.fromkeys(columns, "--by"), target: "--target"}
+    asked: dict[str | None, str] = dict.fromkeys(columns, "--by")
+    asked[target] = "--target"
     rows = ScoredRows.read(data, [loaded], asked, missing, keep_if_there=name)
     known = name in rows.columns.columns
     outcomes = rows.outcomes(loaded.form_, name) if name is not None and known else None
@@ -378,7 +379,12 @@ def fairness(
         result |= {"by": by, **found[by].to_dict()}
     else:
         result["protected"] = {column: report.to_dict() for column, report in found.items()}
-    show.result(result, json, lambda _: [_show_fairness(data, c, report, known) for c, report in found.items()])
+    show.result(result, json, lambda _: _show_all(data, found, known))
+
+
+def _show_all(data: str, found: Mapping[str, GroupReport], known: bool) -> None:
+    for column, report in found.items():
+        _show_fairness(data, column, report, known)
 
 
 def _groups_of(form: RiskForm, name: str, columns: Any) -> Any:

@@ -347,9 +347,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
     def part(self, names: Iterable[str]) -> Schema:
         """Return what is known of these features, and nothing else: neither target nor subscales."""
         features = {name: self.features[name] for name in names}
-        return self._with(
-            target=None, positive=None, outcome=_OUTCOME, features=features, subscales={}, policy=_POLICY
-        )
+        return self._with(target=None, positive=None, outcome=_OUTCOME, features=features, subscales={}, policy=_POLICY)
 
     def _with(self, **fields: Any) -> Schema:
         """Return a copy with some fields replaced by parts of themselves, which need no second check."""
