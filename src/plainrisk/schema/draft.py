@@ -24,6 +24,7 @@ from plainrisk.schema.evidence import (
     percent,
 )
 from plainrisk.schema.findings import Finding, subscale_findings
+from plainrisk.schema.protected import looks_protected
 
 __all__ = ["draft_schema"]
 
@@ -66,13 +67,22 @@ def draft_schema(frame: Any, target: str | None, positive: str | float | None) -
     findings = [finding for column in kept.values() for finding in column.findings]
     findings += duplicate_findings({name: column.sample for name, column in kept.items()})
     findings += subscale_findings(list(kept))
+    features = {name: column.fields for name, column in kept.items()}
+    guarded = {name: attribute for name in kept if (attribute := looks_protected(name)) is not None}
+    for name, attribute in guarded.items():
+        features[name] = {**(features[name] or {}), "protected": True}
+        findings.append(Finding(name, "protected", f"protected, since its name speaks of {attribute}: confirm"))
+    if guarded:
+        remarks.append(
+            f"taken for protected by their names, never to be a reason: {quoted(guarded)}. Confirm each, or leave it "
+            "out of the model."
+        )
     reasons: dict[str, list[str]] = {}
     for finding in left_out:
         reasons.setdefault(finding.text, []).append(finding.feature)
     remarks += [f"{why}: {quoted(names)}." for why, names in reasons.items()]
     if remarks:
         warnings.warn(listing("Schema.infer", remarks, "remarks"), PlainriskWarning, stacklevel=3)
-    features = {name: column.fields for name, column in kept.items()}
     return {"target": target, "positive": positive, "features": features}, [*findings, *left_out]
 
 

@@ -12,6 +12,7 @@ __all__ = ["Finding", "by_feature", "in_words", "subscale_findings"]
 # What matters most comes first.
 Kind = Literal[
     "leak",
+    "protected",
     "duplicate",
     "code",
     "identifier",
@@ -25,7 +26,7 @@ Kind = Literal[
     "left out",
 ]
 _RANK = {kind: k for k, kind in enumerate(get_args(Kind))}
-_ALARMS = ("leak", "duplicate", "code", "identifier", "text")
+_ALARMS = ("leak", "protected", "duplicate", "code", "identifier", "text")
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Finding:
     Attributes
     ----------
     feature : the column it is about; for a subscale, its suggested name
-    kind : "leak", "duplicate", "code", "identifier", "text" (numbers as text), "many" (categories), "missing",
+    kind : "leak", "protected", "duplicate", "code", "identifier", "text" (numbers as text), "many" (categories), "missing",
         "direction", "value" (information value), "flag", "subscale" or "left out"
     text : in words
     figures : the same in numbers and names
