@@ -32,7 +32,7 @@ def _stated(feature: Feature, found: list[Levels]) -> Feature:
     if isinstance(first, Categories):
         levels = first.categories[: first.n_ordered]
         # Words for a category that is no level, since training never saw it, keep the list open.
-        listed = levels if set(first.labels).issuperset(feature.reasons) else feature.categories
+        listed = levels if set(first.labels).issuperset((*feature.reasons, *feature.labels)) else feature.categories
         return msgspec.structs.replace(feature, categories=listed, groups=first.groups, rare=None)
     edges = sorted({edge for levels in found if isinstance(levels, Bins) for edge in levels.edges})
     return msgspec.structs.replace(feature, edges=tuple(edges), max_bins=None)

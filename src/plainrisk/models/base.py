@@ -103,9 +103,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         self._check_parameters()
         training = self._read(X if columns is None else as_frame(X, columns), y, sample_weight)
         LOG.info("%s: fitting to %s rows, %s features", type(self).__name__, training.n_rows, len(training.names))
-        self._fit_rows(training)
-        if hasattr(self, "form_"):  # a mixture with an expert of several parts has none
-            self.form_ = msgspec.structs.replace(self.form_, ranges=value_ranges(self.form_, training))
+        self._fit_whole(training)
         record = getattr(self, "fit_record_", None)  # experts of other libraries have none
         LOG.info("%s: fitted. %s", type(self).__name__, record.reason if record is not None else "")
         form = getattr(self, "form_", None)  # a mixture with an expert of several parts has none
@@ -136,6 +134,12 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         return getattr(self, "rules", "schema") == "schema" and all(
             isinstance(expert, RiskClassifier) and expert._keeps_rules for expert in experts
         )
+
+    def _fit_whole(self, training: TrainingRows) -> None:
+        """Fit the model, and keep the ranges of its features."""
+        self._fit_rows(training)
+        if hasattr(self, "form_"):  # a mixture with an expert of several parts has none
+            self.form_ = msgspec.structs.replace(self.form_, ranges=value_ranges(self.form_, training))
 
     def _fit_rows(self, training: TrainingRows) -> PartScores:
         """Fit the model to rows that were read already; return how to go through their scores."""

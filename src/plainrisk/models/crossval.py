@@ -214,7 +214,7 @@ def _fold(model: Any, training: Training, split: Split, k: int, n_folds: int) ->
         raise DataError(f"Fold {k + 1} of {n_folds}: the rows to fit have one outcome only.")
     start, asked = perf_counter(), held_out.frame
     if is_ours(fitted):
-        fitted._fit_rows(with_class_weight(rows, fitted._class_weight))
+        fitted._fit_whole(with_class_weight(rows, fitted._class_weight))
     else:
         weights = {} if rows.weight is None else {"sample_weight": rows.weight}
         fitted.fit(native_rows(rows.frame, rows.names), rows.classes[rows.target], **weights)

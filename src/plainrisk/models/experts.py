@@ -225,4 +225,5 @@ def _renamed(form: RiskForm, names: tuple[str, ...]) -> RiskForm:
         )
         for part in form.parts
     )
-    return replace(form, schema=replace(form.schema, features=features), columns=names, parts=parts)
+    ranges = {new[name]: limits for name, limits in form.ranges.items()}
+    return replace(form, schema=replace(form.schema, features=features), columns=names, parts=parts, ranges=ranges)

@@ -74,8 +74,8 @@ def draft_schema(frame: Any, target: str | None, positive: str | float | None) -
         findings.append(Finding(name, "protected", f"protected, since its name speaks of {attribute}: confirm"))
     if guarded:
         remarks.append(
-            f"taken for protected by their names, never to be a reason: {quoted(guarded)}. Confirm each, or leave it "
-            "out of the model."
+            f"taken for protected by their names, never to be a reason: {quoted(list(guarded))}. Confirm each, or "
+            "leave it out of the model."
         )
     reasons: dict[str, list[str]] = {}
     for finding in left_out:

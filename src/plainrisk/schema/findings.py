@@ -36,8 +36,8 @@ class Finding:
     Attributes
     ----------
     feature : the column it is about; for a subscale, its suggested name
-    kind : "leak", "protected", "duplicate", "code", "identifier", "text" (numbers as text), "many" (categories), "missing",
-        "direction", "value" (information value), "flag", "subscale" or "left out"
+    kind : "leak", "protected", "duplicate", "code", "identifier", "text" (numbers as text), "many" (categories),
+        "missing", "direction", "value" (information value), "flag", "subscale" or "left out"
     text : in words
     figures : the same in numbers and names
     """

@@ -20,7 +20,7 @@ _WORDS = {
     "religion": "religion religious faith konfession religione religiao godsdienst religia wyznanie",
     "disability": "disability disabled handicap behinderung handicape discapacidad disabilita deficiencia "
     "niepelnosprawnosc",
-    "place of living, a proxy for origin": "zip zipcode postcode postal plz postleitzahl cap",
+    "place of living, a proxy for origin": "zip zipcode postcode postal plz postleitzahl",
 }
 _ATTRIBUTE = {word: attribute for attribute, words in _WORDS.items() for word in words.split()}
 # Words that make something else of the one before or after them.
