@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import plainrisk as pr
 from plainrisk.checks import FLAG, NOTHING, SEED, check_parameters, mapping, number, whole, words
-from plainrisk.errors import DataError, MissingExtraError
+from plainrisk.errors import DataError, MissingExtraError, SchemaError
 
 
 @pytest.mark.parametrize("value", [0, 0.5, np.float32(0.5), np.int8(0), Fraction(1, 2), np.float64(0)])
@@ -275,23 +275,56 @@ ONE = {name: column[:1] for name, column in X.items()}
 @pytest.mark.parametrize(
     ("verb", "options"),
     [
-        *(("reasons", {"k": k}) for k in (0, -1, 1.5, "x", None, True, np.nan)),
+        *(("reasons", {"k": k}) for k in (0, -1, 1.5, "x", True, np.nan)),
         *(("what_if", {"target": 0.1, "answers": n}) for n in (0, 1.5, "x", None, True)),
-        *(("what_if", {"target": t}) for t in (np.nan, -0.1, 1.1, "x", None, True, np.inf)),
+        *(("what_if", {"target": t}) for t in (np.nan, -0.1, 1.1, "x", True, np.inf)),
         *((verb, {"min_rows": r}) for verb in ("explain", "reasons") for r in (np.nan, -1, "x", None, True, np.inf)),
         *(("what_if", {"target": 0.1, "min_rows": r}) for r in (np.nan, -1, "x", None, True)),
         *(("what_if", {"target": 0.1, "cost": c}) for c in ({"a": "x"}, {"a": np.nan}, {"a": -1}, {"a": True}, "x")),
         *(("what_if", {"target": 0.1, "frozen": f}) for f in ("a", 1, [1], None)),
         *(("what_if", {"target": 0.1, "values": v}) for v in ("a", 1, {"a": ["x"]}, {"a": [np.inf]})),
-        *(("reasons", {"barred": b}) for b in ("a", 1, [1], None)),
+        *(("decide", {"k": k}) for k in (0, -1, 1.5, "x", True, np.nan)),
         ("explain", {"portfolio": "x"}),
         ("explain", {"portfolio": {name: column[:0] for name, column in X.items()}, "reference": "typical"}),
     ],
 )
 def test_verbs_refuse_a_wrong_option_by_name(model, verb, options):
     name = list(options)[-1] if "portfolio" not in options else "portfolio"
+    asked = model.annotate(cutoff=0.3) if verb == "decide" else model
     with pytest.raises(DataError, match=rf"{name}\b.*(must be|no rows)"):
-        getattr(model, verb)(ONE, **options)
+        getattr(asked, verb)(ONE, **options)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("inquiries", value) for value in ("a", 1, [1], ["zz"])),
+        *(("order", value) for value in ("size", 1, [])),
+        *(("cutoff", value) for value in ("x", True, 1.1, -0.1, np.nan, np.inf, [0.1])),
+        *(("reasons", value) for value in (0, -1, 1.5, "x", True)),
+        *(("reference", value) for value in ("worst", 1, ONE)),
+        *(("letter", value) for value in ("x", {"refused": "no"}, {"refused": "{reasons} {names}"}, {"refusd": "x"})),
+        *(("drift", value) for value in ({"moderate": np.nan}, {"moderate": 0.5}, {"large": 0.0}, "x")),
+    ],
+)
+def test_a_policy_refuses_a_wrong_entry_by_name(model, field, value):
+    for refuse in (
+        lambda: model.annotate({"policy": {field: value}}),
+        lambda: pr.Schema(features={"a": {}, "b": {}}, policy={field: value}),
+    ):
+        with pytest.raises(SchemaError, match=rf"policy: .*\b{field}|policy: .*\brefusd"):
+            refuse()
+
+
+def test_without_k_and_target_the_policy_holds(model):
+    stated = model.annotate({"policy": {"reasons": 1}}, cutoff=0.3)
+    assert (model.reasons(ONE, None).k, stated.reasons(ONE, None).k) == (2, 1)
+    with pytest.raises(DataError, match="k = 2, but the model's policy allows 1 reasons at most"):
+        stated.reasons(ONE, 2)
+    assert stated.what_if(ONE, None) == model.what_if(ONE, 0.3)
+    for ask in (model.what_if, model.what_ifs, model.decide):
+        with pytest.raises(DataError, match=f"{ask.__name__}: the model has no cut-off to decide by"):
+            ask(ONE)
 
 
 def test_drift_counts_the_levels_of_its_own_model(model):

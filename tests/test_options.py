@@ -19,6 +19,7 @@ from plainrisk.model import FormMethods
 VERBS = {
     "explain": ExplainOptions,
     "reasons": ReasonOptions,
+    "decide": ReasonOptions,
     "what_if": WhatIfOptions,
     "what_ifs": WhatIfsOptions,
 }
@@ -38,12 +39,8 @@ OTHER = {
     "portfolio": "the first 50 rows",
     "unit": "probability",
     "split": "treeshap",
-    "adverse": "negative",
     "min_rows": 300.0,
     "k": 2,
-    "order": "feature",
-    "barred": ["Purpose"],
-    "inquiries": ["Telephone"],
     "target": 0.7,
     "frozen": ["Purpose"],
     "cost": "steps",
@@ -149,24 +146,28 @@ class _Answers:
 
 
 def test_what_if_of_a_model_heeds_min_rows(model, german):
-    """Level A202 of 'foreign worker' has 37 training rows."""
+    """Level A202 of 'foreign worker' has 37 training rows. A protected feature is not moved whatever is asked."""
     row = german.frame[3:4]
-    for found in (
-        model.what_if(row, 0.9, adverse="negative", answers=50),
-        model.what_ifs(row, 0.9, adverse="negative", answers=50)[0],
-    ):
-        assert any("foreign worker" in answer.features for answer in found.answers)
-    for found in (
-        model.what_if(row, 0.9, adverse="negative", answers=50, min_rows=38),
-        model.what_ifs(row, 0.9, adverse="negative", answers=50, min_rows=38)[0],
-    ):
-        assert found.answers
-        assert not any("foreign worker" in answer.features for answer in found.answers)
+    free = model.annotate({"features": {"foreign worker": {"protected": False}}})
+    for asked, min_rows, moved in ((free, 0, True), (free, 38, False), (model, 0, False)):
+        for found in (
+            asked.what_if(row, 0.9, answers=50, min_rows=min_rows),
+            asked.what_ifs(row, 0.9, answers=50, min_rows=min_rows)[0],
+        ):
+            assert found.answers
+            assert any("foreign worker" in answer.features for answer in found.answers) == moved
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("name", ["adverse", "order", "barred", "inquiries", "cutoff"])
+def test_what_the_policy_says_is_no_option(model, german, verb, name):
+    with pytest.raises(DataError, match=f"there is no option '{name}'"):
+        getattr(model, verb)(german.frame[:1], **{name: None})
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_an_unknown_option_is_refused_with_the_nearest_name(model, german, verb):
-    target = {} if verb in ("explain", "reasons") else {"target": 0.5}
+    target = {} if verb in ("explain", "reasons", "decide") else {"target": 0.5}
     for owner in (getattr(model, verb), lambda X, **o: getattr(pr.explain, verb)(model.form_, X, **o)):
         with pytest.raises(DataError, match=f"{verb}: there is no option 'min_row'. Did you mean 'min_rows'"):
             owner(german.frame[:1], min_row=3, **target)

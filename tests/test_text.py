@@ -64,7 +64,10 @@ def test_results_print_escapes(hostile):
         as_results({HOSTILE: [0.5, 0.7, 0.6], "B": [0.4, 0.6, 0.7]}),
         critical_difference_diagram({HOSTILE: [0.5, 0.7, 0.6], "B": [0.4, 0.6, 0.7]}),
     ]
-    texts = [write(one) for one in shown for write in (str, repr)] + [model.reasons(X).letter(0)]
+    decided = model.annotate(cutoff=0.0).decide(X)
+    shown.append(decided)
+    texts = [write(one) for one in shown for write in (str, repr)] + [decided.letter(0)]
+    assert "\\u001b[2J" in decided.letter(0)
     for text in texts:
         assert not COMMANDS & set(text), text
     assert "\\u001b[2J" in repr(model.overview())

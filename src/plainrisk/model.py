@@ -33,7 +33,7 @@ from plainrisk.explain import (
     WhatIf,
     WhatIfs,
 )
-from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
+from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
 from plainrisk.exports import ExportOptions, write_export
 from plainrisk.files import write_text
 from plainrisk.form import Alone, Bands, FitRecord, Layer, Logistic, RiskForm, read_model, schema_with_bins, write_model
@@ -191,9 +191,9 @@ class FormMethods(PackedState):
         --------
         >>> model.reasons(german.frame.head(2), k=2)
         Reasons against 2 applicants, at most 2, compared with 'best'
-          row    risk  reason 1            reason 2
-            0  0.9548  Amount of the loan  Status of checking account
-            1  0.2513  Amount of the loan  Duration of the loan
+          row    risk  reason 1                    reason 2
+            0  0.9548  Status of checking account  Amount of the loan
+            1  0.2513  Amount of the loan          Duration of the loan
         """
         self._require_form()
         return answers.reasons(self.form_, X, *args, **options)
@@ -448,7 +448,7 @@ class FormMethods(PackedState):
         Examples
         --------
         >>> model.certify()
-        Certificate: valid, 6 of 6 checks hold, 3 notes
+        Certificate: valid, 7 of 7 checks hold, 3 notes
         """
         self._require_form()
         return answers.certify(self.form_, thin=thin)
@@ -460,7 +460,6 @@ class FormMethods(PackedState):
         odds: float = 50.0,
         pdo: float = 20.0,
         decimals: int | None = None,
-        adverse: Adverse | None = None,
     ) -> Scorecard:
         """Return a scorecard: whole points per level that add up, with weight of evidence and information value.
 
@@ -475,9 +474,6 @@ class FormMethods(PackedState):
             The points that double the odds.
         decimals : int, default=None
             Of the points; None is 0 for log odds and 1 for percentage points.
-        adverse : {"positive", "negative"}, default=None
-            "positive" if the positive outcome is the bad one, "negative" if the model predicts the good outcome; None
-            takes the schema's.
 
         Returns
         -------
@@ -485,7 +481,7 @@ class FormMethods(PackedState):
 
         Examples
         --------
-        >>> card = model.scorecard(adverse="negative")
+        >>> card = model.scorecard()
         >>> [(row.level, row.points) for row in card.rows if row.feature == "Housing"]
         [('A151', 16.0), ('A152', 28.0), ('A153', 33.0), ('missing', 26.0), ('unseen', 26.0)]
         >>> print(card.facts()[0])
@@ -493,7 +489,7 @@ class FormMethods(PackedState):
         add up; more points are less risk.
         """
         self._require_form()
-        return answers.scorecard(self.form_, points=points, odds=odds, pdo=pdo, decimals=decimals, adverse=adverse)
+        return answers.scorecard(self.form_, points=points, odds=odds, pdo=pdo, decimals=decimals)
 
     def schema_with_bins(self) -> Schema:
         """Return the model's schema with the bins, categories and groups that were found, to edit and fit again.

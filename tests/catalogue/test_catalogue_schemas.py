@@ -16,6 +16,10 @@ def features(**feature):
     return lambda w: Schema(features=w.given({"a": feature}))
 
 
+def policy(**fields):
+    return lambda w: Schema(features={"a": {}}, policy=fields)
+
+
 def body(data):
     return lambda w: Schema.from_dict(w.given(data))
 
@@ -87,6 +91,31 @@ DICTS = {
     "a reason that is a number": (features(reason=3), S + "'a'.*reason"),
     "reasons for no level": (features(reasons={"never": "x"}), S + "'a'.*never"),
     "reasons as a list": (features(reasons=["x"]), S + "'a'.*reasons"),
+    "a label that is a number": (features(label=3), S + "'a'.*label"),
+    "labels of no level": (features(kind="categorical", categories=("x",), labels={"y": "Y"}), S + "'a'.*'y'"),
+    "labels as a list": (features(labels=["x"]), S + "'a'.*labels"),
+    "a unit that is a number": (features(unit=3), S + "'a'.*unit"),
+    "protected and to be moved": (features(protected=True, actionable="up"), S + "'a'.*protected"),
+    "protected of another word": (features(protected="yes"), S + "'a'.*protected"),
+    "an unknown part of the policy": (policy(cutof=0.2), S + "policy.*Did you mean 'cutoff'"),
+    "a policy that is a number": (lambda w: Schema(features={"a": {}}, policy=3), S + "policy"),
+    "a cut-off of 2": (policy(cutoff=2), S + "policy.*cutoff"),
+    "a cut-off of text": (policy(cutoff="0.2"), S + "policy.*cutoff"),
+    "reasons of 0": (policy(reasons=0), S + "policy.*reasons"),
+    "an order of another word": (policy(order="size"), S + "policy.*order"),
+    "inquiries that are none": (policy(inquiries=["aa"]), S + "policy.*'aa'"),
+    "a letter without reasons": (policy(letter={"refused": "No."}), S + "letter.refused needs {reasons}"),
+    "a letter with an unknown name": (policy(letter={"approved": "{name}"}), S + "letter.approved has {name}"),
+    "limits of drift the wrong way round": (policy(drift={"moderate": 0.3, "large": 0.2}), S + "policy.*drift"),
+    "an adverse of another word": (lambda w: Schema(features={"a": {}}, adverse="bad"), S + "adverse"),
+    "two words on what is adverse": (
+        lambda w: Schema(features={"a": {}}, adverse="negative", outcome={"adverse": "positive"}),
+        S + "adverse is 'negative', and outcome says 'positive'",
+    ),
+    "an unknown part of the outcome": (
+        lambda w: Schema(features={"a": {}}, outcome={"postive": "pays"}),
+        S + "outcome.*postive",
+    ),
     "a target among the features": (lambda w: Schema(target="a", features={"a": {}}), S + "both the target"),
     "a target that is a number": (lambda w: Schema(target=3, features={"a": {}}), S + "target"),
     "a positive of NaN": (lambda w: Schema(positive=float("nan"), features={"a": {}}), S + "positive"),

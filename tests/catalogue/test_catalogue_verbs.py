@@ -23,6 +23,16 @@ def verb(method, *args, model="BandARM1", rows=None, **options):
     return call
 
 
+def stated(method, changes, *args, rows=None, **options):
+    """Ask a fitted model with another policy, or other words, about the first rows of the world."""
+
+    def call(w):
+        X = w.X.head(4) if rows is None else rows(w)
+        return getattr(w.model().annotate(w.given(changes)), method)(w.given(X), *args, **options)
+
+    return call
+
+
 def adds_up(found):
     return np.abs(found.total - found.risk).max() < 1e-12
 
@@ -75,7 +85,8 @@ EXPLAIN = {
     ),
     "a portfolio that is no table": (verb("explain", reference="typical", portfolio=3), D),
     "a portfolio without a column": (verb("explain", reference="typical", portfolio=lambda w: w.X[["a"]]), D + "'b'"),
-    "an unknown adverse": (verb("explain", adverse="bad"), D + "adverse"),
+    "an unknown adverse": (stated("explain", {"outcome": {"adverse": "bad"}}), D + "adverse.*'positive', 'negative'"),
+    "adverse as an option": (verb("explain", adverse="negative"), D + "no option 'adverse'"),
     "min_rows of NaN": (verb("explain", reference="best", min_rows=NAN), D + "min_rows"),
     "min_rows of -1": (verb("explain", reference="best", min_rows=-1), D + "min_rows"),
     "min_rows of text": (verb("explain", reference="best", min_rows="x"), D + "min_rows"),
@@ -105,17 +116,52 @@ REASONS = {
     "k of NaN": (verb("reasons", NAN), D + "k "),
     "k of text": (verb("reasons", "4"), D + "k "),
     "k of True": (verb("reasons", True), D + "k "),
-    "k of None": (verb("reasons", None), D + "k "),
+    "k of None": (verb("reasons", None), lambda r: r.k == 3 and at_most(3)(r)),
+    "k beyond the policy": (stated("reasons", {"policy": {"reasons": 2}}, 3), D + "k = 3.*allows 2"),
+    "k of None with a policy": (stated("reasons", {"policy": {"reasons": 2}}), at_most(2)),
     "k of 10**9": (verb("reasons", 10**9), lambda r: len(r) == 4 and str(r)),
     "k of 10**30": (verb("reasons", 10**30), lambda r: len(r) == 4 and str(r)),
     "k of numpy": (verb("reasons", np.int64(2)), worked),
     "a reference of constant": (verb("reasons", reference="constant"), D + "reference"),
-    "an order of another word": (verb("reasons", order="size"), D + "order"),
-    "a barred feature that is none": (verb("reasons", barred=["zz"]), D + "zz"),
-    "barred as a text": (verb("reasons", barred="a"), D + "barred"),
-    "all features barred": (verb("reasons", barred=["a", "b", "c"]), worked),
-    "inquiries that are none": (verb("reasons", inquiries=["zz"]), D + "zz"),
-    "barred as a number": (verb("reasons", barred=3), D + "barred"),
+    "order as an option": (verb("reasons", order="subscale"), D + "no option 'order'"),
+    "an order of another word": (stated("reasons", {"policy": {"order": "size"}}), D + "order"),
+    "an order by subscale": (stated("reasons", {"policy": {"order": "subscale"}}), worked),
+    "a protected feature that is none": (stated("reasons", {"features": {"zz": {"protected": True}}}), D + "zz"),
+    "protected as a text": (stated("reasons", {"features": {"a": {"protected": "yes"}}}), D + "'a'.*protected"),
+    "protected as a number": (stated("reasons", {"features": {"a": {"protected": 3}}}), D + "'a'.*protected"),
+    "all features protected": (
+        stated("reasons", {"features": {name: {"protected": True} for name in "abc"}}),
+        lambda r: at_most(0)(r) and r.withheld.any(),
+    ),
+    "letters where all features are protected": (
+        lambda w: [
+            w.model()
+            .annotate({"features": {name: {"protected": True} for name in "abc"}}, cutoff=0.0)
+            .decide(w.X.head(4))
+            .letter(i)
+            for i in range(4)
+        ],
+        lambda letters: all("we will explain this decision" in letter for letter in letters),
+    ),
+    "inquiries that are none": (stated("reasons", {"policy": {"inquiries": ["zz"]}}), D + "zz"),
+    "inquiries as a text": (stated("reasons", {"policy": {"inquiries": "a"}}), D + "inquiries"),
+    "a letter without a cut-off": (lambda w: w.model().reasons(w.X.head(1)).letter(), D + "no cut-off"),
+    "a letter to nobody": (lambda w: w.model().annotate(cutoff=0.5).decide(w.X.head(1)).letter(3), D + "row 3"),
+    "a decision without a cut-off": (verb("decide"), D + "decide: the model has no cut-off"),
+    "a decision on no rows": (
+        stated("decide", {"policy": {"cutoff": 0.5}}, rows=lambda w: w.X.head(0)),
+        lambda r: len(r) == 0 and str(r),
+    ),
+    "a cut-off of 0": (stated("decide", {"policy": {"cutoff": 0.0}}), lambda r: r.refused.all()),
+    "a cut-off of 1": (stated("decide", {"policy": {"cutoff": 1}}), lambda r: not r.refused.any()),
+    "a cut-off of NaN": (stated("decide", {"policy": {"cutoff": NAN}}), D + "cutoff"),
+    "a cut-off of 2": (lambda w: w.model().annotate(cutoff=2.0), D + "cutoff"),
+    "a cut-off of text": (lambda w: w.model().annotate(cutoff="0.2"), D + "cutoff"),
+    "a change of the fit": (lambda w: w.model().annotate({"target": "other"}), D + "'target' is part of the fit"),
+    "a change of a bin": (lambda w: w.model().annotate({"features": {"a": {"edges": (1.0,)}}}), D + "'edges' of.*'a'"),
+    "changes that are a number": (lambda w: w.model().annotate(3), D + "annotate"),
+    "changes that are a list": (lambda w: w.model().annotate([]), D + "annotate"),
+    "changes that are a text": (lambda w: w.model().annotate("policy"), D + "annotate"),
     "no rows": (verb("reasons", rows=lambda w: w.X.head(0)), lambda r: len(r) == 0),
     "a row with infinity": (verb("reasons", rows=lambda w: w.row(a=INF)), D + "'a'.*row 0"),
     "min_rows of NaN": (verb("reasons", min_rows=NAN), D + "min_rows"),
@@ -145,7 +191,15 @@ WHAT_IF = {
     "a target of -1": (what_if(-1.0), D + "target"),
     "a target of NaN": (what_if(NAN), D + "target"),
     "a target of text": (what_if("0.1"), D + "target"),
-    "a target of None": (what_if(None), D + "target"),
+    "a target of None without a cut-off": (what_if(None), D + "what_if: the model has no cut-off"),
+    "a target of None with a cut-off": (
+        lambda w: (w.model().annotate(cutoff=0.1).what_if(one(w), None), w.model().what_if(one(w), 0.1)),
+        lambda two: two[0] == two[1],
+    ),
+    "all features protected": (
+        stated("what_if", {"features": {name: {"protected": True} for name in "abc"}}, 0.01, rows=one),
+        lambda r: not r.reached,
+    ),
     "a target of True": (what_if(True), D + "target"),
     "a target of 0": (what_if(0.0), worked),
     "two rows": (what_if(0.1, rows=lambda w: w.X.head(2)), D + "one row"),
@@ -183,7 +237,7 @@ WHAT_IF = {
         lambda two: two[0] == two[1],
     ),
     "min_rows of NaN": (what_if(0.1, min_rows=NAN), D + "min_rows"),
-    "an adverse of another word": (what_if(0.1, adverse="up"), D + "adverse"),
+    "adverse as an option": (what_if(0.1, adverse="negative"), D + "no option 'adverse'"),
     "a row far out": (what_if(0.1, rows=lambda w: w.row(a=1e308)), worked),
     "a row of missing values": (what_if(0.1, rows=lambda w: w.row(a=NAN, b=NAN, c=None)), worked),
     "a line without values": (what_if(0.01, model="LinNNLR", rows=lambda w: {"a": [1e20], "b": [1.0]}), worked),

@@ -34,23 +34,61 @@ def test_risk_decision_and_reasons_stand_together(run, credit, model_file, tmp_p
     for i, row in enumerate(written.iter_rows(named=True)):
         refused = reasons.risk[i] >= 0.3
         assert row["risk"] == reasons.risk[i]
-        assert row["decision"] == ("refuse" if refused else "approve")
+        assert row["decision"] == ("refused" if refused else "approved")
         told = [row[f"reason_{j}"] for j in (1, 2, 3) if row[f"reason_{j}"] is not None]
         assert told == (list(reasons.words(i)) if refused else [])
-    assert set(written["decision"]) == {"approve", "refuse"}
+    assert set(written["decision"]) == {"approved", "refused"}
 
 
-def test_a_risk_at_the_cutoff_is_refused_and_the_option_goes_before(run, credit, model_file) -> None:
-    risk = float(pr.load(model_file).predict_proba(credit.frame[:1])[0, 1])
-    for cutoff, adverse, decision in [
-        (risk, "positive", "refuse"),
-        (risk + 1e-9, "positive", "approve"),
-        (risk, "negative", "approve"),
-        (risk + 1e-9, "negative", "refuse"),
-    ]:
-        words = ("--cutoff", repr(cutoff), "--adverse", adverse, "--json")
-        found = json.loads(run("score", credit.csv, "--model", model_file, *words).stdout)
-        assert found["decision"] == decision
+@pytest.mark.parametrize(
+    ("adverse", "above", "decision"),
+    [
+        ("positive", 0.0, "refused"),
+        ("positive", 1e-9, "approved"),
+        ("negative", 0.0, "approved"),
+        ("negative", 1e-9, "refused"),
+    ],
+)
+def test_a_risk_at_the_cutoff_is_refused(run, credit, tmp_path, adverse, above, decision) -> None:
+    model = pr.load(credit.model_file).annotate({"outcome": {"adverse": adverse}})
+    cutoff = float(model.predict_proba(credit.frame[:1])[0, 1]) + above
+    model.save(tmp_path / "without.json")
+    model.save(tmp_path / "with.json", cutoff=cutoff)
+    for words in (("without.json", "--cutoff", repr(cutoff)), ("with.json", "--decision")):
+        result = run("score", credit.csv, "--model", tmp_path / words[0], *words[1:], "--json")
+        assert json.loads(result.stdout)["decision"] == decision
+    assert model.annotate(cutoff=cutoff).decide(credit.frame[:1]).to_dict(0)["decision"] == decision
+
+
+@pytest.mark.parametrize("command", ["score", "reasons"])
+def test_a_cutoff_of_the_file_is_not_overruled(run, credit, model_file, command) -> None:
+    result = run(command, credit.csv, "--model", model_file, "--cutoff", "0.2")
+    assert result.exit_code == 2
+    assert f"{command}: {model_file} decides by the cut-off 0.3. Leave out --cutoff" in result.stderr
+    assert f"plainrisk annotate {model_file} --cutoff 0.2" in result.stderr
+    same = [run(command, credit.csv, "--model", model_file, *more) for more in (("--cutoff", "0.3"), ("--json",))]
+    assert [one.exit_code for one in same] == [0, 0]
+
+
+def test_no_more_reasons_than_the_policy_allows(run, credit, model_file, tmp_path) -> None:
+    assert run("annotate", model_file, "--set", "policy.reasons = 2").exit_code == 0
+    words = ("score", credit.csv, "--model", model_file, "--decision")
+    refused = run(*words, "--reasons", "3")
+    assert refused.exit_code == 2
+    assert "k = 3, but the model's policy allows 2 reasons at most" in refused.stderr
+    assert run(*words, "--reasons", "2", "-o", tmp_path / "r.csv").exit_code == 0
+    assert pl.read_csv(tmp_path / "r.csv").columns == ["risk", "decision", "reason_1", "reason_2"]
+
+
+def test_features_beyond_the_training_rows_are_named(run, credit, tmp_path) -> None:
+    far = credit.frame[:2].with_columns(pl.Series("income", [1e9, credit.frame["income"][1]]), age=pl.lit(30.0))
+    far.write_csv(tmp_path / "far.csv")
+    words = ("score", tmp_path / "far.csv", "--model", credit.model_file, "--beyond")
+    assert json.loads(run(*words, "--json").stdout)["beyond"] == ["income"]
+    assert "Beyond the training rows: income." in run(*words).stderr
+    assert run(*words, "--row", "1").stderr == ""
+    assert run(*words, "-o", tmp_path / "r.csv").exit_code == 0
+    assert pl.read_csv(tmp_path / "r.csv")["beyond"].to_list() == ["income", None]
 
 
 def test_reasons_without_a_decision_are_of_every_row(run, credit, tmp_path) -> None:
@@ -132,19 +170,60 @@ def test_annotate_keeps_a_cutoff_and_texts_and_shows_them(run, model_file) -> No
     before = pr.load(model_file)
     assert run("annotate", model_file, "--cutoff", "0.25", "--about", "owner=Retail = cards", "--date").exit_code == 0
     found = pr.load(model_file)
-    assert (found.cutoff, found.form_) == (0.25, before.form_)
+    assert (before.cutoff, found.cutoff) == (0.3, 0.25)
+    assert found.form_ == before.annotate(cutoff=0.25).form_
+    assert (found.form_.parts, found.fit_record_) == (before.form_.parts, before.fit_record_)
     assert found.about["owner"] == "Retail = cards"
     assert date.fromisoformat(found.about["date"])
     run("annotate", model_file, "--about", "date=")
     raw = model_file.read_bytes()
     shown = json.loads(run("annotate", model_file, "--json").stdout)
-    assert shown == {"model": str(model_file), "cutoff": 0.25, "about": {"owner": "Retail = cards"}}
+    stated = {"model": str(model_file), "cutoff": 0.25, "about": {"owner": "Retail = cards"}}
+    assert shown == stated | found.form_.schema.annotations
+    assert shown["policy"] == {"cutoff": 0.25}
     assert model_file.read_bytes() == raw
+
+
+def test_annotate_sets_entries_written_as_in_a_schema(run, credit, model_file) -> None:
+    before = pr.load(model_file)
+    changes = ("policy.reasons = 2", 'policy.order = "subscale"', 'features.age = {label = "Age", protected = true}')
+    result = run("annotate", model_file, *(word for change in changes for word in ("--set", change)))
+    assert result.exit_code == 0
+    assert 'order = "subscale"' in result.stdout
+    found = pr.load(model_file)
+    expected = {
+        "policy": {"reasons": 2, "order": "subscale"},
+        "features": {"age": {"label": "Age", "protected": True}},
+    }
+    assert found.form_ == before.annotate(expected).form_
+    assert (found.cutoff, found.form_.schema.protected) == (0.3, ("age",))
+    assert (found.predict_proba(credit.frame) == before.predict_proba(credit.frame)).all()
+    assert run("certify", model_file).exit_code == 0
+
+
+def test_annotate_takes_words_and_policy_from_a_schema(run, credit, model_file, tmp_path) -> None:
+    words = {"policy": {"cutoff": 0.15, "inquiries": ["inquiries"]}, "features": {"income": {"label": "Your income"}}}
+    credit.schema.annotate(words).save(tmp_path / "words.toml")
+    assert run("annotate", model_file, "--schema", tmp_path / "words.toml").exit_code == 0
+    found = pr.load(model_file)
+    assert (found.cutoff, found.form_.schema.policy.inquiries) == (0.15, ("inquiries",))
+    assert found.form_.schema.title("income") == "Your income"
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(("--cutoff", "2"), "cutoff must be None or a probability"), (("--about", "owner"), "NAME=TEXT")],
+    [
+        (("--cutoff", "2"), "cutoff must be None or a probability"),
+        (("--about", "owner"), "NAME=TEXT"),
+        (("--set", "policy.cutof = 0.2"), "Did you mean 'cutoff'"),
+        (("--set", "policy.cutoff = 2"), "cutoff must be a probability from 0 to 1, not 2"),
+        (("--set", "policy.inquiries = ['agee']"), "inquiries names 'agee', which is not among the features"),
+        (("--set", "features.agee.protected = true"), "there is no feature 'agee'. Did you mean 'age'"),
+        (("--set", "features.age.direction = 'none'"), "is part of the fit"),
+        (("--set", "target = 'other'"), "'target' is part of the fit"),
+        (("--set", "policy.cutoff"), "--set"),
+        (("--schema", "nothing.toml"), "nothing.toml"),
+    ],
 )
 def test_annotate_refuses_and_leaves_the_file(run, model_file, words, message) -> None:
     raw = model_file.read_bytes()

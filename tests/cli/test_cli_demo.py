@@ -21,11 +21,17 @@ def test_demo(run, tmp_path, monkeypatch) -> None:
     parts = [part["contribution"] for part in one["subscales"]]
     np.testing.assert_allclose(one["constant"] + sum(parts), one["risk"], atol=1e-12)
     told_no = told["decision"]
-    assert told_no["risk"] == one["risk"] < 0.5
-    assert 1 <= len(told_no["reasons"]) <= 4
-    assert not {r["feature"] for r in told_no["reasons"]} & set(told_no["barred"])
-    assert told_no["what_if"]["answers"][0]["risk"] >= 0.5
     german = pr.datasets.load("german")
+    cutoff = german.schema.policy.cutoff
+    assert told_no["risk"] == one["risk"] < cutoff == told_no["cutoff"] == 0.6
+    assert told_no["decision"] == "refused"
+    assert 1 <= len(told_no["reasons"]) <= 4
+    assert german.schema.protected
+    assert not {r["feature"] for r in told_no["reasons"]} & set(german.schema.protected)
+    assert all(f"{i}. {r['reason']}" in told_no["letter"] for i, r in enumerate(told_no["reasons"], 1))
+    answers = told_no["what_if"]["answers"]
+    assert answers[0]["risk"] >= cutoff
+    assert not {c["feature"] for answer in answers for c in answer["changes"]} & set(german.schema.protected)
     for name, file in (("SmoothARM1", "smooth"), ("ARM2", "arm2")):
         saved = pr.load(tmp_path / "demo" / f"{file}.json")
         fitted = pr.make_classifier(name, german.schema).fit(german.frame, german.target)
@@ -44,8 +50,11 @@ def test_demo_fits_a_terminal_of_80_columns(run, tmp_path, monkeypatch) -> None:
         "Every model passes its certificate",
         "probability of a good end",
         "Applicant 1, explained",
-        "The principal reasons for this decision are: 1.",
-        "The cheapest ways to approval",
+        "never a reason and nobody is advised to change them: Personal status and sex, Age, Foreign worker.",
+        "Principal reasons for this decision: 1. Duration of the loan",
+        "The smallest changes that would lead to approval",
+        "probability that the applicant repays the loan; approved if at least 60.0%",
+        "Duration of the loan 48 months 15 months",
         "demo/smooth.json",
         "demo/german.html",
     ):

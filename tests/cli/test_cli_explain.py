@@ -62,40 +62,92 @@ def test_all_rows_are_written(run, credit, straight, tmp_path):
 # ---- reasons
 
 
-def test_a_letter(run, credit):
-    result = run("reasons", credit.csv, "--model", credit.model_file, "--row", 11, "-k", 3)
-    assert result.exit_code == 0
-    expected = pr.load(credit.model_file).reasons(credit.frame[11], 3)
-    assert expected.letter(0).strip() in result.stdout
-    told = json.loads(run("reasons", credit.csv, "--model", credit.model_file, "--row", 11, "--json").stdout)
-    assert [r["feature"] for r in told["reasons"]] == list(
-        pr.load(credit.model_file).reasons(credit.frame[11]).named(0)
-    )
+def with_policy(credit, path, changes):
+    """Write the model with another policy, and return it."""
+    model = pr.load(credit.model_file).annotate(changes)
+    model.save(path)
+    return model
+
+
+def test_a_letter(run, credit, tmp_path):
+    model = with_policy(credit, tmp_path / "m.json", {"policy": {"cutoff": 0.2}})
+    risk = model.predict_proba(credit.frame)[:, 1]
+    for row, decision in ((int(np.argmax(risk)), "refused"), (int(np.argmin(risk)), "approved")):
+        words = ("reasons", credit.csv, "--row", row, "-k", 3)
+        expected = model.reasons(credit.frame[row], 3)
+        for result in (
+            run(*words, "--model", tmp_path / "m.json"),
+            run(*words, "--model", credit.model_file, "--cutoff", 0.2),
+        ):
+            assert result.exit_code == 0
+            assert result.stdout.strip() == expected.letter(0).strip()
+        assert ("Principal reasons" in result.stdout) == (decision == "refused")
+        told = json.loads(run(*words, "--model", tmp_path / "m.json", "--json").stdout)
+        assert told["decision"] == decision
+        assert [r["feature"] for r in told["reasons"]] == list(expected.named(0))
+
+
+def test_without_a_cutoff_nobody_is_written_to(run, credit, tmp_path):
+    words = ("reasons", credit.csv, "--model", credit.model_file)
+    for more in ((), ("--json",), ("--refused", "-o", tmp_path / "r.csv")):
+        result = run(*words, *more)
+        assert result.exit_code == 2
+        assert f"reasons: {credit.model_file} holds no cut-off to decide by. Add --cutoff RISK" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+    assert run(*words, "-o", tmp_path / "r.csv").exit_code == 0  # the reasons of all rows need none
+    assert pl.read_csv(tmp_path / "r.csv").height == 600
 
 
 def test_reasons_of_all_refused_rows(run, credit, tmp_path):
     out = tmp_path / "reasons.csv"
-    words = ("--threshold", 0.2, "--barred", "age", "--inquiries", "inquiries", "--keep", "id", "-k", 2)
-    result = run("reasons", credit.parquet, "--model", credit.model_file, "-o", out, *words)
+    policy = {"policy": {"inquiries": ["inquiries"]}, "features": {"age": {"protected": True}}}
+    model = with_policy(credit, tmp_path / "m.json", policy)
+    words = ("--cutoff", 0.2, "--refused", "--keep", "id", "-k", 2)
+    result = run("reasons", credit.parquet, "--model", tmp_path / "m.json", "-o", out, *words)
     assert result.exit_code == 0
-    model = pr.load(credit.model_file)
-    expected = model.reasons(credit.frame, 2, barred=["age"], inquiries=["inquiries"])
-    refused = np.flatnonzero(expected.risk > 0.2)
+    expected = model.reasons(credit.frame, 2)
+    refused = np.flatnonzero(expected.risk >= 0.2)
+    assert 0 < len(refused) < 600
     written = pl.read_csv(out)
     assert written["row"].to_list() == refused.tolist()
     assert written["id"].to_list() == (refused + 100).tolist()
     columns = expected.columns()
     for name in ("reason_1", "feature_2", "reason_3", "withheld"):
         assert written[name].to_list() == [columns[name][i] for i in refused], name
-    np.testing.assert_allclose(written["lost_1"], columns["lost_1"][refused])
+    np.testing.assert_allclose(written["cost_1"], columns["cost_1"][refused])
+    assert written["withheld"].sum() > 0
+    assert "age" not in {*written["feature_1"], *written["feature_2"], *written["feature_3"]}
 
 
-def test_barred_features_are_told_of(run, credit):
-    model = pr.load(credit.model_file)
-    found = model.reasons(credit.frame)
-    row, first = next((i, found.named(i)[0]) for i in range(600) if found.named(i))
-    result = run("reasons", credit.csv, "--model", credit.model_file, "--row", row, "--barred", first)
-    assert f"1 barred of {first} would have been among the reasons" in result.stderr
+def test_reasons_are_listed_in_the_order_of_the_policy(run, credit, tmp_path):
+    written = {}
+    for order in ("feature", "subscale"):
+        model = with_policy(credit, tmp_path / "m.json", {"policy": {"order": order}})
+        assert run("reasons", credit.csv, "--model", tmp_path / "m.json", "-o", tmp_path / "r.csv").exit_code == 0
+        table = pl.read_csv(tmp_path / "r.csv")
+        written[order] = table.select("feature_1", "feature_2", "feature_3", "feature_4").rows()
+        named = model.reasons(credit.frame).named
+        assert [tuple(f for f in row if f is not None) for row in written[order]] == [named(i) for i in range(600)]
+        falls = (table["cost_1"] >= table["cost_2"]).fill_null(value=True)
+        assert falls.all() == (order == "feature")
+    assert written["feature"] != written["subscale"]
+
+
+def test_protected_features_are_told_of(run, credit, tmp_path):
+    plain = pr.load(credit.model_file).annotate(cutoff=0.2).reasons(credit.frame)
+    row = int(np.argmax(plain.risk))
+    first, second = plain.named(row)[:2]
+    for names, message in (
+        ([first], "1 protected feature also counts; it is never given as a reason."),
+        ([first, second], "2 protected features also count; they are never given as a reason."),
+    ):
+        features = {name: {"protected": True} for name in names}
+        model = with_policy(credit, tmp_path / "m.json", {"features": features, "policy": {"cutoff": 0.2}})
+        assert not set(model.reasons(credit.frame[row]).named(0)) & set(names)
+        result = run("reasons", credit.csv, "--model", tmp_path / "m.json", "--row", row)
+        assert message in result.stderr
+    approved = run("reasons", credit.csv, "--model", tmp_path / "m.json", "--row", int(np.argmin(plain.risk)))
+    assert approved.stderr == ""
 
 
 # ---- what-if
@@ -109,12 +161,32 @@ def test_the_cheapest_way_is_shown(run, credit):
     result = run(*words, "--target", 0.2)
     assert result.exit_code == 0
     expected = model.what_if(credit.frame[row], 0.2, frozen=["age"])
-    assert "The cheapest way" in result.stdout
+    assert f"The smallest change: {expected.answers[0].risk:.1%}" in result.stdout
     assert all(change.feature in result.stdout for change in expected.answers[0].changes)
     told = json.loads(run(*words, "--target", 0.2, "--json").stdout)
     assert told["answers"][0]["risk"] == expected.answers[0].risk
     assert "cannot be reached" in run(*words, "--target", 0.0001).stdout
     assert "Nothing needs to change" in run(*words, "--target", 1).stdout
+
+
+def test_without_a_target_the_cutoff_of_the_file_is_passed(run, credit, tmp_path):
+    words = {name: {"label": f"Your {name}"} for name in credit.schema.features}
+    words["age"]["protected"] = True
+    model = with_policy(credit, tmp_path / "m.json", {"policy": {"cutoff": 0.2}, "features": words})
+    row = int(np.argmax(model.predict_proba(credit.frame)[:, 1]))
+    asked = ("what-if", credit.csv, "--row", row, "--values", "income=5000,9000", "--answers", 1)
+    told = json.loads(run(*asked, "--model", tmp_path / "m.json", "--json").stdout)
+    expected = model.what_if(credit.frame[row], 0.2, values={"income": [5000.0, 9000.0]}, answers=1)
+    assert told["target"] == 0.2
+    assert [a["risk"] for a in told["answers"]] == [a.risk for a in expected.answers]
+    assert "age" not in {c["feature"] for a in told["answers"] for c in a["changes"]}
+    shown = run(*asked, "--model", tmp_path / "m.json").stdout
+    assert "approved if below 20.0%" in shown
+    assert expected.answers[0].changes
+    assert all(f"Your {change.feature}" in shown for change in expected.answers[0].changes)
+    missing = run(*asked, "--model", credit.model_file)
+    assert missing.exit_code == 2
+    assert f"what-if: {credit.model_file} holds no cut-off to pass. Add --target RISK" in missing.stderr
 
 
 def test_the_cheapest_ways_of_all_rows(run, credit, tmp_path):
@@ -237,8 +309,9 @@ def test_drift_of_risk_and_performance(run, credit, tmp_path):
         (("explain", "--row", "9999"), "there is no row 9999. It has 600 rows"),
         (("explain", "--keep", "risk", "-o", "x.csv"), "--keep 'risk' is not in the data"),
         (("reasons", "--reference", "worst"), "reference must be"),
-        (("reasons", "--barred", "agee"), "there is no feature 'agee'. Did you mean 'age'"),
-        (("what-if", "--target", "2"), "target must be a probability"),
+        (("reasons", "--barred", "age"), "No such option: --barred"),
+        (("reasons", "--cutoff", "2"), "--cutoff must be None or a probability"),
+        (("what-if", "--target", "2"), "target must be None or a probability"),
         (("what-if", "--target", "0.1", "--frozen", "agee"), "frozen: there is no feature 'agee'"),
         (("what-if", "--target", "0.1", "--cost", "none"), "cost must be"),
         (("drift", "--old", "nothing.csv"), "does not exist"),

@@ -31,7 +31,7 @@ def hostile(tmp_path, run):
 @pytest.mark.parametrize("command", ["explain", "reasons", "what-if", "drift", "certify", "score"])
 def test_names_are_shown_as_text(run, hostile, command, json_too):
     words = [hostile / "m.json"] if command == "certify" else [hostile / "d.csv", "--model", hostile / "m.json"]
-    more = ["--target", 0.1] if command == "what-if" else []
+    more = {"what-if": ["--target", 0.1], "reasons": ["--cutoff", 0.1]}.get(command, [])
     row = [] if command in ("certify", "drift") else ["--row", 170]
     done = run(command, *words, *more, *row, *json_too)
     assert done.exit_code == 0, done.stderr
@@ -97,7 +97,7 @@ def test_with_json_every_end_is_json(run, credit, monkeypatch, error, kind, code
 # ---- numbers on the command line
 
 
-@pytest.mark.parametrize("words", [("--threshold", "nan"), ("--threshold", "2"), ("--min-rows", "nan"), ("-k", "0")])
+@pytest.mark.parametrize("words", [("--cutoff", "nan"), ("--cutoff", "2"), ("--min-rows", "nan"), ("-k", "0")])
 def test_reasons_refuse_numbers_that_mean_nothing(run, credit, tmp_path, words):
     done = run("reasons", credit.csv, "--model", credit.model_file, "-o", tmp_path / "r.csv", *words)
     assert done.exit_code == 2
@@ -107,10 +107,11 @@ def test_reasons_refuse_numbers_that_mean_nothing(run, credit, tmp_path, words):
 
 def test_as_many_reasons_as_features(run, credit):
     few, many = (
-        json.loads(run("reasons", credit.csv, "--model", credit.model_file, "-k", k, "--json").stdout)
+        json.loads(run("reasons", credit.csv, "--model", credit.model_file, "--cutoff", 0.1, "-k", k, "--json").stdout)
         for k in (12, 10**9)
     )
     assert few == many
+    assert few["reasons"]
 
 
 def test_a_row_beyond_all_rows_is_refused(run, credit):

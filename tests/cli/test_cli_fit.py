@@ -106,7 +106,7 @@ def test_labels_may_be_words(run, tmp_path) -> None:
     n = 200
     words = ["good" if i % 3 else "poor" for i in range(n)]
     pl.DataFrame({"x": [i % 3 + i % 7 for i in range(n)], "end": words}).write_csv(tmp_path / "w.csv")
-    pr.Schema(target="end", features={"x": {}}).save(tmp_path / "s.toml")
+    pr.Schema(target="end", features={"x": {"label": "X"}}).save(tmp_path / "s.toml")
     shared = ("fit", tmp_path / "w.csv", "--schema", tmp_path / "s.toml", "--cv", "0", "--json")
     larger = run(*shared, "-o", tmp_path / "a.json")
     assert "the risk is the probability of 'poor', the larger label" in larger.stderr

@@ -112,9 +112,14 @@ def test_cutoffs_say_what_the_library_says(run, credit, second):
     assert "approved are risks below the cut-off" in shown
     unweighted = pr.cutoffs(frame["bad"], risk, **{**options, "sample_weight": None})
     assert f"largest profit: cut-off {unweighted.best.cutoff:.6g}" in shown
-    plain = run("cutoffs", file, "--model", credit.model_file, "--adverse", "negative").stdout
+    turned = file.with_name("turned.json")
+    pr.load(credit.model_file).annotate({"outcome": {"adverse": "negative"}}).save(turned)
+    plain = run("cutoffs", file, "--model", turned).stdout
     assert "from the cut-off on" in plain
     assert "profit" not in plain
+    pr.load(credit.model_file).save(turned, cutoff=0.25)
+    own = json.loads(run("cutoffs", file, "--model", turned, "--gain-good", "0.15", "--json").stdout)["chosen"]
+    assert own == {"the model's own": pr.cutoffs(frame["bad"], risk, gain_good=0.15).at(risk=0.25).to_dict()}
 
 
 def test_fairness_says_what_the_library_says(run, credit, second):
@@ -132,6 +137,28 @@ def test_fairness_says_what_the_library_says(run, credit, second):
     assert "compared with 'south'" in shown
     assert "Equal opportunity" in shown
     assert "8, small" in shown
+
+
+def test_fairness_reports_every_protected_feature(run, credit, second):
+    """Without a column of groups, by the levels of the protected features, in the words of the schema."""
+    file, _, frame = second
+    model_file = file.with_name("protected.json")
+    features = {"housing": {"protected": True, "labels": {"own": "owner"}}, "age": {"protected": True, "unit": "years"}}
+    model = pr.load(credit.model_file).annotate({"features": features}, cutoff=0.3)
+    model.save(model_file)
+    result = run("fairness", file, "--model", model_file, "--json")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert set(found["protected"]) == {"housing", "age"}
+    risk = model.predict_proba(frame)[:, 1]
+    owners = frame["housing"].cast(pl.String) == "own"
+    groups = {group["group"]: group for group in found["protected"]["housing"]["groups"]}
+    assert groups["owner"]["rows"] == owners.sum()
+    assert groups["owner"]["approval"]["estimate"] == pytest.approx(np.mean(risk[owners.to_numpy()] < 0.3))
+    assert sum(group["rows"] for group in found["protected"]["age"]["groups"]) == 500
+    shown = run("fairness", file, "--model", model_file).stdout
+    for words in ("rows by housing, approved below 0.3", "rows by age, approved below 0.3", "owner"):
+        assert words in shown
 
 
 def test_fairness_without_outcomes(run, credit, second, tmp_path):
@@ -166,14 +193,16 @@ def test_groups_below_four_fifths_are_marked(run, credit, second):
         (("evaluate", "--against", "none.json"), "none.json"),
         (("cutoffs", "--cost-bad", "-1"), "cost_bad must be"),
         (("cutoffs", "--approval", "70"), "approval must be None or a probability"),
-        (("cutoffs", "--adverse", "bad"), "adverse must be 'positive' or 'negative'"),
+        (("cutoffs", "--adverse", "negative"), "No such option: --adverse"),
         (("cutoffs", "--amount", "month"), "amount: must hold numbers"),
         (("fairness", "--by", "region", "--cutoff", "3"), "--cutoff must be None or a probability"),
         (
             ("fairness", "--by", "region", "--cutoff", "0.3", "--reference", "nrth"),
             "There is no group 'nrth'. Did you mean",
         ),
-        (("fairness", "--by", "region", "--cutoff", "0.3", "--adverse", "x"), "adverse must be"),
+        (("fairness", "--by", "region", "--cutoff", "0.3", "--adverse", "negative"), "No such option: --adverse"),
+        (("fairness", "--by", "region"), "holds no cut-off to decide by. Add --cutoff RISK"),
+        (("fairness", "--cutoff", "0.3"), "names no protected feature. Add --by COLUMN"),
     ],
 )
 def test_what_cannot_be_done_is_said(run, credit, second, words, message):
@@ -201,7 +230,8 @@ def test_the_schema_says_which_outcome_is_bad(run, credit, second, tmp_path):
     assert told["adverse"] == "negative"
     rates = [one["bad_rate"]["estimate"] for one in told["cutoffs"]]
     assert rates[0] > rates[-1], "the higher the cut-off, the fewer bad applicants"
-    assert json.loads(run("cutoffs", *words, "--adverse", "positive", "--json").stdout)["adverse"] == "positive"
+    bad = json.loads(run("cutoffs", second[0], "--model", credit.model_file, "--json").stdout)
+    assert bad["adverse"] == "positive"
     groups = json.loads(run("fairness", *words, "--by", "region", "--cutoff", "0.7", "--json").stdout)
     assert groups["adverse"] == "negative"
 

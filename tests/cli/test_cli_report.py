@@ -46,7 +46,8 @@ def test_who_can_read_the_examples_is_said(run, credit, tmp_path) -> None:
     [
         (("-o", "page.pdf"), "must end in .html"),
         (("-o", "page.html", "--applicants", "2"), "Pass data, too"),
-        (("-o", "page.html", "--adverse", "bad"), "adverse must be 'positive'"),
+        (("-o", "page.html", "--adverse", "negative"), "No such option: --adverse"),
+        (("-o", "page.html", "--cutoff", "2"), "cutoff must be None or a probability"),
         (("-o", "page.html", "--against", "none.json"), "none.json does not exist"),
     ],
 )

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import plainrisk as pr
+from plainrisk.errors import PlainriskWarning
 
 
 def test_infer_prints_toml(run, credit) -> None:
@@ -42,7 +43,9 @@ def test_infer_json_is_the_librarys_draft(run, credit) -> None:
     result = run("schema", "infer", credit.parquet, "--target", "bad", "--positive", "0", "--json")
     drafted = pr.Schema.from_dict(json.loads(result.stdout)["schema"])
     frame = credit.frame.drop("id")
-    assert drafted == pr.Schema.infer(frame, "bad", positive=0)
+    with pytest.warns(PlainriskWarning, match="taken for protected by their names, never to be a reason: 'age'"):
+        assert drafted == pr.Schema.infer(frame, "bad", positive=0)
+    assert drafted.protected == ("age",)
 
 
 def test_infer_tells_all_findings_in_json_and_twenty_features_on_screen(run, credit, tmp_path) -> None:

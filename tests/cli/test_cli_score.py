@@ -75,7 +75,7 @@ def test_nothing_is_kept_unless_asked(run, credit, tmp_path) -> None:
 def test_a_pattern_of_files_is_scored_in_their_order(run, credit, tmp_path) -> None:
     for k in (2, 0, 1):
         credit.frame[k * 200 : (k + 1) * 200].write_csv(tmp_path / f"part{k}.csv")
-    for words in (("score",), ("reasons", "--threshold", "0.3")):
+    for words in (("score",), ("reasons", "--cutoff", "0.3", "--refused")):
         for data, name in ((tmp_path / "part*.csv", "several.csv"), (credit.csv, "whole.csv")):
             result = run(*words, data, "--model", credit.model_file, "-o", tmp_path / name, "--json")
             found = json.loads(result.stdout)

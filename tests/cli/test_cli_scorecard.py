@@ -43,7 +43,7 @@ def test_the_ending_says_how_it_is_written(run, credit, tmp_path) -> None:
     [
         (("-o", "card.pdf"), "must end in .csv, .md or .xlsx"),
         (("--pdo", "0"), "pdo must be a finite number above 0"),
-        (("--adverse", "bad"), "adverse must be None, 'positive' or 'negative'"),
+        (("--adverse", "negative"), "No such option: --adverse"),
     ],
 )
 def test_what_is_wrong_is_said(run, credit, words, message) -> None:

@@ -110,14 +110,14 @@ def random_trees(rng, name, link):
     return TreePart(name=name, intercept=0.1, inputs=inputs, trees=tuple(trees), link=link)
 
 
-def random_form(seed, *, trees=False, pairs=False, features=None):
+def random_form(seed, *, trees=False, pairs=False, features=None, **decided):
     """A form with any pool and links, features in several parts, and some levels training never saw."""
     rng = np.random.default_rng(seed)
     kind = rng.choice(["alone", "mixture", "layer"])
     known = {"age": {}, "job": {"kind": "categorical"}, "debt": {}, "rent": {}}
     for name, fields in (features or {}).items():
         known[name] = {**known[name], **fields}
-    schema = pr.Schema(features=known, subscales=SUBSCALES)
+    schema = pr.Schema(features=known, subscales=SUBSCALES, **decided)
 
     def link():
         return LINKS[rng.integers(len(LINKS))]

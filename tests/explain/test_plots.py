@@ -147,7 +147,7 @@ def test_any_size(model, credit, size):
     german = pr.datasets.load("german", backend="polars")
     long_names = pr.AdditiveRiskModel(german.schema, link="linear").fit(german.frame, german.target)
     ax = Figure(figsize=size, layout="constrained").subplots()
-    found = long_names.explain(german.frame[:3], reference="best", adverse="negative")
+    found = long_names.explain(german.frame[:3], reference="best")
     drawn(found.plot(0, kind="bars", ax=ax))
     room = 5.5 * size[0]
     assert max(len(t.get_text()) for t in ax.get_yticklabels()) <= max(18, room)

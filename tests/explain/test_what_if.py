@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import plainrisk as pr
+from plainrisk.decision import refused
 from plainrisk.errors import DataError
 from plainrisk.explain import what_if, what_ifs
 from plainrisk.explain.atoms import atoms_of, value_frame
 from plainrisk.form import Alone, Bins, Categories, Line, Linear, Logistic, Part, RiskForm, Table
 
+ADVERSE = {1: "positive", -1: "negative"}
 BINS = {"age": (3, 2), "debt": (4, 3), "rent": (2, 1)}  # places, edges
 
 
@@ -46,7 +48,7 @@ def exhaustive(form, row, target, frozen=(), count=True, sign=1):
     X = {n: np.array(v, dtype=object if n == "job" else float) for n, v in X.items()}
     risk = form.risk(X)
     price = np.array([sum(o[1] for o in c) + (1000.0 * sum(o[2] for o in c) if count else 0.0) for c in combos])
-    good = sign * risk <= sign * target
+    good = ~refused(risk, target, ADVERSE[sign])
     return (float(price[good].min()) if good.any() else None), float(sign * (sign * risk).min())
 
 
@@ -83,18 +85,18 @@ rows = st.fixed_dictionaries({
 )
 def test_the_answer_is_the_cheapest_there_is(make_form, seed, row, target, adverse, frozen, cost):
     fields = {"age": {"step_cost": 2.0, "actionable": "up"}, "debt": {"step_cost": 0.5}}
-    form = make_form(seed, features=fields)
+    form = make_form(seed, features=fields, adverse=adverse)
     sign = 1 if adverse == "positive" else -1
     best, furthest = exhaustive(form, row, target, frozen, cost == "features", sign)
-    found = what_if(form, row, target, frozen=frozen, cost=cost, adverse=adverse, answers=1)
+    found = what_if(form, row, target, frozen=frozen, cost=cost, answers=1)
     assert found.reached == (best is not None)
-    if not sign * found.risk <= sign * target:  # else nothing needs to change, and nobody looks how far one could go
+    if refused(found.risk, target, adverse):  # else nothing needs to change, and nobody looks how far one could go
         assert found.reachable.risk == furthest
     if best is not None:
         answer = found.answers[0]
         price = answer.cost + (1000.0 * len(answer.changes) if cost == "features" else 0.0)
         assert price == pytest.approx(best, abs=1e-9)
-        assert sign * answer.risk <= sign * target
+        assert not refused(answer.risk, target, adverse)
         changed = {**row, **{c.feature: c.to_value for c in answer.changes}}
         assert answer.risk == form.risk({k: np.array([v], dtype=object if k == "job" else float) for k, v in changed.items()})[0]  # fmt: skip  # noqa: E501
         assert not set(frozen) & set(answer.features)
@@ -117,7 +119,7 @@ def exhaustive_by_atoms(form, row, target, frozen, count, sign):
     columns = dict(zip(form.features, zip(*[[o[0] for o in c] for c in combos], strict=True), strict=True))
     risk = form.risk(value_frame(columns))
     price = np.array([sum(o[1] for o in c) + (1000.0 * sum(o[2] for o in c) if count else 0.0) for c in combos])
-    good = sign * risk <= sign * target
+    good = ~refused(risk, target, ADVERSE[sign])
     return (float(price[good].min()) if good.any() else None), float(sign * (sign * risk).min())
 
 
@@ -133,19 +135,19 @@ def exhaustive_by_atoms(form, row, target, frozen, count, sign):
 )
 def test_with_pairs_the_answer_is_the_cheapest_there_is(make_form, seed, row, target, adverse, frozen, cost, trees):
     fields = {"age": {"step_cost": 2.0, "actionable": "up"}, "debt": {"step_cost": 0.5}}
-    form = make_form(seed, features=fields, pairs=True, trees=trees)
+    form = make_form(seed, features=fields, pairs=True, trees=trees, adverse=adverse)
     row, frozen = {name: row[name] for name in form.features}, frozen & set(form.features)
     sign = 1 if adverse == "positive" else -1
     best, furthest = exhaustive_by_atoms(form, row, target, frozen, cost == "features", sign)
-    found = what_if(form, row, target, frozen=frozen, cost=cost, adverse=adverse, answers=1)
+    found = what_if(form, row, target, frozen=frozen, cost=cost, answers=1)
     assert found.reached == (best is not None)
-    if not sign * found.risk <= sign * target:
+    if refused(found.risk, target, adverse):
         assert found.reachable.risk == pytest.approx(furthest, abs=1e-12)
     if best is not None:
         answer = found.answers[0]
         price = answer.cost + (1000.0 * len(answer.changes) if cost == "features" else 0.0)
         assert price == pytest.approx(best, abs=1e-9)
-        assert sign * answer.risk <= sign * target
+        assert not refused(answer.risk, target, adverse)
         changed = {**row, **{c.feature: c.to_value for c in answer.changes}}
         assert answer.risk == form.risk(value_frame({name: [value] for name, value in changed.items()}))[0]
         assert not set(frozen) & set(answer.features)
@@ -157,14 +159,17 @@ def test_with_pairs_a_target_hit_exactly_is_reached_but_for_rounding(make_form):
     for seed in range(40):
         form = make_form(seed, pairs=True)
         own = {name: row[name] for name in form.features}
-        target = what_if(form, own, 0.0, adverse="positive", answers=1).reachable.risk
-        tried += target < form.risk(value_frame({name: [value] for name, value in own.items()}))[0]
+        furthest = what_if(form, own, 0.0, answers=1).reachable.risk
+        target = float(np.nextafter(furthest, 1))
+        tried += furthest < form.risk(value_frame({name: [value] for name, value in own.items()}))[0]
         found = what_if(form, own, target, answers=1)
-        assert found.reached, seed
+        assert found.reached == (target < 1), seed
+        if target == 1:  # nothing is below a risk of 1
+            continue
         nearly, _ = exhaustive_by_atoms(form, own, target + 1e-12, (), True, 1)
         answer = found.answers[0]
         assert answer.cost + 1000 * len(answer.changes) >= nearly
-        assert answer.risk <= target
+        assert answer.risk < target
     assert tried > 20
 
 
@@ -195,7 +200,8 @@ def test_a_target_hit_exactly_is_reached(make_form, every_row):
         measured = every_row
         inside = (measured["age"] > 0) & np.isin(measured["job"].astype(str), ["a", "b", "c"])
         inside &= ~np.isnan(measured["debt"]) & ~np.isnan(measured["rent"])
-        target = float(rng.choice(form.risk({k: v[inside] for k, v in measured.items()})))
+        hit = float(rng.choice(form.risk({k: v[inside] for k, v in measured.items()})))
+        target = float(np.nextafter(hit, 1))  # a risk at the cut-off is refused, one just below it is approved
         best, _ = exhaustive(form, row, target)
         found = what_if(form, row, target, answers=1)
         assert found.reached == (best is not None), seed
@@ -271,10 +277,12 @@ def test_a_concrete_number_inside_the_bin_is_given():
 def test_special_values_are_no_targets_but_may_be_left():
     form = one_feature(Bins((10.0,), (-9.0,)), (0.5, 0.3, 0.0, 0.0))
     assert not what_if(form, {"u": 5.0}, 0.1).reached  # -9 would do, but nobody can choose to have no record
-    left = what_if(form, {"u": -9.0}, 0.2, adverse="negative").answers[0].changes[0]
+    good = msgspec.structs.replace(form, schema=form.schema.replace(adverse="negative"))
+    left = what_if(good, {"u": -9.0}, 0.2).answers[0].changes[0]
     assert (left.level, left.to_level, left.steps) == ("= -9", "x <= 10", 1)
-    held = msgspec.structs.replace(form, schema=pr.Schema(features={"u": {"actionable": "up"}}))
-    assert not what_if(held, {"u": -9.0}, 0.4, adverse="negative").reached
+    up = pr.Schema(features={"u": {"actionable": "up"}}, adverse="negative")
+    held = msgspec.structs.replace(form, schema=up)
+    assert not what_if(held, {"u": -9.0}, 0.4).reached
 
 
 def test_the_best_that_can_be_reached_is_told():
@@ -298,11 +306,11 @@ def test_costs_can_be_given():
     part = Part(name="all", intercept=0.1, shapes={"a": table, "b": table}, link=Linear())
     form = RiskForm(schema=schema, columns=("a", "b"), classes=(0, 1), parts=(part,), pool=Alone())
     row = {"a": 0.0, "b": 0.0}
-    assert what_if(form, row, 0.5).answers[0].features == ("a",)
-    assert what_if(form, row, 0.5, cost={"a": 4.0}).answers[0].features == ("b",)
-    dear = what_if(form, row, 0.5, cost=lambda name, before, after, steps: 9.0 if name == "a" else 2.5)
+    assert what_if(form, row, 0.6).answers[0].features == ("a",)
+    assert what_if(form, row, 0.6, cost={"a": 4.0}).answers[0].features == ("b",)
+    dear = what_if(form, row, 0.6, cost=lambda name, before, after, steps: 9.0 if name == "a" else 2.5)
     assert (dear.answers[0].features, dear.answers[0].cost) == (("b",), 2.5)
-    assert [a.features for a in what_if(form, row, 0.5).answers] == [("a",), ("b",)]
+    assert [a.features for a in what_if(form, row, 0.6).answers] == [("a",), ("b",)]
 
 
 def test_lines_move_by_values_that_are_given():
@@ -339,14 +347,14 @@ def test_many_rows_are_the_rows_one_by_one(make_form, every_row):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"target": 1.5}, "target must be a probability"),
+        ({"target": 1.5}, "target must be None or a probability"),
         ({"frozen": ["agee"]}, "frozen: there is no feature 'agee'. Did you mean 'age'"),
         ({"frozen": "age"}, "frozen must be a list of features"),
         ({"cost": "cheap"}, "cost must be 'features', 'steps'"),
         ({"cost": {"aje": 1.0}}, "cost: there is no feature 'aje'"),
         ({"cost": {"age": -1.0}}, "the cost of moving 'age' must be a finite number of at least 0"),
         ({"answers": 0}, "answers must be a whole number of at least 1"),
-        ({"adverse": "up"}, "adverse must be 'positive', 'negative' or None"),
+        ({"adverse": "positive"}, "there is no option 'adverse'"),
         ({"values": {"u": [1]}}, "values: there is no feature 'u'"),
     ],
 )
@@ -381,5 +389,45 @@ def test_models_answer_and_their_answers_score(rng):
 def test_logistic_targets_are_exact_at_the_last_bit():
     form = one_feature(Bins((1.0,)), (0.3, 0.1, 0.0), link=Logistic())
     target = float(form.risk({"u": [2.0]})[0])
-    assert what_if(form, {"u": 0.5}, target).reached
-    assert not what_if(form, {"u": 0.5}, float(np.nextafter(target, 0))).reached
+    assert what_if(form, {"u": 0.5}, float(np.nextafter(target, 1))).reached
+    assert not what_if(form, {"u": 0.5}, target).reached, "a risk at the cut-off is refused"
+
+
+def test_the_target_is_the_models_cutoff_and_answers_are_approved():
+    d = pr.datasets.load("german", backend="polars")
+    model = pr.AdditiveRiskModel(d.schema).fit(d.frame, d.target)
+    decided = model.decide(d.frame)
+    rows = np.flatnonzero(decided.refused)[:40].tolist()
+    found = model.what_ifs(d.frame[rows])
+    assert {one.target for one in found.rows} == {model.cutoff}
+    protected = set(d.schema.protected)
+    assert len(protected) == 3
+    reached = 0
+    for row, one in zip(rows, found.rows, strict=True):
+        for answer in one.answers if one.reached else ():
+            changed = {name: [d.frame[name][row]] for name in d.frame.columns}
+            changed |= {change.feature: [change.to_value] for change in answer.changes}
+            assert not model.decide(changed).refused[0]
+            assert not protected & set(answer.features)
+            reached += 1
+    assert reached > 30
+
+
+def test_a_target_laxer_than_the_cutoff_is_refused(make_form):
+    row = {"age": 25.0, "job": "a", "debt": 3.0, "rent": 15.0}
+    form = make_form(1, policy={"cutoff": 0.3})
+    assert what_if(form, row, 0.2).target == 0.2
+    with pytest.raises(DataError, match="target"):
+        what_if(form, row, 0.4)
+    with pytest.raises(DataError, match="what_if: the model has no cut-off"):
+        what_if(make_form(1), row)
+
+
+def test_a_protected_feature_cannot_be_freed():
+    form = one_feature(Bins((10.0,)), (0.9, 0.1, 0.0))
+    fixed = msgspec.structs.replace(form, schema=form.schema.annotate({"features": {"u": {"protected": True}}}))
+    assert what_if(form, {"u": 5.0}, 0.5).reached
+    assert not what_if(fixed, {"u": 5.0}, 0.5).reached
+    assert not what_if(fixed, {"u": 5.0}, 0.5, values={"u": [20.0]}, cost={"u": 0.0}).reached
+    with pytest.raises(pr.errors.SchemaError, match="protected"):
+        form.schema.annotate({"features": {"u": {"protected": True, "actionable": "up"}}})

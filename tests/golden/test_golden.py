@@ -3,7 +3,8 @@
 scripts/golden.py wrote the files; it runs by explicit command only. On 2026-11-17 contributions became pieces of the
 probability at the mean rate between reference and row. That changed them in models with a clipped, curved or inner
 logistic link, and the reasons of models with clipped lines (an applicant whose risk is that of the best levels is given
-none); risks and certificates are still those of the first day.
+none); risks and certificates are still those of the first day. Files of formats 1 and 2 state neither the adverse
+outcome nor the order of reasons, which were options of the call: the test says both, as the calls did then.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from plainrisk.form.file import FORMAT
 polars = pytest.importorskip("polars")
 FOLDER = Path(__file__).parent
 NAMES = sorted(path.name.removesuffix(".model.json") for path in FOLDER.glob("*.model.json"))
+WITH_POLICY = [name for name in NAMES if name.endswith(".format3")]
+UNSTATED = {"outcome": {"adverse": "negative"}, "policy": {"order": "subscale"}}
 
 
 def read(name):
@@ -69,8 +72,34 @@ def test_contributions_are_the_same(golden, applicants):
 def test_reasons_name_the_same_features(golden, applicants):
     model, answers = golden
     frame = polars.DataFrame(applicants)
-    found = model.reasons(frame, adverse="negative", portfolio=frame)
+    asked = model if "words" in answers else model.annotate(UNSTATED)
+    found = asked.reasons(frame, portfolio=frame)
     assert [list(found.named(i)) for i in range(len(applicants))] == answers["reasons"]
+
+
+@pytest.mark.parametrize("name", WITH_POLICY)
+def test_reasons_decisions_and_letters_say_the_same(name, applicants):
+    model, answers = pr.load(FOLDER / f"{name}.model.json"), read(f"{name}.answers.json")
+    frame = polars.DataFrame(applicants)
+    found = model.decide(frame, portfolio=frame)
+    assert [list(found.found.words(i)) for i in range(len(found))] == answers["words"]
+    assert found.found.withheld.tolist() == answers["withheld"]
+    assert found.refused.tolist() == answers["refused"]
+    assert set(answers["refused"]) == {True, False}
+    assert [found.letter(i) for i in range(len(found))] == answers["letters"]
+    named = {feature for row in answers["reasons"] for feature in row}
+    assert not named & set(model.form_.schema.protected)
+
+
+def test_files_of_format_3_hold_words_and_policy():
+    for name in WITH_POLICY:
+        schema = pr.load(FOLDER / f"{name}.model.json").form_.schema
+        assert schema.protected, name
+        assert schema.adverse == "negative"
+        assert schema.title("Duration in month") == "Duration of the loan"
+    policy = pr.load(FOLDER / "Policy.format3.model.json").form_.schema.policy
+    default = type(policy)()
+    assert all(getattr(policy, field) != getattr(default, field) for field in policy.__struct_fields__)
 
 
 def test_certificates_come_to_the_same_verdicts(golden):

@@ -133,7 +133,7 @@ def test_notes_on_text_that_is_nearly_numbers_and_on_many_categories(rng):
     n = 40
     frame = {
         "income": [str(i % 20) for i in range(n - 1)] + ["NA"],
-        "zip": [f"{i * 7 % 20 + i % 3:05d}" for i in range(n)],
+        "branch": [f"{i * 7 % 20 + i % 3:05d}" for i in range(n)],
         "name": [f"n{i // 1.5:.0f}" for i in range(n)],
         "word": ["a", "b"] * (n // 2),
         "same": [3] * n,
@@ -141,7 +141,7 @@ def test_notes_on_text_that_is_nearly_numbers_and_on_many_categories(rng):
     with pytest.warns(PlainriskWarning, match="left out because it is the same in every row: 'same'"):
         schema = Schema.infer(frame)
     assert seen_in(schema, "income") == {"text": "numbers but for 'NA': make that missing, and it is continuous"}
-    assert seen_in(schema, "zip") == {"text": "numbers as text: make them numbers, and it is continuous"}
+    assert seen_in(schema, "branch") == {"text": "numbers as text: make them numbers, and it is continuous"}
     assert re.fullmatch(r"\d+ categories in 40 rows: group them, or leave it out", seen_in(schema, "name")["many"])
     assert seen_in(schema, "word") == {}
 
@@ -284,14 +284,14 @@ def test_columns_that_are_no_features_are_left_out_with_one_warning():
             "nor_this": pl.Series([None] * n, dtype=pl.Float64),
             "opened": pl.Series(["2020-01-01", "2021-01-01"] * (n // 2)).str.to_date(),
             "list": [[1, 2]] * n,
-            "age": [20, 30, 40] * (n // 3),
+            "years": [20, 30, 40] * (n // 3),
             "branch_id": [1, 2, 3] * (n // 3),
             "job": ["a", "b", "c"] * (n // 3),
         }
     )
     with pytest.warns(PlainriskWarning, match=r"^Schema\.infer: 7 remarks\n") as caught:
         schema = Schema.infer(frame)
-    assert list(schema.features) == ["age", "branch_id", "job"]
+    assert list(schema.features) == ["years", "branch_id", "job"]
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert str(caught[0].message).splitlines()[1:] == [
@@ -439,7 +439,7 @@ def test_missing_share_rates_and_information_value(rng):
 
 
 def test_subscales_by_name():
-    names = ["age", "PAY_0", "PAY_2", "BILL_AMT1", "BILL_AMT2", "mths_since_a", "mths_since_b", "mths_open"]
+    names = ["debt", "PAY_0", "PAY_2", "BILL_AMT1", "BILL_AMT2", "mths_since_a", "mths_since_b", "mths_open"]
     schema = Schema.infer({name: [k, 1, 2, 3] for k, name in enumerate(names)})
     found = {f.feature: f.figures["features"] for f in schema.findings if f.kind == "subscale"}
     assert found == {"PAY": names[1:3], "BILL_AMT": names[3:5], "mths": names[5:]}

@@ -67,6 +67,7 @@ def infer(
     known = target or (rows.schema.target if rows.schema is not None else None)
     label = None if positive is None else source.label_in(positive, rows.frame, known)
     draft = Schema.infer(rows.frame, known, positive=label)
+    source.warn_of_names(draft)
     write_schema(draft, output, json, {"findings": [asdict(finding) for finding in draft.findings]})
     if output is not None and not json:
         _show_draft(draft)

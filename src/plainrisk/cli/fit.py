@@ -129,6 +129,7 @@ def fit(
         if provenance:
             outcomes = np.asarray(rows.y == models[names[0]].classes_[1], np.uint8)
             texts |= {"data": fingerprint(as_frame(rows.X), outcomes, known), "versions": _versions()}
+    source.warn_of_names(known)
     estimator, tested = models[names[0]], plan.evaluations(models, known, missing)
     result |= {"target": known.target, **facts(estimator), **certified(estimator)}
     result |= {"cutoff": cutoff, "about": texts, "test_data": test}

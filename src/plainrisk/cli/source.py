@@ -17,7 +17,7 @@ import msgspec
 
 from plainrisk._types import Array
 from plainrisk.data.reader import READ, Table, open_table
-from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean
+from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean, quoted
 from plainrisk.schema import Schema, label_of
 
 if TYPE_CHECKING:
@@ -180,6 +180,17 @@ def _with_outcome(known: Schema, target: str | None, positive: str | float | boo
             stacklevel=2,
         )
     return msgspec.structs.replace(schema, positive=positive)
+
+
+def warn_of_names(schema: Schema) -> None:
+    """Say which features an applicant would read of under the names of their columns."""
+    if schema.wordless:
+        warnings.warn(
+            f"without a label or a reason, so people would read the column's name: {quoted(schema.wordless)}. "
+            'State label = "..." in the schema, or later: plainrisk annotate.',
+            PlainriskWarning,
+            stacklevel=2,
+        )
 
 
 def _draft(source: Source, target: str | None, positive: str | None) -> Schema:

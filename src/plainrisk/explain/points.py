@@ -22,11 +22,10 @@ import msgspec
 import numpy as np
 
 from plainrisk._types import Floats
-from plainrisk.checks import NOTHING, check_parameters, number, whole, words
+from plainrisk.checks import NOTHING, check_parameters, number, whole
 from plainrisk.errors import DataError
 from plainrisk.explain.certify import Check, monotone_checks
 from plainrisk.explain.elimination import score_limits
-from plainrisk.explain.options import Adverse
 from plainrisk.explain.overview import ShapeTable, shape_table
 from plainrisk.explain.reference import pool_weights
 from plainrisk.explain.scorecard import CardPart, CardRow, Scorecard, turn_of
@@ -39,7 +38,6 @@ POINTS = {
     "odds": number(above=0),
     "pdo": number(above=0),
     "decimals": NOTHING | whole(0, 6),
-    "adverse": NOTHING | words("positive", "negative"),
 }
 FOLLOWS = 0.3  # bands of log odds differ less from the sigmoid, also where outcomes moved them
 USUAL = {"points": 600.0, "odds": 50.0, "pdo": 20.0}
@@ -63,12 +61,10 @@ def scorecard(
     odds: float = USUAL["odds"],
     pdo: float = USUAL["pdo"],
     decimals: int | None = None,
-    adverse: Adverse | None = None,
 ) -> Scorecard:
     """Return the scorecard of a form of tables; see `RiskModel.scorecard`."""
-    given = {"points": points, "odds": odds, "pdo": pdo, "decimals": decimals, "adverse": adverse}
+    given = {"points": points, "odds": odds, "pdo": pdo, "decimals": decimals}
     check_parameters("scorecard", given, POINTS)
-    adverse = adverse or form.schema.adverse
     parts = _tables(form)
     in_log_odds = isinstance(form.pool, Alone) and not isinstance(parts[0].link, Linear)
     if not in_log_odds and (points, odds, pdo) != tuple(USUAL.values()):
@@ -84,11 +80,11 @@ def scorecard(
         )
     left_out = _constant(form, parts)
     parts = [_without(part, left_out) for part in parts]
-    sign = 1 if adverse == "positive" else -1
+    sign = form.schema.worse
     scales = [_log_odds(parts[0], points, odds, pdo, sign)] if in_log_odds else _probability(form, parts)
     digits = decimals if decimals is not None else 0 if in_log_odds else 1
     unit: Literal["log odds", "probability"] = "log odds" if in_log_odds else "probability"
-    turn = turn_of(unit, adverse)
+    turn = turn_of(unit, form.schema.adverse)
     rounded, limits, errors = _rounded(form, parts, scales, digits, turn)
     base, low, high = (0.0, -math.inf, math.inf) if in_log_odds else _last(form, digits)
     error = math.fsum((*errors, abs(base - _last(form, None)[0]) if not in_log_odds else 0.0))
@@ -104,7 +100,7 @@ def scorecard(
         odds=float(odds),
         pdo=float(pdo),
         decimals=digits,
-        adverse=adverse,
+        adverse=form.schema.adverse,
         rounding=error,
         # The sigmoid moves most around 1/2.
         rounding_risk=math.tanh(error * math.log(2) / pdo / 4) if in_log_odds else error / 100,

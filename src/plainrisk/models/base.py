@@ -16,7 +16,7 @@ from plainrisk._types import Bools, Floats
 from plainrisk.checks import NOTHING, Allowed, check_parameters, instance, words
 from plainrisk.data.frame import as_frame
 from plainrisk.data.rows import Batches
-from plainrisk.errors import PlainriskWarning, StoppedEarly
+from plainrisk.errors import PlainriskWarning, StoppedEarly, quoted
 from plainrisk.form import (
     Alone,
     Bins,
@@ -38,6 +38,7 @@ from plainrisk.model import FormMethods
 from plainrisk.models.stream import read_stream
 from plainrisk.models.training import TrainingRows, read_training
 from plainrisk.schema import Feature, Schema
+from plainrisk.schema.protected import not_marked
 from plainrisk.solve import Solution
 
 __all__ = [
@@ -112,6 +113,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
             warn_of_better_levels(form)
         if self.schema is not None and form is not None:
             warn_of_protected(form)
+            warn_of_unmarked(form)
         return self
 
     def _check_parameters(self) -> None:
@@ -309,6 +311,18 @@ def warn_of_protected(form: RiskForm) -> None:
         warnings.warn(
             f"The model reads protected features: {names}. They are never given as reasons, but they move the "
             f"probability. schema.drop({names}) leaves them out.",
+            PlainriskWarning,
+            stacklevel=3,
+        )
+
+
+def warn_of_unmarked(form: RiskForm) -> None:
+    """Tell the user which features look protected, by their names, and may be given as reasons."""
+    found = not_marked({name: form.schema.features[name] for name in form.features})
+    if found:
+        warnings.warn(
+            f"Features look protected by their names, and the schema does not mark them: {quoted(list(found))}. They "
+            "may be given as reasons. State protected = true for those that are.",
             PlainriskWarning,
             stacklevel=3,
         )

@@ -9,6 +9,7 @@ import msgspec
 
 from plainrisk.data.columns import EXACT, label_of
 from plainrisk.errors import SchemaError, did_you_mean
+from plainrisk.schema.policy import as_python
 from plainrisk.schema.rules import feature_problems
 
 __all__ = ["RARE", "Adverse", "Feature", "Label", "Rule", "as_feature", "in_words", "with_defaults"]
@@ -149,7 +150,7 @@ def _without_bound(rule: Rule | None) -> Rule | None:
 def as_feature(who: str, value: Feature | Mapping[str, Any]) -> Feature:
     """Check the fields of a feature, however it was made: a Struct's own constructor checks none."""
     try:
-        plain = msgspec.to_builtins(dict(value) if isinstance(value, Mapping) else value, enc_hook=_python)
+        plain = msgspec.to_builtins(dict(value) if isinstance(value, Mapping) else value, enc_hook=as_python)
         feature = msgspec.convert(_with_text_keys(_with_exact_labels(who, plain)), Feature)
     except msgspec.ValidationError as error:
         raise SchemaError(f"Schema: {who}: {in_words(error)}") from None
@@ -192,13 +193,6 @@ def _with_text_keys(plain: Any) -> Any:
         return plain
     tables = {field: plain[field] for field in ("special_rules", "labels") if isinstance(plain.get(field), dict)}
     return plain | {field: {label_of(key): v for key, v in table.items()} for field, table in tables.items()}
-
-
-def _python(value: Any) -> Any:
-    """Turn numpy's numbers and arrays into Python's."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"expected text or a number, got `{type(value).__name__}`")
 
 
 def with_defaults(defaults: Mapping[str, Any], body: Any) -> Any:

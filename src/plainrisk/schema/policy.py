@@ -15,7 +15,7 @@ import msgspec
 
 from plainrisk.errors import SchemaError, did_you_mean
 
-__all__ = ["REASONS", "Letter", "Limits", "Order", "Outcome", "Policy", "as_table", "policy_problems"]
+__all__ = ["REASONS", "Letter", "Limits", "Order", "Outcome", "Policy", "as_python", "as_table", "policy_problems"]
 
 REASONS = 4  # given unless the policy says otherwise; more are seldom of help to an applicant
 
@@ -108,17 +108,25 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     drift: Limits = Limits()
 
 
+def as_python(value: Any) -> Any:
+    """Turn numpy's numbers and arrays into Python's."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"expected text or a number, got `{type(value).__name__}`")
+
+
 def as_table(who: str, value: Any, kind: type[T]) -> T:
     """Check the fields of a table, however it was made: a Struct's own constructor checks none."""
     if not isinstance(value, Mapping | kind):
         raise SchemaError(f"Schema: {who} must be a table, not {type(value).__name__}.")
     try:
-        return _with_defaults(msgspec.convert(msgspec.to_builtins(value), kind))
+        return _with_defaults(msgspec.convert(msgspec.to_builtins(value, enc_hook=as_python), kind))
     except (msgspec.ValidationError, TypeError, RecursionError) as error:
         message = str(error)
         unknown = message.split("`")[1] if "unknown field" in message else None
         fields = [field for table in (kind, Letter, Limits) for field in table.__struct_fields__]
-        raise SchemaError(f"Schema: {who}: {message}.{did_you_mean(unknown, fields)}") from None
+        hint = "" if unknown is None else did_you_mean(unknown, fields)
+        raise SchemaError(f"Schema: {who}: {message}.{hint}") from None
 
 
 def _with_defaults(table: T) -> T:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Mapping
 
-__all__ = ["looks_protected"]
+from plainrisk.schema.feature import Feature
+
+__all__ = ["looks_protected", "not_marked"]
 
 # By attribute: words in English, German, French, Spanish, Italian, Portuguese, Dutch and Polish.
 _WORDS = {
@@ -12,9 +16,9 @@ _WORDS = {
     "age": "age alter alder dob birth birthdate birthday birthyear geburt geburtsdatum geburtsjahr naissance edad "
     "nacimiento eta nascita idade nascimento leeftijd geboorte wiek",
     "race or origin": "race racial ethnic ethnicity rasse herkunft etnia raza razza raca etnische rasa",
-    "nationality": "nationality national citizen citizenship foreign foreigner immigrant nationalitaet "
-    "staatsangehoerigkeit auslaender gastarbeiter nationalite nacionalidad extranjero nazionalita nacionalidade "
-    "nationaliteit obywatelstwo",
+    "nationality": "nationality national citizen citizenship foreign foreigner immigrant nationalitaet nationalitat "
+    "staatsangehoerigkeit staatsangehorigkeit auslaender auslander gastarbeiter nationalite nacionalidad "
+    "extranjero nazionalita nacionalidade nationaliteit obywatelstwo",
     "marital status": "marital married marriage spouse familienstand verheiratet matrimonial civil casado coniugale "
     "sposato estadocivil burgerlijke malzenski",
     "religion": "religion religious faith konfession religione religiao godsdienst religia wyznanie",
@@ -32,10 +36,18 @@ def looks_protected(name: str) -> str | None:
 
     >>> looks_protected("Age in years"), looks_protected("customerGender"), looks_protected("mortgage")
     ('age', 'sex', None)
-    >>> looks_protected("account_age"), looks_protected("zip_code"), looks_protected("percentage")
-    (None, 'place of living, a proxy for origin', None)
+    >>> looks_protected("account_age"), looks_protected("zip_code"), looks_protected("género")
+    (None, 'place of living, a proxy for origin', 'sex')
     """
-    words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+", name)]
-    if _OTHERWISE.intersection(words):
+    spelt = unicodedata.normalize("NFKD", name.replace("ß", "ss"))
+    letters = "".join(c for c in spelt if not unicodedata.combining(c))
+    words = {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+", letters)}
+    if _OTHERWISE & words:
         return None
-    return next((_ATTRIBUTE[word] for word in words if word in _ATTRIBUTE), None)
+    return next((attribute for word, attribute in _ATTRIBUTE.items() if word in words), None)
+
+
+def not_marked(features: Mapping[str, Feature]) -> dict[str, str]:
+    """Return the features that look protected and are not marked as such, each with the attribute."""
+    seen = {name: looks_protected(name) for name, feature in features.items() if not feature.protected}
+    return {name: attribute for name, attribute in seen.items() if attribute is not None}

@@ -99,6 +99,8 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         }
         if isinstance(plain.get("outcome"), Mapping):
             plain["outcome"], plain["adverse"] = _adverse_outcome(plain["outcome"], plain.get("adverse", "positive"))
+        if isinstance(plain.get("policy"), Mapping):
+            plain["policy"] = as_table("policy", plain["policy"], Policy)
         try:
             return msgspec.convert(plain, cls)
         except msgspec.ValidationError as error:
@@ -303,6 +305,11 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         if isinstance(changes, Schema):
             changes = annotations_of(changes, self.features)
         return Schema.from_dict(annotated(self, changes))
+
+    @property
+    def wordless(self) -> tuple[str, ...]:
+        """The features that an applicant would read of under the names of their columns."""
+        return tuple(n for n, f in self.features.items() if not (f.protected or f.label or f.reason))
 
     @property
     def annotations(self) -> dict[str, Any]:
