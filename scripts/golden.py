@@ -28,9 +28,6 @@ GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "golden"
 OF_FORMAT = {2: ("ARM1", "BandARM1", "MonoXGB"), 3: ("ARM1", "ARM2", "BandARM1", "MonoXGB", "SmoothARM1")}
 PAIRS = "Pairs.format2"  # made from the form of ARM1
 POLICY = "Policy.format3"  # ARM1 with a policy that states everything, and texts about the model
-# The forms of formats 1 and 2 state neither the adverse outcome nor an order: a good end was predicted, and reasons
-# were grouped by subscale.
-UNSTATED = {"outcome": {"adverse": "negative"}, "policy": {"order": "subscale"}}
 N_ROWS = 50
 DECIMALS = 15  # the test asks for 1e-12
 
@@ -49,7 +46,7 @@ def answers(model, applicants: list[dict], of_format: int) -> dict:
 
     frame = polars.DataFrame(applicants)
     explained = model.explain(frame, reference=applicants[0])
-    reasons = (model if of_format > 2 else model.annotate(UNSTATED)).reasons(frame, portfolio=frame)
+    reasons = (model if of_format > 2 else as_asked_then(model)).reasons(frame, portfolio=frame)
     found = {
         "risk": rounded(model.predict_proba(frame)[:, 1]),
         "unit": explained.unit,
@@ -64,6 +61,12 @@ def answers(model, applicants: list[dict], of_format: int) -> dict:
         found["refused"] = decided.refused.tolist()
         found["letters"] = [decided.letter(i) for i in range(len(frame))]
     return found
+
+
+def as_asked_then(model: pr.RiskModel) -> pr.RiskModel:
+    """Return a model of format 1 or 2 with what calls said then: a good end is predicted, reasons go by subscale."""
+    schema = model.form_.schema.replace(adverse="negative", policy={"order": "subscale"})
+    return pr.RiskModel(msgspec.structs.replace(model.form_, schema=schema))
 
 
 def rounded(values) -> list[float]:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from datetime import date
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -50,7 +51,8 @@ def test_risk_decision_and_reasons_stand_together(run, credit, model_file, tmp_p
     ],
 )
 def test_a_risk_at_the_cutoff_is_refused(run, credit, tmp_path, adverse, above, decision) -> None:
-    model = pr.load(credit.model_file).annotate({"outcome": {"adverse": adverse}})
+    form = pr.load(credit.model_file).form_
+    model = pr.RiskModel(msgspec.structs.replace(form, schema=form.schema.replace(adverse=adverse)))
     cutoff = float(model.predict_proba(credit.frame[:1])[0, 1]) + above
     model.save(tmp_path / "without.json")
     model.save(tmp_path / "with.json", cutoff=cutoff)

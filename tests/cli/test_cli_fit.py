@@ -116,6 +116,17 @@ def test_labels_may_be_words(run, tmp_path) -> None:
     assert pr.load(tmp_path / "b.json").classes_.tolist() == ["poor", "good"]
 
 
+def test_features_without_words_are_told_of(run, tmp_path) -> None:
+    rows = {name: [(i * k) % 11 for i in range(200)] for k, name in enumerate(("x", "v", "w"), 2)}
+    pl.DataFrame({**rows, "bad": [int(i % 5 == 0) for i in range(200)]}).write_csv(tmp_path / "d.csv")
+    features = {"x": {}, "v": {"label": "V"}, "w": {"reason": "Too much W"}}
+    pr.Schema(target="bad", features=features).save(tmp_path / "s.toml")
+    words = ("--schema", tmp_path / "s.toml", "--cv", "0", "--model", "ARM1", "-o", tmp_path / "m.json")
+    result = run("fit", tmp_path / "d.csv", *words)
+    assert result.exit_code == 0
+    assert "without a label or a reason, so people would read the column's name: 'x'." in result.stderr
+
+
 def test_truth_values_as_outcome(run, tmp_path) -> None:
     pl.DataFrame({"x": list(range(100)), "late": [i > 60 for i in range(100)]}).write_parquet(tmp_path / "t.parquet")
     pr.Schema(target="late", features={"x": {}}).save(tmp_path / "s.toml")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -113,7 +114,8 @@ def test_cutoffs_say_what_the_library_says(run, credit, second):
     unweighted = pr.cutoffs(frame["bad"], risk, **{**options, "sample_weight": None})
     assert f"largest profit: cut-off {unweighted.best.cutoff:.6g}" in shown
     turned = file.with_name("turned.json")
-    pr.load(credit.model_file).annotate({"outcome": {"adverse": "negative"}}).save(turned)
+    form = pr.load(credit.model_file).form_
+    pr.RiskModel(msgspec.structs.replace(form, schema=form.schema.replace(adverse="negative"))).save(turned)
     plain = run("cutoffs", file, "--model", turned).stdout
     assert "from the cut-off on" in plain
     assert "profit" not in plain

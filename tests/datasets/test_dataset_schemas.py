@@ -59,9 +59,27 @@ def test_every_schema_has_its_file_and_every_file_its_data_set():
 
 @pytest.mark.parametrize("name", ["heloc", "german"])
 def test_every_feature_has_its_own_reason(name):
-    reasons = [feature.reason for feature in schema_of(name).features.values()]
+    """In words of its own: its reason, or what people call it."""
+    features = schema_of(name).features
+    reasons = [feature.reason or feature.label for feature in features.values()]
     assert None not in reasons
     assert len(set(reasons)) == len(reasons)
+
+
+def test_german_credit_says_what_a_lender_would_decide():
+    schema = schema_of("german")
+    assert (schema.adverse, schema.policy.cutoff) == ("negative", 0.6)
+    assert (schema.outcome.positive, schema.outcome.negative) == ("repays the loan", "does not repay the loan")
+    assert schema.protected == ("Personal status and sex", "Age in years", "foreign worker")
+    assert all(schema.features[name].actionable == "fixed" for name in schema.protected)
+    assert all(feature.label for feature in schema.features.values())
+
+
+def test_every_category_of_german_credit_has_a_label():
+    data = datasets.load("german", backend="polars")
+    for name, feature in data.schema.features.items():
+        if feature.kind == "categorical":
+            assert set(data.frame[name].cast(str).unique()) <= set(feature.labels), name
 
 
 def test_overlap_and_omission_are_kept():

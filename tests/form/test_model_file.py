@@ -170,7 +170,7 @@ def test_a_loaded_model_is_the_fitted_one(labels, link, tmp_path, rng):
 
 def test_the_file_is_readable_json_and_says_what_it_is(path):
     plain = json.loads(path.read_text(encoding="utf-8"))
-    assert plain["format"] == 2
+    assert plain["format"] == 3
     assert plain["form"]["schema"]["features"]["age"]["note"] == NOTE
     assert plain["form"]["pool"]["kind"] == "layer"
 
@@ -254,7 +254,7 @@ def old_path(path):
     return path
 
 
-def test_format_1_is_read_and_written_as_format_2(old_path):
+def test_format_1_is_read_and_written_as_format_3(old_path):
     content = read_model(old_path)
     assert (content.form, content.fit, content.protected) == (make_form(), RECORD, False)
     pr.load(old_path).save(old_path)
@@ -328,9 +328,9 @@ def test_missing_fields_are_named(path):
 
 def test_a_newer_file_says_what_to_do(path):
     plain = json.loads(path.read_text(encoding="utf-8"))
-    newer = {**plain, "format": 3, "plainrisk": "99.0", "form": {"of": "the future"}}
+    newer = {**plain, "format": 4, "plainrisk": "99.0", "form": {"of": "the future"}}
     message = damaged(path, json.dumps(newer))
-    assert "format 3, written by plainrisk 99.0; this version reads up to 2. Upgrade plainrisk" in message
+    assert "format 4, written by plainrisk 99.0; this version reads up to 3. Upgrade plainrisk" in message
     assert "no version" in damaged(path, json.dumps({**plain, "format": 0}))
 
 
@@ -418,12 +418,12 @@ def test_a_cutoff_and_texts_are_kept_under_the_hash(tmp_path):
     loaded.save(tmp_path / "changed.json", cutoff=0.25, about={"owner": "Risk"})
     changed = pr.load(tmp_path / "changed.json")
     assert (changed.cutoff, changed.about) == (0.25, {"owner": "Risk", "purpose": "cards"})
-    changed.cutoff, changed.about = None, {}
-    changed.save(tmp_path / "cleared.json")
+    changed.about = {}
+    changed.annotate({"policy": {"cutoff": None}}).save(tmp_path / "cleared.json")
     assert (tmp_path / "cleared.json").read_bytes() == (tmp_path / "plain.json").read_bytes()
     text = (tmp_path / "changed.json").read_text(encoding="utf-8")
     (tmp_path / "forged.json").write_text(text.replace('"cutoff": 0.25', '"cutoff": 0.75'), encoding="utf-8")
-    with pytest.raises(ModelFileError, match="its content does not match its hash"):
+    with pytest.raises(ModelFileError, match="the form does not match its hash"):
         pr.load(tmp_path / "forged.json")
 
 
@@ -447,8 +447,9 @@ def test_a_model_without_them_has_none(tmp_path):
 def test_cutoffs_and_texts_are_checked_before_anything_is_written(tmp_path, given, message):
     with pytest.raises(DataError, match=message):
         pr.RiskModel(make_form(), RECORD).save(tmp_path / "m.json", **given)
-    with pytest.raises(DataError, match=message):
-        pr.RiskModel(make_form(), RECORD, **given)
+    if "about" in given:
+        with pytest.raises(DataError, match=message):
+            pr.RiskModel(make_form(), RECORD, **given)
     assert not list(tmp_path.iterdir())
 
 
@@ -458,3 +459,43 @@ def test_format_1_holds_no_cutoff(tmp_path):
     (tmp_path / "m.json").write_text(json.dumps({**old, "cutoff": 0.2}), encoding="utf-8")
     with pytest.raises(ModelFileError, match="format 1, whose hash covers no cut-off"):
         pr.load(tmp_path / "m.json")
+
+
+def test_format_2_held_its_cutoff_beside_the_form(tmp_path):
+    """It is read into the policy; a file of format 3 has it there alone."""
+    old = json.loads((Path(__file__).parents[1] / "golden" / "ARM1.format2.model.json").read_text(encoding="utf-8"))
+    assert old["format"] == 2
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(old), encoding="utf-8")
+    pr.load(path).save(path, cutoff=0.25)
+    new = json.loads(path.read_text(encoding="utf-8"))
+    assert (new["format"], new["form"]["schema"]["policy"]) == (3, {"cutoff": 0.25})
+    assert "cutoff" not in new
+    path.write_text(json.dumps({**new, "cutoff": 0.2}), encoding="utf-8")
+    with pytest.raises(ModelFileError, match="cutoff"):
+        pr.load(path)
+
+
+def test_what_the_lender_decided_is_kept_under_the_hash(tmp_path):
+    model = pr.RiskModel(make_form(), RECORD).annotate(
+        {
+            "outcome": {"positive": "does not repay"},
+            "policy": {"cutoff": 0.25, "reasons": 2, "letter": {"approved": "Ja."}, "drift": {"large": 0.3}},
+            "features": {"age": {"label": "Age", "unit": "years", "protected": True}},
+        }
+    )
+    path = tmp_path / "m.json"
+    model.save(path)
+    loaded = pr.load(path)
+    assert loaded.form_ == model.form_
+    assert loaded.form_.schema.protected == ("age",)
+    text = path.read_text(encoding="utf-8")
+    for before, after in (
+        ('"protected": true', '"protected": false'),
+        ("Ja.", "No."),
+        ('"reasons": 2', '"reasons": 9'),
+    ):
+        assert before in text
+        path.write_text(text.replace(before, after), encoding="utf-8")
+        with pytest.raises(ModelFileError, match="the form does not match its hash"):
+            pr.load(path)

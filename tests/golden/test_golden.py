@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -22,7 +23,6 @@ polars = pytest.importorskip("polars")
 FOLDER = Path(__file__).parent
 NAMES = sorted(path.name.removesuffix(".model.json") for path in FOLDER.glob("*.model.json"))
 WITH_POLICY = [name for name in NAMES if name.endswith(".format3")]
-UNSTATED = {"outcome": {"adverse": "negative"}, "policy": {"order": "subscale"}}
 
 
 def read(name):
@@ -72,8 +72,10 @@ def test_contributions_are_the_same(golden, applicants):
 def test_reasons_name_the_same_features(golden, applicants):
     model, answers = golden
     frame = polars.DataFrame(applicants)
-    asked = model if "words" in answers else model.annotate(UNSTATED)
-    found = asked.reasons(frame, portfolio=frame)
+    if "words" not in answers:
+        schema = model.form_.schema.replace(adverse="negative", policy={"order": "subscale"})
+        model = pr.RiskModel(msgspec.structs.replace(model.form_, schema=schema))
+    found = model.reasons(frame, portfolio=frame)
     assert [list(found.named(i)) for i in range(len(applicants))] == answers["reasons"]
 
 

@@ -191,9 +191,21 @@ def test_reasons_go_by_the_outcome_that_the_schema_calls_adverse():
     model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
     found = model.reasons(german.frame[:5])
     assert found.adverse == "negative"
-    np.testing.assert_array_equal(found.codes, model.reasons(german.frame[:5], adverse="negative").codes)
+    best = model.explain(german.frame[:5], reference="best")
+    np.testing.assert_array_less(0, found.costs[:, 0])
+    for i in range(5):
+        lost = dict(zip(best.names, best.contributions[i], strict=True))
+        assert [-lost[name] for name in found.named(i)] == pytest.approx(found.costs[i, : len(found.named(i))])
     assert model.what_if(german.frame[1:2], 0.6).adverse == "negative"
-    assert model.reasons(german.frame[:5], adverse="positive").adverse == "positive"
+    np.testing.assert_array_equal(model.decide(german.frame[:5]).refused, found.risk < 0.6)
+    # The same probabilities, read as those of the bad outcome: what was for an applicant is now against them.
+    turned = pr.RiskModel(msgspec.structs.replace(model.form_, schema=german.schema.replace(adverse="positive")))
+    other = turned.reasons(german.frame[:5])
+    assert other.adverse == "positive"
+    np.testing.assert_array_equal(other.risk, found.risk)
+    assert all(set(other.named(i)) != set(found.named(i)) for i in range(5))
+    np.testing.assert_array_equal(turned.decide(german.frame[:5]).refused, found.risk >= 0.6)
+    assert turned.what_if(german.frame[:1], 0.6).adverse == "positive"
 
 
 def test_a_file_keeps_rules_and_certificate(rows, tmp_path):

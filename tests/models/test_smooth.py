@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import plainrisk as pr
-from plainrisk.errors import DataError
+from plainrisk.errors import DataError, PlainriskWarning
 from plainrisk.form import Bins
 from plainrisk.models.arm import LayerSettings
 from plainrisk.models.smooth import fine_bins
@@ -121,8 +121,10 @@ def test_a_hundred_features_of_noise_cost_little():
             pd.concat([d.frame, pd.DataFrame(rng.normal(size=(len(d.frame), n_noise))).add_prefix("noise_")], axis=1)
             for d in (first, held)
         )
-        schema = pr.Schema.infer(train.assign(bad=first.target), target="bad")
-        model = smooth(schema).fit(train, first.target)
+        with pytest.warns(PlainriskWarning, match="taken for protected by their names.*'age'"):
+            schema = pr.Schema.infer(train.assign(bad=first.target), target="bad")
+        with pytest.warns(PlainriskWarning, match="protected.*'age'"):
+            model = smooth(schema).fit(train, first.target)
         found[n_noise] = roc_auc_score(held.target, model.predict_proba(test)[:, 1])
     stayed = {group.feature for group in model.evidence_ if not group.left}
     assert len(stayed - set(first.frame)) <= 5

@@ -32,20 +32,40 @@ def test_explanations_are_the_models(client, model, rows, unit_and_reference):
 
 
 def test_reasons_are_the_models(client, model, rows):
-    found = post(client, "/reasons", rows, k=2, adverse="negative")
-    assert found["rows"] == model.reasons(rows, k=2, adverse="negative").to_dict()
+    found = post(client, "/reasons", rows, k=2)
+    assert found["rows"] == model.reasons(rows, k=2).to_dict()
+
+
+def test_decisions_are_the_models_with_letters(client, model, rows):
+    """Defect: there were letters of refusal for whoever was approved."""
+    found = post(client, "/decide", rows)["rows"]
+    decided = model.decide(rows)
+    assert 0 < decided.refused.sum() < len(rows)
+    for i, row in enumerate(found):
+        assert row == {**decided.to_dict(i), "letter": decided.letter(i)}
+        approved = row["decision"] == "approved"
+        assert ("is approved" in row["letter"]) == approved == (row["reasons"] == [])
+
+
+def test_values_beyond_training_are_marked(client, rows):
+    far = {**rows[0], "Credit amount": 10.0**6, "Purpose": "A99"}
+    assert post(client, "/score", [rows[0], far], beyond=True)["rows"][1]["beyond"] == ["Purpose", "Credit amount"]
+    assert post(client, "/score", [rows[0]], beyond=True)["rows"][0]["beyond"] == []
+    assert "beyond" not in post(client, "/score", [far])["rows"][0]
+    assert post(client, "/explain", [far])["rows"][0]["beyond"] == ["Purpose", "Credit amount"]
 
 
 def test_what_if_is_the_models(client, model, rows):
-    found = post(client, "/what-if", rows[:2], target=0.6, adverse="negative", answers=2, frozen=["Purpose"])
-    wanted = model.what_ifs(rows[:2], target=0.6, adverse="negative", answers=2, frozen=["Purpose"]).to_dict()
+    found = post(client, "/what-if", rows[:2], target=0.7, answers=2, frozen=["Purpose"])
+    wanted = model.what_ifs(rows[:2], target=0.7, answers=2, frozen=["Purpose"]).to_dict()
     assert [row["reached"] for row in found["rows"]] == [row["reached"] for row in wanted]
     assert found["rows"][1]["answers"][0]["risk"] == wanted[1]["answers"][0]["risk"]
+    assert post(client, "/what-if", rows[:1])["rows"][0]["target"] == model.cutoff
 
 
 def test_every_answer_carries_the_models_hash(client, model, rows):
     wanted = model.certify().form_sha256
-    for verb, more in (("score", {}), ("explain", {}), ("reasons", {}), ("what-if", {"target": 0.5})):
+    for verb, more in (("score", {}), ("explain", {}), ("reasons", {}), ("decide", {}), ("what-if", {})):
         found = client.post(f"/{verb}", json={"rows": rows[:1], **more})
         assert found.headers["x-model-sha256"] == wanted
         assert found.json()["model"] == {"name": "german", "sha256": wanted}
@@ -59,7 +79,7 @@ def test_another_model_answers_by_its_name(client, paths, rows):
     assert "german, mixed" in missing.json()["detail"]
 
 
-@pytest.mark.parametrize("verb", ["score", "explain", "reasons"])
+@pytest.mark.parametrize("verb", ["score", "decide", "explain", "reasons"])
 def test_arrow_goes_in_and_comes_out(client, model, rows, verb):
     body = io.BytesIO()
     pl.DataFrame(rows).write_ipc_stream(body)

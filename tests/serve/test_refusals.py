@@ -54,9 +54,10 @@ def test_a_missing_field_is_named_in_full(client, rows):
 @pytest.mark.parametrize(
     ("verb", "more", "words"),
     [
-        ("what-if", {}, ["`target` is missing"]),
+        ("what-if", {"target": 0.4}, ["target", "cut-off", "0.6"]),
+        ("decide", {"cutoff": 0.1}, ["unknown field `cutoff`"]),
         ("what-if", {"target": 2}, ["target"]),
-        ("what-if", {"target": 0.5, "frozen": ["nobody"]}, ["nobody"]),
+        ("what-if", {"target": 0.7, "frozen": ["nobody"]}, ["nobody"]),
         ("reasons", {"k": 0}, ["k"]),
         ("explain", {"reference": "nobody"}, ["reference"]),
     ],

@@ -11,13 +11,14 @@ from rich.text import Text
 
 from plainrisk import make_classifier
 from plainrisk.cli import show, source
-from plainrisk.cli.explain import print_answers, print_explanation
+from plainrisk.cli.explain import print_answers, print_applicant
 from plainrisk.cli.fit import certified, facts
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Json
 from plainrisk.cli.source import Rows
 from plainrisk.cli.validation import Validation
 from plainrisk.errors import DataError, PlainriskWarning
+from plainrisk.form.wording import outcome_words
 
 __all__ = ["demo"]
 
@@ -195,11 +196,12 @@ def _tell_step(step: dict[str, Any]) -> None:
 
 def _tell_applicant(decision: _Decision) -> None:
     show.heading("Why this probability?")
+    outcome = outcome_words(decision.form.schema)
     show.out().print(
-        "SmoothARM1 again, against the typical applicant: every part below is a piece of the probability of a good end "
-        "itself, and they add up."
+        f"Compared with the typical applicant: every part is a piece of the probability that {outcome}, and they add "
+        "up."
     )
-    print_explanation(decision.explanation, f"Applicant {decision.row}")
+    print_applicant(decision.explanation, f"applicant {decision.row}", decision.form)
 
 
 def _tell_decision(decision: _Decision) -> None:

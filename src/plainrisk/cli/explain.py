@@ -13,6 +13,7 @@ from plainrisk._types import Bools, Floats
 from plainrisk.checks import NOTHING, PROBABILITY, check_parameters
 from plainrisk.cli import show
 from plainrisk.cli.runner import Request, Work, row_command
+from plainrisk.data.frame import Frame
 from plainrisk.decision import refused
 from plainrisk.errors import DataError
 from plainrisk.explain import Explanation, Reasons, WhatIf
@@ -25,7 +26,7 @@ from plainrisk.form.beyond import names_beyond
 from plainrisk.form.wording import outcome_words, say_value
 from plainrisk.model import RiskModel
 
-__all__ = ["explain", "print_answers", "print_explanation", "reasons", "score", "what_if"]
+__all__ = ["explain", "print_answers", "print_applicant", "reasons", "score", "what_if"]
 
 
 Cutoff = Annotated[
@@ -131,12 +132,20 @@ def _print_scored(found: _Scored, row: int) -> None:
 @row_command(ExplainOptions)
 def explain(model: RiskModel, request: Request, options: ExplainOptions) -> Work:
     """Show what makes up the risk of one row, or write the contributions of all rows."""
-    return Work(explainer(model.form_, options).explain, lambda found, row: print_explanation(found, f"Row {row}"))
+    return Work(
+        explainer(model.form_, options).explain, lambda found, row: print_explanation(found, f"Row {row}", model.form_)
+    )
 
 
-def print_explanation(found: Explanation, who: str) -> None:
+def print_explanation(found: Explanation, who: str, form: RiskForm) -> None:
     """Print the waterfall of the first row: the reference, subscales with their features inside, the risk."""
     one = found.to_dict(0)
+    known = form.schema.features
+
+    def named(part: dict[str, Any]) -> str:
+        title = " × ".join(known[name].title(name) for name in found.pairs.get(part["feature"], (part["feature"],)))
+        return f"  {title} (protected)" if "protected" in part else f"  {title}"
+
     groups = sorted(one["subscales"], key=lambda group: -abs(group["contribution"]))
     largest = max((abs(part["contribution"]) for group in groups for part in [group, *group["features"]]), default=0.0)
 
@@ -150,12 +159,38 @@ def print_explanation(found: Explanation, who: str) -> None:
     for group in groups:
         lines.append(line(Text(group["subscale"], "bold"), "", group["contribution"], "bold"))
         parts = sorted(group["features"], key=lambda part: -abs(part["contribution"]))
-        lines += [line(f"  {part['feature']}", part["value"], part["contribution"]) for part in parts]
+        lines += [line(named(part), _said(found, part["feature"], form), part["contribution"]) for part in parts]
     lines.append([Text("risk", "bold"), "", Text(f"{one['risk']:.1%}", "bold"), ""])
     unit = "part" if found.unit == "probability" else "log odds"
     show.print_table(("feature", "value", unit, "effect"), lines, numbers=("value", unit), title=f"{who}, explained")
     for note in one["notes"]:
         show.out().print(note, style="dim")
+    if one["beyond"]:
+        show.note(f"Beyond the training rows: {', '.join(known[name].title(name) for name in one['beyond'])}.")
+
+
+def _said(found: Explanation, feature: str, form: RiskForm) -> str:
+    """Return the value of the first row in a feature, in words; of a pair, both."""
+    names = found.pairs.get(feature, (feature,))
+    values = {name: cast("Frame", found.rows).column(name)[0] for name in names}
+    plain = {name: value.item() if hasattr(value, "item") else value for name, value in values.items()}
+    return " × ".join(say_value(form.schema.features[name], value) for name, value in plain.items())
+
+
+def print_applicant(found: Explanation, who: str, form: RiskForm) -> None:
+    """Print where the probability of the first row comes from, as a loan officer reads it."""
+    parts: dict[str, tuple[str, float]] = {}
+    for j, name in enumerate(found.features):
+        guarded = found.is_protected(j) or name is None
+        title = "protected attributes" if guarded else form.schema.title(cast("str", name))
+        said = "" if guarded else _said(found, cast("str", name), form)
+        parts[title] = (said, parts.get(title, ("", 0.0))[1] + float(found.contributions[0, j]))
+    ordered = sorted(parts.items(), key=lambda part: -abs(part[1][1]))
+    largest = max(abs(amount) for _, amount in parts.values())
+    lines: list[list[str | Text]] = [["the typical applicant", "", f"{found.constant[0]:.1%}", ""]]
+    lines += [[title, said, f"{amount:+.1%}", show.signed_bar(amount, largest, 8)] for title, (said, amount) in ordered]
+    lines.append([Text(who, "bold"), "", Text(f"{found.risk[0]:.1%}", "bold"), ""])
+    show.print_table(("", "value", "part", "effect"), lines, numbers=("part",))
 
 
 # ---- reasons

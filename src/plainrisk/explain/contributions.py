@@ -172,6 +172,7 @@ class Explainer:
             band=link.band(found.score) if isinstance(link, Bands) else None,
             rate=None if link is None else link.derivative(found.score),
             pairs=pairs_of(self.form),
+            form=self.form,
             rows=frame,
         )
 

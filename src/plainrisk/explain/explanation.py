@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -14,6 +15,8 @@ from plainrisk.checks import NOTHING, Allowed, check_parameters, whole
 from plainrisk.data.frame import Frame, frame_like
 from plainrisk.errors import DataError
 from plainrisk.explain.options import Unit
+from plainrisk.form import RiskForm
+from plainrisk.form.beyond import names_beyond
 from plainrisk.schema import label_of
 from plainrisk.text import one_line, visible
 
@@ -125,6 +128,7 @@ class Explanation(RowsResult):
         score. It is not the rate of the contributions. None for a pool that has no last link
     band : (n,) with a link of bands: the band the row is in, from 0; else None
     pairs : the features of every pair, which stands among `features` as "u × v"
+    form : the model
     rows : the rows
     view : draws the explanation for notebooks
     """
@@ -141,6 +145,7 @@ class Explanation(RowsResult):
     band: Index | None = None
     rate: Floats | None = None
     pairs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    form: RiskForm | None = field(default=None, repr=False, compare=False)
     rows: Frame | None = field(default=None, repr=False, compare=False)
     view: Callable[[Explanation], str | None] | None = field(default=None, repr=False, compare=False)
 
@@ -193,6 +198,22 @@ class Explanation(RowsResult):
         whole = not isinstance(value, float) or value.is_integer()
         return label_of(value) if whole else f"{value:.4g}"
 
+    @functools.cached_property
+    def beyond(self) -> list[tuple[str, ...]]:
+        """For every row, the features whose value is beyond those of the training rows."""
+        if self.form is None or self.rows is None:
+            return [()] * len(self)
+        return names_beyond(self.form, self.rows)
+
+    def is_protected(self, column: int) -> bool:
+        """Whether a column is a protected feature, a pair with one, or a subscale of trees that read one."""
+        if self.form is None:
+            return False
+        feature, known = self.features[column], self.form.schema.features
+        if feature is not None:
+            return any(known[name].protected for name in self.pairs.get(feature, (feature,)))
+        return self.form.reads_protected(self.subscales[column])
+
     def notes(self, row: int) -> list[str]:
         """Return what is to be said beside the pieces: where a link bends, and what a further step would do."""
         found = []
@@ -244,6 +265,7 @@ class Explanation(RowsResult):
             "constant": float(self.constant[row]),
             "subscales": self._subscales(row),
             "notes": self.notes(row),
+            "beyond": list(self.beyond[row]),
         }
         if self.bends is not None:
             found["bends"] = bool(self.bends[row])
@@ -252,11 +274,13 @@ class Explanation(RowsResult):
 
     def _subscales(self, row: int) -> list[dict[str, Any]]:
         groups: dict[str, dict[str, Any]] = {}
-        for s, f, amount in zip(self.subscales, self.features, self.contributions[row].tolist(), strict=True):
+        for j, (s, f) in enumerate(zip(self.subscales, self.features, strict=True)):
+            amount = float(self.contributions[row, j])
             group = groups.setdefault(s, {"subscale": s, "contribution": 0.0, "features": []})
             group["contribution"] += amount
             if f is not None:
-                group["features"].append({"feature": f, "value": self.value(row, f), "contribution": amount})
+                marked = {"protected": True} if self.is_protected(j) else {}
+                group["features"].append({"feature": f, "value": self.value(row, f), "contribution": amount, **marked})
         return list(groups.values())
 
     def plot(

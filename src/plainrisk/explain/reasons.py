@@ -30,7 +30,7 @@ from plainrisk.schema import REASONS, Feature, Letter, Schema
 from plainrisk.text import visible
 from plainrisk.threads import PIECE_ROWS
 
-__all__ = ["Decisions", "Reasoner", "Reasons", "decide", "reasoner", "reasons"]
+__all__ = ["Decisions", "Reasoner", "Reasons", "decide", "decider", "reasoner", "reasons"]
 
 KEPT = 8  # reasoners of one form
 
@@ -231,9 +231,14 @@ def decide(form: RiskForm, X: Any, *args: Any, **options: Any) -> Decisions:
     X : rows
     {options}
     """
+    return Decisions(decider(form, ReasonOptions(*args, **options)).reasons(X))
+
+
+def decider(form: RiskForm, options: ReasonOptions) -> Reasoner:
+    """Return a reasoner of a model that has a cut-off to decide by."""
     if form.schema.policy.cutoff is None:
         raise no_cutoff("decide")
-    return Decisions(reasons(form, X, *args, **options))
+    return reasoner(form, options)
 
 
 def no_cutoff(who: str) -> DataError:
@@ -309,9 +314,7 @@ def _candidates(form: RiskForm, explain: Explainer) -> tuple[tuple[str, ...], tu
 def is_protected(form: RiskForm, name: str) -> bool:
     """Whether a candidate is never named: a protected feature, or a part of trees that reads a protected feature."""
     known = form.schema.features
-    if name in known:
-        return known[name].protected
-    return any(known[feature].protected for part in form.parts if part.name == name for feature in part.features)
+    return known[name].protected if name in known else form.reads_protected(name)
 
 
 @dataclass(frozen=True)

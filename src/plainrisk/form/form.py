@@ -191,6 +191,10 @@ class RiskForm(
             if isinstance(levels, Categories) != (kind == "categorical"):
                 raise ModelFileError(f"Model: the pair {pair.name!r} has no levels of a {kind} feature for {name!r}.")
 
+    def reads_protected(self, name: str) -> bool:
+        """Whether a part reads a protected feature."""
+        return any(self.schema.features[f].protected for part in self.parts if part.name == name for f in part.features)
+
     # ---- evaluation
 
     def risk(self, X: Any) -> Floats:

@@ -13,46 +13,75 @@ from plainrisk._version import __version__
 from plainrisk.decision import refused
 from plainrisk.explain.contributions import explainer
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions
-from plainrisk.explain.reasons import reasoner
+from plainrisk.explain.reasons import Decisions, decider, reasoner
 from plainrisk.explain.what_if import planner
+from plainrisk.form.beyond import names_beyond
+from plainrisk.serve.requests import DecideOptions, ScoreOptions
 from plainrisk.serve.served import Served
 
 __all__ = ["Risks", "about", "answer"]
 
-Options = ExplainOptions | ReasonOptions | WhatIfOptions | None
+Options = ScoreOptions | ExplainOptions | ReasonOptions | WhatIfOptions
 
 
 @dataclass(frozen=True)
 class Risks:
-    """The risks of rows, and, if the model file keeps a cut-off, the decisions."""
+    """The risks of rows, the decisions if the model has a cut-off, and what is beyond training if asked for."""
 
     risk: Floats
     decision: list[str] | None
+    beyond: list[tuple[str, ...]] | None
 
     def columns(self) -> dict[str, Any]:
         """Return the table as columns by name."""
-        return {"risk": self.risk} | ({} if self.decision is None else {"decision": self.decision})
+        columns: dict[str, Any] = {"risk": self.risk}
+        if self.decision is not None:
+            columns["decision"] = self.decision
+        if self.beyond is not None:
+            columns["beyond"] = [list(names) for names in self.beyond]
+        return columns
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Return a list of all rows."""
-        risk = self.risk.tolist()
-        if self.decision is None:
-            return [{"risk": one} for one in risk]
-        return [{"risk": one, "decision": told} for one, told in zip(risk, self.decision, strict=True)]
+        columns = {**self.columns(), "risk": self.risk.tolist()}
+        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+@dataclass(frozen=True)
+class Letters:
+    """Decisions, each with its letter."""
+
+    found: Decisions
+
+    def columns(self) -> dict[str, Any]:
+        """Return the table as columns by name."""
+        return {**self.found.columns(), "letter": [self.found.letter(i) for i in range(len(self.found))]}
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return a list of all rows."""
+        return [{**self.found.to_dict(i), "letter": self.found.letter(i)} for i in range(len(self.found))]
 
 
 def answer(served: Served, options: Options, table: Any) -> Any:
     """Return the result of a verb, which its options tell: it becomes columns or plain data."""
     form = served.model.form_
-    if options is None:
-        risk, cutoff = np.asarray(form.risk(table)), served.model.cutoff
-        against = None if cutoff is None else refused(risk, cutoff, form.schema.adverse)
-        return Risks(risk, None if against is None else np.where(against, "refused", "approved").tolist())
+    if isinstance(options, ScoreOptions):
+        return _risks(served, options, table)
     if isinstance(options, ExplainOptions):
         return served.prepared(options, lambda: explainer(form, options)).explain(table)
+    if isinstance(options, DecideOptions):
+        return Letters(Decisions(served.prepared(options, lambda: decider(form, options)).reasons(table)))
     if isinstance(options, ReasonOptions):
         return served.prepared(options, lambda: reasoner(form, options)).reasons(table)
     return served.prepared(options, lambda: planner(form, options)).solve(table)
+
+
+def _risks(served: Served, options: ScoreOptions, table: Any) -> Risks:
+    form, cutoff = served.model.form_, served.model.cutoff
+    risk = np.asarray(form.risk(table))
+    against = None if cutoff is None else refused(risk, cutoff, form.schema.adverse)
+    decision = None if against is None else np.where(against, "refused", "approved").tolist()
+    return Risks(risk, decision, names_beyond(form, form.align(table)) if options.beyond else None)
 
 
 def about(served: Served) -> dict[str, Any]:

@@ -17,6 +17,7 @@ __all__ = ["document"]
 
 SUMMARIES = {
     "score": "The risk of every row",
+    "decide": "Who is approved and who is refused, with reasons in words and the letter",
     "explain": "What every subscale and feature contributes to the risk of each row",
     "reasons": "The reasons against each row, ranked, in words",
     "what-if": "The cheapest changes that bring each row to a target, proved to be the cheapest",
@@ -84,11 +85,14 @@ def _paths(served: Served, prefix: str, key: str, schemas: dict[str, Any]) -> It
 
 def _post(served: Served, verb: str, schema: Any, operation: str) -> dict[str, Any]:
     example: dict[str, Any] = {"rows": [served.requests.example]}
-    if verb == "what-if":
+    cutoff = served.model.cutoff
+    if verb == "what-if" and cutoff is None:
         example["target"] = 0.5
-    asked = served.requests.read(verb, msgspec.json.encode(example))
-    given = answer(served, asked.options(), served.requests.table(asked.rows)).to_dict()
-    body = {"model": served.identity, "rows": given}
+    answered: dict[str, Any] = {}
+    if verb != "decide" or cutoff is not None:
+        asked = served.requests.read(verb, msgspec.json.encode(example))
+        given = answer(served, asked.options(), served.requests.table(asked.rows)).to_dict()
+        answered = {"example": {"model": served.identity, "rows": given}}
     accepted: dict[str, Any] = {JSON: {"schema": schema, "example": example}}
     if verb != "what-if":
         accepted[ARROW] = {"schema": {"type": "string", "contentMediaType": ARROW}}
@@ -105,7 +109,7 @@ def _post(served: Served, verb: str, schema: Any, operation: str) -> dict[str, A
             "200": {
                 "description": "One entry per row",
                 "headers": {"x-model-sha256": {"schema": {"type": "string"}}},
-                "content": {JSON: {"schema": rows, "example": body}, ARROW: {"schema": {"type": "string"}}},
+                "content": {JSON: {"schema": rows, **answered}, ARROW: {"schema": {"type": "string"}}},
             },
             **_problems("408", "413", "415", "422", "503"),
         },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -14,7 +15,16 @@ from plainrisk.errors import DataError, missing_extra
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions
 from plainrisk.form import RiskForm
 
-__all__ = ["ARROW", "JSON", "Requests", "TooLargeError", "arrow_of", "rows_of_arrow"]
+__all__ = [
+    "ARROW",
+    "JSON",
+    "DecideOptions",
+    "Requests",
+    "ScoreOptions",
+    "TooLargeError",
+    "arrow_of",
+    "rows_of_arrow",
+]
 
 JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -28,16 +38,31 @@ class TooLargeError(DataError):
     """A request has more bytes or rows than the service takes."""
 
 
+@dataclass(frozen=True)
+class ScoreOptions:
+    """Whether the features are named whose values are beyond training."""
+
+    beyond: bool = False
+
+
+@dataclass(frozen=True)
+class DecideOptions(ReasonOptions):
+    """As of reasons, which go to the refused alone."""
+
+
 class _Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A request; `rows` is added for every model."""
 
     def options(self) -> Any:
-        """Return the options of the verb; None for the risk, which has none."""
-        return None
+        """Return the options of the verb."""
+        raise NotImplementedError
 
 
 class _Score(_Asked, frozen=True, kw_only=True):
-    pass
+    beyond: bool = False
+
+    def options(self) -> ScoreOptions:
+        return ScoreOptions(self.beyond)
 
 
 class _Explain(_Asked, frozen=True, kw_only=True):
@@ -56,6 +81,11 @@ class _Reasons(_Asked, frozen=True, kw_only=True):
         return ReasonOptions(self.k, reference=self.reference)
 
 
+class _Decide(_Reasons, frozen=True, kw_only=True):
+    def options(self) -> DecideOptions:
+        return DecideOptions(**vars(super().options()))
+
+
 class _WhatIf(_Asked, frozen=True, kw_only=True):
     target: Annotated[float, Meta(ge=0.0, le=1.0)] | None = None
     frozen: tuple[str, ...] = ()
@@ -66,7 +96,13 @@ class _WhatIf(_Asked, frozen=True, kw_only=True):
         return WhatIfOptions(self.target, frozen=self.frozen, cost=self.cost, answers=self.answers)
 
 
-VERBS: Mapping[str, type[_Asked]] = {"score": _Score, "explain": _Explain, "reasons": _Reasons, "what-if": _WhatIf}
+VERBS: Mapping[str, type[_Asked]] = {
+    "score": _Score,
+    "decide": _Decide,
+    "explain": _Explain,
+    "reasons": _Reasons,
+    "what-if": _WhatIf,
+}
 
 
 class Requests:
