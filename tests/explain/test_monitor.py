@@ -108,7 +108,7 @@ def test_ten_groups_of_the_old_sample(credit, model):
 def test_handing_on(model, credit):
     found = model.drift(credit.frame[:500], credit.frame)
     for like in (pd.DataFrame(), pl.DataFrame()):
-        assert list(found.to_frame(like).columns) == ["feature", "psi", "shift"]
+        assert list(found.to_frame(like).columns) == ["feature", "psi", "size", "shift"]
         levels = found.to_frame(like, levels=True)
         assert list(levels.columns) == ["feature", "level", "old_share", "new_share", "psi"]
         assert float(levels["psi"].sum()) == pytest.approx(sum(f.psi for f in found.features))

@@ -103,11 +103,11 @@ def _show_drift(found: Drift, trained_rate: float | None) -> None:
     lines: list[list[str | Text]] = []
     for f in found.features:
         amount = f"{f.shift:+.2%}" if found.unit == "probability" else f"{f.shift:+.4f}"
-        lines.append([f.feature, f"{f.psi:.4f}", _word(f.psi), amount, show.signed_bar(f.psi, largest, 8)])
+        lines.append([f.feature, f"{f.psi:.4f}", _word(f.size), amount, show.signed_bar(f.psi, largest, 8)])
     show.print_table(("feature", "psi", "", unit, "index"), lines, numbers=("psi", unit))
     if found.subscales:
         rows: list[list[str | Text]] = [
-            [s.subscale, f"{s.psi:.4f}", _word(s.psi), f"{s.old_risk:.2%}", f"{s.new_risk:.2%}"]
+            [s.subscale, f"{s.psi:.4f}", _word(s.size), f"{s.old_risk:.2%}", f"{s.new_risk:.2%}"]
             for s in found.subscales
         ]
         numbers = ("psi", "risk then", "risk now")
@@ -119,7 +119,12 @@ def _show_drift(found: Drift, trained_rate: float | None) -> None:
             soft_wrap=True,
         )
     _show_performance(found)
-    console.print("psi: population stability index; below 0.1 steady, from 0.25 on act.", style="dim")
+    limits = found.limits
+    console.print(
+        f"psi: population stability index; from {limits.moderate:g} on a moderate shift, from {limits.large:g} on a "
+        "large one.",
+        style="dim",
+    )
 
 
 def _show_performance(found: Drift) -> None:
@@ -141,5 +146,5 @@ def _show_performance(found: Drift) -> None:
         show.out().print(f"AUC changed by {auc.estimate:+.4f}{ends}, mean risk less base rate by {gap}.")
 
 
-def _word(psi: float) -> Text:
-    return Text("act", "bold red") if psi >= 0.25 else Text("look", "yellow") if psi >= 0.1 else Text("steady", "green")
+def _word(size: str) -> Text:
+    return Text(f"{size} shift", {"large": "bold red", "moderate": "yellow", "small": "green"}[size])

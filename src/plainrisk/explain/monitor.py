@@ -1,15 +1,16 @@
 r"""Monitoring: has the population moved?
 
 With shares :math:`p_j` of level j in the old and :math:`q_j` in the new sample, the population stability index of a
-feature is :math:`\sum_j (q_j - p_j) \ln (q_j / p_j)`; by custom one looks from 0.1 on and acts from 0.25 on. Its
-*shift* is what the move does to the model: :math:`\sum_j (q_j - p_j) f_j` with the level's effect :math:`f_j`, without
-what the feature does in pairs; the risks of subscales are compared with all that they add up. An empty level counts as
-half a row. With outcomes, performance is compared, too: AUC, and mean risk less base rate.
+feature is :math:`\sum_j (q_j - p_j) \ln (q_j / p_j)`; the policy says from where on it is moderate (by custom 0.1)
+and large (0.25). The *shift* of a feature is what the move does to the model: :math:`\sum_j (q_j - p_j) f_j` with the
+level's effect :math:`f_j`, without what the feature does in pairs; the risks of subscales are compared with all that
+they add up. An empty level counts as half a row. With outcomes, performance is compared, too: AUC, and mean risk
+less base rate.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ from plainrisk.explain.explanation import TableResult
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import Alone, Layer, Levels, Linear, Logistic, Part, RiskForm, Table
 from plainrisk.intervals import Range, auc_range, newcombe, normal_quantile, wilson
+from plainrisk.schema import Limits
 from plainrisk.threads import PIECE_ROWS
 
 __all__ = ["Drift", "Performance", "Profile", "drift"]
@@ -155,6 +157,7 @@ class FeatureDrift:
 
     feature: str
     psi: float
+    size: str
     shift: float
     levels: tuple[str, ...]
     old: tuple[float, ...]
@@ -168,6 +171,7 @@ class SubscaleDrift:
 
     subscale: str
     psi: float
+    size: str
     old_risk: float
     new_risk: float
 
@@ -200,8 +204,9 @@ class Drift(TableResult):
     ----------
     old_rows, new_rows : float
     unit : of the shifts: "probability", "log odds" or "score"
-    features : the largest index first
+    features : the largest index first, with the size of the shift by the limits of the policy
     subscales : the same, with "risk" for the output; empty against training counts
+    limits : from where on an index is moderate, and large
     new_risk : the mean risk of the new rows
     old_performance, new_performance : where outcomes are known
     auc_change, gap_change : new less old, with intervals, where both are known
@@ -213,6 +218,7 @@ class Drift(TableResult):
     features: tuple[FeatureDrift, ...]
     subscales: tuple[SubscaleDrift, ...]
     new_risk: float
+    limits: Limits
     old_performance: Performance | None = None
     new_performance: Performance | None = None
     auc_change: Range | None = None
@@ -229,7 +235,7 @@ class Drift(TableResult):
 
     def columns(self) -> dict[str, Any]:
         """Return one line per feature, as columns by name."""
-        return {name: [getattr(f, name) for f in self.features] for name in ("feature", "psi", "shift")}
+        return {name: [getattr(f, name) for f in self.features] for name in ("feature", "psi", "size", "shift")}
 
     def to_frame(self, like: Any = None, *, levels: bool = False) -> Any:
         """Return a data frame: one line per feature, or with levels=True one per level."""
@@ -240,6 +246,10 @@ class Drift(TableResult):
         ]
         names = ("feature", "level", "old_share", "new_share", "psi")
         return frame_like({n: list(c) for n, c in zip(names, zip(*lines, strict=True), strict=True)}, like)
+
+    def to_dict(self) -> Any:
+        """Return everything as plain data."""
+        return {**asdict(self), "limits": msgspec.structs.asdict(self.limits)}
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the indices; returns the axes."""
@@ -277,6 +287,7 @@ def drift(form: RiskForm, new: Any, old: Any = None, *, y: Any = None, old_y: An
         features=tuple(sorted(features, key=lambda f: -f.psi)),
         subscales=tuple(_subscales(form, before, after)),
         new_risk=float(after.risk_sums[-1] / after.rows),
+        limits=form.schema.policy.drift,
         old_performance=then,
         new_performance=now,
         # Two samples apart: the intervals are combined as Newcombe does for shares.
@@ -316,6 +327,7 @@ def _feature(form: RiskForm, name: str, before: Profile, after: Profile) -> Feat
     return FeatureDrift(
         feature=name,
         psi=float(parts.sum()),
+        size=form.schema.policy.drift.size(float(parts.sum())),
         shift=shift,
         levels=after.levels[name].labels,
         old=tuple((before.counts[name] / before.counts[name].sum()).tolist()),
@@ -334,7 +346,8 @@ def _subscales(form: RiskForm, before: Profile, after: Profile) -> list[Subscale
         groups = _equal_groups(before.risks[k])
         old, new = (np.add.reduceat(risks[k].astype(np.float64), groups) for risks in (before.risks, after.risks))
         means = float(before.risk_sums[k] / before.rows), float(after.risk_sums[k] / after.rows)
-        found.append(SubscaleDrift(name, float(psi(old, new).sum()), *means))
+        index = float(psi(old, new).sum())
+        found.append(SubscaleDrift(name, index, form.schema.policy.drift.size(index), *means))
     return sorted(found, key=lambda s: -s.psi)
 
 

@@ -241,15 +241,15 @@ def draw_weight_path(path: Floats, names: Sequence[str], ax: Any = None) -> Any:
 
 
 def draw_drift(found: Drift, *, most: int = 25, ax: Any = None) -> Any:
-    """Draw the population stability index of every feature and subscale, with the usual marks at 0.1 and 0.25."""
+    """Draw the population stability index of every feature and subscale, with the limits of the policy."""
     rows = [*((f.feature, f.psi) for f in found.features), *((f"[{s.subscale}]", s.psi) for s in found.subscales)]
     rows = sorted(rows, key=lambda r: -r[1])[:most]
     ax = new_axes(6.5, 1.3 + 0.28 * len(rows)) if ax is None else ax
     for y, (_, psi) in enumerate(rows):
-        colour, hatch = (UP, "//") if psi >= 0.25 else ("#E69F00", "") if psi >= 0.1 else (DOWN, "")
+        colour, hatch = {"large": (UP, "//"), "moderate": ("#E69F00", ""), "small": (DOWN, "")}[found.limits.size(psi)]
         ax.barh(y, psi, color=colour, height=0.62, hatch=hatch, edgecolor="white")
         note(ax, f"{psi:.3f}", min(psi, 1.0), y, left=psi > 0.9)
-    for mark, word in ((0.1, "look"), (0.25, "act")):
+    for mark, word in ((found.limits.moderate, "moderate"), (found.limits.large, "large")):
         ax.axvline(mark, color=NEUTRAL, linestyle="--", linewidth=0.9)
         ax.annotate(word, (mark, -0.75), ha="center", fontsize=8, color=TOTAL)
     name_rows(ax, [name for name, _ in rows])

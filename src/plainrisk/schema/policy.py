@@ -78,6 +78,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     moderate: float = 0.1
     large: float = 0.25
 
+    def size(self, psi: float) -> str:
+        """Return the size of a shift in words.
+
+        >>> Limits().size(0.02), Limits(moderate=0.01).size(0.02), Limits().size(0.3)
+        ('small', 'moderate', 'large')
+        """
+        return "large" if psi >= self.large else "moderate" if psi >= self.moderate else "small"
+
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is decided about applicants, and what they are told.
