@@ -3,7 +3,8 @@
 import { batch, computed, effect, type Signal, signal } from "@preact/signals";
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
-import { explain, type Explanation, type Model, type Payload, prepare, type Row, type Value } from "./engine";
+import { explain, type Explanation, type Model, type Payload, prepare, type Row, RowError, type Value } from "./engine";
+import { titleOf } from "./views/words";
 
 export const VIEWS = ["overview", "model", "applicant", "compare", "validator"] as const;
 export type View = (typeof VIEWS)[number];
@@ -46,7 +47,7 @@ export function evaluate(model: Model, row: Row, reference?: Row): Evaluated {
   try {
     return { explanation: explain(model, row, reference), error: null };
   } catch (error) {
-    return { explanation: null, error: error instanceof Error ? error.message : String(error) };
+    return { explanation: null, error: error instanceof RowError ? titleOf(model, error.feature) + error.why : String(error) };
   }
 }
 
