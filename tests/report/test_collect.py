@@ -11,7 +11,6 @@ import pytest
 
 import plainrisk as pr
 from plainrisk.errors import DataError
-from plainrisk.explain.reference import best_row
 from plainrisk.report import Subject, collect, described
 
 NAMES = ["SmoothARM1", "LinARM2", "MixLinARM1", "NNLR"]
@@ -66,13 +65,13 @@ def test_sliders_hold_the_edges_and_the_row_to_start_from(models, name):
             assert entry["step"] > 0
 
 
-def test_the_best_reference_has_the_best_risk(models):
+def test_the_best_reference_has_the_best_risk(models, german):
     found = of(models["SmoothARM1"])["models"][0]
     form = models["SmoothARM1"].form_
     reference = found["references"]["best"]["points"][0]["score"]
     best = form.parts[0].link.value(np.array([reference]))[0]
-    assert best == pytest.approx(form.risk(best_row(form, None, -1))[0])
-    assert best >= form.risk(found["typical"])[0]
+    assert best == pytest.approx(models["SmoothARM1"].explain(german.frame, reference="best").constant[0])
+    assert best >= form.risk(german.frame).max()
 
 
 def test_models_of_one_name_are_told_apart(models):
