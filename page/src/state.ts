@@ -32,7 +32,8 @@ export interface Store {
   sort: Signal<Sort>;
   /** Compare two applicants, or two models. */
   versus: Signal<"applicants" | "models">;
-  theme: Signal<"auto" | "light" | "dark">;
+  /** As the system has it, until the reader chooses. */
+  theme: Signal<"light" | "dark">;
   notice: Signal<string>;
   model: { readonly value: Model };
   evaluated: { readonly value: Evaluated };
@@ -73,7 +74,7 @@ export function makeStore(payload: Payload): Store {
     query: signal(""),
     sort: signal<Sort>("subscale"),
     versus: signal(models.length > 1 ? "models" : "applicants"),
-    theme: signal("auto"),
+    theme: followSystem(),
     notice: signal(""),
     model,
     evaluated: computed(() => evaluate(model.value, rows.a.value)),
@@ -81,6 +82,15 @@ export function makeStore(payload: Payload): Store {
       rows[person].value = { ...rows[person].value, [feature]: value };
     },
   };
+}
+
+function followSystem(): Store["theme"] {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const theme = signal<"light" | "dark">("light");
+  const follow = () => (theme.value = dark.matches ? "dark" : "light");
+  dark.addEventListener("change", follow);
+  follow();
+  return theme;
 }
 
 const isView = (text: unknown): text is View => VIEWS.includes(text as View);
@@ -139,7 +149,7 @@ export function fromAddress(store: Store, address: string): void {
     store.rows.a.value = read("a");
     store.rows.b.value = read("b");
     store.notice.value = unknown.length
-      ? `The address names what this page can not read, and it was left out: ${[...new Set(unknown)].join(", ")}.`
+      ? `The address names what this page cannot read, so it was left out: ${[...new Set(unknown)].join(", ")}.`
       : "";
   });
 }

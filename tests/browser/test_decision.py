@@ -43,7 +43,7 @@ def test_an_approval_gives_no_main_reasons(open_page: Callable[..., Any], decide
     page = open_page(decided_page, "applicant?a.Duration+in+month=6&a.Credit+history=A34&cutoff=0.99").page
     assert page.locator(".decision").inner_text() == "Approved"
     assert page.get_by_role("heading", name="Main reasons").count() == 0
-    assert page.get_by_role("heading", name="What counted most against").count() == 1
+    assert page.get_by_role("heading", name="What counted most against the applicant").count() == 1
     assert "Nothing needs to change." in page.locator(".what-if").inner_text()
 
 
@@ -144,7 +144,7 @@ def test_no_sentence_is_old_or_contrary_while_one_types(open_page: Callable[...,
     for risk, decision, heading, changes, spoken in told:
         refused = float(risk.rstrip("%")) < 70
         assert decision == ("Refused (limit 70%)" if refused else "Approved")
-        assert heading == ("Main reasons" if refused else "What counted most against")
+        assert heading == ("Main reasons" if refused else "What counted most against the applicant")
         assert ("Nothing needs to change." in changes) == (not refused)
         assert ("→" in changes or "Looking" in changes or "No possible change" in changes) == refused
         assert spoken in ("", f"Probability {risk}. {decision}.")

@@ -264,7 +264,7 @@ function Reasons() {
   const turnedDown = refused(model, explanation.risk, store.limit.value);
   return (
     <section class="reasons" aria-labelledby="reasons">
-      <h2 id="reasons">{turnedDown ? "Main reasons" : "What counted most against"}</h2>
+      <h2 id="reasons">{turnedDown ? "Main reasons" : "What counted most against the applicant"}</h2>
       {turnedDown ? (
         <Listed />
       ) : (
@@ -305,7 +305,7 @@ function Listed() {
         <p class="hint">Nothing counts against this applicant.</p>
       )}
       {found.length > 0 && (
-        <p class="hint">{`What each costs, compared with ${best ? "the best it could be" : "the typical applicant"}.`}</p>
+        <p class="hint">{`How many points each one costs, compared with ${best ? "its best value" : "the typical applicant"}.`}</p>
       )}
       {withheld > 0 && <p class="hint">{`${withheld} protected ${attributes} never given as a reason.`}</p>}
     </>
