@@ -78,6 +78,29 @@ def test_type(open_page: Opener, german_page: Path, model: Any, german: Any, typ
     status.filter(has_text=seen.probability()).wait_for(state="attached")
 
 
+def test_codes_are_asked_for_by_their_meaning(
+    open_page: Opener, german_page: Path, model: Any, german: Any, typical: dict[str, Any]
+) -> None:
+    seen = open_page(german_page, "applicant")
+    account = seen.feature("Checking account")
+    account.select_option(label="no account")
+    name = "Status of existing checking account"
+    assert seen.probability() == said(model, german, typical | {name: 14})
+    account.select_option(label="not given")
+    assert seen.probability() == said(model, german, typical | {name: None})
+    assert "Checking account not given" in seen.page.locator(".waterfall").inner_text().replace("\xa0", " ")
+
+
+def test_a_value_that_is_refused_is_called_by_its_title(open_page: Opener, written: Callable[..., Path]) -> None:
+    features = {"x": {"label": "Income", "missing": "error"}, "d": {}}
+    rows = {"x": [float(i % 9) for i in range(100)], "d": [float(i % 4) for i in range(100)]}
+    fitted = pr.AdditiveRiskModel(pr.Schema(features=features)).fit(rows, [int(i % 9 > 4) for i in range(100)])
+    seen = open_page(written("refused", fitted), "applicant")
+    seen.feature("Income").fill("")
+    assert seen.page.locator(".verdict").inner_text() == "Income must not be empty."
+    assert seen.page.locator(".what-if, .reasons, .waterfall").count() == 0
+
+
 def test_pieces_add_up(open_page: Opener, german_page: Path) -> None:
     seen = open_page(german_page, "applicant")
     seen.feature(TERM).fill("48")

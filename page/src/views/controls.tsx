@@ -131,9 +131,10 @@ export function NumberInput({ input, value, onChange, id, whose = "" }: Props) {
 
 /** A feature whose numbers are codes, each with a meaning: it is asked for by these. */
 export const isCoded = ({ range, step, labels }: Input): boolean =>
-  range !== null && step === 1 && range[1] - range[0] < 100 && steps(range).every((code) => Object.hasOwn(labels, code));
+  range !== null && step === 1 && range[1] - range[0] < 100 && codesOf(range).every((code) => Object.hasOwn(labels, code));
 
-const steps = ([low, high]: [number, number]) => Array.from({ length: Math.floor(high - low) + 1 }, (_, k) => String(low + k));
+/** The codes from the least to the greatest. */
+const codesOf = ([low, high]: [number, number]) => Array.from({ length: high - low + 1 }, (_, k) => String(low + k));
 
 function Slider({ input, value, onChange, id, model }: Props) {
   const track = useMemo(() => trackOf(input), [input]);
@@ -161,7 +162,7 @@ function Slider({ input, value, onChange, id, model }: Props) {
 export function CategoryInput({ model, input, value, onChange, id, whose = "" }: Props) {
   const text = value === null || value === "" ? MISSING : String(value);
   const coded = input.kind === "continuous";
-  const codes = coded ? [...steps(input.range!), ...input.special_values.map(String)] : input.categories;
+  const codes = coded ? [...codesOf(input.range!), ...input.special_values.map(String)] : input.categories;
   const known = text === MISSING || codes.includes(text);
   const group = known ? null : groupOf(model, input.feature, text);
   return (

@@ -48,13 +48,13 @@ export interface Told {
  */
 export function forPeople(model: Model, explanation: Explanation, row: Row, other?: Row): Told {
   const [rank, left] = [importanceRank(model), leftOf(model)];
-  const together = { name: "Protected attributes", total: 0, terms: [] };
+  const together: Told["parts"][number] = { name: "Protected attributes", total: 0, terms: [] };
   const differs = (feature: string) => !other || other[feature] !== row[feature];
   const text = (feature: string) => {
     const now = say(model, feature, row[feature]);
     return other && differs(feature) ? `${say(model, feature, other[feature])} → ${now}` : now;
   };
-  const parts = explanation.parts.flatMap((part) => {
+  const parts = explanation.parts.flatMap((part): Told["parts"] => {
     const name = subscaleText(model, part.name);
     if (!part.terms.length) return [{ name, total: part.total, terms: [] }];
     const open = part.terms.filter((t) => !isProtected(model, t.features));
@@ -66,8 +66,9 @@ export function forPeople(model: Model, explanation: Explanation, row: Row, othe
       .map((t) => ({ name: titleOf(model, t.name, t.features), text: t.features.map(text).join(", "), value: t.value }));
     return terms.length ? [{ name, total: part.total - hidden, terms }] : [];
   });
-  const guarded = model.info.inputs.some((i) => i.protected && differs(i.feature));
-  return { ...explanation, parts: [...parts.sort((a, b) => +(a.name === OTHER) - +(b.name === OTHER)), ...(guarded ? [together] : [])] };
+  parts.sort((a, b) => +(a.name === OTHER) - +(b.name === OTHER));
+  if (model.info.inputs.some((i) => i.protected && differs(i.feature))) parts.push(together);
+  return { risk: explanation.risk, referenceRisk: explanation.referenceRisk, parts };
 }
 
 /** The words for a payload's outcome, which is bad for the applicant, or good. */
