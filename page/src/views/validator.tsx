@@ -226,6 +226,7 @@ function Groups({ info, groups }: { info: ModelPayload; groups: NonNullable<Data
           rows={groups.groups}
           columns={[
             { head: "group", value: (g) => g.group, text: (g) => name(g.group) + (g.small ? " (small)" : "") },
+            { head: "small", value: (g) => g.small, hidden: true },
             { head: "rows", value: (g) => g.rows, as: count },
             { head: "mean risk", value: (g) => g.mean_risk, as: share },
             ...ranged("base rate", (g) => g.base_rate, share),
