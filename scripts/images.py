@@ -16,7 +16,7 @@ SIZE = {"width": 1240, "height": 820}
 # What a picture shows: the part of the address after "#".
 PICTURES = {
     "overview": "overview",
-    "applicant": "applicant?a.Duration+in+month=36&a.Credit+amount=4800&cutoff=0.6",
+    "applicant": "applicant?a.Duration+in+month=36&a.Credit+amount=4800",
 }
 
 
@@ -24,7 +24,7 @@ def write_page(path: Path) -> None:
     german = pr.datasets.load("german")
     model = pr.make_classifier("SmoothARM1", german.schema).fit(german.frame, german.target)
     rows = pl.DataFrame(german.frame).with_columns(pl.Series(german.schema.target, german.target))
-    model.report(path, rows, adverse="negative", title="German credit")
+    model.report(path, rows, title="German credit")
 
 
 def main() -> None:

@@ -106,7 +106,7 @@ function Header() {
 
 function ThemeButton() {
   const { theme } = useStore();
-  const dark = theme.value === "auto" ? matchMedia("(prefers-color-scheme: dark)").matches : theme.value === "dark";
+  const dark = theme.value === "dark";
   return (
     <button
       type="button"

@@ -3,7 +3,8 @@
 import { batch, computed, effect, type Signal, signal } from "@preact/signals";
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
-import { explain, type Explanation, type Model, type Payload, prepare, type Row, type Value } from "./engine";
+import { explain, type Explanation, type Model, type Payload, prepare, type Row, RowError, type Value } from "./engine";
+import { titleOf } from "./views/words";
 
 export const VIEWS = ["overview", "model", "applicant", "compare", "validator"] as const;
 export type View = (typeof VIEWS)[number];
@@ -31,7 +32,8 @@ export interface Store {
   sort: Signal<Sort>;
   /** Compare two applicants, or two models. */
   versus: Signal<"applicants" | "models">;
-  theme: Signal<"auto" | "light" | "dark">;
+  /** As the system has it, until the reader chooses. */
+  theme: Signal<"light" | "dark">;
   notice: Signal<string>;
   model: { readonly value: Model };
   evaluated: { readonly value: Evaluated };
@@ -46,7 +48,7 @@ export function evaluate(model: Model, row: Row, reference?: Row): Evaluated {
   try {
     return { explanation: explain(model, row, reference), error: null };
   } catch (error) {
-    return { explanation: null, error: error instanceof Error ? error.message : String(error) };
+    return { explanation: null, error: error instanceof RowError ? titleOf(model, error.feature) + error.why : String(error) };
   }
 }
 
@@ -72,7 +74,7 @@ export function makeStore(payload: Payload): Store {
     query: signal(""),
     sort: signal<Sort>("subscale"),
     versus: signal(models.length > 1 ? "models" : "applicants"),
-    theme: signal("auto"),
+    theme: followSystem(),
     notice: signal(""),
     model,
     evaluated: computed(() => evaluate(model.value, rows.a.value)),
@@ -80,6 +82,15 @@ export function makeStore(payload: Payload): Store {
       rows[person].value = { ...rows[person].value, [feature]: value };
     },
   };
+}
+
+function followSystem(): Store["theme"] {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const theme = signal<"light" | "dark">("light");
+  const follow = () => (theme.value = dark.matches ? "dark" : "light");
+  dark.addEventListener("change", follow);
+  follow();
+  return theme;
 }
 
 const isView = (text: unknown): text is View => VIEWS.includes(text as View);
@@ -138,7 +149,7 @@ export function fromAddress(store: Store, address: string): void {
     store.rows.a.value = read("a");
     store.rows.b.value = read("b");
     store.notice.value = unknown.length
-      ? `The address names what this page can not read, and it was left out: ${[...new Set(unknown)].join(", ")}.`
+      ? `The address names what this page cannot read, so it was left out: ${[...new Set(unknown)].join(", ")}.`
       : "";
   });
 }

@@ -128,6 +128,12 @@ def german_page(written: Callable[..., Path], model: Any, german: Any) -> Path:
 
 
 @pytest.fixture(scope="session")
+def undecided_page(written: Callable[..., Path], model: Any) -> Path:
+    """A model whose policy has no cut-off, so that the reader may try one."""
+    return written("undecided", model.annotate({"policy": {"cutoff": None}}))
+
+
+@pytest.fixture(scope="session")
 def two_models_page(written: Callable[..., Path], model: Any, german: Any) -> Path:
     other = pr.make_classifier("ARM1", german.schema).fit(german.frame, german.target)
     return written("two", model, other, title="Two models")

@@ -13,6 +13,7 @@ import pytest
 import plainrisk as pr
 
 Opener = Callable[..., Any]
+TERM = "Duration of the loan"
 HEADINGS = "[...document.querySelectorAll('main h2')].map((e) => e.getBoundingClientRect().top + scrollY)"
 
 
@@ -34,7 +35,7 @@ def typical(german_page: Path) -> dict[str, Any]:
 def test_drag(open_page: Opener, german_page: Path, model: Any, german: Any, typical: dict[str, Any]) -> None:
     seen = open_page(german_page, "applicant")
     before, headings = seen.probability(), seen.page.evaluate(HEADINGS)
-    slider = seen.page.get_by_label("Duration in month, slider")
+    slider = seen.page.get_by_label(f"{TERM}, slider")
     slider.scroll_into_view_if_needed()
     box = slider.bounding_box()
     middle = box["y"] + box["height"] / 2
@@ -48,27 +49,27 @@ def test_drag(open_page: Opener, german_page: Path, model: Any, german: Any, typ
     assert seen.page.evaluate(HEADINGS) == headings
     seen.page.mouse.up()
     assert seen.probability() != before
-    value = float(seen.feature("Duration in month").input_value())
+    value = float(seen.feature(TERM).input_value())
     assert seen.probability() == said(model, german, typical | {"Duration in month": value})
 
 
 def test_keyboard(open_page: Opener, german_page: Path) -> None:
     seen = open_page(german_page, "applicant")
-    before = seen.feature("Duration in month").input_value()
-    seen.page.get_by_label("Duration in month, slider").focus()
+    before = seen.feature(TERM).input_value()
+    seen.page.get_by_label(f"{TERM}, slider").focus()
     for _ in range(40):
         seen.page.keyboard.press("ArrowRight")
-    assert float(seen.feature("Duration in month").input_value()) > float(before)
+    assert float(seen.feature(TERM).input_value()) > float(before)
 
 
 def test_type(open_page: Opener, german_page: Path, model: Any, german: Any, typical: dict[str, Any]) -> None:
     seen = open_page(german_page, "applicant")
-    seen.feature("Duration in month").fill("48")
+    seen.feature(TERM).fill("48")
     assert seen.probability() == said(model, german, typical | {"Duration in month": 48})
-    seen.feature("Purpose").select_option("A46")
+    seen.feature("Purpose of the loan").select_option("A46")
     changed = typical | {"Duration in month": 48, "Purpose": "A46"}
     assert seen.probability() == said(model, german, changed)
-    codes = seen.page.get_by_label("Duration in month: a value, a code or not given")
+    codes = seen.page.get_by_label(f"{TERM}: a value, a code or not given")
     codes.select_option(label="not given")
     assert seen.probability() == said(model, german, changed | {"Duration in month": None})
     codes.select_option(label="code -1000")
@@ -77,13 +78,38 @@ def test_type(open_page: Opener, german_page: Path, model: Any, german: Any, typ
     status.filter(has_text=seen.probability()).wait_for(state="attached")
 
 
+def test_codes_are_asked_for_by_their_meaning(
+    open_page: Opener, german_page: Path, model: Any, german: Any, typical: dict[str, Any]
+) -> None:
+    seen = open_page(german_page, "applicant")
+    account = seen.feature("Checking account")
+    account.select_option(label="no account")
+    name = "Status of existing checking account"
+    assert seen.probability() == said(model, german, typical | {name: 14})
+    account.select_option(label="not given")
+    assert seen.probability() == said(model, german, typical | {name: None})
+    assert "Checking account not given" in seen.page.locator(".waterfall").inner_text().replace("\xa0", " ")
+
+
+def test_a_value_that_is_refused_is_called_by_its_title(open_page: Opener, written: Callable[..., Path]) -> None:
+    features = {"x": {"label": "Income", "missing": "error"}, "d": {}}
+    rows = {"x": [float(i % 9) for i in range(100)], "d": [float(i % 4) for i in range(100)]}
+    fitted = pr.AdditiveRiskModel(pr.Schema(features=features)).fit(rows, [int(i % 9 > 4) for i in range(100)])
+    seen = open_page(written("refused", fitted), "applicant")
+    seen.feature("Income").fill("")
+    assert seen.page.locator(".verdict").inner_text() == "Income must not be empty."
+    assert seen.page.locator(".what-if, .reasons, .waterfall").count() == 0
+
+
 def test_pieces_add_up(open_page: Opener, german_page: Path) -> None:
     seen = open_page(german_page, "applicant")
-    seen.feature("Duration in month").fill("48")
+    seen.feature(TERM).fill("48")
     number = lambda text: float(text.rstrip("%").replace("−", "-"))  # noqa: E731
     rows = seen.page.locator(".waterfall")
     first, last = (number(t) for t in rows.locator(".whole tr:not(.paper-only) .numeric").all_inner_texts())
-    terms = [number(t) for t in rows.locator(".term:not(.paper-only) .numeric").all_inner_texts()]
+    guarded = rows.locator(".part", has_text="Protected attributes")
+    pieces = rows.locator(".term:not(.paper-only)").or_(guarded).locator(".numeric")
+    terms = [number(t) for t in pieces.all_inner_texts()]
     assert first + sum(terms) == pytest.approx(last, abs=0.06 * len(terms))
     assert f"{last:.1f}%" == seen.probability()
 
@@ -106,7 +132,7 @@ def test_paste(open_page: Opener, german_page: Path, model: Any, german: Any, fo
 BAD_ROWS = {
     "": "Two lines",
     "{oops": "not JSON",
-    '{"income": 3}': "None of the names",
+    '{"income": 3}': "None of these names",
     "Duration in month,Purpose\n12": "2 names, but 1",
     '{"Duration in month": "long"}': "Duration in month",
     "Duration in month;Purpose\n1,5;A43": "Duration in month must be a number, with a point before decimals",
@@ -155,14 +181,14 @@ def test_examples_are_rows_of_the_data(open_page: Opener, german_page: Path, mod
     assert seen.probability() == f"{risk:.1%}"
 
 
-def test_what_if(open_page: Opener, german_page: Path, model: Any, german: Any, typical: dict[str, Any]) -> None:
-    seen = open_page(german_page, "applicant?cutoff=0.8")
+def test_what_if(open_page: Opener, undecided_page: Path, model: Any, german: Any, typical: dict[str, Any]) -> None:
+    seen = open_page(undecided_page, "applicant?cutoff=0.8")
     section = seen.page.get_by_role("region", name="The smallest changes that would lead to approval")
     section.locator(".answers > li").first.wait_for()
     frame = type(german.frame)({name: [typical.get(name)] for name in german.frame.columns})
-    expected = model.what_if(frame, target=0.8, answers=3)
+    expected = model.annotate({"policy": {"cutoff": 0.8}}).what_if(frame, answers=3)
     shown = [li.locator(".name").all_inner_texts() for li in section.locator(".answers > li").all()]
-    assert shown == [[c.feature for c in answer.changes] for answer in expected.answers]
+    assert shown == [[german.schema.title(c.feature) for c in answer.changes] for answer in expected.answers]
 
     first = shown[0][0]
     section.get_by_role("button", name=f"Search again with {first} as it is").first.click()
@@ -181,6 +207,10 @@ def test_paper(open_page: Opener, german_page: Path) -> None:
     assert not seen.page.get_by_role("navigation").is_visible()
     assert not seen.page.get_by_role("button", name="Print").is_visible()
     assert seen.page.locator(".probability").is_visible()
+    paper = seen.page.locator(".paper-line").inner_text()
+    assert paper.startswith("Date: ")
+    assert "Reference number:" in paper
+    assert re.search(r"Model: \S.*, hash [0-9a-f]{64}, plainrisk ", paper)
 
 
 def test_paper_is_light_in_the_dark(open_page: Opener, german_page: Path) -> None:

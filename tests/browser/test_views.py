@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from .conftest import VIEWS
@@ -39,23 +40,24 @@ def test_colours_can_be_switched(open_page: Callable[..., Any], german_page: Pat
 
 def test_overview_says_what_is_certain(open_page: Callable[..., Any], german_page: Path, model: Any) -> None:
     text = open_page(german_page, "overview").page.locator("main").inner_text()
-    assert "Probability that good is 1" in text
+    assert "Probability that the applicant repays the loan" in text
     assert "Certificate valid" in text
     assert "95% interval" in text
     for name in model.fit_record_.features_left:
-        assert name in text
+        assert model.form_.schema.title(name) in text
 
 
 def test_model_view_sorts_and_searches(open_page: Callable[..., Any], german_page: Path, model: Any) -> None:
     seen = open_page(german_page, "model")
-    titles = seen.page.locator(".card h2")
-    left = model.fit_record_.features_left
-    assert sorted(titles.all_inner_texts()) == sorted(set(model.form_.features) - set(left))
+    cards = seen.page.locator(".card h2")
+    titles = lambda: [text.split("\n")[0].removesuffix(" protected") for text in cards.all_inner_texts()]  # noqa: E731
+    used = set(model.form_.features) - set(model.fit_record_.features_left)
+    assert sorted(titles()) == sorted(model.form_.schema.title(name) for name in used)
     seen.page.get_by_label("Sort").select_option("name")
-    names = titles.all_inner_texts()
-    assert names == sorted(names, key=str.lower)
-    seen.page.get_by_label("Search").fill("credit am")
-    assert titles.all_inner_texts() == ["Credit amount"]
+    assert titles() == sorted(titles(), key=str.lower)
+    for words in ("amount of", "credit am"):
+        seen.page.get_by_label("Search").fill(words)
+        assert cards.all_inner_texts() == ["Amount of the loan\nCredit amount"]
     table = seen.page.locator(".card details")
     table.locator("summary").click()
     levels = model.form_.parts[0].shapes["Credit amount"].levels
@@ -64,21 +66,21 @@ def test_model_view_sorts_and_searches(open_page: Callable[..., Any], german_pag
 
 def test_pictures_of_levels_have_a_name(open_page: Callable[..., Any], german_page: Path) -> None:
     seen = open_page(german_page, "model")
-    assert seen.page.get_by_role("img", name="Effect of Credit amount by level").count() == 1
+    assert seen.page.get_by_role("img", name="Effect of Amount of the loan by level").count() == 1
 
 
-def test_address_keeps_the_state(open_page: Callable[..., Any], german_page: Path) -> None:
-    seen = open_page(german_page, "applicant")
-    seen.feature("Duration in month").fill("48")
-    seen.feature("Purpose").select_option("A46")
+def test_address_keeps_the_state(open_page: Callable[..., Any], undecided_page: Path) -> None:
+    seen = open_page(undecided_page, "applicant")
+    seen.feature("Duration of the loan").fill("48")
+    seen.feature("Purpose of the loan").select_option("A46")
     seen.page.get_by_label("Cut-off in percent").fill("55")
     seen.page.wait_for_url(re.compile("cutoff=0.55"))
     address = seen.page.evaluate("location.hash.slice(1)")
 
-    other = open_page(german_page, address)
+    other = open_page(undecided_page, address)
     assert other.probability() == seen.probability()
-    assert other.feature("Duration in month").input_value() == "48"
-    assert other.feature("Purpose").input_value() == "A46"
+    assert other.feature("Duration of the loan").input_value() == "48"
+    assert other.feature("Purpose of the loan").input_value() == "A46"
     assert other.page.get_by_label("Cut-off in percent").input_value() == "55"
 
     other.go("model")
@@ -99,11 +101,11 @@ def test_two_models_of_one_applicant(open_page: Callable[..., Any], two_models_p
     assert first != second
     assert seen.page.locator("table.models thead th").count() == 3
     seen.page.get_by_label("Two applicants").check()
-    seen.page.get_by_label("Duration in month, applicant B", exact=True).fill("6")
+    seen.page.get_by_label("Duration of the loan, applicant B", exact=True).fill("6")
     a, b = seen.page.locator(".probability").all_inner_texts()
     assert a == first
     assert a != b
-    moved = seen.page.locator(".waterfall .term", has_text="Duration in month").locator(".numeric").inner_text()
+    moved = seen.page.locator(".waterfall .term", has_text="Duration of the loan").locator(".numeric").inner_text()
     total = float(b.rstrip("%")) - float(a.rstrip("%"))
     assert float(moved) == pytest.approx(total, abs=0.11)
 
@@ -113,6 +115,39 @@ def test_validator_has_every_table(open_page: Callable[..., Any], german_page: P
     for name in ("Certificate", "Calibration", "Cut-offs", "Drift", "Groups by Personal status", "Fit", "Schema"):
         section = page.locator("section", has=page.get_by_role("heading", name=name))
         assert section.locator("tbody tr").count() > 1, name
+
+
+def test_groups_fit_a_phone_and_four_fifths_are_marked(
+    open_page: Callable[..., Any], written: Callable[..., Path], model: Any, german: Any
+) -> None:
+    strict = model.annotate({"policy": {"cutoff": 0.9}})
+    path = written("groups", strict, data=pl.DataFrame(german.frame), by="Personal status and sex")
+    page = open_page(path, "validator", viewport={"width": 390, "height": 844}).page
+    section = page.locator("section", has=page.get_by_role("heading", name="Groups by Personal status and sex"))
+    assert page.evaluate(SIDEWAYS) == 0
+    box = section.locator(".table-scroll")
+    assert box.evaluate("(e) => e.scrollWidth - e.clientWidth") == 0
+    assert "man, single" in section.inner_text()
+    ratios = section.locator("td[data-head='impact ratio']").all_inner_texts()
+    assert any("below 4/5" in text for text in ratios)
+    for text in ratios:
+        assert ("below 4/5" in text) == (float(text.split()[0]) < 0.8)
+
+
+def test_shifts_are_said_in_words(
+    open_page: Callable[..., Any], written: Callable[..., Path], model: Any, german: Any
+) -> None:
+    rows = pl.DataFrame(german.frame)
+    rows = rows.filter(rows["Duration in month"] > 24)
+    page = open_page(written("shifted", model, data=rows), "validator").page
+    section = page.locator("section", has=page.get_by_role("heading", name="Drift"))
+    said = {
+        row.locator("td").first.inner_text().strip(): row.locator("td").nth(2).inner_text()
+        for row in section.locator("tbody tr").all()
+    }
+    assert said["Duration in month"] == "large"
+    assert set(said.values()) == {"large", "moderate", "small"}
+    assert "from 0.1 a shift is moderate, from 0.25 it is large" in section.inner_text()
 
 
 def test_tables_can_be_downloaded(open_page: Callable[..., Any], german_page: Path, model: Any) -> None:
@@ -144,7 +179,7 @@ def test_frame_of_a_notebook(browser: Any, model: Any) -> None:
     inside = tab.frame_locator("iframe")
     inside.get_by_role("link", name="Applicant").click()
     before = inside.locator(".probability").inner_text()
-    inside.get_by_label("Duration in month", exact=True).fill("60")
+    inside.get_by_label("Duration of the loan", exact=True).fill("60")
     assert inside.locator(".probability").inner_text() != before
     inside.get_by_role("link", name="Model").click()
     assert inside.locator(".card").count() > 9

@@ -19,6 +19,6 @@
     .slice(0, asked.what_ifs ?? 0)
     .map((row) => attempt(() => engine.whatIf(model, row, asked.cutoff, asked.options)));
   const pasted = (asked.texts ?? []).map((text) => engine.parseRow(model, text));
-  const numbers = (asked.numbers ?? []).map((x) => [engine.general(x), engine.general(x, 12), engine.labelOf(x)]);
+  const numbers = (asked.numbers ?? []).map((x) => engine.labelOf(x));
   return JSON.stringify({ answers, whatIfs, pasted, numbers });
 }

@@ -205,8 +205,6 @@ def test_other_references(answers, random_forms, reference):
         assert [part["total"] for part in explanation["parts"]] == pytest.approx(
             [part["contribution"] for part in python["subscales"]], abs=1e-12
         )
-        texts = [t["text"] for part in explanation["parts"] for t in part["terms"]]
-        assert texts == [f["value"] for part in python["subscales"] for f in part["features"]]
 
 
 @pytest.mark.parametrize(("adverse", "decided"), [("positive", True), ("negative", False)])
@@ -242,7 +240,7 @@ def test_numbers_are_written_as_in_python(answers, rng):
     values += (rng.normal(size=300) * 10.0 ** rng.integers(-12, 20, 300)).tolist()
     values += (rng.integers(-(10**7), 10**7, 300) / 2).tolist()
     found = answers(form, [], numbers=values)["numbers"]
-    assert found == [[f"{x:.6g}", f"{x:.12g}", label_of(x)] for x in values]
+    assert found == [label_of(x) for x in values]
 
 
 # ---- pasted rows
@@ -276,8 +274,8 @@ def test_pasted_rows(answers, rng):
         ("[1, 2]", "One applicant is needed, not 2"),
         ("[[1]]", "An object of features is needed"),
         ('{"age": [1], "job": "a"}', "age must be a number or text"),
-        ("x,y\n1,2", "None of the names is a feature of this model. It reads age, job."),
-        ('{"age": 1, "job": "z"}', 'job: level "unseen" was not in the training data'),
+        ("x,y\n1,2", "None of these names belongs to the model. It reads age, job."),
+        ('{"age": 1, "job": "z"}', "job: this value was not in the training data"),
     ],
 )
 def test_rows_that_cannot_be_read(answers, rng, text, problem):
@@ -294,7 +292,7 @@ def test_features_that_are_not_given_are_said(answers, rng):
     shapes = {"age": table(Bins((30.0,)), rng), "pay": table(Bins((30.0,)), rng)}
     found = answers(form_of(shapes, {"age": {}, "pay": {}}), [], texts=['{"age": 1}'])["pasted"][0]
     assert found["problems"] == []
-    assert found["notes"] == ["Not given, and left as it is in the typical applicant: pay."]
+    assert found["notes"] == ["Not given, so the most frequent value is taken: pay."]
 
 
 def test_a_layer_that_turns_a_part_round(compare, random_forms):

@@ -46,9 +46,8 @@ def of(model, *args, **options):
 def test_row_to_start_from_is_a_usable_applicant(models, name):
     form = models[name].form_
     found = of(models[name])["models"][0]
-    for row in (found["typical"], found["best"]):
-        assert list(row) == list(form.features)
-        assert 0 <= form.risk(row)[0] <= 1
+    assert list(found["typical"]) == list(form.features)
+    assert 0 <= form.risk(found["typical"])[0] <= 1
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -66,13 +65,29 @@ def test_sliders_hold_the_edges_and_the_row_to_start_from(models, name):
             assert entry["step"] > 0
 
 
-def test_best_row_has_the_best_risk(models):
+def test_the_best_reference_has_the_best_risk(models, german):
     found = of(models["SmoothARM1"])["models"][0]
     form = models["SmoothARM1"].form_
-    best = form.risk(found["best"])[0]
-    assert best >= form.risk(found["typical"])[0]
     reference = found["references"]["best"]["points"][0]["score"]
-    assert best == pytest.approx(form.parts[0].link.value(np.array([reference]))[0])
+    best = form.parts[0].link.value(np.array([reference]))[0]
+    assert best == pytest.approx(models["SmoothARM1"].explain(german.frame, reference="best").constant[0])
+    assert best >= form.risk(german.frame).max()
+
+
+def test_models_of_one_name_are_told_apart(models):
+    one, other = models["SmoothARM1"], models["NNLR"]
+    names = lambda *subjects: [m["name"] for m in collect(subjects)["models"]]  # noqa: E731
+    assert names(subject(one), subject(other)) == ["model (1)", "model (2)"]
+    assert names(subject(one), Subject("another", other.form_)) == ["model", "another"]
+    assert collect([subject(one), subject(other)])["title"] == "model"
+
+
+def test_drift_has_the_limits_of_the_policy(models, sample):
+    found = of(models["SmoothARM1"], sample)["models"][0]["data"]["drift"]
+    assert (found["moderate"], found["large"]) == (0.1, 0.25)
+    strict = models["SmoothARM1"].annotate({"policy": {"drift": {"moderate": 0.05, "large": 0.2}}})
+    found = of(strict, sample)["models"][0]["data"]["drift"]
+    assert (found["moderate"], found["large"]) == (0.05, 0.2)
 
 
 def test_shapes_are_those_of_the_overview(models):
@@ -174,7 +189,9 @@ def test_cut_off_and_texts_of_the_model_file(models, tmp_path):
     found = msgspec.json.decode(re.search(r'id="payload">(.*?)</script>', text, re.DOTALL)[1])
     assert found["cutoff"] == found["models"][0]["ranking"]["cutoff"] == 0.25
     assert found["models"][0]["about"] == {"owner": "Retail"}
-    assert of(models["SmoothARM1"])["cutoff"] == 0.7  # the base rate
+    form = models["SmoothARM1"].form_
+    undecided = msgspec.structs.replace(form, schema=form.schema.replace(policy={}))
+    assert collect([Subject("model", undecided, models["SmoothARM1"].fit_record_)])["cutoff"] == 0.7  # the base rate
 
 
 def test_empty_data(models, german):

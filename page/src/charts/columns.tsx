@@ -63,7 +63,7 @@ export function Columns({ columns, edges, curve, ends, label }: Props) {
         ))}
         {columns.map((c, i) => (
           <g key={i}>
-            <title>{`${c.label}: ${pp(c.effect)} pp, ${count(c.rows)} rows`}</title>
+            <title>{`${c.label}: ${pp(c.effect)} points, ${count(c.rows)} rows`}</title>
             <rect class="hit" x={left(i)} width={across(i)} y={MARGIN.top} height={base - MARGIN.top} />
             <Counted x={left(i) + across(i) * inset} width={across(i) * (1 - 2 * inset)} base={base} rows={tall(c.rows)} bad={tall(c.bad)} />
             {c.low !== undefined && c.high !== undefined && (

@@ -41,7 +41,7 @@ export function Heat({ down, across, effects, rows, label }: Props) {
           const [w, h] = [side * share, tall * share];
           return (
             <g key={k}>
-              <title>{`${down[i]}, ${across[j]}: ${pp(effect, 2)} pp, ${count(rows[k])} rows`}</title>
+              <title>{`${down[i]}, ${across[j]}: ${pp(effect, 2)} points, ${count(rows[k])} rows`}</title>
               <rect class="cell" x={LEFT + j * side} y={i * tall} width={side} height={tall} />
               <rect
                 class={`heat heat-${shade(effect) < 0 ? "m" : "p"}${Math.abs(shade(effect))}`}

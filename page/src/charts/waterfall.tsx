@@ -1,14 +1,13 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
-import type { Explanation } from "../engine";
 import { percent, points } from "../views/format";
 import { Name } from "../views/name";
-import { subscaleText } from "../views/words";
+import type { Told } from "../views/words";
 import { Bar } from "./bar";
 import { extent } from "./scale";
 
 interface Props {
-  explanation: Explanation;
+  explanation: Told;
   /** Words for where it starts and where it ends. */
   from: string;
   to: string;
@@ -37,14 +36,13 @@ export function Waterfall({ explanation, from, to }: Props) {
       .map((t): Piece => ({ name: t.name, text: t.text, from: inside, to: (inside += t.value) }));
     return { name: part.name, from: begin, to: at, pieces };
   });
-  // A part of one piece is one row.
-  const all = parts.flatMap((p) => (p.pieces.length > 1 || parts.length === 1 ? p.pieces : []));
+  const all = parts.flatMap((p) => p.pieces);
   const [low, high] = extent([referenceRisk, risk, ...[...parts, ...all].flatMap((p) => [p.from, p.to])]);
   // Round ends, so that the bars keep their scale while somebody drags.
   const domain = [Math.floor(low * 10) / 10, Math.max(Math.ceil(high * 10) / 10, Math.floor(low * 10) / 10 + 0.1)] as const;
   const limit = [...all].map((p) => Math.abs(p.to - p.from)).sort((a, b) => b - a)[Math.max(8, PRINTED - parts.length)] ?? -1;
   const printed = (p: Piece) => Math.abs(p.to - p.from) > Math.max(limit, FLAT);
-  const rest = all.filter((p) => !printed(p));
+  const rest = all.filter((p) => !printed(p)).reduce((sum, p) => sum + p.to - p.from, 0);
   const toggle = (name: string) => {
     const next = new Set(closed.value);
     if (!next.delete(name)) next.add(name);
@@ -52,7 +50,7 @@ export function Waterfall({ explanation, from, to }: Props) {
   };
   return (
     <table class="waterfall">
-      <caption class="unseen">{`From ${from} to ${to}, in points`}</caption>
+      <caption class="unseen">{`From ${from.toLowerCase()} to ${to.toLowerCase()}, in points`}</caption>
       <Widths />
       <thead>
         <tr>
@@ -74,9 +72,9 @@ export function Waterfall({ explanation, from, to }: Props) {
         <Whole name={from} risk={referenceRisk} domain={domain} />
       </tbody>
       {parts.map((part) => {
-        const alone = parts.length === 1 && part.pieces.length > 0;
-        const only = !alone && part.pieces.length === 1 ? part.pieces[0] : undefined;
-        const open = alone || (!only && !closed.value.has(part.name));
+        // A part of one piece is one row, and a single part needs no name.
+        const alone = part.pieces.length === 1 || (parts.length === 1 && part.pieces.length > 0);
+        const open = alone || !closed.value.has(part.name);
         return (
           <tbody key={part.name}>
             {!alone && (
@@ -84,15 +82,10 @@ export function Waterfall({ explanation, from, to }: Props) {
                 <th scope="rowgroup">
                   {part.pieces.length > 1 ? (
                     <button type="button" aria-expanded={open} onClick={() => toggle(part.name)}>
-                      <Name text={subscaleText(part.name)} />
+                      <Name text={part.name} />
                     </button>
                   ) : (
-                    <Name text={subscaleText(part.name)} />
-                  )}{" "}
-                  {only && (
-                    <span class="level">
-                      <Name text={only.name === part.name ? "" : only.name} /> {only.text}
-                    </span>
+                    <Name text={part.name} />
                   )}
                 </th>
                 <td class="bar-cell">
@@ -109,11 +102,11 @@ export function Waterfall({ explanation, from, to }: Props) {
         );
       })}
       <tbody class="whole">
-        {rest.length > 0 && (
+        {Math.abs(rest) >= FLAT && (
           <tr class="term paper-only">
-            <th scope="row">{`${rest.length} smaller ones together`}</th>
+            <th scope="row">All others together</th>
             <td />
-            <td class="numeric">{points(rest.reduce((sum, p) => sum + p.to - p.from, 0))}</td>
+            <td class="numeric">{points(rest)}</td>
           </tr>
         )}
         <Whole name={to} risk={risk} domain={domain} />

@@ -1,6 +1,6 @@
 /** Atoms, the finest levels that nothing in a form divides, and moves between them: as explain/atoms.py. */
 
-import { binOf, codeOf, groupOf, labels, orderedCount } from "./levels";
+import { binOf, codeOf, groupOf, orderedCount } from "./levels";
 import { nextAbove } from "./numbers";
 import { axisWeights, featureOf } from "./score";
 import type { Bins, Categories, Feature, Levels, Model, Row, Shape, TreePart, Value, WhatIfOptions } from "./types";
@@ -17,11 +17,11 @@ export interface Atoms {
 }
 
 /** The atoms of every feature the form reads. */
-export function atomsOf(model: Model, minRows = 0): Map<string, Atoms> {
-  return new Map(model.features.map((name) => [name, makeAtoms(model, name, minRows)]));
+export function atomsOf(model: Model): Map<string, Atoms> {
+  return new Map(model.features.map((name) => [name, makeAtoms(model, name)]));
 }
 
-function makeAtoms(model: Model, name: string, minRows: number): Atoms {
+function makeAtoms(model: Model, name: string): Atoms {
   const shapes: Shape[] = [];
   const counts: { levels: Levels; weights: number[] }[] = [];
   const trees: TreePart[] = [];
@@ -49,10 +49,7 @@ function makeAtoms(model: Model, name: string, minRows: number): Atoms {
   const seen = values.map((value) => value !== null);
   for (const { levels: own, weights } of counts) {
     if (!(sum(weights) > 0)) continue;
-    values.forEach((value, k) => {
-      const weight = weights[codeOf(own, name, value)];
-      seen[k] &&= weight > 0 && weight >= minRows;
-    });
+    values.forEach((value, k) => (seen[k] &&= weights[codeOf(own, name, value)] > 0));
   }
   return { feature: name, levels, values, seen, straight: shapes.some((shape) => shape.kind !== "table") };
 }
@@ -184,7 +181,6 @@ function rounded(value: number, decimals: number, above: boolean): number {
 
 export interface Moves {
   target: number[];
-  steps: number[];
   price: number[];
 }
 
@@ -192,7 +188,6 @@ export interface Moves {
 export interface FeatureMoves {
   atoms: Atoms;
   declared: Feature;
-  labels: string[];
   values: Value[];
   codes: number[];
   /** By part, what each target adds to the part's score by itself. */
@@ -207,14 +202,13 @@ export function movesFrom(feature: FeatureMoves, atom: number): Moves {
   const measured = atom < orderedCount(atoms.levels);
   const actionable = declared.actionable ?? "free";
   const unordered = declared.kind === "categorical" && (declared.direction ?? "none") === "none";
-  const found: Moves = { target: [], steps: [], price: [] };
+  const found: Moves = { target: [], price: [] };
   codes.forEach((code, t) => {
     if (code === atom) return;
     const direction = unordered ? null : code > atom ? "up" : "down";
     if (actionable !== "free" && !(measured && direction === actionable)) return; // up from no measurement means nothing
     const steps = measured && direction !== null ? Math.abs(code - atom) : 1;
     found.target.push(t);
-    found.steps.push(steps);
     found.price.push((declared.step_cost ?? 1) * steps);
   });
   return found;
@@ -227,9 +221,9 @@ export function concrete({ atoms, codes, values }: FeatureMoves, target: number,
 }
 
 /** The moves of every feature that can move: to bins and categories that training rows had. */
-export function featureMoves(model: Model, { frozen = [], minRows = 0 }: WhatIfOptions): Map<string, FeatureMoves> {
+export function featureMoves(model: Model, { frozen = [] }: WhatIfOptions): Map<string, FeatureMoves> {
   const found = new Map<string, FeatureMoves>();
-  for (const [name, atoms] of atomsOf(model, minRows)) {
+  for (const [name, atoms] of atomsOf(model)) {
     const declared = featureOf(model, name);
     if (frozen.includes(name) || declared.actionable === "fixed" || atoms.straight) continue;
     const codes = [...Array(orderedCount(atoms.levels)).keys()].filter((code) => atoms.seen[code]);
@@ -255,8 +249,7 @@ function targets(model: Model, atoms: Atoms, declared: Feature, codes: number[])
       if (axis >= 0) pairLevels.set(`${k},${j}`, values.map((value) => codeOf(pair.levels[axis], name, value)));
     });
   });
-  const all = labels(atoms.levels);
-  return { atoms, declared, labels: codes.map((code) => all[code]), values, codes, scores, pairLevels };
+  return { atoms, declared, values, codes, scores, pairLevels };
 }
 
 function lone(name: string, value: Value): Row {

@@ -1,10 +1,9 @@
 /** What every subscale and feature contributes, so that the parts add up: as explain/contributions.py. */
 
-import { isMissing } from "./levels";
-import { bandOf, meanRate, slopeOf, valueOf } from "./links";
-import { general, labelOf, pairwiseSum } from "./numbers";
+import { meanRate, valueOf } from "./links";
+import { pairwiseSum } from "./numbers";
 import { lastLink, pairLevels, poolScore, refuseForbidden, riskOf } from "./score";
-import type { Explanation, Model, PairTable, ReadyPart, Reference, Row, Term, Value } from "./types";
+import type { Explanation, Model, PairTable, ReadyPart, Reference, Row } from "./types";
 
 const NO_SUBSCALE = "(no subscale)";
 const ACROSS = "(across subscales)";
@@ -75,9 +74,7 @@ export interface Pieces {
   keys: Key[];
   pieces: number[];
   risk: number;
-  score: number;
   referenceRisk: number;
-  bends: boolean;
 }
 
 /** Returns the pieces of the risk, one per column, that lead from the reference to the row. */
@@ -87,12 +84,11 @@ export function split(model: Model, row: Row, reference: Reference, featuresOnly
   const pooled = model.form.pool.kind !== "alone";
   const scores: number[] = [];
   let pieces: number[] = [];
-  let bends = false;
   model.parts.forEach((part, k) => {
     const score = part.score(row);
     const own = differences(part, reference.points[k], row, score, featuresOnly);
     if (pooled) {
-      bends = followLink(part.part.link, reference.points[k].score, score, own) || bends;
+      followLink(part.part.link, reference.points[k].score, score, own);
       for (let j = 0; j < own.length; j++) own[j] *= part.weight;
     }
     scores.push(score);
@@ -100,9 +96,9 @@ export function split(model: Model, row: Row, reference: Reference, featuresOnly
   });
   const starts = reference.points.map((point) => point.score);
   const score = poolScore(model, scores);
-  if (link !== null) bends = followLink(link, poolScore(model, starts), score, pieces) || bends;
+  if (link !== null) followLink(link, poolScore(model, starts), score, pieces);
   const risk = link === null ? score : valueOf(link, score);
-  return { keys: keysOf(model, featuresOnly), pieces, risk, score, referenceRisk: riskOf(model, starts), bends };
+  return { keys: keysOf(model, featuresOnly), pieces, risk, referenceRisk: riskOf(model, starts) };
 }
 
 function differences(
@@ -137,12 +133,11 @@ function sharePairs(part: ReadyPart, point: Reference["points"][number], row: Ro
   return pieces;
 }
 
-/** Turns differences of scores into pieces of the probability, in place; returns whether the link bends on the way. */
-function followLink(link: Parameters<typeof valueOf>[0], start: number, score: number, pieces: number[]): boolean {
-  const [rate, bends] = meanRate(link, start, score);
+/** Turns differences of scores into pieces of the probability, in place. */
+function followLink(link: Parameters<typeof valueOf>[0], start: number, score: number, pieces: number[]): void {
+  const rate = meanRate(link, start, score);
   for (let j = 0; j < pieces.length; j++) pieces[j] *= rate;
   addUp(pieces, valueOf(link, score) - valueOf(link, start));
-  return bends && pieces.length > 1;
 }
 
 /** Lets the pieces add up to the whole in floating point, too. */
@@ -168,27 +163,7 @@ export function explain(model: Model, row: Row, reference?: Row | "typical" | "b
     const group = groups.get(subscale) ?? { name: subscale, total: 0, terms: [] };
     groups.set(subscale, group);
     group.total += found.pieces[j];
-    if (feature !== null) group.terms.push(termOf(feature, pairs.get(feature)!, found.pieces[j], row));
+    if (feature !== null) group.terms.push({ name: feature, features: pairs.get(feature)!, value: found.pieces[j] });
   });
-  const link = lastLink(model.form);
-  return {
-    risk: found.risk,
-    referenceRisk: found.referenceRisk,
-    reference: against.name,
-    unit: "probability",
-    parts: [...groups.values()],
-    bends: found.bends,
-    band: link?.kind === "bands" ? bandOf(link, found.score) : null,
-    rate: link === null ? null : slopeOf(link, found.score),
-  };
-}
-
-function termOf(name: string, features: string[], value: number, row: Row): Term {
-  return { name, features, value, text: features.map((feature) => textOf(row[feature])).join(" × ") };
-}
-
-/** A value as text: "missing", a label, or a number of four digits. */
-function textOf(value: Value | undefined): string {
-  if (isMissing(value)) return "missing";
-  return typeof value === "number" && !Number.isInteger(value) ? general(value, 4) : labelOf(value!);
+  return { risk: found.risk, referenceRisk: found.referenceRisk, reference: against.name, parts: [...groups.values()] };
 }

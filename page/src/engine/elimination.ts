@@ -7,8 +7,8 @@ export class SearchError extends Error {
   override name = "SearchError";
 }
 
-export function checkStates(n: number): void {
-  if (n > MOST_STATES) throw new SearchError("There are too many ways to tell apart. Hold some features fixed.");
+export function checkStates(n: number, most = MOST_STATES): void {
+  if (n > most) throw new SearchError("There are too many combinations to search. Keep some features as they are.");
 }
 
 /** The states no other of their group is better than: by rising cost, each with a lower score than before. */

@@ -4,7 +4,7 @@ export { beyond } from "./beyond";
 export { explain } from "./contributions";
 export { SearchError } from "./elimination";
 export { RowError } from "./levels";
-export { general, labelOf } from "./numbers";
+export { labelOf } from "./numbers";
 export { reasons, refused } from "./reasons";
 export { parseRow } from "./rows";
 export { prepare, risk } from "./score";

@@ -1,11 +1,18 @@
 /** The levels of a feature, and which level a value falls into: as form/levels.py. */
 
-import { bisectLeft, general, labelOf } from "./numbers";
+import { bisectLeft, labelOf } from "./numbers";
 import type { Bins, Categories, Levels, Value } from "./types";
 
-/** A value that the model refuses; the message says which and why. */
+/** A value that the model refuses: of which feature, "" if of none, and why. */
 export class RowError extends Error {
   override name = "RowError";
+
+  constructor(
+    readonly feature: string,
+    readonly why: string,
+  ) {
+    super(feature + why);
+  }
 }
 
 export const isMissing = (value: Value | undefined): boolean =>
@@ -23,27 +30,6 @@ export function orderedCount(levels: Levels): number {
 
 export function missingLevel(levels: Levels): number {
   return levels.kind === "categories" ? levels.categories.length : levelCount(levels) - 1;
-}
-
-const labelsKnown = new WeakMap<Levels, string[]>();
-
-/** A text per level. */
-export function labels(levels: Levels): string[] {
-  let found = labelsKnown.get(levels);
-  if (!found) labelsKnown.set(levels, (found = makeLabels(levels)));
-  return found;
-}
-
-function makeLabels(levels: Levels): string[] {
-  if (levels.kind === "categories") return [...levels.categories, "missing", "unseen"];
-  const e = levels.edges.map((edge) => general(edge));
-  const bins = e.slice(1).map((edge, k) => `${e[k]} < x <= ${edge}`);
-  return [
-    ...(e.length ? [`x <= ${e[0]}`, ...bins, `x > ${e[e.length - 1]}`] : ["any value"]),
-    ...levels.special_values.map((value) => `= ${general(value)}`),
-    ...(levels.lower_bound === null ? [] : [`x < ${general(levels.lower_bound)}`]),
-    "missing",
-  ];
 }
 
 /** The level of a number among bins. */
@@ -78,8 +64,8 @@ function categoryOf(levels: Categories, label: string): number {
 /** Returns a continuous feature's value as a number, NaN where it is missing; text and infinity are refused. */
 export function numberOf(feature: string, value: Value | undefined): number {
   if (isMissing(value) || value === "") return NaN;
-  if (typeof value !== "number") throw new RowError(`${feature} must be a number.`);
-  if (!Number.isFinite(value)) throw new RowError(`${feature} is infinite. Leave it empty where it is not known.`);
+  if (typeof value !== "number") throw new RowError(feature, " must be a number.");
+  if (!Number.isFinite(value)) throw new RowError(feature, " is infinite. Leave it empty where it is not known.");
   return value;
 }
 

@@ -59,16 +59,13 @@ export function slopeOf(link: Link, score: number): number {
   return line < low || line > high ? 0 : piece[1];
 }
 
-/** The mean slope of a link between two scores, and whether its slope changes on the way: explain/contributions.py. */
-export function meanRate(link: Link, start: number, score: number): [number, boolean] {
+/** The mean slope of a link between two scores: explain/contributions.py. */
+export function meanRate(link: Link, start: number, score: number): number {
   const run = score - start;
   const rise = valueOf(link, score) - valueOf(link, start);
-  if (link.kind === "logistic") {
-    const near = Math.abs(run) < 1e-5;
-    return [near ? slopeOf(link, (start + score) / 2) : rise / run, run !== 0];
-  }
+  if (link.kind === "logistic") return Math.abs(run) < 1e-5 ? slopeOf(link, (start + score) / 2) : rise / run;
   const slope = slopeOf(link, score);
   const oneLine = lineOf(link, start)![0] === lineOf(link, score)![0];
   const straight = oneLine && slope === slopeOf(link, start) && (slope > 0 || rise === 0);
-  return [straight ? slope : rise / run, !straight];
+  return straight ? slope : rise / run;
 }

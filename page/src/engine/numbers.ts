@@ -100,34 +100,6 @@ export function exactSum(list: Iterable<number>): number {
   return high;
 }
 
-/** Writes a number with this many significant digits, as Python's "{:.6g}" does. */
-export function general(x: number, digits = 6): string {
-  if (Number.isNaN(x)) return "nan";
-  if (!Number.isFinite(x)) return x > 0 ? "inf" : "-inf";
-  if (x === 0) return Object.is(x, -0) ? "-0" : "0";
-  const [mantissa, power] = halfEven(x, digits).split("e");
-  const exponent = Number(power);
-  const trimmed = (text: string) => (text.includes(".") ? text.replace(/0+$/, "").replace(/\.$/, "") : text);
-  if (exponent < -4 || exponent >= digits) {
-    const size = String(Math.abs(exponent)).padStart(2, "0");
-    return `${trimmed(mantissa)}e${exponent < 0 ? "-" : "+"}${size}`;
-  }
-  const plain = mantissa.replace(/[-.]/g, "");
-  const at = exponent + 1;
-  const text = at > 0 ? `${plain.slice(0, at)}.${plain.slice(at)}` : `0.${"0".repeat(-at)}${plain}`;
-  return (x < 0 ? "-" : "") + trimmed(text);
-}
-
-/** Writes a number as 1.23e4 with this many digits; of two as near, the even one, where JavaScript takes the larger. */
-function halfEven(x: number, digits: number): string {
-  const rounded = x.toExponential(digits - 1);
-  const [long, power] = x.toExponential(60).split("e");
-  const end = long.indexOf(".") + digits;
-  const kept = long.slice(0, end);
-  if (!/^50*$/.test(long.slice(end)) || "13579".includes(kept[kept.length - 1])) return rounded;
-  return `${kept}e${power}`;
-}
-
 /** Writes a number as Python's repr of a float does. */
 export function repr(x: number): string {
   if (Number.isNaN(x)) return "nan";

@@ -1,7 +1,7 @@
 /** The fronts of a whole form, feature by feature inside a part, then part by part: as explain/pareto.py. */
 
 import type { FeatureMoves, Moves } from "./atoms";
-import { checkStates, type JointOptions, jointOptions, type Options, pareto, SearchError } from "./elimination";
+import { checkStates, type JointOptions, jointOptions, type Options, pareto } from "./elimination";
 import { levelCount } from "./levels";
 import { valueOf } from "./links";
 import { exactSum } from "./numbers";
@@ -33,22 +33,17 @@ export interface Problem {
   model: Model;
   sign: number;
   targets: Map<string, FeatureMoves>;
-  /** What changing a feature costs beside its steps. */
+  /** What changing a feature costs beside its steps: so much that as few features as possible change. */
   perFeature: number;
   /** The features that can move and stand in several parts. */
   shared: Set<string>;
 }
 
-export function makeProblem(
-  model: Model,
-  sign: number,
-  targets: Map<string, FeatureMoves>,
-  countFeatures: boolean,
-): Problem {
+export function makeProblem(model: Model, sign: number, targets: Map<string, FeatureMoves>): Problem {
   const steps = [...targets.values()].map((t) => levelCount(t.atoms.levels) * (t.declared.step_cost ?? 1));
   const uses = (name: string) => model.parts.filter((part) => part.features.includes(name)).length;
   const shared = new Set([...targets.keys()].filter((name) => uses(name) > 1));
-  return { model, sign, targets, perFeature: countFeatures ? 1 + exactSum(steps) : 0, shared };
+  return { model, sign, targets, perFeature: 1 + exactSum(steps), shared };
 }
 
 /** One row as the search sees it. */
@@ -135,9 +130,9 @@ export class FormFronts {
   build(): FormFront[] {
     const names = [...this.problem.shared].filter((name) => this.moves.has(name));
     const options = names.map((name) => this.options(name));
-    limit(
+    checkStates(
       options.reduce((product, { price }) => product * price.length, 1),
-      "The features that stand in several subscales",
+      MOST_COMBINATIONS,
     );
     let found: { prices: number[]; choice: Choice }[] = [{ prices: [], choice: new Map() }];
     names.forEach((name, k) => {
@@ -256,7 +251,7 @@ export class FormFronts {
     const names = ready.features.filter((name) => this.moves.has(name) && !this.problem.shared.has(name));
     const options = names.map((name) => this.options(name));
     const total = options.reduce((product, { price }) => product * price.length, 1);
-    limit(total, `The trees of ${part.name}`);
+    checkStates(total, MOST_COMBINATIONS);
     // What the trees read, by input and option of its feature.
     const inputs = part.inputs.map((input) => {
       const at = names.indexOf(input.feature);
@@ -306,11 +301,4 @@ function one(name: string, value: Value): Row {
   const row = Object.create(null) as Row;
   row[name] = value;
   return row;
-}
-
-function limit(total: number, what: string): void {
-  if (total <= MOST_COMBINATIONS) return;
-  throw new SearchError(
-    `${what} can move in ${total} combined ways; at most ${MOST_COMBINATIONS} are run through. Hold some fixed.`,
-  );
 }

@@ -30,9 +30,9 @@ export function parseRow(model: Model, text: string): { row: Row; problems: stri
   }
   const absent = model.features.filter((name) => !names.has(name));
   if (absent.length === model.features.length) {
-    problems.push(`None of the names is a feature of this model. It reads ${list(model.features)}.`);
+    problems.push(`None of these names belongs to the model. It reads ${list(model.features)}.`);
   } else if (absent.length) {
-    notes.push(`Not given, and left as it is in the typical applicant: ${list(absent)}.`);
+    notes.push(`Not given, so the most frequent value is taken: ${list(absent)}.`);
   }
   if (!problems.length) {
     try {
@@ -53,14 +53,14 @@ function readJson(text: string): [string, unknown][] {
   try {
     found = JSON.parse(text);
   } catch {
-    throw new RowError('This is not JSON. Write {"feature": value, ...}, or a line of names and a line of values.');
+    throw new RowError("", 'This is not JSON. Write {"feature": value, ...}, or a line of names and a line of values.');
   }
   if (Array.isArray(found)) {
-    if (found.length !== 1) throw new RowError(`One applicant is needed, not ${found.length}.`);
+    if (found.length !== 1) throw new RowError("", `One applicant is needed, not ${found.length}.`);
     found = found[0];
   }
   if (typeof found !== "object" || found === null || Array.isArray(found)) {
-    throw new RowError('An object of features is needed: {"feature": value, ...}.');
+    throw new RowError("", 'An object of features is needed: {"feature": value, ...}.');
   }
   return Object.entries(found);
 }
@@ -71,11 +71,11 @@ function readCsv(text: string): [string, unknown][] {
   const separator = ["\t", ";", ","].find((mark) => first.includes(mark)) ?? ",";
   const lines = csvLines(text, separator);
   if (lines.length !== 2) {
-    throw new RowError(`Two lines are needed, the names and one applicant's values; there are ${lines.length}.`);
+    throw new RowError("", `Two lines are needed, the names and one applicant's values; there are ${lines.length}.`);
   }
   const [names, values] = lines;
   if (names.length !== values.length) {
-    throw new RowError(`There are ${names.length} names, but ${values.length} values.`);
+    throw new RowError("", `There are ${names.length} names, but ${values.length} values.`);
   }
   return names.map((name, k) => [name.trim(), values[k]]);
 }
@@ -110,7 +110,7 @@ function readValue(model: Model, name: string, value: unknown): Value {
   const continuous = model.schema.features![name].kind !== "categorical";
   if (value === null || value === undefined) return null;
   if (typeof value === "boolean") return continuous ? Number(value) : labelOf(value);
-  if (typeof value === "object") throw new RowError(`${name} must be a number or text.`);
+  if (typeof value === "object") throw new RowError(name, " must be a number or text.");
   if (typeof value === "number") return isMissing(value) ? null : continuous ? numberOf(name, value) : value;
   const text = String(value).trim();
   if (!continuous) return text === "" ? null : labelFrom(model, name, String(value));
@@ -118,7 +118,7 @@ function readValue(model: Model, name: string, value: unknown): Value {
   if (!/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text)) {
     // 1,234 may be a thousand or little more than one: nobody but the sender knows.
     const remedy = /\d,\d/.test(text) ? ", with a point before decimals and no comma" : "";
-    throw new RowError(`${name} must be a number${remedy}.`);
+    throw new RowError(name, ` must be a number${remedy}.`);
   }
   return numberOf(name, Number(text));
 }

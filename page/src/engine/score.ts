@@ -1,13 +1,12 @@
 /** Scores and risks, added up in the order in which Python adds them: as form/shapes.py, trees.py, score.py, form.py. */
 
-import { codeOf, isMissing, labels, levelCount, numberOf, RowError } from "./levels";
+import { codeOf, isMissing, levelCount, numberOf, RowError } from "./levels";
 import { valueOf } from "./links";
 import { bisectRight, clip, labelOf } from "./numbers";
 import type {
   Curve,
   Feature,
   Form,
-  Levels,
   Link,
   Model,
   ModelPayload,
@@ -34,7 +33,7 @@ export function prepare(payload: Payload, index = 0): Model {
   const form = info.form;
   const parts = form.parts.map((part, k) => readyPart(form, info, part, k));
   const features = [...new Set(parts.flatMap((part) => part.features))];
-  return { payload, info, form, schema: form.schema, features, typical: info.typical, best: info.best, parts };
+  return { payload, info, form, schema: form.schema, features, typical: info.typical, parts };
 }
 
 /** Returns the probability of the positive outcome. */
@@ -95,15 +94,15 @@ function readyPart(form: Form, info: ModelPayload, part: Part | TreePart, k: num
 export function refuseForbidden(model: Model, row: Row): void {
   for (const name of model.features) {
     const { kind, missing, below_bound, lower_bound, special_rules = {}, special_values = [] } = featureOf(model, name);
-    if (missing === "error" && isMissing(row[name])) throw new RowError(`${name} must not be empty.`);
+    if (missing === "error" && isMissing(row[name])) throw new RowError(name, " must not be empty.");
     const codes = special_values.filter((code) => isForbidden(special_rules, labelOf(code)));
     if (isMissing(row[name]) || (!codes.length && below_bound !== "error")) continue;
     const label = labelOf(kind === "categorical" ? row[name]! : numberOf(name, row[name]));
-    if (codes.some((code) => labelOf(code) === label)) throw new RowError(`${name}: this special value is not allowed.`);
+    if (codes.some((code) => labelOf(code) === label)) throw new RowError(name, ": this code is not allowed.");
     if (kind === "categorical" || below_bound !== "error" || lower_bound == null) continue;
     const x = numberOf(name, row[name]);
     if (x < lower_bound && !special_values.some((code) => code === x)) {
-      throw new RowError(`${name} must not be below ${lower_bound}.`);
+      throw new RowError(name, ` must not be below ${lower_bound}.`);
     }
   }
 }
@@ -120,7 +119,7 @@ function shapeTerm(name: string, shape: Shape, strict: boolean): ReadyTerm {
   const refused = shape.weights.map((weight) => strict && weight === 0);
   const value = (row: Row) => {
     const level = codeOf(shape.levels, name, row[name]);
-    if (refused[level]) throw unseen(name, shape.levels, level);
+    if (refused[level]) throw unseen(name);
     if (shape.kind === "table" || level !== 0) return shape.scores[level];
     const x = numberOf(name, row[name]);
     if (shape.kind === "curve") return curveAt(shape, x);
@@ -145,7 +144,7 @@ function pairTerm(pair: PairTable, schema: Schema): ReadyTerm {
   const value = (row: Row) => {
     const codes = pairLevels(pair, row);
     for (const axis of [0, 1]) {
-      if (refused[axis][codes[axis]]) throw unseen(pair.features[axis], pair.levels[axis], codes[axis]);
+      if (refused[axis][codes[axis]]) throw unseen(pair.features[axis]);
     }
     return pair.scores[codes[0]][codes[1]];
   };
@@ -158,9 +157,7 @@ export function pairLevels(pair: PairTable, row: Row): [number, number] {
   return [codeOf(pair.levels[0], u, row[u]), codeOf(pair.levels[1], v, row[v])];
 }
 
-function unseen(name: string, levels: Levels, level: number): RowError {
-  return new RowError(`${name}: level "${labels(levels)[level]}" was not in the training data, and is not allowed.`);
-}
+const unseen = (name: string) => new RowError(name, ": this value was not in the training data, and is not allowed.");
 
 const distance = (x: number, origin: number) => clip(x - origin, -Number.MAX_VALUE, Number.MAX_VALUE);
 
@@ -194,7 +191,7 @@ function refuseUnseen(part: TreePart, schema: Schema, row: Row): void {
   for (const [name, own] of known) {
     const value = row[name];
     if (isStrict(schema, name) && own.size && !isMissing(value) && !own.has(labelOf(value!))) {
-      throw new RowError(`${name}: this level was not in the training data, and is not allowed.`);
+      throw unseen(name);
     }
   }
 }

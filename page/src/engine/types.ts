@@ -275,6 +275,9 @@ export interface DataSummary {
   /** Against the training rows, as the form counts them. */
   drift: {
     unit: string;
+    /** The stability index from which a shift is moderate, and large. */
+    moderate: number;
+    large: number;
     features: { feature: string; psi: number; shift: number | null }[];
   } | null;
   groups: {
@@ -343,8 +346,6 @@ export interface ModelPayload {
   };
   /** A row to start from, with the most frequent level of every feature. */
   typical: Row;
-  /** The best value of every feature. */
-  best: Row;
   references: { typical: Reference | null; best: Reference | null };
   ranking: Ranking;
   inputs: Input[];
@@ -382,7 +383,6 @@ export interface Model {
   /** The features the form reads, in the order of its parts. */
   features: string[];
   typical: Row;
-  best: Row;
   parts: ReadyPart[];
 }
 
@@ -411,22 +411,13 @@ export interface Term {
   features: string[];
   /** Contribution in probability. */
   value: number;
-  /** What the applicant has, as text. */
-  text: string;
 }
 
 export interface Explanation {
   risk: number;
   referenceRisk: number;
   reference: "typical" | "best" | "row";
-  unit: "probability";
   parts: { name: string; total: number; terms: Term[] }[];
-  /** Whether a link bends between the reference and the applicant, so that pieces are at its mean rate. */
-  bends: boolean;
-  /** With a link of bands: the band, from 0. */
-  band: number | null;
-  /** What a further step would do: probability per unit of score; null for a pool without a last link. */
-  rate: number | null;
 }
 
 export interface Reason {
@@ -448,9 +439,6 @@ export interface Change {
   feature: string;
   from: Value;
   to: Value;
-  fromLevel: string;
-  toLevel: string;
-  steps: number;
   cost: number;
 }
 
@@ -461,8 +449,6 @@ export interface Answer {
 }
 
 export interface WhatIf {
-  risk: number;
-  cutoff: number;
   reached: boolean;
   answers: Answer[];
   /** The best risk that allowed moves can reach, and the cheapest way there. */
@@ -472,8 +458,5 @@ export interface WhatIf {
 export interface WhatIfOptions {
   /** Features that must stay. */
   frozen?: string[];
-  /** "features": as few features as possible; "steps": the least sum of step costs. */
-  cost?: "features" | "steps";
   answers?: number;
-  minRows?: number;
 }

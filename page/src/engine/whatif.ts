@@ -1,7 +1,7 @@
 /** The provably cheapest changes that bring an applicant to a target: as explain/what_if.py. */
 
 import { concrete, type FeatureMoves, featureMoves, movesFrom } from "./atoms";
-import { codeOf, isMissing, labels } from "./levels";
+import { codeOf, isMissing } from "./levels";
 import { exactSum, labelOf } from "./numbers";
 import { type Applicant, type Choice, FormFront, FormFronts, makeProblem, type Problem } from "./pareto";
 import { refused } from "./reasons";
@@ -13,7 +13,7 @@ const ROUNDING = 1e-12; // of the risk: the front adds up scores with pairs in a
 /** Returns the cheapest changes after which a cut-off approves, then others that each leave out some feature. */
 export function whatIf(model: Model, row: Row, cutoff: number, options: WhatIfOptions = {}): WhatIf {
   const targets = featureMoves(model, options);
-  const problem = makeProblem(model, model.info.ranking.sign, targets, (options.cost ?? "features") === "features");
+  const problem = makeProblem(model, model.info.ranking.sign, targets);
   return new Search(problem, readApplicant(model, row, targets), cutoff).solve(options.answers ?? 3);
 }
 
@@ -52,12 +52,12 @@ class Search {
     const { risk } = this.applicant;
     if (this.reaches(risk)) {
       const stay = { changes: [], risk, cost: 0 };
-      return { risk, cutoff: this.cutoff, reached: true, answers: [stay], reachable: stay };
+      return { reached: true, answers: [stay], reachable: stay };
     }
     const fronts = this.fronts(new Set());
     const first = this.cheapest(fronts);
     const answers = first === null ? [] : this.diverse(first, most);
-    return { risk, cutoff: this.cutoff, reached: answers.length > 0, answers, reachable: this.furthest(fronts) };
+    return { reached: answers.length > 0, answers, reachable: this.furthest(fronts) };
   }
 
   private reaches(risk: number, slack = 0): boolean {
@@ -153,9 +153,6 @@ class Search {
       feature,
       from,
       to: value,
-      fromLevel: labels(target.atoms.levels)[atom],
-      toLevel: target.labels[to],
-      steps: moves.steps[at],
       cost: moves.price[at],
     };
   }

@@ -2,8 +2,8 @@ import { batch, useSignal } from "@preact/signals";
 import { Bar } from "../charts/bar";
 import { Gauge } from "../charts/gauge";
 import { Waterfall } from "../charts/waterfall";
-import { beyond, type Explanation, parseRow, reasons, refused, type Row } from "../engine";
-import { type Person, useStore } from "../state";
+import { beyond, parseRow, reasons, refused, type Row } from "../engine";
+import { type Person, type Store, toAddress, useStore } from "../state";
 import { FeatureControl } from "./controls";
 import { cost, limit as limitText, percent, points } from "./format";
 import { ModelChoice } from "./overview";
@@ -132,9 +132,9 @@ function Controls() {
   const unused = [...leftOf(model)].map((name) => titleOf(model, name));
   return (
     <form onSubmit={(e) => e.preventDefault()} aria-label="Features">
-      {bySubscale(model.info.inputs).map(([name, inputs]) => (
+      {bySubscale(model).map(([name, inputs]) => (
         <fieldset key={name} class="features">
-          <legend>{subscaleText(name)}</legend>
+          <legend>{name}</legend>
           {inputs.map((input) => (
             <FeatureControl
               key={input.feature}
@@ -155,6 +155,13 @@ function Controls() {
 
 // ---- the probability
 
+/** What a cut-off says of a risk. */
+export function decision(store: Store, risk: number): string {
+  const [model, limit] = [store.model.value, store.limit.value];
+  const said = refused(model, risk, limit) ? `refused (limit ${limitText(limit)})` : "approved";
+  return model.info.ranking.cutoff === null ? `Would be ${said}` : said.replace(/^./, (first) => first.toUpperCase());
+}
+
 function Verdict() {
   const store = useStore();
   const { explanation, error } = store.evaluated.value;
@@ -170,10 +177,7 @@ function Verdict() {
   }
   const { risk, referenceRisk } = explanation;
   const [model, limit] = [store.model.value, store.limit.value];
-  const set = model.info.ranking.cutoff !== null;
-  const turnedDown = refused(model, risk, limit);
-  const decision = `${set ? "" : "Would be "}${turnedDown ? `refused (limit ${limitText(limit)})` : "approved"}`;
-  const said = decision.charAt(0).toUpperCase() + decision.slice(1);
+  const said = decision(store, risk);
   const outside = beyond(model, store.rows.a.value).map((name) => titleOf(model, name));
   return (
     <section class="verdict" aria-label="Decision">
@@ -182,15 +186,15 @@ function Verdict() {
       </p>
       <p class="probability">{percent(risk)}</p>
       <Gauge risk={risk} reference={referenceRisk} cutoff={limit} />
-      <p class={`decision ${turnedDown ? "refused" : "accepted"}`}>
+      <p class={`decision ${refused(model, risk, limit) ? "refused" : "accepted"}`}>
         <strong>{said}</strong>
-        {!set && <Try />}
+        {model.info.ranking.cutoff === null && <Try />}
       </p>
       <p class="context">
         {`The typical applicant has ${percent(referenceRisk)}; this one differs by ${points(risk - referenceRisk)} points.`}
       </p>
       {outside.length > 0 && <p class="beyond">{`Beyond the data the model was built on: ${outside.join(", ")}`}</p>}
-      <Spoken risk={risk} text={`Probability ${percent(risk)}. ${said}.`} />
+      <Spoken text={`Probability ${percent(risk)}. ${said}.`} />
     </section>
   );
 }
@@ -219,13 +223,13 @@ function Try() {
   );
 }
 
-/** Says the risk to screen readers once it stands still. */
-function Spoken({ risk, text }: { risk: number; text: string }) {
+/** Says the risk to screen readers once it stands still, and nothing until then. */
+function Spoken({ text }: { text: string }) {
   const said = useSignal("");
-  useLater(() => (said.value = text), [risk, text]);
+  useLater(() => (said.value = text), [text]);
   return (
     <p class="unseen" role="status" aria-live="polite">
-      {said.value}
+      {said.value === text && text}
     </p>
   );
 }
@@ -244,14 +248,12 @@ function Breakdown() {
         from="Typical applicant"
         to="This applicant"
       />
-      <Notes explanation={explanation} />
+      <p class="hint notes">
+        {explanation.reference === "typical" && "The typical applicant is the average of the applicants the model was built on. "}
+        The points add up exactly.
+      </p>
     </section>
   );
-}
-
-export function Notes({ explanation }: { explanation: Explanation }) {
-  const typical = "The typical applicant is the average of those the model was built on. ";
-  return <p class="hint notes">{`${explanation.reference === "typical" ? typical : ""}The points add up exactly.`}</p>;
 }
 
 function Reasons() {
@@ -262,7 +264,7 @@ function Reasons() {
   const turnedDown = refused(model, explanation.risk, store.limit.value);
   return (
     <section class="reasons" aria-labelledby="reasons">
-      <h2 id="reasons">{turnedDown ? "Main reasons" : "What counted most against"}</h2>
+      <h2 id="reasons">{turnedDown ? "Main reasons" : "What counted most against the applicant"}</h2>
       {turnedDown ? (
         <Listed />
       ) : (
@@ -291,7 +293,7 @@ function Listed() {
           {found.map((r, i) => (
             <li key={r.feature}>
               {ranking.by_subscale && r.subscale !== found[i - 1]?.subscale && (
-                <span class="group">{`${subscaleText(r.subscale)}, ${cost(r.subscaleCost)} together`}</span>
+                <span class="group">{`${subscaleText(model, r.subscale)}, ${cost(r.subscaleCost)} together`}</span>
               )}
               <span>{r.text}</span>
               <span class="numeric">{cost(r.cost)}</span>
@@ -303,7 +305,7 @@ function Listed() {
         <p class="hint">Nothing counts against this applicant.</p>
       )}
       {found.length > 0 && (
-        <p class="hint">{`What each costs, compared with ${best ? "the best it could be" : "the typical applicant"}.`}</p>
+        <p class="hint">{`How many points each one costs, compared with ${best ? "its best value" : "the typical applicant"}.`}</p>
       )}
       {withheld > 0 && <p class="hint">{`${withheld} protected ${attributes} never given as a reason.`}</p>}
     </>
@@ -322,20 +324,21 @@ function Source() {
       <p>
         {`Date: ${date}`} <span class="blank">Reference number:</span>
       </p>
-      <p>{`${info.name}, hash ${info.form_sha256}, plainrisk ${store.payload.plainrisk}`}</p>
+      <p>{`Model: ${info.name}, hash ${info.form_sha256}, plainrisk ${store.payload.plainrisk}`}</p>
     </div>
   );
 }
 
 function Share() {
-  const copied = useSignal("");
+  const store = useStore();
+  const copied = useSignal({ address: "", text: "" });
+  const address = location.href.replace(/#.*|$/s, toAddress(store));
   const copy = async () => {
-    const address = location.href;
     try {
       await navigator.clipboard.writeText(address);
-      copied.value = "Copied. The address holds the values of this applicant; open it with the same page.";
+      copied.value = { address, text: "Copied. The address holds the values of this applicant; open it with the same page." };
     } catch {
-      copied.value = address;
+      copied.value = { address, text: address };
     }
   };
   return (
@@ -347,7 +350,7 @@ function Share() {
         Print
       </button>
       <p class="hint" role="status">
-        {copied.value}
+        {copied.value.address === address && copied.value.text}
       </p>
     </section>
   );

@@ -1,13 +1,13 @@
 import { Bar } from "../charts/bar";
 import { Waterfall, Widths } from "../charts/waterfall";
-import { type Explanation, type Input, type Model, risk, type Row } from "../engine";
+import { type Input, type Model, risk, type Row } from "../engine";
 import { evaluate, type Person, useStore } from "../state";
-import { Notes, StartFrom } from "./applicant";
+import { decision, StartFrom } from "./applicant";
 import { ValueInput } from "./controls";
 import { percent, points } from "./format";
 import { Name } from "./name";
 import { ModelChoice } from "./overview";
-import { forPeople, importanceRank, subscaleText, titleOf } from "./words";
+import { forPeople, type Told } from "./words";
 
 export function CompareView() {
   const store = useStore();
@@ -57,15 +57,16 @@ function Applicants() {
   const [a, b] = [store.rows.a.value, store.rows.b.value];
   const [first, second] = [riskOrNull(model, a), riskOrNull(model, b)];
   const { explanation, error } = evaluate(model, b, a);
-  const differ = (i: Input) => a[i.feature] !== b[i.feature];
+  const differ = (i: Input) => !i.protected && a[i.feature] !== b[i.feature];
+  const decided = (value: number | null) => (value === null ? "" : decision(store, value));
   const inputs = model.info.inputs.filter((i) => !i.left);
-  const gap = first !== null && second !== null ? `${points(second - first)} points` : "";
+  const gap = first !== null && second !== null ? `, ${points(second - first)} points` : "";
   return (
     <>
       <ModelChoice />
       <div class="headlines">
-        <Headline name="Applicant A" value={first} note="as in the applicant view" />
-        <Headline name="Applicant B" value={second} note={gap} />
+        <Headline name="Applicant A" value={first} note={decided(first)} />
+        <Headline name="Applicant B" value={second} note={decided(second) + gap} />
       </div>
       {error && (
         <p class="notice" role="alert">
@@ -104,10 +105,7 @@ function Applicants() {
         <section aria-labelledby="way">
           <h2 id="way">From A to B</h2>
           {explanation && (
-            <>
-              <Waterfall explanation={forPeople(model, explanation, b)} from="Applicant A" to="Applicant B" />
-              <Notes explanation={explanation} />
-            </>
+            <Waterfall explanation={forPeople(model, explanation, b, a)} from="Applicant A" to="Applicant B" />
           )}
         </section>
       </div>
@@ -137,7 +135,7 @@ interface Both {
 }
 
 /** The pieces of both explanations by name: subscales and features. */
-function together(explanations: readonly (Explanation | null)[]): Both[] {
+function together(explanations: readonly (Told | null)[]): Both[] {
   const found = new Map<string, Both>();
   explanations.forEach((explanation, k) => {
     for (const part of explanation?.parts ?? []) {
@@ -157,13 +155,12 @@ function Models() {
   const row = store.rows.a.value;
   const results = store.models.map((model) => evaluate(model, row));
   const errors = results.flatMap((r) => (r.error ? [r.error] : []));
-  const rank = importanceRank(store.models[0]);
-  const lines = together(results.map((r) => r.explanation)).sort((u, v) => rank(u.name) - rank(v.name));
+  const lines = together(results.map((r, k) => r.explanation && forPeople(store.models[k], r.explanation, row)));
   const largest = Math.max(0.01, ...lines.flatMap((l) => l.pieces.map((p) => Math.abs(p ?? 0))));
   const domain = [-Math.ceil(largest * 20) / 20, Math.ceil(largest * 20) / 20] as const;
   return (
     <>
-      <p class="lead">The applicant of the applicant view, and what each model says of every feature.</p>
+      <p class="lead">The same applicant under both models, and how many points each feature adds or takes away.</p>
       <div class="headlines">
         {store.models.map((m, k) => (
           <Headline
@@ -180,7 +177,7 @@ function Models() {
         </p>
       ))}
       <table class="bars models">
-        <caption class="unseen">Contributions under both models, in points</caption>
+        <caption class="unseen">Both models, in points</caption>
         <Widths models={store.models.length} />
         <thead>
           <tr>
@@ -196,7 +193,7 @@ function Models() {
           {lines.map((l) => (
             <tr key={l.name}>
               <th scope="row">
-                <Name text={titleOf(store.models[0], subscaleText(l.name))} />
+                <Name text={l.name} />
               </th>
               {l.pieces.map((p, k) => (
                 <Piece key={k} value={p} domain={domain} />

@@ -4,7 +4,7 @@ import { linear } from "../charts/scale";
 import type { Store } from "../state";
 import { points } from "./format";
 import { Name } from "./name";
-import { DIRECTIONS, groupOf, say } from "./words";
+import { groupOf, say } from "./words";
 
 const STEPS = 24; // of the slider, per bin
 const UNSEEN = "\u0000unseen";
@@ -129,12 +129,19 @@ export function NumberInput({ input, value, onChange, id, whose = "" }: Props) {
   );
 }
 
+/** A feature whose numbers are codes, each with a meaning: it is asked for by these. */
+export const isCoded = ({ range, step, labels }: Input): boolean =>
+  range !== null && step === 1 && range[1] - range[0] < 100 && codesOf(range).every((code) => Object.hasOwn(labels, code));
+
+/** The codes from the least to the greatest. */
+const codesOf = ([low, high]: [number, number]) => Array.from({ length: high - low + 1 }, (_, k) => String(low + k));
+
 function Slider({ input, value, onChange, id, model }: Props) {
   const track = useMemo(() => trackOf(input), [input]);
   const numeric = typeof value === "number" && !input.special_values.includes(value);
   return (
     <div class={`slider ${numeric ? "" : "off"}`}>
-      <Spark model={model} input={input} track={track} />
+      {!input.protected && <Spark model={model} input={input} track={track} />}
       <input
         type="range"
         aria-label={`${input.label}, slider`}
@@ -154,18 +161,23 @@ function Slider({ input, value, onChange, id, model }: Props) {
 
 export function CategoryInput({ model, input, value, onChange, id, whose = "" }: Props) {
   const text = value === null || value === "" ? MISSING : String(value);
-  const known = text === MISSING || input.categories.includes(text);
+  const coded = input.kind === "continuous";
+  const codes = coded ? [...codesOf(input.range!), ...input.special_values.map(String)] : input.categories;
+  const known = text === MISSING || codes.includes(text);
   const group = known ? null : groupOf(model, input.feature, text);
   return (
     <select
       id={id}
       aria-label={`${input.label}${whose}`}
       value={known ? text : UNSEEN}
-      onChange={(e) => onChange(e.currentTarget.value === MISSING ? null : e.currentTarget.value)}
+      onChange={(e) => {
+        const chosen = e.currentTarget.value;
+        onChange(chosen === MISSING ? null : coded ? Number(chosen) : chosen);
+      }}
     >
-      {input.categories.map((c, i) => (
-        <option key={c} value={c}>
-          {input.category_names[i]}
+      {codes.map((code, i) => (
+        <option key={code} value={code}>
+          {coded ? say(model, input.feature, Number(code)) : input.category_names[i]}
         </option>
       ))}
       <option value={MISSING}>{input.missing_name}</option>
@@ -179,7 +191,7 @@ export function CategoryInput({ model, input, value, onChange, id, whose = "" }:
 }
 
 export const ValueInput = (props: Props) =>
-  props.input.kind === "categorical" ? <CategoryInput {...props} /> : <NumberInput {...props} />;
+  props.input.kind === "categorical" || isCoded(props.input) ? <CategoryInput {...props} /> : <NumberInput {...props} />;
 
 // ---- a feature of the applicant view
 
@@ -207,22 +219,17 @@ export function FeatureControl({ model, input, value, piece, beyond, set }: Feat
 
 function Control({ tone, text, beyond, ...props }: Props & { tone: string; text: string; beyond: boolean }) {
   const { input, id } = props;
-  const direction = DIRECTIONS[input.direction];
+  const number = input.kind === "continuous" && !isCoded(input);
   return (
-    <div class={`feature ${input.kind}`}>
+    <div class={`feature ${number ? "" : "categorical"}`}>
       <div class="feature-head">
         <label for={id}>
           <Name text={input.label} />
-          {direction.mark && (
-            <abbr class="direction" title={direction.text}>
-              {direction.mark}
-            </abbr>
-          )}
         </label>
         {beyond && <span class="beyond">beyond the data</span>}
         <span class={`piece ${tone}`}>{text}</span>
       </div>
-      {input.kind === "continuous" && <Slider {...props} />}
+      {number && <Slider {...props} />}
       <ValueInput {...props} />
     </div>
   );

@@ -3,10 +3,12 @@ import { Heat } from "../charts/heat";
 import { extent } from "../charts/scale";
 import type { Importance, Model, ShapeTable } from "../engine";
 import { SORTS, useStore } from "../state";
+import { isCoded } from "./controls";
 import { count, difference, digits, number, points, share } from "./format";
+import { Title } from "./name";
 import { ModelChoice, plural } from "./overview";
 import { type Column, Table } from "./table";
-import { DIRECTIONS, edgeTexts, leftOf, shapeOf, subscaleText, vocabulary } from "./words";
+import { bySubscale, DIRECTIONS, edgeTexts, leftOf, shapeOf, subscaleText, titleOf, vocabulary } from "./words";
 
 const SORT_WORDS = { subscale: "by subscale", importance: "by importance", name: "by name" };
 
@@ -21,7 +23,7 @@ export function ModelView() {
     <>
       <h1>Every effect in the model</h1>
       <p class="lead" hidden={!model.info.shapes.length}>
-        {`What each level does to the ${chance} of the typical applicant, in percentage points, above how many training rows had it; the lower part of a bar had the ${kind} outcome. Special values and missing stand apart.`}
+        {`What each level does to the ${chance} of the typical applicant, in percentage points, above how many training rows had it; the lower part of a bar had the ${kind} outcome. Codes and empty fields stand apart.`}
       </p>
       <ModelChoice />
       <form class="tools screen-only" role="search" hidden={!model.info.shapes.length} onSubmit={(e) => e.preventDefault()}>
@@ -59,7 +61,7 @@ export function ModelView() {
           <Card key={`${t.part} ${t.feature}`} model={model} table={t} />
         ))}
       </div>
-      {left.length > 0 && <p class="hint">{`The fit found no use for ${left.join(", ")}.`}</p>}
+      {left.length > 0 && <p class="hint">{`Not used: ${left.map((name) => titleOf(model, name)).join(", ")}.`}</p>}
     </>
   );
 }
@@ -74,17 +76,19 @@ function useShapes(): ShapeTable[] {
   const store = useStore();
   const model = store.model.value;
   const words = store.query.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const title = (t: ShapeTable) => titleOf(model, t.feature, t.features);
   const matches = (t: ShapeTable) => {
-    const text = [t.feature, t.subscale, t.part, ...t.labels].join("\n").toLowerCase();
+    const text = [title(t), t.feature, t.subscale, t.part, ...t.names].join("\n").toLowerCase();
     return words.every((w) => text.includes(w));
   };
   const left = leftOf(model);
   const found = model.info.shapes.filter((t) => !left.has(t.feature) && matches(t));
-  const order = [...new Set(model.info.inputs.map((i) => i.subscale))];
+  const order = bySubscale(model).map(([name]) => name);
+  const place = (t: ShapeTable) => order.indexOf(subscaleText(model, t.subscale));
   const weight = (t: ShapeTable) => importanceOf(model, t)?.mean ?? -1;
-  if (store.sort.value === "subscale") found.sort((a, b) => order.indexOf(a.subscale) - order.indexOf(b.subscale));
+  if (store.sort.value === "subscale") found.sort((a, b) => place(a) - place(b));
   if (store.sort.value === "importance") found.sort((a, b) => weight(b) - weight(a));
-  if (store.sort.value === "name") found.sort((a, b) => a.feature.localeCompare(b.feature));
+  if (store.sort.value === "name") found.sort((a, b) => title(a).localeCompare(title(b)));
   return found;
 }
 
@@ -96,10 +100,12 @@ function Card({ model, table }: { model: Model; table: ShapeTable }) {
     <article class="card">
       <header>
         <p class="eyebrow">
-          {subscaleText(table.subscale)}
+          {subscaleText(model, table.subscale)}
           {model.info.weights[table.part] !== undefined && `, weight ${number(model.info.weights[table.part], 3)}`}
         </p>
-        <h2>{table.feature}</h2>
+        <h2>
+          <Title model={model} name={table.feature} features={table.features} />
+        </h2>
         {direction?.mark && (
           <span class="tag" title={direction.text}>
             {direction.mark} {direction === DIRECTIONS.increasing ? "rises" : "falls"}
@@ -110,7 +116,7 @@ function Card({ model, table }: { model: Model; table: ShapeTable }) {
           <span class="aside">{`${points(important.mean).replace("+", "")} points on average`}</span>
         )}
       </header>
-      {table.kind === "pair" ? <PairCard table={table} /> : <ShapeCard model={model} table={table} />}
+      {table.kind === "pair" ? <PairCard model={model} table={table} /> : <ShapeCard model={model} table={table} />}
     </article>
   );
 }
@@ -181,8 +187,9 @@ function ShapeCard({ model, table }: { model: Model; table: ShapeTable }) {
   const run = table.curve;
   const [first, last] = run?.length ? [run[0].value, run[run.length - 1].value] : [0, 1];
   const curve = run?.map((p) => [((p.value - first) / (last - first || 1)) * table.n_ordered, p.effect] as const);
-  const edges = shape?.levels.kind === "bins" && !curve ? edgeTexts(shape.levels.edges) : undefined;
-  const label = `Effect of ${table.feature} by level; the table below has the numbers`;
+  const coded = model.info.inputs.some((i) => i.feature === table.feature && isCoded(i));
+  const edges = shape?.levels.kind === "bins" && !curve && !coded ? edgeTexts(shape.levels.edges) : undefined;
+  const label = `Effect of ${titleOf(model, table.feature)} by level; the table below has the numbers`;
   return (
     <>
       {table.effect || curve ? (
@@ -195,7 +202,7 @@ function ShapeCard({ model, table }: { model: Model; table: ShapeTable }) {
   );
 }
 
-function PairCard({ table }: { table: ShapeTable }) {
+function PairCard({ model, table }: { model: Model; table: ShapeTable }) {
   const [down, across] = [table.names.slice(0, table.size![0]), table.names.slice(table.size![0])];
   const names = down.flatMap((u) => across.map((v) => `${u} × ${v}`));
   // Levels that no row had are left out of the picture; the table has them.
@@ -204,10 +211,11 @@ function PairCard({ table }: { table: ShapeTable }) {
   const columns = across.map((_, j) => j).filter((j) => down.some((_, i) => has(i, j)));
   const pick = <T,>(from: readonly T[]) => rows.flatMap((i) => columns.map((j) => from[i * across.length + j]));
   const [low, high] = extent(pick(table.effect ?? table.score));
+  const [first, second] = table.features.map((feature) => titleOf(model, feature));
   return (
     <>
       <p class="hint">
-        {`${table.features[0]} down, ${table.features[1]} across. Colour: effect, ${points(low)} to ${points(high)} points; size: training rows.`}
+        {`${first} down, ${second} across. Colour: effect, ${points(low)} to ${points(high)} points; size: training rows.`}
       </p>
       <Heat
         down={rows.map((i) => down[i])}

@@ -7,9 +7,9 @@ import { Widths } from "../charts/waterfall";
 import type { CalibrationBin, DataSummary, Model, ModelPayload } from "../engine";
 import { useStore } from "../state";
 import { between, count, fixed, percent, points, share } from "./format";
-import { Name } from "./name";
+import { Name, Title } from "./name";
 import { type Column, Table } from "./table";
-import { subscaleText, vocabulary } from "./words";
+import { subscaleText, titleOf, vocabulary } from "./words";
 
 export function OverviewView() {
   const store = useStore();
@@ -28,9 +28,9 @@ export function OverviewView() {
       {info.data && <Measured data={info.data} />}
       <div class="two">
         <Certificate info={info} />
-        <ImportanceSection info={info} />
-        <Weights info={info} />
-        <Caveats info={info} applicants={payload.applicants.length} />
+        <ImportanceSection model={model} />
+        <Weights model={model} />
+        <Caveats model={model} applicants={payload.applicants.length} />
       </div>
     </>
   );
@@ -155,7 +155,8 @@ export function Mark({ holds }: { holds: boolean }) {
   );
 }
 
-function Caveats({ info, applicants }: { info: ModelPayload; applicants: number }) {
+function Caveats({ model, applicants }: { model: Model; applicants: number }) {
+  const { info } = model;
   const { fit, certificate } = info;
   const { chance } = vocabulary(useStore().payload);
   const said: string[] = [];
@@ -166,17 +167,18 @@ function Caveats({ info, applicants }: { info: ModelPayload; applicants: number 
         ? `The ${chance} of ${percent(fit.clipped)} of the training rows is clipped.`
         : `No training row has a clipped ${chance}.`,
     );
-    if (fit.features_left.length) said.push(`The fit found no use for: ${fit.features_left.join(", ")}.`);
+    const unused = fit.features_left.map((name) => titleOf(model, name));
+    if (unused.length) said.push(`Not used: ${unused.join(", ")}.`);
   }
   const winners = certificate.outside.filter((o) => o.below_risk >= 0.0005).sort((a, b) => b.below_risk - a.below_risk);
   if (winners.length) {
     const [first] = winners;
     const more = winners.length > 1 ? ` The validator view has ${plural(winners.length - 1, "more case")}.` : "";
     const gain = points(first.below_risk).replace("+", "");
-    said.push(`A missing or special value can beat every measured one: ${first.feature}, ${first.level}, by up to ${gain} points.${more}`);
+    said.push(`An empty field or a code can beat every measured value: ${titleOf(model, first.feature)}, ${first.level}, by up to ${gain} points.${more}`);
   }
   said.push(...(info.data?.notes ?? []), ...certificate.notes);
-  if (applicants) said.push(`This page holds ${plural(applicants, "row")} of the data as examples, as was asked for.`);
+  if (applicants) said.push(`This page holds ${plural(applicants, "row")} of the data as examples.`);
   if (info.data && info.data.bad === null) said.push("The data have no outcomes, so nothing is measured against them.");
   if (!info.data) said.push("No data were given for this page: it has the counts of the training rows, and no AUC.");
   return (
@@ -269,8 +271,10 @@ function Cutoffs({ data }: { data: DataSummary }) {
   );
 }
 
-function ImportanceSection({ info }: { info: ModelPayload }) {
+function ImportanceSection({ model }: { model: Model }) {
+  const { info } = model;
   const known = info.importance.filter((i) => i.mean !== null);
+  const pairs = new Map(info.shapes.map((t) => [t.feature, t.features]));
   const most = Math.max(...known.map((i) => i.mean!), 1e-12);
   const digits = known[0]?.unit === "probability" ? points : (v: number | null) => fixed(v, 2);
   const unit = known[0]?.unit === "probability" ? "percentage points" : (known[0]?.unit ?? "");
@@ -282,7 +286,11 @@ function ImportanceSection({ info }: { info: ModelPayload }) {
         {some.map((i) => (
           <tr key={`${i.subscale} ${i.feature}`}>
             <th scope="row">
-              <Name text={i.feature ?? subscaleText(i.subscale)} />
+              {i.feature === null ? (
+                <Name text={subscaleText(model, i.subscale)} />
+              ) : (
+                <Title model={model} name={i.feature} features={pairs.get(i.feature)} />
+              )}
             </th>
             <td class="bar-cell">
               <Bar class="accent" from={0} to={i.mean!} domain={[0, most]} />
@@ -312,7 +320,8 @@ function ImportanceSection({ info }: { info: ModelPayload }) {
   );
 }
 
-function Weights({ info }: { info: ModelPayload }) {
+function Weights({ model }: { model: Model }) {
+  const { info } = model;
   const weights = Object.entries(info.weights);
   const totals = new Map<string, number>();
   for (const i of info.importance) if (i.mean) totals.set(i.subscale, (totals.get(i.subscale) ?? 0) + i.mean);
@@ -335,7 +344,7 @@ function Weights({ info }: { info: ModelPayload }) {
             .map(([name, weight]) => (
               <tr key={name}>
                 <th scope="row">
-                  <Name text={subscaleText(name)} />
+                  <Name text={subscaleText(model, name)} />
                 </th>
                 <td class="bar-cell">
                   <Bar class="accent" from={0} to={weight} domain={[Math.min(0, ...rows.map((r) => r[1])), most]} />

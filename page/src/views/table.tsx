@@ -44,7 +44,7 @@ export function Table<T>({ name, caption, rows, columns: all, quiet = true }: Pr
             {rows.map((row, i) => (
               <tr key={i}>
                 {columns.map((c) => (
-                  <td key={c.head} class={c.as ? "numeric" : ""}>
+                  <td key={c.head} class={c.as ? "numeric" : ""} data-head={c.head}>
                     {c.text ? c.text(row) : c.as ? c.as(c.value(row) as number) : plain(c.value(row))}
                   </td>
                 ))}

@@ -16,13 +16,27 @@ export function ValidatorView() {
       <Identity info={info} />
       <Checks info={info} />
       {info.data && <Measures data={info.data} />}
-      {info.data?.drift && <Drift drift={info.data.drift} />}
-      {info.data?.groups && <Groups groups={info.data.groups} />}
+      {info.data?.drift && <Drift info={info} drift={info.data.drift} />}
+      {info.data?.groups && <Groups info={info} groups={info.data.groups} />}
       <Shapes info={info} />
       <Fit info={info} />
       <SchemaSection info={info} />
     </>
   );
+}
+
+/** The column of features, by their names in the data. */
+function featureColumn(info: ModelPayload): Column<{ feature: string; features?: readonly string[] }> {
+  const guarded = new Set(info.inputs.filter((i) => i.protected).map((i) => i.feature));
+  return {
+    head: "feature",
+    value: (row) => row.feature,
+    text: ({ feature, features = [feature] }) => (
+      <>
+        {feature} {features.some((name) => guarded.has(name)) && <span class="tag">protected</span>}
+      </>
+    ),
+  };
 }
 
 function Section({ id, title, children }: { id: string; title: string; children: ComponentChildren }) {
@@ -80,14 +94,14 @@ function Checks({ info }: { info: ModelPayload }) {
         <>
           <h3>Empty and special fields</h3>
           <p class="hint">
-            What they can do at most, whatever the other features are, in percentage points to the good of the applicant.
+            By how many percentage points they can help the applicant at most, whatever the other features are.
           </p>
           <Table
             name="outside"
             caption="Empty and special fields"
             rows={outside}
             columns={[
-              { head: "feature", value: (o) => o.feature },
+              featureColumn(info),
               { head: "level", value: (o) => o.level },
               { head: "rule", value: (o) => o.rule.replace("_", " ") },
               { head: "rows", value: (o) => o.rows, as: count },
@@ -159,19 +173,21 @@ function Measures({ data }: { data: DataSummary }) {
   );
 }
 
-function Drift({ drift }: { drift: NonNullable<DataSummary["drift"]> }) {
+function Drift({ info, drift }: { info: ModelPayload; drift: NonNullable<DataSummary["drift"]> }) {
+  const { moderate, large } = drift;
   const shift = drift.unit === "probability" ? difference : decimals(3);
   return (
     <Section id="drift" title="Drift against the training rows">
-      <p class="hint">PSI is the population stability index; the shift is what the change does to the mean prediction.</p>
+      <p class="hint">{`PSI is the population stability index: from ${number(moderate)} a shift is moderate, from ${number(large)} it is large. The effect is what the shift does to the mean prediction.`}</p>
       <Table
         name="drift"
-        caption="Stability index and shift by feature"
+        caption="Shift by feature"
         rows={drift.features}
         columns={[
-          { head: "feature", value: (r) => r.feature },
+          featureColumn(info),
           { head: "PSI", value: (r) => r.psi, as: decimals(3) },
-          { head: `shift, ${drift.unit === "probability" ? "points" : drift.unit}`, value: (r) => r.shift, as: shift },
+          { head: "shift", value: (r) => (r.psi >= large ? "large" : r.psi >= moderate ? "moderate" : "small") },
+          { head: `effect, ${drift.unit === "probability" ? "points" : drift.unit}`, value: (r) => r.shift, as: shift },
         ]}
       />
     </Section>
@@ -197,25 +213,30 @@ function Spread({ of, as, limit }: { of: Ranged | null; as: (n: number | null | 
   );
 }
 
-function Groups({ groups }: { groups: NonNullable<DataSummary["groups"]> }) {
+function Groups({ info, groups }: { info: ModelPayload; groups: NonNullable<DataSummary["groups"]> }) {
+  const feature = info.inputs.find((i) => i.feature === groups.column);
+  const name = (group: string) => feature?.labels[group] ?? group;
   return (
-    <Section id="groups" title={`Groups by ${groups.column}`}>
-      <p class="hint">{`Approved at a cut-off of ${percent(groups.cutoff)}; the impact ratio compares with ${groups.reference}. Opportunity is the approval rate among applicants with the good outcome. Figures of small groups say little.`}</p>
-      <Table
-        name="groups"
-        caption="Groups"
-        rows={groups.groups}
-        columns={[
-          { head: "group", value: (g) => (g.small ? `${g.group} (small)` : g.group) },
-          { head: "rows", value: (g) => g.rows, as: count },
-          { head: "mean risk", value: (g) => g.mean_risk, as: share },
-          ...ranged("base rate", (g) => g.base_rate, share),
-          ...ranged("approved", (g) => g.approval, share),
-          ...ranged("impact ratio", (g) => g.impact, decimals(2)),
-          ...ranged("opportunity", (g) => g.opportunity, share),
-          ...ranged("AUC", (g) => g.auc, decimals(3)),
-        ]}
-      />
+    <Section id="groups" title={`Groups by ${feature?.label ?? groups.column}`}>
+      <p class="hint">{`Approved at a cut-off of ${percent(groups.cutoff)}; the impact ratio compares with “${name(groups.reference)}”. Opportunity is the approval rate among applicants with the good outcome. The figures of small groups are uncertain.`}</p>
+      <div class="stacked">
+        <Table
+          name="groups"
+          caption="Groups"
+          rows={groups.groups}
+          columns={[
+            { head: "group", value: (g) => g.group, text: (g) => name(g.group) + (g.small ? " (small)" : "") },
+            { head: "small", value: (g) => g.small, hidden: true },
+            { head: "rows", value: (g) => g.rows, as: count },
+            { head: "mean risk", value: (g) => g.mean_risk, as: share },
+            ...ranged("base rate", (g) => g.base_rate, share),
+            ...ranged("approved", (g) => g.approval, share),
+            ...ranged("impact ratio", (g) => g.impact, decimals(2)),
+            ...ranged("opportunity", (g) => g.opportunity, share),
+            ...ranged("AUC", (g) => g.auc, decimals(3)),
+          ]}
+        />
+      </div>
     </Section>
   );
 }
@@ -228,12 +249,12 @@ function Shapes({ info }: { info: ModelPayload }) {
     const [, across] = t.size ?? [0, 0];
     const label = (i: number) =>
       t.size ? `${t.labels[Math.floor(i / across)]} × ${t.labels[t.size[0] + (i % across)]}` : t.labels[i];
-    return t.rows.map((n, i) => ({ table: t, i, label: label(i), rows: n }));
+    return t.rows.map((n, i) => ({ table: t, feature: t.feature, features: t.features, i, label: label(i), rows: n }));
   });
   type Line = (typeof rows)[number];
   const columns: Column<Line>[] = [
     { head: "part", value: (r) => r.table.part },
-    { head: "feature", value: (r) => r.table.feature },
+    featureColumn(info),
     { head: "level", value: (r) => r.label },
     { head: "rows", value: (r) => r.rows, as: count },
     { head: "rate", value: (r) => r.table.bad_rate[r.i], as: share },
@@ -275,7 +296,7 @@ function Fit({ info }: { info: ModelPayload }) {
     ["base rate", fit.base_rate],
     ...solver,
     ["share of training rows clipped", fit.clipped],
-    ["features that left", fit.features_left.join(", ") || "none"],
+    ["features not used", fit.features_left.join(", ") || "none"],
   ].map(([name, value]) => ({ name: String(name), value }));
   return (
     <>
@@ -302,7 +323,7 @@ function Fit({ info }: { info: ModelPayload }) {
               { head: "number", value: (g) => g.size, as: count },
               { head: "precision", value: (g) => g.precision, as: digits(4) },
               { head: "degrees of freedom", value: (g) => g.edf, as: decimals(2) },
-              { head: "left", value: (g) => g.left, text: (g) => (g.left ? "left" : "") },
+              { head: "not used", value: (g) => g.left, text: (g) => (g.left ? "not used" : "") },
             ]}
           />
         </Section>

@@ -91,7 +91,7 @@ function Changes({ answer }: { answer: Answer }) {
         ))}
       </ul>
       <p class="after">
-        {percent(answer.risk)}
+        gives {percent(answer.risk)}
         <button type="button" class="quiet screen-only" onClick={apply}>
           Apply
         </button>

@@ -1,6 +1,6 @@
 /** Names of levels, features and views as a person reads them. */
 
-import { type Explanation, type Input, labelOf, type Model, type Payload, type Row, type Shape, type Term, type Value } from "../engine";
+import { type Explanation, type Input, labelOf, type Model, type Payload, type Row, type Shape, type Value } from "../engine";
 import { number } from "./format";
 
 /** The text at every boundary between bins. */
@@ -24,29 +24,51 @@ export function say(model: Model, feature: string, value: Value | undefined): st
   return number(value, 12) + (input.unit === null ? "" : input.unit === "%" ? "%" : ` ${input.unit}`);
 }
 
-const PROTECTED = "Protected attributes";
+/** Whether a feature, or one of a pair, is protected. */
+export const isProtected = (model: Model, features: readonly string[]) =>
+  features.some((feature) => inputOf(model, feature)?.protected);
 
-/** An explanation in people's words, the most important first; protected features stand together, as one sum. */
-export function forPeople(model: Model, explanation: Explanation, row: Row): Explanation {
+/** One bar: a feature or a pair, and what the applicant has there. */
+export interface Piece {
+  name: string;
+  text: string;
+  value: number;
+}
+
+/** An explanation in people's words. */
+export interface Told {
+  risk: number;
+  referenceRisk: number;
+  parts: { name: string; total: number; terms: Piece[] }[];
+}
+
+/**
+ * An explanation in people's words, the most important first; protected features stand together, as one sum.
+ * Compared with another row, only what differs is told.
+ */
+export function forPeople(model: Model, explanation: Explanation, row: Row, other?: Row): Told {
   const [rank, left] = [importanceRank(model), leftOf(model)];
-  const guarded = new Set(model.info.inputs.filter((i) => i.protected).map((i) => i.feature));
-  const together = { name: PROTECTED, total: 0, terms: [] as Term[] };
-  const parts = explanation.parts.flatMap((part) => {
-    if (!part.terms.length) return [part];
-    const open = part.terms.filter((t) => !t.features.some((f) => guarded.has(f)));
+  const together: Told["parts"][number] = { name: "Protected attributes", total: 0, terms: [] };
+  const differs = (feature: string) => !other || other[feature] !== row[feature];
+  const text = (feature: string) => {
+    const now = say(model, feature, row[feature]);
+    return other && differs(feature) ? `${say(model, feature, other[feature])} → ${now}` : now;
+  };
+  const parts = explanation.parts.flatMap((part): Told["parts"] => {
+    const name = subscaleText(model, part.name);
+    if (!part.terms.length) return [{ name, total: part.total, terms: [] }];
+    const open = part.terms.filter((t) => !isProtected(model, t.features));
     const hidden = part.terms.filter((t) => !open.includes(t)).reduce((sum, t) => sum + t.value, 0);
     together.total += hidden;
     const terms = open
-      .filter((t) => !left.has(t.name))
+      .filter((t) => !left.has(t.name) && t.features.some(differs))
       .sort((a, b) => rank(a.name) - rank(b.name))
-      .map((t) => ({
-        ...t,
-        name: titleOf(model, t.name, t.features),
-        text: t.features.map((f) => say(model, f, row[f])).join(", "),
-      }));
-    return terms.length ? [{ ...part, total: part.total - hidden, terms }] : [];
+      .map((t) => ({ name: titleOf(model, t.name, t.features), text: t.features.map(text).join(", "), value: t.value }));
+    return terms.length ? [{ name, total: part.total - hidden, terms }] : [];
   });
-  return { ...explanation, parts: guarded.size ? [...parts, together] : parts };
+  parts.sort((a, b) => +(a.name === OTHER) - +(b.name === OTHER));
+  if (model.info.inputs.some((i) => i.protected && differs(i.feature))) parts.push(together);
+  return { risk: explanation.risk, referenceRisk: explanation.referenceRisk, parts };
 }
 
 /** The words for a payload's outcome, which is bad for the applicant, or good. */
@@ -78,20 +100,25 @@ export function groupOf(model: Model, feature: string, label: string): string | 
   return null;
 }
 
-/** A subscale's name; features without one have a mark of Python's instead. */
-export const subscaleText = (name: string) =>
-  name === "(no subscale)" ? "All features" : name === "(across subscales)" ? "Features together" : name;
+const OTHER = "Other features";
 
-/** The features in use, in the order in which they are asked for: by subscale. */
-export function bySubscale(inputs: readonly Input[]): [string, Input[]][] {
+/** A subscale's name; features without one have a mark of Python's instead. */
+export function subscaleText(model: Model, name: string): string {
+  if (name === "(across subscales)") return "Combinations";
+  return name === "(no subscale)" ? (model.info.order.subscales.length ? OTHER : "All features") : name;
+}
+
+/** The features in use, in the order in which they are asked for: by subscale, those without one last. */
+export function bySubscale(model: Model): [string, Input[]][] {
   const groups = new Map<string, Input[]>();
-  for (const input of inputs) {
+  for (const input of model.info.inputs) {
     if (input.left) continue;
-    const group = groups.get(input.subscale);
+    const name = subscaleText(model, input.subscale);
+    const group = groups.get(name);
     if (group) group.push(input);
-    else groups.set(input.subscale, [input]);
+    else groups.set(name, [input]);
   }
-  return [...groups];
+  return [...groups].sort(([a], [b]) => +(a === OTHER) - +(b === OTHER));
 }
 
 /** The features that have left a model. */

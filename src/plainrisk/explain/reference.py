@@ -16,7 +16,7 @@ from plainrisk.explain.atoms import Atoms, atoms_of, value_frame
 from plainrisk.explain.elimination import Options, PairScores, joint_options
 from plainrisk.form import Alone, Curve, PairTable, Part, RiskForm, Shape, TreePart, pool_score
 
-__all__ = ["Point", "Reference", "best_row", "knows_typical", "make_reference", "pool_weights"]
+__all__ = ["Point", "Reference", "knows_typical", "make_reference", "pool_weights"]
 
 
 @dataclass(frozen=True)
@@ -159,14 +159,6 @@ def _training_mean(name: str, shape: Shape | PairTable) -> float:
 
 
 # ---- the best
-
-
-def best_row(form: RiskForm, rows: Frame | None, sign: int, min_rows: float = 0.0) -> dict[str, float | str | None]:
-    """Return the best value of every feature that a part of shapes reads; None where it is missing."""
-    found = _best_frames(form, rows, sign, min_rows)
-    values = {name: frame.column(name)[0] for name, frame in found.items()}
-    plain = {name: value.item() if hasattr(value, "item") else value for name, value in values.items()}
-    return {name: None if value != value else value for name, value in plain.items()}
 
 
 def _best_frames(form: RiskForm, rows: Frame | None, sign: int, min_rows: float) -> dict[str, Frame]:

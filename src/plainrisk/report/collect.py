@@ -19,7 +19,7 @@ from plainrisk.explain import Interval, Refits, certify, drawn, overview
 from plainrisk.explain.contributions import subscale_of
 from plainrisk.explain.options import Adverse
 from plainrisk.explain.overview import ShapeTable
-from plainrisk.explain.reference import Reference, best_row, knows_typical, make_reference
+from plainrisk.explain.reference import Reference, knows_typical, make_reference
 from plainrisk.form import (
     Alone,
     Bands,
@@ -183,7 +183,6 @@ def _model(
         "fit": None if fit is None else _fit(fit),
         "certificate": certify(form).to_dict(),
         "typical": start,
-        "best": start | _best_row(form, rows, adverse),
         "references": {
             "typical": None if typical is None else _plain_reference(typical),
             "best": None if best is None else _plain_reference(best),
@@ -220,13 +219,6 @@ def _reference(form: RiskForm, name: str, rows: Frame | None, adverse: Adverse) 
         if rows is not None:
             raise
         return None
-
-
-def _best_row(form: RiskForm, rows: Frame | None, adverse: Adverse) -> dict[str, Any]:
-    try:
-        return best_row(form, rows, 1 if adverse == "positive" else -1)
-    except DataError:
-        return {}
 
 
 def _plain_reference(reference: Reference) -> dict[str, Any]:

@@ -20,7 +20,7 @@ __all__ = ["summary"]
 
 BARS = 40  # of the histogram of risks
 ROUNDING = 1e-12
-SEEN_BEFORE = "These seem to be the rows the model was fitted to. On other rows it will do less well than is told here."
+SEEN_BEFORE = "These seem to be the rows the model was fitted to. On new rows it will do less well than shown here."
 LABELS = {
     "auc": "AUC",
     "gini": "Gini",
@@ -120,8 +120,11 @@ def _drift(form: RiskForm, rows: Frame) -> dict[str, Any] | None:
         found = drift(form, rows)
     except DataError:
         return None
+    limits = form.schema.policy.drift
     return {
         "unit": found.unit,
+        "moderate": limits.moderate,
+        "large": limits.large,
         "features": [{"feature": f.feature, "psi": f.psi, "shift": f.shift} for f in found.features],
     }
 
