@@ -241,7 +241,7 @@ class FormMethods(PackedState):
         cutoff : float, default=None
             Short for ``{"policy": {"cutoff": cutoff}}``.
         about : dict of texts by name, default=None
-            Texts to keep, such as owner or purpose; an empty one is removed.
+            Texts to keep, such as name, owner or purpose; an empty one is removed. The name stands on the page.
 
         Returns
         -------
@@ -730,9 +730,7 @@ def _payload(model: FormMethods, data: Any = None, *, against: Any = None, **opt
     if against is not None:
         against._require_form()
     models = [model] if against is None else [model, against]
-    names = [described(m.form_, m.fit_record_) for m in models]
-    if len(set(names)) < len(names):
-        names[1] = f"{names[1]} (against)"
+    names = [m.about.get("name") or described(m.form_, m.fit_record_) for m in models]
     subjects = [Subject(n, m.form_, m.fit_record_, m.about) for n, m in zip(names, models, strict=True)]
     return collect(subjects, data, **options)
 

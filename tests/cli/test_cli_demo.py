@@ -48,8 +48,9 @@ def test_demo_fits_a_terminal_of_80_columns(run, tmp_path, monkeypatch) -> None:
     for words in (
         "70% of them ended well",
         "Every model passes its certificate",
-        "probability of a good end",
-        "Applicant 1, explained",
+        "every part is a piece of the probability that the applicant repays the loan, and they add up",
+        "Checking account below 200 DM",
+        "protected attributes",
         "never a reason and nobody is advised to change them: Personal status and sex, Age, Foreign worker.",
         "Principal reasons for this decision: 1. Duration of the loan",
         "The smallest changes that would lead to approval",

@@ -45,6 +45,16 @@ def test_one_row_is_shown(run, credit):
     assert told["constant"] + parts == pytest.approx(model.form_.score(credit.frame[7])[0])
 
 
+def test_one_row_is_shown_in_the_words_of_the_schema(run, credit, tmp_path):
+    words = {"housing": {"label": "Home", "labels": {"own": "owned", "rent": "rented"}}, "income": {"unit": "a year"}}
+    with_policy(credit, tmp_path / "m.json", {"features": words})
+    row = credit.frame["housing"].cast(pl.String).to_list().index("own")
+    shown = " ".join(run("explain", credit.csv, "--model", tmp_path / "m.json", "--row", row).stdout.split())
+    assert "Home owned" in shown
+    assert f"{credit.frame['income'][row]:,.0f} a year" in shown
+    assert "housing" not in shown
+
+
 def test_all_rows_are_written(run, credit, straight, tmp_path):
     out = tmp_path / "parts.parquet"
     result = run("explain", credit.parquet, "--model", straight, "-o", out, "--keep", "id", "--json")
@@ -266,7 +276,8 @@ def test_drift_between_two_files(run, credit, tmp_path):
     words = ("drift", tmp_path / "new.parquet", "--model", credit.model_file)
     result = run(*words, "--old", credit.parquet, "-o", tmp_path / "levels.csv")
     assert result.exit_code == 0
-    assert "act" in result.stdout
+    assert "large shift" in result.stdout
+    assert "from 0.1 on a moderate shift, from 0.25 on a large one" in result.stdout
     told = json.loads(run(*words, "--old", credit.csv, "--json").stdout)
     assert told["features"][0]["feature"] == "income"
     assert told["subscales"][0]["subscale"] == "risk"
@@ -276,6 +287,19 @@ def test_drift_between_two_files(run, credit, tmp_path):
     assert levels.filter(pl.col("feature") == "income")["psi"].sum() == pytest.approx(expected.features[0].psi)
     trained = json.loads(run("drift", credit.csv, "--model", credit.model_file, "--json").stdout)
     assert max(f["psi"] for f in trained["features"]) < 1e-9
+
+
+def test_the_policy_says_which_shift_is_large(run, credit, tmp_path):
+    credit.frame.filter(pl.col("income") < credit.frame["income"].median()).write_parquet(tmp_path / "new.parquet")
+    with_policy(credit, tmp_path / "m.json", {"policy": {"drift": {"moderate": 0.05, "large": 90.0}}})
+    words = ("drift", tmp_path / "new.parquet", "--model", tmp_path / "m.json", "--old", credit.parquet)
+    shown = run(*words).stdout
+    assert "large shift" not in shown
+    assert "moderate shift" in shown
+    assert "from 0.05 on a moderate shift, from 90 on a large one" in shown
+    sizes = {f["feature"]: (f["psi"], f["size"]) for f in json.loads(run(*words, "--json").stdout)["features"]}
+    assert sizes["income"][1] == "moderate"
+    assert all((psi >= 0.05) == (size == "moderate") for psi, size in sizes.values())
 
 
 def test_drift_of_risk_and_performance(run, credit, tmp_path):

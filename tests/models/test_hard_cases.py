@@ -57,9 +57,9 @@ CASES = {
     "one-row levels": ({"id": one_of_each(N), "u": U}, NOISY, {"id": TEXT, "u": {}}, None),
     "one-row bins": ({"u": U}, NOISY, {"u": {"edges": tuple(np.sort(U)[:-1].tolist())}}, None),
     "300 categories": (
-        {"zip": one_of_each(300)[np.arange(900) % 300], "u": np.tile(U, 4)[:900]},
+        {"town": one_of_each(300)[np.arange(900) % 300], "u": np.tile(U, 4)[:900]},
         np.tile(NOISY, 4)[:900],
-        {"zip": TEXT, "u": UP},
+        {"town": TEXT, "u": UP},
         None,
     ),
     "weights from nothing to much": ({"u": U, "v": V}, NOISY, {"u": UP, "v": {}}, 10.0 ** RNG.uniform(-9, 9, N)),

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from plainrisk import make_classifier
+from plainrisk import load, make_classifier
 from plainrisk.cli import show, source
 from plainrisk.cli.explain import print_answers, print_applicant
 from plainrisk.cli.fit import certified, facts
@@ -114,10 +114,10 @@ def _save(models: dict[str, Any], rows: Rows, folder: Path) -> dict[str, str]:
     rows.schema.save(files["schema"])
     for name in FILES:
         files[name] = str(folder / f"{FILES[name]}.json")
-        models[name].save(files[name])
+        models[name].save(files[name], about={"name": f"German credit, {name}"})
     files["page"] = str(folder / "german.html")
     sample = rows.X.with_columns(pl.Series(rows.schema.target, rows.y))
-    models["SmoothARM1"].report(files["page"], sample, title="German credit")
+    load(files["SmoothARM1"]).report(files["page"], sample, title="German credit")
     return files
 
 
