@@ -221,7 +221,7 @@ def served(bench: Bench) -> Iterator[Callable[..., list[dict[str, Any]]]]:
 
     from plainrisk.serve import Settings, make_app
 
-    with TestClient(make_app([str(bench.file)], Settings())) as client:
+    with TestClient(make_app(Settings(models=(str(bench.file),)))) as client:
 
         def ask(verb: str, rows: Sequence[Mapping[str, Any]], **more: Any) -> list[dict[str, Any]]:
             found = client.post(f"/{verb}", json={"rows": list(rows), **more})

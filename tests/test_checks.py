@@ -322,8 +322,8 @@ def test_without_k_and_target_the_policy_holds(model):
     with pytest.raises(DataError, match="k = 2, but the model's policy allows 1 reasons at most"):
         stated.reasons(ONE, 2)
     assert stated.what_if(ONE, None) == model.what_if(ONE, 0.3)
-    for ask in (model.what_if, model.what_ifs, model.decide):
-        with pytest.raises(DataError, match=f"{ask.__name__}: the model has no cut-off to decide by"):
+    for ask, verb in ((model.what_if, "what_if"), (model.what_ifs, "what_ifs"), (model.decide, "decide")):
+        with pytest.raises(DataError, match=f"{verb}: the model has no cut-off to decide by"):
             ask(ONE)
 
 

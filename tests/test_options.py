@@ -13,13 +13,20 @@ import typer
 
 import plainrisk as pr
 from plainrisk.errors import DataError
-from plainrisk.explain.options import ExplainOptions, Options, ReasonOptions, WhatIfOptions, WhatIfsOptions
+from plainrisk.explain.options import (
+    DecideOptions,
+    ExplainOptions,
+    Options,
+    ReasonOptions,
+    WhatIfOptions,
+    WhatIfsOptions,
+)
 from plainrisk.model import FormMethods
 
 VERBS = {
     "explain": ExplainOptions,
     "reasons": ReasonOptions,
-    "decide": ReasonOptions,
+    "decide": DecideOptions,
     "what_if": WhatIfOptions,
     "what_ifs": WhatIfsOptions,
 }
@@ -30,6 +37,7 @@ MODELS = [
 MAKERS = {
     ExplainOptions: ("contributions", "explainer"),
     ReasonOptions: ("reasons", "reasoner"),
+    DecideOptions: ("reasons", "decider"),
     WhatIfOptions: ("what_if", "planner"),
     WhatIfsOptions: ("what_if", "planner"),
 }

@@ -33,7 +33,7 @@ from plainrisk.explain import (
     WhatIf,
     WhatIfs,
 )
-from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
+from plainrisk.explain.options import DecideOptions, ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
 from plainrisk.exports import ExportOptions, write_export
 from plainrisk.files import write_text
 from plainrisk.form import Alone, Bands, FitRecord, Layer, Logistic, RiskForm, read_model, schema_with_bins, write_model
@@ -198,7 +198,7 @@ class FormMethods(PackedState):
         self._require_form()
         return answers.reasons(self.form_, X, *args, **options)
 
-    @takes(ReasonOptions)
+    @takes(DecideOptions)
     def decide(self, X: Any, *args: Any, **options: Any) -> Decisions:
         """Return who is approved and who is refused by the model's cut-off, with the reasons of the refused.
 

@@ -79,7 +79,7 @@ def test_a_pattern_of_files_is_scored_in_their_order(run, credit, tmp_path) -> N
         for data, name in ((tmp_path / "part*.csv", "several.csv"), (credit.csv, "whole.csv")):
             result = run(*words, data, "--model", credit.model_file, "-o", tmp_path / name, "--json")
             found = json.loads(result.stdout)
-            assert (found["rows"], found["refused"], found["scored"]) == (600, 0, 600)
+            assert (found["rows"], found["unusable"], found["scored"]) == (600, 0, 600)
         assert (tmp_path / "several.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
         assert found["written"] == len(pl.read_csv(tmp_path / "whole.csv"))
 

@@ -143,7 +143,7 @@ def print_explanation(found: Explanation, who: str, form: RiskForm) -> None:
     known = form.schema.features
 
     def named(part: dict[str, Any]) -> str:
-        title = " × ".join(known[name].title(name) for name in found.pairs.get(part["feature"], (part["feature"],)))
+        title = _title(found, part["feature"], form)
         return f"  {title} (protected)" if "protected" in part else f"  {title}"
 
     groups = sorted(one["subscales"], key=lambda group: -abs(group["contribution"]))
@@ -169,6 +169,11 @@ def print_explanation(found: Explanation, who: str, form: RiskForm) -> None:
         show.note(f"Beyond the training rows: {', '.join(known[name].title(name) for name in one['beyond'])}.")
 
 
+def _title(found: Explanation, feature: str, form: RiskForm) -> str:
+    """Return the label of a feature; of a pair, both."""
+    return " × ".join(form.schema.title(name) for name in found.pairs.get(feature, (feature,)))
+
+
 def _said(found: Explanation, feature: str, form: RiskForm) -> str:
     """Return the value of the first row in a feature, in words; of a pair, both."""
     names = found.pairs.get(feature, (feature,))
@@ -179,16 +184,22 @@ def _said(found: Explanation, feature: str, form: RiskForm) -> str:
 
 def print_applicant(found: Explanation, who: str, form: RiskForm) -> None:
     """Print where the probability of the first row comes from, as a loan officer reads it."""
-    parts: dict[str, tuple[str, float]] = {}
-    for j, name in enumerate(found.features):
-        guarded = found.is_protected(j) or name is None
-        title = "protected attributes" if guarded else form.schema.title(cast("str", name))
-        said = "" if guarded else _said(found, cast("str", name), form)
-        parts[title] = (said, parts.get(title, ("", 0.0))[1] + float(found.contributions[0, j]))
-    ordered = sorted(parts.items(), key=lambda part: -abs(part[1][1]))
-    largest = max(abs(amount) for _, amount in parts.values())
+    parts: list[tuple[str, str, float]] = []
+    guarded = 0.0
+    for j, (subscale, name) in enumerate(zip(found.subscales, found.features, strict=True)):
+        amount = float(found.contributions[0, j])
+        if found.is_protected(j):
+            guarded += amount
+        elif name is None:
+            parts.append((subscale, "", amount))
+        else:
+            parts.append((_title(found, name, form), _said(found, name, form), amount))
+    if guarded:
+        parts.append(("protected attributes", "", guarded))
+    parts.sort(key=lambda part: -abs(part[2]))
+    largest = max(abs(amount) for _, _, amount in parts)
     lines: list[list[str | Text]] = [["the typical applicant", "", f"{found.constant[0]:.1%}", ""]]
-    lines += [[title, said, f"{amount:+.1%}", show.signed_bar(amount, largest, 8)] for title, (said, amount) in ordered]
+    lines += [[title, said, f"{amount:+.1%}", show.signed_bar(amount, largest, 8)] for title, said, amount in parts]
     lines.append([Text(who, "bold"), "", Text(f"{found.risk[0]:.1%}", "bold"), ""])
     show.print_table(("", "value", "part", "effect"), lines, numbers=("part",))
 

@@ -148,7 +148,7 @@ def _run(request: Request, make: Callable[[RiskModel], Work]) -> None:
 
 
 def _written(result: dict[str, Any]) -> str:
-    counts = f"{result['rows']:,} rows read, {result['refused']:,} unusable, {result['scored']:,} scored"
+    counts = f"{result['rows']:,} rows read, {result['unusable']:,} unusable, {result['scored']:,} scored"
     some = "" if result["written"] == result["scored"] else f", {result['written']:,} written"
     mean = "" if result["mean_risk"] is None else f", mean risk {result['mean_risk']:.4f}"
     return f"{counts}{some}{mean}, {result['seconds']:.1f} s: wrote {result['file']}"
@@ -180,7 +180,7 @@ def _write(reader: RowReader, work: Work, output: Path) -> dict[str, Any]:
     # Which rows fall into which batch differs from run to run, and so do the last digits of a sum.
     mean = round(math.fsum(risk for _, _, risk in done) / written, 12) if written else None
     # The rows that were counted as the file was checked, and those that came as it was read.
-    return {"rows": rows, "refused": rows - scored, "scored": scored, "written": written, "mean_risk": mean}
+    return {"rows": rows, "unusable": rows - scored, "scored": scored, "written": written, "mean_risk": mean}
 
 
 def _types(work: Work, reader: RowReader) -> dict[str, Any]:

@@ -172,6 +172,13 @@ class ReasonOptions(Options):
 
 
 @dataclass(frozen=True)
+class DecideOptions(ReasonOptions):
+    """The options of `decide`, whose reasons go to the refused alone."""
+
+    verb: ClassVar[str] = "decide"
+
+
+@dataclass(frozen=True)
 class WhatIfOptions(Options):
     """The options of `what_if`."""
 

@@ -22,7 +22,7 @@ from plainrisk.errors import DataError, SchemaError, did_you_mean
 from plainrisk.explain.atoms import atoms_of
 from plainrisk.explain.contributions import Explainer, explainer
 from plainrisk.explain.explanation import Explanation, RowsResult, Unit, text_table
-from plainrisk.explain.options import Adverse, ExplainOptions, ReasonOptions, takes
+from plainrisk.explain.options import Adverse, DecideOptions, ExplainOptions, ReasonOptions, takes
 from plainrisk.form import Bins, Levels, Part, RiskForm
 from plainrisk.form.ranking import LEAST, Ranking
 from plainrisk.form.wording import say_level
@@ -221,7 +221,7 @@ def reasons(form: RiskForm, X: Any, *args: Any, **options: Any) -> Reasons:
     return reasoner(form, ReasonOptions(*args, **options)).reasons(X)
 
 
-@takes(ReasonOptions)
+@takes(DecideOptions)
 def decide(form: RiskForm, X: Any, *args: Any, **options: Any) -> Decisions:
     """Return who of the rows of X is refused, with reasons, and who is approved.
 
@@ -231,10 +231,10 @@ def decide(form: RiskForm, X: Any, *args: Any, **options: Any) -> Decisions:
     X : rows
     {options}
     """
-    return Decisions(decider(form, ReasonOptions(*args, **options)).reasons(X))
+    return Decisions(decider(form, DecideOptions(*args, **options)).reasons(X))
 
 
-def decider(form: RiskForm, options: ReasonOptions) -> Reasoner:
+def decider(form: RiskForm, options: DecideOptions) -> Reasoner:
     """Return a reasoner of a model that has a cut-off to decide by."""
     if form.schema.policy.cutoff is None:
         raise no_cutoff("decide")
@@ -273,15 +273,15 @@ def _reasoner(form: RiskForm, options: ReasonOptions) -> Reasoner:
         min_rows=options.min_rows,
     )
     explain = replace(explainer(form, asked), features_only=True)
-    return Reasoner(explain, resolve(form, explain, options.k), options.columns)
+    return Reasoner(explain, resolve(form, explain, options), options.columns)
 
 
-def resolve(form: RiskForm, explain: Explainer, k: int | None = None) -> Ranking:
-    """Return what form, schema and policy say about reasons and decisions; k asks for fewer than the policy."""
+def resolve(form: RiskForm, explain: Explainer, options: ReasonOptions) -> Ranking:
+    """Return what form, schema and policy say about reasons and decisions; the options may ask for fewer reasons."""
     schema, policy = form.schema, form.schema.policy
-    most = REASONS if policy.reasons is None else policy.reasons
+    most, k = REASONS if policy.reasons is None else policy.reasons, options.k
     if k is not None and policy.reasons is not None and k > most:
-        raise DataError(f"reasons: k = {k}, but the model's policy allows {most} reasons at most.")
+        raise DataError(f"{options.verb}: k = {k}, but the model's policy allows {most} reasons at most.")
     candidates, subscales = _candidates(form, explain)
     protected = np.array([is_protected(form, name) for name in candidates], dtype=bool)
     words, base, by_level = _texts(form, candidates)

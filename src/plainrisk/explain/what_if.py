@@ -198,18 +198,18 @@ def planner(form: RiskForm, options: WhatIfOptions) -> Planner:
     """Return a planner that is ready for many batches of rows."""
     targets = feature_moves(form, options.frozen, options.cost, options.values, options.min_rows)
     problem = Problem(form, form.schema.worse, targets, options.cost == "features")
-    return Planner(problem, options, _cutoff(form, options.target))
+    return Planner(problem, options, _cutoff(form, options))
 
 
-def _cutoff(form: RiskForm, target: float | None) -> float:
+def _cutoff(form: RiskForm, options: WhatIfOptions) -> float:
     """Return the cut-off that answers must pass, the policy's or a stricter one."""
     own = form.schema.policy.cutoff
-    cutoff = own if target is None else target
+    cutoff = own if options.target is None else options.target
     if cutoff is None:
-        raise no_cutoff("what_if")
+        raise no_cutoff(options.verb)
     if own is not None and form.schema.worse * (cutoff - own) > 0:
         raise DataError(
-            f"what_if: whoever just reaches the target {cutoff:g} is still refused: the model's cut-off is {own:g}. "
+            f"{options.verb}: whoever just reaches the target {cutoff:g} is still refused: the model's cut-off is {own:g}. "
             "Leave out the target, or ask for more than the cut-off does."
         )
     return float(cutoff)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from plainrisk.explain.contributions import explainer
-from plainrisk.explain.options import ExplainOptions
+from plainrisk.explain.options import ExplainOptions, ReasonOptions
 from plainrisk.explain.reasons import resolve
 from plainrisk.explain.reference import Reference
 from plainrisk.form import RiskForm
@@ -23,7 +23,7 @@ def plain_ranking(form: RiskForm, reference: Reference | dict[str, Any]) -> dict
     reference : any that the form can be explained by; what can be named does not depend on it
     """
     explain = replace(explainer(form, ExplainOptions(reference=reference)), features_only=True)
-    found = resolve(form, explain)
+    found = resolve(form, explain, ReasonOptions())
     return {
         "reference": form.schema.policy.reference,
         "candidates": found.candidates,

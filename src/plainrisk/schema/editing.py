@@ -135,6 +135,8 @@ def annotated(schema: Schema, changes: Mapping[str, Any]) -> dict[str, Any]:
 
     Tables are changed entry by entry: ``{"policy": {"cutoff": 0.2}}`` leaves the rest of the policy as it is.
     """
+    if not isinstance(changes, Mapping):
+        raise SchemaError(f"annotate: a table of changes or a Schema is needed, not {type(changes).__name__}.")
     for field in changes:
         if field not in ANNOTATIONS:
             raise SchemaError(
@@ -154,11 +156,18 @@ def annotated(schema: Schema, changes: Mapping[str, Any]) -> dict[str, Any]:
                     f"and fit again. What may be changed is {quoted(FEATURE_ANNOTATIONS)}."
                     f"{did_you_mean(field, FEATURE_ANNOTATIONS)}"
                 )
-        if fields.get("protected") is False and "actionable" not in fields and schema.features[name].protected:
+        freed = "protected" in fields and not fields["protected"] and schema.features[name].protected
+        if freed and "actionable" not in fields:
             fields = {**fields, "actionable": "free"}
         if fields.get("protected") is True and "actionable" not in fields:
             fields = {**fields, "actionable": "fixed"}
         plain["features"][name] = _updated(plain["features"][name], fields)
+    outcome = changes.get("outcome")
+    if isinstance(outcome, Mapping) and outcome.get("adverse", schema.adverse) != schema.adverse:
+        raise SchemaError(
+            f"annotate: the adverse outcome, {schema.adverse!r}, is part of the fit. Change it in the schema "
+            "and fit again."
+        )
     for field in ("outcome", "policy"):
         if field in changes:
             plain[field] = _updated(plain.get(field, {}), changes[field])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
@@ -20,6 +20,7 @@ __all__ = ["REASONS", "Letter", "Limits", "Order", "Outcome", "Policy", "as_pyth
 REASONS = 4  # given unless the policy says otherwise; more are seldom of help to an applicant
 
 Order = Literal["feature", "subscale"]
+Compared = Literal["best", "typical"]
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -111,7 +112,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     reasons: int | None = None
     order: Order = "feature"
     inquiries: tuple[str, ...] = ()
-    reference: Literal["best", "typical"] = "best"
+    reference: Compared = "best"
     letter: Letter = Letter()
     drift: Limits = Limits()
 
@@ -130,11 +131,20 @@ def as_table(who: str, value: Any, kind: type[T]) -> T:
     try:
         return _with_defaults(msgspec.convert(msgspec.to_builtins(value, enc_hook=as_python), kind))
     except (msgspec.ValidationError, TypeError, RecursionError) as error:
-        message = str(error)
-        unknown = message.split("`")[1] if "unknown field" in message else None
+        raise SchemaError(f"Schema: {who}: {_in_words(str(error), kind)}") from None
+
+
+def _in_words(message: str, kind: type[msgspec.Struct]) -> str:
+    """Add to msgspec's complaint what is allowed."""
+    if message.startswith("Invalid enum value"):
+        field = message.rpartition("$.")[2].rstrip("`")
+        allowed = get_args({"order": Order, "reference": Compared}[field])
+        came = message.split("'")[1]
+        return f"{field} must be one of {', '.join(map(repr, allowed))}, not {came!r}."
+    if "unknown field" in message:
         fields = [field for table in (kind, Letter, Limits) for field in table.__struct_fields__]
-        hint = "" if unknown is None else did_you_mean(unknown, fields)
-        raise SchemaError(f"Schema: {who}: {message}.{hint}") from None
+        return f"{message}.{did_you_mean(message.split('`')[1], fields)}"
+    return f"{message}."
 
 
 def _with_defaults(table: T) -> T:

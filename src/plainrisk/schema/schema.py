@@ -303,7 +303,8 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         (('age',), 'Age')
         """
         if isinstance(changes, Schema):
-            changes = annotations_of(changes, self.features)
+            own = annotations_of(changes, self.features)
+            changes = {**own, "outcome": {**own["outcome"], "adverse": changes.adverse}}
         return Schema.from_dict(annotated(self, changes))
 
     @property

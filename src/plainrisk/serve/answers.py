@@ -12,11 +12,11 @@ from plainrisk._types import Floats
 from plainrisk._version import __version__
 from plainrisk.decision import refused
 from plainrisk.explain.contributions import explainer
-from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions
+from plainrisk.explain.options import DecideOptions, ExplainOptions, ReasonOptions, WhatIfOptions
 from plainrisk.explain.reasons import Decisions, decider, reasoner
 from plainrisk.explain.what_if import planner
 from plainrisk.form.beyond import names_beyond
-from plainrisk.serve.requests import DecideOptions, ScoreOptions
+from plainrisk.serve.requests import ScoreOptions
 from plainrisk.serve.served import Served
 
 __all__ = ["Risks", "about", "answer"]

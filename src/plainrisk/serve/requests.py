@@ -12,13 +12,12 @@ from msgspec import Meta
 
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.errors import DataError, missing_extra
-from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions
+from plainrisk.explain.options import DecideOptions, ExplainOptions, ReasonOptions, WhatIfOptions
 from plainrisk.form import RiskForm
 
 __all__ = [
     "ARROW",
     "JSON",
-    "DecideOptions",
     "Requests",
     "ScoreOptions",
     "TooLargeError",
@@ -43,11 +42,6 @@ class ScoreOptions:
     """Whether the features are named whose values are beyond training."""
 
     beyond: bool = False
-
-
-@dataclass(frozen=True)
-class DecideOptions(ReasonOptions):
-    """As of reasons, which go to the refused alone."""
 
 
 class _Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,7 +77,7 @@ class _Reasons(_Asked, frozen=True, kw_only=True):
 
 class _Decide(_Reasons, frozen=True, kw_only=True):
     def options(self) -> DecideOptions:
-        return DecideOptions(**vars(super().options()))
+        return DecideOptions(self.k, reference=self.reference)
 
 
 class _WhatIf(_Asked, frozen=True, kw_only=True):
