@@ -104,7 +104,7 @@ class _Builder:
             checks=tuple(self._checks()),
             steps=tuple(self.steps),
             outputs=outputs,
-            words=words_of(self.form, self.inputs),
+            words=words_of(self.form, self.inputs, self.typical.keys),
             facts=dict(facts),
             certificate=checks,
         )

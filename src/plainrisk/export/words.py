@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from plainrisk.export.expression import FieldWords, Input, Words
+from plainrisk.export.expression import FieldWords, Input, PieceWords, Words
 from plainrisk.form import Bins, Curve, Levels, Line, Part, RiskForm, outside_rules
 from plainrisk.form.wording import outcome_words, say_value
 from plainrisk.schema import Feature
@@ -13,16 +13,35 @@ from plainrisk.schema import Feature
 __all__ = ["round_between", "words_of"]
 
 
-def words_of(form: RiskForm, inputs: Sequence[Input]) -> Words:
-    """Return how people see a form."""
+def words_of(form: RiskForm, inputs: Sequence[Input], keys: Sequence[tuple[str, str | None]]) -> Words:
+    """Return how people see a form; keys are the (subscale, feature or pair) of every contribution."""
     fields = []
     for i in inputs:
         feature, (levels, weights, middle) = form.schema.features[i.feature], next(_seen(form, i.feature))
         unit = "" if feature.unit is None else f" ({feature.unit})"
         choices = () if isinstance(levels, Bins) else tuple(_choices(feature, levels))
         example = _example(feature, levels, weights, middle)
-        fields.append(FieldWords(feature.title(i.feature) + unit, choices, example))
-    return Words(outcome_words(form.schema, form.classes[-1]), tuple(fields))
+        fields.append(FieldWords(feature.title(i.feature) + unit, choices, example, _hint(feature)))
+    return Words(outcome_words(form.schema, form.classes[-1]), tuple(fields), tuple(_pieces(form, keys)))
+
+
+def _pieces(form: RiskForm, keys: Sequence[tuple[str, str | None]]) -> Iterator[PieceWords]:
+    """Yield the words of every contribution; what stands in several subscales is told apart by their names."""
+    members = {pair.name: pair.features for part in form.parts if isinstance(part, Part) for pair in part.pairs}
+    names = [name for _, name in keys]
+    for subscale, name in keys:
+        own = {} if name is None else {n: form.schema.features[n] for n in members.get(name, (name,))}
+        title = " with ".join(feature.title(n) for n, feature in own.items()) or subscale
+        title = f"{subscale}: {title}" if own and names.count(name) > 1 else title
+        yield PieceWords(title, any(feature.protected for feature in own.values()))
+
+
+def _hint(feature: Feature) -> str:
+    """Say what the codes of a number, and an empty field, mean."""
+    codes = [f"{code}: {label}" for code, label in feature.labels.items() if code != "missing"]
+    if feature.kind == "categorical" or not codes:
+        return ""
+    return "; ".join([*codes, f"empty: {say_value(feature, None)}"])
 
 
 def _seen(form: RiskForm, name: str) -> Iterator[tuple[Levels, Sequence[float], float | None]]:
