@@ -42,7 +42,11 @@ def make_rows(
     refuses : says because of which feature a row is refused; it then gets another value there
     count : how many
     """
-    values = {i.feature: list(_values(program, i)) for i in program.inputs}
+    tables: dict[str, list[Cells | Labels]] = {i.id: [] for i in program.inputs}
+    for e in (e for step in program.steps for e in walk(step.value)):
+        if isinstance(e, Cells | Labels):
+            tables.setdefault(e.x.id, []).append(e)
+    values = {i.feature: list(_values(i, tables[i.id])) for i in program.inputs}
     pick = random.Random(0)
     rows: list[Row] = []
     for n in range(count):
@@ -59,8 +63,7 @@ def make_rows(
     return rows
 
 
-def _values(program: Program, i: Input) -> Iterator[float | str | None]:
-    found = [e for step in program.steps for e in walk(step.value) if isinstance(e, Cells | Labels) and e.x.id == i.id]
+def _values(i: Input, found: Sequence[Cells | Labels]) -> Iterator[float | str | None]:
     if i.is_text:
         labels = dict.fromkeys(label for e in found if isinstance(e, Labels) for label in e.values)
         yield from labels
