@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from plainrisk.export.code import side_of
 from plainrisk.export.expression import Cells, Input, Labels, Program, walk
 
 __all__ = ["TEST_ROWS", "WORKBOOK_ROWS", "Row", "SelfTest", "make_rows"]
@@ -69,13 +70,13 @@ def _values(i: Input, found: Sequence[Cells | Labels]) -> Iterator[float | str |
         yield from labels
         yield from (None, next(f"{'un' * n}seen" for n in range(1, 99) if f"{'un' * n}seen" not in labels))
         return
-    cuts = sorted({cut for e in found if isinstance(e, Cells) for cut in e.cuts})
+    # Spreadsheets compare 15 digits, so a cut is tested as they have it, and no other number near by.
+    cuts = sorted({side_of(cut, e.open)[1] for e in found if isinstance(e, Cells) for cut in e.cuts})
     yield from (None, 0.0)
     if cuts:
         yield from (cuts[0] - 1.0, cuts[-1] + 1.0)
     for cut, after in itertools.pairwise([*cuts, math.inf]):
-        # Spreadsheets compare 15 digits, so of two neighbours the round one is taken, and no other number near by.
-        yield min(cut, math.nextafter(cut, math.inf), key=lambda x: len(repr(x)))
+        yield cut
         middle = cut / 2 + min(after, cut + 2.0) / 2
         if middle - cut > 1e-9 * abs(cut) and after - middle > 1e-9 * abs(after):
             yield middle
