@@ -302,7 +302,7 @@ _PROFILE = """<?xml version="1.0" encoding="UTF-8"?>
 
 
 def write_csv(books: Sequence[Path], folder: str | Path, sheet: int) -> None:
-    """Let LibreOffice compute workbooks and write a sheet of each (-1: every sheet) to the folder, as name-sheet.csv."""
+    """Let LibreOffice compute workbooks and write a sheet of each (-1: every sheet) to a folder, as name-sheet.csv."""
     office = find_tool("soffice", "libreoffice")
     user = Path(folder, "profile", "user")
     user.mkdir(parents=True)

@@ -39,7 +39,7 @@ from plainrisk.export.expression import (
     slugs,
 )
 from plainrisk.export.formulas import mean_rate, steepest, straight
-from plainrisk.export.ranking import add_ranking
+from plainrisk.export.ranking import add_ranking, first_largest
 from plainrisk.export.words import words_of
 from plainrisk.form import (
     Alone,
@@ -282,16 +282,10 @@ class _Builder:
 
     def _add_up(self, id: str, pieces: list[Name], whole: Name, notes: Sequence[str]) -> list[Name]:
         """Let far pieces add up to the whole, too (see `explain.contributions._add_up`)."""
-        if not self._may_be_far:
+        if not pieces or not self._may_be_far:
             return pieces
-        size: Name | Number = Number(0.0)
-        largest: Name | Number = Number(0.0)
-        for j, p in enumerate(pieces):
-            far = self._step(f"{id}_size_{j}", Abs(p))
-            more = Compare(">", far, size)
-            old = size
-            size = self._step(f"{id}_most_{j}", If(more, far, old))
-            largest = self._step(f"{id}_at_{j}", If(more, Number(float(j)), largest))
+        sizes = [self._step(f"{id}_size_{j}", Abs(p)) for j, p in enumerate(pieces)]
+        size, largest = first_largest(self._step, f"{id}_most", sizes)
         most = Number(FAR)
         factor = self._step(f"{id}_factor", If(Compare(">", size, most), Op("/", most, size), Number(1.0)))
         pieces = [self._step(f"{id}_{j}_near", Op("*", p, factor), notes[j]) for j, p in enumerate(pieces)]
