@@ -27,6 +27,7 @@ FEATURES = {
     "debt": {"label": "Debt", "unit": "EUR", "special_values": (-9,), "labels": {"-9": "no record"}},
     "job": {"kind": "categorical", "label": "Occupation", "labels": {"c": "Cook", "k": "Clerk", "s": "Smith"}},
     "sex": {"kind": "categorical", "protected": True, "actionable": "fixed"},
+    "stage": {"labels": {"1": "first", "2": "second", "3": "last", "missing": "not asked"}},
     "home": {"kind": "categorical", "protected": True, "actionable": "fixed"},
 }
 
@@ -39,6 +40,7 @@ def made(**policy):
         "debt": np.where(rng.random(n) < 0.1, -9.0, (rng.normal(5, 2, n) * 1000).round(1)),
         "job": rng.choice(["c", "k", "s"], n),
         "sex": rng.choice(["m", "f"], n),
+        "stage": rng.choice([1.0, 2.0, 3.0], n),
         "home": rng.choice(["here", "there"], n),
     })  # fmt: skip
     bad = (
@@ -86,7 +88,7 @@ def lines(path):
 def shown(path):
     """Return the applicant whose values stand in the sheet Rows."""
     cells, _ = read(path, "Rows")
-    return {cells[f"{c}1"]: cells[f"{c}3"] for c in "ABCDE"}
+    return {cells[f"{c}1"]: cells[f"{c}3"] for c in "ABCDEF"}
 
 
 def computed_by_office(*arguments):
@@ -159,9 +161,9 @@ def test_categories_are_lists_of_labels_and_numbers_have_hints(book):
         root = ElementTree.fromstring(file.read("xl/worksheets/sheet1.xml"))
     found = {v.get("sqref"): v for v in root.iter(f"{TAG}dataValidation")}
     cells, _ = read(book, "Applicant")
-    assert [cells[f"A{n}"] for n in range(2, 7)] == ["Age (years)", "Debt (EUR)", "Occupation", "sex", "home"]
+    assert [cells[f"A{n}"] for n in range(2, 8)] == ["Age (years)", "Debt (EUR)", "Occupation", "sex", "stage", "home"]
     assert cells["B4"] in ("Cook", "Clerk", "Smith")
-    assert {found[name].get("type") for name in ("B4", "B5", "B6")} == {"list"}
+    assert {found[name].get("type") for name in ("B4", "B5", "B6", "B7")} == {"list"}
     assert all(found[name].get("allowBlank") == "1" for name in found)
     first, last = re.fullmatch(r"Tables!\$(\w+)\$1:\$\w+\$(\d)", found["B4"].findtext(f"{TAG}formula1")).groups()
     tables, _ = read(book, "Tables")
@@ -170,6 +172,7 @@ def test_categories_are_lists_of_labels_and_numbers_have_hints(book):
     assert found["B3"].get("error") == "Debt (EUR) must be a number. Leave the cell empty if it is not known."
     assert found["B3"].get("prompt") == "-9: no record; empty: not given"
     assert shown(book)["job"] in ("c", "k", "s")
+    assert (cells["B6"], shown(book)["stage"]) in (("first", 1.0), ("second", 2.0), ("last", 3.0))
 
 
 # ---- the words of the sheet
@@ -183,6 +186,7 @@ def test_protected_features_are_one_bar_and_nothing_speaks_of_the_method(book):
         "Age",
         "Debt",
         "Occupation",
+        "stage",
         "Protected attributes",
         "This applicant",
     ]

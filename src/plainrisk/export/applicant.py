@@ -25,7 +25,7 @@ def write_applicant(book: Any, sheet: Any, layout: Layout, values: Sequence[Any]
 
 
 def read_formula(layout: Layout, column: int) -> str:
-    """Return the formula that reads an input from the sheet; of a category, its code."""
+    """Return the formula that reads an input from the sheet; of a label, its code."""
     cell = f"Applicant!$B${column + 2}"
     choices = layout.program.words.fields[column].choices
     found = cell
@@ -73,7 +73,7 @@ class _Sheet:
         inputs = self.layout.program.inputs
         for n, (i, field) in enumerate(zip(inputs, self.layout.program.words.fields, strict=True), 1):
             value = self.values[n - 1]
-            shown = {code: label for label, code in field.choices}.get(value, value) if i.is_text else value
+            shown = {code: label for label, code in field.choices}.get(value, value)
             style = text if i.is_text else number
             write_constant(self.sheet, n, 0, field.title, self.wrap)
             if shown == "":

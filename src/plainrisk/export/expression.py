@@ -263,13 +263,13 @@ class FieldWords:
     Attributes
     ----------
     title : its label, with the unit
-    choices : the (label, code) of every category
+    choices : the (label, code) of every category, or of numbers that are codes
     example : a common value
     hint : what its codes mean; empty if it has none
     """
 
     title: str
-    choices: tuple[tuple[str, str], ...]
+    choices: tuple[tuple[str, float | str], ...]
     example: float | str | None
     hint: str
 
