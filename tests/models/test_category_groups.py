@@ -100,7 +100,7 @@ def test_reasons_what_if_drift_and_the_file_know_groups(rows, tmp_path):
 def test_exported_scores_know_groups(rows, tmp_path):
     X, y = rows
     model = pr.AdditiveRiskModel(schema(rare=0.1, groups=GROUPS)).fit(X, y)
-    model.export("python", tmp_path / "scorer.py")
+    model.export(tmp_path / "scorer.py")
     scorer = runpy.run_path(str(tmp_path / "scorer.py"))
     found = [scorer["score"](row)["risk"] for row in X.head(200).to_dict("records")]
     assert found == pytest.approx(model.predict_proba(X.head(200))[:, 1], abs=1e-12)

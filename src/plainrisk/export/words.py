@@ -113,7 +113,7 @@ def round_between(low: float, high: float) -> float:
     """Return the number with the fewest digits near the middle of an interval that is closed on the right.
 
     >>> round_between(6.5, 8.5), round_between(1234.5, 3456.5), round_between(0.31, 0.32)
-    (8.0, 2300.0, 0.315)
+    (8.0, 2000.0, 0.315)
     """
     middle = low / 2 + high / 2
     for digits in range(1, 18):
