@@ -175,6 +175,47 @@ def test_categories_are_lists_of_labels_and_numbers_have_hints(book):
     assert (cells["B6"], shown(book)["stage"]) in (("first", 1.0), ("second", 2.0), ("last", 3.0))
 
 
+def test_what_is_typed_is_answered(model, book, tmp_path):
+    """Labels and codes, a special value, nothing at all, and a text where a number belongs."""
+    base = {"age": 33.0, "debt": -9.0, "job": "k", "sex": "m", "stage": 2.0, "home": "there"}
+    cases = [
+        ([33, -9, "Clerk", "m", "second", "there"], base),
+        ([33, 1234.5, "k", None, 2, "there"], {**base, "debt": 1234.5, "sex": None}),
+        ([None] * 6, dict.fromkeys(base)),
+        (["old", -9, "Clerk", "m", "second", "there"], None),
+    ]
+    paths = [typed(book, tmp_path / f"{n}.xlsx", values) for n, (values, _) in enumerate(cases)]
+    computed_by_office(paths, tmp_path, 1)
+    for path, (_, row) in zip(paths, cases, strict=True):
+        with (tmp_path / f"{path.stem}-Applicant.csv").open(encoding="utf-8", newline="") as file:
+            answers = {line[3]: line[4] for line in csv.reader(file)}
+        outcome = answers["Probability that the applicant does not repay"]
+        if row is None:
+            assert (outcome, answers["Please check"].strip()) == ("", "Age (years) must be a number.")
+        else:
+            assert same(model.predict_proba(row)[0, 1], outcome)
+            assert same(model.predict_proba(row)[0, 1], answers["This applicant"])
+
+
+def typed(book, path, values):
+    """Write a copy of a workbook with other values typed."""
+    with zipfile.ZipFile(book) as old, zipfile.ZipFile(path, "w") as new:
+        for name in old.namelist():
+            text = old.read(name)
+            if name == "xl/worksheets/sheet1.xml":
+                for n, value in enumerate(values, 2):
+                    number = "" if value is None else f"<v>{value}</v>"
+                    is_text = isinstance(value, str)
+                    cell = (
+                        f'<c r="B{n}" t="inlineStr"><is><t>{value}</t></is></c>'
+                        if is_text
+                        else f'<c r="B{n}">{number}</c>'
+                    )
+                    text = re.sub(rf'<c r="B{n}"[^>]*?(/>|>.*?</c>)'.encode(), cell.encode(), text, count=1)
+            new.writestr(name, text)
+    return path
+
+
 # ---- the words of the sheet
 
 

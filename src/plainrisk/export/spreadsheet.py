@@ -250,10 +250,10 @@ class Layout:
     def _problem(self) -> None:
         """The messages of all problems, joined; infinity cannot stand in a cell."""
         found = []
-        for i in self.program.inputs:
+        for i, field in zip(self.program.inputs, self.program.words.fields, strict=True):
             if not i.is_text:
                 x = self._printer.show(Name(i.id))
-                found.append((f'AND({x}<>"",NOT(ISNUMBER({x})))', f"feature {i.feature!r} must be a number"))
+                found.append((f'AND({x}<>"",NOT(ISNUMBER({x})))', f"{field.title} must be a number"))
         unseen = [c for c in self.program.checks if any(isinstance(e, Cells | Labels) for e in walk(c.condition))]
         found += [(self._printer.show(check.condition), check.message) for check in unseen]
         texts = self.constants.range([*(message for _, message in found), ""])
