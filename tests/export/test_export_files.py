@@ -154,11 +154,11 @@ def test_features_that_differ_in_case_only_are_told_apart_elsewhere(target, tmp_
         pytest.skip(str(error))
 
 
-def named(*names):
-    """Fit a model of features with these names."""
+def named(*names, **more):
+    """Fit a model of features with these names, and with more that is said of each."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(300, len(names))).round(1), columns=list(names))
-    schema = pr.Schema(features={name: {} for name in names})
+    schema = pr.Schema(features=dict.fromkeys(names, more))
     y = X.sum(axis=1) + rng.normal(size=300) > 0
     return pr.make_classifier("ARM1", schema).fit(X, y.astype(int))
 
@@ -194,10 +194,15 @@ def test_pmml_names_no_protected_feature_as_a_reason(tmp_path):
 # ---- growth
 
 
-def test_programs_and_queries_grow_linearly_with_the_features(tmp_path):
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"reason": "the same", "reasons": {"missing": "not given"}}, {"protected": True, "actionable": "fixed"}],
+    ids=["plain", "the same words", "protected"],
+)
+def test_programs_and_queries_grow_linearly_with_the_features(more, tmp_path):
     steps, sizes = [], []
     for n in (50, 100, 200):
-        found = named(*(f"feature {j}" for j in range(n)))
+        found = named(*(f"feature {j}" for j in range(n)), **more)
         found.export(tmp_path / "score.sql", dialect="duckdb")
         sizes.append((tmp_path / "score.sql").stat().st_size)
         steps.append(len(prepare(found.form_, ReasonOptions(), {})[0].steps))

@@ -352,20 +352,21 @@ class _Builder:
         return found
 
     def _merge(self, costs: list[Name], words: Sequence[Name]) -> None:
-        """Add the costs that have the same words to the first of them."""
-        zero = Number(0.0)
-        n = itertools.count()
-        for columns in self.ranking.shared:
-            for first, later in itertools.combinations(columns, 2):
-                if self.ranking.protected[first] or self.ranking.protected[later]:
-                    continue
-                a, b, i = costs[first], costs[later], next(n)
-                both = (Compare(">", a, zero), Compare(">", b, zero))
-                same = All((Compare("==", words[first], words[later]), *both))
-                costs[first] = self._step(
-                    f"j{i}_a", If(same, Op("+", a, b), a), f"cost of {self.ranking.candidates[first]}"
-                )
-                costs[later] = self._step(f"j{i}_b", If(same, zero, b), f"cost of {self.ranking.candidates[later]}")
+        """Add the costs that have the same words to the first of them, in steps that grow with the candidates."""
+        zero, one = Number(0.0), Number(1.0)
+        for code, columns in self.ranking.shared.items():
+            own = [j for j in columns if not self.ranking.protected[j]]
+            if len(own) < 2:
+                continue
+            both = {j: (Compare("==", words[j], Number(float(code))), Compare(">", costs[j], zero)) for j in own}
+            pieces = [self._step(f"j{code}_of_{j}", If(All(both[j]), costs[j], zero)) for j in own]
+            flags = [self._step(f"j{code}_is_{j}", If(All(both[j]), one, zero)) for j in own]
+            total = self._sum(f"j{code}_sum", None, pieces)
+            _, first = first_largest(self._step, f"j{code}_top", flags)
+            for n, (j, flag) in enumerate(zip(own, flags, strict=True)):
+                merged = If(Compare("==", first, Number(float(n))), total, zero)
+                note = f"cost of {self.ranking.candidates[j]}"
+                costs[j] = self._step(f"j{code}_{j}", If(Compare("==", flag, zero), costs[j], merged), note)
 
     # ---- refusals
 
