@@ -1,10 +1,11 @@
-"""Size of every export, and the speed of SQL in DuckDB and of ONNX beside Python's model and XGBoost, in one run.
+"""Every export of a model of 200 features: its size, how long it takes to write and to check; speed on many rows.
 
-    python scripts/export_speed.py [--rows 10000000]
+    python scripts/export_speed.py [--features 200] [--rows 10000000]
 
-The model is HELOC's SmoothARM1 (needs PLAINRISK_DATA), or else German credit's. Every column of the synthetic rows is
-drawn from the data by itself. Rows are scored from memory, batch by batch (DuckDB: from one table); reading and
-converting them is not timed. "everything" is risk, contributions and reasons.
+With --rows, SQL in DuckDB and ONNX are timed beside Python's model and XGBoost, in one run. The model is then HELOC's
+SmoothARM1 (needs PLAINRISK_DATA), or else German credit's. Every column of the synthetic rows is drawn from the data by
+itself. Rows are scored from memory, batch by batch (DuckDB: from one table); reading and converting them is not timed.
+"everything" is risk, contributions and reasons.
 """
 
 from __future__ import annotations
@@ -25,18 +26,53 @@ import polars as pl
 import xgboost
 
 import plainrisk as pr
-from plainrisk.errors import PlainriskError, PlainriskWarning
+from plainrisk.errors import MissingExtraError, PlainriskError, PlainriskWarning
 
 BATCH = 250_000
-TARGETS = {
-    "sql": "score.sql",
-    "python": "score.py",
-    "javascript": "score.mjs",
-    "c": "score.c",
-    "onnx": "score.onnx",
-    "pmml": "score.pmml",
-    "xlsx": "score.xlsx",
+FILES = {
+    "python": ("score.py", None),
+    "javascript": ("score.mjs", None),
+    "c": ("score.c", None),
+    "onnx": ("score.onnx", None),
+    "sql, DuckDB": ("score.sql", "duckdb"),
+    "sql, SQLite": ("sqlite.sql", "sqlite"),
+    "pmml": ("score.pmml", None),
+    "xlsx": ("score.xlsx", None),
 }
+
+
+def wide(features: int) -> Any:
+    """Fit a model of many features, of which every fifth is categorical and every tenth protected; 4 reasons."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(5000, features)).round(3)
+    bad = values.sum(axis=1) / features**0.5 + rng.normal(size=5000) > 0
+    frame, known = {}, {}
+    for j, column in enumerate(values.T):
+        coded = j % 5 == 4
+        frame[f"feature {j}"] = np.array(list("abcd"))[np.digitize(column, [-0.7, 0, 0.7])] if coded else column
+        fixed = {"protected": True, "actionable": "fixed"} if j % 10 == 9 else {}
+        known[f"feature {j}"] = {"kind": "categorical" if coded else "continuous", **fixed}
+    schema = pr.Schema(features=known, policy={"cutoff": 0.5, "reasons": 4})
+    return pr.make_classifier("ARM1", schema).fit(pl.DataFrame(frame), bad.astype(int))
+
+
+def print_sizes(features: int, folder: Path) -> None:
+    """Print what every export weighs, and how long it takes to write it and to check it where its runtime is here."""
+    model = wide(features)
+    print(f"{f'{features} features, 4 reasons':40}{'kB':>10}{'write, s':>10}{'check, s':>10}")
+    for name, (file, dialect) in FILES.items():
+        path = folder / file
+        write = timed(lambda path=path, dialect=dialect: model.export(path, dialect=dialect))
+        try:
+            check = f"{timed(lambda path=path: require(pr.verify_export(path, model))):10.1f}"
+        except MissingExtraError:
+            check = f"{'':10}"
+        print(f"{name:40}{path.stat().st_size / 1000:10,.0f}{write:10.1f}{check}", flush=True)
+
+
+def require(found: Any) -> None:
+    if not found.agrees:
+        raise SystemExit(f"The export does not agree with the model: {found}")
 
 
 def fit() -> tuple[Any, Any]:
@@ -44,7 +80,6 @@ def fit() -> tuple[Any, Any]:
         data = pr.datasets.load("heloc")
     except PlainriskError:
         data = pr.datasets.load("german")
-    warnings.simplefilter("ignore", PlainriskWarning)
     return data, pr.make_classifier("SmoothARM1", data.schema).fit(data.frame, data.target)
 
 
@@ -127,27 +162,34 @@ def by_xgboost(training: pl.DataFrame, target: Any, folder: Path) -> dict[str, f
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=10_000_000)
-    rows = parser.parse_args().rows
-    data, model = fit()
-    frame = typed(data)
-    print(f"{data.frame.width} features, {rows:,} rows, {os.cpu_count()} processors")
+    parser.add_argument("--features", type=int, default=200)
+    parser.add_argument("--rows", type=int, default=0)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", PlainriskWarning)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for target, file in TARGETS.items():
-            model.export(folder / file, dialect="duckdb" if target == "sql" else None)
-            print(f"{target:40}{(folder / file).stat().st_size / 1024:10,.0f} KB")
-        write_rows(frame, rows, folder)
-        print(f"{'':40}{'seconds':>10}{'rows/s':>14}")
-        runs = (
-            lambda: by_duckdb(folder),
-            lambda: by_python(model, folder),
-            lambda: by_onnx(folder),
-            lambda: by_xgboost(frame, data.target, folder),
-        )
-        for run in runs:
-            for what, seconds in run().items():
-                print(f"{what:40}{seconds:10.2f}{rows / seconds:14,.0f}", flush=True)
+        print_sizes(options.features, folder)
+        if options.rows:
+            print_speed(options.rows, folder)
+
+
+def print_speed(rows: int, folder: Path) -> None:
+    data, model = fit()
+    frame = typed(data)
+    for file in ("score.sql", "score.onnx"):
+        model.export(folder / file, dialect="duckdb" if file == "score.sql" else None)
+    write_rows(frame, rows, folder)
+    print(f"{data.frame.width} features, {rows:,} rows, {os.cpu_count()} processors")
+    print(f"{'':40}{'seconds':>10}{'rows/s':>14}")
+    runs = (
+        lambda: by_duckdb(folder),
+        lambda: by_python(model, folder),
+        lambda: by_onnx(folder),
+        lambda: by_xgboost(frame, data.target, folder),
+    )
+    for run in runs:
+        for what, seconds in run().items():
+            print(f"{what:40}{seconds:10.2f}{rows / seconds:14,.0f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 
@@ -98,6 +100,116 @@ def test_every_dialect_is_parsed(model, dialect, tmp_path):
         assert len([statement for statement in parsed if statement is not None]) == 1
 
 
+def test_a_query_that_is_only_parsed_does_not_agree(model, tmp_path):
+    pytest.importorskip("sqlglot")
+    model.export(tmp_path / "score.sql", dialect="bigquery")
+    found = pr.verify_export(tmp_path / "score.sql", model)
+    assert (found.rows, found.agrees) == (0, None)
+
+
+# ---- names
+
+
+@pytest.mark.parametrize(
+    ("dialect", "quoted"),
+    [
+        ("bigquery", "`a\\`b\\\\c\\n\\'d]\"`"),
+        ("spark", "`a``b\\c\n'd]\"`"),
+        ("tsql", "[a`b\\c\n'd]]\"]"),
+        *((name, '"a`b\\c\n\'d]"""') for name in DIALECTS if name not in ("bigquery", "spark", "tsql")),
+    ],
+)
+def test_names_are_escaped(dialect, quoted):
+    assert DIALECTS[dialect].quote("a`b\\c\n'd]\"") == quoted
+
+
+def test_a_name_does_not_leave_the_quotes_of_bigquery(tmp_path):
+    sqlglot = pytest.importorskip("sqlglot")
+    name = "x` FROM secrets; --\\"
+    named(name, "other").export(tmp_path / "score.sql", dialect="bigquery")
+    (query,) = sqlglot.parse((tmp_path / "score.sql").read_text(encoding="utf-8"), read="bigquery")
+    read = {table.name for table in query.find_all(sqlglot.exp.Table)}
+    assert "secrets" not in read
+    assert "applicants" in read
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_features_that_differ_in_case_only_are_refused_in_sql(dialect, tmp_path):
+    found = named("Age", "age")
+    with pytest.raises(DataError, match=r"takes 'Age' and 'age' for one column.*Rename one of them"):
+        found.export(tmp_path / "score.sql", dialect=dialect)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("target", ["python", "javascript", "c", "onnx", "xlsx", "pmml"])
+def test_features_that_differ_in_case_only_are_told_apart_elsewhere(target, tmp_path):
+    path = tmp_path / f"score{ENDINGS[target][0]}"
+    found = named("Age", "age")
+    found.export(path, target=target)
+    try:
+        assert pr.verify_export(path, found).agrees
+    except pr.errors.MissingExtraError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(error))
+
+
+def named(*names, **more):
+    """Fit a model of features with these names, and with more that is said of each."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(300, len(names))).round(1), columns=list(names))
+    schema = pr.Schema(features=dict.fromkeys(names, more))
+    y = X.sum(axis=1) + rng.normal(size=300) > 0
+    return pr.make_classifier("ARM1", schema).fit(X, y.astype(int))
+
+
+def test_a_table_may_stand_in_a_schema(model, tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    model.export(tmp_path / "score.sql", dialect="duckdb", table="risk.applicants", keep=["id"])
+    with duckdb.connect() as connection:
+        connection.execute("CREATE SCHEMA risk")
+        connection.execute("CREATE TABLE risk.applicants AS SELECT 7 AS id, 40.0 AS age, 1.5 AS debt, 'cook' AS job")
+        found = connection.execute((tmp_path / "score.sql").read_text(encoding="utf-8"))
+        answer = dict(zip([c[0] for c in found.description], found.fetchone(), strict=True))
+    row = pd.DataFrame([{"age": 40.0, "debt": 1.5, "job": "cook"}])
+    assert (answer["id"], answer["risk"]) == (7, model.predict_proba(row)[0, 1])
+
+
+def test_pmml_names_no_protected_feature_as_a_reason(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"sex": rng.normal(size=300).round(1), "debt": rng.normal(size=300).round(1)})
+    features = {
+        "sex": {"protected": True, "actionable": "fixed", "reason": "SECRET"},
+        "debt": {"reason": "Debt is high"},
+    }
+    found = pr.make_classifier("ARM1", pr.Schema(features=features)).fit(X, (X.sum(axis=1) > 0).astype(int))
+    found.export(tmp_path / "score.pmml")
+    text = (tmp_path / "score.pmml").read_text(encoding="utf-8")
+    assert 'useReasonCodes="false"' in text
+    assert "reasonCode=" not in text
+    assert "Debt is high" in text
+    assert "SECRET" not in text
+
+
+# ---- growth
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"reason": "the same", "reasons": {"missing": "not given"}}, {"protected": True, "actionable": "fixed"}],
+    ids=["plain", "the same words", "protected"],
+)
+def test_programs_and_queries_grow_linearly_with_the_features(more, tmp_path):
+    steps, sizes = [], []
+    for n in (50, 100, 200):
+        found = named(*(f"feature {j}" for j in range(n)), **more)
+        found.export(tmp_path / "score.sql", dialect="duckdb")
+        sizes.append((tmp_path / "score.sql").stat().st_size)
+        steps.append(len(prepare(found.form_, ReasonOptions(), {})[0].steps))
+    for counts in (steps, sizes):
+        assert all(after / before < 2.3 for before, after in itertools.pairwise(counts)), counts
+
+
 # ---- rows that the model refuses
 
 REFUSED = [
@@ -126,6 +238,18 @@ def test_refused_rows_have_a_problem_and_no_answer(strict, target, tmp_path):
         assert [answer[name] for name in program.answer_names[:-1]] == [None] * (len(program.answer_names) - 1)
     assert answers[-1]["problem"] is None
     assert answers[-1]["risk"] == test.answers[0][0]
+
+
+def test_javascript_refuses_a_row_without_a_feature(model, tmp_path):
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("Node.js is not here.")
+    path = tmp_path / "score.mjs"
+    model.export(path)
+    code = f"const {{ score }} = await import({json.dumps(path.as_uri())}); score({{ age: 40, job: 'cook' }});"
+    done = subprocess.run([node, "--input-type=module", "-e", code], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "feature 'debt' is not in the row; a missing value is null" in done.stderr
 
 
 def test_sqlite_refuses_text_among_numbers(model, tmp_path):
@@ -161,6 +285,8 @@ def test_trees_are_refused_with_the_nearest_way(tmp_path):
         ("python", "a.py", {"k": 0}, "k must be None or a whole number"),
         ("sql", "a.sql", {"dialect": "sqlite", "keep": ["Risk"]}, "'Risk', which is also the answer 'risk'"),
         ("sql", "a.sql", {"dialect": "sqlite", "keep": ["AGE"]}, "'age' and 'AGE' for one column"),
+        ("sql", "a.sql", {"dialect": "sqlite", "keep": ["id", "ID"]}, "'ID', which is also kept as 'id'"),
+        ("sql", "a.sql", {"dialect": "sqlite", "keep": ["problem"]}, "also the answer 'problem'"),
         ("sql", "a.sql", {"dialect": "sqlite", "table": "a.b.c.d"}, "up to three names"),
         ("sql", "a.sql", {"dialect": "duckdb", "keep": "id"}, "keep must be a list"),
     ],

@@ -454,7 +454,7 @@ class _Block:
 
 def _merge(ranking: Ranking, cost: Floats, words: Index) -> None:
     """Add the costs that have the same words to the first of them in the schema's order."""
-    for columns in ranking.shared:
+    for columns in ranking.shared.values():
         for i, first in enumerate(columns):
             for later in columns[i + 1 :]:
                 if ranking.protected[first] or ranking.protected[later]:

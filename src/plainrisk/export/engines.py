@@ -26,7 +26,7 @@ from plainrisk.export.self_test import Row
 from plainrisk.export.sql import dialect_of, table_name
 from plainrisk.export.xlsx import ROWS_SHEET
 
-__all__ = ["Answer", "Engine", "Job", "complete", "engine_of", "find_package", "find_tool", "rows_by_name"]
+__all__ = ["Answer", "Engine", "Job", "complete", "engine_of", "find_package", "find_tool", "rows_by_name", "write_csv"]
 
 Answer = dict[str, Any]  # by the names of the program's answers; None where there is none
 
@@ -301,18 +301,23 @@ _PROFILE = """<?xml version="1.0" encoding="UTF-8"?>
 """
 
 
-def _xlsx(jobs: Sequence[Job]) -> list[list[Answer]]:
-    """Let LibreOffice compute the workbooks, and read the rows of their self-tests, which are these."""
+def write_csv(books: Sequence[Path], folder: str | Path, sheet: int) -> None:
+    """Let LibreOffice compute workbooks and write a sheet of each (-1: every sheet) to a folder, as name-sheet.csv."""
     office = find_tool("soffice", "libreoffice")
+    user = Path(folder, "profile", "user")
+    user.mkdir(parents=True)
+    (user / "registrymodifications.xcu").write_text(_PROFILE, encoding="utf-8")
+    # Comma, quotes, UTF-8, all cells as they are and not as shown.
+    kind = f"csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false,false,false,{sheet}"
+    profile = f"-env:UserInstallation=file://{folder}/profile"
+    _output([office, profile, "--headless", "--convert-to", kind, "--outdir", str(folder), *map(str, books)], "")
+
+
+def _xlsx(jobs: Sequence[Job]) -> list[list[Answer]]:
+    """Read the rows of the self-tests, which are these."""
     with tempfile.TemporaryDirectory() as folder:
-        user = Path(folder, "profile", "user")
-        user.mkdir(parents=True)
-        (user / "registrymodifications.xcu").write_text(_PROFILE, encoding="utf-8")
-        books = [shutil.copy(job.path, Path(folder, f"export{n}.xlsx")) for n, job in enumerate(jobs)]
-        # Comma, quotes, UTF-8, all cells as they are and not as shown, one sheet.
-        kind = f"csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false,false,false,{ROWS_SHEET}"
-        profile = f"-env:UserInstallation=file://{folder}/profile"
-        _output([office, profile, "--headless", "--convert-to", kind, "--outdir", folder, *map(str, books)], "")
+        books = [Path(shutil.copy(job.path, Path(folder, f"export{n}.xlsx"))) for n, job in enumerate(jobs)]
+        write_csv(books, folder, ROWS_SHEET)
         return [_sheet(next(Path(folder).glob(f"export{n}-*.csv")), *job[1:]) for n, job in enumerate(jobs)]
 
 

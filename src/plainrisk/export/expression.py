@@ -34,6 +34,7 @@ __all__ = [
     "Number",
     "Op",
     "Output",
+    "PieceWords",
     "Position",
     "Printer",
     "Program",
@@ -262,21 +263,39 @@ class FieldWords:
     Attributes
     ----------
     title : its label, with the unit
-    choices : the (label, code) of every category
+    choices : the (label, code) of every category, or of numbers that are codes
     example : a common value
+    hint : what its codes mean; empty if it has none
     """
 
     title: str
-    choices: tuple[tuple[str, str], ...]
+    choices: tuple[tuple[str, float | str], ...]
     example: float | str | None
+    hint: str
+
+
+@dataclass(frozen=True)
+class PieceWords:
+    """A contribution as people see it: what it comes from, and whether that is protected."""
+
+    title: str
+    protected: bool
 
 
 @dataclass(frozen=True)
 class Words:
-    """How people speak of the answer: the outcome ("the applicant does not repay"), and the inputs in order."""
+    """How people speak of the answer.
+
+    Attributes
+    ----------
+    outcome : after "probability that": "the applicant does not repay"
+    fields : the inputs, in order
+    pieces : the outputs part_..., in order
+    """
 
     outcome: str
     fields: tuple[FieldWords, ...]
+    pieces: tuple[PieceWords, ...]
 
 
 @dataclass(frozen=True)
@@ -310,7 +329,8 @@ class Program:
         yield from (check.message for check in self.checks)
         yield self.words.outcome
         for field in self.words.fields:
-            yield from (field.title, *(label for label, _ in field.choices))
+            yield from (field.title, field.hint, *(label for label, _ in field.choices))
+        yield from (piece.title for piece in self.words.pieces)
         for words in {o.words for o in self.outputs}:
             yield from words
         for step in self.steps:

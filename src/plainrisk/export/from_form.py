@@ -39,7 +39,7 @@ from plainrisk.export.expression import (
     slugs,
 )
 from plainrisk.export.formulas import mean_rate, steepest, straight
-from plainrisk.export.ranking import add_ranking
+from plainrisk.export.ranking import add_ranking, first_largest
 from plainrisk.export.words import words_of
 from plainrisk.form import (
     Alone,
@@ -104,7 +104,7 @@ class _Builder:
             checks=tuple(self._checks()),
             steps=tuple(self.steps),
             outputs=outputs,
-            words=words_of(self.form, self.inputs),
+            words=words_of(self.form, self.inputs, self.typical.keys),
             facts=dict(facts),
             certificate=checks,
         )
@@ -282,16 +282,10 @@ class _Builder:
 
     def _add_up(self, id: str, pieces: list[Name], whole: Name, notes: Sequence[str]) -> list[Name]:
         """Let far pieces add up to the whole, too (see `explain.contributions._add_up`)."""
-        if not self._may_be_far:
+        if not pieces or not self._may_be_far:
             return pieces
-        size: Name | Number = Number(0.0)
-        largest: Name | Number = Number(0.0)
-        for j, p in enumerate(pieces):
-            far = self._step(f"{id}_size_{j}", Abs(p))
-            more = Compare(">", far, size)
-            old = size
-            size = self._step(f"{id}_most_{j}", If(more, far, old))
-            largest = self._step(f"{id}_at_{j}", If(more, Number(float(j)), largest))
+        sizes = [self._step(f"{id}_size_{j}", Abs(p)) for j, p in enumerate(pieces)]
+        size, largest = first_largest(self._step, f"{id}_most", sizes)
         most = Number(FAR)
         factor = self._step(f"{id}_factor", If(Compare(">", size, most), Op("/", most, size), Number(1.0)))
         pieces = [self._step(f"{id}_{j}_near", Op("*", p, factor), notes[j]) for j, p in enumerate(pieces)]
@@ -358,20 +352,21 @@ class _Builder:
         return found
 
     def _merge(self, costs: list[Name], words: Sequence[Name]) -> None:
-        """Add the costs that have the same words to the first of them."""
-        zero = Number(0.0)
-        n = itertools.count()
-        for columns in self.ranking.shared:
-            for first, later in itertools.combinations(columns, 2):
-                if self.ranking.protected[first] or self.ranking.protected[later]:
-                    continue
-                a, b, i = costs[first], costs[later], next(n)
-                both = (Compare(">", a, zero), Compare(">", b, zero))
-                same = All((Compare("==", words[first], words[later]), *both))
-                costs[first] = self._step(
-                    f"j{i}_a", If(same, Op("+", a, b), a), f"cost of {self.ranking.candidates[first]}"
-                )
-                costs[later] = self._step(f"j{i}_b", If(same, zero, b), f"cost of {self.ranking.candidates[later]}")
+        """Add the costs that have the same words to the first of them, in steps that grow with the candidates."""
+        zero, one = Number(0.0), Number(1.0)
+        for code, columns in self.ranking.shared.items():
+            own = [j for j in columns if not self.ranking.protected[j]]
+            if len(own) < 2:
+                continue
+            both = {j: (Compare("==", words[j], Number(float(code))), Compare(">", costs[j], zero)) for j in own}
+            pieces = [self._step(f"j{code}_of_{j}", If(All(both[j]), costs[j], zero)) for j in own]
+            flags = [self._step(f"j{code}_is_{j}", If(All(both[j]), one, zero)) for j in own]
+            total = self._sum(f"j{code}_sum", None, pieces)
+            _, first = first_largest(self._step, f"j{code}_top", flags)
+            for n, (j, flag) in enumerate(zip(own, flags, strict=True)):
+                merged = If(Compare("==", first, Number(float(n))), total, zero)
+                note = f"cost of {self.ranking.candidates[j]}"
+                costs[j] = self._step(f"j{code}_{j}", If(Compare("==", flag, zero), costs[j], merged), note)
 
     # ---- refusals
 

@@ -26,7 +26,7 @@ from plainrisk.export.expression import (
 )
 from plainrisk.form.ranking import LEAST, Ranking
 
-__all__ = ["add_ranking"]
+__all__ = ["add_ranking", "first_largest"]
 
 GROUP = 32  # values of one comparison; SQLite takes 100 arguments, and PMML nests one if in the other
 NONE, ZERO, ONE = Number(-1.0), Number(0.0), Number(1.0)
@@ -47,6 +47,21 @@ def add_ranking(
     return _Slots(add, ranking, costs, words, totals).outputs(risk)
 
 
+def first_largest(add: Add, id: str, values: Sequence[Name]) -> tuple[Name, Name]:
+    """Add the steps of the largest value, and of the index of the first that is as large; return both."""
+    if len(values) <= GROUP:
+        largest = add(id, Largest(tuple(values)), "")
+        return largest, add(f"{id}_i", Position(largest, tuple(values)), "")
+    groups = [tuple(values[n : n + GROUP]) for n in range(0, len(values), GROUP)]
+    tops = [add(f"{id}_{n}", Largest(group), "") for n, group in enumerate(groups)]
+    largest, first = first_largest(add, f"{id}_g", tops)
+    inside = tuple(
+        add(f"{id}_{n}_i", Op("+", Position(largest, group), Number(float(n * GROUP))), "")
+        for n, group in enumerate(groups)
+    )
+    return largest, add(f"{id}_i", Table(first, inside), "")
+
+
 class _Slots:
     def __init__(
         self, add: Add, ranking: Ranking, costs: Sequence[Name], words: Sequence[Name], totals: Sequence[Name]
@@ -64,13 +79,19 @@ class _Slots:
             slots = self._grouped(slots)
         if self.ranking.inquiries.any():
             slots.append(self._inquiry(slots))
-        names = tuple(self.ranking.candidates[j] for j in self.kept)
+        names, words = tuple(self.ranking.candidates[j] for j in self.kept), self._texts()
         for r, (at, cost) in enumerate(slots, 1):
             text = self._text(r, at)
-            outputs.append(Output(f"reason_{r}", text.id, f"reason {r}", self.ranking.words, text.id))
+            outputs.append(Output(f"reason_{r}", text.id, f"reason {r}", words, text.id))
             outputs.append(Output(f"reason_feature_{r}", at.id, f"feature of reason {r}", names or ("",), at.id))
             outputs.append(Output(f"cost_{r}", cost.id, f"cost of reason {r}", there=at.id))
         return [*outputs, Output("withheld", withheld.id, "protected features that cost more than the reasons")]
+
+    def _texts(self) -> tuple[str, ...]:
+        """The texts of reasons; those of protected candidates, which are never given, are left out."""
+        how = self.ranking
+        used = {code for j in self.kept for code in (how.base[j], *(how.by_level[j][2] if j in how.by_level else ()))}
+        return tuple(text if code in used else "" for code, text in enumerate(how.words))
 
     def _decision(self, risk: Name) -> list[Output]:
         cutoff = self.ranking.cutoff
@@ -90,7 +111,7 @@ class _Slots:
             if r > len(left):
                 found.append((self.add(f"f{r}", NONE, ""), self.add(f"a{r}", NONE, "")))
                 continue
-            largest, position = self._first_largest(f"a{r}", left)
+            largest, position = first_largest(self.add, f"a{r}", left)
             found.append((self._if_any(f"f{r}", largest, position), largest))
             if r < min(self.ranking.k, len(left)):
                 left = [
@@ -98,20 +119,6 @@ class _Slots:
                     for j, cost in enumerate(left)
                 ]
         return found
-
-    def _first_largest(self, id: str, values: Sequence[Name]) -> tuple[Name, Name]:
-        """The largest value, and the index of the first that is as large."""
-        if len(values) <= GROUP:
-            largest = self.add(id, Largest(tuple(values)), "")
-            return largest, self.add(f"{id}_i", Position(largest, tuple(values)), "")
-        groups = [tuple(values[n : n + GROUP]) for n in range(0, len(values), GROUP)]
-        tops = [self.add(f"{id}_{n}", Largest(group), "") for n, group in enumerate(groups)]
-        largest, first = self._first_largest(f"{id}_g", tops)
-        inside = tuple(
-            self.add(f"{id}_{n}_i", Op("+", Position(largest, group), Number(float(n * GROUP))), "")
-            for n, group in enumerate(groups)
-        )
-        return largest, self.add(f"{id}_i", Table(first, inside), "")
 
     def _if_any(self, id: str, cost: Name, position: Expr) -> Name:
         return self.add(id, If(Compare(">", cost, Number(LEAST)), position, NONE), "")
@@ -124,10 +131,12 @@ class _Slots:
         """How many protected candidates cost more than the last of the k, or anything where there are fewer."""
         last = self.add("bar", Largest((slots[-1][1], Number(LEAST))), "the cost of the last reason")
         count: Expr = ZERO
-        for n, j in enumerate(np.flatnonzero(self.ranking.protected).tolist()):
-            more = If(Compare(">", self.costs[j], last), ONE, ZERO)
-            # A step each: engines limit the depth of an expression.
-            count = self.add(f"h{n}", Op("+", count, more), "")
+        for n, j in enumerate(np.flatnonzero(self.ranking.protected).tolist(), 1):
+            more = self.add(f"h{n}", If(Compare(">", self.costs[j], last), ONE, ZERO), "")
+            count = Op("+", count, more)
+            if n % GROUP == 0:
+                # A step: engines limit the depth of an expression.
+                count = self.add(f"h{n}_sum", count, "")
         return self.add("withheld", count, "")
 
     # ---- the further reason
@@ -137,7 +146,7 @@ class _Slots:
         about = [n for n, j in enumerate(self.kept) if self.ranking.inquiries[j]]
         if not about:
             return self.add("fi", NONE, ""), self.add("ai", NONE, "")
-        largest, position = self._first_largest("ai", [self.costs[self.kept[n]] for n in about])
+        largest, position = first_largest(self.add, "ai", [self.costs[self.kept[n]] for n in about])
         at = self._if_any("ni", largest, Table(position, tuple(Number(float(n)) for n in about)))
         flags = tuple(Number(float(n in about)) for n in range(len(self.kept)))
         named: Expr = ZERO

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from plainrisk.export.code import side_of
 from plainrisk.export.expression import Cells, Input, Labels, Program, walk
 
 __all__ = ["TEST_ROWS", "WORKBOOK_ROWS", "Row", "SelfTest", "make_rows"]
@@ -42,7 +43,11 @@ def make_rows(
     refuses : says because of which feature a row is refused; it then gets another value there
     count : how many
     """
-    values = {i.feature: list(_values(program, i)) for i in program.inputs}
+    tables: dict[str, list[Cells | Labels]] = {i.id: [] for i in program.inputs}
+    for e in (e for step in program.steps for e in walk(step.value)):
+        if isinstance(e, Cells | Labels):
+            tables.setdefault(e.x.id, []).append(e)
+    values = {i.feature: list(_values(i, tables[i.id])) for i in program.inputs}
     pick = random.Random(0)
     rows: list[Row] = []
     for n in range(count):
@@ -59,20 +64,19 @@ def make_rows(
     return rows
 
 
-def _values(program: Program, i: Input) -> Iterator[float | str | None]:
-    found = [e for step in program.steps for e in walk(step.value) if isinstance(e, Cells | Labels) and e.x.id == i.id]
+def _values(i: Input, found: Sequence[Cells | Labels]) -> Iterator[float | str | None]:
     if i.is_text:
         labels = dict.fromkeys(label for e in found if isinstance(e, Labels) for label in e.values)
         yield from labels
         yield from (None, next(f"{'un' * n}seen" for n in range(1, 99) if f"{'un' * n}seen" not in labels))
         return
-    cuts = sorted({cut for e in found if isinstance(e, Cells) for cut in e.cuts})
+    # Spreadsheets compare 15 digits, so a cut is tested as they have it, and no other number near by.
+    cuts = sorted({side_of(cut, e.open)[1] for e in found if isinstance(e, Cells) for cut in e.cuts})
     yield from (None, 0.0)
     if cuts:
         yield from (cuts[0] - 1.0, cuts[-1] + 1.0)
     for cut, after in itertools.pairwise([*cuts, math.inf]):
-        # Spreadsheets compare 15 digits, so of two neighbours the round one is taken, and no other number near by.
-        yield min(cut, math.nextafter(cut, math.inf), key=lambda x: len(repr(x)))
+        yield cut
         middle = cut / 2 + min(after, cut + 2.0) / 2
         if middle - cut > 1e-9 * abs(cut) and after - middle > 1e-9 * abs(after):
             yield middle

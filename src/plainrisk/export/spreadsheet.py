@@ -1,9 +1,11 @@
-"""Expressions as formulas of a spreadsheet, of functions that every Excel and LibreOffice has."""
+"""Expressions as formulas of a spreadsheet, of functions that every Excel and LibreOffice has, and where they stand."""
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from plainrisk.errors import DataError
@@ -21,12 +23,23 @@ from plainrisk.export.expression import (
     Largest,
     Name,
     Number,
+    Op,
+    Output,
     Position,
     Printer,
+    Program,
+    Step,
     Table,
+    walk,
 )
+from plainrisk.export.python import python_module
+from plainrisk.export.self_test import Row
 
-__all__ = ["Constants", "FormulaPrinter", "column_name"]
+__all__ = ["Constants", "FormulaPrinter", "Layout", "column_name", "write_constant"]
+
+LONGEST = 8000  # characters of a formula; Excel takes 8,192
+MOST_COLUMNS = 16_384  # of a sheet
+PROTECTED = "Protected attributes"
 
 
 class Constants:
@@ -58,6 +71,14 @@ def column_name(n: int) -> str:
         n, rest = divmod(n - 1, 26)
         letters = chr(65 + rest) + letters
     return letters
+
+
+def write_constant(sheet: Any, row: int, column: int, value: float | str | None, style: Any = None) -> None:
+    """Write a constant; a text is never a formula, and an empty one is written, too."""
+    if isinstance(value, str):
+        sheet.write_string(row, column, value, style)
+    elif value is not None:
+        sheet.write_number(row, column, value, style)
 
 
 class FormulaPrinter(Printer):
@@ -169,3 +190,135 @@ class FormulaPrinter(Printer):
         if all(isinstance(v, Number) for v in e.values):
             return f"INDEX({self.constants.range([v.value for v in e.values])},{index}+1)"  # type: ignore[union-attr]
         return f"INDEX({self.block(e.values)},1,{index}+1)"
+
+
+class Layout:
+    """Where everything stands in the sheet Rows: a column per input, step, reason and answer.
+
+    Attributes
+    ----------
+    names, titles, formulas : of every column; # stands for the number of the row
+    cell : the column of every name
+    pieces : the (title, answer) of the waterfall; those of protected features are one
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.constants = Constants()
+        self.names: list[str] = []
+        self.titles: list[str] = []
+        self.formulas: list[str] = []
+        self.cell: dict[str, str] = {}
+        self.pieces: list[tuple[str, str]] = []
+        self._columns: dict[str, int] = {}
+        self._steps: list[Step] = []
+        self._sources: dict[int, Output] = {}  # by column, whose value it shows
+        self._blocks: dict[tuple[Expr, ...], str] = {}
+        self._printer = FormulaPrinter(self.cell, self.constants, self._block)
+        for i in program.inputs:
+            self._add(i.id, i.feature, "")
+        self._problem()
+        for step in program.steps:
+            self._step(step)
+        self._answers([*program.outputs, *self._waterfall()])
+        # The self-test follows: whether a row agrees, the expected answers, and their comparison by 50.
+        width = len(self.names) + 2 + len(program.outputs) + len(program.outputs) // 50
+        if width > MOST_COLUMNS:
+            raise DataError(
+                f"export: the model takes {width:,} columns, and a sheet has {MOST_COLUMNS:,}. Ask for fewer "
+                "reasons (k), or export sql, python or javascript instead."
+            )
+
+    def _add(self, name: str, title: str, formula: str) -> None:
+        if len(formula) > LONGEST:
+            raise DataError(
+                f"export: a workbook cannot hold {title!r}: its formula has {len(formula):,} characters, and Excel "
+                f"takes {LONGEST:,}. Export sql, python or javascript instead."
+            )
+        self._columns[name] = len(self.names)
+        self.cell[name] = column_name(len(self.names))
+        self.names.append(name)
+        self.titles.append(title)
+        self.formulas.append(formula)
+
+    def _step(self, step: Step) -> None:
+        formula = "=" + self._printer.show(step.value)
+        self._steps.append(step)
+        self._sources[len(self.names)] = Output("", step.id, "")
+        self._add(step.id, step.note, formula)
+
+    def _problem(self) -> None:
+        """The messages of all problems, joined; infinity cannot stand in a cell."""
+        found = []
+        for i, field in zip(self.program.inputs, self.program.words.fields, strict=True):
+            if not i.is_text:
+                x = self._printer.show(Name(i.id))
+                found.append((f'AND({x}<>"",NOT(ISNUMBER({x})))', f"{field.title} must be a number"))
+        unseen = [c for c in self.program.checks if any(isinstance(e, Cells | Labels) for e in walk(c.condition))]
+        found += [(self._printer.show(check.condition), check.message) for check in unseen]
+        texts = self.constants.range([*(message for _, message in found), ""])
+        pieces = [f'IF({condition},INDEX({texts},{n})&". ","")' for n, (condition, _) in enumerate(found, 1)]
+        joined = []
+        for n in range(0, len(pieces), 20):
+            self._add(f"problem{n}", "problems", "=" + "&".join(pieces[n : n + 20]))
+            joined.append(self._printer.show(Name(f"problem{n}")))
+        self._add("problem", "problem", "=" + ("&".join(joined) or '""'))
+
+    def _block(self, values: tuple[Expr, ...]) -> str:
+        """The range of values that stand side by side; others are copied to where they do."""
+        if values not in self._blocks:
+            names = self.names
+            start = names.index(values[0].id) if isinstance(values[0], Name) and values[0].id in names else -1
+            if start < 0 or values != tuple(map(Name, names[start : start + len(values)])):
+                start = len(names)
+                for n, value in enumerate(values):
+                    self._step(Step(f"block{len(self._blocks)}_{n}", value))
+            self._blocks[values] = f"${column_name(start)}#:${column_name(start + len(values) - 1)}#"
+        return self._blocks[values]
+
+    def _waterfall(self) -> Iterator[Output]:
+        """The sum of what protected features add, which stands for them; a step per 100, as formulas are short."""
+        parts = list(zip(self.program.outputs_of("part_"), self.program.words.pieces, strict=True))
+        self.pieces = [(words.title, o.name) for o, words in parts if not words.protected]
+        hidden: list[Expr] = [Name(o.step) for o, words in parts if words.protected]
+        total: Expr = Number(0.0)
+        for n in range(0, len(hidden), 100):
+            whole = functools.reduce(lambda a, b: Op("+", a, b), hidden[n : n + 100], total)
+            self._step(Step(f"protected{n}", whole, PROTECTED))
+            total = Name(f"protected{n}")
+        if isinstance(total, Name):
+            self.pieces.append((PROTECTED, "protected"))
+            yield Output("protected", total.id, PROTECTED)
+
+    def _answers(self, outputs: Sequence[Output]) -> None:
+        good = f'{self._printer.show(Name("problem"))}=""'
+        for o in outputs:
+            value = self._printer.show(Name(o.step))
+            value = f"INDEX({self.constants.range(o.words)},{value}+1)" if o.words else value
+            there = f"AND({good},{self._printer.show(Name(o.there))}>=0)" if o.there else good
+            self._sources[len(self.names)] = o
+            # The names of answers may be those of steps, whose cells are then no longer needed.
+            self._add(o.name, o.title, f'=IF({there},{value},"")')
+
+    # ---- values
+
+    def value(self, name: str, values: Sequence[Any]) -> Any:
+        """Return what stands under a name, of the values of a row."""
+        return values[self._columns[name]]
+
+    def values(self, rows: Sequence[Row]) -> list[list[Any]]:
+        """Return what the formulas give in each column, as Python computes it; no answers for a row with a problem."""
+        outputs = tuple(replace(o, name=str(column)) for column, o in self._sources.items())
+        program = replace(self.program, steps=tuple(self._steps), outputs=outputs)
+        module: dict[str, Any] = {"__name__": "export"}
+        exec(compile(python_module(program), "export", "exec"), module)
+        names = [i.feature for i in program.inputs]
+        found = []
+        for row in rows:
+            try:
+                known = module["score"](dict(zip(names, row, strict=True)))
+            except ValueError:
+                known = {}
+            given = dict(enumerate(row)) | {int(column): value for column, value in known.items()}
+            found.append(["" if given.get(n) is None else given[n] for n in range(len(self.names))])
+        return found

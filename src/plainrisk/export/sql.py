@@ -107,7 +107,14 @@ DIALECTS: Mapping[str, Dialect] = {
         number=lambda v: f"'{digits(v)}'::DOUBLE",
         string=lambda text: _doubled(text.replace("\\", "\\\\")),
     ),
-    "bigquery": Dialect("FLOAT64", "STRING", "IS_NAN({})", digits, _escaped, lambda name: f"`{_escaped(name)[1:-1]}`"),
+    "bigquery": Dialect(
+        "FLOAT64",
+        "STRING",
+        "IS_NAN({})",
+        number=digits,
+        string=_escaped,
+        quote=lambda name: "`" + _escaped(name)[1:-1].replace("`", "\\`") + "`",
+    ),
     "tsql": Dialect(
         "FLOAT",
         "NVARCHAR(MAX)",

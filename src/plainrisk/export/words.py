@@ -3,26 +3,46 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from plainrisk.export.expression import FieldWords, Input, Words
+from plainrisk.export.expression import FieldWords, Input, PieceWords, Words
 from plainrisk.form import Bins, Curve, Levels, Line, Part, RiskForm, outside_rules
 from plainrisk.form.wording import outcome_words, say_value
-from plainrisk.schema import Feature
+from plainrisk.schema import Feature, label_of
 
 __all__ = ["round_between", "words_of"]
 
 
-def words_of(form: RiskForm, inputs: Sequence[Input]) -> Words:
-    """Return how people see a form."""
+def words_of(form: RiskForm, inputs: Sequence[Input], keys: Sequence[tuple[str, str | None]]) -> Words:
+    """Return how people see a form; keys are the (subscale, feature or pair) of every contribution."""
     fields = []
     for i in inputs:
         feature, (levels, weights, middle) = form.schema.features[i.feature], next(_seen(form, i.feature))
         unit = "" if feature.unit is None else f" ({feature.unit})"
-        choices = () if isinstance(levels, Bins) else tuple(_choices(feature, levels))
+        choices = tuple(_choices(feature, levels))
         example = _example(feature, levels, weights, middle)
-        fields.append(FieldWords(feature.title(i.feature) + unit, choices, example))
-    return Words(outcome_words(form.schema, form.classes[-1]), tuple(fields))
+        hint = "" if choices else _hint(feature)
+        fields.append(FieldWords(feature.title(i.feature) + unit, choices, example, hint))
+    return Words(outcome_words(form.schema, form.classes[-1]), tuple(fields), tuple(_pieces(form, keys)))
+
+
+def _pieces(form: RiskForm, keys: Sequence[tuple[str, str | None]]) -> Iterator[PieceWords]:
+    """Yield the words of every contribution; what stands in several subscales is told apart by their names."""
+    members = {pair.name: pair.features for part in form.parts if isinstance(part, Part) for pair in part.pairs}
+    names = [name for _, name in keys]
+    for subscale, name in keys:
+        own = {} if name is None else {n: form.schema.features[n] for n in members.get(name, (name,))}
+        title = " with ".join(feature.title(n) for n, feature in own.items()) or subscale
+        title = f"{subscale}: {title}" if own and names.count(name) > 1 else title
+        yield PieceWords(title, any(feature.protected for feature in own.values()))
+
+
+def _hint(feature: Feature) -> str:
+    """Say what the special values of a number, and an empty field, mean."""
+    codes = [f"{code}: {label}" for code, label in feature.labels.items() if code != "missing"]
+    return "; ".join([*codes, f"empty: {say_value(feature, None)}"] if codes else ())
 
 
 def _seen(form: RiskForm, name: str) -> Iterator[tuple[Levels, Sequence[float], float | None]]:
@@ -41,14 +61,22 @@ def _seen(form: RiskForm, name: str) -> Iterator[tuple[Levels, Sequence[float], 
                 yield pair.levels[axis], pair.level_weights(axis).tolist(), None
 
 
-def _choices(feature: Feature, levels: Levels) -> Iterator[tuple[str, str]]:
+def _choices(feature: Feature, levels: Levels) -> Iterator[tuple[str, float | str]]:
     """Yield the label and the code of every category; a label that two share, or that is a code, is the code."""
-    assert not isinstance(levels, Bins)
-    codes = [code for name in levels.categories for code in levels.groups.get(name, (name,))]
+    codes = _codes(feature, levels)
+    plain = {label_of(code) for code in codes}
     labels = [say_value(feature, code) for code in codes]
+    often = Counter(labels)
     for label, code in zip(labels, codes, strict=True):
-        clear = labels.count(label) == 1 and label not in codes
-        yield label if clear else code, code
+        yield label if often[label] == 1 and label not in plain else label_of(code), code
+
+
+def _codes(feature: Feature, levels: Levels) -> list[Any]:
+    """Return the categories, or the numbers with labels, unless only special values have them."""
+    if not isinstance(levels, Bins):
+        return [code for name in levels.categories for code in levels.groups.get(name, (name,))]
+    codes = sorted(float(code) for code in feature.labels if code != "missing")
+    return [] if set(codes) <= set(levels.special_values) else codes
 
 
 def _example(feature: Feature, levels: Levels, weights: Sequence[float], middle: float | None) -> float | str | None:
@@ -62,11 +90,11 @@ def _example(feature: Feature, levels: Levels, weights: Sequence[float], middle:
     if not isinstance(levels, Bins):
         name = levels.categories[best]
         return levels.groups.get(name, (name,))[0]
-    if middle is not None:
-        return float(f"{middle:.3g}")
     low = levels.edges[best - 1] if best else None
     high = levels.edges[best] if best < len(levels.edges) else None
-    return _inside(low, high)
+    number = _inside(low, high) if middle is None else float(f"{middle:.3g}")
+    known = [code for code in _codes(feature, levels) if code not in levels.special_values]
+    return min(known, key=lambda code: abs(code - number), default=number)
 
 
 def _inside(low: float | None, high: float | None) -> float:

@@ -1,8 +1,9 @@
 """A workbook with live formulas: type an applicant, see the risk, where it comes from, and the reasons.
 
-The sheet Rows holds the model, a step per column: the applicant in its first row, the self-test below. Only functions
-that every Excel and LibreOffice has are used. Spreadsheets compare numbers to 15 digits, so a cut that is the
-last number before a round one is written as that one (see `side_of`).
+The sheet Applicant is for people who decide, the others are for modellers. The sheet Rows holds the model, a step per
+column: the applicant in its first row, the self-test below. Only functions that every Excel and LibreOffice has are
+used, and every cell holds the value of its formula, so that previews show it. Spreadsheets compare numbers to 15
+digits, so a cut that is the last number before a round one is written as that one (see `side_of`).
 """
 
 from __future__ import annotations
@@ -11,109 +12,22 @@ import datetime
 import json
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from plainrisk.errors import DataError, missing_extra
+from plainrisk.export.applicant import FIRST_ROW, read_formula, write_applicant
 from plainrisk.export.code import side_of
-from plainrisk.export.expression import (
-    Cells,
-    Expr,
-    Labels,
-    Name,
-    Number,
-    Program,
-    Step,
-    refuse_characters,
-    walk,
-)
+from plainrisk.export.expression import Cells, Expr, Labels, Number, Program, refuse_characters
 from plainrisk.export.self_test import SelfTest
-from plainrisk.export.spreadsheet import Constants, FormulaPrinter, column_name
+from plainrisk.export.spreadsheet import Layout, column_name, write_constant
 
-__all__ = ["FIRST_ROW", "ROWS_SHEET", "read_facts", "write_xlsx"]
+__all__ = ["ROWS_SHEET", "read_facts", "write_xlsx"]
 
 ROWS_SHEET = 2  # counted from 1
-FIRST_ROW = 3  # of the applicant, counted from 1: titles and names stand above; the self-test follows
-LONGEST = 8000  # characters of a formula; Excel takes 8,192
 LONGEST_TEXT = 32_767  # characters of a cell
-
-
-class _Workbook:
-    """Where everything stands in the sheet Rows: a column per input, step, reason and answer."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.constants = Constants()
-        self.names: list[str] = []
-        self.titles: list[str] = []
-        self.formulas: list[str] = []
-        self.cell: dict[str, str] = {}
-        self.blocks: dict[tuple[Expr, ...], str] = {}
-        self.printer = FormulaPrinter(self.cell, self.constants, self._block)
-        for i in program.inputs:
-            self._add(i.id, i.feature, "")
-        self._problem()
-        for step in program.steps:
-            self._step(step)
-        self._answers()
-
-    def _add(self, name: str, title: str, formula: str) -> None:
-        if len(formula) > LONGEST:
-            raise DataError(
-                f"export: a workbook cannot hold {title!r}: its formula has {len(formula):,} characters, and Excel "
-                f"takes {LONGEST:,}. Export sql, python or javascript instead."
-            )
-        self.cell[name] = column_name(len(self.names))
-        self.names.append(name)
-        self.titles.append(title)
-        self.formulas.append(formula)
-
-    def _step(self, step: Step) -> None:
-        self._add(step.id, step.note, "=" + self.printer.show(step.value))
-
-    def _problem(self) -> None:
-        """The messages of all problems, joined; infinity cannot stand in a cell."""
-        found = []
-        for i in self.program.inputs:
-            if not i.is_text:
-                x = self.printer.show(Name(i.id))
-                found.append((f'AND({x}<>"",NOT(ISNUMBER({x})))', f"feature {i.feature!r} must be a number"))
-        unseen = [c for c in self.program.checks if any(isinstance(e, Cells | Labels) for e in walk(c.condition))]
-        found += [(self.printer.show(check.condition), check.message) for check in unseen]
-        texts = self.constants.range([*(message for _, message in found), ""])
-        pieces = [f'IF({condition},INDEX({texts},{n})&". ","")' for n, (condition, _) in enumerate(found, 1)]
-        joined = []
-        for n in range(0, len(pieces), 20):
-            self._add(f"problem{n}", "problems", "=" + "&".join(pieces[n : n + 20]))
-            joined.append(self.printer.show(Name(f"problem{n}")))
-        self._add("problem", "problem", "=" + ("&".join(joined) or '""'))
-
-    def _block(self, values: tuple[Expr, ...]) -> str:
-        """The range of values that stand side by side; others are copied to where they do."""
-        if values not in self.blocks:
-            names = self.names
-            start = names.index(values[0].id) if isinstance(values[0], Name) and values[0].id in names else -1
-            if start < 0 or values != tuple(map(Name, names[start : start + len(values)])):
-                start = len(names)
-                for n, value in enumerate(values):
-                    self._add(f"block{len(self.blocks)}_{n}", "", "=" + self.printer.show(value))
-            self.blocks[values] = f"${column_name(start)}#:${column_name(start + len(values) - 1)}#"
-        return self.blocks[values]
-
-    def _answers(self) -> None:
-        good = f'{self.printer.show(Name("problem"))}=""'
-        for o in self.program.outputs:
-            value = self.printer.show(Name(o.step))
-            value = f"INDEX({self.constants.range(o.words)},{value}+1)" if o.words else value
-            there = f"AND({good},{self.printer.show(Name(o.there))}>=0)" if o.there else good
-            # The names of answers may be those of steps, whose cells are then no longer needed.
-            self._add(o.name, o.title, f'=IF({there},{value},"")')
-
-    def answer(self, name: str, row: int = FIRST_ROW) -> str:
-        """Return the reference of an answer in the sheet Rows."""
-        return f"Rows!${self.cell[name]}${row}"
 
 
 def write_xlsx(path: Path, program: Program, test: SelfTest) -> None:
@@ -127,133 +41,84 @@ def write_xlsx(path: Path, program: Program, test: SelfTest) -> None:
         raise DataError(
             f"export: a cell of a workbook holds {LONGEST_TEXT:,} characters, and a name or label has more."
         )
-    layout = _Workbook(program)
+    layout = Layout(program)
+    example = tuple(field.example for field in program.words.fields)
+    values = layout.values([example, *test.rows])
+    if values[0][-1] == "":  # the example is refused: the last column always has a number
+        values[0] = next(iter(values[1:]), values[0])
     options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     with xlsxwriter.Workbook(str(path), options) as book:
         # No date, so that the same model gives the same bytes.
         book.set_properties({"comments": program.head, "created": datetime.datetime(2000, 1, 1)})
-        styles = {
-            "bold": book.add_format({"bold": True}),
-            "input": book.add_format({"bg_color": "#FFF6D6", "border": 1}),
-            "percent": book.add_format({"num_format": "0.0%"}),
-            "signed": book.add_format({"num_format": "+0.0%;-0.0%;0.0%"}),
-            "wrap": book.add_format({"text_wrap": True, "valign": "top"}),
-        }
+        bold = book.add_format({"bold": True})
         sheets = {
             name: book.add_worksheet(name) for name in ("Applicant", "Rows", "Scorecard", "Certificate", "Tables")
         }
-        _applicant(book, sheets["Applicant"], layout, styles)
-        _rows(sheets["Rows"], layout, test)
-        _scorecard(sheets["Scorecard"], program, styles)
-        _certificate(sheets["Certificate"], program, styles, layout, len(test.rows))
+        write_applicant(book, sheets["Applicant"], layout, values[0])
+        agreeing = _rows(sheets["Rows"], layout, test, values)
+        _scorecard(sheets["Scorecard"], program, bold)
+        _certificate(sheets["Certificate"], layout, bold, len(test.rows), agreeing)
         for j, column in enumerate(layout.constants.columns):
             for n, value in enumerate(column):
-                _write(sheets["Tables"], n, j, value)
+                write_constant(sheets["Tables"], n, j, value)
 
 
-def _write(sheet: Any, row: int, column: int, value: Any, style: Any = None) -> None:
-    """Write a constant; a text is never a formula, and an empty one is written, too."""
-    if isinstance(value, str):
-        sheet.write_string(row, column, value, style)
-    elif value is not None:
-        sheet.write_number(row, column, value, style)
-
-
-def _applicant(book: Any, sheet: Any, layout: _Workbook, styles: dict[str, Any]) -> None:
-    """Inputs on the left, the answer on the right, and the waterfall."""
-    program = layout.program
-    sheet.set_column(0, 0, 36)
-    sheet.set_column(3, 3, 44)
-    for column, title in ((0, "Feature"), (1, "Value (empty: missing)"), (3, "Answer"), (4, "")):
-        sheet.write_string(0, column, title, styles["bold"])
-    for n, i in enumerate(program.inputs, 1):
-        _write(sheet, n, 0, i.feature)
-        sheet.write_blank(n, 1, None, styles["input"])
-    lines = [("Risk", "risk", "percent"), ("Problem", "problem", "wrap")]
-    lines += [(f"Reason {r}", f"reason_{r}", "wrap") for r in range(1, program.reasons + 1)]
-    for n, (title, name, style) in enumerate(lines, 1):
-        _write(sheet, n, 3, title, styles["bold"])
-        sheet.write_formula(n, 4, f"={layout.answer(name)}", styles[style])
-    top = len(lines) + 3
-    for column, title in enumerate(("From the typical applicant to the risk", "contribution", "from", "up", "down")):
-        sheet.write_string(top - 1, 3 + column, title, styles["bold"])
-    _write(sheet, top, 3, "typical applicant")
-    sheet.write_formula(top, 4, f"={layout.answer('typical_risk')}", styles["percent"])
-    parts = [o for o in program.outputs if o.name.startswith("part_")]
-    for n, o in enumerate(parts, top + 2):
-        _write(sheet, n - 1, 3, o.title)
-        sheet.write_formula(n - 1, 4, f"={layout.answer(o.name)}", styles["signed"])
-        # The bar of a piece starts where the pieces before it end, at its lower end.
-        sheet.write_formula(n - 1, 5, f"=SUM(E${top + 1}:E{n - 1})+MIN(E{n},0)", styles["percent"])
-        sheet.write_formula(n - 1, 6, f"=MAX(E{n},0)", styles["percent"])
-        sheet.write_formula(n - 1, 7, f"=MAX(-E{n},0)", styles["percent"])
-    last = top + len(parts)
-    chart = book.add_chart({"type": "bar", "subtype": "stacked"})
-    names = ["Applicant", top + 1, 3, last, 3]
-    for column, colour in ((5, None), (6, "#D55E00"), (7, "#0072B2")):
-        fill = {"none": True} if colour is None else {"color": colour}
-        values = ["Applicant", top + 1, column, last, column]
-        chart.add_series({"categories": names, "values": values, "fill": fill, "gap": 40})
-    chart.set_legend({"none": True})
-    chart.set_y_axis({"reverse": True})
-    chart.set_title({"name": "From the typical applicant to the risk"})
-    chart.set_size({"width": 640, "height": 80 + 24 * len(parts)})
-    sheet.insert_chart(1, 9, chart)
-
-
-def _rows(sheet: Any, layout: _Workbook, test: SelfTest) -> None:
-    """Names and titles, the applicant's row, then the self-test with its expected answers behind."""
+def _rows(sheet: Any, layout: Layout, test: SelfTest, values: Sequence[Sequence[Any]]) -> int:
+    """Write names and titles, the applicant, then the self-test and its expected answers; return how many agree."""
     inputs = len(layout.program.inputs)
     for column, (name, title) in enumerate(zip(layout.names, layout.titles, strict=True)):
-        _write(sheet, 0, column, title)
-        _write(sheet, 1, column, name)
-    width = len(layout.names)
-    _write(sheet, 1, width, "agrees")
-    for n, row in enumerate([None, *test.rows]):
-        at = FIRST_ROW + n
-        for column in range(inputs):
-            if row is None:
-                cell = f"Applicant!$B${column + 2}"
-                sheet.write_formula(at - 1, column, f'=IF({cell}="","",{cell})')
-            else:
-                _write(sheet, at - 1, column, row[column])
+        write_constant(sheet, 0, column, title)
+        write_constant(sheet, 1, column, name)
+    write_constant(sheet, 1, len(layout.names), "agrees")
+    for column in range(inputs):
+        sheet.write_formula(FIRST_ROW - 1, column, read_formula(layout, column), None, values[0][column])
+    for n, row in enumerate(test.rows, FIRST_ROW):
+        for column, value in enumerate(row):
+            write_constant(sheet, n, column, value)
+    for at, own in enumerate(values, FIRST_ROW):
         for column, formula in enumerate(layout.formulas[inputs:], inputs):
-            sheet.write_formula(at - 1, column, formula.replace("#", str(at)))
-        if row is not None:
-            _expected(sheet, layout, test, n - 1, at, width)
+            sheet.write_formula(at - 1, column, formula.replace("#", str(at)), None, own[column])
+    return sum(
+        _expected(sheet, layout, values[n + 1], answer, FIRST_ROW + 1 + n) for n, answer in enumerate(test.answers)
+    )
 
 
-def _expected(sheet: Any, layout: _Workbook, test: SelfTest, n: int, at: int, column: int) -> None:
-    """Write what the model said of a row, and whether the formulas say the same."""
-    program = layout.program
-    for j, value in enumerate(test.answers[n], column + 1):
-        _write(sheet, at - 1, j, "" if value is None else value)
-    tests = []
-    for j, o in enumerate(program.outputs, column + 1):
+def _expected(sheet: Any, layout: Layout, own: Sequence[Any], answer: Sequence[Any], at: int) -> bool:
+    """Write what the model said of a row, and whether the formulas say the same; return it."""
+    column = len(layout.names)
+    tests, holds = [], []
+    for j, (o, wanted) in enumerate(zip(layout.program.outputs, answer, strict=True), column + 1):
+        yours_is = "" if wanted is None else wanted
+        write_constant(sheet, at - 1, j, yours_is)
         mine, yours = f"{layout.cell[o.name]}{at}", f"{column_name(j)}{at}"
         # Texts and empty cells are compared as texts, numbers to 9 digits.
         near = f"ABS({mine}-{yours})<1E-9"
         tests.append(f"EXACT({mine},{yours})" if o.words else f'IF({yours}="",{mine}="",{near})' if o.there else near)
+        mine_is = layout.value(o.name, own)
+        is_text = isinstance(mine_is, str) or isinstance(yours_is, str)
+        holds.append(mine_is == yours_is if is_text else abs(mine_is - yours_is) < 1e-9)
     first = column + 1 + len(tests)
     for j in range(0, len(tests), 50):
         formula = f"=AND({','.join(tests[j : j + 50])})"
-        sheet.write_formula(at - 1, first + j // 50, formula)
+        sheet.write_formula(at - 1, first + j // 50, formula, None, all(holds[j : j + 50]))
     last = first + (len(tests) - 1) // 50
-    sheet.write_formula(at - 1, column, f"=AND({column_name(first)}{at}:{column_name(last)}{at})")
+    formula = f"=AND({column_name(first)}{at}:{column_name(last)}{at})"
+    sheet.write_formula(at - 1, column, formula, None, all(holds))
+    return all(holds)
 
 
-def _scorecard(sheet: Any, program: Program, styles: dict[str, Any]) -> None:
+def _scorecard(sheet: Any, program: Program, bold: Any) -> None:
     """What every level adds to the score."""
     sheet.set_column(0, 1, 44)
     for column, title in enumerate(("Feature", "Level", "Score")):
-        sheet.write_string(0, column, title, styles["bold"])
+        sheet.write_string(0, column, title, bold)
     row = 1
     for step in program.steps:
         if re.fullmatch(r"t\d+_\d+", step.id):
             for level, value in _levels(step.value):
-                _write(sheet, row, 0, step.note)
-                _write(sheet, row, 1, level)
-                _write(sheet, row, 2, value)
+                write_constant(sheet, row, 0, step.note)
+                write_constant(sheet, row, 1, level)
+                write_constant(sheet, row, 2, value)
                 row += 1
 
 
@@ -276,22 +141,23 @@ def _levels(e: Expr) -> Iterator[tuple[str, float | str]]:
         yield "a pair of features: see the sheet Tables", ""
 
 
-def _certificate(sheet: Any, program: Program, styles: dict[str, Any], layout: _Workbook, tested: int) -> None:
+def _certificate(sheet: Any, layout: Layout, bold: Any, tested: int, agreeing: int) -> None:
+    program = layout.program
     sheet.set_column(0, 0, 34)
     sheet.set_column(2, 2, 80)
     lines: list[tuple[Any, ...]] = [(name, str(value)) for name, value in program.facts.items()]
     column = column_name(len(layout.names))
     for n, line in enumerate(lines):
         for j, text in enumerate(line):
-            _write(sheet, n, j, text, styles["bold"] if j == 0 else None)
+            write_constant(sheet, n, j, text, bold if j == 0 else None)
     at = len(lines)
-    _write(sheet, at, 0, "self-test: rows that agree", styles["bold"])
+    write_constant(sheet, at, 0, "self-test: rows that agree", bold)
     agrees = f"Rows!{column}{FIRST_ROW + 1}:{column}{FIRST_ROW + tested}"
-    sheet.write_formula(at, 1, f"=SUMPRODUCT(--({agrees}=TRUE))")
-    _write(sheet, at, 2, f"of {tested}")
+    sheet.write_formula(at, 1, f"=SUMPRODUCT(--({agrees}=TRUE))", None, agreeing)
+    write_constant(sheet, at, 2, f"of {tested}")
     for n, (name, holds, detail) in enumerate(program.certificate, at + 2):
         for j, text in enumerate((name, "holds" if holds else "BROKEN", detail)):
-            _write(sheet, n, j, text[:LONGEST_TEXT])
+            write_constant(sheet, n, j, text[:LONGEST_TEXT])
 
 
 def read_facts(path: str | Path) -> Any:

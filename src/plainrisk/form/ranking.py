@@ -98,11 +98,11 @@ class Ranking:
         return self.k + bool(self.inquiries.any())
 
     @functools.cached_property
-    def shared(self) -> list[list[int]]:
-        """The groups of candidates that may have the same words."""
+    def shared(self) -> dict[int, list[int]]:
+        """By text, the candidates that may have it, where there are several."""
         owners: dict[int, list[int]] = {}
         for column, text in enumerate(self.base.tolist()):
             texts = {text} if column not in self.by_level else set(self.by_level[column][2].tolist())
             for code in sorted(texts):
                 owners.setdefault(code, []).append(column)
-        return [columns for columns in owners.values() if len(columns) > 1]
+        return {code: columns for code, columns in owners.items() if len(columns) > 1}

@@ -102,6 +102,7 @@ def make_form(pick, names=None, labels=LABELS):
         name: Feature(
             kind="categorical" if kinds[name] == "categories" else "continuous",
             reason=pick.choice([None, "the same words", f"words for {name}"]),
+            reasons=pick.choice([{}, {"missing": "the same words"}, {"missing": "not given"}]),
             unseen=pick.choice(["neutral", "neutral", "neutral", "error"]),
             protected=pick.whole(0, 3) == 0,
             actionable="fixed",
