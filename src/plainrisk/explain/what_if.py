@@ -209,8 +209,8 @@ def _cutoff(form: RiskForm, options: WhatIfOptions) -> float:
         raise no_cutoff(options.verb)
     if own is not None and form.schema.worse * (cutoff - own) > 0:
         raise DataError(
-            f"{options.verb}: whoever just reaches the target {cutoff:g} is still refused: the model's cut-off is {own:g}. "
-            "Leave out the target, or ask for more than the cut-off does."
+            f"{options.verb}: whoever just reaches the target {cutoff:g} is still refused: the model's cut-off is "
+            f"{own:g}. Leave out the target, or ask for more than the cut-off does."
         )
     return float(cutoff)
 
