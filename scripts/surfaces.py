@@ -1,6 +1,6 @@
 """Ask every surface about every applicant of German credit, and count what it must not say.
 
-    python scripts/surfaces.py [--rows N] [--slow-rows N] [surface ...]
+    python scripts/surfaces.py [--rows N] [surface ...]
 
 A line per surface: how many applicants it was asked about, how many of its decisions and reasons are others than the
 library's, how often it names a protected feature as a reason or as a change, how many letters of refusal go to the
@@ -39,7 +39,6 @@ EXPORTS = {
     "PMML": ("pmml", "score.pmml", None),
     "xlsx": ("xlsx", "score.xlsx", None),
 }
-SLOW = ("PMML", "xlsx")
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class Line:
     other_decisions: int = 0
     other_reasons: int = 0
     protected_named: int = 0
-    letters_to_approved: int = 0
+    refusals_to_approved: int = 0
     answers: int = 0
     protected_changed: int = 0
     still_refused: int = 0
@@ -72,7 +71,7 @@ class Line:
     @property
     def wrong(self) -> int:
         """How much of what it says must not be said."""
-        wrong = self.other_decisions + self.other_reasons + self.protected_named + self.letters_to_approved
+        wrong = self.other_decisions + self.other_reasons + self.protected_named + self.refusals_to_approved
         return wrong + self.protected_changed + self.still_refused
 
 
@@ -113,7 +112,7 @@ class Bench:
                 line.protected_named += sum(self._names(reason) for reason in one.reasons)
             if one.letter is not None:
                 letter = self.found.letter(i)
-                line.letters_to_approved += decided == "approved" and "cannot approve" in one.letter
+                line.refusals_to_approved += decided == "approved" and "cannot approve" in one.letter
                 line.other_decisions += one.letter.split() != letter.split()
                 line.protected_named += self._names(one.letter)
             for changes in one.answers or ():
@@ -124,11 +123,6 @@ class Bench:
 
     def _names(self, text: str) -> bool:
         return any(word in text for word in self.forbidden)
-
-    @property
-    def nothing_wrong(self) -> bool:
-        """Whether the protected features count at all, so that a surface could go wrong."""
-        return int(self.found.withheld.sum()) == 0
 
 
 # ---- library and commands
@@ -221,7 +215,7 @@ def served(bench: Bench) -> Iterator[Callable[..., list[dict[str, Any]]]]:
 
     from plainrisk.serve import Settings, make_app
 
-    with TestClient(make_app(Settings(models=(str(bench.file),)))) as client:
+    with TestClient(make_app(Settings(models=(str(bench.file),))), base_url="http://localhost") as client:
 
         def ask(verb: str, rows: Sequence[Mapping[str, Any]], **more: Any) -> list[dict[str, Any]]:
             found = client.post(f"/{verb}", json={"rows": list(rows), **more})

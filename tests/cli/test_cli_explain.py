@@ -30,7 +30,7 @@ def test_one_row_is_shown(run, credit):
     model = pr.load(credit.model_file)
     risk = model.predict_proba(credit.frame[7])[0, 1]
     assert f"{risk:.1%}" in result.stdout
-    for name in (*credit.schema.features, *credit.schema.subscales):
+    for name in (*map(credit.schema.title, credit.schema.features), *credit.schema.subscales, "Age (protected)"):
         assert name in result.stdout
     assert "A link bends between typical and this row: the parts are at its mean rate." in result.stdout
     assert "From here, 0.1 of score moves the risk by " in result.stdout
@@ -144,14 +144,15 @@ def test_reasons_are_listed_in_the_order_of_the_policy(run, credit, tmp_path):
 
 
 def test_protected_features_are_told_of(run, credit, tmp_path):
-    plain = pr.load(credit.model_file).annotate(cutoff=0.2).reasons(credit.frame)
+    free = {name: {"protected": False} for name in credit.schema.protected}
+    plain = pr.load(credit.model_file).annotate({"features": free}, cutoff=0.2).reasons(credit.frame)
     row = int(np.argmax(plain.risk))
     first, second = plain.named(row)[:2]
     for names, message in (
         ([first], "1 protected feature also counts; it is never given as a reason."),
         ([first, second], "2 protected features also count; they are never given as a reason."),
     ):
-        features = {name: {"protected": True} for name in names}
+        features = free | {name: {"protected": True} for name in names}
         model = with_policy(credit, tmp_path / "m.json", {"features": features, "policy": {"cutoff": 0.2}})
         assert not set(model.reasons(credit.frame[row]).named(0)) & set(names)
         result = run("reasons", credit.csv, "--model", tmp_path / "m.json", "--row", row)

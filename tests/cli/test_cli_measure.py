@@ -163,6 +163,14 @@ def test_fairness_reports_every_protected_feature(run, credit, second):
         assert words in shown
 
 
+def test_fairness_needs_groups(run, credit, second, tmp_path):
+    free = {name: {"protected": False} for name in credit.schema.protected}
+    pr.load(credit.model_file).annotate({"features": free}).save(tmp_path / "m.json")
+    result = run("fairness", second[0], "--model", tmp_path / "m.json", "--cutoff", "0.3")
+    assert result.exit_code == 2
+    assert "names no protected feature. Add --by COLUMN" in result.stderr
+
+
 def test_fairness_without_outcomes(run, credit, second, tmp_path):
     frame = second[2].drop("bad")
     frame.write_csv(tmp_path / "new.csv")
@@ -204,7 +212,6 @@ def test_groups_below_four_fifths_are_marked(run, credit, second):
         ),
         (("fairness", "--by", "region", "--cutoff", "0.3", "--adverse", "negative"), "No such option: --adverse"),
         (("fairness", "--by", "region"), "holds no cut-off to decide by. Add --cutoff RISK"),
-        (("fairness", "--cutoff", "0.3"), "names no protected feature. Add --by COLUMN"),
     ],
 )
 def test_what_cannot_be_done_is_said(run, credit, second, words, message):

@@ -172,7 +172,7 @@ def test_balanced_training_under_the_paper_s_conventions():
             model = pr.make_classifier(name, d.schema, paper=True, ridge="auto").fit(d.frame, d.target)
         others = [str(w.message) for w in caught if "class_weight" not in str(w.message)]
         assert len(caught) - len(others) == 1
-        assert all("look protected by their names" in message for message in others)
+        assert all("reads protected features" in message for message in others)
         assert model.predict_proba(d.frame)[:, 1].mean() == pytest.approx(0.5, abs=0.15)
         assert model.fit_record_.positive_weight == pytest.approx(model.fit_record_.weight / 2)
         assert model.fit_record_.base_rate == pytest.approx(d.target.mean())
