@@ -166,9 +166,9 @@ class FormMethods(PackedState):
         --------
         >>> model.explain(german.frame.head(2))
         Explanation of 2 rows in probability, compared with 'typical'
-          row    risk  constant  CreditLoanInfo  (no subscale)  PersonalInfo
-            0  0.9548    0.7802         0.07133        0.04485       0.05847
-            1  0.2513    0.7802         -0.1484        -0.3462      -0.03421
+          row    risk  constant  Credit and loan  (no subscale)  Personal
+            0  0.9548    0.7802          0.07133        0.04485   0.05847
+            1  0.2513    0.7802          -0.1484        -0.3462  -0.03421
         """
         self._require_form()
         found = answers.explain(self.form_, X, **options)

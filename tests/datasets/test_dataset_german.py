@@ -71,7 +71,7 @@ def test_select_cuts_frame_and_schema():
     part = datasets.load("german").select(["Housing", "Purpose"])
     assert part.frame.columns == ["Housing", "Purpose"]
     assert list(part.schema.features) == ["Housing", "Purpose"]
-    assert part.schema.subscales == {"CreditLoanInfo": ("Purpose",), "PersonalInfo": ("Housing",)}
+    assert part.schema.subscales == {"Credit and loan": ("Purpose",), "Personal": ("Housing",)}
     with pytest.raises(DataError, match="german has no feature 'Hosing'"):
         part.select(["Hosing"])
 

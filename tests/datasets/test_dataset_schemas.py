@@ -25,8 +25,10 @@ BOTH = pytest.mark.parametrize(("name", "listing"), [(n, n) for n in NAMES], ind
 def test_features_and_subscales_stand_in_the_papers_order(name, listing):
     schema = schema_of(name)
     assert list(schema.features) == listing["features"]
-    assert {s: list(members) for s, members in schema.subscales.items()} == listing["subscales"]
-    assert list(schema.subscales) == list(listing["subscales"])
+    # The subscales of German credit have names that people read; their members are the paper's.
+    names = {"CreditLoanInfo": "Credit and loan", "PersonalInfo": "Personal"} if name == "german" else {}
+    wanted = [(names.get(s, s), members) for s, members in listing["subscales"].items()]
+    assert [(s, list(members)) for s, members in schema.subscales.items()] == wanted
 
 
 @BOTH

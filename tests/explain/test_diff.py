@@ -88,7 +88,7 @@ def test_pairs_lines_and_other_parts(german):
     layers = pr.make_classifier("ARM2", schema.drop(*schema.unassigned)).fit(german.frame, german.target)
     settings = {s.name: (s.before, s.after) for s in pr.diff(without, layers).settings}
     assert settings["pool"] == ("alone", "layer")
-    assert settings["weight of 'PersonalInfo'"][0] == "none"
+    assert settings["weight of 'Personal'"][0] == "none"
 
 
 def test_what_cannot_be_compared(model, german):

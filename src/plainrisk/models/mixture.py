@@ -83,7 +83,7 @@ class SubscaleMixture(RiskClassifier):
     >>> german = pr.datasets.load("german")
     >>> mixture = pr.SubscaleMixture(pr.AdditiveRiskModel(), german.schema).fit(german.frame, german.target)
     >>> list(mixture.weights_)
-    ['CreditLoanInfo', 'PersonalInfo']
+    ['Credit and loan', 'Personal']
     """
 
     allowed: ClassVar[Mapping[str, Allowed]] = {
@@ -208,7 +208,7 @@ class SubscaleMixture(RiskClassifier):
 
         Examples
         --------
-        >>> mixture.without("PersonalInfo").form_.pool.weights
+        >>> mixture.without("Personal").form_.pool.weights
         (1.0,)
         """
         self._require_form()
