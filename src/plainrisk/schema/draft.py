@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,22 +68,31 @@ def draft_schema(frame: Any, target: str | None, positive: str | float | None) -
     findings += duplicate_findings({name: column.sample for name, column in kept.items()})
     findings += subscale_findings(list(kept))
     features = {name: column.fields for name, column in kept.items()}
-    guarded = {name: attribute for name in kept if (attribute := looks_protected(name)) is not None}
-    for name, attribute in guarded.items():
-        features[name] = {**(features[name] or {}), "protected": True}
-        findings.append(Finding(name, "protected", f"protected, since its name speaks of {attribute}: confirm"))
-    if guarded:
-        remarks.append(
-            f"taken for protected by their names, never to be a reason: {quoted(list(guarded))}. Confirm each, or "
-            "leave it out of the model."
-        )
-    reasons: dict[str, list[str]] = {}
-    for finding in left_out:
-        reasons.setdefault(finding.text, []).append(finding.feature)
-    remarks += [f"{why}: {quoted(names)}." for why, names in reasons.items()]
+    guarded = list(_protected_findings(kept))
+    findings += guarded
+    features |= {f.feature: {**(features[f.feature] or {}), "protected": True} for f in guarded}
+    remarks += _remarks(guarded, left_out)
     if remarks:
         warnings.warn(listing("Schema.infer", remarks, "remarks"), PlainriskWarning, stacklevel=3)
     return {"target": target, "positive": positive, "features": features}, [*findings, *left_out]
+
+
+def _protected_findings(names: Iterable[str]) -> Iterator[Finding]:
+    for name in names:
+        attribute = looks_protected(name)
+        if attribute is not None:
+            yield Finding(name, "protected", f"protected, since its name speaks of {attribute}: confirm")
+
+
+def _remarks(guarded: Sequence[Finding], left_out: Iterable[Finding]) -> Iterator[str]:
+    """Say what was taken for protected, and what was left out and why."""
+    if guarded:
+        names = quoted([finding.feature for finding in guarded])
+        yield f"taken for protected by their names, never to be a reason: {names}. Confirm each, or leave it out."
+    reasons: dict[str, list[str]] = {}
+    for finding in left_out:
+        reasons.setdefault(finding.text, []).append(finding.feature)
+    yield from (f"{why}: {quoted(own)}." for why, own in reasons.items())
 
 
 # ---- the outcome

@@ -137,31 +137,16 @@ def annotated(schema: Schema, changes: Mapping[str, Any]) -> dict[str, Any]:
     """
     if not isinstance(changes, Mapping):
         raise SchemaError(f"annotate: a table of changes or a Schema is needed, not {type(changes).__name__}.")
-    for field in changes:
-        if field not in ANNOTATIONS:
-            raise SchemaError(
-                f"annotate: {field!r} is part of the fit, or no field. What may be changed is {quoted(ANNOTATIONS)}."
-                f"{did_you_mean(field, ANNOTATIONS)}"
-            )
+    _require_annotations(changes, ANNOTATIONS, "")
     plain = schema.to_dict()
     features = changes.get("features", {})
     if not isinstance(features, Mapping) or not all(isinstance(fields, Mapping) for fields in features.values()):
         raise SchemaError("annotate: features must be a table of features, each with its fields.")
     known_names(schema, features)
     for name, fields in features.items():
-        for field in fields:
-            if field not in FEATURE_ANNOTATIONS:
-                raise SchemaError(
-                    f"annotate: {field!r} of feature {name!r} is part of the fit, or no field. Change it in the schema "
-                    f"and fit again. What may be changed is {quoted(FEATURE_ANNOTATIONS)}."
-                    f"{did_you_mean(field, FEATURE_ANNOTATIONS)}"
-                )
-        freed = "protected" in fields and not fields["protected"] and schema.features[name].protected
-        if freed and "actionable" not in fields:
-            fields = {**fields, "actionable": "free"}
-        if fields.get("protected") is True and "actionable" not in fields:
-            fields = {**fields, "actionable": "fixed"}
-        plain["features"][name] = _updated(plain["features"][name], fields)
+        _require_annotations(fields, FEATURE_ANNOTATIONS, f" of feature {name!r}")
+        moved = _actionable(schema.features[name], fields)
+        plain["features"][name] = _updated(plain["features"][name], {**moved, **fields})
     outcome = changes.get("outcome")
     if isinstance(outcome, Mapping) and outcome.get("adverse", schema.adverse) != schema.adverse:
         raise SchemaError(
@@ -172,6 +157,22 @@ def annotated(schema: Schema, changes: Mapping[str, Any]) -> dict[str, Any]:
         if field in changes:
             plain[field] = _updated(plain.get(field, {}), changes[field])
     return plain
+
+
+def _require_annotations(changes: Iterable[str], known: Sequence[str], where: str) -> None:
+    for field in changes:
+        if field not in known:
+            raise SchemaError(
+                f"annotate: {field!r}{where} is part of the fit, or no field. Change it in the schema and fit again. "
+                f"What may be changed is {quoted(known)}.{did_you_mean(field, known)}"
+            )
+
+
+def _actionable(feature: Feature, changes: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a change of `protected` does to `actionable`: protected features are fixed, others were free."""
+    if "protected" not in changes or bool(changes["protected"]) == feature.protected:
+        return {}
+    return {"actionable": "fixed" if changes["protected"] else "free"}
 
 
 def _updated(table: Mapping[str, Any], changes: Any) -> Any:

@@ -61,7 +61,13 @@ def feature_problems(feature: Feature) -> list[str]:
     for field in ("edges", "categories", "special_values"):
         if len(getattr(feature, field) or ()) > MOST_CATEGORIES:
             own.append(f"lists {len(getattr(feature, field)):,} {field}; at most {MOST_CATEGORIES:,} are possible.")
-    return [*own, *_rule_problems(feature), *_move_problems(feature), *_text_problems(feature)]
+    return [
+        *own,
+        *_rule_problems(feature),
+        *_move_problems(feature),
+        *_word_problems(feature),
+        *_text_problems(feature),
+    ]
 
 
 def _rule_problems(feature: Feature) -> Iterator[str]:
@@ -91,11 +97,6 @@ _BIN_LABEL = re.compile(r"x (<=?|>) \S+|\S+ < x <= \S+|any value")
 def _text_problems(feature: Feature) -> Iterator[str]:
     """Say which keys of `reasons` and `labels` can be no level."""
     special = [label_of(v) for v in feature.special_values]
-    if feature.unit is not None and feature.kind == "categorical":
-        yield "unit is for continuous features. Set kind = 'continuous', or remove it."
-    for text in (feature.label, feature.unit, *feature.labels.values()):
-        if text is not None and not text.strip():
-            yield "label, labels and unit hold words, not an empty text."
     if feature.kind == "categorical":
         if feature.category_labels is None:
             return  # training finds the categories
@@ -111,6 +112,14 @@ def _text_problems(feature: Feature) -> Iterator[str]:
         is_bin = feature.kind == "continuous" and _BIN_LABEL.fullmatch(key)
         if key not in known and not is_bin:
             yield f"reasons has words for {key!r}, which is no level.{did_you_mean(key, known)}"
+
+
+def _word_problems(feature: Feature) -> Iterator[str]:
+    if feature.unit is not None and feature.kind == "categorical":
+        yield "unit is for continuous features. Set kind = 'continuous', or remove it."
+    for text in (feature.label, feature.unit, *feature.labels.values()):
+        if text is not None and not text.strip():
+            yield "label, labels and unit hold words, not an empty text."
 
 
 def _is_number(text: str) -> bool:
