@@ -157,7 +157,11 @@ def _tell_shapes(model: Any, rows: Rows) -> None:
     show.heading("What did SmoothARM1 learn? Three of its features")
     console = show.out()
     left, n = len(model.fit_record_.features_left), len(rows.schema.features)
-    stay = f"{left} of {n} features left the model for want of evidence." if left else f"All {n} features have a say."
+    stay = (
+        f"{left} of {n} features are not used, since the evidence for them is weak."
+        if left
+        else f"All {n} features have a say."
+    )
     console.print(
         f"{stay} Scores are in log odds: above 0, a good end is likelier than for the typical applicant.",
     )

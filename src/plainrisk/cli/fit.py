@@ -265,11 +265,10 @@ def _findings(result: dict[str, Any]) -> list[str]:
     if not result["evidence"]:
         return []
     left, pairs = result["features_left"], result.get("pairs")
-    lines = ["No feature left the model for want of evidence."]
+    lines = ["All features are used."]
     if left:
-        lines = [
-            f"{len(left)} of {result['features']} features left the model for want of evidence: {quoted(left, 6)}."
-        ]
+        weak = f"{len(left)} of {result['features']} features are not used, since the evidence for them is weak"
+        lines = [f"{weak}: {quoted(left, 6)}."]
     if pairs is None:
         return lines
     if pairs["fitted"]:

@@ -274,7 +274,9 @@ def _protected(form: RiskForm) -> list[Check]:
 def _inside(form: RiskForm) -> Check:
     ranges = [link.range for link in form.links]
     low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
-    return Check("risk inside [0, 1]", low >= 0 and high <= 1, "every link ends inside [0, 1], and so does the pool")
+    return Check(
+        "risk inside [0, 1]", low >= 0 and high <= 1, "every possible applicant gets a probability from 0% to 100%"
+    )
 
 
 def _weights(form: RiskForm) -> Check:
