@@ -57,7 +57,7 @@ FRAMED_ROWS = 20  # of an explanation, that its page in a notebook holds
 
 
 class FormMethods(PackedState):
-    """What any owner of a risk form can do with it; needs `form_`, `fit_record_` and `classes_`.
+    """What any owner of a risk form can do with it; needs `form_`, `fit_record_`, `classes_` and `positive_`.
 
     The examples of all methods start from
 
@@ -72,6 +72,22 @@ class FormMethods(PackedState):
     # The file of format 1 that the model was read from, where its hash does not cover the fit record.
     _unprotected_file: str | None = None
     classes_: Array
+    positive_: Any
+
+    def _set_classes(self, outcomes: Array) -> None:
+        """Keep the two outcomes, given with the positive one last, in the order that scikit-learn expects."""
+        self.classes_ = np.sort(outcomes)
+        positive = outcomes[1]
+        self.positive_ = positive.item() if hasattr(positive, "item") else positive
+
+    @property
+    def _outcomes(self) -> Array:
+        """The two outcomes, the positive one last."""
+        return self.classes_ if self.classes_[1] == self.positive_ else self.classes_[::-1]
+
+    def _by_class(self, probabilities: Floats) -> Floats:
+        """Put the columns of (the other outcome, the positive one) into the order of `classes_`."""
+        return probabilities if self.classes_[1] == self.positive_ else probabilities[:, ::-1]
 
     def predict_proba(self, X: Any, *, columns: Sequence[str] | None = None) -> Floats:
         """Return the probabilities of the two outcomes.
@@ -86,7 +102,7 @@ class FormMethods(PackedState):
         Returns
         -------
         array of shape (rows, 2)
-            The positive outcome stands last.
+            In the order of `classes_`, which is sorted; `positive_` is the outcome whose probability is the risk.
 
         Examples
         --------
@@ -95,7 +111,7 @@ class FormMethods(PackedState):
                [0.75, 0.25]])
         """
         self._require_form()
-        return self.form_.probabilities(_named(X, columns))
+        return self._by_class(self.form_.probabilities(_named(X, columns)))
 
     def predict(self, X: Any, *, columns: Sequence[str] | None = None) -> Array:
         """Return the likelier outcome of every row.
@@ -117,7 +133,7 @@ class FormMethods(PackedState):
         [1, 0, 1]
         """
         self._require_form()
-        return np.asarray(self.classes_[(self.form_.risk(_named(X, columns)) > 0.5).astype(np.intp)])
+        return np.asarray(self.classes_[self.predict_proba(X, columns=columns).argmax(axis=1)])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, columns: Sequence[str] | None = None) -> float:
         """Return the accuracy, scikit-learn's score of a classifier.
@@ -685,7 +701,7 @@ class RiskModel(FormMethods):
         self.form_ = form
         self.fit_record_ = fit_record
         self.about = dict(about or {})
-        self.classes_ = np.array(form.classes)
+        self._set_classes(np.array(form.classes))
 
     def __repr__(self) -> str:
         parts = ", ".join(part.name for part in self.form_.parts)

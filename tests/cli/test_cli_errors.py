@@ -142,10 +142,10 @@ def test_an_ascii_terminal(tmp_path) -> None:
 UNIX = pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
 # The slow model makes sure that the signal arrives while the file is written.
 SLOW = """
-import time, plainrisk; predict = plainrisk.RiskModel.predict_proba
+import time, plainrisk; risk = plainrisk.RiskForm.risk
 def wait(self, X):
-    open('started', 'w').close(); time.sleep(0.5); return predict(self, X)
-plainrisk.RiskModel.predict_proba = wait
+    open('started', 'w').close(); time.sleep(0.5); return risk(self, X)
+plainrisk.RiskForm.risk = wait
 from plainrisk.cli.main import main; main()
 """
 

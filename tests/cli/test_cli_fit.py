@@ -109,11 +109,11 @@ def test_labels_may_be_words(run, tmp_path) -> None:
     pr.Schema(target="end", features={"x": {"label": "X"}}).save(tmp_path / "s.toml")
     shared = ("fit", tmp_path / "w.csv", "--schema", tmp_path / "s.toml", "--cv", "0", "--json")
     larger = run(*shared, "-o", tmp_path / "a.json")
-    assert "the risk is the probability of 'poor', the larger label" in larger.stderr
+    assert "the risk is the probability of 'poor' of 'end'" in larger.stderr
     assert json.loads(larger.stdout)["base_rate"] == words.count("poor") / n
     chosen = run(*shared, "-o", tmp_path / "b.json", "--positive", "good")
     assert "note" not in chosen.stderr
-    assert pr.load(tmp_path / "b.json").classes_.tolist() == ["poor", "good"]
+    assert pr.load(tmp_path / "b.json").form_.classes == ("poor", "good")
 
 
 def test_features_without_words_are_told_of(run, tmp_path) -> None:
@@ -132,7 +132,7 @@ def test_truth_values_as_outcome(run, tmp_path) -> None:
     pr.Schema(target="late", features={"x": {}}).save(tmp_path / "s.toml")
     words = ("fit", tmp_path / "t.parquet", "--schema", tmp_path / "s.toml", "--cv", "0", "--positive", "false")
     assert run(*words, "-o", tmp_path / "m.json").exit_code == 0
-    risk = pr.load(tmp_path / "m.json").predict_proba({"x": [5, 95]})[:, 1]
+    risk = pr.load(tmp_path / "m.json").form_.risk({"x": [5, 95]})
     assert risk[0] > 0.9 > 0.1 > risk[1]
 
 

@@ -49,14 +49,14 @@ def test_many_batches_are_in_order_and_exact(run, credit, tmp_path) -> None:
     many = pl.concat([credit.frame] * 200).with_columns(id=pl.arange(600 * 200))
     many.write_parquet(tmp_path / "many.parquet", row_group_size=7_001)
     sizes = []
-    predict = pr.RiskModel.predict_proba
+    risk = pr.RiskForm.risk
 
-    def counted(self: pr.RiskModel, X: pl.DataFrame) -> object:
+    def counted(self: pr.RiskForm, X: pl.DataFrame) -> object:
         sizes.append(len(X))
-        return predict(self, X)
+        return risk(self, X)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pr.RiskModel, "predict_proba", counted)
+        patch.setattr(pr.RiskForm, "risk", counted)
         words = ("--model", credit.model_file, "-o", tmp_path / "r.parquet", "--keep", "id")
         assert run("score", tmp_path / "many.parquet", *words).exit_code == 0
     assert max(sizes) < len(many)
@@ -218,7 +218,7 @@ def test_a_failure_in_a_batch_leaves_nothing(run, credit, tmp_path, monkeypatch,
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(pr.RiskModel, "predict_proba", fail)
+    monkeypatch.setattr(pr.RiskForm, "risk", fail)
     result = run("score", credit.parquet, "--model", credit.model_file, "-o", tmp_path / name)
     assert result.exit_code == code
     assert list(tmp_path.iterdir()) == []

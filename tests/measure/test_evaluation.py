@@ -200,7 +200,7 @@ def test_a_model_its_file_and_its_risks_are_evaluated_alike(credit, tmp_path):
     X, y, model = credit
     model.save(tmp_path / "m.json")
     found = pr.evaluate(model, X, y)
-    risk = model.predict_proba(X)[:, 1]
+    risk = model.form_.risk(X)
     plain = evaluate_risk(y == "late", risk).to_dict()
     assert found.to_dict() == plain
     assert pr.evaluate(pr.load(tmp_path / "m.json"), X.to_pandas(), y.tolist()).to_dict() == plain

@@ -43,10 +43,11 @@ def assert_equals_refits(estimator, X, y, found, splits, weight=None):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PlainriskWarning)
             plain = clone(estimator).fit(rows_of(X, train), y[train], **weights)
-        risk = plain.predict_proba(rows_of(X, test))[:, 1]
+        positive = getattr(plain, "positive_", plain.classes_[1])
+        risk = plain.predict_proba(rows_of(X, test))[:, list(plain.classes_).index(positive)]
         np.testing.assert_array_equal(fold.test, test)
         np.testing.assert_allclose(fold.risk, risk, rtol=0, atol=1e-12)
-        outcome, own = y[test] == plain.classes_[1], None if weight is None else weight[test]
+        outcome, own = y[test] == positive, None if weight is None else weight[test]
         assert found.scores["auc"][k] == pytest.approx(roc_auc_score(outcome, risk, sample_weight=own), abs=1e-12)
         # Infinite where a model is certain and wrong.
         assert found.scores["log_loss"][k] == pytest.approx(pr.metrics.log_loss(outcome, risk, own), rel=1e-9)

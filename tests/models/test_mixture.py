@@ -63,7 +63,8 @@ def expert_risks(model, X):
     columns = []
     for expert in model.experts_.values():
         rows = X if hasattr(expert.model, "form_") else X[list(expert.features)]
-        columns.append(expert.model.predict_proba(rows)[:, 1])
+        form = getattr(expert.model, "form_", None)
+        columns.append(expert.model.predict_proba(rows)[:, 1] if form is None else form.risk(rows))
     return np.column_stack(columns)
 
 
@@ -610,10 +611,10 @@ def test_the_positive_outcome_is_the_schema_s(data, expert):
     schema = pr.Schema(features=SCHEMA.features, subscales=SCHEMA.subscales, target="loan", positive="bad")
     labels = np.array(["good", "bad"])[y]
     model = pr.SubscaleMixture(expert, schema).fit(X, labels)
-    assert model.classes_.tolist() == ["good", "bad"]
-    np.testing.assert_allclose(
-        model.predict_proba(X), pr.SubscaleMixture(expert, SCHEMA).fit(X, y).predict_proba(X), rtol=0, atol=1e-12
-    )
+    assert (model.classes_.tolist(), model.positive_) == (["bad", "good"], "bad")
+    coded = pr.SubscaleMixture(expert, SCHEMA).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X)[:, ::-1], coded.predict_proba(X), rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(model.predict(X), np.array(["good", "bad"])[coded.predict(X)])
 
 
 def test_a_form_under_other_names_reads_the_same_columns_in_shapes_and_pairs():

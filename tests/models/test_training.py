@@ -47,20 +47,22 @@ def fit(X, y, **schema):
         ((-1.0, 1.0), None, [-1.0, 1.0]),
         (("good", "bad"), "bad", ["good", "bad"]),
         (("bad", "good"), "good", ["bad", "good"]),
-        (("bad", "good"), None, ["bad", "good"]),
+        (("good", "bad"), None, ["good", "bad"]),
+        (("Fully Paid", "Charged Off"), None, ["Fully Paid", "Charged Off"]),
+        (("no", "yes"), None, ["no", "yes"]),
         (("0", "1"), 1, ["0", "1"]),
         ((0, 1), "1", [0, 1]),
-        ((0, 1), "bad", [0, 1]),
     ],
     ids=repr,
 )  # fmt: skip
-def test_the_positive_label_is_the_last_class_and_the_risk_is_its(data, labels, positive, classes):
+def test_classes_are_sorted_and_the_risk_is_that_of_the_positive_label(data, labels, positive, classes):
     X, y = data
     expected = fit(X, y).predict_proba(X)
     outcome = np.array(labels)[y]
     model = fit(X, outcome, positive=positive)
-    assert model.classes_.tolist() == classes
-    np.testing.assert_array_equal(model.predict_proba(X), expected)
+    assert model.classes_.tolist() == sorted(classes)
+    assert (list(model.form_.classes), model.positive_) == (classes, classes[1])
+    np.testing.assert_array_equal(model.predict_proba(X), expected if classes == sorted(classes) else expected[:, ::-1])
     np.testing.assert_array_equal(model.predict(X), np.array(classes)[(expected[:, 1] > 0.5).astype(int)])
     assert model.score(X, outcome) > 0.6
 
@@ -90,7 +92,7 @@ def test_the_schemas_target_column_is_the_outcome(data):
         model = fit(frame, None, target="bad")
         np.testing.assert_array_equal(model.predict_proba(X), expected)
     words = X.assign(bad=np.where(y == 1, "b", "g"))
-    assert fit(words, None, target="bad", positive="b").classes_.tolist() == ["g", "b"]
+    assert fit(words, None, target="bad", positive="b").form_.classes == ("g", "b")
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def by_hand(book, make, options):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = make_classifier(make, schema, **options).fit(frame[train], frame["bad"].to_numpy()[train])
-        out.append(roc_auc_score(y[test], model.predict_proba(frame[test])[:, 1]))
+        out.append(roc_auc_score(y[test], model.form_.risk(frame[test])))
     return out
 
 

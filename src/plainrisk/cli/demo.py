@@ -76,7 +76,7 @@ def _same_step(logistic: Any, linear: Any, rows: Rows) -> dict[str, Any]:
     name, before, after = "Duration in month", 24, 12
     sides = [rows.X.with_columns(pl.lit(months).cast(rows.X[name].dtype).alias(name)) for months in (before, after)]
     risks = {
-        label: np.column_stack([model.predict_proba(side)[:, 1] for side in sides])
+        label: np.column_stack([model.form_.risk(side) for side in sides])
         for label, model in (("ARM1", logistic), ("LinARM1", linear))
     }
     # Real people with this duration, one near even odds and one safe, neither cut off by the line.

@@ -60,7 +60,7 @@ def score(
 
     def compute(rows: Any) -> _Scored:
         found = None if find is None else find(rows)
-        risk = model.predict_proba(rows)[:, 1] if found is None else found.risk
+        risk = model.form_.risk(rows) if found is None else found.risk
         against = refused(risk, cast("float", model.cutoff), model.form_.schema.adverse) if decided else None
         outside = names_beyond(model.form_, model.form_.align(rows)) if beyond else None
         return _Scored(risk, against, found, outside)

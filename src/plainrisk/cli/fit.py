@@ -127,7 +127,7 @@ def fit(
         models = {name: make_classifier(name, known, **options) for name in names}
         result |= _fit_all(models, rows, plan)
         if provenance:
-            outcomes = np.asarray(rows.y == models[names[0]].classes_[1], np.uint8)
+            outcomes = np.asarray(rows.y == models[names[0]].positive_, np.uint8)
             texts |= {"data": fingerprint(as_frame(rows.X), outcomes, known), "versions": _versions()}
     source.warn_of_names(known)
     estimator, tested = models[names[0]], plan.evaluations(models, known, missing)

@@ -88,7 +88,7 @@ class ScoredRows:
         risks: list[list[Floats]] = []
 
         def add(batch: pl.DataFrame) -> None:
-            risks.append([model.predict_proba(batch)[:, 1] for model in models])
+            risks.append([model.form_.risk(batch) for model in models])
             frames.append(batch.select(list(reader.keep)))
 
         reader.each(add)

@@ -19,6 +19,7 @@ from plainrisk._types import Array
 from plainrisk.data.reader import READ, Table, open_table
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean, quoted
 from plainrisk.schema import Schema, label_of
+from plainrisk.schema.outcomes import bad_label
 
 if TYPE_CHECKING:
     import polars as pl
@@ -219,10 +220,14 @@ def _with_positive(schema: Schema, frame: pl.DataFrame, target: str) -> Schema:
     positive = schema.positive
     if positive is None:
         labels = as_frame(frame).labels(target).labels
-        positive = labels[-1]
+        positive = bad_label(labels) or labels[-1]
+        if bad_label(labels) is None and not as_frame(frame).is_numeric(target):
+            raise SchemaError(
+                f"which outcome of {target!r} is the bad one? Add --positive with one of {quoted(labels)}."
+            )
         if labels not in (("0", "1"), ("False", "True")):
             warnings.warn(
-                f"the risk is the probability of {positive!r}, the larger label of {target!r}. --positive chooses.",
+                f"the risk is the probability of {positive!r} of {target!r}. --positive chooses.",
                 PlainriskWarning,
                 stacklevel=2,
             )

@@ -121,7 +121,8 @@ class AdditiveRiskModel(RiskClassifier):
         freedom and whether it has left the model
     pair_evidence_ : tuple of PairEvidence, with pairs: what the residuals say of every pair, the best first
     fit_record_ : FitRecord
-    classes_ : (2,), the positive outcome last
+    classes_ : (2,), sorted
+    positive_ : the outcome whose probability is the risk
     n_features_in_, feature_names_in_, n_iter_ : as in scikit-learn
 
     Examples

@@ -150,7 +150,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         for name in ("feature_names_in_", "ridge_", "evidence_", "pair_evidence_"):  # of an earlier fit
             if hasattr(self, name):
                 delattr(self, name)
-        self.classes_ = training.classes
+        self._set_classes(training.classes)
         self.n_features_in_ = len(training.names)
         if training.named:
             self.feature_names_in_ = np.array(training.names, dtype=object)

@@ -182,7 +182,7 @@ def _fit_foreign(
 ) -> tuple[Any, Training]:
     """Fit a classifier that does not read our training rows to its columns."""
     if takes_schema(estimator):
-        model = with_schema(estimator, schema)
+        model = with_schema(estimator, schema.replace(positive=1))  # the outcomes are coded already
         return model.fit(training.frame, training.target, sample_weight=training.weight), training
     model = clone(estimator)
     weights = {} if training.weight is None else {"sample_weight": training.weight}

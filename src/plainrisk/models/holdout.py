@@ -10,6 +10,7 @@ from plainrisk._types import Array
 from plainrisk.data.frame import as_frame, column_of
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.measure.evaluation import Evaluation, evaluate_risk
+from plainrisk.schema import label_of
 
 __all__ = ["evaluate"]
 
@@ -69,7 +70,7 @@ def evaluate(
         y = _target(model, X)
     outcomes = np.asarray(y) if classes is None else column_of(y).outcomes(classes)
     groups = by if not isinstance(by, str) else _column("by", by, X)
-    risks = [_risks(one, X) for one in models]
+    risks = [_risks(one, X, classes) for one in models]
     other = risks[1] if len(risks) > 1 else None
     return evaluate_risk(
         outcomes, risks[0], against=other, by=groups, sample_weight=sample_weight, level=level, seed=seed
@@ -78,7 +79,7 @@ def evaluate(
 
 def _classes(models: list[Any]) -> Array | None:
     """Return the two outcomes that the models know, the positive one last; None for risks."""
-    known = [np.asarray(one.classes_) for one in models if hasattr(one, "predict_proba")]
+    known = [_outcomes(one, models[0]) for one in models if hasattr(one, "predict_proba")]
     for classes in known:
         if len(classes) != 2:
             raise DataError(f"evaluate: the model knows {len(classes)} outcomes; two are needed.")
@@ -91,12 +92,20 @@ def _classes(models: list[Any]) -> Array | None:
     return known[0] if known else None
 
 
-def _risks(model: Any, X: Any) -> Array:
+def _outcomes(model: Any, first: Any) -> Array:
+    """Return the outcomes of a model, the positive one last: its own, or that of the first model, or the last."""
+    classes = np.asarray(model.classes_)
+    positive = getattr(model, "positive_", getattr(first, "positive_", classes[-1]))
+    return classes[::-1] if len(classes) == 2 and label_of(classes[0]) == label_of(positive) else classes
+
+
+def _risks(model: Any, X: Any, classes: Array | None) -> Array:
     if not hasattr(model, "predict_proba"):
         return np.asarray(model)
     if X is None:
         raise DataError("evaluate: a model needs the rows X.")
-    return np.asarray(model.predict_proba(X))[:, 1]
+    labels = [label_of(c) for c in model.classes_]
+    return np.asarray(model.predict_proba(X))[:, -1 if classes is None else labels.index(label_of(classes[1]))]
 
 
 def _target(model: Any, X: Any) -> Any:

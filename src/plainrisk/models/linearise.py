@@ -132,7 +132,8 @@ class Linearised(RiskClassifier):
         training = self._read(X, y, sample_weight).in_memory
         self.estimator_ = _fit_foreign(clone(self.estimator), X, np.asarray(y).ravel(), sample_weight)
         form = extract_form(self.estimator_, X, schema=self.schema)
-        self.classes_, self.n_features_in_ = self.estimator_.classes_, len(training.names)
+        self._set_classes(np.asarray(form.classes))
+        self.n_features_in_ = len(training.names)
         if training.named:
             self.feature_names_in_ = np.array(training.names, dtype=object)
         self._straighten(training, form, form_scores(form, training))

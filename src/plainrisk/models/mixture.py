@@ -226,17 +226,17 @@ class SubscaleMixture(RiskClassifier):
     # ---- with experts that have no risk form
 
     def predict_proba(self, X: Any, *, columns: Sequence[str] | None = None) -> Floats:
-        """Return the probabilities of the two outcomes, the positive one last: (rows, 2)."""
+        """Return the probabilities of the two outcomes, in the order of `classes_`: (rows, 2)."""
         if hasattr(self, "form_"):
             return super().predict_proba(X, columns=columns)
         self._require_experts()
         risk = self._pooled(self._risks(X if columns is None else as_frame(X, columns)))
-        return np.column_stack([1.0 - risk, risk])
+        return self._by_class(np.column_stack([1.0 - risk, risk]))
 
     def predict(self, X: Any, *, columns: Sequence[str] | None = None) -> Array:
         """Return the likelier outcome of every row."""
-        risk = self.predict_proba(X, columns=columns)[:, 1]
-        return np.asarray(self.classes_[(risk > 0.5).astype(np.intp)])
+        likelier = self.predict_proba(X, columns=columns).argmax(axis=1)
+        return np.asarray(self.classes_[likelier])
 
     @takes(ExplainOptions)
     def explain(self, X: Any, **options: Any) -> Explanation:
@@ -302,7 +302,7 @@ class SubscaleMixture(RiskClassifier):
 
     def _more(self, X: Any, y: Any, sample_weight: Any) -> Training:
         """Read further rows, under the class weights of the fit."""
-        rows = read_more(self._named(X), y, self.schema_, self.classes_, sample_weight)
+        rows = read_more(self._named(X), y, self.schema_, self._outcomes, sample_weight)
         if self.class_weight is None:
             return rows
         weight = self.class_factors_[rows.target]

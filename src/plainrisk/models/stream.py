@@ -153,7 +153,7 @@ def read_stream(
             sums[label] = sums.get(label, 0.0) + total
     classes = np.array(sorted(sums))
     check_two_labels(classes)
-    if len(classes) == 2 and position_of(classes, known.positive) == 0:
+    if len(classes) == 2 and position_of(classes, known) == 0:
         classes = classes[::-1]
     by_class = np.array([sums[c] for c in classes.tolist()])
     if len(classes) < 2 or not by_class.all():

@@ -20,6 +20,7 @@ from plainrisk.data.frame import Frame, as_frame, checked_by_sklearn
 from plainrisk.data.spool import Spool
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean, nameless, quoted
 from plainrisk.schema import Feature, Schema, label_of
+from plainrisk.schema.outcomes import bad_label
 
 __all__ = [
     "Training",
@@ -185,7 +186,7 @@ def read_training(
         frame = frame.renamed(tuple(known.features))
     if y is None:
         y = _target_in_frame(frame, known)
-    target, classes = _read_target(y, known.positive, frame.n_rows)
+    target, classes = _read_target(y, known, frame.n_rows)
     weight = read_weight(sample_weight, frame.n_rows)
     _check_classes(target, weight, classes)
     training = Training(frame, known, target, weight, classes, base_rate=np.nan, named=named)
@@ -263,7 +264,7 @@ def _target_in_frame(frame: Frame, schema: Schema) -> Any:
     )
 
 
-def _read_target(y: Any, positive: Any, n_rows: int) -> tuple[Outcome, Array]:
+def _read_target(y: Any, schema: Schema, n_rows: int) -> tuple[Outcome, Array]:
     from sklearn.utils import column_or_1d
     from sklearn.utils.multiclass import check_classification_targets
 
@@ -283,7 +284,7 @@ def _read_target(y: Any, positive: Any, n_rows: int) -> tuple[Outcome, Array]:
     else:
         codes = (labels == classes[1]).astype(np.uint8)
     check_two_labels(classes)
-    if position_of(classes, positive) == 0 and len(classes) == 2:
+    if position_of(classes, schema) == 0 and len(classes) == 2:
         classes, codes = classes[::-1], 1 - codes
     return codes.astype(np.uint8), classes
 
@@ -335,20 +336,33 @@ def check_two_labels(classes: Array) -> None:
         )
 
 
-def position_of(classes: Array, positive: Any) -> int:
-    """Where the positive label stands among the sorted ones."""
-    if positive is None:
-        return len(classes) - 1
+def position_of(classes: Array, schema: Schema) -> int:
+    """Where the positive label stands among the sorted ones: the schema's, the one whose name is bad, or the last."""
     texts = [_class_label(c) for c in classes]
-    wanted = _class_label(positive)
+    if schema.positive is None:
+        return _position_by_words(texts, schema) if classes.dtype.kind in "USO" else len(classes) - 1
+    wanted = _class_label(schema.positive)
     if wanted in texts:
         return texts.index(wanted)
-    if texts == ["0", "1"] and not wanted.replace(".", "").removeprefix("-").isdecimal():
-        return 1  # a word for the outcome, which is coded already
     raise SchemaError(
-        f"Schema: the positive label {wanted!r} is not in the target, whose outcomes are {quoted(texts)}. "
-        "Correct 'positive' in the schema, or leave it out."
+        f"Schema: the positive label {wanted!r} is not in the target, whose outcomes are {quoted(texts)}. Pass the "
+        f"outcomes as they are, or state positive = {texts[-1]} in the schema if that is the same outcome. (Some "
+        "meta-estimators of scikit-learn encode labels as 0 and 1 before the model sees them.)"
     )
+
+
+def _position_by_words(texts: list[str], schema: Schema) -> int:
+    bad = bad_label(texts)
+    if bad is not None and len(texts) == 2:
+        return texts.index(bad) if schema.worse > 0 else 1 - texts.index(bad)
+    if len(texts) == 2:
+        warnings.warn(
+            f"The outcomes {quoted(texts)} do not say which one is bad; {texts[-1]!r} was taken for the positive one. "
+            "State positive in the schema.",
+            PlainriskWarning,
+            stacklevel=2,
+        )
+    return len(texts) - 1
 
 
 def _class_label(label: Any) -> str:

@@ -24,6 +24,7 @@ from plainrisk.schema.evidence import (
     percent,
 )
 from plainrisk.schema.findings import Finding, subscale_findings
+from plainrisk.schema.outcomes import bad_label
 from plainrisk.schema.protected import looks_protected
 
 __all__ = ["draft_schema"]
@@ -32,7 +33,6 @@ Fields = dict[str, Any]  # the fields of a feature, or of a schema
 
 MANY = 50  # categories of which one asks whether all are needed
 _ROW_NAMES = {"", "id", "index", "row", "row_id", "rowid"}
-_BAD_WORDS = {"bad", "bankrupt", "charged off", "default", "defaulted", "delinquent", "loss"}
 # 2018-12-31, 31.12.18, Dec-2018, 31-Dec-18, December 31, 2018, each perhaps with a time.
 _MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _DATES = (
@@ -110,11 +110,11 @@ def _outcome(table: Frame, target: str, positive: Any) -> tuple[Any, list[str]]:
         return (1 if table.is_numeric(target) else "1"), []
     if outcome.labels == ("False", "True"):
         return True, []
-    bad = [label for label in outcome.labels if label.strip().lower() in _BAD_WORDS]
     counts = np.bincount(outcome.codes)
     rarer = outcome.labels[int(counts.argmin()) if counts[0] != counts[1] else 1]
-    guess = bad[0] if len(bad) == 1 else rarer
-    why = "by its name" if len(bad) == 1 else "the rarer one"
+    bad = bad_label(outcome.labels)
+    guess = rarer if bad is None else bad
+    why = "the rarer one" if bad is None else "by its name"
     remark = f"{guess!r} of {target!r} was taken for the bad outcome, {why}. Give positive= to choose."
     return (float(guess) if table.is_numeric(target) else guess), [remark]
 
