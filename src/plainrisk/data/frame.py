@@ -33,6 +33,7 @@ __all__ = [
     "frame_like",
     "native_rows",
     "position_names",
+    "refuse_other_order",
 ]
 
 _PLAIN = (bool, float, int, str, type(None))  # one value; narwhals need not be asked
@@ -233,6 +234,26 @@ def frame_like(columns: Mapping[str, Any], like: Any = None, origin: Origin | No
             found.index = origin.index.copy()  # its names are the caller's to change
         return found
     raise DataError("Data: no data frame library is installed: pip install pandas, or polars.")
+
+
+def refuse_other_order(X: Any, **given: Any) -> None:
+    """Raise if something given for the rows of X has their pandas labels in another order: it is read by position."""
+    index = _index_of(X.origin if isinstance(X, Frame) else X)
+    for name, values in given.items():
+        other = _index_of(values)
+        if index is None or other is None or index.nlevels != other.nlevels or index.equals(other):
+            continue
+        if len(index) == len(other) and index.isin(other).all() and other.isin(index).all():
+            raise DataError(
+                f"Data: {name} has the index of X in another order, but rows are matched by position. "
+                f"Give {name}.loc[X.index], or {name}.to_numpy() if it is in the order of X."
+            )
+
+
+def _index_of(values: Any) -> Any:
+    """Return the labels of a frame, a series or an origin in pandas; None for anything else, such as a list."""
+    index = getattr(values, "index", None)
+    return index if hasattr(index, "isin") else None
 
 
 def native_rows(frame: Frame, features: Sequence[str]) -> Any:
