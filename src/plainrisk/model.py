@@ -19,7 +19,7 @@ import numpy as np
 from plainrisk import explain as answers
 from plainrisk._types import Array, Floats
 from plainrisk.checks import LEVEL, NOTHING, PROBABILITY, Allowed, check_parameters, instance
-from plainrisk.data.frame import as_frame
+from plainrisk.data.frame import as_frame, refuse_other_order
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 from plainrisk.explain import (
     Certificate,
@@ -158,6 +158,7 @@ class FormMethods(PackedState):
         """
         from sklearn.metrics import accuracy_score
 
+        refuse_other_order(X, y=y, sample_weight=sample_weight)
         found = self.predict(X, columns=columns)
         try:
             return float(accuracy_score(y, found, sample_weight=sample_weight))

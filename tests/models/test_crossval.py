@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone
@@ -265,6 +266,42 @@ def test_scores_are_those_of_the_held_out_rows(credit):
     assert frame.columns == ["fold", "auc", "log_loss", "brier", "ece"]
     assert frame["auc"].to_list() == found.scores["auc"].tolist()
     assert type(found.to_frame(credit.frame.to_pandas())).__module__.startswith("pandas")
+
+
+def test_held_out_risks_go_back_to_their_rows(credit):
+    model, order = pr.AdditiveRiskModel(credit.schema), np.random.default_rng(0).permutation(900)
+    X, y = credit.frame.to_pandas().iloc[order], pd.Series(credit.target).iloc[order]
+    found = cross_validate(model, X, y, cv=3)
+    frame = found.to_frame(rows=True)
+    pd.testing.assert_index_equal(frame.index, X.index)
+    np.testing.assert_array_equal(frame["risk"], found.risk)
+    np.testing.assert_array_equal(X.join(frame).sort_index()["target"], credit.target)
+    assert len(found.to_frame()) == 3
+    assert isinstance(cross_validate(model, credit.frame, credit.target, cv=3).to_frame(rows=True), pl.DataFrame)
+
+
+def test_a_foreign_model_sees_the_cells_of_a_row_together():
+    """Columns that pandas keeps as objects are put beside others by position, whatever the labels."""
+    n = 80
+    X = pd.DataFrame(
+        {"a": np.arange(n) % 2, "b": np.array(list(map(bytes, [[k % 2] for k in range(n)])), dtype=object)}
+    )
+
+    class Checked(LogisticRegression):
+        def fit(self, X, y):
+            self.check(X)
+            return super().fit(X[["a"]], y)
+
+        def predict_proba(self, X):
+            self.check(X)
+            return super().predict_proba(X[["a"]])
+
+        def check(self, X):
+            assert [cell[0] for cell in X["b"]] == list(X["a"])
+
+    for labels in (np.random.default_rng(3).permutation(n), np.arange(n) // 5):
+        found = cross_validate(Checked(), X.set_axis(labels), np.arange(n) // 2 % 2, cv=4)
+        assert len(found.folds) == 4
 
 
 def test_repr_is_short(credit):

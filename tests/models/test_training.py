@@ -74,7 +74,7 @@ def test_outcomes_of_any_library(data):
     for outcome in (
         words.tolist(),
         words.astype(object),
-        pd.Series(words, index=np.arange(N)[::-1]),
+        pd.Series(words, index=np.arange(N)[::-1] + 1),
         pd.Series(words, dtype="category"),
         pd.Series(words, dtype="string"),
         pl.Series(words),
@@ -83,6 +83,38 @@ def test_outcomes_of_any_library(data):
         np.testing.assert_array_equal(fit(X, outcome).predict_proba(X), expected)
     for outcome in (pd.Series(y, dtype="Int64"), pd.Series(y, dtype="boolean"), y.astype(np.float32), pl.Series(y)):
         np.testing.assert_array_equal(fit(X, outcome).predict_proba(X), expected)
+
+
+@pytest.mark.parametrize("labels", [np.arange(N), [f"A{k}" for k in range(N)], pd.date_range("2024", periods=N)])
+def test_the_labels_of_the_rows_in_another_order_are_refused(data, labels):
+    X, y = data[0].set_axis(labels), pd.Series(data[1], labels, name="bad")
+    turned, model = y[::-1], fit(X, y)
+    np.testing.assert_array_equal(fit(X, turned.loc[X.index]).predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(fit(X, y.set_axis(range(7, N + 7))).predict_proba(X), model.predict_proba(X))
+    for call in (
+        lambda y: fit(X, y),
+        lambda y: fit(X, y.to_frame()),
+        lambda y: model.score(X, y),
+        lambda y: model.drift(X, y=y),
+        lambda y: pr.evaluate(model, X, y),
+        lambda y: pr.cross_validate(pr.AdditiveRiskModel(), X, y),
+    ):
+        with pytest.raises(DataError, match=r"y has the index of X in another order.*y\.loc\[X\.index\]"):
+            call(turned)
+    for name in ("sample_weight", "groups"):
+        with pytest.raises(DataError, match=rf"{name} has the index of X in another order"):
+            pr.cross_validate(pr.AdditiveRiskModel(), X, y, **{name: turned + 1})
+
+
+def test_labels_that_repeat_or_have_levels_are_compared_too(data):
+    X, y = data[0].set_axis(np.arange(N) // 2), pd.Series(data[1])
+    fit(X, y.set_axis(X.index))
+    fit(X, y)  # the labels are others
+    two = pd.MultiIndex.from_product([range(N // 2), ["a", "b"]])
+    for rows in (X, X.set_axis(two)):
+        with pytest.raises(DataError, match="y has the index of X in another order"):
+            fit(rows, y.set_axis(rows.index[::-1]))
+    fit(X.set_axis(two), y)
 
 
 def test_the_schemas_target_column_is_the_outcome(data):

@@ -41,16 +41,17 @@ export function reasons(model: Model, row: Row): Found {
   return { reasons: said, withheld };
 }
 
-/** What every candidate costs, and every subscale. */
+/** What every candidate costs, and what may be named of every subscale. */
 function costsOf(model: Model, row: Row): { cost: number[]; totals: Map<string, number> } {
-  const { candidates, reference, sign } = model.info.ranking;
+  const { candidates, reference, sign, protected: never } = model.info.ranking;
   const column = new Map(candidates.map((name, j) => [name, j]));
   const cost = candidates.map(() => 0);
   const totals = new Map<string, number>();
   const found = split(model, row, defaultReference(model, reference), true);
   found.keys.forEach(({ subscale, feature }, j) => {
-    cost[column.get(feature ?? subscale)!] += sign * found.pieces[j];
-    totals.set(subscale, (totals.get(subscale) ?? 0) + sign * found.pieces[j]);
+    const candidate = column.get(feature ?? subscale)!;
+    cost[candidate] += sign * found.pieces[j];
+    if (!never[candidate]) totals.set(subscale, (totals.get(subscale) ?? 0) + sign * found.pieces[j]);
   });
   return { cost, totals };
 }

@@ -26,15 +26,39 @@ from plainrisk.errors import DataError, did_you_mean
 __all__ = [
     "Frame",
     "Labels",
+    "Origin",
     "as_frame",
     "checked_by_sklearn",
     "column_of",
     "frame_like",
     "native_rows",
     "position_names",
+    "refuse_other_order",
 ]
 
 _PLAIN = (bool, float, int, str, type(None))  # one value; narwhals need not be asked
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where rows came from, so that what is found about them goes back there.
+
+    Attributes
+    ----------
+    library : of their data frame
+    index : in pandas, the label of every row; else None
+    """
+
+    library: nw.Implementation
+    index: Any = None
+
+    def take(self, rows: slice | Index) -> Origin:
+        """Return the origin of some of the rows, by position."""
+        return self if self.index is None else replace(self, index=self.index[rows])
+
+    def repeat(self, times: int) -> Origin:
+        """Return the origin of a table with that many lines for every row, one after the other."""
+        return self if self.index is None else replace(self, index=self.index.repeat(times))
 
 
 @dataclass(frozen=True)
@@ -47,6 +71,7 @@ class Frame:
     columns : narwhals series or numpy arrays of one length, by name
     named : False if the rows came without column names (numpy), and the names are x0, x1, ...
     first : where these rows start in all of them, for messages
+    origin : where they came from; None for arrays and dicts
     """
 
     names: tuple[str, ...]
@@ -55,6 +80,7 @@ class Frame:
     named: bool = True
     _labels: dict[str, Labels] = field(default_factory=dict, init=False, repr=False, compare=False)
     first: int = 0
+    origin: Origin | None = field(default=None, repr=False, compare=False)
 
     def column(self, name: str) -> Any:
         """Return one column as it is stored, or say which columns there are."""
@@ -96,19 +122,21 @@ class Frame:
         """Return the rows from `start` up to `stop`."""
         columns = {name: column[start:stop] for name, column in self.columns.items()}
         n_rows = max(0, min(stop, self.n_rows) - start)
-        block = Frame(self.names, columns, n_rows, self.named, self.first + start)
+        origin = None if self.origin is None else self.origin.take(slice(start, stop))
+        block = Frame(self.names, columns, n_rows, self.named, self.first + start, origin)
         block._labels.update({n: Labels(read.codes[start:stop], read.labels) for n, read in self._labels.items()})
         return block
 
     def rows(self, index: Index) -> Frame:
         """Return the rows at these positions."""
         columns = {name: column[index] for name, column in self.columns.items()}
-        return Frame(self.names, columns, len(index), self.named)
+        origin = None if self.origin is None else self.origin.take(index)
+        return Frame(self.names, columns, len(index), self.named, origin=origin)
 
     def renamed(self, names: Sequence[str]) -> Frame:
         """Return the same columns under other names, by position."""
         columns = {new: self.columns[old] for new, old in zip(names, self.names, strict=True)}
-        return Frame(tuple(names), columns, self.n_rows, named=True)
+        return replace(self, names=tuple(names), columns=columns, named=True)
 
     def select(self, names: Sequence[str]) -> Frame:
         """Return some of the columns, each as it was read."""
@@ -188,17 +216,44 @@ def column_of(values: Any) -> Labels:
     return labels_of(column.ravel() if isinstance(column, np.ndarray) else column)
 
 
-def frame_like(columns: Mapping[str, Any], like: Any = None) -> Any:
-    """Return a data frame of the library `like` came from; pandas, else polars, where it came from none."""
+def frame_like(columns: Mapping[str, Any], like: Any = None, origin: Origin | None = None) -> Any:
+    """Return a data frame of the library that `like` came from, else the rows; pandas, else polars, if from none.
+
+    In pandas its lines have the labels of the rows.
+    """
     native = nw.from_native(like, pass_through=True) if like is not None else None
-    if isinstance(native, nw.DataFrame):
-        return nw.from_dict(dict(columns), backend=native.implementation).to_native()
-    for library in ("pandas", "polars", "pyarrow"):
+    known = native.implementation if isinstance(native, nw.DataFrame) else None if origin is None else origin.library
+    libraries: tuple[Any, ...] = ("pandas", "polars", "pyarrow") if known is None else (known,)
+    for library in libraries:
         try:
-            return nw.from_dict(dict(columns), backend=library).to_native()
+            frame = nw.from_dict(dict(columns), backend=library)
         except ImportError:
             continue
+        found = frame.to_native()
+        if origin is not None and origin.index is not None and frame.implementation.is_pandas_like():
+            found.index = origin.index.copy()  # its names are the caller's to change
+        return found
     raise DataError("Data: no data frame library is installed: pip install pandas, or polars.")
+
+
+def refuse_other_order(X: Any, **given: Any) -> None:
+    """Raise if something given for the rows of X has their pandas labels in another order: it is read by position."""
+    index = _index_of(X.origin if isinstance(X, Frame) else X)
+    for name, values in given.items():
+        other = _index_of(values)
+        if index is None or other is None or index.nlevels != other.nlevels or index.equals(other):
+            continue
+        if len(index) == len(other) and index.isin(other).all() and other.isin(index).all():
+            raise DataError(
+                f"Data: {name} has the index of X in another order, but rows are matched by position. "
+                f"Give {name}.loc[X.index], or {name}.to_numpy() if it is in the order of X."
+            )
+
+
+def _index_of(values: Any) -> Any:
+    """Return the labels of a frame, a series or an origin in pandas; None for anything else, such as a list."""
+    index = getattr(values, "index", None)
+    return index if hasattr(index, "isin") else None
 
 
 def native_rows(frame: Frame, features: Sequence[str]) -> Any:
@@ -219,7 +274,8 @@ def _frame_from_dataframe(frame: nw.DataFrame[Any]) -> Frame:
         raise _repeated_name(names)
     # By position: the names of a pandas frame may be numbers, which would pick rows.
     columns = {name: _plain(column) for name, column in zip(names, frame.iter_columns(), strict=True)}
-    return Frame(tuple(names), columns, len(frame))
+    origin = Origin(frame.implementation, nw.maybe_get_index(frame))
+    return Frame(tuple(names), columns, len(frame), origin=origin)
 
 
 def _repeated_name(names: Sequence[str]) -> DataError:

@@ -12,7 +12,7 @@ import numpy as np
 
 from plainrisk._types import Array, Bools, Floats, Index
 from plainrisk.checks import NOTHING, Allowed, check_parameters, whole
-from plainrisk.data.frame import Frame, frame_like
+from plainrisk.data.frame import Frame, Origin, frame_like
 from plainrisk.errors import DataError
 from plainrisk.explain.options import Unit
 from plainrisk.form import RiskForm
@@ -70,12 +70,21 @@ class TableResult:
         """Return the table as columns by name."""
         raise NotImplementedError
 
+    @property
+    def origin(self) -> Origin | None:
+        """Where the rows came from, for tables with a line per row."""
+        return None
+
     def __repr__(self) -> str:
         return text_table(self._headline(), self.columns())
 
     def to_frame(self, like: Any = None) -> Any:
-        """Return the table as a data frame of the library `like` came from (pandas, else polars, if not given)."""
-        return frame_like(self.columns(), like)
+        """Return the table as a data frame of the library `like` came from.
+
+        Without `like` it is that of the rows; pandas, else polars, if they came from none. Lines are in the order of
+        the rows, and in pandas they have the index of the rows.
+        """
+        return frame_like(self.columns(), like, self.origin)
 
     def to_dict(self) -> Any:
         """Return everything as plain data."""
@@ -148,6 +157,11 @@ class Explanation(RowsResult):
     form: RiskForm | None = field(default=None, repr=False, compare=False)
     rows: Frame | None = field(default=None, repr=False, compare=False)
     view: Callable[[Explanation], str | None] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def origin(self) -> Origin | None:
+        """Where the rows came from."""
+        return None if self.rows is None else self.rows.origin
 
     def __len__(self) -> int:
         return len(self.risk)
@@ -230,7 +244,7 @@ class Explanation(RowsResult):
         return found
 
     def to_frame(self, like: Any = None, *, long: bool = False) -> Any:
-        """Return a data frame of the library `like` came from (pandas, else polars, where it is not given).
+        """Return a data frame of the library `like` came from, or without it the rows; in pandas, with their index.
 
         With long=True there is one line per row and column (row, subscale, feature, contribution).
         """
@@ -243,7 +257,7 @@ class Explanation(RowsResult):
             "feature": np.tile(np.array(self.features, dtype=object), n),
             "contribution": self.contributions.ravel(),
         }
-        return frame_like(columns, like)
+        return frame_like(columns, like, self.origin and self.origin.repeat(k))
 
     def columns(self) -> dict[str, Any]:
         """Return the wide table as columns by name."""

@@ -19,7 +19,7 @@ import numpy as np
 from plainrisk._types import Bools, Counts, Floats, Index
 from plainrisk.checks import LEVEL, check_parameters
 from plainrisk.data.columns import Labels
-from plainrisk.data.frame import Frame, column_of, frame_like
+from plainrisk.data.frame import Frame, column_of, frame_like, refuse_other_order
 from plainrisk.errors import DataError
 from plainrisk.explain.atoms import atoms_of
 from plainrisk.explain.explanation import TableResult
@@ -83,6 +83,7 @@ class Profile:
     def add(self, X: Any, y: Any = None) -> Profile:
         """Count the rows of a batch too; outcomes may be given, and some of them missing."""
         frame = self.form.align(X)
+        refuse_other_order(frame, y=y)
         if y is not None:
             self._judge(frame, column_of(y))
         for start in range(0, frame.n_rows, PIECE_ROWS):

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from plainrisk._types import Bools, Floats, Index
-from plainrisk.data.frame import Frame
+from plainrisk.data.frame import Frame, Origin
 from plainrisk.decision import refused
 from plainrisk.errors import DataError, SchemaError, did_you_mean
 from plainrisk.explain.atoms import atoms_of
@@ -57,6 +57,7 @@ class Reasons(RowsResult):
     protected : features that are never named
     withheld : (n,) how many protected features cost more than the last reason that is named
     texts_of_letters : what letters say
+    origin : where the rows came from
     """
 
     k: int
@@ -76,6 +77,7 @@ class Reasons(RowsResult):
     protected: tuple[str, ...]
     withheld: Index
     texts_of_letters: Letter
+    origin: Origin | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return len(self.risk)
@@ -164,6 +166,11 @@ class Decisions(RowsResult):
 
     def __len__(self) -> int:
         return len(self.found)
+
+    @property
+    def origin(self) -> Origin | None:
+        """Where the rows came from."""
+        return self.found.origin
 
     @property
     def risk(self) -> Floats:
@@ -368,6 +375,7 @@ class Reasoner:
             protected=self._protected,
             withheld=withheld,
             texts_of_letters=schema.policy.letter,
+            origin=frame.origin,
         )
 
     @functools.cached_property
@@ -412,14 +420,15 @@ class Reasoner:
         return np.array([self._number_of[name] for name in self.ranking.subscales], dtype=np.intp)
 
     def _costs(self, explained: Explanation) -> tuple[Floats, Floats]:
-        """Return the cost of every candidate, and of the subscale it is in."""
+        """Return the cost of every candidate, and of what may be named of the subscale it is in."""
         cost = np.zeros((len(explained), len(self.ranking.candidates)))
         totals = np.zeros((len(explained), len(self._number_of) + 1))  # the last, of what no candidate is in
         for (candidate, subscale), pieces in zip(
             self._at, (self.ranking.sign * explained.contributions).T, strict=True
         ):
             cost[:, candidate] += pieces
-            totals[:, subscale] += pieces
+            if not self.ranking.protected[candidate]:
+                totals[:, subscale] += pieces
         return cost, totals[:, self._numbers]
 
     def _group(self, chosen: Index, amounts: Floats, totals: Floats) -> tuple[Index, Floats]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ import numpy as np
 
 from plainrisk._types import Bools, Floats, Index
 from plainrisk.checks import LEVEL, SEED, check_parameters, whole
+from plainrisk.data.frame import Origin
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import explain
 from plainrisk.explain.explanation import TableResult
@@ -36,22 +37,32 @@ __all__ = [
 
 @dataclass(frozen=True, repr=False)
 class Interval(TableResult):
-    """What the model says, and between which values the refits say it; arrays of one shape."""
+    """What the model says, and between which values the refits say it; arrays of one shape.
+
+    Attributes
+    ----------
+    estimate, low, high : the three arrays
+    origin : where the rows came from, for arrays with an entry per row, or several
+    """
 
     estimate: Floats
     low: Floats
     high: Floats
+    origin: Origin | None = field(default=None, compare=False, kw_only=True)
 
     def _headline(self) -> str:
         return f"Interval of shape {np.shape(self.estimate)}"
 
     def columns(self) -> dict[str, Any]:
         """Return the three arrays, each as one column."""
-        return {name: np.ravel(array) for name, array in vars(self).items()}
+        return {name: np.ravel(array) for name, array in self._arrays().items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
-        return {name: np.asarray(array).tolist() for name, array in vars(self).items()}
+        return {name: np.asarray(array).tolist() for name, array in self._arrays().items()}
+
+    def _arrays(self) -> dict[str, Floats]:
+        return {"estimate": self.estimate, "low": self.low, "high": self.high}
 
 
 @dataclass(frozen=True)
@@ -103,12 +114,12 @@ class Refits:
     def risk(self, X: Any, level: float = 0.9) -> Interval:
         """Return intervals for the risk of every row."""
         frame = self.form.align(X)
-        return self._interval(lambda form: form.risk(frame), level)
+        return self._interval(lambda form: form.risk(frame), level, frame.origin)
 
     def contributions(self, X: Any, level: float = 0.9, **options: Any) -> Interval:
         """Return intervals for all contributions, rows by columns; options as in `explain`."""
         frame = self.form.align(X)
-        return self._interval(lambda form: explain(form, frame, **options).contributions, level)
+        return self._interval(lambda form: explain(form, frame, **options).contributions, level, frame.origin)
 
     def to_dict(self, level: float = 0.9) -> dict[str, Any]:
         """Return the intervals of all shapes and weights as plain data."""
@@ -126,11 +137,12 @@ class Refits:
             ],
         }
 
-    def _interval(self, ask: Callable[[RiskForm], Floats], level: float) -> Interval:
+    def _interval(self, ask: Callable[[RiskForm], Floats], level: float, origin: Origin | None = None) -> Interval:
         check_parameters("Refits", {"level": level}, {"level": LEVEL})
         said = np.stack([ask(form) for form in self.forms])
         low, high = np.quantile(said, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        return Interval(ask(self.form), low, high)
+        per_row = math.prod(low.shape[1:])
+        return Interval(ask(self.form), low, high, origin=origin and origin.repeat(per_row))
 
 
 def _owner(form: RiskForm, feature: str, part: str | None) -> Part:

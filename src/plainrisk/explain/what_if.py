@@ -15,12 +15,12 @@ import itertools
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
-from plainrisk.data.frame import Frame
+from plainrisk.data.frame import Frame, Origin
 from plainrisk.decision import refused
 from plainrisk.errors import DataError
 from plainrisk.explain.atoms import feature_moves
@@ -122,9 +122,16 @@ class WhatIf:
 
 @dataclass(frozen=True, repr=False)
 class WhatIfs(RowsResult):
-    """What would bring each of many applicants to the target."""
+    """What would bring each of many applicants to the target.
+
+    Attributes
+    ----------
+    rows : an entry per applicant
+    origin : where the rows came from
+    """
 
     rows: tuple[WhatIf, ...]
+    origin: Origin | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -226,7 +233,7 @@ class Planner:
     def solve(self, X: Any) -> WhatIfs:
         """Return the answers for every row."""
         frame = self.problem.form.align(X, self.options.columns)
-        return WhatIfs(tuple(_Search(self, one).solve() for one in _applicants(self.problem, frame)))
+        return WhatIfs(tuple(_Search(self, one).solve() for one in _applicants(self.problem, frame)), frame.origin)
 
     def approves(self, risk: Any, slack: float = 0.0) -> Any:
         """Whether a risk, or each of many, is approved; with slack, also if it is refused by no more than that."""

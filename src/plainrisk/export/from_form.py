@@ -331,10 +331,12 @@ class _Builder:
         totals: dict[str, list[Expr]] = {name: [] for name in how.subscales}
         for (subscale, feature), piece in zip(how.comparison.keys, pieces, strict=True):
             cost: Expr = piece if how.sign > 0 else Op("-", Number(0.0), piece)
-            costs[subscale if feature is None else feature].append(cost)
-            totals.setdefault(subscale, []).append(cost)
+            candidate = subscale if feature is None else feature
+            costs[candidate].append(cost)
+            if not how.protected[how.candidates.index(candidate)]:
+                totals.setdefault(subscale, []).append(cost)
         each = [self._sum(f"l{j}", None, costs[name], f"cost of {name}") for j, name in enumerate(how.candidates)]
-        own = [(name, totals[name]) for name in dict.fromkeys(how.subscales)]
+        own = [(name, totals[name] or [Number(0.0)]) for name in dict.fromkeys(how.subscales)]
         total = [self._sum(f"q{j}", None, t, f"cost of {name}") for j, (name, t) in enumerate(own)]
         words = self._words()
         self._merge(each, words)

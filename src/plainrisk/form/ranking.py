@@ -61,7 +61,7 @@ class Ranking:
     The *cost* of a candidate is what it adds to the probability of the adverse outcome compared with the reference.
     Costs with the same words are added to the first of them, unless one is protected. The reasons are the k largest
     costs above `LEAST` of candidates that are not protected, the first of equal ones first; by subscale, if asked for,
-    the subscale that costs most first. If an inquiry costs something and none is among them, the one that costs most
+    the subscale first that costs most by what may be named. If an inquiry costs something and none is among them, the one that costs most
     is a further reason. Withheld are the protected candidates that cost more than the last of the k, or anything where
     there are fewer than k.
 

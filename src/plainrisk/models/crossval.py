@@ -16,7 +16,7 @@ from sklearn.base import clone
 from plainrisk._types import Array, Floats, Index, Outcome
 from plainrisk.checks import FUNCTION, NOTHING, SEED, check_parameters, whole
 from plainrisk.data.columns import floats_or_none, is_missing, unmasked
-from plainrisk.data.frame import frame_like, native_rows
+from plainrisk.data.frame import Origin, frame_like, native_rows, refuse_other_order
 from plainrisk.errors import DataError
 from plainrisk.models.base import CLASSIFIER, RiskClassifier
 from plainrisk.models.experts import is_ours
@@ -57,11 +57,13 @@ class CrossValidation:
     folds : tuple of Fold
     target : (n,) the outcome of every row, 0/1
     weight : (n,) what every row weighs, or None
+    origin : where the rows came from
     """
 
     folds: tuple[Fold, ...]
     target: Outcome
     weight: Floats | None
+    origin: Origin | None = None
 
     def __repr__(self) -> str:
         held_out, rows = int((~np.isnan(self.risk)).sum()), len(self.target)
@@ -138,8 +140,14 @@ class CrossValidation:
             "probability 1"
         )
 
-    def to_frame(self, like: Any = None) -> Any:
-        """Return a data frame with a row per fold, in the library that `like` came from."""
+    def to_frame(self, like: Any = None, *, rows: bool = False) -> Any:
+        """Return a data frame with a line per fold, in the library that `like` came from.
+
+        With rows=True there is a line per row (target, risk), in its order and in pandas with its index; the library
+        is that of the rows unless `like` says another.
+        """
+        if rows:
+            return frame_like({"target": self.target, "risk": self.risk}, like, self.origin)
         return frame_like({"fold": np.arange(len(self.folds)), **self.scores}, like)
 
 
@@ -198,13 +206,14 @@ def cross_validate(
     if isinstance(model, RiskClassifier):
         model._check_parameters()
     training = read_training(X, y, getattr(model, "schema", None), sample_weight, None)
+    refuse_other_order(training.frame, groups=groups, time=time)
     splits = splits_of(training.target, cv, seed, groups, time)
     folds = []
     for k, split in enumerate(splits):
         folds.append(_fold(model, training, split, k, len(splits)))
         if progress is not None:
             progress(k + 1, len(splits))
-    return CrossValidation(tuple(folds), training.target, training.weight)
+    return CrossValidation(tuple(folds), training.target, training.weight, training.frame.origin)
 
 
 def _fold(model: Any, training: Training, split: Split, k: int, n_folds: int) -> Fold:

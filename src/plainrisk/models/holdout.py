@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from plainrisk._types import Array
-from plainrisk.data.frame import as_frame, column_of
+from plainrisk.data.frame import as_frame, column_of, refuse_other_order
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.measure.evaluation import Evaluation, evaluate_risk
 from plainrisk.schema import label_of
@@ -66,6 +66,7 @@ def evaluate(
     """
     models = [one for one in (model, against) if one is not None]
     classes = _classes(models)
+    refuse_other_order(X, y=y, by=by, sample_weight=sample_weight)
     if y is None:
         y = _target(model, X)
     outcomes = np.asarray(y) if classes is None else column_of(y).outcomes(classes)

@@ -16,7 +16,7 @@ import numpy as np
 from plainrisk._types import Array, Floats, Index, Outcome
 from plainrisk.checks import check_parameters, number
 from plainrisk.data.columns import floats_or_none, is_missing, unmasked
-from plainrisk.data.frame import Frame, as_frame, checked_by_sklearn
+from plainrisk.data.frame import Frame, as_frame, checked_by_sklearn, refuse_other_order
 from plainrisk.data.spool import Spool
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean, nameless, quoted
 from plainrisk.schema import Feature, Schema, label_of
@@ -186,6 +186,7 @@ def read_training(
         frame = frame.renamed(tuple(known.features))
     if y is None:
         y = _target_in_frame(frame, known)
+    refuse_other_order(frame, y=y, sample_weight=sample_weight)
     target, classes = _read_target(y, known, frame.n_rows)
     weight = read_weight(sample_weight, frame.n_rows)
     _check_classes(target, weight, classes)
@@ -221,6 +222,7 @@ def read_more(X: Any, y: Any, schema: Schema, classes: Array, sample_weight: Any
     known = resolve_schema(schema, frame)
     if not frame.named:
         frame = frame.renamed(tuple(known.features))
+    refuse_other_order(frame, y=y, sample_weight=sample_weight)
     found, position = np.unique(read_outcomes(y).ravel(), return_inverse=True)
     codes = {label_of(c): k for k, c in enumerate(classes)}
     strange = [label_of(label) for label in found if label_of(label) not in codes]
