@@ -117,8 +117,11 @@ def test_reasons_and_decisions(fitted, german, name):
             found = model.reasons(rows, k=k, reference=reference, split=split)
         except DataError:  # trees have no best
             continue
-        decided = model.decide(rows, k=k, reference=reference, split=split)
         asked += len(rows)
+        if not isinstance(reference, str):
+            assert all(names_none(schema, found.named(i), found.words(i)) for i in range(len(rows)))
+            continue
+        decided = model.annotate({"policy": {"reference": reference}}).decide(rows, k=k, split=split)
         for i in range(len(rows)):
             for one in (found, decided.found):
                 assert names_none(schema, one.named(i), one.words(i))
@@ -138,10 +141,12 @@ def test_what_if(fitted, german, name):
         {},
         {"cost": {n: 0.0 if n in read else 1e6 for n in model.form_.features}},
         {"cost": lambda name, old, new, steps: 0.0 if name in protected else 1e6},
-        {"values": values},
-        {"frozen": others, "values": values},
+        {"frozen": others},
         {"target": 0.99},
     ]
+    for name in values:
+        with pytest.raises(DataError, match="is protected and cannot change"):
+            model.what_ifs(rows, values={name: values[name]})
     answered = 0
     for options in hostile:
         for one in model.what_ifs(rows, **options).rows:
@@ -164,9 +169,8 @@ def test_exports_hold_no_words_for_them(fitted, tmp_path, ending):
 def test_a_policy_cannot_name_them(fitted):
     model = fitted("SmoothARM1")
     (first, *_) = model.form_.schema.protected
-    asked = model.annotate({"policy": {"inquiries": [first]}})
-    found = asked.reasons(pr.datasets.load("german").frame)
-    assert all(names_none(asked.form_.schema, found.named(i)) for i in range(len(found)))
+    with pytest.raises(SchemaError, match="inquiries names .*, which is protected"):
+        model.annotate({"policy": {"inquiries": [first]}})
     with pytest.raises(SchemaError, match="protected"):
         model.annotate({"features": {first: {"actionable": "up"}}})
 

@@ -34,6 +34,7 @@ from plainrisk.explain import (
     WhatIfs,
 )
 from plainrisk.explain.options import DecideOptions, ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
+from plainrisk.explain.reasons import check_words
 from plainrisk.exports import ExportOptions, write_export
 from plainrisk.files import write_text
 from plainrisk.form import Alone, Bands, FitRecord, Layer, Logistic, RiskForm, read_model, schema_with_bins, write_model
@@ -208,9 +209,9 @@ class FormMethods(PackedState):
         --------
         >>> model.reasons(german.frame.head(2), k=2)
         Reasons against 2 applicants, at most 2, compared with 'best'
-          row    risk  reason 1                    reason 2
-            0  0.9548  Status of checking account  Amount of the loan
-            1  0.2513  Amount of the loan          Duration of the loan
+          row    risk  reason 1            reason 2
+            0  0.9548  Checking account    Amount of the loan
+            1  0.2513  Amount of the loan  Duration of the loan
         """
         self._require_form()
         return answers.reasons(self.form_, X, *args, **options)
@@ -277,7 +278,9 @@ class FormMethods(PackedState):
         if cutoff is not None:
             schema = schema.annotate({"policy": {"cutoff": float(cutoff)}})
         texts = {name: text for name, text in {**self.about, **(about or {})}.items() if text}
-        return RiskModel(msgspec.structs.replace(self.form_, schema=schema), self.fit_record_, about=texts)
+        form = msgspec.structs.replace(self.form_, schema=schema)
+        check_words(form)
+        return RiskModel(form, self.fit_record_, about=texts)
 
     @takes(WhatIfOptions)
     def what_if(self, x: Any, *args: Any, **options: Any) -> WhatIf:

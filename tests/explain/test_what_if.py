@@ -428,6 +428,8 @@ def test_a_protected_feature_cannot_be_freed():
     fixed = msgspec.structs.replace(form, schema=form.schema.annotate({"features": {"u": {"protected": True}}}))
     assert what_if(form, {"u": 5.0}, 0.5).reached
     assert not what_if(fixed, {"u": 5.0}, 0.5).reached
-    assert not what_if(fixed, {"u": 5.0}, 0.5, values={"u": [20.0]}, cost={"u": 0.0}).reached
+    assert not what_if(fixed, {"u": 5.0}, 0.5, cost={"u": 0.0}).reached
+    with pytest.raises(DataError, match="'u' is protected and cannot change"):
+        what_if(fixed, {"u": 5.0}, 0.5, values={"u": [20.0]})
     with pytest.raises(pr.errors.SchemaError, match="protected"):
         form.schema.annotate({"features": {"u": {"protected": True, "actionable": "up"}}})

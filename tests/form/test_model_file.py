@@ -159,8 +159,9 @@ def test_a_loaded_model_is_the_fitted_one(labels, link, tmp_path, rng):
     model.save(tmp_path / "m.json")
     loaded = pr.load(tmp_path / "m.json")
     assert loaded.form_ == model.form_
-    assert loaded.classes_.tolist() == model.classes_.tolist() == list(labels)
-    assert [type(c) for c in loaded.classes_.tolist()] == [type(c) for c in labels]
+    assert loaded.classes_.tolist() == model.classes_.tolist() == sorted(labels)
+    assert loaded.positive_ == model.positive_ == labels[1]
+    assert {type(c) for c in loaded.classes_.tolist()} == {type(c) for c in labels}
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     np.testing.assert_array_equal(loaded.explain(X).contributions, model.explain(X).contributions)

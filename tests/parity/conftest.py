@@ -80,7 +80,7 @@ def with_policy(form, seed, cutoff):
     names = [name for name in form.schema.features if rng.random() < 0.5]
     policy = {"order": str(rng.choice(["feature", "subscale"])), "reasons": int(rng.integers(1, 6))}
     policy |= {"reference": str(rng.choice(["best", "best", "typical"])), "cutoff": cutoff if seed % 2 else None}
-    policy |= {"inquiries": [name for name in form.schema.features if rng.random() < 0.3]}
+    policy |= {"inquiries": [name for name in form.schema.features if rng.random() < 0.3 and name not in names]}
     changes = {"features": {name: {"protected": True} for name in names}, "policy": policy}
     return msgspec.structs.replace(form, schema=form.schema.annotate(changes))
 

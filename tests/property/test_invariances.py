@@ -63,7 +63,8 @@ def risk(model, X, y, at=None, weight=None, **parameters):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PlainriskWarning)
         fresh.fit(X, y, sample_weight=weight)
-    return fresh.predict_proba(X if at is None else at)[:, 1]
+    positive = fresh.classes_.tolist().index(fresh.positive_)
+    return fresh.predict_proba(X if at is None else at)[:, positive]
 
 
 @every_model

@@ -19,6 +19,7 @@ odd_names = st.sampled_from(["", " ", "a.b", 'say "x"', "it's", "\\", "Größe",
 any_name = names | odd_names
 finite = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**18), 10**18).map(float)
 text = st.none() | any_name
+words = st.none() | any_name.filter(str.strip)
 
 
 @st.composite
@@ -27,7 +28,7 @@ def continuous(draw):
         "direction": draw(st.sampled_from(["increasing", "decreasing", "none"])),
         "special_values": tuple(draw(st.lists(finite, max_size=3, unique=True))),
         "lower_bound": draw(st.none() | finite),
-        "reason": draw(text),
+        "reason": draw(words),
         "note": draw(text),
         "unseen": draw(st.sampled_from(["neutral", "error"])),
     }
@@ -47,7 +48,7 @@ def categorical(draw):
         direction=draw(st.sampled_from(["increasing", "none"])),
         special_values=tuple(labels[:cut]),
         categories=draw(st.sampled_from([None, tuple(labels[cut:])])),
-        reason=draw(text),
+        reason=draw(words),
     )
 
 

@@ -302,7 +302,7 @@ function Listed() {
           ))}
         </ol>
       ) : (
-        <p class="hint">Nothing counts against this applicant.</p>
+        <p class="hint">{withheld ? "There is no reason that may be given." : "Nothing counts against this applicant."}</p>
       )}
       {found.length > 0 && (
         <p class="hint">{`How many points each one costs, compared with ${best ? "its best value" : "the typical applicant"}.`}</p>

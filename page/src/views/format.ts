@@ -21,6 +21,12 @@ export function percent(value: number | null | undefined, digits = 1): string {
   return typographic(format(options).format(value));
 }
 
+/** A probability with as many digits as tell it from a limit: 29.97%. */
+export function beside(value: number, limit: number | null): string {
+  const digits = [1, 2, 3, 4, 5].find((n) => limit === null || percent(value, n) !== percent(limit, n));
+  return percent(value, digits);
+}
+
 /** A limit as it was set: 30%, 12.5%. */
 export const limit = (value: number): string => format({ style: "percent", maximumFractionDigits: 3 }).format(value);
 

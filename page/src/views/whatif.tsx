@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { type Answer, refused, type WhatIf, whatIf } from "../engine";
 import { useStore } from "../state";
-import { percent } from "./format";
+import { beside } from "./format";
 import { useLater } from "./pause";
 import { say, titleOf } from "./words";
 
@@ -41,9 +41,10 @@ export function WhatIfSection() {
 }
 
 function Answers({ found }: { found: WhatIf }) {
+  const store = useStore();
   if (!found.reached) {
     const { changes, risk } = found.reachable;
-    const best = changes.length ? ` The best that can be reached is ${percent(risk)}:` : "";
+    const best = changes.length ? ` The best that can be reached is ${beside(risk, store.limit.value)}:` : "";
     return (
       <>
         <p>{`No possible change leads to approval.${best}`}</p>
@@ -91,7 +92,7 @@ function Changes({ answer }: { answer: Answer }) {
         ))}
       </ul>
       <p class="after">
-        gives {percent(answer.risk)}
+        gives {beside(answer.risk, store.limit.value)}
         <button type="button" class="quiet screen-only" onClick={apply}>
           Apply
         </button>

@@ -47,7 +47,7 @@ export interface Told {
  * Compared with another row, only what differs is told.
  */
 export function forPeople(model: Model, explanation: Explanation, row: Row, other?: Row): Told {
-  const [rank, left] = [importanceRank(model), leftOf(model)];
+  const [rank, left, ranking] = [importanceRank(model), leftOf(model), model.info.ranking];
   const together: Told["parts"][number] = { name: "Protected attributes", total: 0, terms: [] };
   const differs = (feature: string) => !other || other[feature] !== row[feature];
   const text = (feature: string) => {
@@ -56,7 +56,11 @@ export function forPeople(model: Model, explanation: Explanation, row: Row, othe
   };
   const parts = explanation.parts.flatMap((part): Told["parts"] => {
     const name = subscaleText(model, part.name);
-    if (!part.terms.length) return [{ name, total: part.total, terms: [] }];
+    if (!part.terms.length) {
+      if (!ranking.protected[ranking.candidates.indexOf(part.name)]) return [{ name, total: part.total, terms: [] }];
+      together.total += part.total;
+      return [];
+    }
     const open = part.terms.filter((t) => !isProtected(model, t.features));
     const hidden = part.terms.filter((t) => !open.includes(t)).reduce((sum, t) => sum + t.value, 0);
     together.total += hidden;

@@ -11,8 +11,8 @@ import typer
 
 from plainrisk.cli import show
 from plainrisk.cli.options import Json, ModelArgument
-from plainrisk.errors import DataError
-from plainrisk.files import parse_toml
+from plainrisk.errors import DataError, SchemaError
+from plainrisk.files import parse_json, parse_toml, read_text
 from plainrisk.model import load
 from plainrisk.schema import Schema
 from plainrisk.schema.toml import schema_to_toml
@@ -43,7 +43,7 @@ def annotate(
             "--set",
             metavar="KEY=VALUE",
             help="Set one entry, written as in a schema: 'policy.reasons = 3', 'features.age.label = \"Age\"'. "
-            "Repeatable.",
+            "Without a value, the entry is removed. Repeatable.",
         ),
     ] = None,
     about: About = None,
@@ -54,9 +54,9 @@ def annotate(
     changed = load(model)
     texts = read_about(about, date)
     if schema is not None:
-        changed = changed.annotate(Schema.load(schema))
+        changed = changed.annotate(_read(schema, changed.form_.schema))
     for entry in set_ or ():
-        changed = changed.annotate(parse_toml(entry, "--set", DataError))
+        changed = changed.annotate(_entry(entry))
     if cutoff is not None or texts:
         changed = changed.annotate(cutoff=cutoff, about=texts)
     if schema is not None or set_ or cutoff is not None or texts:
@@ -78,6 +78,38 @@ def read_about(texts: Sequence[str] | None, date: bool = False) -> dict[str, str
             raise DataError("--about: write a name and its text as NAME=TEXT.")
         found[name] = value
     return {**found, "date": calendar.today().isoformat()} if date else found
+
+
+def _read(path: Path, known: Schema) -> Schema:
+    """Read words and policy: a whole schema, or a few lines of one, completed by what the model knows."""
+    text = read_text(path, limit=16 * 2**20, error=SchemaError)
+    if path.suffix == ".json":
+        plain = parse_json(text, dict[str, Any], path, SchemaError, "a schema")
+    else:
+        plain = parse_toml(text, path, SchemaError)
+    if not isinstance(plain.get("features", {}), dict):
+        raise SchemaError(f"{path}: a table with 'features', 'outcome' or 'policy' is needed.")
+    features = {
+        name: {"kind": known.features[name].kind, **body} if name in known.features and isinstance(body, dict) else body
+        for name, body in plain.get("features", {}).items()
+    }
+    outcome = plain.get("outcome", {})
+    stated = "adverse" in plain or (isinstance(outcome, dict) and "adverse" in outcome)
+    return Schema.from_dict({**({} if stated else {"adverse": known.adverse}), **plain, "features": features})
+
+
+def _entry(text: str) -> dict[str, Any]:
+    """Read KEY=VALUE as in a schema; an entry without a value is removed."""
+    key, equals, value = text.partition("=")
+    if equals and not value.strip():
+        plain: dict[str, Any] = parse_toml(f"{key} = true", "--set", DataError)
+        table, (name,) = plain, plain
+        while isinstance(table[name], dict):
+            table = table[name]
+            (name,) = table
+        table[name] = None
+        return plain
+    return parse_toml(text, "--set", DataError)
 
 
 def _show(result: dict[str, Any], schema: Schema) -> None:

@@ -214,7 +214,7 @@ def _tell_decision(decision: _Decision) -> None:
     schema = decision.form.schema
     protected = ", ".join(schema.title(name) for name in schema.protected)
     console.print(
-        f"At least {decision.decided.cutoff:.0%} are needed, so this applicant is refused. These are protected, so "
+        f"At least {decision.decided.cutoff:.0%} is needed, so this applicant is refused. These are protected, so "
         f"they are never a reason and nobody is advised to change them: {protected}. The letter:"
     )
     console.print()

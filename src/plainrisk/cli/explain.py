@@ -253,15 +253,25 @@ def what_if(model: RiskModel, request: Request, options: WhatIfOptions) -> Work:
     return Work(plan.solve, lambda found, row: print_answers(found[0], f"Row {row}", form), types, numbered=True)
 
 
+def _beside(risk: float, target: float) -> str:
+    """Write a probability with as many digits as tell it from the target."""
+    digits = (n for n in range(1, 6) if f"{risk:.{n}%}" != f"{target:.{n}%}")
+    return f"{risk:.{next(digits, 1)}%}"
+
+
 def print_answers(found: WhatIf, who: str, form: RiskForm) -> None:
     """Print the answers of one applicant as small tables, in the words of the schema."""
     console = show.out()
     features = form.schema.features
     word = "below" if found.adverse == "positive" else "at least"
     outcome = outcome_words(form.schema, form.classes[1])
-    goal = f"{who}: {found.risk:.1%} probability that {outcome}; approved if {word} {found.target:.1%}."
+    goal = (
+        f"{who}: {_beside(found.risk, found.target)} probability that {outcome}; approved if {word} {found.target:.1%}."
+    )
     if not found.reached:
-        console.print(f"{goal} That cannot be reached; the best that can is {found.reachable.risk:.1%}.")
+        console.print(
+            f"{goal} That cannot be reached; the best that can is {_beside(found.reachable.risk, found.target)}."
+        )
         return
     if not found.answers[0].changes:
         console.print(f"{goal} Nothing needs to change.")
@@ -276,5 +286,5 @@ def print_answers(found: WhatIf, who: str, form: RiskForm) -> None:
             ]
             for change in answer.changes
         ]
-        title = f"{'The smallest change' if i == 1 else 'Another way'}: {answer.risk:.1%}"
+        title = f"{'The smallest change' if i == 1 else 'Another way'}: {_beside(answer.risk, found.target)}"
         show.print_table(("feature", "now", "to"), lines, whole=("now", "to"), title=title)

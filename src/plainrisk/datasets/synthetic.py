@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
@@ -21,7 +22,7 @@ from plainrisk._types import Array, Floats, Outcome
 from plainrisk.checks import SEED, check_parameters, number, whole
 from plainrisk.datasets.loading import Backend, Dataset, to_frame
 from plainrisk.datasets.registry import schema_of
-from plainrisk.schema import Schema
+from plainrisk.schema import Feature, Schema
 
 __all__ = ["TEMPLATES", "Code", "Template", "make_credit"]
 
@@ -308,6 +309,14 @@ def _schema(plan: dict[str, str]) -> Schema:
     return Schema(
         target=known.target,
         positive=1,
-        features={name: known.features[kind] for name, kind in plan.items()},
+        features={name: _feature(known, name, kind) for name, kind in plan.items()},
         subscales={name: members for name, members in subscales.items() if members},
     )
+
+
+def _feature(known: Schema, name: str, kind: str) -> Feature:
+    """Return a kind's entry of the schema; a repeated kind has its number in its label, too."""
+    feature = known.features[kind]
+    if feature.label is None:
+        return feature
+    return msgspec.structs.replace(feature, label=feature.label + name.removeprefix(kind).replace("_", " "))

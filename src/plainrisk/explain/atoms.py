@@ -17,6 +17,7 @@ import numpy as np
 from plainrisk._types import Array, Bools, Floats, Index
 from plainrisk.checks import NOTHING, check_parameters, number
 from plainrisk.data.frame import Frame
+from plainrisk.errors import DataError
 from plainrisk.explain.options import Cost, Value, check_features
 from plainrisk.form import Bins, Categories, Levels, Part, RiskForm, Shape, Table, TreePart
 from plainrisk.schema import Feature, label_of
@@ -340,6 +341,9 @@ def feature_moves(
     given = {} if values is None else {name: tuple(v) for name, v in values.items()}
     known, held = form.schema.features, tuple(frozen)
     check_features(known, frozen=held, values=given, cost=cost if isinstance(cost, Mapping) else ())
+    guarded = [name for name in given if known[name].protected]
+    if guarded:
+        raise DataError(f"what_if: {guarded[0]!r} is protected and cannot change. Leave it out of values.")
     found = {}
     for name, atoms in atoms_of(form, min_rows).items():
         if name in held or known[name].actionable == "fixed" or (atoms.straight and name not in given):

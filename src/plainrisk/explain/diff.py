@@ -333,6 +333,9 @@ def _facts(form: RiskForm) -> Iterator[tuple[str, str]]:
     weights = pool_weights(form)
     if form.schema.target is not None:
         yield "outcome", form.schema.target
+    yield "protected features", ", ".join(form.schema.protected) or "none"
+    for field, value in form.schema.annotations["policy"].items():
+        yield f"policy: {field}", str(value)
     yield "pool", type(form.pool).__name__.lower()
     for part, weight in zip(form.parts, weights, strict=True):
         yield f"intercept of {part.name!r}", f"{part.intercept:.6g}"

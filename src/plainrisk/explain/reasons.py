@@ -30,7 +30,7 @@ from plainrisk.schema import REASONS, Feature, Letter, Schema
 from plainrisk.text import visible
 from plainrisk.threads import PIECE_ROWS
 
-__all__ = ["Decisions", "Reasoner", "Reasons", "decide", "decider", "reasoner", "reasons"]
+__all__ = ["Decisions", "Reasoner", "Reasons", "check_words", "decide", "decider", "reasoner", "reasons"]
 
 KEPT = 8  # reasoners of one form
 
@@ -103,6 +103,8 @@ class Reasons(RowsResult):
         """Return the table as columns by name: reason_1, feature_1, cost_1, ..., with None where there is none."""
         texts, names = (np.array([*words, None], dtype=object) for words in (self.texts, self.candidates))
         columns: dict[str, Any] = {"risk": self.risk}
+        if self.refused is not None:
+            columns["decision"] = np.where(self.refused, "refused", "approved").astype(object)
         for j in range(self.codes.shape[1]):
             columns[f"reason_{j + 1}"] = texts[self.text_codes[:, j]]
             columns[f"feature_{j + 1}"] = names[self.codes[:, j]]
@@ -195,9 +197,8 @@ class Decisions(RowsResult):
 
     def columns(self) -> dict[str, Any]:
         """Return the table as columns by name: risk, decision, and for the refused reason_1, feature_1, cost_1, ..."""
-        columns: dict[str, Any] = {"risk": self.risk}
-        columns["decision"] = np.where(self.refused, "refused", "approved").astype(object)
-        for name, values in self.found.columns().items():
+        columns = self.found.columns()
+        for name, values in columns.items():
             if name.startswith(("reason_", "feature_")):
                 columns[name] = np.where(self.refused, values, None)
             elif name.startswith("cost_"):
@@ -242,9 +243,15 @@ def decide(form: RiskForm, X: Any, *args: Any, **options: Any) -> Decisions:
 
 
 def decider(form: RiskForm, options: DecideOptions) -> Reasoner:
-    """Return a reasoner of a model that has a cut-off to decide by."""
-    if form.schema.policy.cutoff is None:
+    """Return a reasoner of a model that has a cut-off to decide by, and what the policy compares with."""
+    policy = form.schema.policy
+    if policy.cutoff is None:
         raise no_cutoff("decide")
+    if not isinstance(options.reference, str | None) or options.reference not in (None, policy.reference):
+        raise DataError(
+            f"decide: the policy compares applicants with {policy.reference!r}. Leave out reference, or change the "
+            "policy; reasons() can compare with others."
+        )
     return reasoner(form, options)
 
 
@@ -306,6 +313,11 @@ def resolve(form: RiskForm, explain: Explainer, options: ReasonOptions) -> Ranki
         by_subscale=policy.order == "subscale",
         cutoff=policy.cutoff,
     )
+
+
+def check_words(form: RiskForm) -> None:
+    """Raise if words for reasons are for levels that the model does not have."""
+    _texts(form, form.features)
 
 
 def _candidates(form: RiskForm, explain: Explainer) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -79,19 +79,13 @@ class _Slots:
             slots = self._grouped(slots)
         if self.ranking.inquiries.any():
             slots.append(self._inquiry(slots))
-        names, words = tuple(self.ranking.candidates[j] for j in self.kept), self._texts()
+        names, words = tuple(self.ranking.candidates[j] for j in self.kept), self.ranking.sayable
         for r, (at, cost) in enumerate(slots, 1):
             text = self._text(r, at)
             outputs.append(Output(f"reason_{r}", text.id, f"reason {r}", words, text.id))
             outputs.append(Output(f"reason_feature_{r}", at.id, f"feature of reason {r}", names or ("",), at.id))
             outputs.append(Output(f"cost_{r}", cost.id, f"cost of reason {r}", there=at.id))
         return [*outputs, Output("withheld", withheld.id, "protected features that cost more than the reasons")]
-
-    def _texts(self) -> tuple[str, ...]:
-        """The texts of reasons; those of protected candidates, which are never given, are left out."""
-        how = self.ranking
-        used = {code for j in self.kept for code in (how.base[j], *(how.by_level[j][2] if j in how.by_level else ()))}
-        return tuple(text if code in used else "" for code, text in enumerate(how.words))
 
     def _decision(self, risk: Name) -> list[Output]:
         cutoff = self.ranking.cutoff

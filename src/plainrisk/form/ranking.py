@@ -61,9 +61,9 @@ class Ranking:
     The *cost* of a candidate is what it adds to the probability of the adverse outcome compared with the reference.
     Costs with the same words are added to the first of them, unless one is protected. The reasons are the k largest
     costs above `LEAST` of candidates that are not protected, the first of equal ones first; by subscale, if asked for,
-    the subscale first that costs most by what may be named. If an inquiry costs something and none is among them, the one that costs most
-    is a further reason. Withheld are the protected candidates that cost more than the last of the k, or anything where
-    there are fewer than k.
+    the subscale first whose candidates that are not protected cost most. If an inquiry costs something and none is
+    among the reasons, the one that costs most is a further reason. Withheld are the protected candidates that cost more
+    than the last of the k, or anything where there are fewer than k.
 
     Attributes
     ----------
@@ -96,6 +96,13 @@ class Ranking:
     def width(self) -> int:
         """How many reasons there may be."""
         return self.k + bool(self.inquiries.any())
+
+    @functools.cached_property
+    def sayable(self) -> tuple[str, ...]:
+        """All texts, but for those that only protected candidates have, which are never given."""
+        kept = [j for j, never in enumerate(self.protected) if not never]
+        used = {code for j in kept for code in (self.base[j], *(self.by_level[j][2] if j in self.by_level else ()))}
+        return tuple(text if code in used else "" for code, text in enumerate(self.words))
 
     @functools.cached_property
     def shared(self) -> dict[int, list[int]]:

@@ -28,7 +28,7 @@ def plain_ranking(form: RiskForm, reference: Reference | dict[str, Any]) -> dict
         "reference": form.schema.policy.reference,
         "candidates": found.candidates,
         "subscales": found.subscales,
-        "words": found.words,
+        "words": found.sayable,
         "base": found.base.tolist(),
         "by_level": [_by_level(found, column) for column in range(len(found.candidates))],
         "protected": found.protected.tolist(),

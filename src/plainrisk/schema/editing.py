@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from plainrisk.schema.feature import Feature
     from plainrisk.schema.schema import Schema
 
-__all__ = ["ANNOTATIONS", "annotated", "annotations_of", "edited", "known_names", "renamed"]
+__all__ = ["ANNOTATIONS", "annotated", "annotations_of", "edited", "known_names", "renamed", "words_of"]
 
 # What may be changed after a fit, of a schema and of a feature: no probability depends on it.
 ANNOTATIONS = ("outcome", "policy", "features")
@@ -157,6 +157,20 @@ def annotated(schema: Schema, changes: Mapping[str, Any]) -> dict[str, Any]:
         if field in changes:
             plain[field] = _updated(plain.get(field, {}), changes[field])
     return plain
+
+
+def words_of(schema: Schema, other: Schema) -> dict[str, Any]:
+    """Return what `annotated` takes of another schema, which must not contradict what this one says of the fit."""
+    known_names(schema, other.features)
+    own, plain = schema.to_dict()["features"], other.to_dict()["features"]
+    for name, fields in plain.items():
+        for field, value in fields.items():
+            if field not in FEATURE_ANNOTATIONS and value != own[name].get(field):
+                raise SchemaError(
+                    f"annotate: {field!r} of feature {name!r} is another than in the fit. Leave it out, or fit again."
+                )
+    found = annotations_of(other, other.features)
+    return {**found, "outcome": {**found["outcome"], "adverse": other.adverse}}
 
 
 def _require_annotations(changes: Iterable[str], known: Sequence[str], where: str) -> None:

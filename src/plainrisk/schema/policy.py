@@ -171,6 +171,12 @@ def policy_problems(policy: Policy, features: Collection[str]) -> Iterator[str]:
     limits = policy.drift
     if not 0 < limits.moderate <= limits.large < math.inf:
         yield "policy: the drift limits must be above 0, moderate not above large."
+    for field in policy.letter.__struct_fields__:
+        if not getattr(policy.letter, field).strip():
+            yield f"policy: letter.{field} is empty."
+    for field in ("missing", "special", "below"):
+        if "{feature}" not in getattr(policy.letter, field):
+            yield f"policy: letter.{field} needs {{feature}} where the name of the feature belongs."
     if "{reasons}" not in policy.letter.refused:
         yield "policy: letter.refused needs {reasons} where the reasons belong."
     allowed = {

@@ -40,7 +40,22 @@ def schema_problems(schema: Schema) -> Iterator[str]:
         for problem in feature.problems():
             yield f"feature {name!r}: {problem}"
     yield from _subscale_problems(schema)
+    yield from _shared_labels(schema)
+    for text in (schema.outcome.positive, schema.outcome.negative):
+        if text is not None and not text.strip():
+            yield "outcome: its words are empty."
+    for name in schema.policy.inquiries:
+        if name in schema.features and schema.features[name].protected:
+            yield f"policy: inquiries names {name!r}, which is protected and so never a reason."
     yield from policy_problems(schema.policy, schema.features)
+
+
+def _shared_labels(schema: Schema) -> Iterator[str]:
+    """Two features that people would not tell apart."""
+    first: dict[str, str] = {}
+    for name, feature in schema.features.items():
+        if feature.label is not None and first.setdefault(feature.label, name) != name:
+            yield f"features {first[feature.label]!r} and {name!r} have the same label, {feature.label!r}."
 
 
 def _subscale_problems(schema: Schema) -> Iterator[str]:
@@ -117,9 +132,9 @@ def _text_problems(feature: Feature) -> Iterator[str]:
 def _word_problems(feature: Feature) -> Iterator[str]:
     if feature.unit is not None and feature.kind == "categorical":
         yield "unit is for continuous features. Set kind = 'continuous', or remove it."
-    for text in (feature.label, feature.unit, *feature.labels.values()):
+    for text in (feature.label, feature.unit, feature.reason, *feature.labels.values(), *feature.reasons.values()):
         if text is not None and not text.strip():
-            yield "label, labels and unit hold words, not an empty text."
+            yield "label, labels, unit, reason and reasons hold words, not an empty text."
 
 
 def _is_number(text: str) -> bool:

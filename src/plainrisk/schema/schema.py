@@ -14,7 +14,7 @@ from plainrisk.errors import SchemaError, did_you_mean, listing
 from plainrisk.files import parse_json, parse_toml, read_text, write_text
 from plainrisk.schema.check import Problem, check_schema
 from plainrisk.schema.draft import draft_schema
-from plainrisk.schema.editing import annotated, annotations_of, edited, known_names, renamed
+from plainrisk.schema.editing import annotated, annotations_of, edited, known_names, renamed, words_of
 from plainrisk.schema.feature import Adverse, Feature, Label, as_feature, in_words, with_defaults
 from plainrisk.schema.findings import Finding
 from plainrisk.schema.policy import Outcome, Policy, as_table
@@ -303,8 +303,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         (('age',), 'Age')
         """
         if isinstance(changes, Schema):
-            own = annotations_of(changes, self.features)
-            changes = {**own, "outcome": {**own["outcome"], "adverse": changes.adverse}}
+            changes = words_of(self, changes)
         return Schema.from_dict(annotated(self, changes))
 
     @property

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from plainrisk._version import __version__
+from plainrisk.errors import DataError
 from plainrisk.serve.answers import answer
 from plainrisk.serve.requests import ARROW, JSON, VERBS
 from plainrisk.serve.served import Served
@@ -89,7 +91,7 @@ def _post(served: Served, verb: str, schema: Any, operation: str) -> dict[str, A
     if verb == "what-if" and cutoff is None:
         example["target"] = 0.5
     answered: dict[str, Any] = {}
-    if verb != "decide" or cutoff is not None:
+    with contextlib.suppress(DataError):  # a model without a cut-off, or trees, whose references need rows
         asked = served.requests.read(verb, msgspec.json.encode(example))
         given = answer(served, asked.options(), served.requests.table(asked.rows)).to_dict()
         answered = {"example": {"model": served.identity, "rows": given}}

@@ -75,9 +75,11 @@ class _Reasons(_Asked, frozen=True, kw_only=True):
         return ReasonOptions(self.k, reference=self.reference)
 
 
-class _Decide(_Reasons, frozen=True, kw_only=True):
+class _Decide(_Asked, frozen=True, kw_only=True):
+    k: Annotated[int, Meta(ge=1, le=100)] | None = None
+
     def options(self) -> DecideOptions:
-        return DecideOptions(self.k, reference=self.reference)
+        return DecideOptions(self.k)
 
 
 class _WhatIf(_Asked, frozen=True, kw_only=True):
