@@ -21,6 +21,7 @@ import typer
 from plainrisk._types import Bools
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.options import Data, Json, Missing, ModelFile, declared, read_options
+from plainrisk.data.reader import Kind
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.form import RiskForm
 from plainrisk.model import RiskModel, load
@@ -35,8 +36,11 @@ T = TypeVar("T")
 STDOUT = Path("-")
 LOG = logging.getLogger("plainrisk")
 
-# The column in which the reader numbers the rows; no message shows it.
+# The column in which the reader numbers the rows, and how those are called that it copies; no message shows them.
 ROW = "row of the data"
+COPY = "as written: "
+# What a column is that an option names.
+KINDS: Mapping[str, Kind] = {"--by": "text", "--weight": "continuous", "--amount": "continuous"}
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ def row_command(options: type | None = None) -> Callable[[Callable[..., Work]], 
                 arguments = {p.name: given[p.name] for p in own}
                 if options is not None:
                     asked_for = {p.name: given[p.name] for p in asked}
-                    arguments["options"] = read_options(options, asked_for, request.missing)
+                    arguments["options"] = read_options(options, asked_for, request.missing, model)
                 return make(model, request, **arguments)
 
             _run(request, work)
@@ -169,7 +173,7 @@ def _write(reader: RowReader, work: Work, output: Path) -> dict[str, Any]:
         columns = {**({"row": batch[ROW]} if work.numbered else {}), **found.columns()}
         # polars takes texts from a list, not from an array of objects.
         new = [pl.Series(n, list(columns[n]) if t == pl.String() else columns[n], dtype=t) for n, t in types.items()]
-        table = pl.DataFrame([*(batch[name] for name in reader.keep), *new])
+        table = pl.DataFrame([*reader.kept(batch), *new])
         if work.chosen is not None:
             table = table.filter(pl.Series(work.chosen(found)))
         done.append((batch.height, table.height, float(table["risk"].sum())))
@@ -199,7 +203,7 @@ class RowReader:
     Attributes
     ----------
     lazy : the rows, numbered in the column `ROW`
-    keep : columns to copy beside the results, each with the option that names it
+    keep : columns to copy beside the results, each with the option that names it; of --keep as they are written
     """
 
     def __init__(
@@ -210,10 +214,14 @@ class RowReader:
         keep: Mapping[str, str] | None = None,
         keep_if_there: str | None = None,
     ) -> None:
-        self.data = data
-        self.table = source.scan_source(data, missing)
+        self.data, asked = data, keep or {}
+        self._copies = {COPY + name: name for name, option in asked.items() if option == "--keep"}
+        outcome = next((name for name, option in asked.items() if option == "--target"), keep_if_there)
+        own = {name: KINDS[option] for name, option in asked.items() if option in KINDS}
+        kinds = own | source.kinds_of_forms(forms, outcome)
+        self.table = source.scan_source(data, missing, kinds, copies=self._copies)
         names = self.table.lazy.collect_schema().names()
-        self.keep = {**(keep or {}), **({keep_if_there: ""} if keep_if_there in names else {})}
+        self.keep = {**asked, **({keep_if_there: ""} if keep_if_there in names else {})}
         self.lazy = self._needed(forms, names)
         self._error: BaseException | None = None
 
@@ -224,8 +232,15 @@ class RowReader:
             if name not in names:
                 raise DataError(f"{self.data}: {who} {name!r} is not in the data.{did_you_mean(name, names)}")
         self.table.check_numbers(list(dict.fromkeys(name for name, kind in features if kind == "continuous")))
-        needed = dict.fromkeys([*self.keep, *(name for name, _ in features)])
+        needed = dict.fromkeys([*map(self._source, self.keep), *(name for name, _ in features)])
         return self.table.lazy.select(list(needed)).with_row_index(ROW)
+
+    def kept(self, batch: pl.DataFrame) -> list[pl.Series]:
+        """Return the columns to copy beside the results."""
+        return [batch[self._source(name)].alias(name) for name in self.keep]
+
+    def _source(self, name: str) -> str:
+        return COPY + name if COPY + name in self._copies else name
 
     def row(self, number: int) -> pl.DataFrame:
         """Return one row, counted from 0."""
@@ -242,7 +257,7 @@ class RowReader:
         polars computes several batches at a time.
         """
         known = self.lazy.collect_schema()
-        schema = {**{name: known[name] for name in self.keep}, **types}
+        schema = {**{name: known[self._source(name)] for name in self.keep}, **types}
         with self._watched(compute) as watched:
             tables.write_lazy(self.lazy.map_batches(watched, schema=schema, streamable=True), output, self.data)
 

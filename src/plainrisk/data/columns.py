@@ -17,10 +17,13 @@ from plainrisk.errors import DataError
 
 __all__ = [
     "EXACT",
+    "PADDED",
+    "TRUTH",
     "Labels",
     "array_of",
     "floats_or_none",
     "is_missing",
+    "is_word",
     "label_of",
     "labels_of",
     "numbers_of",
@@ -31,6 +34,9 @@ __all__ = [
 # Beyond this, whole numbers that differ may be one number as float64.
 EXACT = 2.0**53
 NO_GROUP = "(no group)"
+# How files write the labels of truth values, and how codes are written but no number is: 01, 007.
+TRUTH = {"true": "True", "TRUE": "True", "false": "False", "FALSE": "False"}
+PADDED = r"^[-+]?0\d"
 
 
 def label_of(value: object) -> str:
@@ -47,6 +53,17 @@ def label_of(value: object) -> str:
     return label_of(item()) if item is not None else str(value)
 
 
+def is_word(label: object) -> bool:
+    """Whether a label is a text as which no number and no truth value is written.
+
+    >>> is_word("bad"), is_word("01"), is_word("1"), is_word("true"), is_word(1)
+    (True, True, False, False, False)
+    """
+    if not isinstance(label, str) or label.lower() in ("true", "false"):
+        return False
+    return not _parses(label) or label_of(float(label)) != label
+
+
 @dataclass(frozen=True)
 class Labels:
     """A column as small integers: ``labels[codes[i]]`` is the text of row i, -1 is missing."""
@@ -55,11 +72,17 @@ class Labels:
     labels: tuple[str, ...]
 
     def groups(self) -> dict[str, Index]:
-        """Return the rows of every label that has any; rows without a label are the last group, "(no group)"."""
+        """Return the rows of every label that has any; rows without a label are the last group, "(no group)".
+
+        Labels that are numbers come in their order, as text too.
+        """
         rest = NO_GROUP
         while rest in self.labels:
             rest = f"({rest})"
-        found = {name: np.flatnonzero(self.codes == k) for k, name in enumerate((*self.labels, rest))}
+        own = list(enumerate(self.labels))
+        if all(map(_parses, self.labels)):
+            own.sort(key=lambda label: float(label[1]))
+        found = {name: np.flatnonzero(self.codes == k) for k, name in own}
         found[rest] = np.flatnonzero(self.codes < 0)
         return {name: rows for name, rows in found.items() if len(rows)}
 

@@ -1,0 +1,119 @@
+"""Types by meaning, not by the file: what a value is does not depend on the other rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import plainrisk as pr
+from plainrisk.data.reader import open_table
+from plainrisk.errors import DataError
+from plainrisk.form import Categories
+
+KINDS = {"code": "categorical", "x": "continuous", "id": "text"}
+
+
+def read(tmp_path, text, kinds=KINDS, **options):
+    (tmp_path / "t.csv").write_text(text)
+    return open_table(tmp_path / "t.csv").read_as(kinds, **options).collect()
+
+
+@pytest.fixture
+def coded():
+    """Codes of which 01 is bad and 1 is good."""
+    codes = ["01", "02", "1", "A7"] * 250
+    bad = [int(i % 10 < {"01": 8, "02": 3, "1": 1, "A7": 5}[code]) for i, code in enumerate(codes)]
+    return pl.DataFrame({"code": codes, "bad": bad})
+
+
+@pytest.fixture
+def coded_model(coded):
+    return pr.AdditiveRiskModel(pr.Schema(features={"code": {"kind": "categorical"}})).fit(
+        coded[["code"]], coded["bad"]
+    )
+
+
+class TestReader:
+    def test_categories_and_text_are_read_as_they_are_written(self, tmp_path):
+        found = read(tmp_path, 'code,x,id\n01,1,00123\n1.0,2,1E2\n" a ",3,\n,4,7\n')
+        assert found["code"].to_list() == ["01", "1.0", " a ", None]
+        assert found["id"].to_list() == ["00123", "1E2", None, "7"]
+        assert found["x"].to_list() == [1, 2, 3, 4]
+
+    @pytest.mark.parametrize("other", ["true", "1", "maybe", ""])
+    def test_truth_values_have_one_label_whatever_stands_beside_them(self, tmp_path, other):
+        found = read(tmp_path, f"code,id\ntrue,true\nFALSE,FALSE\nTrue,x\n{other},\n")
+        assert found["code"].to_list()[:3] == ["True", "False", "True"]
+        assert found["id"].to_list()[:2] == ["true", "FALSE"]
+
+    @pytest.mark.parametrize("other", ["7", "+7", "true", '"7"', "NaN", ""])
+    def test_numbers_are_numbers_whatever_stands_beside_them(self, tmp_path, other):
+        found = read(tmp_path, f"x,code\n1e2,a\n007,a\n{other},a\n")["x"]
+        assert found.to_list()[:2] == [100, 7]
+        assert found.dtype.is_numeric()
+
+    def test_text_among_numbers_stays_for_the_model_to_refuse(self, tmp_path):
+        assert read(tmp_path, "x,code\n1,a\nten,a\n")["x"].dtype == pl.String
+
+    def test_copies_are_as_written_beside_what_a_column_means(self, tmp_path):
+        found = read(tmp_path, "code,x\ntrue,007\n01,1E2\n", copies={"c": "code", "n": "x", "none": "y"})
+        assert found.to_dict(as_series=False) == {
+            "code": ["True", "01"],
+            "x": [7.0, 100.0],
+            "c": ["true", "01"],
+            "n": ["007", "1E2"],
+        }
+
+    def test_where_nothing_is_known_leading_zeros_are_text(self, tmp_path):
+        found = read(tmp_path, "zip,n,f\n01,10,0.5\n1,0,-0.25\n,20,0\n", None)
+        assert found["zip"].to_list() == ["01", "1", None]
+        assert (found["n"].dtype, found["f"].dtype) == (pl.Int64, pl.Float64)
+
+    def test_files_that_differ_in_what_their_codes_look_like(self, tmp_path):
+        (tmp_path / "1.csv").write_text("code,bad\n01,0\n1,1\n")
+        (tmp_path / "2.csv").write_text("code,bad\nA7,0\n")
+        with pytest.raises(DataError, match="name it as text"):
+            pr.rows.csv(str(tmp_path / "*.csv"))
+        rows = pr.rows.csv(str(tmp_path / "*.csv"), text=["code"])
+        assert [v for batch in rows.batches(["code"]) for v in batch.column("code").to_list()] == ["01", "1", "A7"]
+
+    def test_a_category_may_be_a_decimal_comma(self, tmp_path):
+        (tmp_path / "t.csv").write_text('code,x\n"1,5",1\n')
+        assert open_table(tmp_path / "t.csv", texts=["code"]).collect()["code"].to_list() == ["1,5"]
+
+
+class TestStreams:
+    @pytest.mark.parametrize("batch_rows", [1, 7, 1_000])
+    def test_categories_are_those_of_the_schema(self, tmp_path, coded, coded_model, batch_rows):
+        coded.filter(pl.col("code") != "A7").write_csv(tmp_path / "t.csv")
+        schema = pr.Schema(features={"code": {"kind": "categorical"}})
+        model = pr.AdditiveRiskModel(schema).fit(pr.rows.csv(tmp_path / "t.csv", batch_rows=batch_rows), y="bad")
+        assert model.form_.parts[0].shapes["code"].levels.categories == ("01", "1", "02")
+
+    def test_without_a_schema_codes_with_leading_zeros_are_categories(self, tmp_path, coded):
+        coded.filter(pl.col("code") != "A7").write_csv(tmp_path / "t.csv")
+        model = pr.AdditiveRiskModel().fit(pr.rows.csv(tmp_path / "t.csv"), y="bad")
+        assert model.form_.schema.features["code"].kind == "categorical"
+
+
+class TestLabels:
+    def test_a_model_whose_label_is_true_as_text_knows_the_truth_value(self):
+        levels = Categories(("false", "true", "maybe"), 3)
+        assert [levels.level_of(v) for v in ("true", "True", "False", "maybe", "TRUE")] == [1, 1, 0, 2, 4]
+        assert Categories(("True", "true"), 2).level_of("True") == 0
+
+    def test_numbers_in_a_frame_meet_the_label_of_their_value(self, coded_model):
+        risks = [coded_model.predict_proba({"code": [v, v]})[0, 1] for v in (1, 1.0, "1")]
+        assert len(set(risks)) == 1
+        assert coded_model.predict_proba({"code": "1.0"})[0, 1] not in risks
+
+
+def test_a_draft_says_why_a_code_is_text():
+    found = pr.Schema.infer(pl.DataFrame({"branch": ["01", "1", "7"] * 10, "bad": [0, 1, 1] * 10}), "bad")
+    assert found.features["branch"].kind == "categorical"
+    assert any("'01' has a leading zero" in finding.text for finding in found.findings)
+
+
+def test_groups_that_are_numbers_as_text_come_in_their_order():
+    assert list(pr.data.columns.labels_of(np.array(["10", "9", "1"], object)).groups()) == ["1", "9", "10"]
