@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
+
 import numpy as np
+import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import plainrisk as pr
+from plainrisk.data.columns import label_of
+from plainrisk.data.frame import as_frame
 from plainrisk.data.reader import open_table
 from plainrisk.errors import DataError
 from plainrisk.form import Categories
@@ -117,3 +124,79 @@ def test_a_draft_says_why_a_code_is_text():
 
 def test_groups_that_are_numbers_as_text_come_in_their_order():
     assert list(pr.data.columns.labels_of(np.array(["10", "9", "1"], object)).groups()) == ["1", "9", "10"]
+
+
+# ---- truth values, times and decimals
+
+DAY, MOMENT = dt.datetime(2018, 12, 31), dt.datetime(2018, 12, 31, 9, 30)
+FRAMES = {
+    "polars": lambda values: pl.DataFrame({"a": values}),
+    "pandas": lambda values: pd.DataFrame({"a": pd.Series(values).convert_dtypes()}),
+    "pandas object": lambda values: pd.DataFrame({"a": pd.Series(values, dtype=object)}),
+    "pandas categories": lambda values: pd.DataFrame({"a": pd.Series(values).convert_dtypes().astype("category")}),
+    "pyarrow": lambda values: pa.table({"a": values}),
+    "pyarrow categories": lambda values: pa.table({"a": pa.array(values).dictionary_encode()}),
+    "list": lambda values: {"a": values},
+}
+
+
+@pytest.mark.parametrize("library", FRAMES)
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        ([True, None, False], ("False", "True")),
+        ([dt.date(2018, 12, 31), None, dt.date(2019, 1, 1)], ("2018-12-31", "2019-01-01")),
+        ([DAY, None, MOMENT], ("2018-12-31", "2018-12-31 09:30:00")),
+        ([dt.time(9, 30), None, dt.time(9, 30, 0, 5)], ("09:30:00", "09:30:00.000005")),
+        ([MOMENT.replace(tzinfo=dt.timezone.utc), None], ("2018-12-31 09:30:00+00:00",)),
+        ([Decimal("1.10"), None, Decimal("2.00")], ("1.1", "2")),
+    ],
+    ids=["truth", "days", "times", "times of day", "zones", "decimals"],
+)
+def test_every_library_has_the_same_labels(library, values, labels):
+    found = as_frame(FRAMES[library](values)).labels("a")
+    assert found.labels == labels
+    assert [None if code < 0 else labels[code] for code in found.codes] == [
+        None if v is None else label_of(v) for v in values
+    ]
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "us", "ns"])
+def test_times_of_numpy_are_labelled_alike_one_or_many(unit):
+    days = np.array(["2018-12-31", "NaT", "2019-01-01"], f"datetime64[{unit}]")
+    assert as_frame({"a": days}).labels("a").labels == ("2018-12-31", "2019-01-01")
+    levels = Categories(("2018-12-31", "2019-01-01"), 2)
+    assert [levels.codes(as_frame({"a": days[[k]]}), "a")[0] for k in range(3)] == [0, 2, 1]
+
+
+def test_a_decimal_beside_text_has_the_label_of_its_number():
+    assert as_frame({"a": [Decimal("1.0"), "x"]}).labels("a").labels == ("1", "x")
+
+
+def test_durations_are_refused_by_name():
+    with pytest.raises(DataError, match="column 'a' holds values of type Duration"):
+        as_frame(pl.DataFrame({"a": [dt.timedelta(1)]})).labels("a")
+
+
+@pytest.mark.parametrize("library", FRAMES)
+def test_a_truth_value_that_is_missing_takes_no_other_with_it(library):
+    truth = [True, False] * 50
+    schema = pr.Schema(features={"a": {"kind": "categorical"}})
+    bad = [int(t) if i % 10 else int(not t) for i, t in enumerate(truth)]
+    model = pr.AdditiveRiskModel(schema).fit(pl.DataFrame({"a": truth}), bad)
+    expected = [model.predict_proba({"a": t})[0, 1] for t in (True, False)]
+    assert expected[0] != expected[1]
+    found = model.predict_proba(FRAMES[library]([True, False, None]))[:, 1]
+    assert found[:2].tolist() == expected
+    refitted = pr.AdditiveRiskModel(schema).fit(FRAMES[library]([*truth, None]), [*bad, 0])
+    assert refitted.form_.parts[0].shapes["a"].levels.categories == ("False", "True")
+
+
+@pytest.mark.parametrize("library", FRAMES)
+def test_a_truth_value_that_is_a_measurement_is_1_or_0(library):
+    np.testing.assert_array_equal(as_frame(FRAMES[library]([True, False, None])).numbers("a"), [1, 0, np.nan])
+
+
+def test_a_truth_value_beside_numbers_stays_one():
+    assert as_frame({"a": [True, 1, 2.5]}).labels("a").labels == ("1", "2.5", "True")
+    assert as_frame({"a": [True, 2.5]}).numbers("a").tolist() == [1.0, 2.5]

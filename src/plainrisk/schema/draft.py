@@ -183,13 +183,11 @@ class _Column:
         self.sample = np.where(own.codes < 0, np.nan, np.argsort(np.argsort(first))[row])
         n_rows, n_labels = len(column.codes), len(column.labels)
         padded = next((label for label in column.labels if re.match(PADDED, label)), None)
-        text = _numbers_as_text(column.labels)
+        text = _numbers_as_text(column.labels) if padded is None else None
         if padded is not None:
-            words = (
-                f"text, since {padded!r} has a leading zero, as codes have: {padded} and {padded.lstrip('0')} differ"
-            )
+            words = f"text, since {padded!r} has a leading zero, as codes have: a number needs kind = 'continuous'"
             yield Finding(self.name, "text", words)
-        elif text is not None:
+        if text is not None:
             yield Finding(self.name, "text", text)
         elif n_rows >= FEW_ROWS and n_labels > n_rows / 2:
             words = f"{n_labels:,} categories in {n_rows:,} rows: group them, or leave it out"
