@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 
 import plainrisk as pr
+from plainrisk.data.frame import Frame
+from plainrisk.form import RiskForm
 
 READERS = {
     "r.parquet": pl.read_parquet,
@@ -50,14 +52,14 @@ def test_many_batches_are_in_order_and_exact(run, credit, tmp_path) -> None:
     many = pl.concat([credit.frame] * 200).with_columns(id=pl.arange(600 * 200))
     many.write_parquet(tmp_path / "many.parquet", row_group_size=7_001)
     sizes = []
-    predict = pr.RiskModel.predict_proba
+    risk = RiskForm.risk
 
-    def counted(self: pr.RiskModel, X: pl.DataFrame) -> object:
+    def counted(self: RiskForm, X: Frame) -> object:
         sizes.append(len(X))
-        return predict(self, X)
+        return risk(self, X)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pr.RiskModel, "predict_proba", counted)
+        patch.setattr(RiskForm, "risk", counted)
         words = ("--model", credit.model_file, "-o", tmp_path / "r.parquet", "--keep", "id")
         assert run("score", tmp_path / "many.parquet", *words).exit_code == 0
     assert max(sizes) < len(many)
@@ -111,6 +113,28 @@ def test_a_pattern_of_files_is_scored_in_their_order(run, credit, tmp_path) -> N
             assert (found["rows"], found["unusable"], found["scored"]) == (600, 0, 600)
         assert (tmp_path / "several.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
         assert found["written"] == len(pl.read_csv(tmp_path / "whole.csv"))
+
+
+def test_values_that_are_missing_or_new_are_counted(run, credit, tmp_path) -> None:
+    frame = credit.frame.clone()
+    frame[3, "age"], frame[4, "age"], frame[5, "age"], frame[0, "housing"] = None, 999, None, "boat"
+    words = ("--model", credit.model_file, "-o", tmp_path / "r.csv")
+    none = json.loads(run("score", credit.csv, *words, "--json").stdout)["values"]
+    for source in ("t.csv", "t.parquet"):
+        frame.write_csv(tmp_path / source) if source == "t.csv" else frame.write_parquet(tmp_path / source)
+        found = json.loads(run("score", tmp_path / source, *words, "--json").stdout)
+        assert found["values"] == {**none, "age": {"missing": 2, "out_of_range": 1}, "housing": {"unseen": 1}}
+    said = run("score", tmp_path / "t.csv", *words).stdout
+    assert "\nage: 2 missing, 1 out of range\n" in said
+    assert "\nhousing: 1 unseen\n" in said
+
+
+@pytest.mark.parametrize("words", [(), ("--reasons", "2")])
+def test_a_column_that_is_coded_otherwise_is_said(run, credit, tmp_path, words) -> None:
+    credit.frame.with_columns(housing=pl.col("housing").str.to_uppercase()).write_csv(tmp_path / "t.csv")
+    result = run("score", tmp_path / "t.csv", "--model", credit.model_file, "-o", tmp_path / "r.csv", *words)
+    message = "every row of column 'housing' holds a category that training never saw; is it coded otherwise?"
+    assert result.stderr.count(message) == 1
 
 
 def test_a_data_set_by_name(run, tmp_path) -> None:

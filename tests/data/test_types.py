@@ -15,8 +15,9 @@ import plainrisk as pr
 from plainrisk.data.columns import label_of
 from plainrisk.data.frame import as_frame
 from plainrisk.data.reader import open_table
-from plainrisk.errors import DataError
+from plainrisk.errors import DataError, PlainriskWarning
 from plainrisk.form import Categories
+from plainrisk.form.beyond import counts
 
 KINDS = {"code": "categorical", "x": "continuous", "id": "text"}
 
@@ -148,7 +149,7 @@ FRAMES = {
         ([dt.date(2018, 12, 31), None, dt.date(2019, 1, 1)], ("2018-12-31", "2019-01-01")),
         ([DAY, None, MOMENT], ("2018-12-31", "2018-12-31 09:30:00")),
         ([dt.time(9, 30), None, dt.time(9, 30, 0, 5)], ("09:30:00", "09:30:00.000005")),
-        ([MOMENT.replace(tzinfo=dt.timezone.utc), None], ("2018-12-31 09:30:00+00:00",)),
+        ([MOMENT.replace(tzinfo=dt.UTC), None], ("2018-12-31 09:30:00+00:00",)),
         ([Decimal("1.10"), None, Decimal("2.00")], ("1.1", "2")),
     ],
     ids=["truth", "days", "times", "times of day", "zones", "decimals"],
@@ -200,3 +201,25 @@ def test_a_truth_value_that_is_a_measurement_is_1_or_0(library):
 def test_a_truth_value_beside_numbers_stays_one():
     assert as_frame({"a": [True, 1, 2.5]}).labels("a").labels == ("1", "2.5", "True")
     assert as_frame({"a": [True, 2.5]}).numbers("a").tolist() == [1.0, 2.5]
+
+
+# ---- what is unusual is said
+
+
+def test_a_column_of_new_categories_alone_is_warned_of(coded, coded_model):
+    other = coded.select(pl.col("code").str.to_lowercase() + "x")
+    with pytest.warns(PlainriskWarning, match=r"every row of column 'code' holds a category that training"):
+        coded_model.predict_proba(other.head(20))
+    coded_model.predict_proba(other.head(19))
+    coded_model.predict_proba(pl.concat([other.head(20), coded[["code"]].head(1)]))
+
+
+def test_counts_of_unusual_values():
+    frame = pl.DataFrame({"x": [float(i) for i in range(100)], "c": ["a", "b"] * 50})
+    form = pr.AdditiveRiskModel().fit(frame, [0, 1, 1, 1] * 25).form_
+    assert counts(form, form.align(frame)) == {}
+    odd = {"x": [None, -1.0, 5.0, 100.0], "c": ["c", None, None, "a"]}
+    assert counts(form, form.align(odd)) == {
+        "x": {"missing": 1, "out_of_range": 2},
+        "c": {"missing": 2, "unseen": 1},
+    }

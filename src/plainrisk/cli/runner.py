@@ -10,6 +10,7 @@ import contextlib
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import Parameter, Signature, signature
@@ -24,6 +25,7 @@ from plainrisk.cli.options import Data, Json, Missing, ModelFile, declared, read
 from plainrisk.data.reader import Kind
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.form import RiskForm
+from plainrisk.form.beyond import warn_of_strangers
 from plainrisk.model import RiskModel, load
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ T = TypeVar("T")
 
 STDOUT = Path("-")
 LOG = logging.getLogger("plainrisk")
+
+MOST_LINES = 10  # features with values that are missing or new, on screen
 
 # The column in which the reader numbers the rows, and how those are called that it copies; no message shows them.
 ROW = "row of the data"
@@ -78,6 +82,7 @@ class Work:
     types : polars types of columns that an empty result does not tell
     numbered : whether the number of each row is written beside its results
     chosen : from a result to the rows that are written; None for all
+    counts : from a result to its `plainrisk.form.beyond.counts`; None for none
     """
 
     compute: Callable[[pl.DataFrame], Any]
@@ -85,6 +90,7 @@ class Work:
     types: Mapping[str, Any] = field(default_factory=dict)
     numbered: bool = False
     chosen: Callable[[Any], Bools] | None = None
+    counts: Callable[[Any], Mapping[str, Mapping[str, int]]] | None = None
 
 
 def row_command(options: type | None = None) -> Callable[[Callable[..., Work]], Callable[..., None]]:
@@ -155,7 +161,19 @@ def _written(result: dict[str, Any]) -> str:
     counts = f"{result['rows']:,} rows read, {result['unusable']:,} unusable, {result['scored']:,} scored"
     some = "" if result["written"] == result["scored"] else f", {result['written']:,} written"
     mean = "" if result["mean_risk"] is None else f", mean risk {result['mean_risk']:.4f}"
-    return f"{counts}{some}{mean}, {result['seconds']:.1f} s: wrote {result['file']}"
+    values = [f"{name}: {_in_words(own)}" for name, own in result.get("values", {}).items()]
+    more = [f"... and {len(values) - MOST_LINES:,} more features (--json has all)"] if len(values) > MOST_LINES else []
+    first = f"{counts}{some}{mean}, {result['seconds']:.1f} s: wrote {result['file']}"
+    return "\n".join([first, *values[:MOST_LINES], *more])
+
+
+def _in_words(own: Mapping[str, int]) -> str:
+    """Say how many values are unusual.
+
+    >>> _in_words({"missing": 1200, "out_of_range": 3})
+    '1,200 missing, 3 out of range'
+    """
+    return ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in own.items())
 
 
 def _write(reader: RowReader, work: Work, output: Path) -> dict[str, Any]:
@@ -167,6 +185,7 @@ def _write(reader: RowReader, work: Work, output: Path) -> dict[str, Any]:
         if name in types:
             raise DataError(f"--keep {name}: a new column has this name. Rename the old one first.")
     done: list[tuple[int, int, float]] = []
+    counted: list[Mapping[str, Mapping[str, int]]] = []
 
     def compute(batch: pl.DataFrame) -> pl.DataFrame:
         found = work.compute(batch)
@@ -174,6 +193,8 @@ def _write(reader: RowReader, work: Work, output: Path) -> dict[str, Any]:
         # polars takes texts from a list, not from an array of objects.
         new = [pl.Series(n, list(columns[n]) if t == pl.String() else columns[n], dtype=t) for n, t in types.items()]
         table = pl.DataFrame([*reader.kept(batch), *new])
+        if work.counts is not None:
+            counted.append(work.counts(found))
         if work.chosen is not None:
             table = table.filter(pl.Series(work.chosen(found)))
         done.append((batch.height, table.height, float(table["risk"].sum())))
@@ -184,7 +205,21 @@ def _write(reader: RowReader, work: Work, output: Path) -> dict[str, Any]:
     # Which rows fall into which batch differs from run to run, and so do the last digits of a sum.
     mean = round(math.fsum(risk for _, _, risk in done) / written, 12) if written else None
     # The rows that were counted as the file was checked, and those that came as it was read.
-    return {"rows": rows, "unusable": rows - scored, "scored": scored, "written": written, "mean_risk": mean}
+    facts = {"rows": rows, "unusable": rows - scored, "scored": scored, "written": written, "mean_risk": mean}
+    if work.counts is None:
+        return facts
+    values = _summed(counted)
+    warn_of_strangers(values, scored)
+    return {**facts, "values": values}
+
+
+def _summed(counted: Sequence[Mapping[str, Mapping[str, int]]]) -> dict[str, dict[str, int]]:
+    """Add up the counts of batches."""
+    total: dict[str, Counter[str]] = {}
+    for batch in counted:
+        for name, own in batch.items():
+            total.setdefault(name, Counter()).update(own)
+    return {name: dict(sorted(total[name].items())) for name in sorted(total)}
 
 
 def _types(work: Work, reader: RowReader) -> dict[str, Any]:

@@ -56,6 +56,9 @@ class Frame:
     _labels: dict[str, Labels] = field(default_factory=dict, init=False, repr=False, compare=False)
     first: int = 0
 
+    def __len__(self) -> int:
+        return self.n_rows
+
     def column(self, name: str) -> Any:
         """Return one column as it is stored, or say which columns there are."""
         try:
