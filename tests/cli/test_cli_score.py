@@ -271,7 +271,7 @@ def test_a_failure_in_a_batch_leaves_nothing(run, credit, tmp_path, monkeypatch,
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(pr.RiskModel, "predict_proba", fail)
+    monkeypatch.setattr(RiskForm, "risk", fail)
     result = run("score", credit.parquet, "--model", credit.model_file, "-o", tmp_path / name)
     assert result.exit_code == code
     assert list(tmp_path.iterdir()) == []
