@@ -38,6 +38,7 @@ from plainrisk.explain.reasons import check_words
 from plainrisk.exports import ExportOptions, write_export
 from plainrisk.files import write_text
 from plainrisk.form import Alone, Bands, FitRecord, Layer, Logistic, RiskForm, read_model, schema_with_bins, write_model
+from plainrisk.form.beyond import ENOUGH, strangers, warn_of_strangers
 from plainrisk.form.file import PackedState
 from plainrisk.form.links import at_odds
 from plainrisk.schema import Schema
@@ -112,7 +113,11 @@ class FormMethods(PackedState):
                [0.75, 0.25]])
         """
         self._require_form()
-        return self._by_class(self.form_.probabilities(_named(X, columns)))
+        rows = _named(X, columns)
+        found = self.form_.probabilities(rows)
+        if len(found) >= ENOUGH:
+            warn_of_strangers(strangers(self.form_, self.form_.align(rows)), len(found))
+        return self._by_class(found)
 
     def predict(self, X: Any, *, columns: Sequence[str] | None = None) -> Array:
         """Return the likelier outcome of every row.

@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 
 import plainrisk as pr
+from plainrisk.data.frame import Frame
+from plainrisk.form import RiskForm
 
 READERS = {
     "r.parquet": pl.read_parquet,
@@ -37,7 +39,8 @@ def test_the_risks_are_those_of_the_model_exactly(run, credit, tmp_path, source,
     risk = pr.load(credit.model_file).predict_proba(credit.frame)[:, 1]
     assert written.columns == ["id", "housing", "risk"]
     assert (written["risk"].to_numpy() == risk).all()
-    assert written["id"].to_list() == credit.frame["id"].to_list()
+    is_text = source == "csv" and not name.startswith("r.csv")  # a CSV has no types, and what is kept is as written
+    assert written["id"].to_list() == credit.frame["id"].cast(pl.String if is_text else pl.Int64).to_list()
     assert written["housing"].to_list() == credit.frame["housing"].to_list()
     summary = json.loads(result.stdout)
     assert summary["rows"] == 600
@@ -49,14 +52,14 @@ def test_many_batches_are_in_order_and_exact(run, credit, tmp_path) -> None:
     many = pl.concat([credit.frame] * 200).with_columns(id=pl.arange(600 * 200))
     many.write_parquet(tmp_path / "many.parquet", row_group_size=7_001)
     sizes = []
-    risk = pr.RiskForm.risk
+    risk = RiskForm.risk
 
-    def counted(self: pr.RiskForm, X: pl.DataFrame) -> object:
+    def counted(self: RiskForm, X: Frame) -> object:
         sizes.append(len(X))
         return risk(self, X)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pr.RiskForm, "risk", counted)
+        patch.setattr(RiskForm, "risk", counted)
         words = ("--model", credit.model_file, "-o", tmp_path / "r.parquet", "--keep", "id")
         assert run("score", tmp_path / "many.parquet", *words).exit_code == 0
     assert max(sizes) < len(many)
@@ -64,6 +67,34 @@ def test_many_batches_are_in_order_and_exact(run, credit, tmp_path) -> None:
     written = pl.read_parquet(tmp_path / "r.parquet")
     assert written["id"].to_list() == list(range(len(many)))
     assert (written["risk"].to_numpy() == pr.load(credit.model_file).predict_proba(many)[:, 1]).all()
+
+
+def test_what_is_kept_is_as_written(run, credit, tmp_path) -> None:
+    frame = credit.frame.head(3).with_columns(id=pl.Series(["00123", "1E2", "true"]))
+    frame.with_columns(pl.col("age").cast(pl.String) + ".00").write_csv(tmp_path / "t.csv")
+    words = ("--model", credit.model_file, "-o", tmp_path / "r.csv", "--keep", "id", "--keep", "age")
+    assert run("score", tmp_path / "t.csv", *words).exit_code == 0
+    written = pl.read_csv(tmp_path / "r.csv", infer_schema=False)
+    assert written["id"].to_list() == ["00123", "1E2", "true"]
+    assert all(age.endswith(".00") for age in written["age"])
+    risk = pr.load(credit.model_file).predict_proba(credit.frame.head(3))[:, 1]
+    assert (written["risk"].cast(pl.Float64).to_numpy() == risk).all()
+
+
+def test_a_code_is_the_same_whatever_other_rows_hold(run, tmp_path) -> None:
+    codes = ["01", "02", "1", "A7"] * 250
+    bad = [int(i % 10 < {"01": 8, "02": 3, "1": 1, "A7": 5}[code]) for i, code in enumerate(codes)]
+    pl.DataFrame({"code": codes, "bad": bad}).write_csv(tmp_path / "train.csv")
+    (tmp_path / "s.toml").write_text('target = "bad"\n[features.code]\nkind = "categorical"\n')
+    words = ("--schema", tmp_path / "s.toml", "--cv", "0", "-o", tmp_path / "m.json")
+    assert run("fit", tmp_path / "train.csv", *words).exit_code == 0
+    found = {}
+    for others in ([], ["02"], ["A7"], ["true"], ["1.0", ""]):
+        (tmp_path / "t.csv").write_text("\n".join(["code,n", "01,0", *(f"{code},0" for code in others)]) + "\n")
+        run("score", tmp_path / "t.csv", "--model", tmp_path / "m.json", "-o", tmp_path / "r.parquet")
+        found[tuple(others)] = pl.read_parquet(tmp_path / "r.parquet")["risk"][0]
+    assert len(set(found.values())) == 1
+    assert found[()] > 0.7
 
 
 def test_nothing_is_kept_unless_asked(run, credit, tmp_path) -> None:
@@ -82,6 +113,28 @@ def test_a_pattern_of_files_is_scored_in_their_order(run, credit, tmp_path) -> N
             assert (found["rows"], found["unusable"], found["scored"]) == (600, 0, 600)
         assert (tmp_path / "several.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
         assert found["written"] == len(pl.read_csv(tmp_path / "whole.csv"))
+
+
+def test_values_that_are_missing_or_new_are_counted(run, credit, tmp_path) -> None:
+    frame = credit.frame.clone()
+    frame[3, "age"], frame[4, "age"], frame[5, "age"], frame[0, "housing"] = None, 999, None, "boat"
+    words = ("--model", credit.model_file, "-o", tmp_path / "r.csv")
+    none = json.loads(run("score", credit.csv, *words, "--json").stdout)["values"]
+    for source in ("t.csv", "t.parquet"):
+        frame.write_csv(tmp_path / source) if source == "t.csv" else frame.write_parquet(tmp_path / source)
+        found = json.loads(run("score", tmp_path / source, *words, "--json").stdout)
+        assert found["values"] == {**none, "age": {"missing": 2, "out_of_range": 1}, "housing": {"unseen": 1}}
+    said = run("score", tmp_path / "t.csv", *words).stdout
+    assert "\nage: 2 missing, 1 out of range\n" in said
+    assert "\nhousing: 1 unseen\n" in said
+
+
+@pytest.mark.parametrize("words", [(), ("--reasons", "2")])
+def test_a_column_that_is_coded_otherwise_is_said(run, credit, tmp_path, words) -> None:
+    credit.frame.with_columns(housing=pl.col("housing").str.to_uppercase()).write_csv(tmp_path / "t.csv")
+    result = run("score", tmp_path / "t.csv", "--model", credit.model_file, "-o", tmp_path / "r.csv", *words)
+    message = "every row of column 'housing' holds a category that training never saw; is it coded otherwise?"
+    assert result.stderr.count(message) == 1
 
 
 def test_a_data_set_by_name(run, tmp_path) -> None:
@@ -218,7 +271,7 @@ def test_a_failure_in_a_batch_leaves_nothing(run, credit, tmp_path, monkeypatch,
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(pr.RiskForm, "risk", fail)
+    monkeypatch.setattr(RiskForm, "risk", fail)
     result = run("score", credit.parquet, "--model", credit.model_file, "-o", tmp_path / name)
     assert result.exit_code == code
     assert list(tmp_path.iterdir()) == []

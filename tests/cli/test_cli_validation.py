@@ -38,7 +38,7 @@ def fit(run, credit, file, output, *words):
 @pytest.mark.parametrize(
     ("words", "options"),
     [
-        (("--group", "customer"), lambda train: {"groups": train["customer"].to_numpy()}),
+        (("--group", "customer"), lambda train: {"groups": train["customer"].cast(pl.String).to_numpy()}),
         (("--time", "month"), lambda train: {"time": train["month"].to_numpy()}),
         (("--weight", "w"), lambda train: {"sample_weight": train["w"].to_numpy()}),
     ],

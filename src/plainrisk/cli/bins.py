@@ -49,7 +49,7 @@ def diff(
 ) -> None:
     """Compare two models: which levels moved, and what that does to risks, decisions and reasons."""
     models = load(before), load(after)
-    rows = None if data is None else source.open_source(data, missing).frame
+    rows = None if data is None else source.rows_of_model(data, missing, *models)
     found = compare(*models, rows, cutoff)
     result = {"before": str(before), "after": str(after), "data": data, **found.to_dict()}
     show.result(result, json, lambda _: _show_diff(found))

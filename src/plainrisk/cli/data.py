@@ -79,7 +79,7 @@ def infer(
 def check_schema(data: Data, schema: SchemaFile = None, missing: Missing = None, json: Json = False) -> None:
     """List everything in which a schema and data do not fit each other; exit 1 if there are errors."""
     known = None if schema is None else Schema.load(schema)
-    rows = source.open_source(data, missing)
+    rows = source.open_source(data, missing, None if known is None else known.kinds)
     known = known or rows.schema
     if known is None:
         raise SchemaError(f"{data}: which schema? Add --schema FILE, or draft one with plainrisk schema infer.")

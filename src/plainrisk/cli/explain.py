@@ -22,7 +22,7 @@ from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptio
 from plainrisk.explain.reasons import reasoner
 from plainrisk.explain.what_if import planner
 from plainrisk.form import RiskForm
-from plainrisk.form.beyond import names_beyond
+from plainrisk.form.beyond import counts, names_beyond
 from plainrisk.form.wording import outcome_words, say_value
 from plainrisk.model import RiskModel
 
@@ -58,14 +58,15 @@ def score(
     model = with_cutoff("score", model, request, cutoff) if decided else model
     find = reasoner(model.form_, ReasonOptions(k=reasons)).reasons if reasons else None
 
-    def compute(rows: Any) -> _Scored:
+    def compute(batch: Any) -> _Scored:
+        rows = model.form_.align(batch)
         found = None if find is None else find(rows)
         risk = model.form_.risk(rows) if found is None else found.risk
         against = refused(risk, cast("float", model.cutoff), model.form_.schema.adverse) if decided else None
-        outside = names_beyond(model.form_, model.form_.align(rows)) if beyond else None
-        return _Scored(risk, against, found, outside)
+        outside = names_beyond(model.form_, rows) if beyond else None
+        return _Scored(risk, against, found, outside, counts(model.form_, rows))
 
-    return Work(compute, _print_scored)
+    return Work(compute, _print_scored, counts=lambda found: found.counts)
 
 
 def with_cutoff(who: str, model: RiskModel, request: Request, given: float | None) -> RiskModel:
@@ -87,12 +88,13 @@ def with_cutoff(who: str, model: RiskModel, request: Request, given: float | Non
 
 @dataclass(frozen=True)
 class _Scored:
-    """The risks of rows, and if asked for whether each is refused, the reasons, and what is beyond training."""
+    """The risks of rows, how many values are beyond training, and if asked for decisions, reasons and which values."""
 
     risk: Floats
     refused: Bools | None
     reasons: Reasons | None
     beyond: list[tuple[str, ...]] | None
+    counts: dict[str, dict[str, int]]
 
     def columns(self) -> dict[str, Any]:
         columns: dict[str, Any] = {"risk": self.risk}

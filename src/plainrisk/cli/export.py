@@ -47,7 +47,7 @@ def export(
 ) -> None:
     """Write a model as SQL, code, ONNX, PMML or a spreadsheet that gives the same risk, contributions and reasons."""
     loaded = load(model)
-    rows = None if portfolio is None else source.open_source(portfolio, missing).frame
+    rows = None if portfolio is None else source.rows_of_model(portfolio, missing, loaded)
     loaded.export(
         output,
         target=target,

@@ -26,7 +26,7 @@ from plainrisk.measure.evaluation import Evaluation
 from plainrisk.model import CUTOFF
 from plainrisk.models.arm import RIDGE
 from plainrisk.models.pair_search import suggest_pairs
-from plainrisk.schema import label_of
+from plainrisk.schema import Schema, label_of
 from plainrisk.schema.fingerprint import fingerprint
 
 __all__ = ["certified", "facts", "fit"]
@@ -114,15 +114,18 @@ def fit(
         make_classifier(name, **options)  # a wrong name or option is said before any data are read
     plan = Validation(cv, seed, group, time, weight, test)
     if test not in (None, source.STDIN):
-        source.scan_source(test, missing)  # a file that is not there is said before the fit
+        source.scan_source(test, missing, {})  # a file that is not there is said before the fit
     result: dict[str, Any] = {"data": data, "model": names[0], "file": str(output)}
     if stream:
         plan.require_no_stream(len(names))
         known = source.schema_to_stream(schema, target, positive)
         models = {name: make_classifier(name, known, **options) for name in names}
-        _fit_stream(models[names[0]], data, missing or ())
+        _fit_stream(models[names[0]], data, missing or (), known)
     else:
-        rows = source.rows_to_fit(source.open_source(data, missing), schema, target, positive, plan.columns())
+        stated = None if schema is None else Schema.load(schema)
+        kinds = source.kinds_to_fit(stated, target, positive)
+        opened = source.open_source(data, missing, kinds, [group] if group is not None else [])
+        rows = source.rows_to_fit(opened, stated, target, positive, plan.columns())
         known = rows.schema
         models = {name: make_classifier(name, known, **options) for name in names}
         result |= _fit_all(models, rows, plan)
@@ -192,12 +195,12 @@ def _pair_facts(estimator: Any, rows: source.Rows, plan: Validation) -> dict[str
 # ---- streams
 
 
-def _fit_stream(estimator: Any, data: str, missing: Sequence[str]) -> None:
+def _fit_stream(estimator: Any, data: str, missing: Sequence[str], known: Schema) -> None:
     """Fit to rows that are read in batches, with a bar that shows every pass."""
     from plainrisk.data import rows
 
     with show.progress("Reading rows") as bar:
-        estimator.fit(rows.as_batches(source.scan_source(data, missing), progress=bar.move))
+        estimator.fit(rows.as_batches(source.scan_source(data, missing, known.kinds), progress=bar.move))
 
 
 # ---- results

@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from plainrisk.errors import DataError
+
+if TYPE_CHECKING:
+    from plainrisk.model import FormMethods
 
 __all__ = [
     "Data",
@@ -96,13 +99,13 @@ def _kind(field: Field[Any]) -> Any:
     return str | None if field.default is None else str
 
 
-def read_options(options: Any, given: Mapping[str, Any], missing: Sequence[str] | None) -> Any:
+def read_options(options: Any, given: Mapping[str, Any], missing: Sequence[str] | None, model: FormMethods) -> Any:
     """Return an options class filled from a command line; rows are read and lists of values taken apart."""
     from plainrisk.cli import source
 
     found = {name: value for name, value in given.items() if value is not None}
     if "portfolio" in found:
-        found["portfolio"] = source.open_source(found["portfolio"], missing).frame
+        found["portfolio"] = source.rows_of_model(found["portfolio"], missing, model)
     if "values" in found:
         found["values"] = dict(map(_values, found["values"]))
     return options(**found)

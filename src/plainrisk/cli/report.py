@@ -49,10 +49,12 @@ def report(
 ) -> None:
     """Write the decision page: see the model, move an applicant, ask what would change the decision, offline."""
     tables.check_output(output, (".html",))
-    load(model).report(
+    loaded, other = load(model), None if against is None else load(against)
+    models = [loaded] if other is None else [loaded, other]
+    loaded.report(
         output,
-        None if data is None else source.open_source(data, missing).frame,
-        against=None if against is None else load(against),
+        None if data is None else source.rows_of_model(data, missing, *models, texts=[by] if by else []),
+        against=other,
         applicants=applicants,
         by=by,
         target=target,

@@ -10,6 +10,7 @@ import contextlib
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import Parameter, Signature, signature
@@ -21,8 +22,10 @@ import typer
 from plainrisk._types import Bools
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.options import Data, Json, Missing, ModelFile, declared, read_options
+from plainrisk.data.reader import Kind
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.form import RiskForm
+from plainrisk.form.beyond import warn_of_strangers
 from plainrisk.model import RiskModel, load
 
 if TYPE_CHECKING:
@@ -35,8 +38,13 @@ T = TypeVar("T")
 STDOUT = Path("-")
 LOG = logging.getLogger("plainrisk")
 
-# The column in which the reader numbers the rows; no message shows it.
+MOST_LINES = 10  # features with values that are missing or new, on screen
+
+# The column in which the reader numbers the rows, and how those are called that it copies; no message shows them.
 ROW = "row of the data"
+COPY = "as written: "
+# What a column is that an option names.
+KINDS: Mapping[str, Kind] = {"--by": "text", "--weight": "continuous", "--amount": "continuous"}
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,7 @@ class Work:
     types : polars types of columns that an empty result does not tell
     numbered : whether the number of each row is written beside its results
     chosen : from a result to the rows that are written; None for all
+    counts : from a result to its `plainrisk.form.beyond.counts`; None for none
     """
 
     compute: Callable[[pl.DataFrame], Any]
@@ -81,6 +90,7 @@ class Work:
     types: Mapping[str, Any] = field(default_factory=dict)
     numbered: bool = False
     chosen: Callable[[Any], Bools] | None = None
+    counts: Callable[[Any], Mapping[str, Mapping[str, int]]] | None = None
 
 
 def row_command(options: type | None = None) -> Callable[[Callable[..., Work]], Callable[..., None]]:
@@ -102,7 +112,7 @@ def row_command(options: type | None = None) -> Callable[[Callable[..., Work]], 
                 arguments = {p.name: given[p.name] for p in own}
                 if options is not None:
                     asked_for = {p.name: given[p.name] for p in asked}
-                    arguments["options"] = read_options(options, asked_for, request.missing)
+                    arguments["options"] = read_options(options, asked_for, request.missing, model)
                 return make(model, request, **arguments)
 
             _run(request, work)
@@ -151,7 +161,19 @@ def _written(result: dict[str, Any]) -> str:
     counts = f"{result['rows']:,} rows read, {result['unusable']:,} unusable, {result['scored']:,} scored"
     some = "" if result["written"] == result["scored"] else f", {result['written']:,} written"
     mean = "" if result["mean_risk"] is None else f", mean risk {result['mean_risk']:.4f}"
-    return f"{counts}{some}{mean}, {result['seconds']:.1f} s: wrote {result['file']}"
+    values = [f"{name}: {_in_words(own)}" for name, own in result.get("values", {}).items()]
+    more = [f"... and {len(values) - MOST_LINES:,} more features (--json has all)"] if len(values) > MOST_LINES else []
+    first = f"{counts}{some}{mean}, {result['seconds']:.1f} s: wrote {result['file']}"
+    return "\n".join([first, *values[:MOST_LINES], *more])
+
+
+def _in_words(own: Mapping[str, int]) -> str:
+    """Say how many values are unusual.
+
+    >>> _in_words({"missing": 1200, "out_of_range": 3})
+    '1,200 missing, 3 out of range'
+    """
+    return ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in own.items())
 
 
 def _write(reader: RowReader, work: Work, output: Path) -> dict[str, Any]:
@@ -163,13 +185,16 @@ def _write(reader: RowReader, work: Work, output: Path) -> dict[str, Any]:
         if name in types:
             raise DataError(f"--keep {name}: a new column has this name. Rename the old one first.")
     done: list[tuple[int, int, float]] = []
+    counted: list[Mapping[str, Mapping[str, int]]] = []
 
     def compute(batch: pl.DataFrame) -> pl.DataFrame:
         found = work.compute(batch)
         columns = {**({"row": batch[ROW]} if work.numbered else {}), **found.columns()}
         # polars takes texts from a list, not from an array of objects.
         new = [pl.Series(n, list(columns[n]) if t == pl.String() else columns[n], dtype=t) for n, t in types.items()]
-        table = pl.DataFrame([*(batch[name] for name in reader.keep), *new])
+        table = pl.DataFrame([*reader.kept(batch), *new])
+        if work.counts is not None:
+            counted.append(work.counts(found))
         if work.chosen is not None:
             table = table.filter(pl.Series(work.chosen(found)))
         done.append((batch.height, table.height, float(table["risk"].sum())))
@@ -180,7 +205,21 @@ def _write(reader: RowReader, work: Work, output: Path) -> dict[str, Any]:
     # Which rows fall into which batch differs from run to run, and so do the last digits of a sum.
     mean = round(math.fsum(risk for _, _, risk in done) / written, 12) if written else None
     # The rows that were counted as the file was checked, and those that came as it was read.
-    return {"rows": rows, "unusable": rows - scored, "scored": scored, "written": written, "mean_risk": mean}
+    facts = {"rows": rows, "unusable": rows - scored, "scored": scored, "written": written, "mean_risk": mean}
+    if work.counts is None:
+        return facts
+    values = _summed(counted)
+    warn_of_strangers(values, scored)
+    return {**facts, "values": values}
+
+
+def _summed(counted: Sequence[Mapping[str, Mapping[str, int]]]) -> dict[str, dict[str, int]]:
+    """Add up the counts of batches."""
+    total: dict[str, Counter[str]] = {}
+    for batch in counted:
+        for name, own in batch.items():
+            total.setdefault(name, Counter()).update(own)
+    return {name: dict(sorted(total[name].items())) for name in sorted(total)}
 
 
 def _types(work: Work, reader: RowReader) -> dict[str, Any]:
@@ -199,7 +238,7 @@ class RowReader:
     Attributes
     ----------
     lazy : the rows, numbered in the column `ROW`
-    keep : columns to copy beside the results, each with the option that names it
+    keep : columns to copy beside the results, each with the option that names it; of --keep as they are written
     """
 
     def __init__(
@@ -210,10 +249,14 @@ class RowReader:
         keep: Mapping[str, str] | None = None,
         keep_if_there: str | None = None,
     ) -> None:
-        self.data = data
-        self.table = source.scan_source(data, missing)
+        self.data, asked = data, keep or {}
+        self._copies = {COPY + name: name for name, option in asked.items() if option == "--keep"}
+        outcome = next((name for name, option in asked.items() if option == "--target"), keep_if_there)
+        own = {name: KINDS[option] for name, option in asked.items() if option in KINDS}
+        kinds = own | source.kinds_of_forms(forms, outcome)
+        self.table = source.scan_source(data, missing, kinds, copies=self._copies)
         names = self.table.lazy.collect_schema().names()
-        self.keep = {**(keep or {}), **({keep_if_there: ""} if keep_if_there in names else {})}
+        self.keep = {**asked, **({keep_if_there: ""} if keep_if_there in names else {})}
         self.lazy = self._needed(forms, names)
         self._error: BaseException | None = None
 
@@ -224,8 +267,15 @@ class RowReader:
             if name not in names:
                 raise DataError(f"{self.data}: {who} {name!r} is not in the data.{did_you_mean(name, names)}")
         self.table.check_numbers(list(dict.fromkeys(name for name, kind in features if kind == "continuous")))
-        needed = dict.fromkeys([*self.keep, *(name for name, _ in features)])
+        needed = dict.fromkeys([*map(self._source, self.keep), *(name for name, _ in features)])
         return self.table.lazy.select(list(needed)).with_row_index(ROW)
+
+    def kept(self, batch: pl.DataFrame) -> list[pl.Series]:
+        """Return the columns to copy beside the results."""
+        return [batch[self._source(name)].alias(name) for name in self.keep]
+
+    def _source(self, name: str) -> str:
+        return COPY + name if COPY + name in self._copies else name
 
     def row(self, number: int) -> pl.DataFrame:
         """Return one row, counted from 0."""
@@ -242,7 +292,7 @@ class RowReader:
         polars computes several batches at a time.
         """
         known = self.lazy.collect_schema()
-        schema = {**{name: known[name] for name in self.keep}, **types}
+        schema = {**{name: known[self._source(name)] for name in self.keep}, **types}
         with self._watched(compute) as watched:
             tables.write_lazy(self.lazy.map_batches(watched, schema=schema, streamable=True), output, self.data)
 

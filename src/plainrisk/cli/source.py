@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from plainrisk._types import Array
-from plainrisk.data.reader import READ, Table, open_table
+from plainrisk.data.columns import is_word
+from plainrisk.data.reader import READ, Kind, Table, open_table
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean, quoted
 from plainrisk.schema import Schema, label_of
 from plainrisk.schema.outcomes import bad_label
@@ -24,7 +25,21 @@ from plainrisk.schema.outcomes import bad_label
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Rows", "Source", "label_in", "open_source", "rows_to_fit", "scan_source", "schema_to_stream"]
+    from plainrisk.form import RiskForm
+    from plainrisk.model import FormMethods
+
+__all__ = [
+    "Rows",
+    "Source",
+    "kinds_of_forms",
+    "kinds_to_fit",
+    "label_in",
+    "open_source",
+    "rows_of_model",
+    "rows_to_fit",
+    "scan_source",
+    "schema_to_stream",
+]
 
 STDIN = "-"
 
@@ -63,12 +78,17 @@ class Rows:
     aside: pl.DataFrame
 
 
-def open_source(data: str, missing: Sequence[str] | None = None) -> Source:
-    """Read a file or a pattern of files, or load a data set by its name."""
+def open_source(
+    data: str,
+    missing: Sequence[str] | None = None,
+    kinds: Mapping[str, Kind] | None = None,
+    texts: Collection[str] = (),
+) -> Source:
+    """Read a file or a pattern of files by what is known of its columns, or load a data set by its name."""
     from plainrisk import datasets
 
     if not _is_data_set(data):
-        return Source(data, _open(data, missing).collect())
+        return Source(data, scan_source(data, missing, kinds, texts).collect())
     import polars as pl
 
     loaded = datasets.load(data, backend="polars")
@@ -76,20 +96,43 @@ def open_source(data: str, missing: Sequence[str] | None = None) -> Source:
     return Source(data, frame.with_columns(pl.Series(loaded.schema.target, loaded.target)), loaded.schema)
 
 
-def scan_source(data: str, missing: Sequence[str] | None) -> Table:
-    """Open a file, a pattern of files or a data set to be read in batches."""
-    if not _is_data_set(data):
-        return _open(data, missing)
-    frame = open_source(data).frame
-    return Table(data, frame.lazy(), ((data, frame.height),))
+def rows_of_model(
+    data: str, missing: Sequence[str] | None, *models: FormMethods, texts: Collection[str] = ()
+) -> pl.DataFrame:
+    """Read a file or a data set as some models do."""
+    return open_source(data, missing, kinds_of_forms([model.form_ for model in models]), texts).frame
 
 
-def _open(data: str, missing: Sequence[str] | None) -> Table:
+def kinds_of_forms(forms: Sequence[RiskForm], outcome: str | None = None) -> dict[str, Kind]:
+    """Return what forms know of the columns that they read, and of the column of outcomes."""
+    words = [outcome or form.schema.target for form in forms if any(map(is_word, form.classes))]
+    kinds: dict[str, Kind] = {name: "text" for name in words if name is not None}
+    return kinds | {name: form.schema.features[name].kind for form in forms for name in form.features}
+
+
+def scan_source(
+    data: str,
+    missing: Sequence[str] | None,
+    kinds: Mapping[str, Kind] | None = None,
+    texts: Collection[str] = (),
+    copies: Mapping[str, str] | None = None,
+) -> Table:
+    """Open a file, a pattern of files or a data set to be read in batches; `Table.read_as` says how."""
+    if _is_data_set(data):
+        frame = open_source(data).frame
+        table = Table(data, frame.lazy(), ((data, frame.height),))
+    else:
+        named = [name for name, kind in (kinds or {}).items() if kind != "continuous"]
+        table = _open(data, missing, [*named, *texts, *(copies or {}).values()])
+    return table.read_as(kinds, texts, copies)
+
+
+def _open(data: str, missing: Sequence[str] | None, texts: Collection[str]) -> Table:
     if data != STDIN:
-        return open_table(data, missing or ())
+        return open_table(data, missing or (), texts=texts)
     path = _spooled()
     try:
-        table = open_table(path, missing or ())
+        table = open_table(path, missing or (), texts=texts)
     except DataError as error:
         raise DataError(str(error).replace(str(path), "standard input")) from None
     return replace(table, name="standard input", parts=(("standard input", table.n_rows),))
@@ -126,9 +169,13 @@ def _is_data_set(data: str) -> bool:
 
 
 def rows_to_fit(
-    source: Source, path: Path | None, target: str | None, positive: str | None, aside: Mapping[str, str] | None = None
+    source: Source,
+    stated: Schema | None,
+    target: str | None,
+    positive: str | None,
+    aside: Mapping[str, str] | None = None,
 ) -> Rows:
-    """Find the schema, the outcome and its positive label, and check all of it against the rows.
+    """Find the schema unless one is stated, the outcome and its positive label, and check it against the rows.
 
     The columns `aside`, each with the option that names it, are no features of a schema that is inferred.
     """
@@ -138,7 +185,7 @@ def rows_to_fit(
         if name not in source.frame.columns:
             hint = did_you_mean(name, source.frame.columns)
             raise DataError(f"{source.name}: {option} {name!r} is not in the data.{hint}")
-    known = Schema.load(path) if path is not None else source.schema
+    known = source.schema if stated is None else stated
     if known is None:
         kept = replace(source, frame=source.frame.drop([name for name in aside or {} if name != target]))
         schema = _draft(kept, target, positive)
@@ -154,6 +201,14 @@ def rows_to_fit(
     schema = _with_positive(schema, source.frame, outcome)
     features, others = source.frame.select(list(schema.features)), source.frame.select(list(aside or {}))
     return Rows(schema, features, source.frame[outcome].to_numpy(), others)
+
+
+def kinds_to_fit(stated: Schema | None, target: str | None, positive: str | None) -> dict[str, Kind] | None:
+    """Return what a schema says of columns before any is read, with the outcome that was asked for."""
+    if stated is None:
+        return None
+    outcome = target or stated.target
+    return {**({outcome: "text"} if outcome is not None and is_word(positive) else {}), **stated.kinds}
 
 
 def schema_to_stream(path: Path | None, target: str | None, positive: str | None) -> Schema:

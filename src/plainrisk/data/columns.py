@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -17,10 +18,13 @@ from plainrisk.errors import DataError
 
 __all__ = [
     "EXACT",
+    "PADDED",
+    "TRUTH",
     "Labels",
     "array_of",
     "floats_or_none",
     "is_missing",
+    "is_word",
     "label_of",
     "labels_of",
     "numbers_of",
@@ -31,20 +35,45 @@ __all__ = [
 # Beyond this, whole numbers that differ may be one number as float64.
 EXACT = 2.0**53
 NO_GROUP = "(no group)"
+# How files write the labels of truth values, and how codes are written but no number is: 01, 007.
+TRUTH = {"true": "True", "TRUE": "True", "false": "False", "FALSE": "False"}
+PADDED = r"^[-+]?0\d+(\.\d*)?$"
 
 
 def label_of(value: object) -> str:
     """Return the text that stands for a category or a class, the same whatever type it was stored as.
 
-    >>> label_of(2), label_of(2.0), label_of("2"), label_of(2.5), label_of(True)
-    ('2', '2', '2', '2.5', 'True')
+    Times are written as ISO 8601 has them, midnight as its day, since many tables know no days; decimals as floats.
+
+    >>> label_of(2), label_of(2.0), label_of("2"), label_of(2.5), label_of(Decimal("2.50")), label_of(True)
+    ('2', '2', '2', '2.5', '2.5', 'True')
+    >>> label_of(datetime(2018, 12, 31)), label_of(datetime(2018, 12, 31, 9, 30))
+    ('2018-12-31', '2018-12-31 09:30:00')
     """
     if isinstance(value, str):
         return str(value)  # numpy's own text type too
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e16:
         return str(int(value))
+    if isinstance(value, Decimal):
+        whole = value.is_finite() and value == value.to_integral_value()
+        return label_of(int(value) if whole else float(value))
+    if isinstance(value, datetime):
+        return value.isoformat(" ").removesuffix(" 00:00:00")  # the nanoseconds of pandas included
+    if isinstance(value, np.datetime64):
+        return label_of(value.astype("datetime64[us]").item())
     item = getattr(value, "item", None)
     return label_of(item()) if item is not None else str(value)
+
+
+def is_word(label: object) -> bool:
+    """Whether a label is a text as which no number and no truth value is written.
+
+    >>> is_word("bad"), is_word("01"), is_word("1"), is_word("true"), is_word(1)
+    (True, True, False, False, False)
+    """
+    if not isinstance(label, str) or label.lower() in ("true", "false"):
+        return False
+    return not _parses(label) or label_of(float(label)) != label
 
 
 @dataclass(frozen=True)
@@ -55,11 +84,17 @@ class Labels:
     labels: tuple[str, ...]
 
     def groups(self) -> dict[str, Index]:
-        """Return the rows of every label that has any; rows without a label are the last group, "(no group)"."""
+        """Return the rows of every label that has any; rows without a label are the last group, "(no group)".
+
+        Labels that are numbers come in their order, as text too.
+        """
         rest = NO_GROUP
         while rest in self.labels:
             rest = f"({rest})"
-        found = {name: np.flatnonzero(self.codes == k) for k, name in enumerate((*self.labels, rest))}
+        own = list(enumerate(self.labels))
+        if all(map(_parses, self.labels)):
+            own.sort(key=lambda label: float(label[1]))
+        found = {name: np.flatnonzero(self.codes == k) for k, name in own}
         found[rest] = np.flatnonzero(self.codes < 0)
         return {name: rows for name, rows in found.items() if len(rows)}
 
@@ -105,13 +140,17 @@ def unmasked(array: Any) -> Any:
     return values
 
 
-def floats_or_none(column: Array) -> Floats | None:
-    """Read an object column as numbers if every cell that is not missing is one."""
+def floats_or_none(column: Array, *, truth: bool = False) -> Floats | None:
+    """Read an object column as numbers if every cell that is not missing is one, or if allowed a truth value."""
     out = np.empty(len(column))
     for i, value in enumerate(column):
         if is_missing(value):
             out[i] = np.nan
-        elif isinstance(value, int | float | np.integer | np.floating | Decimal) and not isinstance(value, bool):
+        elif isinstance(value, bool | np.bool_):
+            if not truth:
+                return None
+            out[i] = value
+        elif isinstance(value, int | float | np.integer | np.floating | Decimal):
             try:
                 out[i] = value
             except OverflowError:  # a whole number of more than 308 digits
@@ -138,17 +177,20 @@ def refuse_infinity(name: str, values: Floats, first: int) -> None:
 
 
 def array_of(column: Any) -> Array | None:
-    """Return numbers or booleans as they are stored, or as floats with NaN where some are missing; None for others."""
+    """Return numbers or booleans as they are stored, numbers as floats with NaN where some are missing.
+
+    None for others, booleans of which some are missing among them: as floats they would be the categories 1 and 0.
+    """
     if not isinstance(column, np.ndarray):
         column = _decoded(column)
         dtype = column.dtype
-        if not (dtype.is_numeric() or dtype == nw.Boolean):
+        if not (dtype.is_numeric() or (dtype == nw.Boolean and not column.null_count())):
             return None
         if isinstance(dtype, nw.Int128 | nw.UInt128 | nw.Decimal):
             column = column.cast(nw.Float64)
         # A numpy array inside a frame has nothing but NaN for missing, and polars gives NaN for null by itself.
         knows_nan = isinstance(getattr(column.to_native(), "dtype", None), np.dtype)
-        knows_nan |= column.implementation.is_polars() and dtype != nw.Boolean
+        knows_nan |= column.implementation.is_polars()
         column = np.asarray(column.to_numpy()) if knows_nan or not column.null_count() else _with_nan(column)
     return column if column.dtype.kind in "iufb" else None
 
@@ -163,7 +205,9 @@ def numbers_of(name: str, column: Any, first: int = 0) -> Floats:
     """Return a column as float64, NaN for missing; text is an error that names its row, counted from `first`."""
     values = array_of(column)
     if values is None and isinstance(column, np.ndarray) and column.dtype == object:
-        values = floats_or_none(column)
+        values = floats_or_none(column, truth=True)
+    elif values is None and (series := _decoded(column)).dtype == nw.Boolean:
+        values = _with_nan(series)
     if values is None:
         labels = labels_of(column, name)
         if labels.labels:
@@ -192,13 +236,14 @@ def _parses(text: str) -> bool:
 
 
 def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
-    """Read categories that are numbers as numbers, so that 2.0 has the label "2" here too."""
+    """Read categories that are numbers or truth values as such, so that 2.0 has the label "2" here too."""
     if series.dtype != nw.Categorical:
         return series
     native = series.to_native()
     if series.implementation.is_pandas_like():
         kind = native.cat.categories.dtype.kind
-        exact = {"i": "Int64", "u": "UInt64", "f": "Float64"}  # pandas' own types, which know missing values
+        # pandas' own types, which know missing values
+        exact = {"i": "Int64", "u": "UInt64", "f": "Float64", "b": "boolean"}
         if kind not in exact:
             return series
         values = native.cat.categories.astype(exact[kind]).array.take(native.cat.codes, allow_fill=True)
@@ -236,6 +281,12 @@ def _labels_of_series(series: nw.Series[Any], name: str) -> Labels:
         return _in_order(series.cast(nw.Int8).fill_null(-1).to_numpy(), ["False", "True"])
     if series.dtype.is_nested() or isinstance(series.dtype, nw.Duration | nw.Binary):
         raise _no_label(name, str(series.dtype))
+    if series.dtype == nw.Categorical and series.implementation.is_pandas_like():
+        categories = series.to_native().cat
+        own = _labels_of_array(np.array([*categories.categories, None], dtype=object), name)
+        return _in_order(own.codes[categories.codes], list(own.labels))  # code -1 is the last, None
+    if series.dtype.is_temporal():
+        return _labels_of_array(np.array([*series.to_list(), None], dtype=object)[:-1], name)
     return _in_order(*_dictionary(series if series.dtype == nw.String else series.cast(nw.String)))
 
 

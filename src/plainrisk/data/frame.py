@@ -82,6 +82,9 @@ class Frame:
     first: int = 0
     origin: Origin | None = field(default=None, repr=False, compare=False)
 
+    def __len__(self) -> int:
+        return self.n_rows
+
     def column(self, name: str) -> Any:
         """Return one column as it is stored, or say which columns there are."""
         try:
@@ -92,7 +95,8 @@ class Frame:
     def only_value(self, name: str) -> Any:
         """Return the value of a column of one row if it is stored as it was given, else the frame itself."""
         column = self.column(name)
-        return column.item() if self.n_rows == 1 and isinstance(column, np.ndarray) else self
+        is_plain = isinstance(column, np.ndarray) and column.dtype.kind != "M"  # whose item may be a number
+        return column.item() if self.n_rows == 1 and is_plain else self
 
     def is_numeric(self, name: str) -> bool:
         """Whether a column holds numbers (booleans do not count)."""
@@ -340,8 +344,9 @@ def _as_column(value: Any) -> Any:
         array = np.asarray(value)
     except ValueError:
         raise DataError("Data: a column must be one value or a flat list of values, not lists in a list.") from None
-    # numpy would turn [1, "a"] and [None, "a"] into text; keep what was meant.
-    return np.asarray(value, dtype=object) if array.dtype.kind in "OUS" else array
+    # numpy would turn [1, "a"] and [None, "a"] into text, and [1, True] into numbers; keep what was meant.
+    mixed = array.dtype.kind in "iuf" and not isinstance(value, np.ndarray) and bool in set(map(type, value))
+    return np.asarray(value, dtype=object) if mixed or array.dtype.kind in "OUS" else array
 
 
 def _frame_from_array(X: Any) -> Frame:

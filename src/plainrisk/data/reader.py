@@ -1,7 +1,9 @@
 """The one reader of tables in files: CSV, CSV.gz and Parquet, whole or in batches, by polars.
 
 Commands, `plainrisk.rows` and studies all read here, so that a damaged file is refused alike everywhere. The records
-of CSV files are checked first (`plainrisk.data.records`), and the types of columns come from all rows of all files.
+of CSV files are checked first (`plainrisk.data.records`). A CSV file has no types: what is known of a column says how
+it is read (`Table.read_as`), so that a row means the same whatever other rows are there. Only where nothing is known
+the types come from all rows of all files.
 """
 
 from __future__ import annotations
@@ -12,25 +14,29 @@ import os
 import re
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import narwhals as nw
 
 from plainrisk.checks import LIST, check_parameters
+from plainrisk.data.columns import PADDED, TRUTH
 from plainrisk.data.records import csv_layout
 from plainrisk.errors import DataError, missing_extra, quoted
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["READ", "Files", "Table", "explained", "find_files", "once", "open_table", "read_file", "suffix_of"]
+__all__ = ["READ", "Files", "Kind", "Table", "explained", "find_files", "once", "open_table", "read_file", "suffix_of"]
 
 T = TypeVar("T")
 Files = str | Path | Sequence[str | Path]
+
+# What a column is: the kinds of features, or text that is copied or compared as it is written.
+Kind = Literal["categorical", "continuous", "text"]
 
 READ = (".csv", ".csv.gz", ".parquet")
 
@@ -44,16 +50,68 @@ class Table:
     name : the file or the pattern, for messages
     lazy : all rows
     parts : each file with the number of its rows
+    written : of CSV files, all rows with some columns as the text that the files hold
     """
 
     name: str
     lazy: pl.LazyFrame
     parts: tuple[tuple[str, int], ...]
+    written: Callable[[Collection[str]], pl.LazyFrame] | None = None
 
     @property
     def n_rows(self) -> int:
         """How many rows there are."""
         return sum(rows for _, rows in self.parts)
+
+    def read_as(
+        self, kinds: Mapping[str, Kind] | None, texts: Collection[str] = (), copies: Mapping[str, str] | None = None
+    ) -> Table:
+        """Return the same rows, the columns of CSV files read by what they mean and not by the values in the file.
+
+        Text is read as it is written: 01, 1 and 1.0 are three categories. A category that is written true or false is
+        the truth value, "True" or "False", as a column of booleans has it; in a number they are 1 and 0. Files that
+        store types keep them.
+
+        Parameters
+        ----------
+        kinds : what is known of columns; None if nothing is, and numbers with leading zeros are then text
+        texts : further columns of text
+        copies : new names of columns that are copied as they are written, with their names in the files
+        """
+        import polars as pl
+
+        there = self.lazy.collect_schema()
+        copied = [pl.col(old).alias(new) for new, old in (copies or {}).items() if old in there]
+        if self.written is None:
+            return replace(self, lazy=self.lazy.with_columns(copied)) if copied else self
+        known = dict.fromkeys(self._padded(), "text") if kinds is None else kinds
+        wanted = {*(n for n, kind in known.items() if kind != "continuous"), *texts, *(copies or {}).values()}
+        lazy = self.written(wanted)
+        own = [name for name, kind in lazy.collect_schema().items() if kind == pl.String]
+        numbers = self._numbers(lazy, [name for name in own if known.get(name) == "continuous"])
+        categories = [pl.col(name).replace(TRUTH) for name in own if known.get(name) == "categorical"]
+        return replace(self, lazy=lazy.with_columns(*copied, *categories, *map(_number, numbers)))
+
+    def _padded(self) -> list[str]:
+        """Return the columns that would be numbers but for leading zeros."""
+        import polars as pl
+
+        names = [name for name, kind in self.lazy.collect_schema().items() if kind.is_numeric()]
+        if self.written is None or not names:
+            return []
+        with self.reading():
+            found = once(self.written(names).select(pl.col(names).str.contains(PADDED).any()).collect)
+        return [name for name in names if found[name][0]]
+
+    def _numbers(self, lazy: pl.LazyFrame, names: Sequence[str]) -> list[str]:
+        """Return the columns of text in which every value is a number."""
+        import polars as pl
+
+        if not names:
+            return []
+        with self.reading():
+            found = once(lazy.select((_number(n).is_not_null() | pl.col(n).is_null()).all() for n in names).collect)
+        return [name for name in names if found[name][0]]
 
     def collect(self) -> pl.DataFrame:
         """Read all rows."""
@@ -84,7 +142,7 @@ class Table:
             if types[name] != pl.String:
                 continue
             value = pl.col(name)
-            wrong = value.is_not_null() & ~value.cast(pl.Float64, strict=False).is_finite().fill_null(False)
+            wrong = value.is_not_null() & _number(name).is_infinite().fill_null(True)
             with self.reading():
                 found = once(self.lazy.select(value).with_row_index("row").filter(wrong).head(1).collect)
             if len(found):
@@ -94,7 +152,19 @@ class Table:
                 )
 
 
-def open_table(files: Files, missing: Sequence[str] = (), kind: str | None = None) -> Table:
+def _number(name: str) -> pl.Expr:
+    """Return a column of text as numbers; what is no number is null. NaN, so written, is one that is missing."""
+    import polars as pl
+
+    text = pl.col(name)
+    number = text.cast(pl.Float64, strict=False)
+    truth = text.replace(TRUTH).replace_strict({"True": 1.0, "False": 0.0}, default=None, return_dtype=pl.Float64)
+    return pl.coalesce(pl.when(number.is_not_nan() | (text == "NaN")).then(number), truth)
+
+
+def open_table(
+    files: Files, missing: Sequence[str] = (), kind: str | None = None, texts: Collection[str] = ()
+) -> Table:
     """Check files and open them as one table.
 
     Parameters
@@ -102,24 +172,34 @@ def open_table(files: Files, missing: Sequence[str] = (), kind: str | None = Non
     files : a file, a pattern such as "loans/*.csv", or a list of them
     missing : texts in a CSV that stand for a missing value, beside the empty one
     kind : ".csv" or ".parquet"; the names of the files tell it unless it is given
+    texts : columns of a CSV that are text, whatever the files hold; names that are not there do no harm
     """
-    check_parameters("rows", {"missing": missing}, {"missing": LIST})
+    check_parameters("rows", {"missing": missing, "text": texts}, {"missing": LIST, "text": LIST})
     paths = find_files(files)
     kinds = {kind or suffix_of(path, READ, "read").removesuffix(".gz") for path in paths}
     name = str(files) if isinstance(files, str | Path) else str(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
     if len(kinds) > 1:
         raise DataError(f"{name}: CSV and Parquet files are mixed. Name files of one kind.")
-    opened = [_open_csv(path, missing) if kinds == {".csv"} else _open_parquet(path) for path in paths]
+    is_csv = kinds == {".csv"}
+    opened = [_open_csv(path, missing, texts) if is_csv else _open_parquet(path) for path in paths]
     _refuse_other_columns(opened)
     types = _common_types(opened)
-    lazy = _concatenated([one.scan(types) for one in opened], list(types))
-    return Table(name, lazy, tuple((str(one.path), one.n_rows) for one in opened))
+
+    def written(names: Collection[str]) -> pl.LazyFrame:
+        own = {name: _polars().String() if name in names else kind for name, kind in types.items()}
+        return _concatenated([one.scan(own) for one in opened], list(own))
+
+    parts = tuple((str(one.path), one.n_rows) for one in opened)
+    return Table(
+        name, _concatenated([one.scan(types) for one in opened], list(types)), parts, written if is_csv else None
+    )
 
 
-def read_file(path: str | Path) -> Any:
-    """Read a file as a frame of polars, or where that is not installed of pandas or arrow."""
+def read_file(path: str | Path, kinds: Mapping[str, Kind] | None = None) -> Any:
+    """Read a file as a frame of polars, or where that is not installed, by the types it guesses, of pandas or arrow."""
     try:
-        return open_table(path).collect()
+        texts = [name for name, kind in (kinds or {}).items() if kind != "continuous"]
+        return open_table(path, texts=texts).read_as(kinds).collect()
     except ImportError:
         pass
     (path,) = find_files(path)
@@ -187,15 +267,17 @@ def _open_parquet(path: Path) -> _Opened:
         return _Opened(path, n_rows, lazy.collect_schema(), lambda types: lazy.cast(_changed(lazy, types)))
 
 
-def _open_csv(path: Path, missing: Sequence[str]) -> _Opened:
+def _open_csv(path: Path, missing: Sequence[str], texts: Collection[str]) -> _Opened:
     pl = _polars()
     layout = csv_layout(path)
+    stated = {name: pl.String() for name in layout.names if name in texts}
 
     def scan(types: Mapping[str, Any] | None = None) -> Any:
         return pl.scan_csv(
             path,
             separator=layout.separator,
             schema=None if types is None else {name: types[name] for name in layout.names},
+            schema_overrides=stated if types is None else None,
             infer_schema_length=None,
             null_values=["", *missing],
             glob=False,
@@ -203,7 +285,7 @@ def _open_csv(path: Path, missing: Sequence[str]) -> _Opened:
 
     with explained(f"{path} cannot be read", pl.exceptions.PolarsError, OSError):
         types = once(scan().collect_schema)
-        _refuse_decimal_commas(path, scan(types))
+        _refuse_decimal_commas(path, scan(types).drop(stated))
     return _Opened(path, layout.n_rows, types, scan)
 
 
@@ -271,7 +353,7 @@ def _common_type(name: str, opened: Sequence[_Opened]) -> Any:
         return pl.Int64() if all(one.types[name].is_signed_integer() for one in known) else pl.Float64()
     raise DataError(
         f"Data: column {name!r} is {first} in {known[0].path}, but {other.types[name]} in {other.path}. "
-        "Store it in one type."
+        "Store it in one type, or if it is a category name it as text."
     )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from plainrisk.checks import check_parameters, whole
 from plainrisk.data.frame import Frame, as_frame
-from plainrisk.data.reader import Files, Table, open_table
+from plainrisk.data.reader import Files, Kind, Table, open_table
 from plainrisk.errors import DataError, did_you_mean
 
 __all__ = ["BATCH_ROWS", "Batches", "Rows", "as_batches", "csv", "parquet"]
@@ -44,6 +44,7 @@ class Batches:
     n_rows : how many rows there are
     read : from names of columns to an iterator over data frames with these columns, the same rows every time
     progress : called with the task, the rows read and the rows in all, after each batch
+    by_kind : from kinds of columns, or None, to the same rows read by them, where the rows have no types of their own
 
     Examples
     --------
@@ -65,9 +66,14 @@ class Batches:
     n_rows: int
     read: Callable[[tuple[str, ...]], Iterator[Any]]
     progress: Progress | None = None
+    by_kind: Callable[[Mapping[str, Kind] | None], Batches] | None = None
 
     def __len__(self) -> int:
         return self.n_rows
+
+    def read_as(self, kinds: Mapping[str, Kind] | None) -> Batches:
+        """Return the same rows, the columns of CSV files read by what they mean; see `plainrisk.data.reader`."""
+        return self if self.by_kind is None else self.by_kind(kinds)
 
     def batches(self, columns: Sequence[str] | None = None, task: str = "reading rows") -> Iterator[Frame]:
         """Read all rows once, some of the columns or all."""
@@ -110,18 +116,25 @@ def parquet(files: Files, *, batch_rows: int = BATCH_ROWS, progress: Progress | 
 
 
 def csv(
-    files: Files, *, missing: Sequence[str] = (), batch_rows: int = BATCH_ROWS, progress: Progress | None = None
+    files: Files,
+    *,
+    missing: Sequence[str] = (),
+    text: Sequence[str] = (),
+    batch_rows: int = BATCH_ROWS,
+    progress: Progress | None = None,
 ) -> Batches:
     """Return the rows of CSV files (or .csv.gz), to be read in batches.
 
-    Every record must have the fields of the header. The type of a column comes from all rows of all files.
+    Every record must have the fields of the header. `fit` reads the categorical features of its schema as text, as
+    they are written; where nothing is known of a column, its type comes from all rows of all files.
 
     Parameters
     ----------
     files, batch_rows, progress : as for `parquet`
     missing : texts that stand for a missing value, beside the empty one
+    text : columns that are text whatever they hold, such as codes that look like numbers in some of the files
     """
-    return as_batches(open_table(files, missing, kind=".csv"), batch_rows, progress)
+    return as_batches(open_table(files, missing, ".csv", text), batch_rows, progress)
 
 
 def as_batches(table: Table, batch_rows: int = BATCH_ROWS, progress: Progress | None = None) -> Batches:
@@ -133,4 +146,7 @@ def as_batches(table: Table, batch_rows: int = BATCH_ROWS, progress: Progress | 
             # In order, so that every pass sees the same batches.
             yield from table.lazy.select(columns).collect_batches(chunk_size=batch_rows, maintain_order=True)
 
-    return Batches(tuple(table.lazy.collect_schema().names()), table.n_rows, read, progress)
+    def by_kind(kinds: Mapping[str, Kind] | None) -> Batches:
+        return as_batches(table.read_as(kinds), batch_rows, progress)
+
+    return Batches(tuple(table.lazy.collect_schema().names()), table.n_rows, read, progress, by_kind)

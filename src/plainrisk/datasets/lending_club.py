@@ -159,7 +159,7 @@ def read_years(path: Path, schema: Schema, drop: tuple[str, ...] = ()) -> Table:
 
     Interest rates and utilisation, fractions in that copy, become per cent as in the full file.
     """
-    frame = as_frame(read_file(path))
+    frame = as_frame(read_file(path, {}))
     texts = frame.labels("loan_status")
     outcome = np.array([int(label.endswith("Charged Off")) for label in texts.labels], dtype=np.uint8)
     kept = [name for name in schema.features if name in frame.names and name not in drop]

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
+
 import numpy as np
 
 from plainrisk._types import Bools
 from plainrisk.data.frame import Frame
+from plainrisk.errors import PlainriskWarning
 from plainrisk.form.form import Part, RiskForm
 from plainrisk.form.levels import Bins, Categories
 
-__all__ = ["beyond", "names_beyond"]
+__all__ = ["ENOUGH", "beyond", "counts", "names_beyond", "strangers", "warn_of_strangers"]
+
+ENOUGH = 20  # rows that cannot all be new by chance
 
 
 def beyond(form: RiskForm, frame: Frame) -> dict[str, Bools]:
@@ -25,11 +31,62 @@ def _outside(form: RiskForm, frame: Frame, name: str) -> Bools | None:
         values = frame.numbers(name)
         special = Bins((), tuple(map(float, feature.special_values)), feature.lower_bound)
         return np.asarray((special.code_numbers(values) == 0) & ((values < low) | (values > high)))
-    for part in form.parts:
-        shape = part.shapes.get(name) if isinstance(part, Part) else None
-        if shape is not None and isinstance(shape.levels, Categories):
-            return np.asarray(shape.levels.codes(frame, name) == len(shape.levels) - 1)
-    return None
+    levels = _categories(form, name)
+    return None if levels is None else np.asarray(levels.codes(frame, name) == len(levels) - 1)
+
+
+def _categories(form: RiskForm, name: str) -> Categories | None:
+    """Return the categories that a form knows of a feature; None if it has none."""
+    shapes = [part.shapes[name] for part in form.parts if isinstance(part, Part) and name in part.shapes]
+    return next((shape.levels for shape in shapes if isinstance(shape.levels, Categories)), None)
+
+
+def counts(form: RiskForm, frame: Frame) -> dict[str, dict[str, int]]:
+    """Return, by feature, how many values are missing, unseen (categories) and out of range (measurements).
+
+    Counts of none are left out, and so are features without any.
+
+    >>> import plainrisk as pr
+    >>> german = pr.datasets.load("german", backend="polars")
+    >>> form = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target).form_
+    >>> counts(form, form.align({**german.frame[0].to_dicts()[0], "Housing": "boat"}))
+    {'Housing': {'unseen': 1}}
+    """
+    found = {name: {k: int(rows.sum()) for k, rows in _unusual(form, frame, name).items()} for name in form.features}
+    some = {name: {what: n for what, n in own.items() if n} for name, own in found.items()}
+    return {name: own for name, own in some.items() if own}
+
+
+def _unusual(form: RiskForm, frame: Frame, name: str) -> dict[str, Bools]:
+    """Return which rows lack a value, and which have one that is beyond training."""
+    levels = _categories(form, name)
+    if levels is not None:
+        codes = levels.codes(frame, name)
+        return {"missing": codes == levels.missing, "unseen": codes == len(levels) - 1}
+    is_number = form.schema.features[name].kind == "continuous"
+    missing = np.isnan(frame.numbers(name)) if is_number else frame.labels(name).codes < 0
+    outside = _outside(form, frame, name)
+    return {"missing": missing, **({} if outside is None else {"out_of_range": outside})}
+
+
+def warn_of_strangers(found: Mapping[str, Mapping[str, int]], n_rows: int) -> None:
+    """Warn of columns of which training saw no value at all, given the `counts` of enough rows."""
+    for name, own in found.items():
+        if n_rows >= ENOUGH and own.get("unseen") == n_rows:
+            warnings.warn(
+                f"every row of column {name!r} holds a category that training never saw; is it coded otherwise?",
+                PlainriskWarning,
+                stacklevel=3,
+            )
+
+
+def strangers(form: RiskForm, frame: Frame) -> dict[str, dict[str, int]]:
+    """Return the `counts` of those features alone of which every row is unseen; few rows are looked at as a rule."""
+    known = {name: levels for name in form.features if (levels := _categories(form, name)) is not None}
+    rest = frame.select(list(known))
+    for rows in (rest.take(0, ENOUGH), rest):
+        known = {name: levels for name, levels in known.items() if (levels.codes(rows, name) == len(levels) - 1).all()}
+    return {name: {"unseen": frame.n_rows} for name in known}
 
 
 def names_beyond(form: RiskForm, frame: Frame) -> list[tuple[str, ...]]:

@@ -31,6 +31,7 @@ import numpy as np
 
 from plainrisk import _native
 from plainrisk._types import Array, Codes, Floats
+from plainrisk.data.columns import TRUTH
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, ModelFileError
 from plainrisk.schema import label_of
@@ -171,8 +172,9 @@ class Categories(
     """The levels of a categorical feature: its categories, missing, unseen.
 
     `n_ordered` is how many of the categories, from the first, are in the order; the special values among
-    them come after. The category of a number is its label: 2, 2.0 and "2" are the same. A category may be a group: it
-    then holds the labels that `groups` lists under its name, beside the name itself.
+    them come after. The category of a number is its label: 2, 2.0 and "2" are the same. A category that training rows
+    wrote "true" is that of the truth value, too. A category may be a group: it then holds the labels that `groups`
+    lists under its name, beside the name itself.
 
     >>> levels = Categories(("low", "high"), 2, {"high": ("very high", "top")})
     >>> levels.labels
@@ -231,7 +233,8 @@ class Categories(
     @functools.cached_property
     def _level_of_label(self) -> dict[str, int]:
         each = enumerate(self.categories)
-        return {label: level for level, name in each for label in (name, *self.groups.get(name, ()))}
+        known = {label: level for level, name in each for label in (name, *self.groups.get(name, ()))}
+        return {**{TRUTH[label]: level for label, level in known.items() if label in TRUTH}, **known}
 
     def reads(self, x: Array) -> bool:
         """Whether the `cells` say the level of the numbers of an array; else it is for their labels to say."""

@@ -136,6 +136,7 @@ def read_stream(
     """Check rows in batches and their outcomes in one pass over the outcome's column."""
     target = _column(source, y, "y", None if schema is None else schema.target)
     weight = None if sample_weight is None else _column(source, sample_weight, "sample_weight", None)
+    source = source.read_as(None if schema is None else schema.kinds)
     known = _first_look(source, schema, target, weight)
     sums: dict[Any, float] = {}
     n_rows = 0

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from plainrisk._types import Counts, Floats
-from plainrisk.data.columns import label_of
+from plainrisk.data.columns import PADDED, label_of
 from plainrisk.data.frame import Frame, Labels, as_frame
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError, listing, quoted
 from plainrisk.schema.check import FEW_ROWS, MOST_CATEGORIES, suspicious_codes, target_problems
@@ -182,7 +182,11 @@ class _Column:
         _, first, row = np.unique(own.codes, return_index=True, return_inverse=True)
         self.sample = np.where(own.codes < 0, np.nan, np.argsort(np.argsort(first))[row])
         n_rows, n_labels = len(column.codes), len(column.labels)
-        text = _numbers_as_text(column.labels)
+        padded = next((label for label in column.labels if re.match(PADDED, label)), None)
+        text = _numbers_as_text(column.labels) if padded is None else None
+        if padded is not None:
+            words = f"text, since {padded!r} has a leading zero, as codes have: a number needs kind = 'continuous'"
+            yield Finding(self.name, "text", words)
         if text is not None:
             yield Finding(self.name, "text", text)
         elif n_rows >= FEW_ROWS and n_labels > n_rows / 2:

@@ -6,10 +6,11 @@ import copy
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from plainrisk.data.columns import is_word
 from plainrisk.errors import SchemaError, did_you_mean, listing
 from plainrisk.files import parse_json, parse_toml, read_text, write_text
 from plainrisk.schema.check import Problem, check_schema
@@ -20,6 +21,9 @@ from plainrisk.schema.findings import Finding
 from plainrisk.schema.policy import Outcome, Policy, as_table
 from plainrisk.schema.rules import schema_problems
 from plainrisk.schema.toml import schema_to_toml
+
+if TYPE_CHECKING:
+    from plainrisk.data.reader import Kind
 
 __all__ = ["Schema"]
 
@@ -220,6 +224,12 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         return self._with(features={name: f.with_rules(free=free) for name, f in self.features.items()})
 
     # ---- what people are told
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """How the columns of a file without types are read: the kinds of features, and an outcome such as "01"."""
+        outcome: dict[str, Kind] = {self.target: "text"} if self.target is not None and is_word(self.positive) else {}
+        return {**outcome, **{name: feature.kind for name, feature in self.features.items()}}
 
     @property
     def protected(self) -> tuple[str, ...]:

@@ -82,7 +82,7 @@ def _read_own(file: str, schema_file: str) -> tuple[Any, Outcome, Schema]:
     schema = Schema.load(schema_file)
     if schema.target is None:
         raise SchemaError(f"{schema_file}: which column is the outcome? Add target = ... to the schema.")
-    table = read_file(file)
+    table = read_file(file, schema.kinds)
     frame = as_frame(table)
     require_valid(schema, frame, target=True)
     outcome = frame.labels(schema.target)
