@@ -26,11 +26,11 @@ from plainrisk.models.training import position_of, read_training
 from plainrisk.schema import Schema
 from plainrisk.text import one_line
 
-__all__ = ["FIGURES", "RIVALS", "Challengers", "Line", "Rival", "RivalModel", "challenge", "challengers", "reason_of"]
+__all__ = ["FIGURES", "RIVALS", "Challengers", "Line", "Rival", "RivalModel", "challenge", "challengers", "not_fitted"]
 
 # What models are compared in, and whether more of it is better.
 FIGURES = {"auc": True, "log_loss": False, "brier": False}
-WORDS = {"auc": "AUC", "log_loss": "log loss", "brier": "Brier score"}
+FIGURE_NAMES = {"auc": "AUC", "log_loss": "log loss", "brier": "Brier score"}
 
 Validate = Callable[[Any, Callable[[int, int], None]], CrossValidation]
 Progress = Callable[[str, int, int], None]
@@ -74,10 +74,11 @@ class Line:
         """
         gap = self.differences[figure]
         if math.isinf(gap.estimate):
-            return f"its {WORDS[figure]} is {'infinite' if gap.estimate > 0 else 'finite'}"
+            return f"its {FIGURE_NAMES[figure]} is {'infinite' if gap.estimate > 0 else 'finite'}"
         low, high = sorted((abs(gap.low), abs(gap.high)))
         way = "higher" if gap.estimate > 0 else "lower"
-        return f"its {WORDS[figure]} is {way} by {_rounded(abs(gap.estimate))} ({_rounded(low)} to {_rounded(high)})"
+        ends = f"({_rounded(low)} to {_rounded(high)})"
+        return f"its {FIGURE_NAMES[figure]} is {way} by {_rounded(abs(gap.estimate))} {ends}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
@@ -120,7 +121,7 @@ class Challengers(TableResult):
 
     def __repr__(self) -> str:
         shown: dict[str, list[str]] = {"model": [line.name for line in self if not line.note]}
-        for name, word in WORDS.items():
+        for name, word in FIGURE_NAMES.items():
             shown[word] = [f"{line.figures[name]:.4f}" for line in self if not line.note]
             shown[f"{word} less ours"] = [_ends(line.differences.get(name)) for line in self if not line.note]
         told = [f"{line.name}: {line.note}" for line in self if line.note]
@@ -412,21 +413,21 @@ def _attempt(
     except ImportError:
         return f"not installed: {install}"
     except Exception as error:
-        return f"not fitted: {reason_of(error)}"
+        return not_fitted(error)
     try:
         return validate(model, lambda done, total: progress(name, done, total))
     except Exception as error:
-        return f"not fitted: {reason_of(error)}"
+        return not_fitted(error)
 
 
-def reason_of(error: Exception) -> str:
-    """Return why something failed in one line, shortened if it is long.
+def not_fitted(error: Exception) -> str:
+    """Say in one line that a model was not fitted, and why; shortened if it is long.
 
-    >>> reason_of(ValueError("no such\\nthing")), reason_of(KeyError())
-    ('no such thing', 'KeyError')
+    >>> not_fitted(ValueError("no such\\nthing")), not_fitted(KeyError())
+    ('not fitted: no such thing', 'not fitted: KeyError')
     """
-    text = one_line(" ".join(str(error).split()))
-    return (text if len(text) <= 240 else f"{text[:239]}…") or type(error).__name__
+    text = one_line(" ".join(str(error).split())) or type(error).__name__
+    return f"not fitted: {text}" if len(text) <= 240 else f"not fitted: {text[:239]}…"
 
 
 def _line(name: str, settings: str, found: CrossValidation | str, *, first: CrossValidation | None, seed: int) -> Line:
