@@ -147,6 +147,14 @@ class Raises(ClassifierMixin, BaseEstimator):
         raise AssertionError
 
 
+class Dumb(ClassifierMixin, BaseEstimator):
+    def fit(self, X, y):
+        return self
+
+    def predict_proba(self, X):
+        return np.where(np.arange(len(X))[:, None] > 0, np.nan, [[0.5, 0.5]])
+
+
 def refuses(_):
     raise OSError("a library cannot be loaded")
 
@@ -156,12 +164,14 @@ def test_a_challenger_that_raises_is_a_line(data, only):
     only(
         raises=Rival("", "", lambda schema: RivalModel(Raises(), schema)),
         refuses=Rival("", "", refuses),
+        dumb=Rival("", "", lambda schema: RivalModel(Dumb(), schema)),
         **{"logistic regression": None},
     )
     found = pr.challengers(pr.AdditiveRiskModel(SCHEMA), *data, cv=2, progress=lambda *step: told.append(step))
     assert found["raises"].note.startswith("not fitted: no convergence xx")
     assert len(found["raises"].note) < 260
     assert found["refuses"].note == "not fitted: a library cannot be loaded"
+    assert found["dumb"].note == "not compared: some of its risks are not numbers"
     assert found["logistic regression"].note == ""
     assert "raises: not fitted: no convergence" in repr(found)
     assert [step for step in told if step[0] == "logistic regression"] == [
@@ -224,6 +234,14 @@ def test_arrays_without_names_and_outcomes_in_the_frame(data, logistic):
     assert one.figures == two.figures
 
 
+def test_risks_of_the_other_outcome_are_not_compared(data, logistic):
+    X, y = data
+    models = {"ARM1": pr.AdditiveRiskModel(SCHEMA), "other": pr.AdditiveRiskModel()}  # of "good", the larger label
+    found = pr.challengers(models, X, y, cv=2)
+    assert found["other"].note.startswith("not compared: its positive outcome is the other one")
+    assert found["logistic regression"].differences
+
+
 def test_json_and_text(data, logistic):
     found = pr.challengers(pr.AdditiveRiskModel(SCHEMA), *data, cv=2)
     plain = json.loads(json.dumps(found.to_dict()))
@@ -266,6 +284,8 @@ def test_what_can_not_be_compared_at_all_is_an_error(data, logistic):
         pr.challengers(model, X, y, sample_weight=np.arange(N))
     with pytest.raises(DataError, match="cv must be 2 folds or more"):
         pr.challengers(model, X, y, cv=1)
+    with pytest.raises(DataError, match="challengers: model"):
+        pr.challengers({}, X, y)
     with pytest.raises(DataError, match="challengers: model must be a classifier with fit and predict_proba"):
         pr.challengers("ARM1", X, y)
 

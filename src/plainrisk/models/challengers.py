@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from plainrisk._types import Array, Floats
 from plainrisk.checks import FUNCTION, NOTHING, check_parameters, mapping
 from plainrisk.data.frame import Frame, as_frame
+from plainrisk.errors import DataError
 from plainrisk.explain.explanation import TableResult, text_table
 from plainrisk.form import TreeInput
 from plainrisk.intervals import UNKNOWN, Range
@@ -50,7 +51,7 @@ class Line:
     figures : AUC, log loss and Brier score of all held-out risks together
     differences : each figure less that of the first model, with its paired interval; none for the first
     seconds : what a fit took, the mean over the folds
-    note : why there are no figures: "not fitted: ..." or "not installed: ..."; else empty
+    note : why there are no figures: "not fitted: ...", "not installed: ..."; else empty
     """
 
     name: str
@@ -353,6 +354,8 @@ def challengers(
     allowed = {"model": CLASSIFIER | mapping("a dict of them by name", CLASSIFIER), "progress": NOTHING | FUNCTION}
     check_parameters("challengers", {"model": model, "progress": progress}, allowed)
     models = dict(model) if isinstance(model, Mapping) else {type(model).__name__: model}
+    if not models:
+        raise DataError("challengers: model has no classifier in it. Give one, or a dict of them by name.")
     require_weights("challengers", sample_weight)
     training = read_training(X, y, getattr(next(iter(models.values())), "schema", None), sample_weight, None)
     splits = splits_of(training.target, cv, seed, groups, time)
@@ -415,9 +418,12 @@ def _attempt(
     except Exception as error:
         return not_fitted(error)
     try:
-        return validate(model, lambda done, total: progress(name, done, total))
+        found = validate(model, lambda done, total: progress(name, done, total))
+        if not all(np.isfinite(fold.risk).all() for fold in found.folds):
+            return "not compared: some of its risks are not numbers"
     except Exception as error:
         return not_fitted(error)
+    return found
 
 
 def not_fitted(error: Exception) -> str:
@@ -431,6 +437,8 @@ def not_fitted(error: Exception) -> str:
 
 
 def _line(name: str, settings: str, found: CrossValidation | str, *, first: CrossValidation | None, seed: int) -> Line:
+    if first is not None and not isinstance(found, str) and not np.array_equal(found.target, first.target):
+        found = "not compared: its positive outcome is the other one. Give it a schema"
     if isinstance(found, str):
         return Line(name, settings, {}, {}, np.nan, note=found)
     differences = {} if first is None or found is first else _differences(found, first, seed)
