@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from plainrisk.models.arm import AdditiveRiskModel
     from plainrisk.models.boosted import BoostedRiskModel
     from plainrisk.models.bootstrap import bootstrap
+    from plainrisk.models.challengers import challengers
     from plainrisk.models.crossval import cross_validate
     from plainrisk.models.holdout import evaluate
     from plainrisk.models.linearise import Linearised, linearise
@@ -45,6 +46,7 @@ __all__ = [
     "TwoLayerRiskModel",
     "__version__",
     "bootstrap",
+    "challengers",
     "compare",
     "cross_validate",
     "cutoffs",
@@ -81,6 +83,7 @@ _OWNERS = {
     "models.arm": ("AdditiveRiskModel",),
     "models.boosted": ("BoostedRiskModel",),
     "models.bootstrap": ("bootstrap",),
+    "models.challengers": ("challengers",),
     "models.crossval": ("cross_validate",),
     "models.holdout": ("evaluate",),
     "models.linearise": ("Linearised", "linearise"),

@@ -62,7 +62,7 @@ def _fit_all(rows: Rows) -> tuple[dict[str, Any], dict[str, Any]]:
         # The text says how many rows are cut off.
         warnings.filterwarnings("ignore", ".*the line is cut off", PlainriskWarning)
         for name, model in models.items():
-            cv = plan.cross_validation(model, rows, lambda *_: bar.advance())
+            cv = plan.figures(plan.cross_validated(model, rows, lambda *_: bar.advance()))
             result["models"][name] = {"cv": cv, **certified(model.fit(rows.X, rows.y))}
             bar.advance()
     return models, {**result, **facts(models["SmoothARM1"])}

@@ -19,12 +19,13 @@ from plainrisk.cli import show, source, tables
 from plainrisk.cli.annotate import About, Cutoff, Date, read_about
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target, Weight
-from plainrisk.cli.validation import Validation, show_cross_validation, show_test
+from plainrisk.cli.validation import Validation, show_challengers, show_cross_validation, show_paper_trees, show_test
 from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, quoted
 from plainrisk.measure.evaluation import Evaluation
 from plainrisk.model import CUTOFF
 from plainrisk.models.arm import RIDGE
+from plainrisk.models.challengers import Challengers, not_fitted
 from plainrisk.models.pair_search import suggest_pairs
 from plainrisk.schema import Schema, label_of
 from plainrisk.schema.fingerprint import fingerprint
@@ -43,7 +44,8 @@ def fit(
         list[str] | None,
         typer.Option(
             "--model",
-            help="SmoothARM1, the default, BandARM1, DirectARM1, ARM1, ARM2, LinARM1, MixARM1, NNLR, MonoXGB ... "
+            help="SmoothARM1, the default, BandARM1, DirectARM1, ARM1, ARM2, LinARM1, MixARM1, NNLR ... or the paper's "
+            "boosted trees: 50 trees of depth 2 (XGB, MonoXGB, MixXGB, MixMonoXGB). "
             "Repeatable: the first is written, the others are compared with it.",
             metavar="NAME",
         ),
@@ -75,6 +77,13 @@ def fit(
         str | None,
         typer.Option("--time", metavar="COLUMN", help="Hold out later rows from earlier ones: forward chaining."),
     ] = None,
+    challengers: Annotated[
+        bool,
+        typer.Option(
+            "--challengers",
+            help="Put xgboost and EBM as they come, and logistic regression, beside the model on the same folds.",
+        ),
+    ] = False,
     weight: Weight = None,
     test: Annotated[
         str | None, typer.Option("--test", metavar="DATA", help="Rows with outcomes to test the fitted models on.")
@@ -113,6 +122,8 @@ def fit(
     for name in names:
         make_classifier(name, **options)  # a wrong name or option is said before any data are read
     plan = Validation(cv, seed, group, time, weight, test)
+    if challengers:
+        plan.require_folds(stream)
     if test not in (None, source.STDIN):
         source.scan_source(test, missing, {})  # a file that is not there is said before the fit
     result: dict[str, Any] = {"data": data, "model": names[0], "file": str(output)}
@@ -128,28 +139,47 @@ def fit(
         rows = source.rows_to_fit(opened, stated, target, positive, plan.columns())
         known = rows.schema
         models = {name: make_classifier(name, known, **options) for name in names}
-        result |= _fit_all(models, rows, plan)
+        result |= _fit_all(models, rows, plan, challengers)
         if provenance:
             outcomes = np.asarray(rows.y == models[names[0]].positive_, np.uint8)
             texts |= {"data": fingerprint(as_frame(rows.X), outcomes, known), "versions": _versions()}
     source.warn_of_names(known)
-    estimator, tested = models[names[0]], plan.evaluations(models, known, missing)
+    failed = [name for name, one in result.get("models", {}).items() if "error" in one]
+    fitted = {name: one for name, one in models.items() if name not in failed}
+    estimator, tested = models[names[0]], plan.evaluations(fitted, known, missing)
     result |= {"target": known.target, **facts(estimator), **certified(estimator)}
     result |= {"cutoff": cutoff, "about": texts, "test_data": test}
     _finish(result, estimator, output, json, tested)
 
 
-def _fit_all(models: dict[str, Any], rows: source.Rows, plan: Validation) -> dict[str, Any]:
-    """Cross validate every model, and fit the first; the others only where there is a test file."""
+def _fit_all(models: dict[str, Any], rows: source.Rows, plan: Validation, challengers: bool) -> dict[str, Any]:
+    """Cross validate every model, and fit the first; the others only where there is a test file.
+
+    One of the others that cannot be fitted has an `error`, and the rest go on.
+    """
     found: dict[str, Any] = {}
+    told: dict[str, Any] = {name: {} for name in models}
     if plan.cv:
         with show.progress("Cross validation", plan.cv * len(models)) as bar:
-            cvs = {n: plan.cross_validation(model, rows, lambda *_: bar.advance()) for n, model in models.items()}
-        found |= {"cv": next(iter(cvs.values())), "models": {name: {"cv": cv} for name, cv in cvs.items()}}
-    first, *others = models.values()
-    for model in (first, *(others if plan.test is not None else ())):
-        model.fit(rows.X, rows.y, **plan.weights(rows))
-    return {**found, "pairs": _pair_facts(first, rows, plan)}
+            cvs = plan.cross_validated_all(models, rows, lambda *_: bar.advance())
+        told = {n: {"error": cv} if isinstance(cv, str) else {"cv": plan.figures(cv)} for n, cv in cvs.items()}
+        found |= {"cv": next(iter(told.values()))["cv"]}
+        if challengers:
+            found["challengers"] = plan.challenge(cvs, rows)
+    first, *others = models
+    models[first].fit(rows.X, rows.y, **plan.weights(rows))
+    for name in others if plan.test is not None else ():
+        if "error" in told[name]:
+            continue
+        try:
+            models[name].fit(rows.X, rows.y, **plan.weights(rows))
+        except Exception as error:
+            told[name]["error"] = not_fitted(error)
+    return {
+        **found,
+        **({"models": told} if any(told.values()) else {}),
+        "pairs": _pair_facts(models[first], rows, plan),
+    }
 
 
 def _versions() -> str:
@@ -237,13 +267,15 @@ def _finish(result: dict[str, Any], estimator: Any, output: Path, json: bool, te
     valid = result["certificate"]["valid"]
     if valid:
         estimator.save(output, cutoff=result["cutoff"], about=result["about"])
-    show.result(result, json, lambda _: _show(result, tested))
+    compared = result.pop("challengers", None)
+    told = result if compared is None else {**result, "challengers": compared.to_dict()}
+    show.result(told, json, lambda _: _show(result, tested, compared))
     if not valid:
         show.error(f"the model does not keep what the schema states (BROKEN above), so {output} was not written.")
         raise typer.Exit(ExitCode.FAILED_CERTIFICATE)
 
 
-def _show(result: dict[str, Any], tested: Mapping[str, Evaluation]) -> None:
+def _show(result: dict[str, Any], tested: Mapping[str, Evaluation], compared: Challengers | None) -> None:
     console = show.out()
     outcome = f"{result['target']} = {label_of(result['positive'])}"
     console.print(
@@ -252,9 +284,15 @@ def _show(result: dict[str, Any], tested: Mapping[str, Evaluation]) -> None:
         style="bold",
     )
     if "cv" in result:
-        show_cross_validation({name: one["cv"] for name, one in result["models"].items()})
+        show_cross_validation(result["models"])
+    if compared is not None:
+        show_challengers(compared)
     if tested:
         show_test(result["test_data"], tested)
+    for name, one in result.get("models", {}).items():
+        if "error" in one:
+            console.print(f"{name}: {one['error']}", soft_wrap=True)
+    show_paper_trees(result.get("models", [result["model"]]), hint=compared is None)
     show.solver(result["solver"])
     for line in _findings(result):
         console.print(line)

@@ -234,10 +234,15 @@ def progress(task: str, total: int | None = None) -> Iterator[Bar]:
 # ---- what several commands show
 
 
-def figures(results: Mapping[str, Mapping[str, Any]]) -> None:
-    """Print cross validation figures, one row per model: mean and standard deviation over the folds; ECE pooled."""
+def figures(results: Mapping[str, Mapping[str, Any] | None]) -> None:
+    """Print cross validation figures, one row per model: mean and standard deviation over the folds; ECE pooled.
 
-    def figure(cv: Mapping[str, Any], metric: str) -> str:
+    A model without figures was not fitted.
+    """
+
+    def figure(cv: Mapping[str, Any] | None, metric: str) -> str:
+        if cv is None:
+            return "not fitted" if metric == next(iter(METRICS)) else ""
         # The mean over folds grows as folds shrink, so the calibration error is that of all held-out risks.
         if metric == "ece":
             return _mean_and_sd(cv["pooled_ece"], math.nan)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from plainrisk import cross_validate
+from plainrisk import CLASSIFIERS, cross_validate
 from plainrisk.cli import show, source
 from plainrisk.cli.measure import ScoredRows, show_evaluations
 from plainrisk.errors import DataError
 from plainrisk.measure.evaluation import Evaluation, evaluate_risk
 from plainrisk.measure.predictions import check_column
 from plainrisk.measure.tables import show_p
+from plainrisk.models.challengers import FIGURE_NAMES, RIVALS, Challengers, Line, challenge, not_fitted
+from plainrisk.models.crossval import CrossValidation
 from plainrisk.schema import Schema
 
-__all__ = ["Validation", "show_cross_validation", "show_test"]
+__all__ = ["Validation", "show_challengers", "show_cross_validation", "show_paper_trees", "show_test"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,13 @@ class Validation:
         named = {self.group: "--group", self.time: "--time", self.weight: "--weight"}
         return {name: option for name, option in named.items() if name is not None}
 
+    def require_folds(self, stream: bool) -> None:
+        """Refuse challengers where there are no folds to put them on."""
+        if stream:
+            raise DataError("--challengers needs all rows at once, which --stream does not. Leave out one of the two.")
+        if self.cv < 2:
+            raise DataError("--challengers compares on the folds of the cross validation. Add --cv 2, or more.")
+
     def require_no_stream(self, models: int) -> None:
         """Refuse what needs all rows at once."""
         if self.columns():
@@ -61,28 +70,57 @@ class Validation:
         values = rows.aside[self.weight].to_numpy()
         return {"sample_weight": check_column(f"--weight {self.weight!r}", values, len(values))}
 
-    def cross_validation(self, model: Any, rows: source.Rows, progress: Callable[[int, int], None]) -> dict[str, Any]:
-        """Return figures of a model on rows that it was not fitted to, as plain data.
+    def cross_validated(self, model: Any, rows: source.Rows, progress: Callable[[int, int], None]) -> CrossValidation:
+        """Return what a model says of rows that it was not fitted to."""
+        options = {
+            "groups": None if self.group is None else rows.aside[self.group].to_numpy(),
+            "time": None if self.time is None else rows.aside[self.time].to_numpy(),
+            **self.weights(rows),
+        }
+        return cross_validate(model, rows.X, rows.y, cv=self.cv, seed=self.seed, progress=progress, **options)
+
+    def cross_validated_all(
+        self, models: Mapping[str, Any], rows: source.Rows, progress: Callable[[int, int], None]
+    ) -> dict[str, CrossValidation | str]:
+        """Cross validate every model, or say why one is not fitted; the first, which is to be written, must be."""
+        self.weights(rows)  # an error there is not one of the folds
+        found: dict[str, CrossValidation | str] = {}
+        for name, model in models.items():
+            try:
+                found[name] = self.cross_validated(model, rows, progress)
+            except Exception as error:
+                if found:
+                    found[name] = not_fitted(error)
+                elif isinstance(error, DataError):
+                    raise DataError(f"{error} Or leave out cross validation: --cv 0.") from None
+                else:
+                    raise
+        return found
+
+    def figures(self, found: CrossValidation) -> dict[str, Any]:
+        """Return the figures of a cross validation as plain data.
 
         There are `folds`, `seed` and how rows were split; for each metric its mean and standard deviation over the
         folds and the figures; and `pooled_ece`, the calibration error of all held-out risks together. Where the log
         loss is infinite, `certain_and_wrong` says why.
         """
-        weights = self.weights(rows)  # an error there is not one of the folds
-        options = {
-            "groups": None if self.group is None else rows.aside[self.group].to_numpy(),
-            "time": None if self.time is None else rows.aside[self.time].to_numpy(),
-            **weights,
-        }
-        try:
-            found = cross_validate(model, rows.X, rows.y, cv=self.cv, seed=self.seed, progress=progress, **options)
-        except DataError as error:
-            raise DataError(f"{error} Or leave out cross validation: --cv 0.") from None
         mean, sd, values = found.mean, found.sd, found.scores
         figures = {name: {"mean": mean[name], "sd": sd[name], "values": values[name].tolist()} for name in show.METRICS}
         how = {"folds": len(found.folds), "seed": self.seed, "group": self.group, "time": self.time}
         result = {**how, **figures, "pooled_ece": found.pooled["ece"]}
         return {**result, "certain_and_wrong": found.certain_and_wrong} if math.isinf(mean["log_loss"]) else result
+
+    def challenge(self, ours: Mapping[str, CrossValidation | str], rows: source.Rows) -> Challengers:
+        """Put what others would use beside models that were cross validated, on the same folds."""
+        with show.progress("Challengers", self.cv * len(RIVALS)) as bar:
+            return challenge(
+                ours,
+                rows.schema,
+                lambda rival, step: self.cross_validated(rival, rows, step),
+                seed=self.seed,
+                grouped=self.group is not None,
+                progress=lambda *_: bar.advance(),
+            )
 
     def evaluations(
         self, models: Mapping[str, Any], schema: Schema, missing: list[str] | None
@@ -104,8 +142,8 @@ class Validation:
 
 def show_cross_validation(found: Mapping[str, Mapping[str, Any]]) -> None:
     """Print the cross validation of some models in one table, and what its figures are."""
-    show.figures(found)
-    console, cv = show.out(), next(iter(found.values()))
+    show.figures({name: one.get("cv") for name, one in found.items()})
+    console, cv = show.out(), next(iter(found.values()))["cv"]
     how = f"{cv['folds']} stratified folds, seed {cv['seed']}"
     if cv["group"] is not None:
         how += f", rows of one {cv['group']!r} together"
@@ -115,8 +153,46 @@ def show_cross_validation(found: Mapping[str, Mapping[str, Any]]) -> None:
         f"Mean ± standard deviation over {how}. ECE: of all held-out risks together.", style="dim", soft_wrap=True
     )
     for name, one in found.items():
-        if "certain_and_wrong" in one:
-            console.print(f"The log loss of {name} is infinite: {one['certain_and_wrong']}.", style="dim")
+        if "certain_and_wrong" in one.get("cv", {}):
+            console.print(f"The log loss of {name} is infinite: {one['cv']['certain_and_wrong']}.", style="dim")
+
+
+def show_paper_trees(names: Iterable[str], hint: bool) -> None:
+    """Say what the paper's trees are, since their names suggest more, and where the real ones are to be had."""
+    trees = [name for name in names if "XGB" in name]
+    for name in trees:
+        show.out().print(f"{name}: {CLASSIFIERS[name].description}", style="dim", soft_wrap=True)
+    if trees and hint:
+        show.out().print("For xgboost as it comes: --challengers.", style="dim", soft_wrap=True)
+
+
+def show_challengers(found: Challengers) -> None:
+    """Print models and challengers in one table, their differences in another, and who is ahead."""
+    console, first = show.out(), found.ours[0].name
+    names = tuple(FIGURE_NAMES.values())
+    title = f"Challengers: all {found.rows:,} held-out risks together, the same {found.folds} folds"
+    header = ("model", *names, "seconds per fit")
+    show.print_table(header, [_figures(line) for line in found], numbers=header[1:], title=title)
+    less = [[line.name, *(_ends(line, name) for name in FIGURE_NAMES)] for line in found if line.differences]
+    if less:
+        title = f"Less that of {first}: paired intervals of 95%"
+        show.print_table(("model", *names), less, numbers=names, title=title)
+    for line in found.rivals:
+        console.print(f"{line.name}: {line.note or f'{line.settings}.'}", style="dim", soft_wrap=True)
+    for note in found.notes:
+        console.print(note, style="dim", soft_wrap=True)
+    console.print(found.verdict, style="bold", soft_wrap=True)
+
+
+def _figures(line: Line) -> list[str]:
+    if line.note:
+        return [line.name, line.note.partition(":")[0], "", "", ""]
+    return [line.name, *(f"{line.figures[name]:.4f}" for name in FIGURE_NAMES), f"{line.seconds:.2f}"]
+
+
+def _ends(line: Line, figure: str) -> str:
+    gap = line.differences[figure]
+    return f"{gap.low:+.4f} to {gap.high:+.4f}" if math.isfinite(gap.low) else "?"
 
 
 def show_test(test: str, found: Mapping[str, Evaluation]) -> None:

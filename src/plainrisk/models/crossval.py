@@ -22,7 +22,16 @@ from plainrisk.models.base import CLASSIFIER, RiskClassifier
 from plainrisk.models.experts import is_ours
 from plainrisk.models.training import Training, read_training, with_class_weight
 
-__all__ = ["METRICS", "CrossValidation", "Fold", "Split", "cross_validate", "splits_of", "stratified_folds"]
+__all__ = [
+    "METRICS",
+    "CrossValidation",
+    "Fold",
+    "Split",
+    "cross_validate",
+    "require_weights",
+    "splits_of",
+    "stratified_folds",
+]
 
 METRICS = ("auc", "log_loss", "brier", "ece")
 
@@ -199,8 +208,7 @@ def cross_validate(
     >>> len(found.models), bool(found.mean["auc"] > 0.7)
     (5, True)
     """
-    if sample_weight is not None and not np.all(sample_weight):
-        raise DataError("cross_validate: some sample_weight is 0. Drop those rows first.")
+    require_weights("cross_validate", sample_weight)
     allowed = {"model": CLASSIFIER, "progress": NOTHING | FUNCTION}
     check_parameters("cross_validate", {"model": model, "progress": progress}, allowed)
     if isinstance(model, RiskClassifier):
@@ -214,6 +222,12 @@ def cross_validate(
         if progress is not None:
             progress(k + 1, len(splits))
     return CrossValidation(tuple(folds), training.target, training.weight, training.frame.origin)
+
+
+def require_weights(who: str, sample_weight: Any) -> None:
+    """Refuse weights of 0: folds are dealt by position, and such rows are no rows."""
+    if sample_weight is not None and not np.all(sample_weight):
+        raise DataError(f"{who}: some sample_weight is 0. Drop those rows first.")
 
 
 def _fold(model: Any, training: Training, split: Split, k: int, n_folds: int) -> Fold:

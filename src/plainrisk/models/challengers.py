@@ -1,0 +1,455 @@
+"""An honest comparison: what a practitioner would try instead, as it comes, on the same folds as ours."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+
+from plainrisk._types import Array, Floats
+from plainrisk.checks import FUNCTION, NOTHING, check_parameters, mapping
+from plainrisk.data.frame import Frame, as_frame
+from plainrisk.errors import DataError
+from plainrisk.explain.explanation import TableResult, text_table
+from plainrisk.form import TreeInput
+from plainrisk.intervals import UNKNOWN, Range
+from plainrisk.measure.evaluation import evaluate_risk
+from plainrisk.models.base import CLASSIFIER
+from plainrisk.models.boosted import read_inputs
+from plainrisk.models.crossval import CrossValidation, cross_validate, require_weights, splits_of
+from plainrisk.models.training import position_of, read_training
+from plainrisk.schema import Schema
+from plainrisk.text import one_line
+
+__all__ = ["FIGURES", "RIVALS", "Challengers", "Line", "Rival", "RivalModel", "challenge", "challengers", "not_fitted"]
+
+# What models are compared in, and whether more of it is better.
+FIGURES = {"auc": True, "log_loss": False, "brier": False}
+FIGURE_NAMES = {"auc": "AUC", "log_loss": "log loss", "brier": "Brier score"}
+
+Validate = Callable[[Any, Callable[[int, int], None]], CrossValidation]
+Progress = Callable[[str, int, int], None]
+
+
+# ---- results
+
+
+@dataclass(frozen=True)
+class Line:
+    """One model of a comparison.
+
+    Attributes
+    ----------
+    name : what it is called
+    settings : what it is, in words; empty for ours
+    figures : AUC, log loss and Brier score of all held-out risks together
+    differences : each figure less that of the first model, with its paired interval; none for the first
+    seconds : what a fit took, the mean over the folds
+    note : why there are no figures: "not fitted: ...", "not installed: ..."; else empty
+    """
+
+    name: str
+    settings: str
+    figures: Mapping[str, float]
+    differences: Mapping[str, Range]
+    seconds: float
+    note: str = ""
+
+    def better(self, figure: str) -> int:
+        """Return 1 where the figure is better than that of the first model beyond chance, -1 where worse, else 0."""
+        gap = self.differences.get(figure, UNKNOWN)
+        low, high = (gap.estimate, gap.estimate) if math.isinf(gap.estimate) else (gap.low, gap.high)
+        return (1 if FIGURES[figure] else -1) * (int(low > 0) - int(high < 0))
+
+    def told(self, figure: str) -> str:
+        """Say how far a figure is from that of the first model.
+
+        >>> Line("EBM", "", {}, {"auc": Range(0.012, 0.006, 0.018)}, 1.0).told("auc")
+        'its AUC is higher by 0.012 (0.006 to 0.018)'
+        """
+        gap = self.differences[figure]
+        if math.isinf(gap.estimate):
+            return f"its {FIGURE_NAMES[figure]} is {'infinite' if gap.estimate > 0 else 'finite'}"
+        low, high = sorted((abs(gap.low), abs(gap.high)))
+        way = "higher" if gap.estimate > 0 else "lower"
+        ends = f"({_rounded(low)} to {_rounded(high)})"
+        return f"its {FIGURE_NAMES[figure]} is {way} by {_rounded(abs(gap.estimate))} {ends}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        differences = {name: vars(gap) for name, gap in self.differences.items()}
+        return {**vars(self), "figures": dict(self.figures), "differences": differences}
+
+
+def _rounded(value: float) -> str:
+    """Write a difference with three decimals, or more where it is small.
+
+    >>> _rounded(0.0123), _rounded(0.00034)
+    ('0.012', '0.0003')
+    """
+    return f"{value:.3f}" if value >= 0.001 or value == 0 else f"{value:.1g}" if value < 1e-4 else f"{value:.4f}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Challengers(TableResult):
+    """Models on the same folds, a line each; the first is the one that is challenged.
+
+    Attributes
+    ----------
+    ours : Line of every model that was given
+    rivals : Line of every challenger
+    rows, folds : held-out rows and folds
+    grouped : whether rows of a group were kept together; the intervals take rows as independent
+    """
+
+    ours: tuple[Line, ...]
+    rivals: tuple[Line, ...]
+    rows: int
+    folds: int
+    grouped: bool = False
+
+    def __iter__(self) -> Iterator[Line]:
+        return iter((*self.ours, *self.rivals))
+
+    def __getitem__(self, name: str) -> Line:
+        return next(line for line in self if line.name == name)
+
+    def __repr__(self) -> str:
+        shown: dict[str, list[str]] = {"model": [line.name for line in self if not line.note]}
+        for name, word in FIGURE_NAMES.items():
+            shown[word] = [f"{line.figures[name]:.4f}" for line in self if not line.note]
+            shown[f"{word} less ours"] = [_ends(line.differences.get(name)) for line in self if not line.note]
+        told = [f"{line.name}: {line.note}" for line in self if line.note]
+        return "\n".join([text_table(self._headline(), shown, width=150), *told, *self.notes, self.verdict])
+
+    def _headline(self) -> str:
+        return f"Challengers: {self.rows:,} held-out rows, {self.folds} folds, paired intervals of 95%"
+
+    def columns(self) -> dict[str, Any]:
+        """Return the table as columns by name."""
+        found: dict[str, Any] = {"model": [line.name for line in self]}
+        for name in FIGURES:
+            found[name] = [line.figures.get(name, np.nan) for line in self]
+            for column, end in (("difference", "estimate"), ("low", "low"), ("high", "high")):
+                gaps = (line.differences.get(name, UNKNOWN) for line in self)
+                found[f"{name}_{column}"] = [getattr(gap, end) for gap in gaps]
+        return {**found, "seconds": [line.seconds for line in self], "note": [line.note for line in self]}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the intervals must know."""
+        if not self.grouped:
+            return ()
+        return ("The intervals take rows as independent; where rows of one group are alike, they are too short.",)
+
+    @property
+    def verdict(self) -> str:
+        """Who is ahead, in one sentence: beyond chance in AUC, or else in log loss."""
+        first, compared = self.ours[0], [line for line in self.rivals if not line.note]
+        if first.note:
+            return f"{first.name} has no figures to compare with, {first.note}"
+        if not compared:
+            return "No challenger could be compared."
+        ahead = [line for line in compared if line.better("auc") > 0]
+        ahead.sort(key=lambda line: -line.differences["auc"].estimate)
+        calmer = [line for line in compared if line.better("auc") == 0 and line.better("log_loss") > 0]
+        if ahead or calmer:
+            told = [f"{one.name} is ahead: {one.told('auc')}{_but(one)}" for one in ahead]
+            told += [f"{one.name} is ahead: {one.told('log_loss')}" for one in calmer]
+            return "; ".join(told) + "."
+        if all(line.better("auc") < 0 for line in compared):
+            nearest = max(compared, key=lambda line: line.figures["auc"])
+            return f"{first.name} is ahead: the nearest challenger is {nearest.name}, and {nearest.told('auc')}."
+        return "No challenger is ahead beyond chance."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        lines = {key: [line.to_dict() for line in getattr(self, key)] for key in ("ours", "rivals")}
+        return {**lines, "rows": self.rows, "folds": self.folds, "notes": list(self.notes), "verdict": self.verdict}
+
+
+def _but(line: Line) -> str:
+    return f", but {line.told('log_loss')}" if line.better("log_loss") < 0 else ""
+
+
+def _ends(gap: Range | None) -> str:
+    return "" if gap is None else f"{gap.estimate:+.4f} ({gap.low:+.4f}, {gap.high:+.4f})"
+
+
+# ---- the challengers
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A challenger.
+
+    Attributes
+    ----------
+    settings : what it is, in words
+    install : how to get it
+    build : makes it for rows of a schema; an ImportError says that it is not installed
+    """
+
+    settings: str
+    install: str
+    build: Callable[[Schema], Any]
+
+
+class RivalModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Any classifier on the columns that a schema names, given as a practitioner would.
+
+    Numbers stay as they are, special values included, with NaN for missing. Of a category there is an indicator per
+    label among the training rows, or with `one_hot=False` the label itself. Outcomes are 0 and 1,
+    the positive one.
+
+    Parameters
+    ----------
+    estimator : classifier
+        A pipeline takes weights at its last step.
+    schema : Schema
+    one_hot : bool, default=True
+    """
+
+    def __init__(self, estimator: Any, schema: Schema, one_hot: bool = True) -> None:
+        self.estimator = estimator
+        self.schema = schema
+        self.one_hot = one_hot
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RivalModel:
+        """Fit to rows and outcomes."""
+        frame = as_frame(X)
+        self.inputs_ = _indicators(frame, self.schema) if self.one_hot else ()
+        classes = np.unique(y)
+        self.classes_ = classes if position_of(classes, self.schema.positive) else classes[::-1]
+        codes = (np.asarray(y) == self.classes_[1]).astype(np.int64)
+        weights = {} if sample_weight is None else {_weight_name(self.estimator): sample_weight}
+        self.estimator_ = clone(self.estimator).fit(self._matrix(frame), codes, **weights)
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probabilities of both outcomes."""
+        return np.asarray(self.estimator_.predict_proba(self._matrix(as_frame(X))), dtype=np.float64)
+
+    def _matrix(self, frame: Frame) -> Array:
+        return read_inputs(self.inputs_, frame) if self.one_hot else _cells(frame, self.schema)
+
+
+def _weight_name(estimator: Any) -> str:
+    steps = getattr(estimator, "steps", None)
+    return "sample_weight" if steps is None else f"{steps[-1][0]}__sample_weight"
+
+
+def _indicators(frame: Frame, schema: Schema) -> tuple[TreeInput, ...]:
+    """Return one input per number, and one per category that the rows have."""
+    inputs: list[TreeInput] = []
+    for name, feature in schema.features.items():
+        if feature.kind == "continuous":
+            inputs.append(TreeInput(feature=name))
+        else:
+            column = frame.labels(name)
+            seen = sorted({column.labels[code] for code in np.unique(column.codes) if code >= 0})
+            inputs.extend(TreeInput(feature=name, category=label) for label in seen)
+    return tuple(inputs)
+
+
+def _cells(frame: Frame, schema: Schema) -> Array:
+    """Return numbers and labels side by side: NaN for a number that is missing, None for a label."""
+    cells = np.empty((frame.n_rows, len(schema.features)), dtype=object)
+    for j, (name, feature) in enumerate(schema.features.items()):
+        if feature.kind == "continuous":
+            cells[:, j] = frame.numbers(name)
+        else:
+            column = frame.labels(name)
+            cells[:, j] = np.array([*column.labels, None], dtype=object)[column.codes]
+    return cells
+
+
+def _xgboost(schema: Schema) -> RivalModel:
+    from xgboost import XGBClassifier
+
+    return RivalModel(XGBClassifier(), schema)
+
+
+def _ebm(schema: Schema) -> RivalModel:
+    from interpret.glassbox import ExplainableBoostingClassifier
+
+    kinds = ["continuous" if f.kind == "continuous" else "nominal" for f in schema.features.values()]
+    model = ExplainableBoostingClassifier(feature_names=list(schema.features), feature_types=kinds)
+    return RivalModel(model, schema, one_hot=False)
+
+
+def _logistic(schema: Schema) -> RivalModel:
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    imputer = SimpleImputer(strategy="median", keep_empty_features=True)
+    return RivalModel(make_pipeline(imputer, StandardScaler(), LogisticRegression(max_iter=1000)), schema)
+
+
+RIVALS: Mapping[str, Rival] = {
+    "xgboost": Rival("XGBClassifier as it comes, one-hot categories", "pip install 'plainrisk[boost]'", _xgboost),
+    "EBM": Rival("ExplainableBoostingClassifier as it comes", "pip install interpret-core", _ebm),
+    "logistic regression": Rival(
+        "scikit-learn's, on standardised and one-hot columns, missing numbers as the median",
+        "pip install scikit-learn",
+        _logistic,
+    ),
+}
+
+
+# ---- the comparison
+
+
+def challengers(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    cv: Any = 10,
+    seed: int = 0,
+    sample_weight: Any = None,
+    groups: Any = None,
+    time: Any = None,
+    progress: Progress | None = None,
+) -> Challengers:
+    """Put what others would use beside a model, on the same folds: xgboost, EBM and logistic regression.
+
+    xgboost and EBM come with their own defaults, as they are first tried; neither knows of directions, subscales or
+    rules. All prepare their columns without the fold. One that is not installed, or that cannot be fitted, is listed
+    with the reason, and the comparison goes on.
+
+    Parameters
+    ----------
+    model : classifier, or dict of name: classifier
+        Of several the first is the one that the others are compared with.
+    X, y : as in `fit`
+    cv, seed, sample_weight, groups, time : as in `cross_validate`
+        The seed is the bootstrap's, too.
+    progress : callable, optional
+        Called with the model's name, the number of its folds done and the number of folds.
+
+    Returns
+    -------
+    Challengers
+        Its lines have AUC, log loss and Brier score of all held-out risks together, and how each differs from the
+        first model's: DeLong's interval for the AUC, a paired bootstrap of the rows for the others. `verdict` says who
+        is ahead.
+
+    Examples
+    --------
+    >>> import plainrisk as pr
+    >>> german = pr.datasets.load("german")
+    >>> model = pr.make_classifier("SmoothARM1", german.schema)
+    >>> pr.challengers(model, german.frame, german.target).verdict  # doctest: +SKIP
+    'No challenger is ahead beyond chance.'
+    """
+    allowed = {"model": CLASSIFIER | mapping("a dict of them by name", CLASSIFIER), "progress": NOTHING | FUNCTION}
+    check_parameters("challengers", {"model": model, "progress": progress}, allowed)
+    models = dict(model) if isinstance(model, Mapping) else {type(model).__name__: model}
+    if not models:
+        raise DataError("challengers: model has no classifier in it. Give one, or a dict of them by name.")
+    require_weights("challengers", sample_weight)
+    training = read_training(X, y, getattr(next(iter(models.values())), "schema", None), sample_weight, None)
+    splits = splits_of(training.target, cv, seed, groups, time)
+    tell = progress or (lambda *_: None)
+
+    def validate(one: Any, step: Callable[[int, int], None]) -> CrossValidation:
+        is_rival = isinstance(one, RivalModel)  # it knows the columns by the names that the schema gives them
+        rows, outcomes = (training.frame, training.classes[training.target]) if is_rival else (X, y)
+        return cross_validate(one, rows, outcomes, cv=splits, sample_weight=sample_weight, progress=step)
+
+    ours = {name: _attempt(partial(clone, one), name, validate, tell) for name, one in models.items()}
+    return challenge(ours, training.schema, validate, seed=seed, grouped=groups is not None, progress=tell)
+
+
+def challenge(
+    ours: Mapping[str, CrossValidation | str],
+    schema: Schema,
+    validate: Validate,
+    *,
+    seed: int = 0,
+    grouped: bool = False,
+    progress: Progress = lambda *_: None,
+) -> Challengers:
+    """Put the challengers beside models that were cross validated already.
+
+    Parameters
+    ----------
+    ours : by name, what each model said of held-out rows, or why it said nothing
+    schema : which columns are features, and of which kind
+    validate : cross validates a challenger on the same rows and folds, and tells how far it is
+    seed : of the bootstrap
+    grouped : whether rows of a group were kept together
+    progress : told the challenger's name, the folds done and all folds
+    """
+    rivals: dict[str, CrossValidation | str] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # as they come: what they say of their own settings is not about ours
+        for name, rival in RIVALS.items():
+            rivals[name] = _attempt(partial(rival.build, schema), name, validate, progress, rival.install)
+    first = next(iter(ours.values()))
+    known = next((one for one in (*ours.values(), *rivals.values()) if isinstance(one, CrossValidation)), None)
+    compare = partial(_line, first=None if isinstance(first, str) else first, seed=seed)
+    return Challengers(
+        tuple(compare(name, "", found) for name, found in ours.items()),
+        tuple(compare(name, RIVALS[name].settings, found) for name, found in rivals.items()),
+        rows=0 if known is None else int((~np.isnan(known.risk)).sum()),
+        folds=0 if known is None else len(known.folds),
+        grouped=grouped,
+    )
+
+
+def _attempt(
+    build: Callable[[], Any], name: str, validate: Validate, progress: Progress, install: str = ""
+) -> CrossValidation | str:
+    """Cross validate a model, or say why that cannot be done."""
+    try:
+        model = build()
+    except ImportError:
+        return f"not installed: {install}"
+    except Exception as error:
+        return not_fitted(error)
+    try:
+        found = validate(model, lambda done, total: progress(name, done, total))
+        if not all(np.isfinite(fold.risk).all() for fold in found.folds):
+            return "not compared: some of its risks are not numbers"
+    except Exception as error:
+        return not_fitted(error)
+    return found
+
+
+def not_fitted(error: Exception) -> str:
+    """Say in one line that a model was not fitted, and why; shortened if it is long.
+
+    >>> not_fitted(ValueError("no such\\nthing")), not_fitted(KeyError())
+    ('not fitted: no such thing', 'not fitted: KeyError')
+    """
+    text = one_line(" ".join(str(error).split())) or type(error).__name__
+    return f"not fitted: {text}" if len(text) <= 240 else f"not fitted: {text[:239]}…"
+
+
+def _line(name: str, settings: str, found: CrossValidation | str, *, first: CrossValidation | None, seed: int) -> Line:
+    if first is not None and not isinstance(found, str) and not np.array_equal(found.target, first.target):
+        found = "not compared: its positive outcome is the other one. Give it a schema"
+    if isinstance(found, str):
+        return Line(name, settings, {}, {}, np.nan, note=found)
+    differences = {} if first is None or found is first else _differences(found, first, seed)
+    seconds = float(np.mean([fold.seconds for fold in found.folds]))
+    return Line(name, settings, {figure: found.pooled[figure] for figure in FIGURES}, differences, seconds)
+
+
+def _differences(found: CrossValidation, first: CrossValidation, seed: int) -> dict[str, Range]:
+    """Return every figure less that of the first model on the rows that both held out, with paired intervals."""
+    rows = np.flatnonzero(~np.isnan(found.risk))
+    weight: Floats | None = None if found.weight is None else found.weight[rows]
+    risk, other = found.risk[rows], first.risk[rows]
+    compared = evaluate_risk(found.target[rows], risk, against=other, sample_weight=weight, seed=seed)
+    return {figure: compared.differences[figure] for figure in FIGURES}
