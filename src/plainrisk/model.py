@@ -34,7 +34,6 @@ from plainrisk.explain import (
     WhatIfs,
 )
 from plainrisk.explain.options import DecideOptions, ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
-from plainrisk.exports import ExportOptions, write_export
 from plainrisk.files import write_text
 from plainrisk.form import Alone, Bands, FitRecord, Layer, Logistic, RiskForm, read_model, schema_with_bins, write_model
 from plainrisk.form.file import PackedState
@@ -607,6 +606,8 @@ class FormMethods(PackedState):
         ...     pr.verify_export(f"{folder}/score.py", model).agrees
         True
         """
+        from plainrisk.exports import ExportOptions, write_export
+
         self._require_form()
         write_export(self.form_, path, ExportOptions(target, dialect, table, keep, k=k, portfolio=portfolio))
 
