@@ -39,7 +39,6 @@ from plainrisk.form import Alone, Bands, FitRecord, Layer, Logistic, RiskForm, r
 from plainrisk.form.file import PackedState
 from plainrisk.form.links import at_odds
 from plainrisk.schema import Schema
-from plainrisk.text import visible
 
 __all__ = ["CUTOFF", "FormMethods", "RiskModel", "load"]
 
@@ -689,8 +688,7 @@ class RiskModel(FormMethods):
         self.classes_ = np.array(form.classes)
 
     def __repr__(self) -> str:
-        parts = ", ".join(part.name for part in self.form_.parts)
-        return visible(f"RiskModel({len(self.form_.schema.features)} features, parts: {parts})")
+        return repr(self.form_).replace("RiskForm", "RiskModel", 1)
 
     def fit(self, X: Any, y: Any = None) -> NoReturn:
         """Refuse: scikit-learn takes only objects with this method, but a finished model has nothing to fit.
