@@ -1,9 +1,11 @@
-"""For every test: no time limits, the same random cases in CI; for doctests a folder of their own and a model."""
+"""For every test: no time limits, the same random cases in CI, no open figures; for doctests a folder and a model."""
 
 from __future__ import annotations
 
 import functools
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("plainrisk")
 
+os.environ.setdefault("MPLBACKEND", "Agg")  # no windows
+
 # Real data and the paper's tables may lie beside the project; tests that need them are skipped where they are not.
 for _variable, _folder in (("PLAINRISK_DATA", "data"), ("PLAINRISK_PAPER", "paper")):
     _beside = Path(__file__).parent.parent / "shared" / _folder
@@ -30,6 +34,14 @@ for _variable, _folder in (("PLAINRISK_DATA", "data"), ("PLAINRISK_PAPER", "pape
 def _doctest_folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if isinstance(request.node, pytest.DoctestItem):
         monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def _figures_closed() -> Iterator[None]:
+    yield
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is not None:
+        pyplot.close("all")
 
 
 @functools.cache

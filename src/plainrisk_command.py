@@ -1,6 +1,6 @@
 """The `plainrisk` command, before anything is imported: an interrupt of the imports ends it without a traceback.
 
-It stands beside the package, since importing any part of the package imports all that the package needs.
+It stands beside the package, since importing any part of the package imports the package first.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ RANKS: dict[str, float] = {
                 "data",
                 "decision",
                 "errors",
+                "figures",
                 "files",
                 "schema",
                 "text",

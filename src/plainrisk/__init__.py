@@ -6,9 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from plainrisk import _interpreter  # noqa: F401  first: it refuses where other imports would hang
 from plainrisk._version import __version__
-from plainrisk.form import ALPHA_STAR, RiskForm
-from plainrisk.model import RiskModel, load
-from plainrisk.schema import Feature, Schema
 
 if TYPE_CHECKING:
     from plainrisk import datasets, errors, explain
@@ -16,8 +13,10 @@ if TYPE_CHECKING:
     from plainrisk.explain.diff import diff
     from plainrisk.exports import verify_export
     from plainrisk.extract import extract_form, register_extractor
+    from plainrisk.form import ALPHA_STAR, RiskForm
     from plainrisk.measure import compare, metrics
     from plainrisk.measure.cutoffs import cutoffs
+    from plainrisk.model import RiskModel, load
     from plainrisk.models.arm import AdditiveRiskModel
     from plainrisk.models.boosted import BoostedRiskModel
     from plainrisk.models.bootstrap import bootstrap
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from plainrisk.models.pair_search import suggest_pairs
     from plainrisk.models.registry import CLASSIFIERS, make_classifier
     from plainrisk.models.two_layer import TwoLayerRiskModel
+    from plainrisk.schema import Feature, Schema
 
 __all__ = [
     "ALPHA_STAR",
@@ -66,20 +66,26 @@ __all__ = [
     "verify_export",
 ]
 
-# What scoring does not need is imported when it is first asked for: estimators load scikit-learn, which takes a second.
+# Each part is imported when it is first asked for: a command needs few of them, and estimators load scikit-learn, which
+# takes a second.
 _MODULES = {
     "compare": "measure.compare",
     "datasets": "datasets",
     "errors": "errors",
     "explain": "explain",
+    "form": "form",
     "metrics": "measure.metrics",
+    "model": "model",
     "rows": "data.rows",
+    "schema": "schema",
 }
 _OWNERS = {
     "explain.diff": ("diff",),
     "exports": ("verify_export",),
     "extract": ("extract_form", "register_extractor"),
+    "form": ("ALPHA_STAR", "RiskForm"),
     "measure.cutoffs": ("cutoffs",),
+    "model": ("RiskModel", "load"),
     "models.arm": ("AdditiveRiskModel",),
     "models.boosted": ("BoostedRiskModel",),
     "models.bootstrap": ("bootstrap",),
@@ -92,6 +98,7 @@ _OWNERS = {
     "models.pair_search": ("suggest_pairs",),
     "models.registry": ("CLASSIFIERS", "make_classifier"),
     "models.two_layer": ("TwoLayerRiskModel",),
+    "schema": ("Feature", "Schema"),
 }
 _OWNER = {name: module for module, names in _OWNERS.items() for name in names}
 

@@ -35,14 +35,12 @@ from plainrisk.explain import (
 )
 from plainrisk.explain.options import DecideOptions, ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
 from plainrisk.explain.reasons import check_words
-from plainrisk.exports import ExportOptions, write_export
 from plainrisk.files import write_text
 from plainrisk.form import Alone, Bands, FitRecord, Layer, Logistic, RiskForm, read_model, schema_with_bins, write_model
 from plainrisk.form.beyond import ENOUGH, strangers, warn_of_strangers
 from plainrisk.form.file import PackedState
 from plainrisk.form.links import at_odds
 from plainrisk.schema import Schema
-from plainrisk.text import visible
 
 __all__ = ["CUTOFF", "FormMethods", "RiskModel", "load"]
 
@@ -632,6 +630,8 @@ class FormMethods(PackedState):
         ...     pr.verify_export(f"{folder}/score.py", model).agrees
         True
         """
+        from plainrisk.exports import ExportOptions, write_export
+
         self._require_form()
         write_export(self.form_, path, ExportOptions(target, dialect, table, keep, k=k, portfolio=portfolio))
 
@@ -713,8 +713,7 @@ class RiskModel(FormMethods):
         self._set_classes(np.array(form.classes))
 
     def __repr__(self) -> str:
-        parts = ", ".join(part.name for part in self.form_.parts)
-        return visible(f"RiskModel({len(self.form_.schema.features)} features, parts: {parts})")
+        return repr(self.form_).replace("RiskForm", "RiskModel", 1)
 
     def fit(self, X: Any, y: Any = None) -> NoReturn:
         """Refuse: scikit-learn takes only objects with this method, but a finished model has nothing to fit.

@@ -226,16 +226,29 @@ from plainrisk.cli.main import main; main()
     assert job.returncode == 130
 
 
-@UNIX
-@pytest.mark.parametrize("module", ["sklearn", "typer"])
-def test_an_interrupt_of_the_imports_says_nothing(tmp_path, module) -> None:
-    (tmp_path / module).mkdir()
-    (tmp_path / module / "__init__.py").write_text("import time; open('started', 'w').close(); time.sleep(600)")
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from plainrisk_command import main; main()"
-    job = started(tmp_path, code, "--version")
+def interrupted(folder, module, *words) -> subprocess.Popen[bytes]:
+    """Start a command, and interrupt it while it imports a module."""
+    (folder / module).mkdir()
+    (folder / module / "__init__.py").write_text("import time; open('started', 'w').close(); time.sleep(600)")
+    code = f"import sys; sys.path.insert(0, {str(folder)!r}); from plainrisk_command import main; main()"
+    job = started(folder, code, *words)
     job.send_signal(signal.SIGINT)
+    return job
+
+
+@UNIX
+@pytest.mark.parametrize("module", ["rich", "typer"])
+def test_an_interrupt_of_the_imports_says_nothing(tmp_path, module) -> None:
+    job = interrupted(tmp_path, module, "--version")
     assert job.communicate(timeout=600)[1] == b""
     assert job.returncode == -signal.SIGINT
+
+
+@UNIX
+def test_an_interrupt_of_the_imports_of_a_command_is_one_of_the_command(tmp_path) -> None:
+    job = interrupted(tmp_path, "sklearn", "fit", "german")
+    assert job.communicate(timeout=600)[1] == b"error: interrupted\n"
+    assert job.returncode == 130
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes of Unix")

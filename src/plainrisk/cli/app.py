@@ -13,25 +13,12 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from plainrisk._version import __version__
 from plainrisk.cli import show
-from plainrisk.cli.annotate import annotate
-from plainrisk.cli.bins import bins, diff
-from plainrisk.cli.compare import compare
-from plainrisk.cli.data import data_app, schema_app
-from plainrisk.cli.demo import demo
-from plainrisk.cli.explain import explain, reasons, score, what_if
-from plainrisk.cli.export import export
-from plainrisk.cli.fit import fit
+from plainrisk.cli.commands import LINES, load_command
 from plainrisk.cli.main import ExitCode
-from plainrisk.cli.measure import cutoffs, evaluate, fairness
-from plainrisk.cli.monitor import certify, drift
-from plainrisk.cli.report import report
-from plainrisk.cli.scorecard import scorecard
-from plainrisk.cli.serve import serve
-from plainrisk.cli.study import study_app
 from plainrisk.errors import MissingExtraError, PlainriskError, PlainriskWarning
 from plainrisk.text import visible
 
@@ -39,9 +26,20 @@ __all__ = ["app"]
 
 
 class _Guarded(TyperGroup):
-    """Every command is read and runs inside `_guard`; it runs inside `_notes`."""
+    """Every command is read and runs inside `_guard`; it runs inside `_notes`.
+
+    Until one is run, a command is its line of the help.
+    """
 
     json = False  # whether --json was given: a failure is JSON, too
+
+    def __init__(self, **settings: Any) -> None:
+        lines = {name: TyperCommand(name, help=line) for name, line in LINES.items()}
+        super().__init__(**{**settings, "commands": lines})
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and load_command(str(name)), rest
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
         self.json = "--json" in args
@@ -89,30 +87,6 @@ def root(
     verbose: Annotated[bool, typer.Option("--verbose", help="Say on stderr what is being done, step by step.")] = False,
 ) -> None:
     """Risk models whose parts add up, in plain probability. Start with: plainrisk demo."""
-
-
-app.command()(demo)
-app.add_typer(schema_app, name="schema")
-app.command()(fit)
-app.command()(score)
-app.command()(explain)
-app.command()(reasons)
-app.command("what-if")(what_if)
-app.command()(evaluate)
-app.command()(cutoffs)
-app.command()(fairness)
-app.command()(certify)
-app.command()(drift)
-app.command()(serve)
-app.command()(report)
-app.command()(scorecard)
-app.command()(bins)
-app.command()(diff)
-app.command()(annotate)
-app.command()(export)
-app.add_typer(data_app, name="data")
-app.command()(compare)
-app.add_typer(study_app, name="study")
 
 
 @contextlib.contextmanager

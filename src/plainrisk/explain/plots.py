@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plainrisk._types import Floats
-from plainrisk.errors import DataError, missing_extra
+from plainrisk.errors import DataError
+from plainrisk.figures import new_axes
 from plainrisk.text import one_line
 
 if TYPE_CHECKING:
@@ -277,18 +278,6 @@ def draw_groups(found: GroupReport, ax: Any = None) -> Any:
 
 
 # ---- what the pictures share
-
-
-def new_axes(width: float, height: float, rows: int = 1, ratios: Sequence[float] = (1,)) -> Any:
-    """Return the axes of a new figure."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise missing_extra("matplotlib", "plot") from None
-    figure = Figure(figsize=(width, height), layout="constrained")
-    if rows == 1:
-        return figure.subplots()
-    return figure.subplots(rows, 1, sharex=True, height_ratios=list(ratios))
 
 
 def name_rows(ax: Any, labels: Sequence[str], bold: Sequence[int] = ()) -> None:

@@ -100,6 +100,10 @@ class FitRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         stay = {name for group in self.evidence if not group.left for name in group.features}
         return tuple(dict.fromkeys(n for group in self.evidence for n in group.features if n not in stay))
 
+    def __repr__(self) -> str:
+        end = "converged" if self.converged else "not converged"
+        return visible(f"FitRecord({self.estimator}, {self.rows:,} rows, base rate {self.base_rate:.4f}, {end})")
+
 
 class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One property: what it is, whether it holds, and the evidence."""

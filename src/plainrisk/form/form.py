@@ -26,6 +26,7 @@ from plainrisk.form.shapes import LARGEST, PairTable, Shape
 from plainrisk.form.trees import TreePart
 from plainrisk.schema import Schema, label_of
 from plainrisk.schema.check import refuse_forbidden
+from plainrisk.text import visible
 from plainrisk.threads import PIECE_ROWS, parallel_for
 
 __all__ = ["Alone", "Layer", "Mixture", "Part", "Pool", "RiskForm", "pool_score"]
@@ -70,6 +71,10 @@ class Part(
             known.add(frozenset(pair.features))
         if len(set(self.term_names)) < len(self.term_names):
             raise ModelFileError(f"Model: two terms of part {self.name!r} have the same name.")
+
+    def __repr__(self) -> str:
+        pairs = f", {len(self.pairs)} pairs" if self.pairs else ""
+        return visible(f"Part({self.name!r}, {len(self.shapes)} shapes{pairs}, link={self.link!r})")
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -184,6 +189,10 @@ class RiskForm(
         for name, (low, high) in self.ranges.items():
             if name not in self.schema.features or not -math.inf < low <= high < math.inf:
                 raise ModelFileError(f"Model: the range of {name!r} is none.")
+
+    def __repr__(self) -> str:
+        parts = ", ".join(part.name for part in self.parts)
+        return visible(f"RiskForm({len(self.schema.features)} features, parts: {parts})")
 
     def _check_kinds(self, pair: PairTable) -> None:
         for name, levels in zip(pair.features, pair.levels, strict=True):

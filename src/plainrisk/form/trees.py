@@ -13,6 +13,7 @@ from plainrisk.errors import ModelFileError
 from plainrisk.form.levels import unseen_level
 from plainrisk.form.links import Link
 from plainrisk.schema import Schema
+from plainrisk.text import visible
 
 __all__ = ["Tree", "TreeInput", "TreePart"]
 
@@ -131,6 +132,10 @@ class TreePart(msgspec.Struct, frozen=True, kw_only=True, tag="trees", tag_field
             raise ModelFileError(f"Model: the intercept of {self.name!r} is not finite.")
         if any(not LEAF <= j < len(self.inputs) for tree in self.trees for j in tree.inputs):
             raise ModelFileError(f"Model: a tree of {self.name!r} reads an input that does not exist.")
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.features)} features, {len(self.trees)} trees"
+        return visible(f"TreePart({self.name!r}, {counts}, link={self.link!r})")
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from plainrisk._types import Counts, Floats, Index
-from plainrisk.errors import missing_extra
+from plainrisk.figures import new_axes
 from plainrisk.intervals import normal_quantile, wilson
 from plainrisk.measure.predictions import Predictions, Weights, bin_sums, check_bins, check_predictions
 from plainrisk.measure.tables import Table, Tabular
@@ -155,12 +155,7 @@ class Reliability(Tabular):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the reliability diagram with intervals, in a new figure unless told; a point's area is its weight."""
-        if ax is None:
-            try:
-                import matplotlib.pyplot as plt
-            except ImportError:
-                raise missing_extra("matplotlib", "plot") from None
-            _, ax = plt.subplots(figsize=(4.6, 4.4), layout="constrained")
+        ax = new_axes(4.6, 4.4) if ax is None else ax
         ax.plot([0, 1], [0, 1], color="#6B6B6B", linewidth=1, linestyle="--", label="perfect")
         ax.vlines(self.predicted, self.low, self.high, color="#0072B2", linewidth=4, alpha=0.3, label="interval")
         # The stem of a point is its gap: what the calibration errors average.

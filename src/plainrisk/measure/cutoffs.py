@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike
 
 from plainrisk._types import Bools, Floats
 from plainrisk.checks import LEVEL, NOTHING, PROBABILITY, check_parameters, number, words
-from plainrisk.errors import DataError, missing_extra
+from plainrisk.errors import DataError
+from plainrisk.figures import new_axes
 from plainrisk.intervals import Range, normal_quantile, wilson
 from plainrisk.measure.predictions import Predictions, Weights, bin_sums, check_column, check_predictions
 from plainrisk.measure.tables import Table, Tabular, locked
@@ -161,12 +162,7 @@ class Cutoffs(Tabular):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw bad rate, refused bads and profit (as a share of the largest) over the approval rate."""
-        if ax is None:
-            try:
-                import matplotlib.pyplot as plt
-            except ImportError:
-                raise missing_extra("matplotlib", "plot") from None
-            _, ax = plt.subplots(figsize=(5.6, 4.0), layout="constrained")
+        ax = new_axes(5.6, 4.0) if ax is None else ax
         order = np.argsort(self.approval, kind="stable")
         lines = {"bad rate of the approved": self.bad_rate, "bads refused": self.bads_refused}
         if not np.isnan(self.profit).all() and self.profit.max() > 0:

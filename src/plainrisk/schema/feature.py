@@ -28,7 +28,9 @@ Rule = Literal["free", "not_better", "worst", "neutral", "error"]
 _SIGNS = {"increasing": 1, "decreasing": -1, "none": 0}
 
 
-class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Feature(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
+):
     """What is known of one feature.
 
     Parameters

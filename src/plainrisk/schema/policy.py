@@ -24,7 +24,9 @@ Compared = Literal["best", "typical"]
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Outcome(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
+):
     """The two outcomes in words, each as a sentence goes on after "the applicant".
 
     Parameters
@@ -39,7 +41,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     negative: str | None = None
 
 
-class Letter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Letter(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
+):
     """The texts that an applicant reads; each may be replaced, for another tone or another language.
 
     Parameters
@@ -73,7 +77,9 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     below: str = "{feature} is below {value}"
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Limits(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
+):
     """The population stability index from which a shift counts as moderate, and as large."""
 
     moderate: float = 0.1
@@ -88,7 +94,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return "large" if psi >= self.large else "moderate" if psi >= self.moderate else "small"
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Policy(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
+):
     """What is decided about applicants, and what they are told.
 
     Parameters

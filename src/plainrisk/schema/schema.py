@@ -20,6 +20,7 @@ from plainrisk.schema.feature import Adverse, Feature, Label, as_feature, in_wor
 from plainrisk.schema.findings import Finding
 from plainrisk.schema.policy import Outcome, Policy, as_table
 from plainrisk.schema.rules import schema_problems
+from plainrisk.schema.summary import in_lines, in_one_line
 from plainrisk.schema.toml import schema_to_toml
 
 if TYPE_CHECKING:
@@ -85,6 +86,16 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         problems = list(schema_problems(self))
         if problems:
             raise SchemaError(listing("Schema", problems))
+
+    def __repr__(self) -> str:
+        return in_one_line(self)
+
+    def __str__(self) -> str:
+        return in_lines(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Show the summary in notebooks."""
+        printer.text(str(self))
 
     # ---- reading and writing
 
