@@ -169,7 +169,7 @@ def test_exports_hold_no_words_for_them(fitted, tmp_path, ending):
 def test_a_policy_cannot_name_them(fitted):
     model = fitted("SmoothARM1")
     (first, *_) = model.form_.schema.protected
-    with pytest.raises(SchemaError, match="inquiries names .*, which is protected"):
+    with pytest.raises(SchemaError, match=r"inquiries names .*, which is protected"):
         model.annotate({"policy": {"inquiries": [first]}})
     with pytest.raises(SchemaError, match="protected"):
         model.annotate({"features": {first: {"actionable": "up"}}})

@@ -226,7 +226,8 @@ class RivalModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         frame = as_frame(X)
         self.inputs_ = _indicators(frame, self.schema) if self.one_hot else ()
         classes = np.unique(y)
-        self.classes_ = classes if position_of(classes, self.schema.positive) else classes[::-1]
+        self.classes_ = classes if position_of(classes, self.schema) else classes[::-1]
+        self.positive_ = self.classes_[1]
         codes = (np.asarray(y) == self.classes_[1]).astype(np.int64)
         weights = {} if sample_weight is None else {_weight_name(self.estimator): sample_weight}
         self.estimator_ = clone(self.estimator).fit(self._matrix(frame), codes, **weights)
