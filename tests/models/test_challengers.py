@@ -33,6 +33,7 @@ SCHEMA = pr.Schema(
     target="end",
     positive="bad",
 )
+GOOD = pr.Schema(features=SCHEMA.features, target="end", positive="good", adverse="negative")
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +237,7 @@ def test_arrays_without_names_and_outcomes_in_the_frame(data, logistic):
 
 def test_risks_of_the_other_outcome_are_not_compared(data, logistic):
     X, y = data
-    models = {"ARM1": pr.AdditiveRiskModel(SCHEMA), "other": pr.AdditiveRiskModel()}  # of "good", the larger label
+    models = {"ARM1": pr.AdditiveRiskModel(SCHEMA), "other": pr.AdditiveRiskModel(GOOD)}
     found = pr.challengers(models, X, y, cv=2)
     assert found["other"].note.startswith("not compared: its positive outcome is the other one")
     assert found["logistic regression"].differences

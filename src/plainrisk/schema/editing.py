@@ -153,8 +153,10 @@ def annotated(schema: Schema, changes: Mapping[str, Any]) -> dict[str, Any]:
             f"annotate: the adverse outcome, {schema.adverse!r}, is part of the fit. Change it in the schema "
             "and fit again."
         )
-    for field in ("outcome", "policy"):
+    for field, known in (("outcome", ("adverse", *Outcome.__struct_fields__)), ("policy", Policy.__struct_fields__)):
         if field in changes:
+            if isinstance(changes[field], Mapping):
+                _require_annotations(changes[field], known, f" of {field}")
             plain[field] = _updated(plain.get(field, {}), changes[field])
     return plain
 
