@@ -10,6 +10,7 @@ import msgspec
 
 from plainrisk.data.columns import label_of
 from plainrisk.errors import SchemaError, did_you_mean, quoted
+from plainrisk.schema.policy import Outcome, Policy
 
 if TYPE_CHECKING:
     from plainrisk.schema.feature import Feature
