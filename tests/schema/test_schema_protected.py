@@ -12,17 +12,42 @@ from plainrisk.schema.findings import by_feature
 from plainrisk.schema.protected import looks_protected
 
 PROTECTED = {
-    "sex": ["sex", "SEX", "Gender", "customer_gender", "applicantSex", "Geschlecht", "sexo", "género", "Personal sex"],
-    "age": ["age", "Age in years", "AGE_YEARS", "birthDate", "date_of_birth", "Alter", "idade", "età", "leeftijd"],
+    "sex": [
+        "sex",
+        "SEX",
+        "Gender",
+        "customer_gender",
+        "applicantSex",
+        "Geschlecht",
+        "sexo",
+        "género",
+        "Personal sex",
+        "płeć",
+        "credit_applicant_gender",
+        "Anrede",
+    ],
+    "age": [
+        "age",
+        "Age in years",
+        "AGE_YEARS",
+        "birthDate",
+        "date_of_birth",
+        "Alter",
+        "idade",
+        "età",
+        "leeftijd",
+        "age_of_account_holder",
+    ],
     "race or origin": ["race", "Ethnicity", "applicant_race", "Herkunft"],
     "nationality": ["nationality", "foreign worker", "citizenship", "Staatsangehörigkeit", "nationalité"],
-    "marital status": ["marital_status", "MARRIAGE", "Familienstand", "estado_civil"],
+    "marital status": ["marital_status", "MARRIAGE", "Familienstand", "estado_civil", "état civil"],
     "religion": ["religion", "Konfession"],
     "disability": ["disability", "is_disabled", "discapacidad"],
     "place of living, a proxy for origin": ["zip", "zip_code", "ZIP", "postcode", "PLZ"],
 }
 OTHERS = ["mortgage", "percentage", "average_age", "account_age", "Age of oldest trade", "wages", "usage", "language_x"]
 OTHERS += ["essex", "trace", "stage", "message", "Credit amount", "embrace", "zipper", "alternative", "loan_age", ""]
+OTHERS += ["Alter_des_Kontos", "civil_case", "vehicle_age"]
 
 
 @pytest.mark.parametrize(("attribute", "name"), [(a, name) for a, names in PROTECTED.items() for name in names])
