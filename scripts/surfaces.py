@@ -18,6 +18,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -272,7 +273,13 @@ SHOW = """async ([address, search]) => {
 
 
 def page(bench: Bench) -> dict[int, Said]:
-    """What stands on the page in Chromium: decision and reasons of everybody, changes for the refused."""
+    """What stands on the page in Chromium, from a thread of its own: one thread holds one Playwright."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(_page, bench).result()
+
+
+def _page(bench: Bench) -> dict[int, Said]:
+    """Decision and reasons of everybody, and changes for the refused."""
     from playwright.sync_api import sync_playwright
 
     path = bench.folder / "page.html"

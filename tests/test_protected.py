@@ -23,7 +23,8 @@ from plainrisk.serve import Settings, make_app
 
 METHODS = {
     "asked": {"decide", "export", "reasons", "report", "what_if", "what_ifs"},
-    "shown": {"annotate", "certify", "drift", "explain", "overview", "posterior", "schema_with_bins", "scorecard"},
+    "shown": {"annotate", "certify", "drift", "explain", "feature_importances_", "overview"}
+    | {"posterior", "schema_with_bins", "scorecard"},
     "silent": {"about", "at_base_rate", "cutoff", "fit", "predict", "predict_proba", "save", "score"},
 }
 COMMANDS = {

@@ -34,6 +34,7 @@ from plainrisk.explain import (
     WhatIfs,
 )
 from plainrisk.explain.options import DecideOptions, ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions, takes
+from plainrisk.explain.overview import column_importance
 from plainrisk.explain.reasons import check_words
 from plainrisk.files import write_text
 from plainrisk.form import Alone, Bands, FitRecord, Layer, Logistic, RiskForm, read_model, schema_with_bins, write_model
@@ -116,6 +117,19 @@ class FormMethods(PackedState):
         if len(found) >= ENOUGH:
             warn_of_strangers(strangers(self.form_, self.form_.align(rows)), len(found))
         return self._by_class(found)
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """The mean absolute contribution of every column over the training rows, in shares that sum to 1.
+
+        A pair counts half for each of its features. Lines and trees keep no counts of the training rows; their
+        importance is in ``overview(X)``.
+        """
+        self._require_form()
+        found = column_importance(self.form_)
+        if found is None:
+            raise AttributeError("feature_importances_ is for models of tables. overview(X).importance takes rows.")
+        return found
 
     def predict(self, X: Any, *, columns: Sequence[str] | None = None) -> Array:
         """Return the likelier outcome of every row.

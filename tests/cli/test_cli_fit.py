@@ -42,7 +42,7 @@ def test_the_model_file_is_the_librarys(run, credit, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("name", "estimator", "link"),
     [
-        ("BandARM1", "Linearised(AdditiveRiskModel)", "bands"),
+        ("BandARM1", "AdditiveRiskModel", "bands"),
         ("LinARM1", "Linearised(AdditiveRiskModel)", "linear"),
         ("ARM2", "TwoLayerRiskModel", "logistic"),
         ("DirectARM1", "AdditiveRiskModel", "linear"),

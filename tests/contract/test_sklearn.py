@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.impute import SimpleImputer
 from sklearn.inspection import permutation_importance
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
@@ -22,22 +23,17 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import plainrisk as pr
 from plainrisk.errors import PlainriskWarning
 
-ESTIMATORS = [
-    pr.AdditiveRiskModel(),
-    pr.AdditiveRiskModel(link="linear"),
-    pr.NonnegativeLogisticRegression(),
-    pr.TwoLayerRiskModel(),
-    pr.TwoLayerRiskModel(link="linear"),
-]
-# Name of the estimator: {name of the check: why it may fail}. Nothing may fail today.
-EXPECTED_FAILURES: dict[str, dict[str, str]] = {}
+
+@pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
+@parametrize_with_checks([pr.make_classifier(name) for name in pr.CLASSIFIERS if "XGB" not in name])
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
 
 
 @pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
-@parametrize_with_checks(
-    ESTIMATORS, expected_failed_checks=lambda estimator: EXPECTED_FAILURES.get(type(estimator).__name__, {})
-)
-def test_scikit_learns_checks(estimator, check):
+@parametrize_with_checks([pr.make_classifier(name) for name in pr.CLASSIFIERS if "XGB" in name])
+def test_scikit_learns_checks_of_trees(estimator, check):
+    pytest.importorskip("xgboost")
     check(estimator)
 
 
@@ -165,3 +161,35 @@ def test_other_tools_take_the_models(data):
     assert calibrated.predict_proba(X).shape == (300, 2)
     importance = permutation_importance(model, X, y, n_repeats=2, random_state=0)
     assert importance.importances_mean[0] > importance.importances_mean[2]
+
+
+def test_feature_importances(data):
+    X, y = data
+    model = pr.make_classifier("SmoothARM1").fit(X, y)
+    shares = model.feature_importances_
+    assert shares.sum() == pytest.approx(1)
+    assert shares[2] < min(shares[:2]), "c is noise"
+    chosen = SelectFromModel(clone(model), max_features=2, threshold=-np.inf).fit(X, y)
+    assert chosen.get_support().tolist() == [True, True, False]
+    ranks = RFE(clone(model), n_features_to_select=2).fit(X, y)
+    assert ranks.support_.tolist() == [True, True, False]
+    pairs = pr.make_classifier("SmoothARM1", pairs=[("a", "b")]).fit(X, y)
+    assert pairs.feature_importances_.sum() == pytest.approx(1)
+    assert not hasattr(pr.NonnegativeLogisticRegression().fit(X, y), "feature_importances_")
+
+
+def test_the_default_has_flat_parameters(data):
+    X, y = data
+    found = GridSearchCV(pr.make_classifier("SmoothARM1"), {"max_bins": [2, 8], "pieces": [3, "auto"]}, cv=3).fit(X, y)
+    assert found.best_estimator_.max_bins == found.best_params_["max_bins"]
+    with pytest.raises(pr.errors.DataError, match="pieces"):
+        pr.AdditiveRiskModel(link="bands", pieces=1).fit(X, y)
+
+
+def test_bands_by_themselves_are_those_of_the_wrapper(data):
+    X, y = data
+    for shapes in ("steps", "smooth"):
+        own = pr.AdditiveRiskModel(link="bands", shapes=shapes).fit(X, y)
+        wrapped = pr.Linearised(pr.AdditiveRiskModel(shapes=shapes), pieces="auto").fit(X, y)
+        assert own.form_ == wrapped.form_
+        assert own.fit_record_.clipped == wrapped.fit_record_.clipped

@@ -213,7 +213,7 @@ def test_a_direction_against_the_data_gives_a_flat_shape(data):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"link": "logit"}, "link must be 'logistic' or 'linear', not 'logit'"),
+        ({"link": "logit"}, "link must be 'logistic', 'bands' or 'linear', not 'logit'"),
         ({"ridge": -1.0}, "ridge must be"),
         ({"ridge": float("nan")}, "ridge must be"),
         ({"ridge": "none"}, "ridge must be"),

@@ -17,6 +17,7 @@ from sklearn.model_selection import GroupKFold, KFold, RepeatedStratifiedKFold, 
 import plainrisk as pr
 from plainrisk import cross_validate
 from plainrisk.errors import DataError, PlainriskWarning, StoppedEarly
+from plainrisk.models.crossval import splits_of
 
 quiet = pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
 
@@ -364,3 +365,12 @@ def test_what_free_levels_do_is_said_of_the_model_alone():
 def test_rows_that_no_fold_holds_out_are_told(credit):
     found = cross_validate(pr.AdditiveRiskModel(credit.schema), credit.frame, credit.target, cv=2, time=np.arange(900))
     assert repr(found).startswith("CrossValidation: 2 folds, 900 rows, 600 of them held out\n")
+
+
+def test_splits_by_hand_have_no_groups_and_masks_are_whole():
+    target = np.array([0, 1] * 10)
+    by_hand = [(np.arange(10), np.arange(10, 20))]
+    with pytest.raises(DataError, match="groups have no say"):
+        splits_of(target, by_hand, groups=np.arange(20))
+    with pytest.raises(DataError, match="a mask must have one entry for each of the 20 rows, not 3"):
+        splits_of(target, [(np.array([True, False, True]), np.arange(10, 20))])

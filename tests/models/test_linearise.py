@@ -362,7 +362,7 @@ def test_lines_and_bands_keep_the_directions(credit, fitted):
 def test_clipping_is_told_with_its_cure(credit, fitted):
     rare = pr.datasets.make_credit(1200, seed=5, base_rate=0.05, backend="pandas")
     plain = pr.AdditiveRiskModel(rare.schema)
-    told = r"Linearised\(AdditiveRiskModel\): the line is cut off at 0 or 1 for \d+% of the training rows.*pieces=3"
+    told = r"Linearised\(AdditiveRiskModel\): the line is cut off at 0 or 1 for \d+% of the training rows.*link='bands'"
     with pytest.warns(PlainriskWarning, match=told) as caught:
         model = pr.Linearised(plain).fit(rare.frame, rare.target)
     assert len([one for one in caught if "cut off" in str(one.message)]) == 1
@@ -451,3 +451,9 @@ def test_a_link_that_is_no_logistic_one_stays_as_it_is(credit):
     assert links.pop(first) == Linear.from_alpha(pr.ALPHA_STAR)
     assert set(links.values()) == {Linear()}
     assert not any(isinstance(link, Logistic) for link in model.form_.links)
+
+
+def test_weights_of_a_portfolio_are_checked(credit, fitted):
+    weight = np.full(len(credit.frame), -1.0)
+    with pytest.raises(DataError, match="sample_weight must be finite and not negative"):
+        pr.linearise(next(iter(fitted.values())), credit.frame, sample_weight=weight, pieces=3)

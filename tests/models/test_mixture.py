@@ -547,7 +547,7 @@ def test_one_expert_that_is_not_monotone_is_found(data):
         ({"clip": 0.0}, "clip must be 'auto' or a finite number above 0 and below 0.5, not 0.0"),
         ({"clip": 0.5}, "clip must be"),
         ({"clip": "none"}, "clip must be"),
-        ({"cv": 1}, "cv must be None or a whole number of at least 2, not 1"),
+        ({"cv": 1}, "cv must be None, a whole number of at least 2, .*, not 1"),
         ({"cv": 2.5}, "cv must be"),
     ],
 )
@@ -633,3 +633,15 @@ def test_a_form_under_other_names_reads_the_same_columns_in_shapes_and_pairs():
     assert renamed.parts[0].pairs[0].features == (new[form.columns.index(u)], new[form.columns.index(v)])
     frame = credit.frame[list(form.columns)]
     np.testing.assert_array_equal(renamed.risk(frame.set_axis(list(new), axis=1)), form.risk(frame))
+
+
+def test_splits_name_rows_before_those_without_weight_are_left_out():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 2)), rng.integers(0, 2, 200)
+    weight = rng.integers(0, 3, 200).astype(float)
+    whole = [(np.arange(100), np.arange(100, 200)), (np.arange(100, 200), np.arange(100))]
+    kept = np.flatnonzero(weight)
+    own = [tuple(np.flatnonzero(np.isin(kept, rows)) for rows in split) for split in whole]
+    one = pr.SubscaleMixture(cv=whole).fit(X, y, weight)
+    other = pr.SubscaleMixture(cv=own).fit(X[kept], y[kept], weight[kept])
+    assert one.form_ == other.form_

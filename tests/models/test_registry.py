@@ -247,8 +247,8 @@ def test_unknown_names_and_options_are_met_with_known_ones():
         pr.make_classifier("ARM1", rigde=1.0)
     with pytest.raises(DataError, match="XGB has no option 'ridge'"):
         pr.make_classifier("XGB", ridge=1.0)
-    with pytest.raises(DataError, match="ARM1 has no option 'pieces'"):
-        pr.make_classifier("ARM1", pieces=3)
+    with pytest.raises(DataError, match="pieces need bands: AdditiveRiskModel\\(link='bands', pieces"):
+        pr.make_classifier("ARM1", pieces=3).fit([[0.0], [1.0]], [0, 1])
     with pytest.raises(DataError, match="MixXGB has no option 'hedge_rate'"):
         pr.make_classifier("MixXGB", hedge_rate=0.1)
     with pytest.raises(DataError, match="MixARM1 has no option 'estimator'"):

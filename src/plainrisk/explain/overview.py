@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,6 +24,7 @@ __all__ = [
     "Importance",
     "Overview",
     "ShapeTable",
+    "column_importance",
     "level_effects",
     "level_scores",
     "overview",
@@ -192,6 +194,24 @@ def overview(form: RiskForm, X: Any = None) -> Overview:
         {} if isinstance(form.pool, Alone) else dict(zip((p.name for p in form.parts), pool_weights(form), strict=True))
     )
     return Overview(tables, tuple(sorted(found, key=lambda i: -i.mean if i.mean == i.mean else np.inf)), weights)
+
+
+def column_importance(form: RiskForm) -> Floats | None:
+    """Return the share of every column in the importance, over the training counts; None for lines and trees."""
+    if not knows_typical(form):
+        return None
+    pairs = {pair.name: pair.features for part in form.parts if isinstance(part, Part) for pair in part.pairs}
+    found = dict.fromkeys(form.columns, 0.0)
+    for one in overview(form).importance:
+        if one.feature is None:
+            return None
+        names = pairs.get(one.feature, (one.feature,))
+        for name in names:
+            found[name] += one.mean / len(names)
+    total = math.fsum(found.values())
+    if math.isnan(total):
+        return None
+    return np.array(list(found.values())) / (total if total > 0 else 1.0)
 
 
 def _typical(form: RiskForm, X: Any) -> Reference | None:

@@ -15,11 +15,13 @@ from plainrisk.bins import Anchor, Contrast, Criterion, level_contrast
 from plainrisk.checks import FLAG, NOTHING, Allowed, number, whole, words
 from plainrisk.errors import DataError
 from plainrisk.form import Alone, Levels, Linear, Logistic, Part
+from plainrisk.models.bands import Pieces
 from plainrisk.models.base import CLASS_WEIGHT, RULES, PartScores, RiskClassifier, Rules
 from plainrisk.models.design import Design, code_rows, learn_levels, rule_anchors, solve_with_rules, table_part
 from plainrisk.models.pair_search import PairEvidence
 from plainrisk.models.pairs import Pairs
 from plainrisk.models.smooth import Chosen, fit_smooth
+from plainrisk.models.straighten import KNOTS, Knots, Lines, degrees_of, straightened, training_portfolio
 from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
 from plainrisk.solve import BOX, Layout, LogisticLoss, Moments, Rows, Solution, minimise, minimise_squares
@@ -40,6 +42,7 @@ __all__ = [
 ]
 
 LinkName = Literal["logistic", "linear"]
+OwnLink = Literal["logistic", "bands", "linear"]
 Shapes = Literal["steps", "smooth"]
 Ridge = float | Literal["auto"]
 
@@ -76,7 +79,9 @@ class AdditiveRiskModel(RiskClassifier):
     .. math:: P(y=1 \mid x) = \sigma\Big(\beta_0 + \sum_u f_u(x_u)\Big)
 
     and the level scores minimise the mean log loss, plus a penalty, subject to the directions. With link "linear" the
-    same sum is the probability itself, clipped to [0, 1], and minimises the mean squared error.
+    same sum is the probability itself, clipped to [0, 1], and minimises the mean squared error. With link "bands" it is
+    fitted as with "logistic"; then a rising line of a few straight pieces takes the place of the sigmoid, so that every
+    effect is a piece of the probability. It follows the outcomes, and stays near the sigmoid while rows are few.
 
     Shapes are "steps", the paper's: a few bins per feature, found by a tree, and one ridge for all. Or "smooth": up to
     64 fine bins, steps between them that are shrunk feature by feature, as much as the marginal likelihood asks for
@@ -87,7 +92,7 @@ class AdditiveRiskModel(RiskClassifier):
     ----------
     schema : Schema, optional
         What is known of the features; without it kinds follow the columns' types and nothing is constrained.
-    link : {"logistic", "linear"}, default="logistic"
+    link : {"logistic", "bands", "linear"}, default="logistic"
     shapes : {"steps", "smooth"}, default="steps"
     max_bins : int, optional
         Bins per continuous feature at most. Steps: where the schema does not say, default 5. Smooth: rows of the table
@@ -110,6 +115,10 @@ class AdditiveRiskModel(RiskClassifier):
         What empty and special fields may do: what the schema says, or, as in the paper, anything.
     intervals : bool, default=False
         Of smooth shapes: keep the covariance of all scores, in the model file too, for `posterior`.
+    pieces : int or "auto", default="auto"
+        Of bands: how many; "auto" is three, or four or five where the outcomes of the training rows ask for them.
+    knots : {"portfolio", "attainable", "universal"}, default="portfolio"
+        Of bands: where they begin and end; see `Linearised`.
 
     Attributes
     ----------
@@ -135,14 +144,20 @@ class AdditiveRiskModel(RiskClassifier):
     [0.0, 0.99]
     """
 
-    allowed: ClassVar[Mapping[str, Allowed]] = {**LAYER, "intervals": FLAG}
+    allowed: ClassVar[Mapping[str, Allowed]] = {
+        **LAYER,
+        "link": words(*get_args(OwnLink)),
+        "intervals": FLAG,
+        "pieces": whole(2, 30) | words("auto"),
+        "knots": KNOTS,
+    }
     _chosen: Chosen | None = None
 
     def __init__(
         self,
         schema: Schema | None = None,
         *,
-        link: LinkName = "logistic",
+        link: OwnLink = "logistic",
         shapes: Shapes = "steps",
         max_bins: int | None = None,
         ridge: float | Literal["auto"] = "auto",
@@ -153,6 +168,8 @@ class AdditiveRiskModel(RiskClassifier):
         tolerance: float = 5e-5,
         rules: Rules = "schema",
         intervals: bool = False,
+        pieces: Pieces = "auto",
+        knots: Knots = "portfolio",
     ) -> None:
         self.schema = schema
         self.link = link
@@ -166,8 +183,13 @@ class AdditiveRiskModel(RiskClassifier):
         self.tolerance = tolerance
         self.rules = rules
         self.intervals = intervals
+        self.pieces = pieces
+        self.knots = knots
 
     def _fit(self, training: TrainingRows) -> PartScores:
+        for name, wanted in (("pieces", self.pieces != "auto"), ("knots", self.knots != "portfolio")):
+            if wanted and self.link != "bands":
+                raise DataError(f"{name} need bands: AdditiveRiskModel(link='bands', {name}=...).")
         fitted = fit_layer(training, self._settings)
         self.solution_ = fitted.solution
         if fitted.ridge is not None:
@@ -183,11 +205,17 @@ class AdditiveRiskModel(RiskClassifier):
 
         evidence = () if fitted.chosen is None else fitted.chosen.groups
         self._keep(training, [fitted.part], Alone(), [fitted.solution], scores, evidence, fitted.covariance)
+        if self.link == "bands":
+            degrees = degrees_of(self.fit_record_, fitted.solution, self.form_)
+            lines = Lines(self.pieces, self.knots)
+            self.form_ = straightened(self.form_, training_portfolio(training, scores), lines, degrees)
+            self._note_clipping(training, scores)
         return scores
 
     @property
     def _settings(self) -> LayerSettings:
-        return LayerSettings(**{f.name: getattr(self, f.name) for f in fields(LayerSettings)})
+        own = {f.name: getattr(self, f.name) for f in fields(LayerSettings)}
+        return LayerSettings(**own | {"link": "linear" if self.link == "linear" else "logistic"})
 
 
 @dataclass(frozen=True)

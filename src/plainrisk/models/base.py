@@ -208,6 +208,14 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         self._warn_of_stops(solutions)
         return found
 
+    def _note_clipping(self, training: TrainingRows, scores: PartScores, who: str | None = None) -> None:
+        """Keep how many rows are clipped, after the links were replaced, and tell the user if they are many."""
+        share, record = clipped_share(self.form_, weighted_scores(training, scores)), self.fit_record_
+        who = type(self).__name__ if who is None else who
+        if record is not None:
+            self.fit_record_ = msgspec.structs.replace(record, estimator=who, clipped=share)
+        warn_of_clipping(who, share, self.form_.last_link)
+
     def _warn_of_stops(self, solutions: Sequence[Solution]) -> None:
         bad = [s for s in solutions if not s.converged or s.at_box.any()]
         if bad:
@@ -297,7 +305,7 @@ def warn_of_clipping(who: str, share: float, link: Link | None) -> None:
     low, high = (0.0, 1.0) if link is None else link.range
     warnings.warn(
         f"{who}: the line is cut off at {low:g} or {high:g} for {share:.0%} of the training rows, whose order among "
-        "themselves is lost. Linearised(AdditiveRiskModel(...), pieces=3) follows the sigmoid in bands and clips none.",
+        "themselves is lost. AdditiveRiskModel(link='bands') follows the sigmoid in bands and clips none.",
         PlainriskWarning,
         stacklevel=4,
     )

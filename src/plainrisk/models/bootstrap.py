@@ -151,7 +151,7 @@ class _Expert:
         first, cell = _distinct(codes)
         own_codes = tuple(code[first] for code in codes)
         start = model.solution_.point
-        return cls(part.name, part.link, model.link, model.ridge_, own.schema, design, cell, own_codes, start)
+        return cls(part.name, part.link, model._settings.link, model.ridge_, own.schema, design, cell, own_codes, start)
 
     def fit(self, weight: Floats, positive: Floats) -> tuple[Part, Floats]:
         """Fit the part to joint cells with these weights; return it, and the score of every joint cell."""
@@ -203,7 +203,7 @@ class _SmoothExpert:
         """Fit the part to rows with these weights; return it, and the score of every row."""
         codes = (self.coded.rows if self.pairs is None else self.pairs.rows).blocks[0].codes
         rows = Rows([Block(codes, positive, weight).take(np.flatnonzero(weight))])
-        link = Linear() if self.model.link == "linear" else Logistic()
+        link = Linear() if self.model._settings.link == "linear" else Logistic()
         held = dict(self.chosen.held)  # and more, where a draw breaks a rule that the first fit kept by itself
         start = self.model.solution_.point
 
@@ -232,8 +232,8 @@ class _SmoothExpert:
         lower, upper = np.where(left, 0.0, problem.lower), np.where(left, 0.0, np.inf)
         precision = np.array([group.precision for group in each])[problem.group_of]
         # Half the sum of squared errors is what the evidence sees of a linear model.
-        ridge = self.chosen.scale / problem.rows.totals[1] / (1.0 if self.model.link == "linear" else 2.0)
-        bounded = Problem(self.model.link, problem.layout, problem.rows, lower, upper, scale=precision)
+        ridge = self.chosen.scale / problem.rows.totals[1] / (1.0 if self.model._settings.link == "linear" else 2.0)
+        bounded = Problem(self.model._settings.link, problem.layout, problem.rows, lower, upper, scale=precision)
         return bounded.solve(ridge, start if len(start) == 1 + len(lower) else None)
 
     def _pair_tables(self, cells: Sequence[Floats]) -> tuple[PairTable, ...]:

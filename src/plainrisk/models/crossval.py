@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 
 from plainrisk._types import Array, Floats, Index, Outcome
-from plainrisk.checks import FUNCTION, NOTHING, SEED, check_parameters, whole
+from plainrisk.checks import FUNCTION, LIST, NOTHING, SEED, Allowed, check_parameters, whole
 from plainrisk.data.columns import floats_or_none, is_missing, unmasked
 from plainrisk.data.frame import Origin, frame_like, native_rows, refuse_other_order
 from plainrisk.errors import DataError
@@ -24,10 +24,12 @@ from plainrisk.models.training import Training, read_training, with_class_weight
 
 __all__ = [
     "METRICS",
+    "SPLITS",
     "CrossValidation",
     "Fold",
     "Split",
     "cross_validate",
+    "inner_splits",
     "require_weights",
     "splits_of",
     "stratified_folds",
@@ -250,6 +252,10 @@ def _fold(model: Any, training: Training, split: Split, k: int, n_folds: int) ->
     return Fold(test, np.asarray(risk)[:, list(fitted.classes_).index(rows.classes[1])], fitted, seconds)
 
 
+SPLITS = Allowed(
+    ("a scikit-learn splitter", "a list of (train, test)"),
+    lambda cv: (hasattr(cv, "split") and not isinstance(cv, str | type)) or LIST.accepts(cv),
+)
 Split = tuple[Index, Index]  # positions of the training rows, and of the held-out ones
 
 
@@ -267,6 +273,23 @@ def stratified_folds(target: Array, n_folds: int, seed: int = 0) -> Index:
     for k, (_, test) in enumerate(splits_of(target, min(n_folds, fewest), seed)):
         fold_of[test] = k
     return fold_of
+
+
+def inner_splits(target: Array, cv: Any, kept: Index | None = None) -> list[Split]:
+    """Return the splits inside a fit: as `splits_of`, but with fewer folds where an outcome has few rows.
+
+    Parameters
+    ----------
+    kept : which rows `target` is of, if a list of splits names more
+    """
+    if not isinstance(cv, Integral):
+        if kept is None or hasattr(cv, "split"):
+            return splits_of(target, cv)
+        n = int(kept[-1]) + 1
+        every = [[np.isin(kept, _positions(rows, n)) for rows in split] for split in cv]
+        return splits_of(target, every)
+    folds = stratified_folds(target, int(cv))
+    return [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in np.unique(folds)]
 
 
 def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None, time: Any = None) -> list[Split]:
@@ -293,6 +316,8 @@ def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None, time: A
         cv = kind(int(cv), shuffle=True, random_state=_short_seed(int(seed)))
     if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
         raise DataError(f"cv must be a number of folds, a scikit-learn splitter or pairs of rows, not {cv!r}.")
+    if groups is not None and not hasattr(cv, "split"):
+        raise DataError("cross validation: cv names the rows of every split, so groups have no say. Leave out one.")
     found = cv.split(rows, target, groups) if hasattr(cv, "split") else cv
     try:
         splits = [(_positions(train, len(target)), _positions(test, len(target))) for train, test in found]
@@ -374,6 +399,8 @@ def _positions(rows: Any, n: int) -> Index:
     index = np.asarray(rows)
     if index.ndim != 1 or not index.size or index.dtype.kind not in "biu":
         raise DataError("cv must name rows by whole numbers or a mask, and at least one on each side of a split.")
+    if index.dtype == bool and len(index) != n:
+        raise DataError(f"cv: a mask must have one entry for each of the {n:,} rows, not {len(index):,}.")
     index = np.flatnonzero(index) if index.dtype == bool else np.sort(index.astype(np.intp))
     if index.size and (index[0] < 0 or index[-1] >= n):
         raise DataError(f"cv names a row that is not among the {n:,} rows.")

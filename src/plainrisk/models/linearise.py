@@ -3,59 +3,38 @@
 from __future__ import annotations
 
 import inspect
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import msgspec
 import numpy as np
 from sklearn.base import clone
 
-from plainrisk._types import Floats
 from plainrisk.checks import Allowed, check_parameters, number, whole, words
 from plainrisk.data.frame import as_frame, frame_like
-from plainrisk.errors import DataError, ExtractionError
-from plainrisk.explain.elimination import score_limits
+from plainrisk.errors import DataError
 from plainrisk.extract import extract_form
 from plainrisk.form import (
     ALPHA_STAR,
-    Bands,
     FitRecord,
-    Layer,
-    Linear,
-    Link,
-    Logistic,
-    Part,
     RiskForm,
-    Table,
-    TreePart,
 )
-from plainrisk.form.links import best_bands
 from plainrisk.model import RiskModel
-from plainrisk.models.bands import FEWEST, Pieces, outcome_bands, portfolio_bands
+from plainrisk.models.bands import Pieces
 from plainrisk.models.base import (
     CLASSIFIER,
     PartScores,
     RiskClassifier,
     clipped_share,
     form_scores,
-    pooled_score,
     warn_of_clipping,
-    weighted_scores,
 )
 from plainrisk.models.experts import takes_missing
-from plainrisk.models.training import TrainingRows
+from plainrisk.models.straighten import KNOTS, Knots, Lines, degrees_of, straightened, training_portfolio
+from plainrisk.models.training import TrainingRows, read_weight
 from plainrisk.schema import Schema
 
 __all__ = ["Linearised", "linearise"]
-
-# Distinct scores of a portfolio in batches that are kept apart: 16 MB.
-_MOST_SCORES = 1 << 20
-
-# Goes through the portfolio, batch by batch: the score of every row in every part, what every row weighs, and how much
-# of that has the positive outcome, if it is known.
-Portfolio = Callable[[], Iterable[tuple[Floats, Floats | None, Floats | None]]]
 
 
 class Linearised(RiskClassifier):
@@ -94,7 +73,7 @@ class Linearised(RiskClassifier):
         "alpha": number(above=0),
         "epsilon": number(at_least=0, below=0.5),
         "pieces": whole(1, 30) | words("auto"),
-        "knots": words("portfolio", "attainable", "universal"),
+        "knots": KNOTS,
     }
 
     def __init__(
@@ -104,7 +83,7 @@ class Linearised(RiskClassifier):
         alpha: float = ALPHA_STAR,
         epsilon: float = 0.0,
         pieces: Pieces = 1,
-        knots: Literal["portfolio", "attainable", "universal"] = "portfolio",
+        knots: Knots = "portfolio",
     ) -> None:
         self.estimator = estimator
         self.alpha = alpha
@@ -151,22 +130,15 @@ class Linearised(RiskClassifier):
 
     def _straighten(self, training: TrainingRows, form: RiskForm, scores: PartScores) -> PartScores:
         """Replace the links of a fitted form, and say how many rows are clipped."""
-
-        def portfolio() -> Iterator[tuple[Floats, Floats | None, Floats | None]]:
-            for batch, found in zip(training.batches((), "scoring the portfolio"), scores(), strict=True):
-                positive = np.asarray(batch.target, dtype=np.float64)
-                yield found, batch.weight, positive if batch.weight is None else batch.weight * positive
-
-        degrees = _degrees(self.estimator_, form)
-        self.form_ = _straightened(form, portfolio, self.alpha, self.epsilon, self.pieces, self.knots, degrees)
+        inner = self.estimator_
+        degrees = degrees_of(getattr(inner, "fit_record_", None), getattr(inner, "solution_", None), form)
+        lines = Lines(self.pieces, self.knots, self.alpha, self.epsilon)
+        self.form_ = straightened(form, training_portfolio(training, scores), lines, degrees)
         self.n_iter_ = getattr(self.estimator_, "n_iter_", 0)
         if hasattr(self.estimator_, "solution_"):
             self.solution_ = self.estimator_.solution_
-        share = clipped_share(self.form_, weighted_scores(training, scores))
-        record = getattr(self.estimator_, "fit_record_", None) or _bare_record(training)
-        title = f"Linearised({type(self.estimator).__name__})"
-        self.fit_record_ = msgspec.structs.replace(record, estimator=title, clipped=share)
-        warn_of_clipping(title, share, self.form_.last_link)
+        self.fit_record_ = getattr(inner, "fit_record_", None) or _bare_record(training)
+        self._note_clipping(training, scores, f"Linearised({type(self.estimator).__name__})")
         return scores
 
 
@@ -178,7 +150,7 @@ def linearise(
     alpha: float = ALPHA_STAR,
     epsilon: float = 0.0,
     pieces: Pieces = 1,
-    knots: Literal["portfolio", "attainable", "universal"] | None = None,
+    knots: Knots | None = None,
     schema: Schema | None = None,
 ) -> RiskModel:
     """Return a fitted additive logistic model, linearised.
@@ -204,141 +176,24 @@ def linearise(
     >>> pr.linearise(model, credit.frame, pieces=3).form_.speaks_probability
     True
     """
-    where = knots or ("universal" if X is None else "portfolio")
+    where: Knots = knots or ("universal" if X is None else "portfolio")
     given = {"alpha": alpha, "epsilon": epsilon, "pieces": pieces, "knots": where}
     check_parameters("linearise", given, {name: Linearised.allowed[name] for name in given})
     if pieces != 1 and where != "universal" and X is None:
         raise DataError(f"knots={where!r} needs the portfolio: pass X, or use knots='universal'.")
-    form = extract_form(model, X, schema=schema)
-    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    form, lines = extract_form(model, X, schema=schema), Lines(pieces, where, alpha, epsilon)
     if X is None:
         # How many rows are clipped is not known, so nothing is said of the fit.
-        return RiskModel(_straightened(form, None, alpha, epsilon, pieces, where))
+        return RiskModel(straightened(form, None, lines))
     scores = form.part_scores(X)
     if not len(scores):
         raise DataError("linearise: the portfolio X has no rows.")
-    straight = _straightened(form, lambda: [(scores, weight, None)], alpha, epsilon, pieces, where)
+    weight = read_weight(sample_weight, len(scores))
+    straight = straightened(form, lambda: [(scores, weight, None)], lines)
     record = getattr(model, "fit_record_", None)
     who, share = f"Linearised({type(model).__name__})", clipped_share(straight, [(scores, weight)])
     warn_of_clipping(who, share, straight.last_link)
     return RiskModel(straight, record and msgspec.structs.replace(record, estimator=who, clipped=share))
-
-
-def _straightened(
-    form: RiskForm,
-    portfolio: Portfolio | None,
-    alpha: float,
-    epsilon: float,
-    pieces: Pieces,
-    knots: str,
-    degrees: Sequence[float] | None = None,
-) -> RiskForm:
-    """Return the form with every logistic link replaced by a line; both layers of a two-layer model.
-
-    Parameters
-    ----------
-    degrees : of freedom, of every part
-    """
-    if not any(isinstance(link, Logistic) for link in form.links):
-        raise ExtractionError("The model has no logistic link to linearise: it speaks in probability already.")
-
-    # Without outcomes nothing asks for more pieces.
-    count = FEWEST if pieces == "auto" else pieces
-
-    def line(link: Link, scores: _Scores | None, limits: tuple[float, float], free: float = 0.0) -> Link:
-        if not isinstance(link, Logistic):
-            return link
-        if pieces == 1:
-            return Linear.from_alpha(alpha, epsilon)
-        if scores is None:
-            best = best_bands(count)
-            return Bands(best.knots, best.values)
-        ends = limits if knots == "attainable" else (scores.low, scores.high)
-        if scores.positive is None:
-            return portfolio_bands(scores.values, count, scores.weight, ends)
-        return outcome_bands(scores.values, pieces, scores.positive, scores.weight, ends, degrees=free)
-
-    swap = msgspec.structs.replace
-    rows = None if pieces == 1 or knots == "universal" else portfolio
-    seen: Sequence[_Scores | None] = [None] * len(form.parts) if rows is None else _gathered(rows())
-    each = zip(form.parts, seen, degrees or [0.0] * len(form.parts), strict=True)
-    lines = [line(part.link, s, _limits(form, part, s), free) for part, s, free in each]
-    parts = tuple(swap(part, link=link) for part, link in zip(form.parts, lines, strict=True))
-    straight, pool = swap(form, parts=parts), form.pool
-    if not isinstance(pool, Layer):
-        return straight
-    pooled = None
-    if rows is not None:
-        # The second layer's scores are those of the parts as they are now.
-        pooled = _gathered((pooled_score(straight, found)[:, None], w, positive) for found, w, positive in rows())[0]
-    limits = (pool.intercept, pool.intercept + math.fsum(pool.weights))
-    return swap(straight, pool=swap(pool, link=line(pool.link, pooled, limits)))
-
-
-@dataclass(frozen=True)
-class _Scores:
-    """Scores of rows: the weight at each (1 if None), the part of it with the positive outcome, and the extremes."""
-
-    values: Floats
-    weight: Floats | None
-    positive: Floats | None
-    low: float
-    high: float
-
-    def join(self, other: _Scores) -> _Scores:
-        """Return the scores of both, equal ones together; rounded if there are too many to be kept apart."""
-        both, known = (self, other), self.positive is not None
-        values = np.concatenate([s.values for s in both])
-        weight = np.concatenate([np.ones(len(s.values)) if s.weight is None else s.weight for s in both])
-        positive = np.concatenate([s.positive for s in both if s.positive is not None]) if known else 0.0 * weight
-        digits = 15
-        while True:
-            values, at = np.unique(values, return_inverse=True)
-            weight, positive = (np.bincount(at, w).astype(np.float64) for w in (weight, positive))
-            if len(values) <= _MOST_SCORES:
-                low, high = min(self.low, other.low), max(self.high, other.high)
-                return _Scores(values, weight, positive if known else None, low, high)
-            digits -= 1
-            values = values.round(digits)
-
-
-def _gathered(batches: Iterable[tuple[Floats, Floats | None, Floats | None]]) -> list[_Scores]:
-    """Return the scores of all rows, one entry per column of the batches."""
-    found: list[_Scores] = []
-    for scores, weight, positive in batches:
-        # A row without weight counts as if it were not there.
-        seen = scores if weight is None or not weight.any() else scores[weight > 0]
-        ends = zip(seen.min(axis=0).tolist(), seen.max(axis=0).tolist(), strict=True)
-        batch = [
-            _Scores(np.ascontiguousarray(s), weight, positive, *pair) for s, pair in zip(scores.T, ends, strict=True)
-        ]
-        found = [a.join(b) for a, b in zip(found, batch, strict=True)] if found else batch
-    return found
-
-
-def _degrees(estimator: Any, form: RiskForm) -> list[float]:
-    """Return the degrees of freedom of every part of a fitted model; 0 where the fit does not tell them."""
-    record, solution = getattr(estimator, "fit_record_", None), getattr(estimator, "solution_", None)
-    if record is not None and record.evidence:
-        own = [[g.edf for g in record.evidence if set(g.features) <= set(part.features)] for part in form.parts]
-        return [1.0 + math.fsum(edf) for edf in own]
-    if solution is None or len(form.parts) > 1:
-        return [0.0] * len(form.parts)
-    return [1.0 + np.count_nonzero(solution.coefficients)]
-
-
-def _limits(form: RiskForm, part: Part | TreePart, scores: _Scores | None) -> tuple[float, float]:
-    """The least and the greatest score a part can give; those of the portfolio where lines have no ends."""
-    if scores is None:
-        return -math.inf, math.inf
-    if isinstance(part, TreePart):
-        low = part.intercept + math.fsum(min(tree.leaves_below(0)) for tree in part.trees)
-        high = part.intercept + math.fsum(max(tree.leaves_below(0)) for tree in part.trees)
-    elif all(isinstance(shape, Table) for shape in part.shapes.values()):
-        low, high = score_limits(form, part)
-    else:
-        return scores.low, scores.high
-    return min(low, scores.low), max(high, scores.high)
 
 
 def _fit_foreign(model: Any, X: Any, y: Any, sample_weight: Any) -> Any:

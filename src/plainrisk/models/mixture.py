@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import msgspec
 import numpy as np
 
-from plainrisk._types import Array, Floats
+from plainrisk._types import Array, Floats, Index
 from plainrisk.checks import NOTHING, Allowed, number, whole, words
 from plainrisk.data.frame import Frame, as_frame, position_names
 from plainrisk.errors import DataError, PlainriskError, did_you_mean, nameless
@@ -18,7 +18,7 @@ from plainrisk.form import Bands, Linear, Link, Mixture
 from plainrisk.model import RiskModel
 from plainrisk.models.arm import AdditiveRiskModel
 from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
-from plainrisk.models.crossval import stratified_folds
+from plainrisk.models.crossval import SPLITS, inner_splits
 from plainrisk.models.experts import (
     ESTIMATORS,
     Expert,
@@ -65,7 +65,7 @@ class SubscaleMixture(RiskClassifier):
         expert's link can express: see `plainrisk.models.mixture.loss_clip`.
     weights : {"hedge", "stacking"}, default="hedge"
         "stacking" takes nonnegative least squares, scaled to sum 1, for comparison.
-    cv : int or None, default=None
+    cv : int, scikit-learn splitter or iterable of (train, test), optional
         Judge the experts on held-out folds, since those judged on the rows they were trained on flatter themselves.
     class_weight : None, "balanced" or dict, default=None
 
@@ -86,13 +86,14 @@ class SubscaleMixture(RiskClassifier):
     ['Credit and loan', 'Personal']
     """
 
+    _kept: Index | None = None
     allowed: ClassVar[Mapping[str, Allowed]] = {
         "estimator": ESTIMATORS,
         "learning_rate": words("paper", "hedge") | number(at_least=0),
         "loss": words("log", "brier"),
         "clip": words("auto") | number(above=0, below=0.5),
         "weights": words("hedge", "stacking"),
-        "cv": NOTHING | whole(2),
+        "cv": NOTHING | whole(2) | SPLITS,
         "class_weight": CLASS_WEIGHT,
     }
 
@@ -105,7 +106,7 @@ class SubscaleMixture(RiskClassifier):
         loss: Literal["log", "brier"] = "log",
         clip: float | Literal["auto"] = "auto",
         weights: Literal["hedge", "stacking"] = "hedge",
-        cv: int | None = None,
+        cv: Any = None,
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
     ) -> None:
         self.estimator = estimator
@@ -116,6 +117,12 @@ class SubscaleMixture(RiskClassifier):
         self.weights = weights
         self.cv = cv
         self.class_weight = class_weight
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        # Rows without weight are left out, and splits name rows by their place before that.
+        weight = None if isinstance(sample_weight, str | None) else np.asarray(sample_weight)
+        self._kept = None if weight is None or weight.ndim != 1 or weight.all() else np.flatnonzero(weight)
+        return super()._read(X, y, sample_weight)
 
     def _fit(self, training: TrainingRows) -> PartScores:
         estimator = AdditiveRiskModel() if self.estimator is None else self.estimator
@@ -128,7 +135,9 @@ class SubscaleMixture(RiskClassifier):
         self.total_ = training.total
         self.losses_ = np.zeros(len(self.experts_))
         sums = RiskSums(len(self.experts_))
-        judged = fitted.risks(training) if self.cv is None else _held_out_risks(estimator, training, self.cv)
+        judged = (
+            fitted.risks(training) if self.cv is None else _held_out_risks(estimator, training, self.cv, self._kept)
+        )
         for rows, risks in judged:
             self.losses_ += summed_losses(risks, rows.target, rows.weight, self.loss, self.clips_)
             if self.weights == "stacking":
@@ -364,12 +373,13 @@ def loss_clip(link: Link | None) -> float:
     return 1e-15
 
 
-def _held_out_risks(estimator: Any, training: TrainingRows, n_folds: int) -> Iterator[tuple[Training, Floats]]:
+def _held_out_risks(
+    estimator: Any, training: TrainingRows, cv: Any, kept: Index | None
+) -> Iterator[tuple[Training, Floats]]:
     """Yield the rows of each fold with their risk by experts that were fitted without it: (rows, experts)."""
-    folds = stratified_folds(training.outcomes(), n_folds)
-    for fold in np.unique(folds):
-        experts = fit_experts(estimator, training.subset(np.flatnonzero(folds != fold))).experts
-        for rows in training.subset(np.flatnonzero(folds == fold)).batches(task="weighing experts"):
+    for train, test in inner_splits(training.outcomes(), cv, kept):
+        experts = fit_experts(estimator, training.subset(train)).experts
+        for rows in training.subset(test).batches(task="weighing experts"):
             yield rows, np.column_stack([e.risk(rows.frame) for e in experts.values()])
 
 

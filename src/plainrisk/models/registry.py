@@ -53,14 +53,9 @@ class Classifier:
 
 
 _smooth = partial(AdditiveRiskModel, shapes="smooth")
+_smooth_bands = partial(_smooth, link="bands")
 _direct, _mono = partial(AdditiveRiskModel, link="linear"), partial(BoostedRiskModel, monotone=True)
-_banded = partial(Linearised, pieces=3)
 _ARM, _NNLR, _XGB, _ARM2 = AdditiveRiskModel, NonnegativeLogisticRegression, BoostedRiskModel, TwoLayerRiskModel
-
-
-def _smooth_bands() -> Linearised:
-    return Linearised(_smooth(), pieces="auto")
-
 
 # Never "XGBoost": as it comes, that is 100 trees of depth 6, and often ahead of these.
 _TREES = "The paper's boosted trees: 50 trees of depth 2"
@@ -80,7 +75,7 @@ _TABLE = (
     Classifier(
         "MixMonoXGB", f"{_TREES}, a mixture of one MonoXGB per subscale.", True, lambda: SubscaleMixture(_mono())
     ),
-    Classifier("BandARM1", "ARM1, linearised in three bands.", False, lambda: _banded(_ARM())),
+    Classifier("BandARM1", "ARM1, linearised in three bands.", False, partial(_ARM, link="bands", pieces=3)),
     Classifier("DirectARM1", "ARM1 fitted directly in probability.", False, _direct),
     Classifier("DirectARM2", "ARM2 fitted directly, both layers.", False, lambda: _ARM2(link="linear")),
     Classifier("SmoothARM1", "ARM1 with smooth shapes, linearised in three to five bands.", False, _smooth_bands),

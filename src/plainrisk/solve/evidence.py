@@ -211,8 +211,11 @@ class _Squares:
         return self.moments.gram
 
     def scale(self, point: Floats, edf: float) -> float:
-        # Should the coefficients take up most of what the rows tell, half of it is left for the residuals.
-        return self.total * self.moments.mean_squared_error(point) / max(self.total - 1.0 - edf, 0.5 * self.total)
+        # Should the coefficients take up most of what the rows tell, half of it is left for the residuals. No fit
+        # is taken to be nearer than if one row had the error that all have without it.
+        least = self.moments.mean_squared_error(self.start) / max(self.total, 1.0)
+        error = max(self.moments.mean_squared_error(point), least)
+        return self.total * error / max(self.total - 1.0 - edf, 0.5 * self.total)
 
     def solve(self, penalty: Floats, lower: Floats, upper: Floats, start: Floats) -> Solution:
         # The residual variance is part of the penalty already.
