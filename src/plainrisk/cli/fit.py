@@ -135,7 +135,8 @@ def fit(
     else:
         stated = None if schema is None else Schema.load(schema)
         kinds = source.kinds_to_fit(stated, target, positive)
-        opened = source.open_source(data, missing, kinds, [group] if group is not None else [])
+        texts_aside = [group] if group is not None else []
+        opened = source.open_source(data, missing, kinds, texts_aside, drafting=stated is None)
         rows = source.rows_to_fit(opened, stated, target, positive, plan.columns())
         known = rows.schema
         models = {name: make_classifier(name, known, **options) for name in names}

@@ -18,6 +18,7 @@ from plainrisk.cli import show
 from plainrisk.cli.options import Data, Json, Level, Missing, ModelFile, Target, Weight
 from plainrisk.cli.runner import RowReader
 from plainrisk.data.frame import as_frame, column_of
+from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError
 from plainrisk.explain import GroupReport, group_report
 from plainrisk.form import Part, RiskForm
@@ -395,7 +396,8 @@ def _groups_of(form: RiskForm, name: str, columns: Any) -> Any:
         return columns[name]
     levels = shapes[0].levels
     names = np.array([say_level(feature, levels, code) for code in range(len(levels))], dtype=object)
-    return names[levels.codes(as_frame(columns), name)]
+    own = {} if feature.reading is None else {name: feature.reading}
+    return names[levels.codes(read_texts(as_frame(columns), own), name)]
 
 
 def _show_fairness(data: str, by: str, found: GroupReport, known: bool) -> None:

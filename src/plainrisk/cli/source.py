@@ -83,12 +83,14 @@ def open_source(
     missing: Sequence[str] | None = None,
     kinds: Mapping[str, Kind] | None = None,
     texts: Collection[str] = (),
+    *,
+    drafting: bool = False,
 ) -> Source:
     """Read a file or a pattern of files by what is known of its columns, or load a data set by its name."""
     from plainrisk import datasets
 
     if not _is_data_set(data):
-        return Source(data, scan_source(data, missing, kinds, texts).collect())
+        return Source(data, scan_source(data, missing, kinds, texts, drafting=drafting).collect())
     import polars as pl
 
     loaded = datasets.load(data, backend="polars")
@@ -107,7 +109,7 @@ def kinds_of_forms(forms: Sequence[RiskForm], outcome: str | None = None) -> dic
     """Return what forms know of the columns that they read, and of the column of outcomes."""
     words = [outcome or form.schema.target for form in forms if any(map(is_word, form.classes))]
     kinds: dict[str, Kind] = {name: "text" for name in words if name is not None}
-    return kinds | {name: form.schema.features[name].kind for form in forms for name in form.features}
+    return kinds | {name: form.schema.features[name].written for form in forms for name in form.features}
 
 
 def scan_source(
@@ -116,6 +118,8 @@ def scan_source(
     kinds: Mapping[str, Kind] | None = None,
     texts: Collection[str] = (),
     copies: Mapping[str, str] | None = None,
+    *,
+    drafting: bool = False,
 ) -> Table:
     """Open a file, a pattern of files or a data set to be read in batches; `Table.read_as` says how."""
     if _is_data_set(data):
@@ -124,7 +128,7 @@ def scan_source(
     else:
         named = [name for name, kind in (kinds or {}).items() if kind != "continuous"]
         table = _open(data, missing, [*named, *texts, *(copies or {}).values()])
-    return table.read_as(kinds, texts, copies)
+    return table.read_as(kinds, texts, copies, drafting=drafting)
 
 
 def _open(data: str, missing: Sequence[str] | None, texts: Collection[str]) -> Table:

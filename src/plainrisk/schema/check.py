@@ -11,6 +11,7 @@ import numpy as np
 from plainrisk._types import Bools, Counts, Floats
 from plainrisk.data.columns import EXACT, label_of
 from plainrisk.data.frame import Frame, as_frame
+from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, SchemaError, did_you_mean, listing, quoted
 from plainrisk.threads import parallel_map
 
@@ -110,6 +111,8 @@ def _problems(schema: Schema, frame: Frame, *, target: bool, notes: bool) -> Ite
         for message in target_problems(frame, schema.target, schema.positive, schema.features):
             yield Problem("error", None, message)
 
+    readings = schema.readings
+
     def look(name: str) -> list[Problem]:
         feature = schema.features[name]
         if name not in frame.columns:
@@ -118,10 +121,14 @@ def _problems(schema: Schema, frame: Frame, *, target: bool, notes: bool) -> Ite
         if not frame.n_rows:
             return []
         look_at = _look_at_categories if feature.kind == "categorical" else _look_at_numbers
-        found = list(look_at(name, feature, frame, notes))
+        try:
+            own = read_texts(frame, {name: readings[name]}) if name in readings else frame
+        except DataError as error:
+            return [Problem("error", name, str(error).removeprefix("Data: "))]
+        found = list(look_at(name, feature, own, notes))
         if any(problem.severity == "error" for problem in found):
             return found
-        return [*found, *(Problem("error", name, message) for message in _forbidden_counts(name, feature, frame))]
+        return [*found, *(Problem("error", name, message) for message in _forbidden_counts(name, feature, own))]
 
     for found in parallel_map(look, schema.features, frame.n_rows):
         yield from found

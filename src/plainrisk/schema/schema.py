@@ -25,6 +25,7 @@ from plainrisk.schema.toml import schema_to_toml
 
 if TYPE_CHECKING:
     from plainrisk.data.reader import Kind
+    from plainrisk.data.texts import Reading
 
 __all__ = ["Schema"]
 
@@ -240,7 +241,13 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
     def kinds(self) -> dict[str, Kind]:
         """How the columns of a file without types are read: the kinds of features, and an outcome such as "01"."""
         outcome: dict[str, Kind] = {self.target: "text"} if self.target is not None and is_word(self.positive) else {}
-        return {**outcome, **{name: feature.kind for name, feature in self.features.items()}}
+        return {**outcome, **{name: feature.written for name, feature in self.features.items()}}
+
+    @property
+    def readings(self) -> dict[str, Reading]:
+        """How the texts of features are read that state it; see `plainrisk.data.texts`."""
+        found = {name: feature.reading for name, feature in self.features.items()}
+        return {name: reading for name, reading in found.items() if reading is not None}
 
     @property
     def protected(self) -> tuple[str, ...]:
