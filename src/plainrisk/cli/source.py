@@ -18,8 +18,10 @@ import msgspec
 from plainrisk._types import Array
 from plainrisk.data.columns import is_word
 from plainrisk.data.reader import READ, Kind, Table, open_table
-from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean, quoted
+from plainrisk.data.texts import parse
+from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean, listing, quoted
 from plainrisk.schema import Schema, label_of
+from plainrisk.schema.check import leak_notes
 from plainrisk.schema.outcomes import bad_label
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ __all__ = [
     "kinds_of_forms",
     "kinds_to_fit",
     "label_in",
+    "missing_words",
     "open_source",
     "rows_of_model",
     "rows_to_fit",
@@ -169,6 +172,16 @@ def _is_data_set(data: str) -> bool:
     raise DataError(f"{data!r} is neither a file ({', '.join(READ)}) nor the name of a data set.{hint}")
 
 
+def missing_words(missing: Sequence[str] | None) -> tuple[list[str], list[str]]:
+    """Split the texts of --missing into words, which a draft states, and numbers, which only the reader can drop.
+
+    >>> missing_words(["NA", "-1"])
+    (['NA'], ['-1'])
+    """
+    numbers = [text for text in missing or () if parse(text, "number") is not None]
+    return [text for text in missing or () if text not in numbers], numbers
+
+
 # ---- schemas
 
 
@@ -201,6 +214,7 @@ def rows_to_fit(
     except SchemaError as error:
         hint = " (--missing TEXT reads a text as missing.)" if "holds text" in str(error) else ""
         raise SchemaError(f"{error}{hint}") from None
+    warn_of_leaks(schema, source.frame)
     outcome = schema.target or ""  # a schema that is valid for rows with outcomes names them
     schema = _with_positive(schema, source.frame, outcome)
     features, others = source.frame.select(list(schema.features)), source.frame.select(list(aside or {}))
@@ -240,6 +254,13 @@ def _with_outcome(known: Schema, target: str | None, positive: str | float | boo
             stacklevel=2,
         )
     return msgspec.structs.replace(schema, positive=positive)
+
+
+def warn_of_leaks(schema: Schema, frame: pl.DataFrame) -> None:
+    """Say which features seem to know the outcome; a draft has left them out."""
+    leaks = leak_notes(schema, frame)
+    if leaks:
+        warnings.warn(listing("Schema", list(leaks.values()), "remarks"), PlainriskWarning, stacklevel=2)
 
 
 def warn_of_names(schema: Schema) -> None:

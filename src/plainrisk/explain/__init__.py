@@ -5,7 +5,7 @@ from plainrisk.explain.contributions import explain
 from plainrisk.explain.diff import Diff, diff
 from plainrisk.explain.explanation import Explanation
 from plainrisk.explain.groups import GroupReport, group_report
-from plainrisk.explain.monitor import Drift, Performance, Profile, drift
+from plainrisk.explain.monitor import Drift, Performance, Profile, TrainingRows, drift
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions
 from plainrisk.explain.overview import Overview, overview
 from plainrisk.explain.points import scorecard
@@ -45,6 +45,7 @@ __all__ = [
     "Scorecard",
     "StabilityReport",
     "WeightDrift",
+    "TrainingRows",
     "WhatIf",
     "WhatIfOptions",
     "WhatIfs",
