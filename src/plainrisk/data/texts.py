@@ -140,8 +140,8 @@ def _number(name: str, value: Any, reading: Reading, row: int) -> float:
 
 
 def _parsed(text: str, reading: Reading) -> float:
-    """Read one text: NaN if it means missing, infinity if it cannot be read."""
-    if is_null(text, reading.null_values):
+    """Read one text: NaN if it means missing, as an empty one does in files, infinity if it cannot be read."""
+    if not text or is_null(text, reading.null_values):
         return math.nan
     number = parse(text, reading.read)
     return math.inf if number is None else number
