@@ -1,4 +1,4 @@
-"""Dirty files, one for each kind of dirt and one with all: drafted, fitted, scored, served and streamed as clean ones."""
+"""Dirty files, one per kind of dirt and one with all: drafted, fitted, scored, served and streamed as clean ones."""
 
 from __future__ import annotations
 
