@@ -63,6 +63,7 @@ def test_a_rule_is_part_of_the_fit_and_cannot_be_annotated():
         (["1", "2", "None"], "number", ("None",)),
         (["a", "b", "none"], None, ()),  # an answer, among categories
         (["a", "b", "n/a", "."], None, (".", "n/a")),
+        (["+", "-"], None, ()),
         (["True", "False", "NA"], None, ("NA",)),
         (["01", "02", "NA"], None, ("NA",)),  # codes
         (["1%", "2.5%"], "percent", ()),

@@ -139,8 +139,9 @@ def fit(
         stated = None if schema is None else Schema.load(schema)
         kinds = source.kinds_to_fit(stated, target, positive)
         texts_aside = [group] if group is not None else []
-        opened = source.open_source(data, missing, kinds, texts_aside, drafting=stated is None)
-        rows = source.rows_to_fit(opened, stated, target, positive, plan.columns())
+        null_texts, dropped = source.missing_words(missing) if stated is None else ([], missing)
+        opened = source.open_source(data, dropped, kinds, texts_aside, drafting=stated is None)
+        rows = source.rows_to_fit(opened, stated, target, positive, plan.columns(), null_texts)
         known = rows.schema
         models = {name: make_classifier(name, known, **options) for name in names}
         result |= _fit_all(models, rows, plan, challengers)

@@ -191,10 +191,12 @@ def rows_to_fit(
     target: str | None,
     positive: str | None,
     aside: Mapping[str, str] | None = None,
+    missing: Sequence[str] = (),
 ) -> Rows:
     """Find the schema unless one is stated, the outcome and its positive label, and check it against the rows.
 
-    The columns `aside`, each with the option that names it, are no features of a schema that is inferred.
+    The columns `aside`, each with the option that names it, are no features of a schema that is inferred, and the texts
+    `missing` mean missing in it.
     """
     from plainrisk.schema.check import require_valid
 
@@ -205,7 +207,7 @@ def rows_to_fit(
     known = source.schema if stated is None else stated
     if known is None:
         kept = replace(source, frame=source.frame.drop([name for name in aside or {} if name != target]))
-        schema = _draft(kept, target, positive)
+        schema = _draft(kept, target, positive, missing)
     else:
         label = None if positive is None else label_in(positive, source.frame, target or known.target)
         schema = _with_outcome(known, target, label, source.name)
@@ -274,14 +276,14 @@ def warn_of_names(schema: Schema) -> None:
         )
 
 
-def _draft(source: Source, target: str | None, positive: str | None) -> Schema:
+def _draft(source: Source, target: str | None, positive: str | None, missing: Sequence[str]) -> Schema:
     if target is None:
         columns = ", ".join(source.frame.columns[-3:])
         raise SchemaError(
             f"{source.name}: without --schema the outcome must be named: --target NAME. The last columns are {columns}."
         )
     label = None if positive is None else label_in(positive, source.frame, target)
-    draft = Schema.infer(source.frame, target, positive=label)
+    draft = Schema.infer(source.frame, target, positive=label, missing=missing)
     codes = [f"{n} {', '.join(map(label_of, f.special_values))}" for n, f in draft.features.items() if f.special_values]
     special = f" Taken for special values: {'; '.join(codes)}." if codes else ""
     warnings.warn(

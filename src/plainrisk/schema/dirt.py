@@ -106,7 +106,8 @@ def written_as(labels: Sequence[str], missing: Iterable[str] = ()) -> Writing:
             if _are_numbers(read, rest, strange, is_dirty=bool(nulls)):
                 both = read == "amount" and all(parse(text, "decimal_comma") is not None for text in rest)
                 return Writing(read, (*nulls, *strange), tuple(strange), both)
-    return Writing(None, tuple(text for text in nulls if text in given or text.lower() in _NULLS))
+    answers = {"-"} if "+" in texts else set()
+    return Writing(None, tuple(t for t in nulls if t in given or (t.lower() in _NULLS and t not in answers)))
 
 
 def _is_number(text: str, read: Read) -> bool:
