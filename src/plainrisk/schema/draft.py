@@ -261,7 +261,7 @@ def _may_be_codes(name: str, distinct: Floats) -> str | None:
     remedy = "if so, kind = 'categorical'"
     if (word := code_name(name)) is not None:
         return f"may be codes, since its name speaks of {word!r}: {remedy}"
-    if distinct.tolist() in ([0.0, 1.0, 2.0], [1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 3.0]):
+    if distinct.tolist() in ([0.0, 1.0, 2.0], [1.0, 2.0, 3.0]):
         return f"{', '.join(map(label_of, distinct))} may be codes and not counts: {remedy}"
     return None
 
