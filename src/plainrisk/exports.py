@@ -179,6 +179,8 @@ def prepare(form: RiskForm, options: ReasonOptions, facts: Mapping[str, Any]) ->
         "certificate": f"broken: {'; '.join(broken)}" if broken else "valid",
         "adverse": form.schema.adverse,
     }
+    if converted := [name for name in form.features if form.schema.features[name].reading is not None]:
+        known["converted_by_the_caller"] = converted  # texts, by the schema's read and null_values
     answerer = Answerer.of(form, options)
     known["k"] = answerer.reasoner.ranking.k
     program = answerer.program({**facts, **known}, certificate)

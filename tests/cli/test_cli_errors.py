@@ -51,7 +51,7 @@ def test_neither_file_nor_data_set(run) -> None:
 
 
 def test_a_bug_says_so_and_shows_where_on_request(run, credit, monkeypatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise RuntimeError("seven [bold]is[/bold] not eight")
 
     monkeypatch.setattr("plainrisk.cli.source.open_source", fail)
@@ -75,7 +75,7 @@ def test_a_bug_says_so_and_shows_where_on_request(run, credit, monkeypatch) -> N
     ],
 )
 def test_how_other_errors_end(run, credit, monkeypatch, error, code, message) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr("plainrisk.cli.source.open_source", fail)
@@ -90,11 +90,11 @@ def test_notes_are_said_once_and_only_on_stderr(run, credit, monkeypatch) -> Non
 
     opened = source.open_source
 
-    def warned(*words: object) -> object:
+    def warned(*words: object, **options: object) -> object:
         for share in (11, 12):
             warnings.warn(f"{share}% of the rows are odd", PlainriskWarning, stacklevel=1)
         warnings.warn("another thing", PlainriskWarning, stacklevel=1)
-        return opened(*words)
+        return opened(*words, **options)
 
     monkeypatch.setattr(source, "open_source", warned)
     result = run("schema", "check", credit.csv, "--schema", credit.schema_file, "--json")
@@ -215,7 +215,7 @@ from plainrisk.cli import source
 class Slow:
     def __del__(self):
         open('started', 'w').close(); time.sleep(60)
-def open_source(*words):
+def open_source(*words, **options):
     Slow(); time.sleep(60)
 source.open_source = open_source
 from plainrisk.cli.main import main; main()

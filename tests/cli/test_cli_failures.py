@@ -83,7 +83,7 @@ def test_with_json_a_failure_is_json(run, tmp_path, monkeypatch, words, kind, co
     ],
 )
 def test_with_json_every_end_is_json(run, credit, monkeypatch, error, kind, code):
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr("plainrisk.cli.source.open_source", fail)

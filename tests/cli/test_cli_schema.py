@@ -58,8 +58,10 @@ def test_infer_tells_all_findings_in_json_and_twenty_features_on_screen(run, cre
     assert {f["feature"] for f in found if f["kind"] == "value"} == {*frame.columns} - {"bad", "id"}
     shown = run(*words, "-o", tmp_path / "s.toml")
     lines = shown.stdout.splitlines()
-    assert next(line for line in lines if "──" not in line and line and "feature" not in line).startswith("knows")
-    assert "The file has 18 more" in shown.stdout
+    assert next(line for line in lines if "──" not in line and line and "feature" not in line).startswith("age")
+    assert "The file has 17 more" in shown.stdout
+    assert "left out: may be a leak" in shown.stderr
+    assert "# [features.knows]\n# left out: may be a leak" in (tmp_path / "s.toml").read_text()
     assert "Subscales that the names suggest" in shown.stdout
     assert '# x = ["x0", "x1",' in (tmp_path / "s.toml").read_text()
 

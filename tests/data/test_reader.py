@@ -25,6 +25,22 @@ def test_a_damaged_file_is_refused_by_name_and_line(damaged):
             way(path)
 
 
+@pytest.mark.parametrize("text", ["a;b\n1,5;2\n3;4\n", 'a,b\n"1,5",2\n'])
+def test_numbers_with_commas_are_no_categories_unless_something_says_how_they_are_read(tmp_path, text):
+    path = tmp_path / "comma.csv"
+    path.write_text(text)
+    ways = [
+        read_file,
+        lambda file: open_table(file).read_as({"a": "continuous"}),
+        lambda file: pr.rows.csv(file).read_as(None),
+    ]
+    for way in ways:
+        with pytest.raises(DataError, match=r"comma\.csv: column 'a' holds numbers with commas.*read = 'amount'"):
+            way(path)
+    assert open_table(path).read_as({"a": "text"}).collect()["a"][0] == "1,5"
+    assert open_table(path).read_as(None, drafting=True).collect()["a"][0] == "1,5"
+
+
 def test_pandas_and_arrow_are_checked_alike(tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_text("a;b\n1;x\n2;y\n")

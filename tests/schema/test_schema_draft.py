@@ -141,8 +141,10 @@ def test_notes_on_text_that_is_nearly_numbers_and_on_many_categories(rng):
     }
     with pytest.warns(PlainriskWarning, match="left out because it is the same in every row: 'same'"):
         schema = Schema.infer(frame)
-    assert seen_in(schema, "income") == {"text": "numbers but for 'NA': make that missing, and it is continuous"}
-    assert seen_in(schema, "amount") == {"text": "numbers as text: make them numbers, and it is continuous"}
+    assert seen_in(schema, "income") == {"text": "'NA' read as missing", "missing": "2.5% missing"}
+    assert schema.features["income"] == Feature(null_values=("NA",))
+    assert seen_in(schema, "amount") == {"text": "numbers as text"}
+    assert schema.features["amount"] == Feature(read="number")
     why = "text, since '00' has a leading zero, as codes have: a number needs kind = 'continuous'"
     assert seen_in(schema, "branch") == {"text": why}
     assert re.fullmatch(r"\d+ categories in 40 rows: group them, or leave it out", seen_in(schema, "name")["many"])
@@ -198,7 +200,8 @@ def test_codes_do_not_count_for_the_direction(rng):
 def test_a_feature_with_measurements_of_one_outcome_only():
     x = [*range(20)] * 5 + [-9] * 50
     bad = [0] * 100 + [1] * 50
-    assert note_of(x, bad).startswith("no clear direction (one outcome only)")
+    with pytest.warns(PlainriskWarning, match="left out: may be a leak: AUC 1.000 by itself"):
+        assert note_of(x, bad).startswith("no clear direction (one outcome only)")
 
 
 def test_a_binary_column_stays_continuous_with_one_step():
@@ -238,7 +241,7 @@ def test_the_bad_outcome_is_known_or_guessed_aloud(values, expected, warned):
 
 
 def test_a_given_outcome_is_kept_and_turns_the_direction(rng):
-    frame = {"x": [1, 2, 3, 4] * 50, "y": ["no", "no", "yes", "yes"] * 50}
+    frame = {"x": [1, 2, 3, 4] * 50, "y": ["no", "no", "yes", "yes"] * 45 + ["yes", "yes", "no", "no"] * 5}
     up, down = (Schema.infer(frame, "y", positive=p) for p in ("yes", "no"))
     assert (up.positive, down.positive) == ("yes", "no")
     assert "increasing" in seen_in(up, "x")["direction"]
@@ -382,7 +385,17 @@ def test_leaks(rng):
         "recoveries": noise,
         "bad": bad,
     }
-    schema = Schema.infer(frame, "bad")
+    with pytest.warns(PlainriskWarning, match=r"left out: may be a leak: AUC 0\.99. by itself .*'knows'"):
+        schema = Schema.infer(frame, "bad")
+    assert list(schema.features) == ["fair"]
+    assert "\n# [features.knows]\n# left out: may be a leak: AUC 0.99" in schema.to_toml()
+    assert "# [features.status]\n# left out: may be a leak: AUC 1.000 by itself" in schema.to_toml()
+    assert '# kind = "categorical"' in schema.to_toml()
+    anyway = schema.replace(features={**schema.features, "knows": {}, "status": {"kind": "categorical"}})
+    notes = {problem.feature: problem.message for problem in anyway.check(frame) if problem.severity == "note"}
+    assert notes["knows"].startswith("feature 'knows' may be a leak: AUC 0.99")
+    assert notes["status"].startswith("feature 'status' may be a leak: AUC 1.000")
+    assert "fair" not in notes
     leaks = {f.feature: f for f in schema.findings if f.kind == "leak"}
     assert list(leaks) == ["knows", "valley", "only_bads", "status", "recoveries"]
     assert leaks["knows"].figures["auc"] == pytest.approx(roc_auc_score(bad, frame["knows"]))
@@ -472,6 +485,7 @@ def test_findings_are_comments_in_the_file_and_no_part_of_the_schema(rng, tmp_pa
 
 def test_large_tables_are_sampled_the_same_way_each_time(rng, monkeypatch):
     monkeypatch.setattr("plainrisk.schema.draft.MOST_ROWS", 1000)
+    monkeypatch.setattr("plainrisk.schema.evidence.MOST_ROWS", 1000)
     x, bad = outcomes(rng)
     with pytest.warns(PlainriskWarning, match="figures are those of 1,000 of 3,000 rows"):
         schema = Schema.infer({"x": x, "bad": bad}, "bad")
@@ -539,8 +553,8 @@ def test_lending_club_has_leaks_and_copies(data_folder):
     schema = infer(pl.read_parquet(data_folder / "lending_club_2018_sample.parquet"), "loan_status")
     found = {kind: {f.feature for f in schema.findings if f.kind == kind} for kind in ("leak", "duplicate", "left out")}
     assert found["leak"] == {"last_pymnt_amnt", "last_pymnt_amnt.1", "total_rec_late_fee"}
-    assert found["duplicate"] == {"last_pymnt_amnt.1", "grade.1", "sub_grade.1", "title"}
-    assert found["left out"] == {"id", "issue_d", "emp_title"}
+    assert found["duplicate"] == {"grade.1", "sub_grade.1", "title"}
+    assert found["left out"] == {"id", "issue_d", "emp_title"} | found["leak"]
 
 
 def test_polish_companies_that_fail_do_not_report(data_folder):

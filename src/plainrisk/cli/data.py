@@ -63,10 +63,11 @@ def infer(
 ) -> None:
     """Draft a schema for a person to edit: kinds, special values, and in comments what was seen in the data."""
     check_new_schema(output, force)
-    rows = source.open_source(data, missing)
+    words, numbers = source.missing_words(missing)
+    rows = source.open_source(data, numbers, drafting=True)
     known = target or (rows.schema.target if rows.schema is not None else None)
     label = None if positive is None else source.label_in(positive, rows.frame, known)
-    draft = Schema.infer(rows.frame, known, positive=label)
+    draft = Schema.infer(rows.frame, known, positive=label, missing=words)
     source.warn_of_names(draft)
     write_schema(draft, output, json, {"findings": [asdict(finding) for finding in draft.findings]})
     if output is not None and not json:
@@ -92,7 +93,8 @@ def check_schema(data: Data, schema: SchemaFile = None, missing: Missing = None,
 
 def _show_draft(draft: Schema) -> None:
     """Show the features that a person should look at first; the file and --json have all."""
-    found = {**(seen := by_feature(draft.findings)), **{name: [] for name in draft.features if name not in seen}}
+    seen = {name: own for name, own in by_feature(draft.findings).items() if name in draft.features}
+    found = {**seen, **{name: [] for name in draft.features if name not in seen}}
     rows = []
     for name, own in list(found.items())[:MOST_LINES]:
         value = next((f"{f.figures['information_value']:.2f}" for f in own if f.kind == "value"), "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
+import warnings
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -21,8 +22,10 @@ from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target, Weight
 from plainrisk.cli.validation import Validation, show_challengers, show_cross_validation, show_paper_trees, show_test
 from plainrisk.data.frame import as_frame
-from plainrisk.errors import DataError, quoted
-from plainrisk.measure.evaluation import Evaluation
+from plainrisk.errors import DataError, PlainriskWarning, quoted
+from plainrisk.explain import overview
+from plainrisk.form import RiskForm
+from plainrisk.measure.evaluation import SUSPICIOUS_AUC, Evaluation
 from plainrisk.model import CUTOFF
 from plainrisk.models.arm import RIDGE
 from plainrisk.models.challengers import Challengers, not_fitted
@@ -135,8 +138,10 @@ def fit(
     else:
         stated = None if schema is None else Schema.load(schema)
         kinds = source.kinds_to_fit(stated, target, positive)
-        opened = source.open_source(data, missing, kinds, [group] if group is not None else [])
-        rows = source.rows_to_fit(opened, stated, target, positive, plan.columns())
+        texts_aside = [group] if group is not None else []
+        null_texts, dropped = source.missing_words(missing) if stated is None else ([], missing)
+        opened = source.open_source(data, dropped, kinds, texts_aside, drafting=stated is None)
+        rows = source.rows_to_fit(opened, stated, target, positive, plan.columns(), null_texts)
         known = rows.schema
         models = {name: make_classifier(name, known, **options) for name in names}
         result |= _fit_all(models, rows, plan, challengers)
@@ -149,6 +154,7 @@ def fit(
     estimator, tested = models[names[0]], plan.evaluations(fitted, known, missing)
     result |= {"target": known.target, **facts(estimator), **certified(estimator)}
     result |= {"cutoff": cutoff, "about": texts, "test_data": test}
+    _warn_of_suspicious(result, estimator, tested.get(names[0]))
     _finish(result, estimator, output, json, tested)
 
 
@@ -180,6 +186,29 @@ def _fit_all(models: dict[str, Any], rows: source.Rows, plan: Validation, challe
         **({"models": told} if any(told.values()) else {}),
         "pairs": _pair_facts(models[first], rows, plan),
     }
+
+
+def _warn_of_suspicious(result: Mapping[str, Any], estimator: Any, tested: Evaluation | None) -> None:
+    """Say that an AUC of rows that were held out is too good to be true, and which feature to look at first."""
+    held_out = {} if "cv" not in result else {"cross-validated": float(result["cv"]["auc"]["mean"])}
+    if tested is not None:
+        held_out["test"] = tested["auc"].estimate
+    for which, auc in held_out.items():
+        if auc > SUSPICIOUS_AUC:
+            strongest = _strongest(estimator.form_)
+            look = "" if strongest is None else f"; the strongest is {strongest!r}"
+            warnings.warn(
+                f"the {which} AUC of {auc:.4f} is suspicious: a feature may know the outcome{look}.",
+                PlainriskWarning,
+                stacklevel=2,
+            )
+            return
+
+
+def _strongest(form: RiskForm) -> str | None:
+    """Return the feature that moves the risk most; None where the form does not tell."""
+    ranked = [one for one in overview(form).importance if one.feature is not None and one.mean == one.mean]
+    return ranked[0].feature if ranked else None
 
 
 def _versions() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,8 +18,9 @@ from plainrisk.cli import show
 from plainrisk.cli.options import Data, Json, Level, Missing, ModelFile, Target, Weight
 from plainrisk.cli.runner import RowReader
 from plainrisk.data.frame import as_frame, column_of
+from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError
-from plainrisk.explain import GroupReport, group_report
+from plainrisk.explain import GroupReport, TrainingRows, group_report
 from plainrisk.form import Part, RiskForm
 from plainrisk.form.wording import say_level
 from plainrisk.intervals import Range
@@ -64,11 +65,13 @@ class ScoredRows:
     data : the file or the data set
     risks : (n,) of every model
     columns : further columns that were asked for
+    seen_before : whether these seem to be the rows the first model was fitted to
     """
 
     data: str
     risks: tuple[Floats, ...]
     columns: pl.DataFrame
+    seen_before: bool = False
 
     @classmethod
     def read(
@@ -87,14 +90,18 @@ class ScoredRows:
         frames: list[pl.DataFrame] = []
         risks: list[list[Floats]] = []
 
+        counted = TrainingRows(models[0].form_)
+
         def add(batch: pl.DataFrame) -> None:
+            counted.add(batch)
             risks.append([model.form_.risk(batch) for model in models])
             frames.append(batch.select(list(reader.keep)))
 
         reader.each(add)
         if not frames:
             raise DataError(f"{data}: there are no rows.")
-        return cls(data, tuple(np.concatenate(one) for one in zip(*risks, strict=True)), pl.concat(frames))
+        scored = tuple(np.concatenate(one) for one in zip(*risks, strict=True))
+        return cls(data, scored, pl.concat(frames), counted.are_all)
 
     def outcomes(self, form: RiskForm, target: str) -> Outcome:
         """Return 1 where the outcome is the one whose probability is the risk."""
@@ -149,6 +156,7 @@ def evaluate(
         level=level,
         seed=seed,
     )
+    found = replace(found, seen_before=rows.seen_before)
     result = {"data": data, "model": str(model), "against": None if against is None else str(against)}
     comparison = found.to_dict()
     if against is not None:
@@ -395,7 +403,8 @@ def _groups_of(form: RiskForm, name: str, columns: Any) -> Any:
         return columns[name]
     levels = shapes[0].levels
     names = np.array([say_level(feature, levels, code) for code in range(len(levels))], dtype=object)
-    return names[levels.codes(as_frame(columns), name)]
+    own = {} if feature.reading is None else {name: feature.reading}
+    return names[levels.codes(read_texts(as_frame(columns), own), name)]
 
 
 def _show_fairness(data: str, by: str, found: GroupReport, known: bool) -> None:

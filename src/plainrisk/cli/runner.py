@@ -262,7 +262,7 @@ class RowReader:
 
     def _needed(self, forms: Sequence[RiskForm], names: Sequence[str]) -> pl.LazyFrame:
         """Take the columns that are needed, or say which is missing or holds text."""
-        features = [(name, form.schema.features[name].kind) for form in forms for name in form.features]
+        features = [(name, form.schema.features[name].written) for form in forms for name in form.features]
         for name, who in [*((n, "feature") for n, _ in features), *self.keep.items()]:
             if name not in names:
                 raise DataError(f"{self.data}: {who} {name!r} is not in the data.{did_you_mean(name, names)}")

@@ -18,8 +18,10 @@ import msgspec
 from plainrisk._types import Array
 from plainrisk.data.columns import is_word
 from plainrisk.data.reader import READ, Kind, Table, open_table
-from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean, quoted
+from plainrisk.data.texts import parse
+from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean, listing, quoted
 from plainrisk.schema import Schema, label_of
+from plainrisk.schema.check import leak_notes
 from plainrisk.schema.outcomes import bad_label
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ __all__ = [
     "kinds_of_forms",
     "kinds_to_fit",
     "label_in",
+    "missing_words",
     "open_source",
     "rows_of_model",
     "rows_to_fit",
@@ -83,12 +86,14 @@ def open_source(
     missing: Sequence[str] | None = None,
     kinds: Mapping[str, Kind] | None = None,
     texts: Collection[str] = (),
+    *,
+    drafting: bool = False,
 ) -> Source:
     """Read a file or a pattern of files by what is known of its columns, or load a data set by its name."""
     from plainrisk import datasets
 
     if not _is_data_set(data):
-        return Source(data, scan_source(data, missing, kinds, texts).collect())
+        return Source(data, scan_source(data, missing, kinds, texts, drafting=drafting).collect())
     import polars as pl
 
     loaded = datasets.load(data, backend="polars")
@@ -107,7 +112,7 @@ def kinds_of_forms(forms: Sequence[RiskForm], outcome: str | None = None) -> dic
     """Return what forms know of the columns that they read, and of the column of outcomes."""
     words = [outcome or form.schema.target for form in forms if any(map(is_word, form.classes))]
     kinds: dict[str, Kind] = {name: "text" for name in words if name is not None}
-    return kinds | {name: form.schema.features[name].kind for form in forms for name in form.features}
+    return kinds | {name: form.schema.features[name].written for form in forms for name in form.features}
 
 
 def scan_source(
@@ -116,6 +121,8 @@ def scan_source(
     kinds: Mapping[str, Kind] | None = None,
     texts: Collection[str] = (),
     copies: Mapping[str, str] | None = None,
+    *,
+    drafting: bool = False,
 ) -> Table:
     """Open a file, a pattern of files or a data set to be read in batches; `Table.read_as` says how."""
     if _is_data_set(data):
@@ -124,7 +131,7 @@ def scan_source(
     else:
         named = [name for name, kind in (kinds or {}).items() if kind != "continuous"]
         table = _open(data, missing, [*named, *texts, *(copies or {}).values()])
-    return table.read_as(kinds, texts, copies)
+    return table.read_as(kinds, texts, copies, drafting=drafting)
 
 
 def _open(data: str, missing: Sequence[str] | None, texts: Collection[str]) -> Table:
@@ -165,6 +172,16 @@ def _is_data_set(data: str) -> bool:
     raise DataError(f"{data!r} is neither a file ({', '.join(READ)}) nor the name of a data set.{hint}")
 
 
+def missing_words(missing: Sequence[str] | None) -> tuple[list[str], list[str]]:
+    """Split the texts of --missing into words, which a draft states, and numbers, which only the reader can drop.
+
+    >>> missing_words(["NA", "-1"])
+    (['NA'], ['-1'])
+    """
+    numbers = [text for text in missing or () if parse(text, "number") is not None]
+    return [text for text in missing or () if text not in numbers], numbers
+
+
 # ---- schemas
 
 
@@ -174,10 +191,12 @@ def rows_to_fit(
     target: str | None,
     positive: str | None,
     aside: Mapping[str, str] | None = None,
+    missing: Sequence[str] = (),
 ) -> Rows:
     """Find the schema unless one is stated, the outcome and its positive label, and check it against the rows.
 
-    The columns `aside`, each with the option that names it, are no features of a schema that is inferred.
+    The columns `aside`, each with the option that names it, are no features of a schema that is inferred, and the texts
+    `missing` mean missing in it.
     """
     from plainrisk.schema.check import require_valid
 
@@ -188,7 +207,7 @@ def rows_to_fit(
     known = source.schema if stated is None else stated
     if known is None:
         kept = replace(source, frame=source.frame.drop([name for name in aside or {} if name != target]))
-        schema = _draft(kept, target, positive)
+        schema = _draft(kept, target, positive, missing)
     else:
         label = None if positive is None else label_in(positive, source.frame, target or known.target)
         schema = _with_outcome(known, target, label, source.name)
@@ -197,6 +216,7 @@ def rows_to_fit(
     except SchemaError as error:
         hint = " (--missing TEXT reads a text as missing.)" if "holds text" in str(error) else ""
         raise SchemaError(f"{error}{hint}") from None
+    warn_of_leaks(schema, source.frame)
     outcome = schema.target or ""  # a schema that is valid for rows with outcomes names them
     schema = _with_positive(schema, source.frame, outcome)
     features, others = source.frame.select(list(schema.features)), source.frame.select(list(aside or {}))
@@ -238,6 +258,13 @@ def _with_outcome(known: Schema, target: str | None, positive: str | float | boo
     return msgspec.structs.replace(schema, positive=positive)
 
 
+def warn_of_leaks(schema: Schema, frame: pl.DataFrame) -> None:
+    """Say which features seem to know the outcome; a draft has left them out."""
+    leaks = leak_notes(schema, frame)
+    if leaks:
+        warnings.warn(listing("Schema", list(leaks.values()), "remarks"), PlainriskWarning, stacklevel=2)
+
+
 def warn_of_names(schema: Schema) -> None:
     """Say which features an applicant would read of under the names of their columns."""
     if schema.wordless:
@@ -249,14 +276,14 @@ def warn_of_names(schema: Schema) -> None:
         )
 
 
-def _draft(source: Source, target: str | None, positive: str | None) -> Schema:
+def _draft(source: Source, target: str | None, positive: str | None, missing: Sequence[str]) -> Schema:
     if target is None:
         columns = ", ".join(source.frame.columns[-3:])
         raise SchemaError(
             f"{source.name}: without --schema the outcome must be named: --target NAME. The last columns are {columns}."
         )
     label = None if positive is None else label_in(positive, source.frame, target)
-    draft = Schema.infer(source.frame, target, positive=label)
+    draft = Schema.infer(source.frame, target, positive=label, missing=missing)
     codes = [f"{n} {', '.join(map(label_of, f.special_values))}" for n, f in draft.features.items() if f.special_values]
     special = f" Taken for special values: {'; '.join(codes)}." if codes else ""
     warnings.warn(

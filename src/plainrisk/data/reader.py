@@ -64,7 +64,12 @@ class Table:
         return sum(rows for _, rows in self.parts)
 
     def read_as(
-        self, kinds: Mapping[str, Kind] | None, texts: Collection[str] = (), copies: Mapping[str, str] | None = None
+        self,
+        kinds: Mapping[str, Kind] | None,
+        texts: Collection[str] = (),
+        copies: Mapping[str, str] | None = None,
+        *,
+        drafting: bool = False,
     ) -> Table:
         """Return the same rows, the columns of CSV files read by what they mean and not by the values in the file.
 
@@ -77,6 +82,7 @@ class Table:
         kinds : what is known of columns; None if nothing is, and numbers with leading zeros are then text
         texts : further columns of text
         copies : new names of columns that are copied as they are written, with their names in the files
+        drafting : whether numbers with commas may stay text, for a draft to say how they are read
         """
         import polars as pl
 
@@ -84,6 +90,8 @@ class Table:
         copied = [pl.col(old).alias(new) for new, old in (copies or {}).items() if old in there]
         if self.written is None:
             return replace(self, lazy=self.lazy.with_columns(copied)) if copied else self
+        if not drafting:
+            self._refuse_commas([*(n for n, kind in (kinds or {}).items() if kind != "continuous"), *texts])
         known = dict.fromkeys(self._padded(), "text") if kinds is None else kinds
         wanted = {*(n for n, kind in known.items() if kind != "continuous"), *texts, *(copies or {}).values()}
         lazy = self.written(wanted)
@@ -91,6 +99,30 @@ class Table:
         numbers = self._numbers(lazy, [name for name in own if known.get(name) == "continuous"])
         categories = [pl.col(name).replace(TRUTH) for name in own if known.get(name) == "categorical"]
         return replace(self, lazy=lazy.with_columns(*copied, *categories, *map(_number, numbers)))
+
+    def _refuse_commas(self, stated: Collection[str]) -> None:
+        """Raise if every value of a column of text is a number with a comma, which would be read as a category."""
+        import polars as pl
+
+        texts = [name for name, kind in self.lazy.collect_schema().items() if kind == pl.String and name not in stated]
+
+        def numbers(rows: pl.LazyFrame) -> list[str]:
+            # At least one comma, and nothing else than numbers.
+            checks = [
+                (pl.col(n).str.contains(r"^\s*[-+]?\d*(,\d+)*\s*$").all() & pl.col(n).str.contains(",").any()).alias(n)
+                for n in texts
+            ]
+            return [n for n, found in rows.select(checks).collect().row(0, named=True).items() if found]
+
+        with self.reading():
+            # Most columns of text are found to be none from the first rows.
+            texts = numbers(self.lazy.head(1000)) if texts else []
+            texts = numbers(self.lazy) if texts else []
+        if texts:
+            raise DataError(
+                f"{self.name}: column {texts[0]!r} holds numbers with commas. Write decimal points, and no marks of "
+                "thousands, or say in the schema how they are read: read = 'amount' or 'decimal_comma'."
+            )
 
     def _padded(self) -> list[str]:
         """Return the columns that would be numbers but for leading zeros."""
@@ -285,31 +317,7 @@ def _open_csv(path: Path, missing: Sequence[str], texts: Collection[str]) -> _Op
 
     with explained(f"{path} cannot be read", pl.exceptions.PolarsError, OSError):
         types = once(scan().collect_schema)
-        _refuse_decimal_commas(path, scan(types).drop(stated))
     return _Opened(path, layout.n_rows, types, scan)
-
-
-def _refuse_decimal_commas(path: Path, lazy: pl.LazyFrame) -> None:
-    """Raise if every value of a column of text is a number with a comma, which would be read as a category."""
-    import polars as pl
-
-    texts = [name for name, kind in lazy.collect_schema().items() if kind == pl.String]
-
-    def numbers(rows: pl.LazyFrame) -> list[str]:
-        # At least one comma, and nothing else than numbers.
-        checks = [
-            (pl.col(n).str.contains(r"^\s*[-+]?\d*(,\d+)*\s*$").all() & pl.col(n).str.contains(",").any()).alias(n)
-            for n in texts
-        ]
-        return [n for n, found in rows.select(checks).collect().row(0, named=True).items() if found]
-
-    # Most columns of text are found to be none from the first rows.
-    texts = numbers(lazy.head(1000)) if texts else []
-    texts = numbers(lazy) if texts else []
-    if texts:
-        raise DataError(
-            f"{path}: column {texts[0]!r} holds numbers with commas. Write decimal points, and no marks of thousands."
-        )
 
 
 def _changed(lazy: pl.LazyFrame, types: Mapping[str, Any]) -> dict[str, Any]:

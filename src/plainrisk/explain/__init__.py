@@ -5,7 +5,7 @@ from plainrisk.explain.contributions import explain
 from plainrisk.explain.diff import Diff, diff
 from plainrisk.explain.explanation import Explanation
 from plainrisk.explain.groups import GroupReport, group_report
-from plainrisk.explain.monitor import Drift, Performance, Profile, drift
+from plainrisk.explain.monitor import Drift, Performance, Profile, TrainingRows, drift
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions
 from plainrisk.explain.overview import Overview, overview
 from plainrisk.explain.points import scorecard
@@ -44,6 +44,7 @@ __all__ = [
     "Refits",
     "Scorecard",
     "StabilityReport",
+    "TrainingRows",
     "WeightDrift",
     "WhatIf",
     "WhatIfOptions",

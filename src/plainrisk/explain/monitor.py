@@ -29,7 +29,7 @@ from plainrisk.intervals import Range, auc_range, newcombe, normal_quantile, wil
 from plainrisk.schema import Limits
 from plainrisk.threads import PIECE_ROWS
 
-__all__ = ["Drift", "Performance", "Profile", "drift"]
+__all__ = ["Drift", "Performance", "Profile", "TrainingRows", "drift"]
 
 GRID = 1000  # bins of [0, 1] in which risks are counted
 
@@ -150,6 +150,46 @@ class Profile:
         self.counts[name], self.rows = weights, float(weights.sum())
         if shape is not None:
             self.sums[part.name, name] = float(weights @ np.asarray(shape.scores))
+
+
+class TrainingRows:
+    """Whether rows are those of training: as many, with as many in every level of every feature.
+
+    A form keeps no rows, only how many fell into each level. Rows may be added batch by batch.
+
+    Attributes
+    ----------
+    rows : how many were added
+    """
+
+    def __init__(self, form: RiskForm) -> None:
+        self.form, self.rows = form, 0
+        self._counts: dict[str, Floats] = {}
+        try:
+            self._training: Profile | None = Profile.of_training(form)
+        except DataError:  # lines and trees have no counts
+            self._training = None
+
+    def add(self, X: Any) -> TrainingRows:
+        """Count the rows of a batch too."""
+        frame = self.form.align(X)
+        self.rows += frame.n_rows
+        if self._training is None or self.rows > round(self._training.rows):
+            return self
+        for name, levels in self._training.levels.items():
+            found = np.bincount(levels.codes(frame, name), minlength=len(levels))
+            self._counts[name] = self._counts.get(name, np.zeros(len(found))) + found
+        return self
+
+    @property
+    def are_all(self) -> bool:
+        """Whether the rows that were added are all rows of training."""
+        if self._training is None or not self.rows:
+            return False
+        known = self._training.counts
+        # Counts of weighted rows are no whole numbers, and those are never called the same.
+        alike = all(np.allclose(self._counts.get(n, 0.0), w, rtol=0, atol=1e-6) for n, w in known.items())
+        return alike and all(abs(w.sum() - self.rows) < 1e-6 for w in known.values())
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import numpy as np
 
 from plainrisk._types import Floats
 from plainrisk.data.frame import Frame, as_frame, position_names
+from plainrisk.data.texts import Reading, read_texts
 from plainrisk.errors import DataError, ModelFileError, did_you_mean, nameless
 from plainrisk.form.levels import Categories
 from plainrisk.form.links import Link, Logistic
@@ -253,6 +254,7 @@ class RiskForm(
         for name in self.features:
             if name not in frame.columns:
                 raise DataError(f"Data: feature {name!r} is not in the data.{did_you_mean(name, frame.names)}")
+        frame = read_texts(frame, self._readings)
         if self._forbids:
             refuse_forbidden(self._own_schema, frame)
         return frame
@@ -267,6 +269,10 @@ class RiskForm(
         return self.schema.part(self.features)
 
     @functools.cached_property
+    def _readings(self) -> dict[str, Reading]:
+        return self._own_schema.readings
+
+    @functools.cached_property
     def _forbids(self) -> bool:
         """Whether some empty or special field is refused."""
         each = self._own_schema.features.values()
@@ -274,7 +280,7 @@ class RiskForm(
 
     def _row_risk(self, row: dict[Any, Any]) -> float | None:
         """Return the risk of one row, or None if it is a matter for arrays."""
-        scores = None if self._has_trees or self._forbids else self._scorer.row_scores(row)
+        scores = None if self._has_trees or self._forbids or self._readings else self._scorer.row_scores(row)
         if scores is None:
             return None
         out = np.empty(1)

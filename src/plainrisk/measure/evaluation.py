@@ -52,6 +52,10 @@ SAMPLES = 200  # bootstrap samples: they tell a standard error to 5%
 ECE_BINS, TABLE_BINS = 15, 10
 
 
+SEEN_BEFORE = "These seem to be the rows the model was fitted to. On new rows it will do less well than shown here."
+SUSPICIOUS_AUC = 0.99  # no applicant's file foretells so much
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation(Tabular):
     """How good a predicted risk is on some rows.
@@ -75,6 +79,7 @@ class Evaluation(Tabular):
     differences : figure less that of the other model, by name
     p_value : of DeLong's test that the two AUCs are equal
     groups : the same for the rows of every group, by name
+    seen_before : whether these seem to be the rows the model was fitted to
     """
 
     rows: int
@@ -91,6 +96,7 @@ class Evaluation(Tabular):
     differences: Mapping[str, Range] = field(default_factory=dict)
     p_value: float = math.nan
     groups: Mapping[str, Evaluation] = field(default_factory=dict)
+    seen_before: bool = False
 
     def __getitem__(self, name: str) -> Range:
         return self.figures[name]
@@ -100,12 +106,20 @@ class Evaluation(Tabular):
         tables = [f"{head}, intervals of {self.level:.0%}", self._table().to_text()]
         if self.groups:
             tables += ["", self.by_group().to_text()]
+        tables += self._warnings()
         return "\n".join(tables)
+
+    def _warnings(self) -> list[str]:
+        """Say why the figures may be too good to be true."""
+        found = [SEEN_BEFORE] if self.seen_before else []
+        if not self.small and self.figures["auc"].estimate > SUSPICIOUS_AUC:
+            found.append(f"An AUC above {SUSPICIOUS_AUC} is suspicious: a feature may know the outcome.")
+        return found
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the figures must know: an infinite log loss, rows left out, few rows, the DeLong test."""
-        found = []
+        found = self._warnings()
         if self.certain_and_wrong:
             rows = ", ".join(map(str, self.certain_and_wrong[:5])) + (", ..." if self.certain_and_wrong[5:] else "")
             found.append(
@@ -149,6 +163,7 @@ class Evaluation(Tabular):
             "figures": {name: vars(r) for name, r in self.figures.items()},
             "calibration": self.calibration.to_dict(),
             "certain_and_wrong": list(self.certain_and_wrong),
+            "notes": list(self.notes),
         }
         if self.against is not None:
             differences = {name: vars(r) for name, r in self.differences.items()}

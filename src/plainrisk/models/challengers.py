@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from plainrisk._types import Array, Floats
 from plainrisk.checks import FUNCTION, NOTHING, check_parameters, mapping
 from plainrisk.data.frame import Frame, as_frame
+from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError
 from plainrisk.explain.explanation import TableResult, text_table
 from plainrisk.form import TreeInput
@@ -223,7 +224,7 @@ class RivalModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RivalModel:
         """Fit to rows and outcomes."""
-        frame = as_frame(X)
+        frame = read_texts(as_frame(X), self.schema.readings)
         self.inputs_ = _indicators(frame, self.schema) if self.one_hot else ()
         classes = np.unique(y)
         self.classes_ = classes if position_of(classes, self.schema) else classes[::-1]
@@ -235,7 +236,9 @@ class RivalModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of both outcomes."""
-        return np.asarray(self.estimator_.predict_proba(self._matrix(as_frame(X))), dtype=np.float64)
+        return np.asarray(
+            self.estimator_.predict_proba(self._matrix(read_texts(as_frame(X), self.schema.readings))), dtype=np.float64
+        )
 
     def _matrix(self, frame: Frame) -> Array:
         return read_inputs(self.inputs_, frame) if self.one_hot else _cells(frame, self.schema)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from plainrisk._types import Array
 from plainrisk.data.frame import as_frame, column_of, refuse_other_order
 from plainrisk.errors import DataError, did_you_mean
+from plainrisk.explain import TrainingRows
 from plainrisk.measure.evaluation import Evaluation, evaluate_risk
 from plainrisk.schema import label_of
 
@@ -73,9 +75,11 @@ def evaluate(
     groups = by if not isinstance(by, str) else _column("by", by, X)
     risks = [_risks(one, X, classes) for one in models]
     other = risks[1] if len(risks) > 1 else None
-    return evaluate_risk(
+    found = evaluate_risk(
         outcomes, risks[0], against=other, by=groups, sample_weight=sample_weight, level=level, seed=seed
     )
+    form = getattr(model, "form_", None)
+    return found if form is None else replace(found, seen_before=TrainingRows(form).add(X).are_all)
 
 
 def _classes(models: list[Any]) -> Array | None:

@@ -12,6 +12,7 @@ import numpy as np
 from plainrisk._types import Array, Floats, Index
 from plainrisk.checks import NOTHING, Allowed, number, whole, words
 from plainrisk.data.frame import Frame, as_frame, position_names
+from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, PlainriskError, did_you_mean, nameless
 from plainrisk.explain.options import ExplainOptions, takes
 from plainrisk.form import Bands, Linear, Link, Mixture
@@ -327,7 +328,7 @@ class SubscaleMixture(RiskClassifier):
                 f"Data: X has {len(frame.names)} features, but SubscaleMixture is expecting {len(wanted)} features "
                 "as input."
             )
-        return frame if frame.named else frame.renamed(wanted)
+        return read_texts(frame, self.schema_.readings) if frame.named else frame.renamed(wanted)
 
     def _risks(self, X: Any) -> Floats:
         frame = self._named(X)

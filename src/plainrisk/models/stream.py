@@ -12,6 +12,7 @@ from plainrisk._types import Array, Bools, Floats, Index, Outcome
 from plainrisk.data.frame import Frame
 from plainrisk.data.rows import Batches
 from plainrisk.data.spool import Spool
+from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.models.training import (
     Training,
@@ -75,6 +76,7 @@ class Stream:
         features = self.schema.features if names is None else names
         own = [self.target] if self.weight is None else [self.target, self.weight]
         for frame in self.source.batches([*features, *own], task):
+            frame = read_texts(frame, self.schema.readings)
             refuse_forbidden(self.schema, frame)
             batch = self._batch(frame)
             if batch is not None:

@@ -18,6 +18,7 @@ from plainrisk.checks import check_parameters, number
 from plainrisk.data.columns import floats_or_none, is_missing, unmasked
 from plainrisk.data.frame import Frame, as_frame, checked_by_sklearn, refuse_other_order
 from plainrisk.data.spool import Spool
+from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean, nameless, quoted
 from plainrisk.schema import Feature, Schema, label_of
 from plainrisk.schema.outcomes import bad_label
@@ -181,6 +182,7 @@ def read_training(
     """Read and check what `fit` was given; every problem is an error that names it."""
     frame = as_frame(X)
     known = resolve_schema(schema, frame)
+    frame = read_texts(frame, known.readings)
     named = _has_text_names(X)
     if not frame.named:
         frame = frame.renamed(tuple(known.features))
@@ -220,6 +222,7 @@ def read_more(X: Any, y: Any, schema: Schema, classes: Array, sample_weight: Any
     """Read further rows for a fitted model: the labels are those it knows, and a batch may hold one of them only."""
     frame = as_frame(X)
     known = resolve_schema(schema, frame)
+    frame = read_texts(frame, known.readings)
     if not frame.named:
         frame = frame.renamed(tuple(known.features))
     refuse_other_order(frame, y=y, sample_weight=sample_weight)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,9 @@ import numpy as np
 from plainrisk._types import Floats, Outcome
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.explain import drift, group_report
+from plainrisk.explain import TrainingRows, drift, group_report
 from plainrisk.explain.options import Adverse
-from plainrisk.form import Part, RiskForm
+from plainrisk.form import RiskForm
 from plainrisk.intervals import Range
 from plainrisk.measure.cutoffs import Cutoff, cutoffs
 from plainrisk.measure.evaluation import evaluate_risk
@@ -19,8 +20,6 @@ from plainrisk.measure.evaluation import evaluate_risk
 __all__ = ["summary"]
 
 BARS = 40  # of the histogram of risks
-ROUNDING = 1e-12
-SEEN_BEFORE = "These seem to be the rows the model was fitted to. On new rows it will do less well than shown here."
 LABELS = {
     "auc": "AUC",
     "gini": "Gini",
@@ -42,9 +41,8 @@ def summary(
         raise DataError("report: the data have no rows.")
     risk, outcome = form.risk(rows), _outcomes(form, rows, target)
     moved = _drift(form, rows)
-    measured = _measured(risk, outcome, adverse)
-    if outcome is not None and _are_training_rows(form, rows, moved):
-        measured["notes"] = [SEEN_BEFORE, *measured["notes"]]
+    seen_before = outcome is not None and TrainingRows(form).add(rows).are_all
+    measured = _measured(risk, outcome, adverse, seen_before)
     return {
         "rows": rows.n_rows,
         "bad": None if outcome is None else int(outcome.sum()),
@@ -54,14 +52,6 @@ def summary(
         "drift": moved,
         "groups": None if by is None else _groups(rows, by, risk, outcome, cutoff, adverse),
     }
-
-
-def _are_training_rows(form: RiskForm, rows: Frame, moved: dict[str, Any] | None) -> bool:
-    """Whether the rows are as many as those of training, with as many in every level of every feature."""
-    if moved is None or any(abs(f["psi"]) > ROUNDING for f in moved["features"]):
-        return False
-    totals = {round(sum(s.weights), 6) for part in form.parts if isinstance(part, Part) for s in part.shapes.values()}
-    return totals == {float(rows.n_rows)}
 
 
 def _outcomes(form: RiskForm, rows: Frame, target: str | None) -> Outcome | None:
@@ -77,11 +67,11 @@ def _outcomes(form: RiskForm, rows: Frame, target: str | None) -> Outcome | None
         raise DataError(f"report: outcome {name!r}: {error}") from None
 
 
-def _measured(risk: Floats, outcome: Outcome | None, adverse: Adverse) -> dict[str, Any]:
+def _measured(risk: Floats, outcome: Outcome | None, adverse: Adverse, seen_before: bool) -> dict[str, Any]:
     """Return metrics, the calibration table and cut-offs, all with intervals; without outcomes there are none."""
     if outcome is None:
         return {"metrics": [], "calibration": [], "cutoffs": [], "notes": []}
-    found = evaluate_risk(outcome, risk)
+    found = replace(evaluate_risk(outcome, risk), seen_before=seen_before)
     bins = found.calibration.to_dict()
     names = {"low": "lower", "high": "upper", "rows": "count", "predicted": "predicted", "observed": "observed"}
     names |= {"observed_low": "low", "observed_high": "high"}

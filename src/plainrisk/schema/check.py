@@ -10,8 +10,11 @@ import numpy as np
 
 from plainrisk._types import Bools, Counts, Floats
 from plainrisk.data.columns import EXACT, label_of
-from plainrisk.data.frame import Frame, as_frame
+from plainrisk.data.frame import Frame, Labels, as_frame
+from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, SchemaError, did_you_mean, listing, quoted
+from plainrisk.schema.evidence import label_cells, leaks_of, number_cells, spread_rows
+from plainrisk.schema.findings import Finding
 from plainrisk.threads import parallel_map
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ __all__ = [
     "MOST_CATEGORIES",
     "Problem",
     "check_schema",
+    "leak_notes",
     "refuse_forbidden",
     "require_valid",
     "suspicious_codes",
@@ -110,6 +114,8 @@ def _problems(schema: Schema, frame: Frame, *, target: bool, notes: bool) -> Ite
         for message in target_problems(frame, schema.target, schema.positive, schema.features):
             yield Problem("error", None, message)
 
+    readings = schema.readings
+
     def look(name: str) -> list[Problem]:
         feature = schema.features[name]
         if name not in frame.columns:
@@ -118,16 +124,54 @@ def _problems(schema: Schema, frame: Frame, *, target: bool, notes: bool) -> Ite
         if not frame.n_rows:
             return []
         look_at = _look_at_categories if feature.kind == "categorical" else _look_at_numbers
-        found = list(look_at(name, feature, frame, notes))
+        try:
+            own = read_texts(frame, {name: readings[name]}) if name in readings else frame
+        except DataError as error:
+            return [Problem("error", name, str(error).removeprefix("Data: "))]
+        found = list(look_at(name, feature, own, notes))
         if any(problem.severity == "error" for problem in found):
             return found
-        return [*found, *(Problem("error", name, message) for message in _forbidden_counts(name, feature, frame))]
+        return [*found, *(Problem("error", name, message) for message in _forbidden_counts(name, feature, own))]
 
     for found in parallel_map(look, schema.features, frame.n_rows):
         yield from found
     if notes:
+        for name, message in leak_notes(schema, frame).items():
+            yield Problem("note", name, message)
         for message in _remarks(schema, frame, target):
             yield Problem("note", None, message)
+
+
+# ---- features that know the outcome
+
+
+def leak_notes(schema: Schema, frame: Any) -> dict[str, str]:
+    """Say which features of a schema seem to know the outcome, by name; nothing where the outcome cannot be told."""
+    table, target = as_frame(frame), schema.target
+    if not table.n_rows or target is None or target_problems(table, target, schema.positive):
+        return {}
+    outcome = table.labels(target)
+    positive = outcome.labels[-1] if schema.positive is None else label_of(schema.positive)
+    rows, readings = spread_rows(table.n_rows), schema.readings
+    bad = (outcome.codes == outcome.labels.index(positive)).astype(np.float64)[rows]
+
+    def look(name: str) -> list[Finding]:
+        feature = schema.features[name]
+        try:
+            own = read_texts(table, {name: readings[name]} if name in readings else {})
+            if feature.kind == "categorical":
+                column = own.labels(name)
+                cells = label_cells(Labels(column.codes[rows], column.labels), bad)
+            else:
+                codes = [float(value) for value in feature.special_values]
+                cells = number_cells(own.numbers(name)[rows], codes, bad)
+        except DataError:  # said elsewhere
+            return []
+        return leaks_of(name, cells)
+
+    names = [name for name in schema.features if name in table.columns]
+    found = parallel_map(look, names, table.n_rows)
+    return {leak.feature: f"feature {leak.feature!r} {leak.text}." for leaks in found for leak in leaks}
 
 
 # ---- rows that a rule forbids
@@ -209,6 +253,8 @@ def _number_notes(name: str, feature: Feature, seen: Floats, n_rows: int) -> Ite
         yield f"feature {name!r}: special {_plural('value', never)} never seen: {', '.join(never)}."
     if len(distinct) == 1 and len(seen) == n_rows > 1:
         yield _constant(name, label_of(distinct[0]))
+    if len(distinct) == n_rows >= MOST_CATEGORIES and bool((distinct == np.floor(distinct)).all()):
+        yield f"feature {name!r} holds whole numbers that differ in every row. Is it an identifier?"
     special = [v for v in feature.special_values if not isinstance(v, str)]
     measured = ~np.isin(distinct, special)
     if feature.lower_bound is not None:

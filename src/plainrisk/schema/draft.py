@@ -7,13 +7,16 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from plainrisk._types import Counts, Floats
 from plainrisk.data.columns import PADDED, label_of
 from plainrisk.data.frame import Frame, Labels, as_frame
+from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError, listing, quoted
 from plainrisk.schema.check import FEW_ROWS, MOST_CATEGORIES, suspicious_codes, target_problems
+from plainrisk.schema.dirt import code_name, written_as
 from plainrisk.schema.evidence import (
     MOST_ROWS,
     Cells,
@@ -22,6 +25,7 @@ from plainrisk.schema.evidence import (
     label_cells,
     number_cells,
     percent,
+    spread_rows,
 )
 from plainrisk.schema.findings import Finding, subscale_findings
 from plainrisk.schema.outcomes import bad_label
@@ -31,6 +35,7 @@ __all__ = ["draft_schema"]
 
 Fields = dict[str, Any]  # the fields of a feature, or of a schema
 
+_ALL = "not missing"  # where all rows of a column but the empty ones have one outcome
 MANY = 50  # categories of which one asks whether all are needed
 _ROW_NAMES = {"", "id", "index", "row", "row_id", "rowid"}
 # 2018-12-31, 31.12.18, Dec-2018, 31-Dec-18, December 31, 2018, each perhaps with a time.
@@ -44,11 +49,14 @@ _DATES = (
 _DATE = re.compile(rf"({'|'.join(_DATES)})([ t]\d{{1,2}}:.*)?", re.IGNORECASE)
 
 
-def draft_schema(frame: Any, target: str | None, positive: str | float | None) -> tuple[Fields, list[Finding]]:
+def draft_schema(
+    frame: Any, target: str | None, positive: str | float | None, missing: Sequence[str] = ()
+) -> tuple[Fields, list[Finding]]:
     """Return the fields of a drafted schema, as `Schema.infer` documents them, and all findings.
 
-    Numbers are continuous; text, truth values and categories are categorical. `positive` as given, or the bad outcome
-    that was guessed, with a warning. Bad rates are those of at most 200,000 rows, evenly spread over the table.
+    Numbers are continuous, also as text where a rule says how they are written; text, truth values and categories are
+    categorical. `positive` as given, or the bad outcome that was guessed, with a warning. Bad rates are those of at
+    most 200,000 rows, evenly spread over the table.
     """
     table = as_frame(frame)
     if not table.n_rows or not table.names:
@@ -61,15 +69,15 @@ def draft_schema(frame: Any, target: str | None, positive: str | float | None) -
         bad = (outcome.codes == outcome.labels.index(label_of(positive))).astype(np.float64)
     if table.n_rows > MOST_ROWS:
         remarks.append(f"figures are those of {MOST_ROWS:,} of {table.n_rows:,} rows, evenly spread.")
-    columns = {name: _Column(table, name, bad) for name in table.names if name != target}
-    left_out = [finding for column in columns.values() for finding in column.findings if finding.kind == "left out"]
-    kept = {name: column for name, column in columns.items() if column.fields is not None}
-    findings = [finding for column in kept.values() for finding in column.findings]
+    columns = {name: _Column(table, name, bad, missing) for name in table.names if name != target}
+    findings = [f for column in columns.values() for f in column.findings if f.kind != "left out"]
+    kept = {name: column for name, column in columns.items() if column.fields is not None and column.why is None}
     findings += duplicate_findings({name: column.sample for name, column in kept.items()})
     findings += subscale_findings(list(kept))
     features = {name: column.fields for name, column in kept.items()}
     guarded = list(_protected_findings(kept))
     findings += guarded
+    left_out = [finding for column in columns.values() for finding in column.left_out()]
     features |= {f.feature: {**(features[f.feature] or {}), "protected": True} for f in guarded}
     remarks += _remarks(guarded, left_out)
     if remarks:
@@ -128,19 +136,23 @@ class _Column:
     Attributes
     ----------
     fields : those of the drafted feature; None if the column is no feature
-    findings : what was seen, or why it is left out
+    findings : what was seen
+    why : why it is left out, None if it is not
     sample : the rows that columns are compared in, as numbers; categories are numbered as they first occur
     """
 
     fields: Fields | None = None
 
-    def __init__(self, table: Frame, name: str, bad: Floats | None) -> None:
+    def __init__(self, table: Frame, name: str, bad: Floats | None, missing: Sequence[str]) -> None:
         self.name, self.bad = name, bad
         self.sample = np.zeros(0)
-        # Evenly spread, and the same rows whenever the table is the same.
-        n = table.n_rows
-        self._rows = slice(None) if n <= MOST_ROWS else np.arange(MOST_ROWS) * n // MOST_ROWS
+        self._rows = spread_rows(table.n_rows)
         why = _no_feature(table, name)
+        self._writing = (
+            written_as(table.labels(name).labels, missing) if why is None and _is_text(table, name) else None
+        )
+        if self._writing is not None:
+            table = read_texts(table, {name: self._writing.reading})
         if why is None and table.is_numeric(name):
             values = table.numbers(name)
             distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
@@ -150,12 +162,33 @@ class _Column:
             column = table.labels(name)
             why = _no_category(column)
             self.findings = [] if why else list(self._labels(column))
+        self.why = f"left out because {why}" if why is not None else self._suspicion()
         if why is not None:
-            self.findings = [Finding(name, "left out", f"left out because {why}")]
+            self.findings = []
+        elif self._writing is not None:
+            self.findings += [Finding(name, "text", remark) for remark in self._writing.remarks()]
+
+    def _suspicion(self) -> str | None:
+        """Say why a column had better be no feature: it seems to know the outcome, or to number the rows."""
+        for finding in self.findings:
+            figures = finding.figures
+            if finding.kind == "identifier" or (finding.kind == "leak" and figures.get("where", _ALL) == _ALL):
+                return f"left out: {finding.text}"
+        return None
+
+    def left_out(self) -> list[Finding]:
+        """Return why the column is left out; with the fields of a feature that a person may put back."""
+        if self.why is None:
+            return []
+        return [Finding(self.name, "left out", self.why, {} if self.fields is None else {"fields": self.fields})]
+
+    @property
+    def _stated(self) -> Fields:
+        return {} if self._writing is None else self._writing.fields
 
     def _numbers(self, values: Floats, distinct: Floats, counts: Counts) -> Iterator[Finding]:
         name, codes = self.name, suspicious_codes(distinct, counts)
-        self.fields = {"special_values": codes}
+        self.fields = {**self._stated, **({"special_values": codes} if codes else {})}
         self.sample = values[self._rows]
         if codes:
             words = "may be a code: check" if len(codes) == 1 else "may be codes: check"
@@ -167,6 +200,8 @@ class _Column:
         if distinct.tolist() == [0.0, 1.0]:
             share = float(counts[1] / counts.sum())
             yield Finding(name, "flag", f"a flag, 1 in {share:.1%} of its rows", {"share": share})
+        if suspicion := _may_be_codes(name, distinct[~np.isin(distinct, codes)]):
+            yield Finding(name, "category", suspicion)
         yield from self._outcomes(lambda bad: number_cells(self.sample, codes, bad))
 
     def _outcomes(self, cells: Callable[[Floats], Cells]) -> Iterator[Finding]:
@@ -177,7 +212,7 @@ class _Column:
             yield Finding(self.name, "missing", f"{percent(share)} missing", {"share": share})
 
     def _labels(self, column: Labels) -> Iterator[Finding]:
-        self.fields = {"kind": "categorical"}
+        self.fields = {"kind": "categorical", **self._stated}
         own = Labels(column.codes[self._rows], column.labels)
         _, first, row = np.unique(own.codes, return_index=True, return_inverse=True)
         self.sample = np.where(own.codes < 0, np.nan, np.argsort(np.argsort(first))[row])
@@ -208,6 +243,26 @@ def _no_feature(table: Frame, name: str) -> str | None:
         return "it holds dates; make them numbers, such as months until today"
     if not isinstance(dtype, np.dtype) and dtype.is_nested():
         return "it holds more than one value per row"
+    return None
+
+
+def _is_text(table: Frame, name: str) -> bool:
+    """Whether a column holds text; a column of categories is one on purpose."""
+    column = table.column(name)
+    if isinstance(column, np.ndarray):
+        return column.dtype.kind in "OU" and not table.is_numeric(name)
+    return bool(column.dtype == nw.String)
+
+
+def _may_be_codes(name: str, distinct: Floats) -> str | None:
+    """Say that whole numbers may be codes, by the name of their column or because they are so few."""
+    if len(distinct) < 2 or not (distinct == np.floor(distinct)).all() or distinct[0] < 0:
+        return None
+    remedy = "if so, kind = 'categorical'"
+    if (word := code_name(name)) is not None:
+        return f"may be codes, since its name speaks of {word!r}: {remedy}"
+    if distinct.tolist() in ([0.0, 1.0, 2.0], [1.0, 2.0, 3.0]):
+        return f"{', '.join(map(label_of, distinct))} may be codes and not counts: {remedy}"
     return None
 
 
@@ -265,8 +320,6 @@ def _numbers_as_text(labels: Sequence[str]) -> str | None:
             float(label)
         except ValueError:
             words.append(label)
-    if len(words) > 3 or len(labels) - len(words) <= FEW_ROWS:
+    if not 0 < len(words) <= 3 or len(labels) - len(words) <= FEW_ROWS:
         return None
-    if not words:
-        return "numbers as text: make them numbers, and it is continuous"
-    return f"numbers but for {', '.join(map(repr, words))}: make that missing, and it is continuous"
+    return f"numbers but for {', '.join(map(repr, words))}: with null_values = {words} it is continuous"

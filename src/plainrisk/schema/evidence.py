@@ -24,8 +24,10 @@ __all__ = [
     "duplicate_findings",
     "findings_of",
     "label_cells",
+    "leaks_of",
     "number_cells",
     "percent",
+    "spread_rows",
 ]
 
 MOST_BINS = 10
@@ -117,6 +119,16 @@ def findings_of(name: str, cells: Cells) -> Iterator[Finding]:
     if len(cells.n) > 1 and 0 < total_bad < total:
         value = _information_value(cells)
         yield Finding(name, "value", f"information value {value:.2f}", {"information_value": value})
+
+
+def leaks_of(name: str, cells: Cells) -> list[Finding]:
+    """Return the signs that a column, given its cells, knows the outcome."""
+    return list(_leaks(name, cells, float(cells.n.sum()), float(cells.bad.sum())))
+
+
+def spread_rows(n_rows: int) -> slice | Index:
+    """Return the rows that evidence is taken from: all, or evenly spread ones, the same whenever the table is."""
+    return slice(None) if n_rows <= MOST_ROWS else np.arange(MOST_ROWS) * n_rows // MOST_ROWS
 
 
 def _missing(name: str, cells: Cells) -> Finding:

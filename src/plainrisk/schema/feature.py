@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from plainrisk.data.columns import EXACT, label_of
+from plainrisk.data.texts import Read, Reading
 from plainrisk.errors import SchemaError, did_you_mean
 from plainrisk.schema.policy import as_python
 from plainrisk.schema.rules import feature_problems
@@ -39,6 +40,11 @@ class Feature(
     direction : "increasing", "decreasing" or "none"
         Which way the risk may move when the feature rises. On a categorical feature it means that the
         categories are ordered, as listed in `categories` or else numerically.
+    read : "number", "percent", "amount" or "decimal_comma", optional
+        How the numbers of a continuous feature are written where they come as text: plain, "35.5%", "$1,100.00" (a
+        currency sign and commas for thousands) or "1.100,50". Without it, and without `null_values`, text is an error.
+    null_values : tuple of str
+        Texts that mean missing: "NA", "?". Spaces around them do not count; "" is a blank.
     special_values : tuple
         Codes that are not measurements (-9: no record). Each gets its own effect, outside the order.
     lower_bound : float, optional
@@ -88,6 +94,8 @@ class Feature(
 
     kind: Kind = "continuous"
     direction: Direction = "none"
+    read: Read | None = None
+    null_values: tuple[str, ...] = ()
     special_values: tuple[Label, ...] = ()
     lower_bound: float | None = None
     missing: Rule | None = None
@@ -113,6 +121,19 @@ class Feature(
     def sign(self) -> int:
         """+1 increasing, -1 decreasing, 0 none."""
         return _SIGNS[self.direction]
+
+    @property
+    def reading(self) -> Reading | None:
+        """How its texts are read; None if nothing is stated."""
+        if self.read is None and not self.null_values:
+            return None
+        nulls = frozenset(text.strip() for text in self.null_values)
+        return Reading(self.kind == "continuous", self.read or "number", nulls)
+
+    @property
+    def written(self) -> Literal["categorical", "continuous", "text"]:
+        """What its column is in a file without types: "text" if a rule says how its numbers are written."""
+        return "text" if self.kind == "continuous" and self.reading is not None else self.kind
 
     def title(self, name: str) -> str:
         """Return what people call the feature of this name."""
@@ -204,7 +225,7 @@ def with_defaults(defaults: Mapping[str, Any], body: Any) -> Any:
     foreign = {"categories", "groups", "rare", "label"}
     if body.get("kind", defaults.get("kind")) == "categorical":
         foreign = {"special_values", "special_rules", "lower_bound", "below_bound", "max_bins", "edges", "reasons"}
-        foreign |= {"label", "unit"}
+        foreign |= {"label", "unit", "read"}
     if "edges" in body:
         foreign.add("max_bins")
     if "max_bins" in body:
@@ -218,6 +239,7 @@ def in_words(error: msgspec.ValidationError, *others: str) -> str:
     if message.startswith("Invalid enum value"):
         field = message.rpartition("$.")[2].rstrip("`").partition("[")[0]
         choices = {"kind": Kind, "direction": Direction, "unseen": Unseen, "actionable": Actionable, "adverse": Adverse}
+        choices["read"] = Read
         allowed = get_args(choices.get(field, Rule))
         came = message.split("'")[1]
         return f"{field} must be one of {', '.join(map(repr, allowed))}, not {came!r}."

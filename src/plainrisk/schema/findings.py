@@ -16,6 +16,7 @@ Kind = Literal[
     "duplicate",
     "code",
     "identifier",
+    "category",
     "text",
     "many",
     "missing",
@@ -26,7 +27,7 @@ Kind = Literal[
     "left out",
 ]
 _RANK = {kind: k for k, kind in enumerate(get_args(Kind))}
-_ALARMS = ("leak", "protected", "duplicate", "code", "identifier", "text")
+_ALARMS = ("leak", "protected", "duplicate", "code", "identifier", "category", "text")
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,9 @@ class Finding:
     Attributes
     ----------
     feature : the column it is about; for a subscale, its suggested name
-    kind : "leak", "protected", "duplicate", "code", "identifier", "text" (numbers as text), "many" (categories),
-        "missing", "direction", "value" (information value), "flag", "subscale" or "left out"
+    kind : "leak", "protected", "duplicate", "code", "identifier", "category" (numbers that may be codes), "text" (how
+        texts are read), "many" (categories), "missing", "direction",
+        "value" (information value), "flag", "subscale" or "left out"
     text : in words
     figures : the same in numbers and names
     """

@@ -9,6 +9,7 @@ import numpy as np
 
 from plainrisk._types import Array
 from plainrisk.data.frame import Frame
+from plainrisk.data.texts import read_texts
 from plainrisk.schema.schema import Schema
 
 __all__ = ["fingerprint"]
@@ -22,6 +23,7 @@ def fingerprint(frame: Frame, target: Array, schema: Schema) -> str:
     frame : rows with the features of the schema
     target : (rows,) uint8, 1 for the positive outcome
     """
+    frame = read_texts(frame, schema.readings)
     digest = hashlib.sha256(msgspec.json.encode(schema, order="sorted"))
     digest.update(target.tobytes())
     for name, feature in schema.features.items():

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from plainrisk.data.columns import label_of
+from plainrisk.data.texts import parse
 from plainrisk.errors import did_you_mean
 from plainrisk.schema.check import MOST_CATEGORIES
 from plainrisk.schema.policy import policy_problems
@@ -78,11 +79,30 @@ def feature_problems(feature: Feature) -> list[str]:
             own.append(f"lists {len(getattr(feature, field)):,} {field}; at most {MOST_CATEGORIES:,} are possible.")
     return [
         *own,
+        *_reading_problems(feature),
         *_rule_problems(feature),
         *_move_problems(feature),
         *_word_problems(feature),
         *_text_problems(feature),
     ]
+
+
+def _reading_problems(feature: Feature) -> Iterator[str]:
+    """Say which texts cannot be read as stated."""
+    if feature.read is not None and feature.kind == "categorical":
+        yield "read is for continuous features. Set kind = 'continuous', or remove it."
+    texts = [text.strip() for text in feature.null_values]
+    for text in [t for t, times in Counter(texts).items() if times > 1]:
+        yield f"null_values lists {text!r} twice."
+    if feature.kind == "continuous":
+        numbers = [text for text in texts if parse(text, feature.read or "number") is not None and text != "NaN"]
+        if numbers:
+            yield f"null_values holds the number {numbers[0]!r}. A number that is no measurement is a special value."
+        return
+    listed = [*(feature.category_labels or ()), *map(label_of, feature.special_values), *feature.group_of]
+    both = [label for label in listed if label.strip() in texts]
+    if both:
+        yield f"{both[0]!r} is in null_values, and so no category and no special value. Keep one."
 
 
 def _rule_problems(feature: Feature) -> Iterator[str]:

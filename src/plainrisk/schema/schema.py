@@ -25,6 +25,7 @@ from plainrisk.schema.toml import schema_to_toml
 
 if TYPE_CHECKING:
     from plainrisk.data.reader import Kind
+    from plainrisk.data.texts import Reading
 
 __all__ = ["Schema"]
 
@@ -164,14 +165,23 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
     # ---- drafting and checking
 
     @classmethod
-    def infer(cls, frame: Any, target: str | None = None, *, positive: Label | None = None) -> Schema:
+    def infer(
+        cls,
+        frame: Any,
+        target: str | None = None,
+        *,
+        positive: Label | None = None,
+        missing: Sequence[str] = (),
+    ) -> Schema:
         """Draft a schema from data for a person to edit.
 
-        Kinds come from the columns' types, and codes (-9, 98, 999, a spike far out) become special values. Row numbers,
-        names, dates and columns that are the same in every row are left out. All else that was seen is in `findings`,
-        and in comments of the TOML file: signs of leaks, near duplicates, missing values and their bad rate,
-        information values, candidate directions with the evidence, subscales that names suggest. No direction and no
-        subscale is set: the modeller decides.
+        Kinds come from the columns' types, and codes (-9, 98, 999, a spike far out) become special values. Texts that
+        mean missing ("NA", "?"), signs of percent and currency, and commas become rules: `null_values` and `read`. Row
+        numbers, names, dates and columns that are the same in every row are left out. So are leaks (columns that by
+        themselves know the outcome) and identifiers, which the TOML file has as comments. All else that was seen is in
+        `findings`, and in comments of the TOML file: near duplicates, missing values and their bad rate, information
+        values, candidate directions with the evidence, numbers that may be codes, subscales that names suggest. No
+        direction and no subscale is set: the modeller decides.
 
         Parameters
         ----------
@@ -179,6 +189,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         target : name of the outcome column; without it nothing is said of the outcome
         positive : the bad outcome. Without it: 1 of 0/1, True of False/True, a label that says so ("bad",
             "default", ...), or else the rarer label.
+        missing : texts that mean missing, beside the usual ones
 
         Warns
         -----
@@ -197,7 +208,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         candidate direction: increasing (AUC 0.86, bad rate rises in 2 of 3 steps)
         information value 3.35
         """
-        fields, findings = draft_schema(frame, target, positive)
+        fields, findings = draft_schema(frame, target, positive, missing)
         schema = cls(**fields)
         schema.__dict__["findings"] = tuple(findings)
         return schema
@@ -240,7 +251,13 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
     def kinds(self) -> dict[str, Kind]:
         """How the columns of a file without types are read: the kinds of features, and an outcome such as "01"."""
         outcome: dict[str, Kind] = {self.target: "text"} if self.target is not None and is_word(self.positive) else {}
-        return {**outcome, **{name: feature.kind for name, feature in self.features.items()}}
+        return {**outcome, **{name: feature.written for name, feature in self.features.items()}}
+
+    @property
+    def readings(self) -> dict[str, Reading]:
+        """How the texts of features are read that state it; see `plainrisk.data.texts`."""
+        found = {name: feature.reading for name, feature in self.features.items()}
+        return {name: reading for name, reading in found.items() if reading is not None}
 
     @property
     def protected(self) -> tuple[str, ...]:

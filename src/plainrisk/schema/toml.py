@@ -33,7 +33,11 @@ def _remarks(findings: Sequence[Finding]) -> Iterator[str]:
         yield from (f"# {_key(f.feature)} = {_value(f.figures['features'])}" for f in subscales)
     left_out: dict[str, list[str]] = {}
     for finding in findings:
-        if finding.kind == "left out":
+        if finding.kind == "left out" and "fields" in finding.figures:
+            yield f"\n# [features.{_key(finding.feature)}]"
+            yield _comment(finding.text)
+            yield from (f"# {line}" for line in _entries("", finding.figures["fields"]))
+        elif finding.kind == "left out":
             left_out.setdefault(finding.text, []).append(repr(finding.feature))
     for why, names in left_out.items():
         yield f"\n{_comment(f'{why}: ' + ', '.join(names))}"

@@ -62,8 +62,8 @@ def rows_of(served: Served, request: Inference) -> Frame:
             raise DataError(
                 f"Input {name!r} must have the shape [{length}] and as many values, as the first input has."
             )
-        continuous = served.model.form_.schema.features[name].kind == "continuous"
-        if continuous and any(isinstance(value, str | bool) for value in tensor.data):
+        is_number = served.model.form_.schema.features[name].written == "continuous"
+        if is_number and any(isinstance(value, str | bool) for value in tensor.data):
             raise DataError(f"Input {name!r} is a number: send FP64, with null for missing.")
     if length == 0:
         raise DataError("The inputs have no rows.")

@@ -30,6 +30,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 
 MISSING = "Object missing required field "  # as msgspec says it
 Number = float | None
+Written = float | str | None  # a number, or as the schema says that numbers are written
 Category = str | int | float | bool | None
 
 
@@ -113,8 +114,8 @@ class Requests:
 
     def __init__(self, form: RiskForm, example: Mapping[str, Any]) -> None:
         self.form, self.features, self.example = form, form.features, dict(example)
-        kinds = [form.schema.features[name].kind for name in self.features]
-        fields = [(f"f{i}", Number if kind == "continuous" else Category) for i, kind in enumerate(kinds)]
+        types = {"continuous": Number, "text": Written, "categorical": Category}
+        fields = [(f"f{i}", types[form.schema.features[name].written]) for i, name in enumerate(self.features)]
         names = {f"f{i}": name for i, name in enumerate(self.features)}
         self.row_type = msgspec.defstruct("Row", fields, rename=names, frozen=True)
         rows = Annotated[list[self.row_type], Meta(min_length=1)]  # type: ignore[name-defined]

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from plainrisk._types import Array, Floats
 from plainrisk.data.frame import Frame, as_frame
+from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, MissingExtraError
 from plainrisk.form import TreeInput
 from plainrisk.models.registry import CLASSIFIERS, make_classifier
@@ -62,7 +63,7 @@ class OnNumbers(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OnNumbers:
         """Fit to rows and outcomes."""
-        frame = as_frame(X)
+        frame = read_texts(as_frame(X), self.schema.readings)
         self.inputs_ = _inputs(frame, self.schema)
         weight = {} if sample_weight is None else {"sample_weight": sample_weight}
         self.estimator_ = clone(self.estimator).fit(self._matrix(frame), y, **weight)
@@ -71,7 +72,7 @@ class OnNumbers(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of both outcomes."""
-        return np.asarray(self.estimator_.predict_proba(self._matrix(as_frame(X))))
+        return np.asarray(self.estimator_.predict_proba(self._matrix(read_texts(as_frame(X), self.schema.readings))))
 
     def _matrix(self, frame: Frame) -> Floats:
         return np.column_stack([one.read(frame) for one in self.inputs_])
