@@ -43,7 +43,7 @@ def test_every_cutoff_is_that_of_brute_force(rows, adverse, asked):
     total = weight.sum()
     bads = weight[(y == 1) == (adverse == "positive")].sum()
     assert set(found.cutoff) == {*risk, 1.0}
-    checked = [found[k] for k in range(len(found))] + [found.at(risk=asked)]
+    checked = [found[k] for k in range(len(found))] + [found.at(cutoff=asked)]
     for one in checked:
         approved, bad, profit = brute(rows, one.cutoff, adverse)
         assert one.approval.estimate == pytest.approx(approved / total)
@@ -79,7 +79,7 @@ def data(n=2000, seed=0):
 
 def test_intervals_are_wilsons_and_that_of_a_sum():
     y, risk = data()
-    one = pr.cutoffs(y, risk, cost_bad=1, gain_good=0.2).at(risk=0.3)
+    one = pr.cutoffs(y, risk, cost_bad=1, gain_good=0.2).at(cutoff=0.3)
     approved = risk < 0.3
     assert vars(one.approval) == pytest.approx(vars(wilson(approved.sum(), len(y), Z)))
     assert vars(one.bad_rate) == pytest.approx(vars(wilson(y[approved].sum(), approved.sum(), Z)))
@@ -144,8 +144,8 @@ def test_questions_that_have_no_answer():
     found = pr.cutoffs([0, 1], [0.1, 0.2])
     with pytest.raises(DataError, match="a profit needs gain_good"):
         _ = found.best
-    for asked in ({}, {"approval": 0.5, "risk": 0.1}):
-        with pytest.raises(DataError, match="name one of approval, bad_rate and risk"):
+    for asked in ({}, {"approval": 0.5, "cutoff": 0.1}):
+        with pytest.raises(DataError, match="name one of approval, bad_rate and cutoff"):
             found.at(**asked)
     with pytest.raises(DataError, match="approval must be None or a probability"):
         found.at(approval=70)

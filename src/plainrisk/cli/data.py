@@ -11,7 +11,7 @@ import typer
 
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.main import ExitCode
-from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target
+from plainrisk.cli.options import Column, Data, Json, Missing, Positive, SchemaFile
 from plainrisk.errors import SchemaError, quoted
 from plainrisk.schema import Schema
 from plainrisk.schema.findings import by_feature, in_words
@@ -54,7 +54,7 @@ def write_schema(schema: Schema, output: Path | None, json: bool, facts: dict[st
 @schema_app.command()
 def infer(
     data: Data,
-    target: Target = None,
+    target: Column = None,
     positive: Positive = None,
     output: SchemaOutput = None,
     force: Force = False,

@@ -245,7 +245,7 @@ def what_if(model: RiskModel, request: Request, options: WhatIfOptions) -> Work:
 
     if options.target is None and model.cutoff is None:
         raise DataError(
-            f"what-if: {request.model} holds no cut-off to pass. Add --target RISK, or keep one in the file: "
+            f"what-if: {request.model} holds no cut-off to pass. Add --cutoff RISK, or keep one in the file: "
             f"plainrisk annotate {request.model} --cutoff RISK."
         )
     # A table has one line per row, so that the first answer is all it holds.

@@ -18,7 +18,7 @@ from plainrisk.checks import NOTHING, check_parameters, whole, words
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.annotate import About, Cutoff, Date, read_about
 from plainrisk.cli.main import ExitCode
-from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target, Weight
+from plainrisk.cli.options import Column, Data, Json, Missing, Positive, SchemaFile, Weight
 from plainrisk.cli.validation import Validation, show_challengers, show_cross_validation, show_paper_trees, show_test
 from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, quoted
@@ -50,7 +50,7 @@ def fit(
             metavar="NAME",
         ),
     ] = None,
-    target: Target = None,
+    target: Column = None,
     positive: Positive = None,
     ridge: Annotated[
         str | None,
@@ -298,7 +298,7 @@ def _show(result: dict[str, Any], tested: Mapping[str, Evaluation], compared: Ch
         console.print(line)
     show.certificate(result["certificate"])
     if result["certificate"]["valid"]:
-        show.hint(f"Wrote {result['file']}. Next: plainrisk score DATA --model {result['file']} -o risks.csv")
+        show.hint(f"Wrote {result['file']}. Next: plainrisk score {result['file']} DATA -o risks.csv")
 
 
 def _findings(result: dict[str, Any]) -> list[str]:

@@ -15,7 +15,7 @@ from rich.text import Text
 from plainrisk._types import Floats, Outcome
 from plainrisk.checks import NOTHING, PROBABILITY, check_parameters
 from plainrisk.cli import show
-from plainrisk.cli.options import Data, Json, Level, Missing, ModelFile, Target, Weight
+from plainrisk.cli.options import Column, Data, Json, Level, Missing, ModelArgument, Weight
 from plainrisk.cli.runner import RowReader
 from plainrisk.data.frame import as_frame, column_of
 from plainrisk.errors import DataError
@@ -111,7 +111,7 @@ class ScoredRows:
 def _target(model: RiskModel, target: str | None) -> str:
     name = target or model.form_.schema.target
     if name is None:
-        raise DataError("which column is the outcome? The model does not name it. Add --target NAME.")
+        raise DataError("which column is the outcome? The model does not name it. Add --column COLUMN.")
     return name
 
 
@@ -119,15 +119,15 @@ def _target(model: RiskModel, target: str | None) -> str:
 
 
 def evaluate(
+    model: ModelArgument,
     data: Data,
-    model: ModelFile,
     against: Annotated[
         Path | None, typer.Option("--against", metavar="MODEL", help="Another model file to compare with.")
     ] = None,
     by: Annotated[
         str | None, typer.Option("--by", metavar="COLUMN", help="Evaluate the rows of every value apart, as a month.")
     ] = None,
-    target: Target = None,
+    target: Column = None,
     weight: Weight = None,
     level: Level = 0.95,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the bootstrap.")] = 0,
@@ -139,7 +139,7 @@ def evaluate(
     if not models[0].form_.predicts_as(models[-1].form_):
         raise DataError("--against: the two models predict different outcomes, so they cannot be compared.")
     name = _target(models[0], target)
-    rows = ScoredRows.read(data, models, {name: "--target", by: "--by", weight: "--weight"}, missing)
+    rows = ScoredRows.read(data, models, {name: "--column", by: "--by", weight: "--weight"}, missing)
     found = evaluate_risk(
         rows.outcomes(models[0].form_, name),
         rows.risks[0],
@@ -149,7 +149,7 @@ def evaluate(
         level=level,
         seed=seed,
     )
-    result = {"data": data, "model": str(model), "against": None if against is None else str(against)}
+    result = {"model": str(model), "data": data, "against": None if against is None else str(against)}
     comparison = found.to_dict()
     if against is not None:
         result["against"] = str(against)
@@ -248,8 +248,8 @@ def _ends(found: Range) -> str:
 
 
 def cutoffs(
+    model: ModelArgument,
     data: Data,
-    model: ModelFile,
     cost_bad: Annotated[
         float, typer.Option("--cost-bad", help="Cost of an approved bad applicant; with --amount a share of it.")
     ] = 1.0,
@@ -266,8 +266,10 @@ def cutoffs(
     bad_rate: Annotated[
         float | None, typer.Option("--bad-rate", help="Show the cut-off with at most this bad rate among the approved.")
     ] = None,
-    risk: Annotated[float | None, typer.Option("--risk", help="Show what this cut-off does.")] = None,
-    target: Target = None,
+    cutoff: Annotated[
+        float | None, typer.Option("--cutoff", metavar="RISK", help="Show what this cut-off does.")
+    ] = None,
+    target: Column = None,
     weight: Weight = None,
     level: Level = 0.95,
     missing: Missing = None,
@@ -276,12 +278,12 @@ def cutoffs(
     """Show approval, bad rate and profit by cut-off, with confidence intervals. Refused: a risk from the cut-off on."""
     asked = {
         name: value
-        for name, value in (("approval", approval), ("bad_rate", bad_rate), ("risk", risk))
+        for name, value in (("approval", approval), ("bad_rate", bad_rate), ("cutoff", cutoff))
         if value is not None
     }
     loaded = load(model)
     name = _target(loaded, target)
-    rows = ScoredRows.read(data, [loaded], {name: "--target", amount: "--amount", weight: "--weight"}, missing)
+    rows = ScoredRows.read(data, [loaded], {name: "--column", amount: "--amount", weight: "--weight"}, missing)
     found = find_cutoffs(
         rows.outcomes(loaded.form_, name),
         rows.risks[0],
@@ -294,8 +296,8 @@ def cutoffs(
     )
     chosen = {f"{name} {value:g}": found.at(**{name: value}) for name, value in asked.items()}
     if loaded.cutoff is not None:
-        chosen["the model's own"] = found.at(risk=loaded.cutoff)
-    result = {"data": data, "model": str(model), "rows": len(rows.risks[0]), **found.to_dict()}
+        chosen["the model's own"] = found.at(cutoff=loaded.cutoff)
+    result = {"model": str(model), "data": data, "rows": len(rows.risks[0]), **found.to_dict()}
     result["chosen"] = {name: one.to_dict() for name, one in chosen.items()}
     show.result(result, json, lambda _: _show_cutoffs(data, found, chosen))
 
@@ -313,7 +315,7 @@ def _show_cutoffs(data: str, found: Cutoffs, chosen: dict[str, Cutoff]) -> None:
         lines.append([f"{one.cutoff:.4f}", *shares, last])
     show.print_table(header, lines, numbers=header)
     for name, one in {**chosen, **({"largest profit": found.best} if profits else {})}.items():
-        console.print(f"{name}: {_in_words(one)}")
+        console.print(_in_words(one) if name.startswith("cutoff ") else f"{name}: {_in_words(one)}")
 
 
 def _share(found: Range) -> str:
@@ -335,8 +337,8 @@ def _in_words(one: Cutoff) -> str:
 
 
 def fairness(
+    model: ModelArgument,
     data: Data,
-    model: ModelFile,
     by: Annotated[
         str | None,
         typer.Option("--by", metavar="COLUMN", help="The column of groups. Without it, every protected feature."),
@@ -348,7 +350,7 @@ def fairness(
     reference: Annotated[
         str | None, typer.Option("--reference", metavar="GROUP", help="Compare with this group, not the largest.")
     ] = None,
-    target: Target = None,
+    target: Column = None,
     level: Level = 0.95,
     missing: Missing = None,
     json: Json = False,
@@ -364,7 +366,7 @@ def fairness(
     if not columns:
         raise DataError(f"fairness: {model} names no protected feature. Add --by COLUMN.")
     asked: dict[str | None, str] = dict.fromkeys(columns, "--by")
-    asked[target] = "--target"
+    asked[target] = "--column"
     rows = ScoredRows.read(data, [loaded], asked, missing, keep_if_there=name)
     known = name in rows.columns.columns
     outcomes = rows.outcomes(loaded.form_, name) if name is not None and known else None
@@ -374,7 +376,7 @@ def fairness(
         column: group_report(outcomes, rows.risks[0], _groups_of(loaded.form_, column, rows.columns), **options)
         for column in columns
     }
-    result: dict[str, Any] = {"data": data, "model": str(model), "outcomes": known}
+    result: dict[str, Any] = {"model": str(model), "data": data, "outcomes": known}
     if by is not None:
         result |= {"by": by, **found[by].to_dict()}
     else:
@@ -426,6 +428,6 @@ def _show_fairness(data: str, by: str, found: GroupReport, known: bool) -> None:
         header = ("group", "base rate", "mean risk less base rate", "AUC")
         show.print_table(header, right, numbers=header[1:], title="Calibration and ranking")
     else:
-        console.print("No outcomes in the data (--target): no equal opportunity, calibration and AUC.", style="dim")
+        console.print("No outcomes in the data (--column): no equal opportunity, calibration and AUC.", style="dim")
     _tell_more(len(found.groups))
     console.print(f"In brackets: intervals of {found.level:.0%}. No row is left out.", style="dim")

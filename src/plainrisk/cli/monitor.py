@@ -11,7 +11,7 @@ from rich.text import Text
 
 from plainrisk.cli import show, tables
 from plainrisk.cli.main import ExitCode
-from plainrisk.cli.options import Data, Json, Missing, ModelArgument, ModelFile, Target
+from plainrisk.cli.options import Column, Data, Json, Missing, ModelArgument
 from plainrisk.cli.runner import RowReader
 from plainrisk.explain import Drift, Profile, recheck
 from plainrisk.explain import drift as compare
@@ -54,8 +54,8 @@ def _show_certificate(result: dict[str, Any]) -> None:
 
 
 def drift(
+    model: ModelArgument,
     data: Data,
-    model: ModelFile,
     old: Annotated[
         str | None,
         typer.Option(
@@ -68,7 +68,7 @@ def drift(
         Path | None,
         typer.Option("--output", "-o", help="Write the levels' shares too: .parquet, .csv, .csv.gz or .jsonl."),
     ] = None,
-    target: Target = None,
+    target: Column = None,
     missing: Missing = None,
     json: Json = False,
 ) -> None:
@@ -81,7 +81,7 @@ def drift(
         import polars as pl
 
         tables.write_lazy(found.to_frame(pl.DataFrame(), levels=True).lazy(), output)
-    result = {"data": data, "model": str(model), "old": old, **found.to_dict()}
+    result = {"model": str(model), "data": data, "old": old, **found.to_dict()}
     record = loaded.fit_record_
     show.result(result, json, lambda _: _show_drift(found, None if record is None else record.base_rate))
 
@@ -89,7 +89,7 @@ def drift(
 def _profile(data: str, form: RiskForm, target: str | None, missing: list[str] | None) -> Profile:
     """Count the rows of a file batch by batch, with their outcomes if there are any."""
     profile, outcome = Profile(form), target or form.schema.target
-    reader = RowReader(data, [form], missing, {target: "--target"} if target else None, keep_if_there=outcome)
+    reader = RowReader(data, [form], missing, {target: "--column"} if target else None, keep_if_there=outcome)
     known = outcome if outcome in reader.keep else None
     reader.each(lambda batch: profile.add(batch, None if known is None else batch[known]))
     return profile

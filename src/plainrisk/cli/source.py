@@ -224,7 +224,7 @@ def _with_outcome(known: Schema, target: str | None, positive: str | float | boo
     if target is not None and target != known.target:
         schema = msgspec.structs.replace(known, target=target, positive=None)  # the label belonged to the other column
     if schema.target is None:
-        raise SchemaError(f"{who}: which column is the outcome? Add --target NAME, or target = ... to the schema.")
+        raise SchemaError(f"{who}: which column is the outcome? Add --column COLUMN, or target = ... to the schema.")
     if positive is None:
         return schema
     turned = schema.positive is not None and label_of(positive) != label_of(schema.positive)
@@ -253,7 +253,7 @@ def _draft(source: Source, target: str | None, positive: str | None) -> Schema:
     if target is None:
         columns = ", ".join(source.frame.columns[-3:])
         raise SchemaError(
-            f"{source.name}: without --schema the outcome must be named: --target NAME. The last columns are {columns}."
+            f"{source.name}: without --schema, name the outcome: --column COLUMN. The last columns are {columns}."
         )
     label = None if positive is None else label_in(positive, source.frame, target)
     draft = Schema.infer(source.frame, target, positive=label)

@@ -94,27 +94,29 @@ class Cutoffs(Tabular):
     def __getitem__(self, k: int) -> Cutoff:
         return self._sums.at(k, float(self.cutoff[k]), normal_quantile(self.level))
 
-    def at(self, *, approval: float | None = None, bad_rate: float | None = None, risk: float | None = None) -> Cutoff:
+    def at(
+        self, *, approval: float | None = None, bad_rate: float | None = None, cutoff: float | None = None
+    ) -> Cutoff:
         """Return one cut-off: name one of the three.
 
         Parameters
         ----------
         approval : approve as many as possible, at most this share
         bad_rate : approve as many as possible, with at most this share of bad outcomes among them
-        risk : this cut-off itself
+        cutoff : this cut-off itself
 
         >>> found = cutoffs([0, 0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4, 0.9])
-        >>> found.at(approval=0.8).cutoff, found.at(bad_rate=0.1).cutoff, found.at(risk=0.25).approval.estimate
+        >>> found.at(approval=0.8).cutoff, found.at(bad_rate=0.1).cutoff, found.at(cutoff=0.25).approval.estimate
         (0.9, 0.3, 0.4)
         """
-        given = {"approval": approval, "bad_rate": bad_rate, "risk": risk}
+        given = {"approval": approval, "bad_rate": bad_rate, "cutoff": cutoff}
         check_parameters("Cutoffs.at", given, dict.fromkeys(given, NOTHING | PROBABILITY))
         if sum(value is not None for value in given.values()) != 1:
-            raise DataError("Cutoffs.at: name one of approval, bad_rate and risk.")
-        if risk is not None:
+            raise DataError("Cutoffs.at: name one of approval, bad_rate and cutoff.")
+        if cutoff is not None:
             # The first risk at or above it: nobody stands between the two.
-            k = int(np.searchsorted(self.cutoff, risk))
-            return self._sums.at(k, float(risk), normal_quantile(self.level))
+            k = int(np.searchsorted(self.cutoff, cutoff))
+            return self._sums.at(k, float(cutoff), normal_quantile(self.level))
         if approval is not None:
             allowed = self.approval <= approval + ROUNDING
         else:
