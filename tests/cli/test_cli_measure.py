@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import plainrisk as pr
-from plainrisk.explain import group_report
+from plainrisk.explain.groups import compare_groups
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_cutoffs_say_what_the_library_says(run, credit, second):
     assert result.exit_code == 0, result.stderr
     risk = pr.load(credit.model_file).predict_proba(frame)[:, 1]
     options = {"cost_bad": 0.6, "gain_good": 0.15, "amount": frame["lent"], "sample_weight": frame["w"]}
-    expected = pr.cutoffs(frame["bad"], risk, **options)
+    expected = pr.cutoffs(risk, None, frame["bad"], **options)
     found = json.loads(result.stdout)
     same(found, expected.to_dict())
     assert found["chosen"]["approval 0.7"] == expected.at(approval=0.7).to_dict()
@@ -110,7 +110,7 @@ def test_cutoffs_say_what_the_library_says(run, credit, second):
     assert found["chosen"]["bad_rate 0.1"] == expected.at(bad_rate=0.1).to_dict()
     shown = run(*words).stdout
     assert "approved are risks below the cut-off" in shown
-    unweighted = pr.cutoffs(frame["bad"], risk, **{**options, "sample_weight": None})
+    unweighted = pr.cutoffs(risk, None, frame["bad"], **{**options, "sample_weight": None})
     assert f"largest profit: cut-off {unweighted.best.cutoff:.6g}" in shown
     turned = file.with_name("turned.json")
     form = pr.load(credit.model_file).form_
@@ -120,7 +120,7 @@ def test_cutoffs_say_what_the_library_says(run, credit, second):
     assert "profit" not in plain
     pr.load(credit.model_file).save(turned, cutoff=0.25)
     own = json.loads(run("cutoffs", turned, file, "--gain-good", "0.15", "--json").stdout)["chosen"]
-    assert own == {"the model's own": pr.cutoffs(frame["bad"], risk, gain_good=0.15).at(cutoff=0.25).to_dict()}
+    assert own == {"the model's own": pr.cutoffs(risk, None, frame["bad"], gain_good=0.15).at(cutoff=0.25).to_dict()}
 
 
 def test_fairness_says_what_the_library_says(run, credit, second):
@@ -129,7 +129,7 @@ def test_fairness_says_what_the_library_says(run, credit, second):
     result = run(*words, "--json")
     assert result.exit_code == 0, result.stderr
     risk = pr.load(credit.model_file).predict_proba(frame)[:, 1]
-    expected = group_report(frame["bad"], risk, frame["region"], threshold=0.3)
+    expected = compare_groups(frame["bad"], risk, frame["region"], cutoff=0.3)
     found = json.loads(result.stdout)
     same(found, expected.to_dict())
     assert sum(group["rows"] for group in found["groups"]) == 500

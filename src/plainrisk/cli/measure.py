@@ -17,16 +17,16 @@ from plainrisk.checks import NOTHING, PROBABILITY, check_parameters
 from plainrisk.cli import show
 from plainrisk.cli.options import Column, Data, Json, Level, Missing, ModelArgument, Weight
 from plainrisk.cli.runner import RowReader
-from plainrisk.data.frame import as_frame, column_of
+from plainrisk.data.frame import column_of
 from plainrisk.errors import DataError
-from plainrisk.explain import GroupReport, group_report
-from plainrisk.form import Part, RiskForm
-from plainrisk.form.wording import say_level
+from plainrisk.explain import GroupReport
+from plainrisk.explain.groups import compare_groups
+from plainrisk.form import RiskForm
 from plainrisk.intervals import Range
-from plainrisk.measure.cutoffs import Cutoff, Cutoffs
-from plainrisk.measure.cutoffs import cutoffs as find_cutoffs
+from plainrisk.measure.cutoffs import Cutoff, Cutoffs, risk_cutoffs
 from plainrisk.measure.evaluation import Evaluation, evaluate_risk
 from plainrisk.model import FormMethods, RiskModel, load
+from plainrisk.models.holdout import groups_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -284,7 +284,7 @@ def cutoffs(
     loaded = load(model)
     name = _target(loaded, target)
     rows = ScoredRows.read(data, [loaded], {name: "--column", amount: "--amount", weight: "--weight"}, missing)
-    found = find_cutoffs(
+    found = risk_cutoffs(
         rows.outcomes(loaded.form_, name),
         rows.risks[0],
         cost_bad=cost_bad,
@@ -292,11 +292,12 @@ def cutoffs(
         amount=rows.column(amount),
         sample_weight=rows.column(weight),
         adverse=loaded.form_.schema.adverse,
+        cutoff=loaded.cutoff,
         level=level,
     )
     chosen = {f"{name} {value:g}": found.at(**{name: value}) for name, value in asked.items()}
-    if loaded.cutoff is not None:
-        chosen["the model's own"] = found.at(cutoff=loaded.cutoff)
+    if found.chosen is not None:
+        chosen["the model's own"] = found.chosen
     result = {"model": str(model), "data": data, "rows": len(rows.risks[0]), **found.to_dict()}
     result["chosen"] = {name: one.to_dict() for name, one in chosen.items()}
     show.result(result, json, lambda _: _show_cutoffs(data, found, chosen))
@@ -358,8 +359,8 @@ def fairness(
     """Compare groups: approval, adverse impact, and with outcomes equal opportunity, calibration and AUC."""
     check_parameters("fairness", {"--cutoff": cutoff}, {"--cutoff": NOTHING | PROBABILITY})
     loaded = load(model)
-    threshold = loaded.cutoff if cutoff is None else cutoff
-    if threshold is None:
+    decided = loaded.cutoff if cutoff is None else cutoff
+    if decided is None:
         raise DataError(f"fairness: {model} holds no cut-off to decide by. Add --cutoff RISK.")
     name = target or loaded.form_.schema.target
     columns = [by] if by is not None else list(loaded.form_.schema.protected)
@@ -371,9 +372,9 @@ def fairness(
     known = name in rows.columns.columns
     outcomes = rows.outcomes(loaded.form_, name) if name is not None and known else None
     options: dict[str, Any] = {"adverse": loaded.form_.schema.adverse, "reference": reference}
-    options |= {"threshold": threshold, "level": level}
+    options |= {"cutoff": decided, "level": level}
     found = {
-        column: group_report(outcomes, rows.risks[0], _groups_of(loaded.form_, column, rows.columns), **options)
+        column: compare_groups(outcomes, rows.risks[0], groups_of(loaded.form_, column, rows.columns), **options)
         for column in columns
     }
     result: dict[str, Any] = {"model": str(model), "data": data, "outcomes": known}
@@ -389,23 +390,12 @@ def _show_all(data: str, found: Mapping[str, GroupReport], known: bool) -> None:
         _show_fairness(data, column, report, known)
 
 
-def _groups_of(form: RiskForm, name: str, columns: Any) -> Any:
-    """Return the group of every row: a column as it is, or, of a feature of the model, its level in words."""
-    feature = form.schema.features.get(name)
-    shapes = [part.shapes[name] for part in form.parts if isinstance(part, Part) and name in part.shapes]
-    if feature is None or not shapes or not feature.protected:
-        return columns[name]
-    levels = shapes[0].levels
-    names = np.array([say_level(feature, levels, code) for code in range(len(levels))], dtype=object)
-    return names[levels.codes(as_frame(columns), name)]
-
-
 def _show_fairness(data: str, by: str, found: GroupReport, known: bool) -> None:
     console = show.out()
     side = "below" if found.adverse == "positive" else "from"
     rows = sum(group.rows for group in found.groups)
     console.print(
-        f"{data}: {rows:,} rows by {by}, approved {side} {found.threshold:g}, compared with {found.reference!r}",
+        f"{data}: {rows:,} rows by {by}, approved {side} {found.cutoff:g}, compared with {found.reference!r}",
         style="bold",
     )
     lines: list[list[str | Text]] = []
