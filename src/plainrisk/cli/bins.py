@@ -41,7 +41,10 @@ def diff(
     ],
     data: OptionalData = None,
     cutoff: Annotated[
-        float | None, typer.Option("--cutoff", metavar="RISK", help="Count the rows that cross this risk.")
+        float | None,
+        typer.Option(
+            "--cutoff", metavar="RISK", help="Count the rows whose decision this cut-off changes, such as 0.2."
+        ),
     ] = None,
     missing: Missing = None,
     json: Json = False,

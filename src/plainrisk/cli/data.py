@@ -130,7 +130,10 @@ def list_data(json: Json = False) -> None:
 
 
 @data_app.command("show")
-def show_data(name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)], json: Json = False) -> None:
+def show_data(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The data set, such as german.", show_default=False)],
+    json: Json = False,
+) -> None:
     """Show what one data set is, what is known of its features, and how to get it."""
     from plainrisk import datasets
     from plainrisk.datasets.registry import schema_of
@@ -161,7 +164,11 @@ def show_data(name: Annotated[str, typer.Argument(metavar="NAME", show_default=F
 def check_data(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Which; all unless told.", show_default=False),
+        typer.Argument(
+            metavar="[NAME]...",
+            help="Which data sets, such as german; all unless you say otherwise.",
+            show_default=False,
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

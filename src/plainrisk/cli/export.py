@@ -26,14 +26,19 @@ def export(
         Path, typer.Option("--output", "-o", metavar="FILE", help=f"The file to write; its ending says what: {ALL}.")
     ],
     dialect: Annotated[
-        str | None, typer.Option("--dialect", metavar="|".join(DIALECTS), help="The dialect of SQL.")
+        str | None,
+        typer.Option(
+            "--dialect", metavar="|".join(DIALECTS), help="For SQL: the dialect of your database, such as duckdb."
+        ),
     ] = None,
     table: Annotated[
-        str, typer.Option("--table", metavar="NAME", help="Of SQL: the table that is read.")
+        str, typer.Option("--table", metavar="NAME", help="For SQL: the table to read, such as applicants.")
     ] = "applicants",
     keep: Annotated[
         list[str] | None,
-        typer.Option("--keep", metavar="COLUMN", help="Of SQL: a column to keep in the answer. Repeatable."),
+        typer.Option(
+            "--keep", metavar="COLUMN", help="For SQL: a column to keep in the answer, such as id. Repeatable."
+        ),
     ] = None,
     k: Annotated[int | None, typer.Option("-k", help="The largest number of reasons, not above the policy's.")] = None,
     portfolio: Annotated[

@@ -38,7 +38,7 @@ DEFAULT_MODEL = "SmoothARM1"
 
 def fit(
     data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model, .json.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model, such as model.json.")],
     schema: SchemaFile = None,
     model: Annotated[
         list[str] | None,
@@ -62,7 +62,11 @@ def fit(
     ] = None,
     min_bin_rows: Annotated[
         int | None,
-        typer.Option("--min-bin-rows", min=1, help="Least training rows in a bin: 1 in 100, at most 50, unless told."),
+        typer.Option(
+            "--min-bin-rows",
+            min=1,
+            help="Least training rows in a bin: 1 in 100, at most 50, unless you say otherwise.",
+        ),
     ] = None,
     pairs: Annotated[
         str | None,
@@ -88,7 +92,9 @@ def fit(
     test: Annotated[
         str | None, typer.Option("--test", metavar="DATA", help="Rows with outcomes to test the fitted models on.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Shuffles the folds.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="The seed that shuffles the folds; the same seed gives the same folds.")
+    ] = 0,
     missing: Missing = None,
     stream: Annotated[
         bool,

@@ -125,12 +125,17 @@ def evaluate(
         Path | None, typer.Option("--against", metavar="MODEL", help="Another model file to compare with.")
     ] = None,
     by: Annotated[
-        str | None, typer.Option("--by", metavar="COLUMN", help="Evaluate the rows of every value apart, as a month.")
+        str | None,
+        typer.Option(
+            "--by", metavar="COLUMN", help="Evaluate the rows of every value separately, such as of every month."
+        ),
     ] = None,
     target: Column = None,
     weight: Weight = None,
     level: Level = 0.95,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the bootstrap.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="The seed of the bootstrap; the same seed gives the same intervals.")
+    ] = 0,
     missing: Missing = None,
     json: Json = False,
 ) -> None:
@@ -251,23 +256,34 @@ def cutoffs(
     model: ModelArgument,
     data: Data,
     cost_bad: Annotated[
-        float, typer.Option("--cost-bad", help="Cost of an approved bad applicant; with --amount a share of it.")
+        float,
+        typer.Option(
+            "--cost-bad",
+            help="What an approved bad applicant costs, such as 5; with --amount, a share of it, such as 0.6.",
+        ),
     ] = 1.0,
     gain_good: Annotated[
         float | None,
-        typer.Option("--gain-good", help="Gain of an approved good applicant, likewise. Without it: no profits."),
+        typer.Option(
+            "--gain-good",
+            help="What an approved good applicant brings, such as 1; with --amount, a share of it. "
+            "Without it there are no profits.",
+        ),
     ] = None,
     amount: Annotated[
         str | None, typer.Option("--amount", metavar="COLUMN", help="The column of the loans' amounts.")
     ] = None,
     approval: Annotated[
-        float | None, typer.Option("--approval", help="Show the cut-off that approves at most this share.")
+        float | None, typer.Option("--approval", help="Show the cut-off that approves at most this share, such as 0.7.")
     ] = None,
     bad_rate: Annotated[
-        float | None, typer.Option("--bad-rate", help="Show the cut-off with at most this bad rate among the approved.")
+        float | None,
+        typer.Option(
+            "--bad-rate", help="Show the cut-off with at most this bad rate among the approved, such as 0.05."
+        ),
     ] = None,
     cutoff: Annotated[
-        float | None, typer.Option("--cutoff", metavar="RISK", help="Show what this cut-off does.")
+        float | None, typer.Option("--cutoff", metavar="RISK", help="Show what this cut-off does, such as 0.2.")
     ] = None,
     target: Column = None,
     weight: Weight = None,
@@ -275,7 +291,7 @@ def cutoffs(
     missing: Missing = None,
     json: Json = False,
 ) -> None:
-    """Show approval, bad rate and profit by cut-off, with confidence intervals. Refused: a risk from the cut-off on."""
+    """Show approval, bad rate and profit by cut-off, with confidence intervals."""
     asked = {
         name: value
         for name, value in (("approval", approval), ("bad_rate", bad_rate), ("cutoff", cutoff))
@@ -346,10 +362,13 @@ def fairness(
     ] = None,
     cutoff: Annotated[
         float | None,
-        typer.Option("--cutoff", metavar="RISK", help="Refused: a risk from the cut-off on. Default: the model's own."),
+        typer.Option(
+            "--cutoff", metavar="RISK", help="The cut-off to decide by, such as 0.2; without it, the model's own."
+        ),
     ] = None,
     reference: Annotated[
-        str | None, typer.Option("--reference", metavar="GROUP", help="Compare with this group, not the largest.")
+        str | None,
+        typer.Option("--reference", metavar="GROUP", help="The group to compare with; without it, the largest."),
     ] = None,
     target: Column = None,
     level: Level = 0.95,

@@ -25,7 +25,9 @@ def certify(
     model: ModelArgument,
     thin: Annotated[
         float | None,
-        typer.Option("--thin", metavar="ROWS", help="Note levels with fewer training rows, 30 unless told."),
+        typer.Option(
+            "--thin", metavar="ROWS", help="Note levels with fewer training rows; 30 unless you say otherwise."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

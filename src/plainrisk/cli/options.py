@@ -57,7 +57,7 @@ OptionalData = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on stdout.")]
-Level = Annotated[float, typer.Option("--level", help="Of the confidence intervals.")]
+Level = Annotated[float, typer.Option("--level", help="The level of the confidence intervals, such as 0.95.")]
 Missing = Annotated[
     list[str] | None,
     typer.Option("--missing", metavar="TEXT", help="Text in a CSV that means missing, such as NA. Repeatable."),
@@ -68,21 +68,23 @@ ModelArgument = Annotated[
 ]
 Positive = Annotated[
     str | None,
-    typer.Option("--positive", metavar="LABEL", help="The outcome whose probability is the risk."),
+    typer.Option("--positive", metavar="LABEL", help="The outcome whose probability is predicted, such as 1 or late."),
 ]
 SchemaFile = Annotated[
     Path | None,
     typer.Option("--schema", metavar="SCHEMA", help="A schema, .toml or .json (see: plainrisk schema infer)."),
 ]
-Column = Annotated[str | None, typer.Option("--column", metavar="COLUMN", help="The column that holds the outcome.")]
+Column = Annotated[
+    str | None, typer.Option("--column", metavar="COLUMN", help="The column that holds the outcome, such as bad.")
+]
 
-Weight = Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="The column that weighs the rows.")]
+Weight = Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="The column that weights the rows.")]
 
 
 # ---- options that the library declares
 
 # What stands on a command line for a value that is no number and none of a few words.
-_METAVARS = {"portfolio": "DATA", "values": "FEATURE=VALUE,..."}
+_METAVARS = {"portfolio": "DATA", "target": "RISK", "values": "FEATURE=VALUE,..."}
 # What is called otherwise on the command line, where it has one name in all commands.
 _FLAGS = {"target": "cutoff"}
 

@@ -33,7 +33,7 @@ def report(
         typer.Option(
             "--cutoff",
             metavar="RISK",
-            help="A cut-off to try, for a model file that holds none.",
+            help="The cut-off to try, such as 0.2, for a model file that holds none.",
         ),
     ] = None,
     title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The title of the page.")] = None,

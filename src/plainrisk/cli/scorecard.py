@@ -29,7 +29,9 @@ def scorecard(
     pdo: Annotated[float, typer.Option("--pdo", help="The points that double the odds.")] = 20.0,
     decimals: Annotated[
         int | None,
-        typer.Option("--decimals", min=0, help="Of the points: 0 unless told, of percentage points 1."),
+        typer.Option(
+            "--decimals", min=0, help="Decimals of the points; 0 unless you say otherwise, or 1 for percentage points."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
