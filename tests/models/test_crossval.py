@@ -364,3 +364,10 @@ def test_what_free_levels_do_is_said_of_the_model_alone():
 def test_rows_that_no_fold_holds_out_are_told(credit):
     found = cross_validate(pr.AdditiveRiskModel(credit.schema), credit.frame, credit.target, cv=2, time=np.arange(900))
     assert repr(found).startswith("CrossValidation: 2 folds, 900 rows, 600 of them held out\n")
+
+
+def test_fewer_groups_than_folds_are_counted(credit):
+    with pytest.raises(
+        DataError, match=r"there are 4 groups for 10 folds.*At least 10 groups are needed, or at most 4"
+    ):
+        cross_validate(pr.AdditiveRiskModel(credit.schema), credit.frame, credit.target, groups=np.arange(900) % 4)

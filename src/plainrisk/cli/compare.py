@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 from plainrisk.cli import show, tables
 from plainrisk.cli.options import Json
 from plainrisk.data.reader import open_table
-from plainrisk.errors import DataError, PlainriskWarning, did_you_mean
+from plainrisk.errors import DataError, did_you_mean, warn
 
 if TYPE_CHECKING:
     import polars as pl
@@ -86,10 +85,8 @@ def wide_table(table: pl.DataFrame, metric: str, path: Path) -> pl.DataFrame:
     cells = table.group_by("dataset", "classifier", maintain_order=True)
     sizes = cells.len()["len"]
     if sizes.n_unique() > 1:
-        warnings.warn(
+        warn(
             f"{path}: the cells are means of {sizes.min()!r} to {sizes.max()!r} values. Are all folds there?",
-            PlainriskWarning,
-            stacklevel=2,
         )
     figure = pl.col(value)
     # One missing value makes the mean missing.

@@ -27,6 +27,7 @@ from plainrisk.measure.cutoffs import Cutoff, Cutoffs, risk_cutoffs
 from plainrisk.measure.evaluation import Evaluation, evaluate_risk
 from plainrisk.model import FormMethods, RiskModel, load
 from plainrisk.models.holdout import groups_of
+from plainrisk.text import plain_number
 
 if TYPE_CHECKING:
     import polars as pl
@@ -327,7 +328,7 @@ def _show_cutoffs(data: str, found: Cutoffs, chosen: dict[str, Cutoff]) -> None:
     header = ("cut-off", "approved", "bad rate", "bads refused", "profit" if profits else "goods refused")
     lines: list[list[str | Text]] = []
     for one in found.shown():
-        last = f"{one.profit.estimate:,.6g}" if profits else _share(one.goods_refused)
+        last = plain_number(one.profit.estimate) if profits else _share(one.goods_refused)
         shares = [f"{one.approval.estimate:.1%}", show.percent(one.bad_rate), _share(one.bads_refused)]
         lines.append([f"{one.cutoff:.4f}", *shares, last])
     show.print_table(header, lines, numbers=header)

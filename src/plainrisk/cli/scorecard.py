@@ -13,6 +13,7 @@ from plainrisk.data.reader import suffix_of
 from plainrisk.explain import Scorecard
 from plainrisk.files import write_text
 from plainrisk.model import load
+from plainrisk.text import plain_number
 
 __all__ = ["scorecard"]
 
@@ -67,5 +68,7 @@ def _show(card: Scorecard, output: Path | None) -> None:
 
 
 def _text(name: str, cell: Any) -> str:
-    shown = {"bad_rate": ".1%", "woe": "+.3f", "iv": ".4f"}.get(name, ".4g")
-    return f"{cell:{shown}}" if isinstance(cell, float) else str(cell)
+    if not isinstance(cell, float):
+        return str(cell)
+    shown = {"bad_rate": ".1%", "woe": "+.3f", "iv": ".4f"}.get(name)
+    return plain_number(cell, 4) if shown is None else f"{cell:{shown}}"

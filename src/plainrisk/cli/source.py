@@ -7,7 +7,6 @@ import os
 import shutil
 import sys
 import tempfile
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ import msgspec
 from plainrisk._types import Array
 from plainrisk.data.columns import is_word
 from plainrisk.data.reader import READ, Kind, Table, open_table
-from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean, quoted
+from plainrisk.errors import DataError, SchemaError, did_you_mean, quoted, warn
 from plainrisk.schema import Schema, label_of
 from plainrisk.schema.outcomes import bad_label
 
@@ -229,11 +228,9 @@ def _with_outcome(known: Schema, target: str | None, positive: str | float | boo
         return schema
     turned = schema.positive is not None and label_of(positive) != label_of(schema.positive)
     if turned and any(feature.sign for feature in known.features.values()):
-        warnings.warn(
+        warn(
             f"--positive turns the outcome round: the schema's directions were stated for {known.positive!r} "
             "and are now required of the other outcome.",
-            PlainriskWarning,
-            stacklevel=2,
         )
     return msgspec.structs.replace(schema, positive=positive)
 
@@ -241,11 +238,9 @@ def _with_outcome(known: Schema, target: str | None, positive: str | float | boo
 def warn_of_names(schema: Schema) -> None:
     """Say which features an applicant would read of under the names of their columns."""
     if schema.wordless:
-        warnings.warn(
+        warn(
             f"without a label or a reason, so people would read the column's name: {quoted(schema.wordless)}. "
             'State label = "..." in the schema, or later: plainrisk annotate.',
-            PlainriskWarning,
-            stacklevel=2,
         )
 
 
@@ -259,11 +254,9 @@ def _draft(source: Source, target: str | None, positive: str | None) -> Schema:
     draft = Schema.infer(source.frame, target, positive=label)
     codes = [f"{n} {', '.join(map(label_of, f.special_values))}" for n, f in draft.features.items() if f.special_values]
     special = f" Taken for special values: {'; '.join(codes)}." if codes else ""
-    warnings.warn(
+    warn(
         f"no --schema: kinds were inferred from the columns' types, and no direction is required.{special} "
         "plainrisk schema infer writes this draft to a file that you can edit.",
-        PlainriskWarning,
-        stacklevel=2,
     )
     return draft
 
@@ -281,10 +274,8 @@ def _with_positive(schema: Schema, frame: pl.DataFrame, target: str) -> Schema:
                 f"which outcome of {target!r} is the bad one? Add --positive with one of {quoted(labels)}."
             )
         if labels not in (("0", "1"), ("False", "True")):
-            warnings.warn(
+            warn(
                 f"the risk is the probability of {positive!r} of {target!r}. --positive chooses.",
-                PlainriskWarning,
-                stacklevel=2,
             )
     label = label_in(positive, frame, target) if isinstance(positive, str) else positive
     return msgspec.structs.replace(schema, positive=label)

@@ -7,13 +7,12 @@ import gzip
 import shutil
 import sys
 import tempfile
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from plainrisk.data.reader import READ, explained, once, suffix_of
-from plainrisk.errors import PlainriskWarning, quoted
+from plainrisk.errors import quoted, warn
 from plainrisk.files import output_target, replacing
 
 if TYPE_CHECKING:
@@ -52,12 +51,10 @@ def write_lazy(lazy: pl.LazyFrame, path: str | Path, source: str = "") -> None:
             with temporary.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0, compresslevel=6) as gz:
                 once(lambda: lazy.sink_csv(cast("IO[bytes]", gz)))
     if formulas:
-        warnings.warn(
+        warn(
             f"{path}: texts in {quoted(sorted(formulas))} begin with =, +, -, @ or a control character, and a "
             "spreadsheet would run them as formulas. They are written as they are; import them as text, or write "
             ".parquet or .jsonl.",
-            PlainriskWarning,
-            stacklevel=2,
         )
 
 

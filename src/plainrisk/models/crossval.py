@@ -16,7 +16,7 @@ from sklearn.base import clone
 from plainrisk._types import Array, Floats, Index, Outcome
 from plainrisk.checks import FUNCTION, NOTHING, SEED, check_parameters, whole
 from plainrisk.data.columns import floats_or_none, is_missing, unmasked
-from plainrisk.data.frame import Origin, frame_like, native_rows, refuse_other_order
+from plainrisk.data.frame import Origin, column_of, frame_like, native_rows, refuse_other_order
 from plainrisk.errors import DataError
 from plainrisk.models.base import CLASSIFIER, RiskClassifier
 from plainrisk.models.experts import is_ours
@@ -289,6 +289,7 @@ def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None, time: A
         cv = _forward_chains(_times(time, len(target)), cv, groups)
     if type(cv) is not bool and isinstance(cv, Integral):
         _check_number(int(cv), target)
+        _check_groups(int(cv), groups)
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
         cv = kind(int(cv), shuffle=True, random_state=_short_seed(int(seed)))
     if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
@@ -304,6 +305,16 @@ def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None, time: A
     if not splits:
         raise DataError("cv has no splits.")
     return splits
+
+
+def _check_groups(folds: int, groups: Any) -> None:
+    """Refuse more folds than there are groups, whose rows stay together."""
+    held = folds if groups is None else len(set(column_of(groups).codes.tolist()))
+    if held < folds:
+        raise DataError(
+            f"cross validation: there are {held} groups for {folds} folds, and each fold needs a group of its own. At "
+            f"least {folds} groups are needed, or at most {held} folds."
+        )
 
 
 def _forward_chains(times: Array, cv: Any, groups: Any) -> list[Split]:
