@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from plainrisk.cli import show, source
+from plainrisk.cli import show, source, tables
 from plainrisk.cli.data import Force, SchemaOutput, check_new_schema, write_schema
-from plainrisk.cli.options import Json, Missing, ModelArgument, OptionalData
+from plainrisk.cli.options import Json, Missing, ModelArgument, OptionalData, TableOutput
 from plainrisk.errors import quoted
 from plainrisk.explain import Diff
 from plainrisk.explain import diff as compare
@@ -46,15 +46,20 @@ def diff(
             "--cutoff", metavar="RISK", help="Count the rows whose decision this cut-off changes, such as 0.2."
         ),
     ] = None,
+    output: TableOutput = None,
     missing: Missing = None,
     json: Json = False,
 ) -> None:
     """Compare two models: which levels moved, and what that does to risks, decisions and reasons."""
+    tables.check_table(output)
     models = load(before), load(after)
     rows = None if data is None else source.rows_of_model(data, missing, *models)
     found = compare(*models, rows, cutoff)
     result = {"before": str(before), "after": str(after), "data": data, **found.to_dict()}
+    if output is not None:
+        tables.write_table(found.columns(), output)
     show.result(result, json, lambda _: _show_diff(found))
+    show.wrote(output)
 
 
 def _show_diff(found: Diff) -> None:

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from plainrisk._types import Floats, Outcome
 from plainrisk.checks import NOTHING, PROBABILITY, check_parameters
-from plainrisk.cli import show
-from plainrisk.cli.options import Column, Data, Json, Level, Missing, ModelArgument, Weight
+from plainrisk.cli import show, tables
+from plainrisk.cli.options import Column, Data, Json, Level, Missing, ModelArgument, TableOutput, Weight
 from plainrisk.cli.runner import RowReader
 from plainrisk.data.frame import column_of
 from plainrisk.errors import DataError
@@ -137,10 +137,12 @@ def evaluate(
     seed: Annotated[
         int, typer.Option("--seed", min=0, help="The seed of the bootstrap; the same seed gives the same intervals.")
     ] = 0,
+    output: TableOutput = None,
     missing: Missing = None,
     json: Json = False,
 ) -> None:
     """Measure a model on rows with outcomes, with confidence intervals; compare two models on the same rows."""
+    tables.check_table(output)
     models = [load(path) for path in (model, against) if path is not None]
     if not models[0].form_.predicts_as(models[-1].form_):
         raise DataError("--against: the two models predict different outcomes, so they cannot be compared.")
@@ -160,7 +162,30 @@ def evaluate(
     if against is not None:
         result["against"] = str(against)
         comparison["other"] = comparison.pop("against")
+    if output is not None:
+        tables.write_table(_figures(found), output)
     show.result({**result, **comparison}, json, lambda _: _show_evaluation(data, found, by))
+    show.wrote(output)
+
+
+def _figures(found: Evaluation) -> dict[str, list[Any]]:
+    """Return a line per metric, of all rows and of every group, as columns."""
+    each = {"": found, **found.groups}
+    lines = [
+        [group, name, figure.estimate, figure.low, figure.high]
+        for group, one in each.items()
+        for name, figure in one.figures.items()
+    ]
+    header = ["group", "metric", "value", "low", "high"]
+    columns: dict[str, list[Any]] = {name: [line[j] for line in lines] for j, name in enumerate(header)}
+    if not found.groups:
+        del columns["group"]
+    if found.against is not None:
+        blank = [None] * (len(lines) - len(found.figures))  # groups are not compared
+        columns["against"] = [*(found.against[name].estimate for name in found.figures), *blank]
+        for end, suffix in (("estimate", ""), ("low", "_low"), ("high", "_high")):
+            columns["difference" + suffix] = [*(getattr(gap, end) for gap in found.differences.values()), *blank]
+    return columns
 
 
 def _show_evaluation(data: str, found: Evaluation, by: str | None) -> None:
@@ -289,10 +314,12 @@ def cutoffs(
     target: Column = None,
     weight: Weight = None,
     level: Level = 0.95,
+    output: TableOutput = None,
     missing: Missing = None,
     json: Json = False,
 ) -> None:
     """Show approval, bad rate and profit by cut-off, with confidence intervals."""
+    tables.check_table(output)
     asked = {
         name: value
         for name, value in (("approval", approval), ("bad_rate", bad_rate), ("cutoff", cutoff))
@@ -317,7 +344,17 @@ def cutoffs(
         chosen["the model's own"] = found.chosen
     result = {"model": str(model), "data": data, "rows": len(rows.risks[0]), **found.to_dict()}
     result["chosen"] = {name: one.to_dict() for name, one in chosen.items()}
+    if output is not None:
+        tables.write_table(_cutoff_columns(found), output)
     show.result(result, json, lambda _: _show_cutoffs(data, found, chosen))
+    show.wrote(output)
+
+
+def _cutoff_columns(found: Cutoffs) -> dict[str, list[Any]]:
+    """Return every cut-off, as columns; profits only if there are any."""
+    names = ["cutoff", "approval", "bad_rate", "bads_refused", "goods_refused", "profit"]
+    columns = {name: getattr(found, name).tolist() for name in names}
+    return columns if not np.isnan(found.profit).all() else {name: columns[name] for name in names[:-1]}
 
 
 def _show_cutoffs(data: str, found: Cutoffs, chosen: dict[str, Cutoff]) -> None:
@@ -373,10 +410,12 @@ def fairness(
     ] = None,
     target: Column = None,
     level: Level = 0.95,
+    output: TableOutput = None,
     missing: Missing = None,
     json: Json = False,
 ) -> None:
     """Compare groups: approval, adverse impact, and with outcomes equal opportunity, calibration and AUC."""
+    tables.check_table(output)
     check_parameters("fairness", {"--cutoff": cutoff}, {"--cutoff": NOTHING | PROBABILITY})
     loaded = load(model)
     decided = loaded.cutoff if cutoff is None else cutoff
@@ -402,7 +441,11 @@ def fairness(
         result |= {"by": by, **found[by].to_dict()}
     else:
         result["protected"] = {column: report.to_dict() for column, report in found.items()}
+    if output is not None:
+        each = [{"by": [column] * len(report.groups), **report.columns()} for column, report in found.items()]
+        tables.write_table({name: [cell for one in each for cell in one[name]] for name in each[0]}, output)
     show.result(result, json, lambda _: _show_all(data, found, known))
+    show.wrote(output)
 
 
 def _show_all(data: str, found: Mapping[str, GroupReport], known: bool) -> None:

@@ -27,6 +27,7 @@ __all__ = [
     "OptionalData",
     "Positive",
     "SchemaFile",
+    "TableOutput",
     "Weight",
     "declared",
     "read_options",
@@ -78,6 +79,10 @@ Column = Annotated[
     str | None, typer.Option("--column", metavar="COLUMN", help="The column that holds the outcome, such as bad.")
 ]
 
+TableOutput = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write the table: .csv, .xlsx, .md, .html, .json or .parquet."),
+]
 Weight = Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="The column that weights the rows.")]
 
 
