@@ -367,5 +367,5 @@ def test_rows_that_no_fold_holds_out_are_told(credit):
 
 
 def test_fewer_groups_than_folds_are_counted(credit):
-    with pytest.raises(DataError, match=r"there are 4 groups for 10 folds.*At least 10 groups are needed"):
+    with pytest.raises(DataError, match=r"10 folds need at least 10 groups.*There are 4\..*at most 4 folds"):
         cross_validate(pr.AdditiveRiskModel(credit.schema), credit.frame, credit.target, groups=np.arange(900) % 4)

@@ -289,7 +289,7 @@ def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None, time: A
         cv = _forward_chains(_times(time, len(target)), cv, groups)
     if type(cv) is not bool and isinstance(cv, Integral):
         _check_number(int(cv), target)
-        _check_groups(int(cv), groups)
+        _check_groups(int(cv), groups, len(target))
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
         cv = kind(int(cv), shuffle=True, random_state=_short_seed(int(seed)))
     if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
@@ -307,13 +307,16 @@ def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None, time: A
     return splits
 
 
-def _check_groups(folds: int, groups: Any) -> None:
+def _check_groups(folds: int, groups: Any, rows: int) -> None:
     """Refuse more folds than there are groups, whose rows stay together."""
-    held = folds if groups is None else len(set(column_of(groups).codes.tolist()))
+    if groups is None or len(groups) != rows:
+        return
+    held = len(set(column_of(groups).codes.tolist()))
     if held < folds:
+        fewer = f", or at most {held} folds" if held > 1 else ""
         raise DataError(
-            f"cross validation: there are {held} groups for {folds} folds, and each fold needs a group of its own. At "
-            f"least {folds} groups are needed, or at most {held} folds."
+            f"cross validation: {folds} folds need at least {folds} groups, since the rows of a group stay together. "
+            f"There {'is' if held == 1 else 'are'} {held}. Give more groups{fewer}."
         )
 
 
