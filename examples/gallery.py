@@ -10,7 +10,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import plainrisk as pr
-from plainrisk.explain import group_report
 from plainrisk.explain.plots import (
     draw_bars,
     draw_drift,
@@ -49,7 +48,7 @@ def of_one_model(credit):
     stressed = credit.frame.filter(credit.frame["utilisation"] > 0.4)
     drift = model.drift(stressed, credit.frame)
     ages = np.where(credit.frame["age"].to_numpy() < 30, "below 30", "30 and older")
-    groups = group_report(credit.target, risk, ages, threshold=0.2)
+    groups = pr.fairness(model, credit.frame, credit.target, by=ages, cutoff=0.2)
     return {
         "waterfall": lambda f: draw_waterfall(best, 0, interval=spread, ax=f.subplots()),
         "two-levels": lambda f: draw_bars(best, 0, ax=f.subplots()),

@@ -27,7 +27,7 @@ from pathlib import Path
 # It says on stderr when the interpreter is there: before that, an interrupt is Python's own affair.
 COMMAND = [sys.executable, "-c", "import os, plainrisk_command as c; os.write(2, b'started\\n'); c.main()"]
 STUDY = 'name = "s"\ndatasets = ["german"]\nclassifiers = ["ARM1", "LinARM1"]\ncv = 5\n'
-ON_ROWS = ("rows.parquet", "--model", "model.json", "-o")
+ON_ROWS = ("model.json", "rows.parquet", "-o")
 # The output of each command, and its words.
 WORK = {
     "fit": ("new.json", ("fit", "rows.csv", "--schema", "schema.toml", "--cv", "3", "-o", "new.json")),

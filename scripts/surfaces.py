@@ -159,7 +159,7 @@ def run(bench: Bench, command: str, *options: str) -> str:
 
     from plainrisk.cli.app import app
 
-    done = CliRunner().invoke(app, [command, str(bench.data), "--model", str(bench.file), *options])
+    done = CliRunner().invoke(app, [command, str(bench.file), str(bench.data), *options])
     assert done.exit_code == 0, done.output
     return done.stdout
 

@@ -12,7 +12,7 @@ import pytest
 import plainrisk as pr
 from plainrisk.datasets.registry import schema_of
 from plainrisk.errors import PlainriskWarning
-from plainrisk.explain import group_report
+from plainrisk.explain.groups import compare_groups
 from plainrisk.model import RiskModel
 
 SOURCE = Path(pr.__path__[0])
@@ -123,11 +123,11 @@ def plots(model, mixture, german):
     sex = german.frame["foreign worker"]
     found = model.explain(german.frame)
     calibration = pr.metrics.reliability(german.target, risk)
-    chosen = pr.cutoffs(german.target, risk)
+    chosen = pr.cutoffs(risk, None, german.target)
     return {
         "Explanation.plot": lambda **to: found.plot(0, **to),
         "Drift.plot": model.drift(german.frame, german.frame).plot,
-        "GroupReport.plot": group_report(german.target, risk, sex, threshold=0.5).plot,
+        "GroupReport.plot": compare_groups(german.target, risk, sex, cutoff=0.5).plot,
         "Overview.plot": lambda: model.overview().plot("Duration in month"),
         "Overview.plot_importance": model.overview().plot_importance,
         "Overview.plot_weights": mixture.overview().plot_weights,

@@ -111,7 +111,8 @@ def test_commands_take_the_declared_options(command):
         else:
             assert (found[field.name].default or None) == (field.default or None)
         flags = found[field.name].opts
-        assert flags == [f"-{field.name}"] or flags == [f"--{field.name.replace('_', '-')}"]
+        name = {"target": "cutoff"}.get(field.name, field.name)  # one name for one thing in all commands
+        assert flags == [f"-{name}"] or flags == [f"--{name.replace('_', '-')}"]
 
 
 # ---- every option arrives

@@ -54,10 +54,10 @@ def test_what_reads_no_rows_loads_no_frame_package(words, model):
 @pytest.mark.parametrize(
     "words",
     [
-        "explain german --model {model} --row 4",
-        "reasons german --model {model} --row 4",
-        "what-if german --model {model} --row 4",
-        "score german --model {model} -o scores.csv",
+        "explain {model} german --row 4",
+        "reasons {model} german --row 4",
+        "what-if {model} german --row 4",
+        "score {model} german -o scores.csv",
         "schema check german",
     ],
 )

@@ -60,7 +60,7 @@ def test_results_print_escapes(hostile):
         model.certify(),
         pr.bootstrap(model, X, y, n=2),
         pr.RiskModel(model.form_),
-        pr.explain.group_report(y, model.predict_proba(X)[:, 1], X["c"], threshold=0.5),
+        pr.fairness(model.predict_proba(X)[:, 1], None, y, by=X["c"], cutoff=0.5),
         as_results({HOSTILE: [0.5, 0.7, 0.6], "B": [0.4, 0.6, 0.7]}),
         critical_difference_diagram({HOSTILE: [0.5, 0.7, 0.6], "B": [0.4, 0.6, 0.7]}),
     ]

@@ -15,14 +15,13 @@ if TYPE_CHECKING:
     from plainrisk.extract import extract_form, register_extractor
     from plainrisk.form import ALPHA_STAR, RiskForm
     from plainrisk.measure import compare, metrics
-    from plainrisk.measure.cutoffs import cutoffs
     from plainrisk.model import RiskModel, load
     from plainrisk.models.arm import AdditiveRiskModel
     from plainrisk.models.boosted import BoostedRiskModel
     from plainrisk.models.bootstrap import bootstrap
     from plainrisk.models.challengers import challengers
     from plainrisk.models.crossval import cross_validate
-    from plainrisk.models.holdout import evaluate
+    from plainrisk.models.holdout import cutoffs, drift, evaluate, fairness
     from plainrisk.models.linearise import Linearised, linearise
     from plainrisk.models.mixture import SubscaleMixture
     from plainrisk.models.nnlr import NonnegativeLogisticRegression
@@ -52,10 +51,12 @@ __all__ = [
     "cutoffs",
     "datasets",
     "diff",
+    "drift",
     "errors",
     "evaluate",
     "explain",
     "extract_form",
+    "fairness",
     "linearise",
     "load",
     "make_classifier",
@@ -84,14 +85,13 @@ _OWNERS = {
     "exports": ("verify_export",),
     "extract": ("extract_form", "register_extractor"),
     "form": ("ALPHA_STAR", "RiskForm"),
-    "measure.cutoffs": ("cutoffs",),
     "model": ("RiskModel", "load"),
     "models.arm": ("AdditiveRiskModel",),
     "models.boosted": ("BoostedRiskModel",),
     "models.bootstrap": ("bootstrap",),
     "models.challengers": ("challengers",),
     "models.crossval": ("cross_validate",),
-    "models.holdout": ("evaluate",),
+    "models.holdout": ("cutoffs", "drift", "evaluate", "fairness"),
     "models.linearise": ("Linearised", "linearise"),
     "models.mixture": ("SubscaleMixture",),
     "models.nnlr": ("NonnegativeLogisticRegression",),

@@ -18,6 +18,9 @@ only Python can catch them.
 from __future__ import annotations
 
 import difflib
+import os
+import sys
+import warnings
 from collections.abc import Iterable, Sequence
 
 from plainrisk.text import visible
@@ -37,7 +40,10 @@ __all__ = [
     "missing_extra",
     "nameless",
     "quoted",
+    "warn",
 ]
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class PlainriskError(Exception):
@@ -80,6 +86,15 @@ class PlainriskWarning(UserWarning):
 
 class StoppedEarly(PlainriskWarning):
     """A solver stopped on its stated rule before it reached the optimum; the model is usable."""
+
+
+def warn(message: str, category: type[PlainriskWarning] = PlainriskWarning) -> None:
+    """Warn of something at the line of the caller: the first one that is not in plainrisk."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(_HERE):
+        level, frame = level + 1, frame.f_back
+    # Counted from here, the line that warns is level 2.
+    warnings.warn(message, category, stacklevel=level)
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:

@@ -42,6 +42,7 @@ __all__ = [
     "prepare",
     "read_facts",
     "self_test_path",
+    "target_of",
     "verify_export",
     "write_export",
     "write_program",
@@ -120,7 +121,7 @@ class ExportOptions:
 
 def write_export(form: RiskForm, path: str | Path, options: ExportOptions) -> None:
     """Write a form as a target; before that, its program has passed the self-test."""
-    target = _target_of(path) if options.target is None else options.target
+    target = target_of(path) if options.target is None else options.target
     _check(target, path, options)
     facts: dict[str, Any] = {"target": target}
     if target == "sql":
@@ -128,12 +129,13 @@ def write_export(form: RiskForm, path: str | Path, options: ExportOptions) -> No
     write_program(path, *prepare(form, ReasonOptions(options.k, portfolio=options.portfolio), facts))
 
 
-def _target_of(path: str | Path) -> str:
+def target_of(path: str | Path) -> str:
+    """Return what the ending of a path says is to be written."""
     ending = Path(path).suffix.lower()
     for target, endings in ENDINGS.items():
         if ending in endings:
             return target
-    raise DataError(f"export: {path} must end in {_all_endings()}, or state the target.")
+    raise DataError(f"export: {path} must end in {_all_endings()}.")
 
 
 def write_program(path: str | Path, program: export.Program, test: SelfTest) -> None:
@@ -158,9 +160,17 @@ def _check(target: str, path: str | Path, options: ExportOptions) -> None:
     given = {"target": target, "dialect": options.dialect, "table": options.table, "keep": options.keep}
     dialect = words(*DIALECTS) if target == "sql" else NOTHING
     table = {"target": words(*ENDINGS), "dialect": dialect, "table": instance("a text", str), "keep": FEATURES}
+    if target == "sql" and options.dialect is None:
+        known = ", ".join(DIALECTS)
+        raise DataError(f"export: which SQL? Choose the dialect of your database ({known}), such as {_example(path)}")
     check_parameters("export", given, table)
     suffix_of(Path(path), ENDINGS[target], "write")
     output_target(path)
+
+
+def _example(path: str | Path) -> str:
+    first = next(iter(DIALECTS))
+    return f"dialect={first!r}, or on the command line: plainrisk export MODEL --dialect {first} -o {path}"
 
 
 def self_test_path(path: str | Path) -> Path:

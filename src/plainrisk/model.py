@@ -6,7 +6,6 @@ import functools
 import logging
 import math
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from plainrisk import explain as answers
 from plainrisk._types import Array, Floats
 from plainrisk.checks import LEVEL, NOTHING, PROBABILITY, Allowed, check_parameters, instance
 from plainrisk.data.frame import as_frame, refuse_other_order
-from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
+from plainrisk.errors import DataError, PlainriskError, warn
 from plainrisk.explain import (
     Certificate,
     Decisions,
@@ -676,11 +675,9 @@ class FormMethods(PackedState):
         if record is None or not 0 < record.positive_weight < record.weight:
             raise PlainriskError("The model does not say at which base rate it was trained.")
         if self._unprotected_file:
-            warnings.warn(
+            warn(
                 f"{self._unprotected_file} is a model file of format 1, whose hash does not cover the base rate that "
                 "is corrected here. Fit and save the model again to protect it.",
-                PlainriskWarning,
-                stacklevel=2,
             )
         trained = record.positive_weight / record.weight
         wanted = record.base_rate if base_rate is None else base_rate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_formula", "one_line", "visible"]
+__all__ = ["is_formula", "one_line", "plain_number", "visible"]
 
 # C0 without the line feed, DEL, C1, marks and overrides of writing direction, line separators, lone surrogates.
 _UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -28,6 +28,16 @@ def one_line(text: object) -> str:
     'a\\nb'
     """
     return visible(text).replace("\n", "\\n")
+
+
+def plain_number(value: float, digits: int = 6) -> str:
+    """Write a number with some digits and separators of thousands, never with an exponent that makes it large.
+
+    >>> plain_number(3158290.4), plain_number(1250.5), plain_number(0.12345678)
+    ('3,158,290', '1,250.5', '0.123457')
+    """
+    text = f"{value:,.{digits}g}"
+    return f"{value:,.0f}" if "e+" in text else text
 
 
 def is_formula(text: str) -> bool:

@@ -261,7 +261,7 @@ GROUPS = np.array(["m", "f", "f"] * 40, dtype=object)
 
 
 def report(risk=RISK, groups=GROUPS, **options):
-    return lambda w: pr.explain.group_report(w.y, w.given(risk), w.given(groups), **{"threshold": 0.5, **options})
+    return lambda w: pr.fairness(w.given(risk), None, w.y, by=w.given(groups), **{"cutoff": 0.5, **options})
 
 
 MONITOR = {
@@ -287,9 +287,9 @@ MONITOR = {
     "one group": (report(groups=np.full(120, "m", dtype=object)), worked),
     "a group per row": (report(groups=np.arange(120)), worked),
     "an unknown reference group": (report(reference="x"), D + "'x'"),
-    "a threshold of NaN": (report(threshold=NAN), D + "threshold"),
-    "a threshold of 2": (report(threshold=2.0), D + "threshold"),
-    "a threshold of text": (report(threshold="x"), D + "threshold"),
+    "a cut-off of NaN": (report(cutoff=NAN), D + "cutoff"),
+    "a cut-off of 2": (report(cutoff=2.0), D + "cutoff"),
+    "a cut-off of text": (report(cutoff="x"), D + "cutoff"),
     "a level of 1.5": (report(level=1.5), D + "level"),
     "risks beyond 1": (report(risk=RISK * 3), D),
     "risks of NaN": (report(risk=np.full(120, NAN)), D),

@@ -37,11 +37,11 @@ def merged(credit, tmp_path):
 
 
 def test_diff_shows_the_largest_moves_and_the_rows(run, credit, merged) -> None:
-    result = run("diff", credit.model_file, merged, "--data", credit.csv, "--cutoff", "0.3")
+    result = run("diff", credit.model_file, merged, credit.csv, "--cutoff", "0.3")
     assert result.exit_code == 0, result.stderr
     assert "income" in result.stdout
     assert "cut-off 0.3" in result.stdout
-    found = json.loads(run("diff", credit.model_file, merged, "--data", credit.csv, "--cutoff", "0.3", "--json").stdout)
+    found = json.loads(run("diff", credit.model_file, merged, credit.csv, "--cutoff", "0.3", "--json").stdout)
     change = pr.diff(pr.load(credit.model_file), pr.load(merged), credit.frame, cutoff=0.3)
     assert found["rows"]["rose"] == change.rows.rose
     assert found["terms"][0]["feature"] == change.terms[0].feature

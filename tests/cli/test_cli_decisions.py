@@ -28,7 +28,7 @@ def model_file(credit, tmp_path):
 
 def test_risk_decision_and_reasons_stand_together(run, credit, model_file, tmp_path) -> None:
     words = ("--decision", "--reasons", "3", "--keep", "id", "-o", tmp_path / "r.parquet")
-    assert run("score", credit.csv, "--model", model_file, *words).exit_code == 0
+    assert run("score", model_file, credit.csv, *words).exit_code == 0
     written = pl.read_parquet(tmp_path / "r.parquet")
     assert written.columns == ["id", "risk", "decision", "reason_1", "reason_2", "reason_3"]
     reasons = pr.load(model_file).reasons(credit.frame, k=3)
@@ -57,24 +57,24 @@ def test_a_risk_at_the_cutoff_is_refused(run, credit, tmp_path, adverse, above, 
     model.save(tmp_path / "without.json")
     model.save(tmp_path / "with.json", cutoff=cutoff)
     for words in (("without.json", "--cutoff", repr(cutoff)), ("with.json", "--decision")):
-        result = run("score", credit.csv, "--model", tmp_path / words[0], *words[1:], "--json")
+        result = run("score", tmp_path / words[0], credit.csv, *words[1:], "--json")
         assert json.loads(result.stdout)["decision"] == decision
     assert model.annotate(cutoff=cutoff).decide(credit.frame[:1]).to_dict(0)["decision"] == decision
 
 
 @pytest.mark.parametrize("command", ["score", "reasons"])
 def test_a_cutoff_of_the_file_is_not_overruled(run, credit, model_file, command) -> None:
-    result = run(command, credit.csv, "--model", model_file, "--cutoff", "0.2")
+    result = run(command, model_file, credit.csv, "--cutoff", "0.2")
     assert result.exit_code == 2
     assert f"{command}: {model_file} decides by the cut-off 0.3. Leave out --cutoff" in result.stderr
     assert f"plainrisk annotate {model_file} --cutoff 0.2" in result.stderr
-    same = [run(command, credit.csv, "--model", model_file, *more) for more in (("--cutoff", "0.3"), ("--json",))]
+    same = [run(command, model_file, credit.csv, *more) for more in (("--cutoff", "0.3"), ("--json",))]
     assert [one.exit_code for one in same] == [0, 0]
 
 
 def test_no_more_reasons_than_the_policy_allows(run, credit, model_file, tmp_path) -> None:
     assert run("annotate", model_file, "--set", "policy.reasons = 2").exit_code == 0
-    words = ("score", credit.csv, "--model", model_file, "--decision")
+    words = ("score", model_file, credit.csv, "--decision")
     refused = run(*words, "--reasons", "3")
     assert refused.exit_code == 2
     assert "k = 3, but the model's policy allows 2 reasons at most" in refused.stderr
@@ -85,7 +85,7 @@ def test_no_more_reasons_than_the_policy_allows(run, credit, model_file, tmp_pat
 def test_features_beyond_the_training_rows_are_named(run, credit, tmp_path) -> None:
     far = credit.frame[:2].with_columns(pl.Series("income", [1e9, credit.frame["income"][1]]), age=pl.lit(30.0))
     far.write_csv(tmp_path / "far.csv")
-    words = ("score", tmp_path / "far.csv", "--model", credit.model_file, "--beyond")
+    words = ("score", credit.model_file, tmp_path / "far.csv", "--beyond")
     assert json.loads(run(*words, "--json").stdout)["beyond"] == ["income"]
     assert "Beyond the training rows: income." in run(*words).stderr
     assert run(*words, "--row", "1").stderr == ""
@@ -94,8 +94,8 @@ def test_features_beyond_the_training_rows_are_named(run, credit, tmp_path) -> N
 
 
 def test_reasons_without_a_decision_are_of_every_row(run, credit, tmp_path) -> None:
-    words = ("--model", credit.model_file, "--reasons", "1", "-o", tmp_path / "r.csv")
-    assert run("score", credit.csv, *words).exit_code == 0
+    words = ("--reasons", "1", "-o", tmp_path / "r.csv")
+    assert run("score", credit.model_file, credit.csv, *words).exit_code == 0
     written = pl.read_csv(tmp_path / "r.csv")
     assert written.columns == ["risk", "reason_1"]
     assert written["reason_1"].to_list() == [
@@ -108,7 +108,7 @@ def rows(credit):
 
 
 def test_without_a_cutoff_the_error_says_where_it_may_stand(run, credit, tmp_path) -> None:
-    result = run("score", credit.csv, "--model", credit.model_file, "--decision", "-o", tmp_path / "r.csv")
+    result = run("score", credit.model_file, credit.csv, "--decision", "-o", tmp_path / "r.csv")
     assert result.exit_code == 2
     assert "holds no cut-off to decide by. Add --cutoff RISK" in result.stderr
     assert not list(tmp_path.iterdir())
@@ -119,7 +119,7 @@ def test_without_a_cutoff_the_error_says_where_it_may_stand(run, credit, tmp_pat
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_rows_come_from_standard_input_and_go_to_standard_output(credit, kind) -> None:
-    words = ["score", "-", "--model", str(credit.model_file), "-o", "-", "--keep", "id"]
+    words = ["score", str(credit.model_file), "-", "-o", "-", "--keep", "id"]
     result = CliRunner().invoke(app, words, input=getattr(credit, kind).read_bytes())
     assert result.exit_code == 0
     written = pl.read_csv(io.BytesIO(result.stdout_bytes))
@@ -128,7 +128,7 @@ def test_rows_come_from_standard_input_and_go_to_standard_output(credit, kind) -
 
 
 def test_what_is_wrong_with_standard_input_is_said_of_it(credit) -> None:
-    words = ["score", "-", "--model", str(credit.model_file)]
+    words = ["score", str(credit.model_file), "-"]
     result = CliRunner().invoke(app, words, input=b"a,b\n1\n")
     assert result.exit_code == 2
     assert "standard input" in result.output
@@ -138,13 +138,13 @@ def test_what_is_wrong_with_standard_input_is_said_of_it(credit) -> None:
 def test_several_files_are_scored_as_one(run, credit, tmp_path) -> None:
     for k in (0, 1):
         credit.frame[300 * k : 300 * (k + 1)].write_csv(tmp_path / f"part{k}.csv")
-    assert run("score", tmp_path / "part*.csv", "--model", credit.model_file, "-o", tmp_path / "r.csv").exit_code == 0
+    assert run("score", credit.model_file, tmp_path / "part*.csv", "-o", tmp_path / "r.csv").exit_code == 0
     risk = pr.load(credit.model_file).predict_proba(credit.frame)[:, 1]
     assert pl.read_csv(tmp_path / "r.csv")["risk"].to_list() == risk.tolist()
 
 
 def test_json_and_rows_do_not_share_standard_output(run, credit) -> None:
-    result = run("score", credit.csv, "--model", credit.model_file, "-o", "-", "--json")
+    result = run("score", credit.model_file, credit.csv, "-o", "-", "--json")
     assert result.exit_code == 2
     assert "Leave out one" in result.stderr
 
@@ -152,7 +152,7 @@ def test_json_and_rows_do_not_share_standard_output(run, credit) -> None:
 @pytest.mark.skipif(sys.platform == "win32" or not shutil.which("head"), reason="needs pipes and head")
 def test_a_reader_that_ends_first_is_no_error(credit, tmp_path) -> None:
     pl.concat([credit.frame] * 50).write_csv(tmp_path / "many.csv")
-    command = f"{sys.executable} -m plainrisk_command score many.csv --model {credit.model_file} -o - | head -n 1"
+    command = f"{sys.executable} -m plainrisk_command score {credit.model_file} many.csv -o - | head -n 1"
     done = subprocess.run(
         ["bash", "-c", f"{command}; echo ${{PIPESTATUS[0]}}"],
         cwd=tmp_path,
@@ -236,7 +236,7 @@ def test_annotate_refuses_and_leaves_the_file(run, model_file, words, message) -
 
 
 def test_fit_keeps_cutoff_texts_and_provenance(run, credit, tmp_path) -> None:
-    words = ("--schema", credit.schema_file, "--target", "bad", "--model", "ARM1", "--cv", "0", "--provenance")
+    words = ("--schema", credit.schema_file, "--column", "bad", "--model", "ARM1", "--cv", "0", "--provenance")
     more = ("--cutoff", "0.2", "--about", "owner=Retail")
     for name, data in (("a.json", credit.csv), ("b.json", credit.parquet)):
         assert run("fit", data, "-o", tmp_path / name, *words, *more).exit_code == 0
@@ -254,9 +254,9 @@ def test_fit_keeps_cutoff_texts_and_provenance(run, credit, tmp_path) -> None:
 
 
 def test_verbose_says_on_stderr_what_is_done(run, credit) -> None:
-    quiet, told = (run(*more, "score", credit.csv, "--model", credit.model_file) for more in ((), ("--verbose",)))
+    quiet, told = (run(*more, "score", credit.model_file, credit.csv) for more in ((), ("--verbose",)))
     assert quiet.stdout == told.stdout
     assert quiet.stderr == ""
     assert "read the model file" in told.stderr
     assert "600 rows" in told.stderr
-    assert run("score", credit.csv, "--model", credit.model_file).stderr == ""
+    assert run("score", credit.model_file, credit.csv).stderr == ""

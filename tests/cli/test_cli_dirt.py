@@ -32,7 +32,7 @@ def test_check_and_fit_repeat_the_warning_of_a_leak(run, leaking, tmp_path) -> N
     told = json.loads(run(*words, "--json").stdout)["warnings"]
     assert any("may be a leak" in warning for warning in told)
     assert any(warning.startswith("the cross-validated AUC of 1.0000 is suspicious") for warning in told)
-    evaluated = run("evaluate", leaking / "rows.csv", "--model", tmp_path / "m.json")
+    evaluated = run("evaluate", tmp_path / "m.json", leaking / "rows.csv")
     assert "An AUC above 0.99 is suspicious: a feature may know the outcome." in evaluated.stdout
 
 
@@ -43,7 +43,7 @@ def test_a_test_file_that_is_foretold_is_suspicious_too(run, leaking, tmp_path) 
 
 
 def test_a_draft_without_the_leak_is_fitted_without_a_warning_of_it(run, leaking, tmp_path) -> None:
-    run("schema", "infer", leaking / "rows.csv", "--target", "bad", "-o", tmp_path / "s.toml")
+    run("schema", "infer", leaking / "rows.csv", "--column", "bad", "-o", tmp_path / "s.toml")
     words = ("fit", leaking / "rows.csv", "--schema", tmp_path / "s.toml", "--cv", "3", "-o", tmp_path / "m.json")
     fitted = run(*words)
     assert fitted.exit_code == 0
@@ -54,7 +54,7 @@ def test_a_draft_without_the_leak_is_fitted_without_a_warning_of_it(run, leaking
 
 def test_evaluate_says_that_it_sees_the_rows_of_training(run, credit, tmp_path) -> None:
     before = "These seem to be the rows the model was fitted to."
-    words = ("evaluate", credit.csv, "--model", credit.model_file)
+    words = ("evaluate", credit.model_file, credit.csv)
     assert before in run(*words).stdout
     assert json.loads(run(*words, "--json").stdout)["notes"][0].startswith(before)
     credit.frame.head(400).write_csv(tmp_path / "some.csv")
@@ -66,7 +66,7 @@ def test_texts_given_as_missing_are_kept_for_scoring(run, credit, tmp_path, draf
     text = pl.col("income").cast(pl.String)
     income = pl.when(pl.int_range(pl.len()) % 9 == 0).then(pl.lit("n.b.")).otherwise(text)
     credit.frame.with_columns(income=income).write_csv(tmp_path / "rows.csv")
-    schema = ["--target", "bad", "--missing", "n.b."]
+    schema = ["--column", "bad", "--missing", "n.b."]
     if drafted:
         run("schema", "infer", tmp_path / "rows.csv", *schema, "-o", tmp_path / "s.toml")
         schema = ["--schema", tmp_path / "s.toml"]

@@ -168,7 +168,7 @@ def started(folder, code, *words, before=None) -> subprocess.Popen[bytes]:
 @pytest.fixture
 def many(credit, tmp_path):
     pl.concat([credit.frame] * 100).write_parquet(tmp_path / "many.parquet", row_group_size=2_000)
-    return ["score", "many.parquet", "--model", str(credit.model_file), "-o", "risks.parquet"]
+    return ["score", str(credit.model_file), "many.parquet", "-o", "risks.parquet"]
 
 
 @UNIX

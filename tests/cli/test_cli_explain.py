@@ -25,7 +25,7 @@ def straight(credit, tmp_path_factory):
 
 
 def test_one_row_is_shown(run, credit):
-    result = run("explain", credit.csv, "--model", credit.model_file, "--row", 7)
+    result = run("explain", credit.model_file, credit.csv, "--row", 7)
     assert result.exit_code == 0
     model = pr.load(credit.model_file)
     risk = model.predict_proba(credit.frame[7])[0, 1]
@@ -34,12 +34,12 @@ def test_one_row_is_shown(run, credit):
         assert name in result.stdout
     assert "A link bends between typical and this row: the parts are at its mean rate." in result.stdout
     assert "From here, 0.1 of score moves the risk by " in result.stdout
-    told = json.loads(run("explain", credit.csv, "--model", credit.model_file, "--row", 7, "--json").stdout)
+    told = json.loads(run("explain", credit.model_file, credit.csv, "--row", 7, "--json").stdout)
     parts = sum(s["contribution"] for s in told["subscales"])
     assert (told["unit"], told["reference"], told["bends"]) == ("probability", "typical", True)
     assert told["constant"] + parts == pytest.approx(risk, abs=1e-12)
     assert told["further_step"]["rate"] == pytest.approx(risk * (1 - risk))
-    curved = run("explain", credit.csv, "--model", credit.model_file, "--row", 7, "--unit", "log odds", "--json")
+    curved = run("explain", credit.model_file, credit.csv, "--row", 7, "--unit", "log odds", "--json")
     told = json.loads(curved.stdout)
     parts = sum(s["contribution"] for s in told["subscales"])
     assert told["constant"] + parts == pytest.approx(model.form_.score(credit.frame[7])[0])
@@ -49,7 +49,7 @@ def test_one_row_is_shown_in_the_words_of_the_schema(run, credit, tmp_path):
     words = {"housing": {"label": "Home", "labels": {"own": "owned", "rent": "rented"}}, "income": {"unit": "a year"}}
     with_policy(credit, tmp_path / "m.json", {"features": words})
     row = credit.frame["housing"].cast(pl.String).to_list().index("own")
-    shown = " ".join(run("explain", credit.csv, "--model", tmp_path / "m.json", "--row", row).stdout.split())
+    shown = " ".join(run("explain", tmp_path / "m.json", credit.csv, "--row", row).stdout.split())
     assert "Home owned" in shown
     assert f"{credit.frame['income'][row]:,.0f} a year" in shown
     assert "housing" not in shown
@@ -57,7 +57,7 @@ def test_one_row_is_shown_in_the_words_of_the_schema(run, credit, tmp_path):
 
 def test_all_rows_are_written(run, credit, straight, tmp_path):
     out = tmp_path / "parts.parquet"
-    result = run("explain", credit.parquet, "--model", straight, "-o", out, "--keep", "id", "--json")
+    result = run("explain", straight, credit.parquet, "-o", out, "--keep", "id", "--json")
     assert result.exit_code == 0
     assert json.loads(result.stdout)["rows"] == 600
     written = pl.read_parquet(out)
@@ -83,22 +83,22 @@ def test_a_letter(run, credit, tmp_path):
     model = with_policy(credit, tmp_path / "m.json", {"policy": {"cutoff": 0.2}})
     risk = model.predict_proba(credit.frame)[:, 1]
     for row, decision in ((int(np.argmax(risk)), "refused"), (int(np.argmin(risk)), "approved")):
-        words = ("reasons", credit.csv, "--row", row, "-k", 3)
+        words = (credit.csv, "--row", row, "-k", 3)
         expected = model.reasons(credit.frame[row], 3)
         for result in (
-            run(*words, "--model", tmp_path / "m.json"),
-            run(*words, "--model", credit.model_file, "--cutoff", 0.2),
+            run("reasons", tmp_path / "m.json", *words),
+            run("reasons", credit.model_file, *words, "--cutoff", 0.2),
         ):
             assert result.exit_code == 0
             assert result.stdout.strip() == expected.letter(0).strip()
         assert ("Principal reasons" in result.stdout) == (decision == "refused")
-        told = json.loads(run(*words, "--model", tmp_path / "m.json", "--json").stdout)
+        told = json.loads(run("reasons", tmp_path / "m.json", *words, "--json").stdout)
         assert told["decision"] == decision
         assert [r["feature"] for r in told["reasons"]] == list(expected.named(0))
 
 
 def test_without_a_cutoff_nobody_is_written_to(run, credit, tmp_path):
-    words = ("reasons", credit.csv, "--model", credit.model_file)
+    words = ("reasons", credit.model_file, credit.csv)
     for more in ((), ("--json",), ("--refused", "-o", tmp_path / "r.csv")):
         result = run(*words, *more)
         assert result.exit_code == 2
@@ -113,7 +113,7 @@ def test_reasons_of_all_refused_rows(run, credit, tmp_path):
     policy = {"policy": {"inquiries": ["inquiries"]}, "features": {"age": {"protected": True}}}
     model = with_policy(credit, tmp_path / "m.json", policy)
     words = ("--cutoff", 0.2, "--refused", "--keep", "id", "-k", 2)
-    result = run("reasons", credit.parquet, "--model", tmp_path / "m.json", "-o", out, *words)
+    result = run("reasons", tmp_path / "m.json", credit.parquet, "-o", out, *words)
     assert result.exit_code == 0
     expected = model.reasons(credit.frame, 2)
     refused = np.flatnonzero(expected.risk >= 0.2)
@@ -133,7 +133,7 @@ def test_reasons_are_listed_in_the_order_of_the_policy(run, credit, tmp_path):
     written = {}
     for order in ("feature", "subscale"):
         model = with_policy(credit, tmp_path / "m.json", {"policy": {"order": order}})
-        assert run("reasons", credit.csv, "--model", tmp_path / "m.json", "-o", tmp_path / "r.csv").exit_code == 0
+        assert run("reasons", tmp_path / "m.json", credit.csv, "-o", tmp_path / "r.csv").exit_code == 0
         table = pl.read_csv(tmp_path / "r.csv")
         written[order] = table.select("feature_1", "feature_2", "feature_3", "feature_4").rows()
         named = model.reasons(credit.frame).named
@@ -155,9 +155,9 @@ def test_protected_features_are_told_of(run, credit, tmp_path):
         features = free | {name: {"protected": True} for name in names}
         model = with_policy(credit, tmp_path / "m.json", {"features": features, "policy": {"cutoff": 0.2}})
         assert not set(model.reasons(credit.frame[row]).named(0)) & set(names)
-        result = run("reasons", credit.csv, "--model", tmp_path / "m.json", "--row", row)
+        result = run("reasons", tmp_path / "m.json", credit.csv, "--row", row)
         assert message in result.stderr
-    approved = run("reasons", credit.csv, "--model", tmp_path / "m.json", "--row", int(np.argmin(plain.risk)))
+    approved = run("reasons", tmp_path / "m.json", credit.csv, "--row", int(np.argmin(plain.risk)))
     assert approved.stderr == ""
 
 
@@ -168,16 +168,16 @@ def test_the_cheapest_way_is_shown(run, credit):
     model = pr.load(credit.model_file)
     risk = model.predict_proba(credit.frame)[:, 1]
     row = int(np.argmax(risk))
-    words = ("what-if", credit.csv, "--model", credit.model_file, "--row", row, "--frozen", "age")
-    result = run(*words, "--target", 0.2)
+    words = ("what-if", credit.model_file, credit.csv, "--row", row, "--frozen", "age")
+    result = run(*words, "--cutoff", 0.2)
     assert result.exit_code == 0
     expected = model.what_if(credit.frame[row], 0.2, frozen=["age"])
     assert f"The smallest change: {expected.answers[0].risk:.1%}" in result.stdout
     assert all(change.feature in result.stdout for change in expected.answers[0].changes)
-    told = json.loads(run(*words, "--target", 0.2, "--json").stdout)
+    told = json.loads(run(*words, "--cutoff", 0.2, "--json").stdout)
     assert told["answers"][0]["risk"] == expected.answers[0].risk
-    assert "cannot be reached" in run(*words, "--target", 0.0001).stdout
-    assert "Nothing needs to change" in run(*words, "--target", 1).stdout
+    assert "cannot be reached" in run(*words, "--cutoff", 0.0001).stdout
+    assert "Nothing needs to change" in run(*words, "--cutoff", 1).stdout
 
 
 def test_without_a_target_the_cutoff_of_the_file_is_passed(run, credit, tmp_path):
@@ -185,26 +185,26 @@ def test_without_a_target_the_cutoff_of_the_file_is_passed(run, credit, tmp_path
     words["age"]["protected"] = True
     model = with_policy(credit, tmp_path / "m.json", {"policy": {"cutoff": 0.2}, "features": words})
     row = int(np.argmax(model.predict_proba(credit.frame)[:, 1]))
-    asked = ("what-if", credit.csv, "--row", row, "--values", "income=5000,9000", "--answers", 1)
-    told = json.loads(run(*asked, "--model", tmp_path / "m.json", "--json").stdout)
+    asked = (credit.csv, "--row", row, "--values", "income=5000,9000", "--answers", 1)
+    told = json.loads(run("what-if", tmp_path / "m.json", *asked, "--json").stdout)
     expected = model.what_if(credit.frame[row], 0.2, values={"income": [5000.0, 9000.0]}, answers=1)
     assert told["target"] == 0.2
     assert [a["risk"] for a in told["answers"]] == [a.risk for a in expected.answers]
     assert "age" not in {c["feature"] for a in told["answers"] for c in a["changes"]}
-    shown = run(*asked, "--model", tmp_path / "m.json").stdout
+    shown = run("what-if", tmp_path / "m.json", *asked).stdout
     assert "approved if below 20.0%" in shown
     assert expected.answers[0].changes
     assert all(f"Your {change.feature}" in shown for change in expected.answers[0].changes)
-    missing = run(*asked, "--model", credit.model_file)
+    missing = run("what-if", credit.model_file, *asked)
     assert missing.exit_code == 2
-    assert f"what-if: {credit.model_file} holds no cut-off to pass. Add --target RISK" in missing.stderr
+    assert f"what-if: {credit.model_file} holds no cut-off to pass. Add --cutoff RISK" in missing.stderr
 
 
 def test_the_cheapest_ways_of_all_rows(run, credit, tmp_path):
     out = tmp_path / "ways.jsonl"
     frame = credit.frame[:40]
     frame.write_parquet(tmp_path / "few.parquet")
-    result = run("what-if", tmp_path / "few.parquet", "--model", credit.model_file, "--target", 0.1, "-o", out)
+    result = run("what-if", credit.model_file, tmp_path / "few.parquet", "--cutoff", 0.1, "-o", out)
     assert result.exit_code == 0
     written = pl.read_ndjson(out)
     expected = pr.load(credit.model_file).what_ifs(frame, 0.1)
@@ -216,7 +216,7 @@ def test_the_cheapest_ways_of_all_rows(run, credit, tmp_path):
 def test_values_to_try_are_read_by_feature(run, credit):
     model = pr.load(credit.model_file)
     row = int(np.argmax(model.predict_proba(credit.frame)[:, 1]))
-    words = ("what-if", credit.csv, "--model", credit.model_file, "--row", row, "--target", 0.2, "--json")
+    words = ("what-if", credit.model_file, credit.csv, "--row", row, "--cutoff", 0.2, "--json")
     told = json.loads(run(*words, "--values", "income=5000,9000", "--values", "housing=own").stdout)
     expected = model.what_if(credit.frame[row], 0.2, values={"income": [5000.0, 9000.0], "housing": ["own"]})
     assert [a["risk"] for a in told["answers"]] == [a.risk for a in expected.answers]
@@ -228,7 +228,7 @@ def test_values_to_try_are_read_by_feature(run, credit):
 
 
 def test_the_portfolio_is_read_like_the_data(run, credit):
-    words = ("explain", credit.csv, "--model", credit.model_file, "--reference", "typical", "--json")
+    words = ("explain", credit.model_file, credit.csv, "--reference", "typical", "--json")
     told = json.loads(run(*words, "--portfolio", credit.parquet).stdout)
     expected = pr.load(credit.model_file).explain(credit.frame[0], reference="typical", portfolio=credit.frame)
     assert told["constant"] == pytest.approx(expected.to_dict(0)["constant"], abs=1e-12)
@@ -274,7 +274,7 @@ def test_a_forged_certificate_ends_with_4(run, credit, tmp_path):
 
 def test_drift_between_two_files(run, credit, tmp_path):
     credit.frame.filter(pl.col("income") < credit.frame["income"].median()).write_parquet(tmp_path / "new.parquet")
-    words = ("drift", tmp_path / "new.parquet", "--model", credit.model_file)
+    words = ("drift", credit.model_file, tmp_path / "new.parquet")
     result = run(*words, "--old", credit.parquet, "-o", tmp_path / "levels.csv")
     assert result.exit_code == 0
     assert "large shift" in result.stdout
@@ -286,14 +286,14 @@ def test_drift_between_two_files(run, credit, tmp_path):
     assert told["features"][0]["psi"] == pytest.approx(expected.features[0].psi)
     levels = pl.read_csv(tmp_path / "levels.csv")
     assert levels.filter(pl.col("feature") == "income")["psi"].sum() == pytest.approx(expected.features[0].psi)
-    trained = json.loads(run("drift", credit.csv, "--model", credit.model_file, "--json").stdout)
+    trained = json.loads(run("drift", credit.model_file, credit.csv, "--json").stdout)
     assert max(f["psi"] for f in trained["features"]) < 1e-9
 
 
 def test_the_policy_says_which_shift_is_large(run, credit, tmp_path):
     credit.frame.filter(pl.col("income") < credit.frame["income"].median()).write_parquet(tmp_path / "new.parquet")
     with_policy(credit, tmp_path / "m.json", {"policy": {"drift": {"moderate": 0.05, "large": 90.0}}})
-    words = ("drift", tmp_path / "new.parquet", "--model", tmp_path / "m.json", "--old", credit.parquet)
+    words = ("drift", tmp_path / "m.json", tmp_path / "new.parquet", "--old", credit.parquet)
     shown = run(*words).stdout
     assert "large shift" not in shown
     assert "moderate shift" in shown
@@ -307,7 +307,7 @@ def test_drift_of_risk_and_performance(run, credit, tmp_path):
     made = pr.datasets.make_credit(500, 12, backend="polars")
     new = made.frame.with_columns(pl.Series("bad", made.target))
     new.write_csv(tmp_path / "new.csv")
-    words = ("drift", tmp_path / "new.csv", "--model", credit.model_file)
+    words = ("drift", credit.model_file, tmp_path / "new.csv")
     told = json.loads(run(*words, "--old", credit.csv, "--json").stdout)
     model = pr.load(credit.model_file)
     expected = model.drift(made.frame, credit.frame, y=made.target, old_y=credit.frame["bad"])
@@ -321,7 +321,7 @@ def test_drift_of_risk_and_performance(run, credit, tmp_path):
     assert "AUC changed by" not in alone
     new.drop("bad").write_csv(tmp_path / "new.csv")
     assert "AUC" not in run(*words).stdout
-    assert "--target 'bad' is not in the data" in run(*words, "--target", "bad").stderr
+    assert "--column 'bad' is not in the data" in run(*words, "--column", "bad").stderr
 
 
 # ---- what goes wrong
@@ -336,16 +336,16 @@ def test_drift_of_risk_and_performance(run, credit, tmp_path):
         (("reasons", "--reference", "worst"), "reference must be"),
         (("reasons", "--barred", "age"), "No such option: --barred"),
         (("reasons", "--cutoff", "2"), "--cutoff must be None or a probability"),
-        (("what-if", "--target", "2"), "target must be None or a probability"),
-        (("what-if", "--target", "0.1", "--frozen", "agee"), "frozen: there is no feature 'agee'"),
-        (("what-if", "--target", "0.1", "--cost", "none"), "cost must be"),
+        (("what-if", "--cutoff", "2"), "what-if: --cutoff must be a probability"),
+        (("what-if", "--cutoff", "0.1", "--frozen", "agee"), "frozen: there is no feature 'agee'"),
+        (("what-if", "--cutoff", "0.1", "--cost", "none"), "cost must be"),
         (("drift", "--old", "nothing.csv"), "does not exist"),
         (("explain", "-o", "x.txt"), "The name must end in"),
     ],
 )
 def test_mistakes_are_told_in_words(run, credit, tmp_path, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
-    result = run(words[0], credit.csv, "--model", credit.model_file, *words[1:])
+    result = run(words[0], credit.model_file, credit.csv, *words[1:])
     assert result.exit_code == 2
     assert message in result.stderr
     assert list(tmp_path.iterdir()) == []
@@ -356,7 +356,7 @@ def test_a_row_that_cannot_be_explained_is_named(run, credit, tmp_path):
         pl.when(pl.int_range(pl.len()) == 123).then(float("inf")).otherwise(pl.col("income")).alias("income")
     )
     frame.write_parquet(tmp_path / "bad.parquet")
-    result = run("reasons", tmp_path / "bad.parquet", "--model", credit.model_file, "-o", tmp_path / "out.parquet")
+    result = run("reasons", credit.model_file, tmp_path / "bad.parquet", "-o", tmp_path / "out.parquet")
     assert result.exit_code == 2
     assert "holds infinity" in result.stderr
     assert not (tmp_path / "out.parquet").exists()

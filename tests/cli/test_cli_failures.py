@@ -30,8 +30,8 @@ def hostile(tmp_path, run):
 @pytest.mark.parametrize("json_too", [(), ("--json",)], ids=["text", "json"])
 @pytest.mark.parametrize("command", ["explain", "reasons", "what-if", "drift", "certify", "score"])
 def test_names_are_shown_as_text(run, hostile, command, json_too):
-    words = [hostile / "m.json"] if command == "certify" else [hostile / "d.csv", "--model", hostile / "m.json"]
-    more = {"what-if": ["--target", 0.1], "reasons": ["--cutoff", 0.1]}.get(command, [])
+    words = [hostile / "m.json"] if command == "certify" else [hostile / "m.json", hostile / "d.csv"]
+    more = {"what-if": ["--cutoff", 0.1], "reasons": ["--cutoff", 0.1]}.get(command, [])
     row = [] if command in ("certify", "drift") else ["--row", 170]
     done = run(command, *words, *more, *row, *json_too)
     assert done.exit_code == 0, done.stderr
@@ -55,11 +55,11 @@ def test_a_hostile_file_commands_nothing(run, tmp_path):
     ("words", "kind", "code"),
     [
         (("certify", "nothing.json"), "ModelFileError", 2),
-        (("score", "nothing.csv", "--model", "nothing.json"), "ModelFileError", 2),
+        (("score", "nothing.json", "nothing.csv"), "ModelFileError", 2),
         (("certify",), "UsageError", 2),
         (("certify", "--no-such\x1b[2J"), "UsageError", 2),
         (("certfy", "x"), "UsageError", 2),
-        (("score", "x.csv", "--model", "m.json", "--row", "x"), "UsageError", 2),
+        (("score", "m.json", "x.csv", "--row", "x"), "UsageError", 2),
     ],
 )
 def test_with_json_a_failure_is_json(run, tmp_path, monkeypatch, words, kind, code):
@@ -99,7 +99,7 @@ def test_with_json_every_end_is_json(run, credit, monkeypatch, error, kind, code
 
 @pytest.mark.parametrize("words", [("--cutoff", "nan"), ("--cutoff", "2"), ("--min-rows", "nan"), ("-k", "0")])
 def test_reasons_refuse_numbers_that_mean_nothing(run, credit, tmp_path, words):
-    done = run("reasons", credit.csv, "--model", credit.model_file, "-o", tmp_path / "r.csv", *words)
+    done = run("reasons", credit.model_file, credit.csv, "-o", tmp_path / "r.csv", *words)
     assert done.exit_code == 2
     assert f"{words[0].strip('-').replace('-', '_')} must be" in done.stderr
     assert not (tmp_path / "r.csv").exists()
@@ -107,7 +107,7 @@ def test_reasons_refuse_numbers_that_mean_nothing(run, credit, tmp_path, words):
 
 def test_as_many_reasons_as_features(run, credit):
     few, many = (
-        json.loads(run("reasons", credit.csv, "--model", credit.model_file, "--cutoff", 0.1, "-k", k, "--json").stdout)
+        json.loads(run("reasons", credit.model_file, credit.csv, "--cutoff", 0.1, "-k", k, "--json").stdout)
         for k in (12, 10**9)
     )
     assert few == many
@@ -116,13 +116,13 @@ def test_as_many_reasons_as_features(run, credit):
 
 def test_a_row_beyond_all_rows_is_refused(run, credit):
     for row in (600, 2**62, 2**63, 10**30):
-        done = run("score", credit.csv, "--model", credit.model_file, "--row", row)
+        done = run("score", credit.model_file, credit.csv, "--row", row)
         assert done.exit_code == 2, done.stderr
         assert "bug" not in done.stderr
 
 
 def test_seeds_of_any_size(run, credit, tmp_path):
-    words = ("fit", credit.csv, "--schema", credit.schema_file, "--target", "bad", "-o", tmp_path / "m.json", "--cv", 2)
+    words = ("fit", credit.csv, "--schema", credit.schema_file, "--column", "bad", "-o", tmp_path / "m.json", "--cv", 2)
     first, second = (run(*words, "--seed", 2**32, "--json") for _ in range(2))
     assert first.exit_code == 0, first.stderr
     assert json.loads(first.stdout)["cv"] == json.loads(second.stdout)["cv"]

@@ -91,7 +91,7 @@ def test_bins_hold_as_many_rows_as_asked(run, credit, tmp_path, name) -> None:
 
 
 def test_without_a_schema_it_says_what_was_inferred(run, credit, tmp_path) -> None:
-    result = run("fit", credit.csv, "--target", "bad", "--cv", "0", "-o", tmp_path / "m.json")
+    result = run("fit", credit.csv, "--column", "bad", "--cv", "0", "-o", tmp_path / "m.json")
     assert result.exit_code == 0
     assert "note: no --schema: kinds were inferred" in result.stderr
     assert "left out because its name says that it numbers the rows: 'id'" in result.stderr
@@ -169,7 +169,7 @@ def test_an_infinite_log_loss_is_null_in_json(run, credit, tmp_path) -> None:
         (("--model", "directarm1"), "Did you mean 'DirectARM1'?"),
         (("--ridge", "strong"), "--ridge must be 'auto' or a finite number of at least 0, not 'strong'"),
         (("--model", "NNLR", "--max-bins", "4"), "NNLR has no option 'max_bins'"),
-        (("--target", "bda"), "target 'bda' is not in the data. Did you mean 'bad'?"),
+        (("--column", "bda"), "target 'bda' is not in the data. Did you mean 'bad'?"),
         (("--positive", "7"), "positive label '7' is not among those of 'bad'"),
         (("--cv", "300"), "cv=300: the rarer outcome has only"),
         (("--cv", "1"), "cv must be 2 folds or more, not 1. Or leave out cross validation: --cv 0."),

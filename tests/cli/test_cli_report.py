@@ -25,7 +25,7 @@ def test_the_page_holds_the_model_and_no_row(run, credit, tmp_path) -> None:
 
 def test_data_a_second_model_and_examples(run, credit, tmp_path) -> None:
     page = tmp_path / "page.html"
-    words = ("--data", credit.parquet, "--against", credit.model_file, "--applicants", "3", "--title", "Loans")
+    words = (credit.parquet, "--against", credit.model_file, "--applicants", "3", "--title", "Loans")
     result = run("report", credit.model_file, *words, "-o", page, "--json")
     said, found = json.loads(result.stdout), payload(page)
     assert said["bytes"] == page.stat().st_size
@@ -37,7 +37,7 @@ def test_data_a_second_model_and_examples(run, credit, tmp_path) -> None:
 
 
 def test_who_can_read_the_examples_is_said(run, credit, tmp_path) -> None:
-    result = run("report", credit.model_file, "--data", credit.csv, "--applicants", "2", "-o", tmp_path / "page.html")
+    result = run("report", credit.model_file, credit.csv, "--applicants", "2", "-o", tmp_path / "page.html")
     assert "everybody who has the page can read" in " ".join(result.stdout.split())
 
 

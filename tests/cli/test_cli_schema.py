@@ -11,7 +11,7 @@ from plainrisk.errors import PlainriskWarning
 
 
 def test_infer_prints_toml(run, credit) -> None:
-    result = run("schema", "infer", credit.csv, "--target", "bad")
+    result = run("schema", "infer", credit.csv, "--column", "bad")
     assert result.exit_code == 0
     schema = pr.Schema.from_dict(tomllib.loads(result.stdout))
     assert schema.target == "bad"
@@ -22,7 +22,7 @@ def test_infer_prints_toml(run, credit) -> None:
 
 def test_infer_writes_a_draft_that_fits(run, credit, tmp_path) -> None:
     path = tmp_path / "s.toml"
-    result = run("schema", "infer", credit.parquet, "--target", "bad", "-o", path)
+    result = run("schema", "infer", credit.parquet, "--column", "bad", "-o", path)
     assert result.exit_code == 0
     assert "candidate direction: decreasing" in result.stdout
     assert run("schema", "check", credit.csv, "--schema", path).exit_code == 0
@@ -40,7 +40,7 @@ def test_infer_does_not_replace_an_edited_schema(run, credit, tmp_path) -> None:
 
 
 def test_infer_json_is_the_librarys_draft(run, credit) -> None:
-    result = run("schema", "infer", credit.parquet, "--target", "bad", "--positive", "0", "--json")
+    result = run("schema", "infer", credit.parquet, "--column", "bad", "--positive", "0", "--json")
     drafted = pr.Schema.from_dict(json.loads(result.stdout)["schema"])
     frame = credit.frame.drop("id")
     with pytest.warns(PlainriskWarning, match="taken for protected by their names, never to be a reason: 'age'"):
@@ -52,7 +52,7 @@ def test_infer_tells_all_findings_in_json_and_twenty_features_on_screen(run, cre
     frame = credit.frame.with_columns(pl.lit(k).alias(f"x{k}") + pl.arange(600) % (k + 2) for k in range(25))
     frame = frame.with_columns(knows=pl.col("bad") + 0.1 * (pl.arange(600) % 7))
     frame.write_parquet(tmp_path / "wide.parquet")
-    words = ("schema", "infer", tmp_path / "wide.parquet", "--target", "bad")
+    words = ("schema", "infer", tmp_path / "wide.parquet", "--column", "bad")
     found = json.loads(run(*words, "--json").stdout)["findings"]
     assert {f["feature"] for f in found if f["kind"] == "leak"} == {"knows"}
     assert {f["feature"] for f in found if f["kind"] == "value"} == {*frame.columns} - {"bad", "id"}

@@ -23,8 +23,6 @@ READERS = {
 @pytest.mark.parametrize("source", ["csv", "parquet"])
 def test_the_risks_are_those_of_the_model_exactly(run, credit, tmp_path, source, name) -> None:
     words = (
-        "--model",
-        credit.model_file,
         "-o",
         tmp_path / name,
         "--keep",
@@ -33,7 +31,7 @@ def test_the_risks_are_those_of_the_model_exactly(run, credit, tmp_path, source,
         "housing",
         "--json",
     )
-    result = run("score", getattr(credit, source), *words)
+    result = run("score", credit.model_file, getattr(credit, source), *words)
     assert result.exit_code == 0
     written = READERS[name](tmp_path / name)
     risk = pr.load(credit.model_file).predict_proba(credit.frame)[:, 1]
@@ -60,8 +58,8 @@ def test_many_batches_are_in_order_and_exact(run, credit, tmp_path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RiskForm, "risk", counted)
-        words = ("--model", credit.model_file, "-o", tmp_path / "r.parquet", "--keep", "id")
-        assert run("score", tmp_path / "many.parquet", *words).exit_code == 0
+        words = ("-o", tmp_path / "r.parquet", "--keep", "id")
+        assert run("score", credit.model_file, tmp_path / "many.parquet", *words).exit_code == 0
     assert max(sizes) < len(many)
     assert sum(sizes) == len(many)
     written = pl.read_parquet(tmp_path / "r.parquet")
@@ -72,8 +70,8 @@ def test_many_batches_are_in_order_and_exact(run, credit, tmp_path) -> None:
 def test_what_is_kept_is_as_written(run, credit, tmp_path) -> None:
     frame = credit.frame.head(3).with_columns(id=pl.Series(["00123", "1E2", "true"]))
     frame.with_columns(pl.col("age").cast(pl.String) + ".00").write_csv(tmp_path / "t.csv")
-    words = ("--model", credit.model_file, "-o", tmp_path / "r.csv", "--keep", "id", "--keep", "age")
-    assert run("score", tmp_path / "t.csv", *words).exit_code == 0
+    words = ("-o", tmp_path / "r.csv", "--keep", "id", "--keep", "age")
+    assert run("score", credit.model_file, tmp_path / "t.csv", *words).exit_code == 0
     written = pl.read_csv(tmp_path / "r.csv", infer_schema=False)
     assert written["id"].to_list() == ["00123", "1E2", "true"]
     assert all(age.endswith(".00") for age in written["age"])
@@ -91,14 +89,14 @@ def test_a_code_is_the_same_whatever_other_rows_hold(run, tmp_path) -> None:
     found = {}
     for others in ([], ["02"], ["A7"], ["true"], ["1.0", ""]):
         (tmp_path / "t.csv").write_text("\n".join(["code,n", "01,0", *(f"{code},0" for code in others)]) + "\n")
-        run("score", tmp_path / "t.csv", "--model", tmp_path / "m.json", "-o", tmp_path / "r.parquet")
+        run("score", tmp_path / "m.json", tmp_path / "t.csv", "-o", tmp_path / "r.parquet")
         found[tuple(others)] = pl.read_parquet(tmp_path / "r.parquet")["risk"][0]
     assert len(set(found.values())) == 1
     assert found[()] > 0.7
 
 
 def test_nothing_is_kept_unless_asked(run, credit, tmp_path) -> None:
-    result = run("score", credit.parquet, "--model", credit.model_file, "-o", tmp_path / "r.csv")
+    result = run("score", credit.model_file, credit.parquet, "-o", tmp_path / "r.csv")
     assert "600 rows read, 0 unusable, 600 scored, mean risk 0." in result.stdout
     assert pl.read_csv(tmp_path / "r.csv").columns == ["risk"]
 
@@ -108,7 +106,7 @@ def test_a_pattern_of_files_is_scored_in_their_order(run, credit, tmp_path) -> N
         credit.frame[k * 200 : (k + 1) * 200].write_csv(tmp_path / f"part{k}.csv")
     for words in (("score",), ("reasons", "--cutoff", "0.3", "--refused")):
         for data, name in ((tmp_path / "part*.csv", "several.csv"), (credit.csv, "whole.csv")):
-            result = run(*words, data, "--model", credit.model_file, "-o", tmp_path / name, "--json")
+            result = run(words[0], credit.model_file, data, *words[1:], "-o", tmp_path / name, "--json")
             found = json.loads(result.stdout)
             assert (found["rows"], found["unusable"], found["scored"]) == (600, 0, 600)
         assert (tmp_path / "several.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
@@ -118,13 +116,13 @@ def test_a_pattern_of_files_is_scored_in_their_order(run, credit, tmp_path) -> N
 def test_values_that_are_missing_or_new_are_counted(run, credit, tmp_path) -> None:
     frame = credit.frame.clone()
     frame[3, "age"], frame[4, "age"], frame[5, "age"], frame[0, "housing"] = None, 999, None, "boat"
-    words = ("--model", credit.model_file, "-o", tmp_path / "r.csv")
-    none = json.loads(run("score", credit.csv, *words, "--json").stdout)["values"]
+    words = ("-o", tmp_path / "r.csv")
+    none = json.loads(run("score", credit.model_file, credit.csv, *words, "--json").stdout)["values"]
     for source in ("t.csv", "t.parquet"):
         frame.write_csv(tmp_path / source) if source == "t.csv" else frame.write_parquet(tmp_path / source)
-        found = json.loads(run("score", tmp_path / source, *words, "--json").stdout)
+        found = json.loads(run("score", credit.model_file, tmp_path / source, *words, "--json").stdout)
         assert found["values"] == {**none, "age": {"missing": 2, "out_of_range": 1}, "housing": {"unseen": 1}}
-    said = run("score", tmp_path / "t.csv", *words).stdout
+    said = run("score", credit.model_file, tmp_path / "t.csv", *words).stdout
     assert "\nage: 2 missing, 1 out of range\n" in said
     assert "\nhousing: 1 unseen\n" in said
 
@@ -132,21 +130,21 @@ def test_values_that_are_missing_or_new_are_counted(run, credit, tmp_path) -> No
 @pytest.mark.parametrize("words", [(), ("--reasons", "2")])
 def test_a_column_that_is_coded_otherwise_is_said(run, credit, tmp_path, words) -> None:
     credit.frame.with_columns(housing=pl.col("housing").str.to_uppercase()).write_csv(tmp_path / "t.csv")
-    result = run("score", tmp_path / "t.csv", "--model", credit.model_file, "-o", tmp_path / "r.csv", *words)
+    result = run("score", credit.model_file, tmp_path / "t.csv", "-o", tmp_path / "r.csv", *words)
     message = "every row of column 'housing' holds a category that training never saw; is it coded otherwise?"
     assert result.stderr.count(message) == 1
 
 
 def test_a_data_set_by_name(run, tmp_path) -> None:
     run("fit", "german", "--cv", "0", "-o", tmp_path / "m.json")
-    assert run("score", "german", "--model", tmp_path / "m.json", "-o", tmp_path / "r.csv").exit_code == 0
+    assert run("score", tmp_path / "m.json", "german", "-o", tmp_path / "r.csv").exit_code == 0
     assert pl.read_csv(tmp_path / "r.csv").height == 1000
 
 
 def test_no_rows_give_no_rows(run, credit, tmp_path) -> None:
     credit.frame.head(0).write_parquet(tmp_path / "none.parquet")
-    words = ("--model", credit.model_file, "-o", tmp_path / "r.parquet", "--json")
-    result = run("score", tmp_path / "none.parquet", *words)
+    words = ("-o", tmp_path / "r.parquet", "--json")
+    result = run("score", credit.model_file, tmp_path / "none.parquet", *words)
     assert json.loads(result.stdout)["mean_risk"] is None
     assert pl.read_parquet(tmp_path / "r.parquet").schema == {"risk": pl.Float64}
 
@@ -155,7 +153,7 @@ def test_text_in_a_numeric_column_is_found_by_its_row(run, credit, tmp_path) -> 
     frame = credit.frame.with_columns(pl.col("age").cast(pl.String))
     frame[431, "age"] = "unknown"
     frame.write_csv(tmp_path / "t.csv")
-    words = ("score", tmp_path / "t.csv", "--model", credit.model_file, "-o", tmp_path / "r.csv")
+    words = ("score", credit.model_file, tmp_path / "t.csv", "-o", tmp_path / "r.csv")
     result = run(*words)
     assert result.exit_code == 2
     assert "t.csv, row 431, the first being 0: feature 'age' is a number in this model but holds text" in result.stderr
@@ -174,7 +172,7 @@ def test_a_level_that_is_refused_is_found_by_its_row(run, tmp_path) -> None:
     pr.AdditiveRiskModel(schema).fit(levels, [0, 1, 1, 1] * 25).save(tmp_path / "m.json")
     many = pl.concat([levels] * 300 + [pl.DataFrame({"job": ["clown"]})])
     many.write_parquet(tmp_path / "t.parquet", row_group_size=5_000)
-    result = run("score", tmp_path / "t.parquet", "--model", tmp_path / "m.json", "-o", tmp_path / "r.csv")
+    result = run("score", tmp_path / "m.json", tmp_path / "t.parquet", "-o", tmp_path / "r.csv")
     assert result.exit_code == 2
     row, start = re.search(r"row (\d+): level 'unseen'.* from .*t\.parquet, row ([\d,]+)", result.stderr).groups()
     assert int(row) + int(start.replace(",", "")) == 30_000
@@ -186,12 +184,12 @@ def test_a_level_that_is_refused_is_found_by_its_row(run, tmp_path) -> None:
     [
         (("--keep", "hosing"), "--keep 'hosing' is not in the data. Did you mean 'housing'?"),
         (("-o", "r.xlsx"), "The name must end in .csv, .csv.gz, .parquet or .jsonl"),
-        (("--model", "none.json"), "none.json does not exist"),
+        (("-o", "s.csv", "--row", "-1"), "--row"),
     ],
 )
 def test_wrong_options(run, credit, tmp_path, monkeypatch, words, message) -> None:
     monkeypatch.chdir(tmp_path)
-    result = run("score", credit.csv, "--model", credit.model_file, "-o", "r.csv", *words)
+    result = run("score", credit.model_file, credit.csv, "-o", "r.csv", *words)
     assert result.exit_code == 2
     assert message in result.stderr
     assert list(tmp_path.iterdir()) == []
@@ -200,8 +198,8 @@ def test_wrong_options(run, credit, tmp_path, monkeypatch, words, message) -> No
 @pytest.mark.parametrize("command", ["score", "explain", "reasons"])
 def test_a_column_of_the_name_of_a_new_one_is_not_kept(run, credit, tmp_path, command) -> None:
     credit.frame.with_columns(risk=1).write_parquet(tmp_path / "t.parquet")
-    words = ("--model", credit.model_file, "-o", tmp_path / "r.csv", "--keep", "risk")
-    result = run(command, tmp_path / "t.parquet", *words)
+    words = ("-o", tmp_path / "r.csv", "--keep", "risk")
+    result = run(command, credit.model_file, tmp_path / "t.parquet", *words)
     assert result.exit_code == 2
     assert "--keep risk: a new column has this name. Rename the old one first." in result.stderr
     assert not (tmp_path / "r.csv").exists()
@@ -222,8 +220,8 @@ def partial(tmp_path_factory):
 def test_columns_the_model_never_reads_need_not_be_there(run, partial, tmp_path, command) -> None:
     model, rows = partial
     rows.write_parquet(tmp_path / "t.parquet")
-    words = ("--target", "0.2") if command == "what-if" else ()
-    result = run(command, tmp_path / "t.parquet", "--model", model, "-o", tmp_path / "r.parquet", *words)
+    words = ("--cutoff", "0.2") if command == "what-if" else ()
+    result = run(command, model, tmp_path / "t.parquet", "-o", tmp_path / "r.parquet", *words)
     assert result.exit_code == 0, result.stderr
     expected = pr.load(model).predict_proba(rows)[:, 1]
     np.testing.assert_array_equal(pl.read_parquet(tmp_path / "r.parquet")["risk"], expected)
@@ -233,34 +231,34 @@ def test_columns_the_model_never_reads_need_not_be_there(run, partial, tmp_path,
 def test_a_hint_names_the_columns_of_the_data_alone(run, partial, tmp_path, command) -> None:
     model, rows = partial
     rows.select("a", other="b").write_parquet(tmp_path / "t.parquet")
-    result = run(command, tmp_path / "t.parquet", "--model", model)
+    result = run(command, model, tmp_path / "t.parquet")
     assert result.exit_code == 2
     assert "feature 'b' is not in the data. Known: 'a', 'other'." in result.stderr
 
 
 def test_one_row_is_shown_without_an_output(run, credit) -> None:
     risk = pr.load(credit.model_file).predict_proba(credit.frame[7])[0, 1]
-    words = ("score", credit.csv, "--model", credit.model_file, "--row", 7)
+    words = ("score", credit.model_file, credit.csv, "--row", 7)
     assert run(*words).stdout == f"Row 7: risk {risk:.4f}\n"
     assert json.loads(run(*words, "--json").stdout)["risk"] == risk
 
 
 @pytest.mark.parametrize("number", [600, 2**63])
 def test_a_row_that_is_not_there(run, credit, number) -> None:
-    result = run("score", credit.csv, "--model", credit.model_file, "--row", number)
+    result = run("score", credit.model_file, credit.csv, "--row", number)
     assert result.exit_code == 2
     assert f"there is no row {number}. It has 600 rows; the first is 0" in result.stderr
 
 
 def test_a_number_that_is_none_is_text(run, credit, tmp_path) -> None:
     credit.frame.with_columns(age=pl.lit("nan")).write_csv(tmp_path / "t.csv")
-    result = run("score", tmp_path / "t.csv", "--model", credit.model_file)
+    result = run("score", credit.model_file, tmp_path / "t.csv")
     assert "t.csv, row 0, the first being 0: feature 'age' is a number in this model but holds text" in result.stderr
 
 
 def test_a_missing_feature(run, credit, tmp_path) -> None:
     credit.frame.rename({"income": "incme"}).write_parquet(tmp_path / "t.parquet")
-    result = run("score", tmp_path / "t.parquet", "--model", credit.model_file, "-o", tmp_path / "r.csv")
+    result = run("score", credit.model_file, tmp_path / "t.parquet", "-o", tmp_path / "r.csv")
     assert result.exit_code == 2
     assert "feature 'income' is not in the data. Did you mean 'incme'?" in result.stderr
 
@@ -272,6 +270,6 @@ def test_a_failure_in_a_batch_leaves_nothing(run, credit, tmp_path, monkeypatch,
         raise error
 
     monkeypatch.setattr(RiskForm, "risk", fail)
-    result = run("score", credit.parquet, "--model", credit.model_file, "-o", tmp_path / name)
+    result = run("score", credit.model_file, credit.parquet, "-o", tmp_path / name)
     assert result.exit_code == code
     assert list(tmp_path.iterdir()) == []

@@ -41,7 +41,7 @@ def test_the_ending_says_how_it_is_written(run, credit, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("-o", "card.pdf"), "must end in .csv, .md or .xlsx"),
+        (("-o", "card.pdf"), "must end in .csv, .xlsx, .md, .html, .json"),
         (("--pdo", "0"), "pdo must be a finite number above 0"),
         (("--adverse", "negative"), "No such option: --adverse"),
     ],

@@ -48,19 +48,19 @@ def test_a_folder_that_may_not_be_written_to(monkeypatch, tmp_path) -> None:
 def test_every_command_refuses_a_damaged_file_alike(run, credit, damaged, tmp_path) -> None:
     path, message = damaged
     output = tmp_path / "written.json"
-    model = ("--model", credit.model_file)
+    model = credit.model_file
     said = set()
     for words in (
-        ("fit", path, "--target", "b", "-o", output),
+        ("fit", path, "--column", "b", "-o", output),
         ("fit", path, "--schema", credit.schema_file, "--stream", "-o", output),
-        ("score", path, *model),
-        ("score", path, *model, "-o", tmp_path / "written.csv"),
-        ("explain", path, *model),
-        ("explain", credit.csv, *model, "--reference", "portfolio", "--portfolio", path),
-        ("reasons", path, *model, "-o", tmp_path / "written.csv"),
-        ("what-if", path, *model, "--target", "0.1"),
-        ("drift", path, *model),
-        ("drift", credit.csv, *model, "--old", path),
+        ("score", model, path),
+        ("score", model, path, "-o", tmp_path / "written.csv"),
+        ("explain", model, path),
+        ("explain", model, credit.csv, "--reference", "portfolio", "--portfolio", path),
+        ("reasons", model, path, "-o", tmp_path / "written.csv"),
+        ("what-if", model, path, "--cutoff", "0.1"),
+        ("drift", model, path),
+        ("drift", model, credit.csv, "--old", path),
         ("schema", "infer", path, "-o", tmp_path / "written.toml"),
         ("schema", "check", path, "--schema", credit.schema_file),
         ("compare", path),

@@ -73,7 +73,7 @@ def test_the_table_says_how_rows_were_split_and_shows_the_pooled_ece(run, credit
 
 
 def test_these_columns_are_no_features_of_an_inferred_schema(run, files, tmp_path):
-    words = ("fit", files[0], "--target", "bad", "--cv", "0", "-o", tmp_path / "m.json")
+    words = ("fit", files[0], "--column", "bad", "--cv", "0", "-o", tmp_path / "m.json")
 
     def features(*more):
         assert run(*words, *more).exit_code == 0

@@ -128,7 +128,7 @@ def test_a_dirty_file_is_read_as_the_clean_one_everywhere(kind, rows, clean, tmp
     ]
     frame = pl.DataFrame({**{n: [row[n] for row in asked] for n in asked[0]}, "bad": rows["bad"]})
 
-    run("schema", "infer", data, "--target", "bad", "-o", toml)
+    run("schema", "infer", data, "--column", "bad", "-o", toml)
     schema = Schema.load(toml)
     assert {name: schema.features[name] for name in rules} == Schema(features=rules).features
     assert [p for p in schema.check(frame) if p.severity == "error"] == []
@@ -141,7 +141,7 @@ def test_a_dirty_file_is_read_as_the_clean_one_everywhere(kind, rows, clean, tmp
         np.testing.assert_array_equal(model.predict_proba(table)[:, 1], risks)
     assert pr.make_classifier("SmoothARM1", schema).fit(frame).form_.parts == clean.form_.parts
 
-    run("score", data, "--model", file, "-o", tmp_path / "risks.csv")
+    run("score", file, data, "-o", tmp_path / "risks.csv")
     np.testing.assert_array_equal(pl.read_csv(tmp_path / "risks.csv")["risk"].to_numpy(), risks)
 
     with TestClient(make_app(Settings(models=(str(file),))), "http://localhost") as client:
@@ -158,7 +158,7 @@ def test_a_dirty_file_is_read_as_the_clean_one_everywhere(kind, rows, clean, tmp
 def test_fit_drafts_and_reads_dirt_without_a_schema_too(rows, clean, tmp_path):
     data, file = tmp_path / "dirty.csv", tmp_path / "m.json"
     written(data, rows, DIRT["all at once"][0])
-    run("fit", data, "--target", "bad", "--cv", "0", "-o", file)
+    run("fit", data, "--column", "bad", "--cv", "0", "-o", file)
     assert pr.load(file).form_.parts == clean.form_.parts
 
 
@@ -166,7 +166,7 @@ def test_fit_drafts_and_reads_dirt_without_a_schema_too(rows, clean, tmp_path):
 def test_what_a_rule_cannot_read_is_an_error_with_feature_and_row(rows, tmp_path):
     data, toml, file = tmp_path / "dirty.csv", tmp_path / "s.toml", tmp_path / "m.json"
     written(data, rows, DIRT["percent"][0])
-    run("schema", "infer", data, "--target", "bad", "-o", toml)
+    run("schema", "infer", data, "--column", "bad", "-o", toml)
     run("fit", data, "--schema", toml, "--cv", "0", "-o", file)
     lines = data.read_text().splitlines()
     lines[5] = "1000.0,twelve,cook,1"
@@ -175,7 +175,7 @@ def test_what_a_rule_cannot_read_is_an_error_with_feature_and_row(rows, tmp_path
     for words in (
         ("fit", data, "--schema", toml, "-o", tmp_path / "n.json"),
         ("fit", data, "--schema", toml, "--stream", "--cv", "0", "-o", tmp_path / "n.json"),
-        ("score", data, "--model", file, "-o", tmp_path / "risks.csv"),
+        ("score", file, data, "-o", tmp_path / "risks.csv"),
     ):
         found = CliRunner().invoke(app, [str(word) for word in words])
         assert found.exit_code == 2

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from plainrisk.errors import DataError
-from plainrisk.explain import group_report
+from plainrisk.explain.groups import compare_groups
 from plainrisk.intervals import Range, impact_ratio, newcombe, normal_quantile, wilson
 
 Z = normal_quantile(0.95)
@@ -59,7 +59,7 @@ def test_the_interval_of_the_ratio_covers():
 def test_figures_by_hand():
     y = [0, 1, 0, 1, 0, 0]
     risk = [0.1, 0.9, 0.6, 0.4, 0.2, 0.3]
-    report = group_report(y, risk, ["a", "a", "a", "b", "b", "b"], threshold=0.5, reference="b")
+    report = compare_groups(y, risk, ["a", "a", "a", "b", "b", "b"], cutoff=0.5, reference="b")
     one = {g.group: g for g in report.groups}
     assert one["a"].approval.estimate == pytest.approx(1 / 3)
     assert one["a"].impact.estimate == pytest.approx(1 / 3)
@@ -68,7 +68,7 @@ def test_figures_by_hand():
     assert one["a"].mean_risk == pytest.approx(1.6 / 3)
     assert one["a"].gap.estimate == pytest.approx(1.6 / 3 - 1 / 3)
     assert (one["a"].auc.estimate, one["b"].auc.estimate) == (1.0, 1.0)
-    turned = group_report(y, risk, ["a", "a", "a", "b", "b", "b"], threshold=0.5, adverse="negative", reference="b")
+    turned = compare_groups(y, risk, ["a", "a", "a", "b", "b", "b"], cutoff=0.5, adverse="negative", reference="b")
     assert {g.group: g.approval.estimate for g in turned.groups} == pytest.approx({"a": 2 / 3, "b": 0.0})
     assert math.isnan(turned.groups[0].impact.estimate)  # nobody in b is approved
 
@@ -78,7 +78,7 @@ def test_auc_and_its_interval():
     y = rng.integers(0, 2, 4000)
     risk = np.clip(rng.normal(0.4 + 0.1 * y, 0.2), 0, 1).round(2)
     group = np.where(rng.random(4000) < 0.3, "small", "large")
-    report = group_report(y, risk, group, threshold=0.5)
+    report = compare_groups(y, risk, group, cutoff=0.5)
     for g in report.groups:
         inside = group == g.group
         assert g.auc.estimate == pytest.approx(roc_auc_score(y[inside], risk[inside]))
@@ -94,12 +94,12 @@ def test_auc_and_its_interval():
 
 
 def test_one_outcome_or_one_row_has_no_auc():
-    report = group_report([1, 1, 0], [0.2, 0.3, 0.4], ["a", "a", "b"], threshold=0.5)
+    report = compare_groups([1, 1, 0], [0.2, 0.3, 0.4], ["a", "a", "b"], cutoff=0.5)
     assert all(math.isnan(g.auc.estimate) for g in report.groups)
 
 
 def test_handing_on():
-    report = group_report([0, 1, 0, 1], [0.1, 0.9, 0.6, 0.7], ["a", "a", "b", None], threshold=0.5)
+    report = compare_groups([0, 1, 0, 1], [0.1, 0.9, 0.6, 0.7], ["a", "a", "b", None], cutoff=0.5)
     frame = report.to_frame(pd.DataFrame())
     assert list(frame["group"]) == ["a", "b", "(no group)"]
     assert {"impact_low", "approval_high", "auc", "mean_risk"} <= set(frame.columns)
@@ -116,8 +116,8 @@ def test_handing_on():
         (([0, 1], [0.1, 0.2], ["a", "b"]), {"adverse": "no"}, "adverse must be"),
         (
             ([0, 1], [0.1, 0.2], ["a", "b"]),
-            {"threshold": math.nan},
-            "threshold must be a probability, from 0 to 1, not nan",
+            {"cutoff": math.nan},
+            "cutoff must be a probability, from 0 to 1, not nan",
         ),
         (([0, 1], [0.1, 1.2], ["a", "b"]), {}, "risk must hold probabilities"),
         (([0, 1], [0.1, math.nan], ["a", "b"]), {}, "risk must hold probabilities"),
@@ -128,33 +128,33 @@ def test_handing_on():
 )
 def test_what_makes_no_sense_is_refused(arguments, options, message):
     with pytest.raises(DataError, match=message):
-        group_report(*arguments, **{"threshold": 0.5, **options})
+        compare_groups(*arguments, **{"cutoff": 0.5, **options})
 
 
 def test_all_rows_are_in_the_report():
     group = np.array(["a"] * 40 + [None] * 50 + ["b"] * 6, dtype=object)
     risk = np.linspace(0.05, 0.95, 96)
     y = np.arange(96) % 2
-    report = group_report(y, risk, group, threshold=0.5, adverse="negative")
+    report = compare_groups(y, risk, group, cutoff=0.5, adverse="negative")
     assert {g.group: g.rows for g in report.groups} == {"(no group)": 50, "a": 40, "b": 6}
     assert report.reference == "a", "the largest group that has a name, not the one that does best"
     assert {g.group: g.small for g in report.groups} == {"(no group)": False, "a": False, "b": True}
     assert "small" in repr(report)
-    rare = group_report((risk > 0.4).astype(int), risk, group, threshold=0.5)
+    rare = compare_groups((risk > 0.4).astype(int), risk, group, cutoff=0.5)
     assert all(g.small for g in rare.groups), "fewer than 5 rows of one outcome"
-    named = group_report(y, risk, group, threshold=0.5, reference="(no group)")
+    named = compare_groups(y, risk, group, cutoff=0.5, reference="(no group)")
     assert named.reference == "(no group)"
 
 
 def test_a_group_may_be_called_no_group_or_be_a_number():
     group = np.array(["(no group)", "(no group)", None], dtype=object)
-    report = group_report([0, 1, 1], [0.1, 0.2, 0.3], group, threshold=0.5)
+    report = compare_groups([0, 1, 1], [0.1, 0.2, 0.3], group, cutoff=0.5)
     assert [(g.group, g.rows) for g in report.groups] == [("(no group)", 2), ("((no group))", 1)]
-    assert group_report([0, 1, 1], [0.1, 0.2, 0.3], [1, 1, 2], threshold=0.5, reference=2).reference == "2"
+    assert compare_groups([0, 1, 1], [0.1, 0.2, 0.3], [1, 1, 2], cutoff=0.5, reference=2).reference == "2"
 
 
 def test_rows_without_any_group_are_one_group():
-    report = group_report([0, 1], [0.1, 0.2], np.array([None, None], dtype=object), threshold=0.5)
+    report = compare_groups([0, 1], [0.1, 0.2], np.array([None, None], dtype=object), cutoff=0.5)
     assert [g.group for g in report.groups] == [report.reference] == ["(no group)"]
 
 
@@ -162,19 +162,19 @@ def test_equal_opportunity_is_the_approval_of_the_good():
     y = np.array([0, 0, 0, 1, 0, 0, 1, 1])
     risk = np.array([0.1, 0.2, 0.6, 0.3, 0.1, 0.7, 0.2, 0.9])
     group = ["a"] * 4 + ["b"] * 4
-    one = {g.group: g for g in group_report(y, risk, group, threshold=0.5, reference="a").groups}
+    one = {g.group: g for g in compare_groups(y, risk, group, cutoff=0.5, reference="a").groups}
     assert one["a"].opportunity == wilson(2, 3, Z)  # of three good applicants two are below 0.5
     assert one["b"].opportunity == wilson(1, 2, Z)
     assert one["b"].opportunity_difference == newcombe(wilson(1, 2, Z), wilson(2, 3, Z))
     assert one["b"].below_four_fifths, "2 of 4 approved against 3 of 4"
     assert not one["a"].below_four_fifths
-    turned = group_report(1 - y, 1 - risk, group, threshold=0.5, adverse="negative", reference="a")
+    turned = compare_groups(1 - y, 1 - risk, group, cutoff=0.5, adverse="negative", reference="a")
     assert {g.group: g.opportunity for g in turned.groups} == {name: g.opportunity for name, g in one.items()}
 
 
 def test_without_outcomes_there_is_approval_only():
-    with_outcomes = group_report([0, 1, 0, 1], [0.1, 0.9, 0.6, 0.7], ["a", "a", "b", "b"], threshold=0.5)
-    report = group_report(None, [0.1, 0.9, 0.6, 0.7], ["a", "a", "b", "b"], threshold=0.5)
+    with_outcomes = compare_groups([0, 1, 0, 1], [0.1, 0.9, 0.6, 0.7], ["a", "a", "b", "b"], cutoff=0.5)
+    report = compare_groups(None, [0.1, 0.9, 0.6, 0.7], ["a", "a", "b", "b"], cutoff=0.5)
     assert [g.approval for g in report.groups] == [g.approval for g in with_outcomes.groups]
     assert [g.impact for g in report.groups] == [g.impact for g in with_outcomes.groups]
     for g in report.groups:

@@ -9,7 +9,8 @@ import pytest
 
 import plainrisk as pr
 from plainrisk.errors import DataError
-from plainrisk.explain import group_report, plots
+from plainrisk.explain import plots
+from plainrisk.explain.groups import compare_groups
 from plainrisk.explain.plots import DOWN, UP, draw_pair, draw_shape
 from plainrisk.form import Bins, Categories, PairTable
 from plainrisk.models.bootstrap import bootstrap
@@ -135,7 +136,7 @@ def test_the_others(model, credit):
     ax = drawn(model.drift(credit.frame[:300], credit.frame).plot())
     assert "population stability index" in ax.get_xlabel()
     risk = model.predict_proba(credit.frame)[:, 1]
-    groups = group_report(credit.target, risk, credit.frame["housing"], threshold=0.2)
+    groups = compare_groups(credit.target, risk, credit.frame["housing"], cutoff=0.2)
     assert len(drawn(groups.plot()).get_yticklabels()) == len(groups.groups)
 
 
@@ -203,7 +204,7 @@ def test_names_are_drawn_as_text(name):
         plots.draw_weights(overview.weights),
         mixture.plot_weights(X, y),
         mixture.drift(X).plot(),
-        pr.explain.group_report(y, mixture.predict_proba(X)[:, 1], X["c"], threshold=0.5).plot(),
+        compare_groups(y, mixture.predict_proba(X)[:, 1], X["c"], cutoff=0.5).plot(),
     ]
     for ax in axes:
         ax.figure.savefig(io.BytesIO(), format="png")

@@ -9,8 +9,9 @@ import pytest
 
 import plainrisk as pr
 from plainrisk.errors import DataError
-from plainrisk.explain import Profile, group_report, reason_stability, weight_drift
+from plainrisk.explain import Profile, reason_stability, weight_drift
 from plainrisk.explain.explanation import text_table
+from plainrisk.explain.groups import compare_groups
 from plainrisk.models.bootstrap import bootstrap
 
 
@@ -37,7 +38,7 @@ def results(model, credit):
         "overview": model.overview(),
         "drift": model.drift(credit.frame[:300]),
         "certificate": model.certify(),
-        "groups": group_report(credit.target, risk, credit.frame["housing"], threshold=0.2),
+        "groups": compare_groups(credit.target, risk, credit.frame["housing"], cutoff=0.2),
         "stability": reason_stability(model.form_, credit.frame, refits=refits.forms),
         "refits": refits,
         "interval": refits.risk(credit.frame),

@@ -278,7 +278,7 @@ def test_trees_are_refused_with_the_nearest_way(tmp_path):
     ("target", "name", "options", "message"),
     [
         ("sqll", "a.sql", {}, "target must be 'sql'.*Did you mean 'sql'"),
-        ("sql", "a.sql", {}, "dialect must be 'duckdb'"),
+        ("sql", "a.sql", {}, r"which SQL\? Choose the dialect of your database"),
         ("sql", "a.sql", {"dialect": "oracle"}, "dialect must be 'duckdb'.*not 'oracle'"),
         ("python", "a.py", {"dialect": "duckdb"}, "dialect must be None"),
         ("python", "a.txt", {}, "must end in .py"),

@@ -39,11 +39,11 @@ def brute(rows, cutoff, adverse):
 def test_every_cutoff_is_that_of_brute_force(rows, adverse, asked):
     y, risk, weight, amount = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
     options = {"sample_weight": weight, "amount": amount, "cost_bad": 0.8, "gain_good": 0.3}
-    found = pr.cutoffs(y, risk, adverse=adverse, **options)
+    found = pr.cutoffs(risk, None, y, adverse=adverse, **options)
     total = weight.sum()
     bads = weight[(y == 1) == (adverse == "positive")].sum()
     assert set(found.cutoff) == {*risk, 1.0}
-    checked = [found[k] for k in range(len(found))] + [found.at(risk=asked)]
+    checked = [found[k] for k in range(len(found))] + [found.at(cutoff=asked)]
     for one in checked:
         approved, bad, profit = brute(rows, one.cutoff, adverse)
         assert one.approval.estimate == pytest.approx(approved / total)
@@ -63,7 +63,7 @@ def test_every_cutoff_is_that_of_brute_force(rows, adverse, asked):
 @given(rows=ROWS, wanted=st.floats(0, 1))
 def test_at_approves_as_many_as_allowed(rows, wanted):
     y, risk, weight, _ = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
-    found, total = pr.cutoffs(y, risk, sample_weight=weight), weight.sum()
+    found, total = pr.cutoffs(risk, None, y, sample_weight=weight), weight.sum()
     each = [brute(rows, c, "positive") for c in found.cutoff]
     most = max(a / total for a, _, _ in each if a / total <= wanted + 1e-12)
     assert found.at(approval=wanted).approval.estimate == pytest.approx(most)
@@ -79,7 +79,7 @@ def data(n=2000, seed=0):
 
 def test_intervals_are_wilsons_and_that_of_a_sum():
     y, risk = data()
-    one = pr.cutoffs(y, risk, cost_bad=1, gain_good=0.2).at(risk=0.3)
+    one = pr.cutoffs(risk, None, y, cost_bad=1, gain_good=0.2).at(cutoff=0.3)
     approved = risk < 0.3
     assert vars(one.approval) == pytest.approx(vars(wilson(approved.sum(), len(y), Z)))
     assert vars(one.bad_rate) == pytest.approx(vars(wilson(y[approved].sum(), approved.sum(), Z)))
@@ -92,26 +92,26 @@ def test_intervals_are_wilsons_and_that_of_a_sum():
 def test_the_best_cutoff_of_a_calibrated_risk_is_where_a_loan_pays():
     """An applicant pays while risk · cost < (1 - risk) · gain: below gain / (gain + cost)."""
     y, risk = data(200_000, 1)
-    assert pr.cutoffs(y, risk, cost_bad=1, gain_good=0.25).best.cutoff == pytest.approx(0.2, abs=0.03)
+    assert pr.cutoffs(risk, None, y, cost_bad=1, gain_good=0.25).best.cutoff == pytest.approx(0.2, abs=0.03)
 
 
 def test_it_prints_about_twenty_lines_and_goes_into_json():
     y, risk = data()
-    found = pr.cutoffs(y, risk, gain_good=0.2)
+    found = pr.cutoffs(risk, None, y, gain_good=0.2)
     shown = found.shown()
     assert 15 <= len(shown) <= 20
     assert [round(one.approval.estimate, 3) for one in shown] == [pytest.approx(k / 20, abs=1e-3) for k in range(1, 21)]
     assert "Approved: a risk below the cut-off" in repr(found)
     assert json.loads(json.dumps(found.to_dict()))["best"]["profit"]["estimate"] == found.best.profit.estimate
-    assert "from the cut-off on" in repr(pr.cutoffs(y, risk, adverse="negative"))
-    assert "profit" not in repr(pr.cutoffs(y, risk))
+    assert "from the cut-off on" in repr(pr.cutoffs(risk, None, y, adverse="negative"))
+    assert "profit" not in repr(pr.cutoffs(risk, None, y))
 
 
 def test_turning_the_outcome_round_turns_the_cutoffs_round():
     y, risk = data(300)
     risk = risk.round(2)
-    one = pr.cutoffs(y, risk, gain_good=0.2)
-    other = pr.cutoffs(1 - y, 1 - risk, gain_good=0.2, adverse="negative")
+    one = pr.cutoffs(risk, None, y, gain_good=0.2)
+    other = pr.cutoffs(1 - risk, None, 1 - y, gain_good=0.2, adverse="negative")
     for share in (0.2, 0.5, 0.9):
         a, b = one.at(approval=share), other.at(approval=share)
         assert (a.approval, a.bad_rate, a.profit.estimate) == (b.approval, b.bad_rate, pytest.approx(b.profit.estimate))
@@ -120,8 +120,8 @@ def test_turning_the_outcome_round_turns_the_cutoffs_round():
 def test_plot():
     pytest.importorskip("matplotlib").use("Agg")
     y, risk = data(200)
-    assert len(pr.cutoffs(y, risk, gain_good=0.2).plot().lines) == 4  # three curves and the best cut-off
-    assert len(pr.cutoffs(y, risk).plot().lines) == 2
+    assert len(pr.cutoffs(risk, None, y, gain_good=0.2).plot().lines) == 4  # three curves and the best cut-off
+    assert len(pr.cutoffs(risk, None, y).plot().lines) == 2
 
 
 @pytest.mark.parametrize(
@@ -137,17 +137,17 @@ def test_plot():
 )
 def test_what_makes_no_sense_is_refused(options, message):
     with pytest.raises(DataError, match=message):
-        pr.cutoffs([0, 1], [0.1, 0.2], **options)
+        pr.cutoffs([0.1, 0.2], None, [0, 1], **options)
 
 
 def test_questions_that_have_no_answer():
-    found = pr.cutoffs([0, 1], [0.1, 0.2])
+    found = pr.cutoffs([0.1, 0.2], None, [0, 1])
     with pytest.raises(DataError, match="a profit needs gain_good"):
         _ = found.best
-    for asked in ({}, {"approval": 0.5, "risk": 0.1}):
-        with pytest.raises(DataError, match="name one of approval, bad_rate and risk"):
+    for asked in ({}, {"approval": 0.5, "cutoff": 0.1}):
+        with pytest.raises(DataError, match="name one of approval, bad_rate and cutoff"):
             found.at(**asked)
     with pytest.raises(DataError, match="approval must be None or a probability"):
         found.at(approval=70)
     with pytest.raises(DataError, match=r"every one approves at least 50\.00%"):
-        pr.cutoffs([0, 1], [0.1, 1.0], adverse="negative").at(approval=0.2)
+        pr.cutoffs([0.1, 1.0], None, [0, 1], adverse="negative").at(approval=0.2)

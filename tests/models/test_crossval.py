@@ -374,3 +374,8 @@ def test_splits_by_hand_have_no_groups_and_masks_are_whole():
         splits_of(target, by_hand, groups=np.arange(20))
     with pytest.raises(DataError, match="a mask must have one entry for each of the 20 rows, not 3"):
         splits_of(target, [(np.array([True, False, True]), np.arange(10, 20))])
+
+
+def test_fewer_groups_than_folds_are_counted(credit):
+    with pytest.raises(DataError, match=r"10 folds need at least 10 groups.*There are 4\..*at most 4 folds"):
+        cross_validate(pr.AdditiveRiskModel(credit.schema), credit.frame, credit.target, groups=np.arange(900) % 4)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 from typing import Any
 
 from plainrisk._version import __version__
-from plainrisk.errors import PlainriskWarning
+from plainrisk.errors import warn
 
 __all__ = ["COMPILED", "compiled", "kernels"]
 
@@ -33,11 +32,9 @@ def fitting(module: Any) -> tuple[Any, str]:
     if version == __version__ and all(hasattr(module, name) for name in ROUTINES):
         return module, ""
     reason = f"the compiled module is of version {version}, not {__version__}"
-    warnings.warn(
+    warn(
         f"plainrisk: {reason}, so the slower numpy kernels are used. Build it again: pip install --force-reinstall "
         "plainrisk, or in a checkout pip install --editable .",
-        PlainriskWarning,
-        stacklevel=2,
     )
     return None, reason
 

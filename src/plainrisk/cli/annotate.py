@@ -25,7 +25,7 @@ About = Annotated[
 ]
 Cutoff = Annotated[
     float | None,
-    typer.Option("--cutoff", metavar="RISK", help="Keep a cut-off in the file, by which score decides."),
+    typer.Option("--cutoff", metavar="RISK", help="Keep a cut-off in the file, such as 0.2; decisions are made by it."),
 ]
 Date = Annotated[bool, typer.Option("--date", help="Keep today's date in the file.")]
 

@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from plainrisk._version import __version__
 from plainrisk.cli import show
-from plainrisk.cli.commands import LINES, load_command
+from plainrisk.cli.commands import LINES, PANELS, START, load_command, name_values
 from plainrisk.cli.main import ExitCode
 from plainrisk.errors import MissingExtraError, PlainriskError, PlainriskWarning
 from plainrisk.text import visible
@@ -34,8 +34,12 @@ class _Guarded(TyperGroup):
     json = False  # whether --json was given: a failure is JSON, too
 
     def __init__(self, **settings: Any) -> None:
-        lines = {name: TyperCommand(name, help=line) for name, line in LINES.items()}
+        panels = {name: panel for panel, names in PANELS.items() for name in names}
+        lines = {name: TyperCommand(name, help=line, rich_help_panel=panels[name]) for name, line in LINES.items()}
         super().__init__(**{**settings, "commands": lines})
+
+    def get_params(self, ctx: Any) -> Any:
+        return name_values(super().get_params(ctx))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
@@ -56,7 +60,7 @@ class _Guarded(TyperGroup):
 
 app = typer.Typer(
     cls=_Guarded,
-    no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -74,6 +78,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def root(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
@@ -87,6 +92,18 @@ def root(
     verbose: Annotated[bool, typer.Option("--verbose", help="Say on stderr what is being done, step by step.")] = False,
 ) -> None:
     """Risk models whose parts add up, in plain probability. Start with: plainrisk demo."""
+    if context.invoked_subcommand is None:
+        _show_start()
+
+
+def _show_start() -> None:
+    """Show the first five things to do."""
+    console = show.out()
+    console.print("plainrisk: risk models whose parts add up, in plain probability. The first five things to do:")
+    for i, (command, why) in enumerate(START.items(), 1):
+        console.print(f"{i}. {command}", style="cyan", soft_wrap=True, highlight=False)
+        console.print(f"   {why}", soft_wrap=True)
+    console.print("plainrisk --help lists all commands; plainrisk COMMAND --help explains one.")
 
 
 @contextlib.contextmanager

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from plainrisk.cli import show, source
+from plainrisk.cli import show, source, tables
 from plainrisk.cli.data import Force, SchemaOutput, check_new_schema, write_schema
-from plainrisk.cli.options import Json, Missing
+from plainrisk.cli.options import Json, Missing, ModelArgument, OptionalData, TableOutput
 from plainrisk.errors import quoted
 from plainrisk.explain import Diff
 from plainrisk.explain import diff as compare
@@ -21,7 +21,7 @@ MOST_LINES = 20  # terms on screen
 
 
 def bins(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)],
+    model: ModelArgument,
     output: SchemaOutput = None,
     force: Force = False,
     json: Json = False,
@@ -35,24 +35,31 @@ def bins(
 
 
 def diff(
-    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A model file.", show_default=False)],
-    after: Annotated[Path, typer.Argument(metavar="AFTER", help="The model file to compare.", show_default=False)],
-    data: Annotated[
-        str | None,
-        typer.Option("--data", metavar="DATA", help="Rows on which to compare risks, decisions and first reasons."),
-    ] = None,
+    before: Annotated[Path, typer.Argument(metavar="OLD", help="A model file.", show_default=False)],
+    after: Annotated[
+        Path, typer.Argument(metavar="NEW", help="The model file to compare with it.", show_default=False)
+    ],
+    data: OptionalData = None,
     cutoff: Annotated[
-        float | None, typer.Option("--cutoff", metavar="RISK", help="Count the rows that cross this risk.")
+        float | None,
+        typer.Option(
+            "--cutoff", metavar="RISK", help="Count the rows whose decision this cut-off changes, such as 0.2."
+        ),
     ] = None,
+    output: TableOutput = None,
     missing: Missing = None,
     json: Json = False,
 ) -> None:
     """Compare two models: which levels moved, and what that does to risks, decisions and reasons."""
+    tables.check_table(output)
     models = load(before), load(after)
     rows = None if data is None else source.rows_of_model(data, missing, *models)
     found = compare(*models, rows, cutoff)
     result = {"before": str(before), "after": str(after), "data": data, **found.to_dict()}
+    if output is not None:
+        tables.write_table(found.columns(), output)
     show.result(result, json, lambda _: _show_diff(found))
+    show.wrote(output)
 
 
 def _show_diff(found: Diff) -> None:

@@ -2,51 +2,72 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 import typer
 
-__all__ = ["COMMANDS", "LINES", "load_command"]
+__all__ = ["COMMANDS", "EXAMPLES", "LINES", "PANELS", "START", "load_command", "name_values"]
 
+# The commands by what they are for, in the order of work.
+PANELS = {
+    "Data": ("data", "schema"),
+    "Fit": ("demo", "fit", "study", "compare"),
+    "Explain": ("explain", "what-if", "bins", "diff", "scorecard"),
+    "Decide": ("cutoffs", "annotate", "score", "reasons"),
+    "Validate": ("evaluate", "fairness", "certify", "drift"),
+    "Deploy": ("report", "export", "serve"),
+}
 # By the module of `plainrisk.cli` and the name in it: a function, or a group of commands.
 COMMANDS = {
+    "data": ("data", "data_app"),
+    "schema": ("data", "schema_app"),
     "demo": ("demo", "demo"),
     "fit": ("fit", "fit"),
-    "score": ("explain", "score"),
+    "study": ("study", "study_app"),
+    "compare": ("compare", "compare"),
     "explain": ("explain", "explain"),
-    "reasons": ("explain", "reasons"),
     "what-if": ("explain", "what_if"),
-    "evaluate": ("measure", "evaluate"),
+    "bins": ("bins", "bins"),
+    "diff": ("bins", "diff"),
+    "scorecard": ("scorecard", "scorecard"),
     "cutoffs": ("measure", "cutoffs"),
+    "annotate": ("annotate", "annotate"),
+    "score": ("explain", "score"),
+    "reasons": ("explain", "reasons"),
+    "evaluate": ("measure", "evaluate"),
     "fairness": ("measure", "fairness"),
     "certify": ("monitor", "certify"),
     "drift": ("monitor", "drift"),
-    "serve": ("serve", "serve"),
     "report": ("report", "report"),
-    "scorecard": ("scorecard", "scorecard"),
-    "bins": ("bins", "bins"),
-    "diff": ("bins", "diff"),
-    "annotate": ("annotate", "annotate"),
     "export": ("export", "export"),
-    "compare": ("compare", "compare"),
-    "schema": ("data", "schema_app"),
-    "data": ("data", "data_app"),
-    "study": ("study", "study_app"),
+    "serve": ("serve", "serve"),
 }
 # How each command's own help begins.
 LINES = {
+    "data": "The data sets by name: what they are, and whether they are here.",
+    "schema": "Draft a schema from data, and check one against data.",
     "demo": "Fit, cross validate, certify and explain models on German credit; offline, in seconds.",
     "fit": "Fit a model: cross validation figures, the solver's and the model's certificates, the model file.",
-    "score": "Show the risk of one row, or write the risk of every row; with decision and reasons if asked for.",
+    "study": "Compare classifiers over data sets; kill it, start it, nothing is lost.",
+    "compare": "Compare classifiers over data sets: average ranks, Friedman's test, all pairs, the diagram.",
     "explain": "Show what makes up the risk of one row, or write the contributions of all rows.",
+    "what-if": "Show the cheapest changes that get one row approved, or write the cheapest of all rows.",
+    "bins": "Write the bins and groups of a model as a schema, to merge or move them by hand and fit again.",
+    "diff": "Compare two models: which levels moved, and what that does to risks, decisions and reasons.",
+    "scorecard": (
+        "Turn a model into a scorecard: points, counts, bad rates, weight of evidence and information value per level."
+    ),
+    "cutoffs": "Show approval, bad rate and profit by cut-off, with confidence intervals.",
+    "annotate": (
+        "Change what a model file says and decides, never a probability; without options, show all that may change."
+    ),
+    "score": "Show the risk of one row, or write the risk of every row; with decision and reasons if asked for.",
     "reasons": "Show the letter to one row, or write the reasons of all rows, or of the refused ones.",
-    "what-if": "Show the cheapest changes that bring one row to the target, or write the cheapest of all rows.",
     "evaluate": (
         "Measure a model on rows with outcomes, with confidence intervals; compare two models on the same rows."
-    ),
-    "cutoffs": (
-        "Show approval, bad rate and profit by cut-off, with confidence intervals. Refused: a risk from the cut-off on."
     ),
     "fairness": "Compare groups: approval, adverse impact, and with outcomes equal opportunity, calibration and AUC.",
     "certify": (
@@ -55,24 +76,56 @@ LINES = {
     "drift": (
         "Compare new rows with old ones: shifts of features, subscales and risk, and with outcomes of performance."
     ),
-    "serve": "Serve risks, contributions, reasons, what-if and the decision page over HTTP.",
     "report": "Write the decision page: see the model, move an applicant, ask what would change the decision, offline.",
-    "scorecard": (
-        "Turn a model into a scorecard: points, counts, bad rates, weight of evidence and information value per level."
-    ),
-    "bins": "Write the bins and groups of a model as a schema, to merge or move them by hand and fit again.",
-    "diff": "Compare two models: which levels moved, and what that does to risks, decisions and reasons.",
-    "annotate": (
-        "Change what a model file says and decides, never a probability; without options, show all that may change."
-    ),
     "export": (
         "Write a model as SQL, code, ONNX, PMML or a spreadsheet that gives the same risk, contributions and reasons."
     ),
-    "compare": "Compare classifiers over data sets: average ranks, Friedman's test, all pairs, the diagram.",
-    "schema": "Draft a schema from data, and check one against data.",
-    "data": "The data sets by name: what they are, and whether they are here.",
-    "study": "Compare classifiers over data sets; kill it, start it, nothing is lost.",
+    "serve": "Serve risks, contributions, reasons, what-if and the decision page over HTTP.",
 }
+# How each command's own help ends.
+EXAMPLES = {
+    "data": "plainrisk data list",
+    "data list": "plainrisk data list",
+    "data show": "plainrisk data show german",
+    "data check": "plainrisk data check german",
+    "schema": "plainrisk schema infer loans.csv --column bad -o loans.toml",
+    "schema infer": "plainrisk schema infer loans.csv --column bad -o loans.toml",
+    "schema check": "plainrisk schema check loans.csv --schema loans.toml",
+    "demo": "plainrisk demo --folder demo",
+    "fit": "plainrisk fit loans.csv --schema loans.toml -o model.json",
+    "study": "plainrisk study run plan.toml",
+    "study run": "plainrisk study run plan.toml --store study.db",
+    "study status": "plainrisk study status --store study.db",
+    "study report": "plainrisk study report --store study.db -o tables.md",
+    "compare": "plainrisk compare results.csv --metric auc -o diagram.svg",
+    "explain": "plainrisk explain model.json loans.csv --row 0",
+    "what-if": "plainrisk what-if model.json loans.csv --row 0 --cutoff 0.2",
+    "bins": "plainrisk bins model.json -o bins.toml",
+    "diff": "plainrisk diff old.json new.json loans.csv --cutoff 0.2",
+    "scorecard": "plainrisk scorecard model.json -o card.xlsx",
+    "cutoffs": "plainrisk cutoffs model.json loans.csv --cost-bad 5 --gain-good 1 --cutoff 0.2",
+    "annotate": "plainrisk annotate model.json --cutoff 0.2",
+    "score": "plainrisk score model.json loans.csv --decision -o scores.csv",
+    "reasons": "plainrisk reasons model.json loans.csv --row 0",
+    "evaluate": "plainrisk evaluate model.json test.csv --against old.json",
+    "fairness": "plainrisk fairness model.json test.csv --by sex",
+    "certify": "plainrisk certify model.json",
+    "drift": "plainrisk drift model.json new.csv --old train.csv",
+    "report": "plainrisk report model.json test.csv -o page.html",
+    "export": "plainrisk export model.json --dialect duckdb -o score.sql",
+    "serve": "plainrisk serve model.json --port 8000",
+}
+# What to do first, each with the reason.
+START = {
+    "plainrisk demo": "see all of it on data that come with the package",
+    "plainrisk schema infer loans.csv --column bad -o loans.toml": "draft what is known of the columns, and edit it",
+    "plainrisk fit loans.csv --schema loans.toml -o model.json": "fit a model, cross validated and certified",
+    "plainrisk explain model.json loans.csv --row 0": "see what makes up one applicant's probability",
+    "plainrisk report model.json loans.csv -o page.html": "write the page that shows the model and its decisions",
+}
+# What stands for a value in the help, by the type of an option; releases of typer name types differently.
+_METAVARS = dict.fromkeys(("int", "integer", "integer range"), "N")
+_METAVARS |= dict.fromkeys(("float", "float range"), "NUMBER") | dict.fromkeys(("Path", "path", "file"), "FILE")
 
 
 def load_command(name: str) -> Any:
@@ -84,4 +137,33 @@ def load_command(name: str) -> Any:
         holder.add_typer(found, name=name)
     else:
         holder.command(name)(found)
-    return typer.main.get_group(holder).commands[name]
+    command: Any = typer.main.get_group(holder).commands[name]
+    within = {f"{name} {own}": one for own, one in getattr(command, "commands", {}).items()}
+    for path, one in {name: command, **within}.items():
+        one.epilog = f"Example: {EXAMPLES[path]}"
+        one.get_params = functools.partial(_named, one.get_params)
+    return command
+
+
+def _named(get_params: Callable[[Any], list[Any]], context: Any) -> list[Any]:
+    return name_values(get_params(context))
+
+
+def name_values(parameters: list[Any]) -> list[Any]:
+    """Say in words what options take, where nothing better is declared; a flag takes nothing."""
+    for one in parameters:
+        if one.param_type_name == "argument" and hasattr(one, "display_type_rich"):
+            one.display_type_rich = _no_type  # newer releases show it beside the name
+        if one.metavar is not None:
+            continue
+        if getattr(one, "is_flag", False):
+            one.metavar = ""
+        else:
+            kind = getattr(one, "type_descriptor", None)
+            name = one.type.name if kind is None else getattr(kind.annotation, "__name__", "")
+            one.metavar = _METAVARS.get(name, "TEXT")
+    return parameters
+
+
+def _no_type(**_: Any) -> None:
+    return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 from plainrisk.cli import show, tables
 from plainrisk.cli.options import Json
 from plainrisk.data.reader import open_table
-from plainrisk.errors import DataError, PlainriskWarning, did_you_mean
+from plainrisk.errors import DataError, did_you_mean, warn
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,7 +21,7 @@ __all__ = ["compare"]
 
 HIGHER = {"auc", "gini", "ks", "accuracy", "certainty"}
 LOWER = {"ece", "mce", "brier", "log_loss", "seconds"}
-FORMATS = (".svg", ".png", ".pdf", ".tex")
+DRAWN = (".svg", ".png", ".pdf", ".tex")
 
 
 def compare(
@@ -48,22 +47,31 @@ def compare(
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where to draw the diagram: .svg, .png, .pdf or .tex."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="Draw the diagram: .svg, .png, .pdf or .tex; or write the table of pairs: .csv, .xlsx, .md, .html or "
+            ".json.",
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
     """Compare classifiers over data sets: average ranks, Friedman's test, all pairs, the diagram."""
     from plainrisk.measure.compare import critical_difference_diagram
 
-    tables.check_output(output, FORMATS)
+    drawn = output is not None and output.suffix.lower() in DRAWN
+    tables.check_table(output, also=DRAWN)
     table = _complete(wide_table(open_table(results).collect(), metric, results), results, drop_incomplete)
     better = _higher_is_better(metric, higher)
     diagram = critical_difference_diagram(
         table, better, alpha, zero_method, title=metric, missing="drop" if drop_incomplete else "raise"
     )
-    if output is not None:
+    summary = _summary(diagram, metric, better, output)
+    if output is not None and drawn:
         diagram.save(output)
-    show.result(_summary(diagram, metric, better, output), json, _show)
+    elif output is not None:
+        tables.write_table({name: [pair[name] for pair in summary["pairs"]] for name in summary["pairs"][0]}, output)
+    show.result(summary, json, _show)
 
 
 def wide_table(table: pl.DataFrame, metric: str, path: Path) -> pl.DataFrame:
@@ -86,10 +94,8 @@ def wide_table(table: pl.DataFrame, metric: str, path: Path) -> pl.DataFrame:
     cells = table.group_by("dataset", "classifier", maintain_order=True)
     sizes = cells.len()["len"]
     if sizes.n_unique() > 1:
-        warnings.warn(
+        warn(
             f"{path}: the cells are means of {sizes.min()!r} to {sizes.max()!r} values. Are all folds there?",
-            PlainriskWarning,
-            stacklevel=2,
         )
     figure = pl.col(value)
     # One missing value makes the mean missing.

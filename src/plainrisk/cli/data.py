@@ -11,7 +11,7 @@ import typer
 
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.main import ExitCode
-from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target
+from plainrisk.cli.options import Column, Data, Json, Missing, Positive, SchemaFile
 from plainrisk.errors import SchemaError, quoted
 from plainrisk.schema import Schema
 from plainrisk.schema.findings import by_feature, in_words
@@ -54,7 +54,7 @@ def write_schema(schema: Schema, output: Path | None, json: bool, facts: dict[st
 @schema_app.command()
 def infer(
     data: Data,
-    target: Target = None,
+    target: Column = None,
     positive: Positive = None,
     output: SchemaOutput = None,
     force: Force = False,
@@ -132,7 +132,10 @@ def list_data(json: Json = False) -> None:
 
 
 @data_app.command("show")
-def show_data(name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)], json: Json = False) -> None:
+def show_data(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The data set, such as german.", show_default=False)],
+    json: Json = False,
+) -> None:
     """Show what one data set is, what is known of its features, and how to get it."""
     from plainrisk import datasets
     from plainrisk.datasets.registry import schema_of
@@ -163,7 +166,11 @@ def show_data(name: Annotated[str, typer.Argument(metavar="NAME", show_default=F
 def check_data(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Which; all unless told.", show_default=False),
+        typer.Argument(
+            metavar="[NAME]...",
+            help="Which data sets, such as german; all unless you say otherwise.",
+            show_default=False,
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -231,9 +231,9 @@ def _tell_next(files: dict[str, str]) -> None:
         "models, plain JSON": f"{files['SmoothARM1']}, {files['ARM2']}",
         "schema, to edit": files["schema"],
         "another model": "plainrisk fit german --model DirectARM2 -o model.json",
-        "explain one": f"plainrisk explain german --model {files['SmoothARM1']} --row 4",
-        "score rows": f"plainrisk score german --model {files['SmoothARM1']} -o risks.csv",
-        "your own data": "plainrisk schema infer YOUR.csv --target NAME -o my.toml",
+        "explain one": f"plainrisk explain {files['SmoothARM1']} german --row 4",
+        "score rows": f"plainrisk score {files['SmoothARM1']} german -o risks.csv",
+        "your own data": "plainrisk schema infer YOUR.csv --column NAME -o my.toml",
         "all commands": "plainrisk --help",
     }
     for why, what in steps.items():

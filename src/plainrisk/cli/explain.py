@@ -31,7 +31,9 @@ __all__ = ["explain", "print_answers", "print_applicant", "reasons", "score", "w
 
 Cutoff = Annotated[
     float | None,
-    typer.Option("--cutoff", metavar="RISK", help="The cut-off to decide by, for a model file that holds none."),
+    typer.Option(
+        "--cutoff", metavar="RISK", help="The cut-off to decide by, such as 0.2, for a model file that holds none."
+    ),
 ]
 
 
@@ -240,12 +242,12 @@ def _print_letter(found: Reasons, row: int) -> None:
 
 @row_command(WhatIfOptions)
 def what_if(model: RiskModel, request: Request, options: WhatIfOptions) -> Work:
-    """Show the cheapest changes that bring one row to the target, or write the cheapest of all rows."""
+    """Show the cheapest changes that get one row approved, or write the cheapest of all rows."""
     import polars as pl
 
     if options.target is None and model.cutoff is None:
         raise DataError(
-            f"what-if: {request.model} holds no cut-off to pass. Add --target RISK, or keep one in the file: "
+            f"what-if: {request.model} holds no cut-off to pass. Add --cutoff RISK, or keep one in the file: "
             f"plainrisk annotate {request.model} --cutoff RISK."
         )
     # A table has one line per row, so that the first answer is all it holds.

@@ -10,27 +10,35 @@ import typer
 
 from plainrisk.cli import show, source
 from plainrisk.cli.main import ExitCode
-from plainrisk.cli.options import Json, Missing
+from plainrisk.cli.options import Json, Missing, ModelArgument
 from plainrisk.export.sql import DIALECTS
-from plainrisk.exports import ENDINGS, self_test_path, verify_export
+from plainrisk.exports import ENDINGS, self_test_path, target_of, verify_export
 from plainrisk.model import load
 
 __all__ = ["export"]
 
+ALL = ", ".join(ending for endings in ENDINGS.values() for ending in endings)
+
 
 def export(
-    target: Annotated[str, typer.Argument(metavar="|".join(ENDINGS), help="What to write.", show_default=False)],
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")],
+    model: ModelArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help=f"The file to write; its ending says what: {ALL}.")
+    ],
     dialect: Annotated[
-        str | None, typer.Option("--dialect", metavar="|".join(DIALECTS), help="The dialect of SQL.")
+        str | None,
+        typer.Option(
+            "--dialect", metavar="|".join(DIALECTS), help="For SQL: the dialect of your database, such as duckdb."
+        ),
     ] = None,
     table: Annotated[
-        str, typer.Option("--table", metavar="NAME", help="Of SQL: the table that is read.")
+        str, typer.Option("--table", metavar="NAME", help="For SQL: the table to read, such as applicants.")
     ] = "applicants",
     keep: Annotated[
         list[str] | None,
-        typer.Option("--keep", metavar="COLUMN", help="Of SQL: a column to keep in the answer. Repeatable."),
+        typer.Option(
+            "--keep", metavar="COLUMN", help="For SQL: a column to keep in the answer, such as id. Repeatable."
+        ),
     ] = None,
     k: Annotated[int | None, typer.Option("-k", help="The largest number of reasons, not above the policy's.")] = None,
     portfolio: Annotated[
@@ -46,11 +54,11 @@ def export(
     json: Json = False,
 ) -> None:
     """Write a model as SQL, code, ONNX, PMML or a spreadsheet that gives the same risk, contributions and reasons."""
+    target = target_of(output)
     loaded = load(model)
     rows = None if portfolio is None else source.rows_of_model(portfolio, missing, loaded)
     loaded.export(
         output,
-        target=target,
         dialect=dialect,
         table=table,
         keep=keep or (),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import platform
-import warnings
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -19,10 +18,10 @@ from plainrisk.checks import NOTHING, check_parameters, whole, words
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.annotate import About, Cutoff, Date, read_about
 from plainrisk.cli.main import ExitCode
-from plainrisk.cli.options import Data, Json, Missing, Positive, SchemaFile, Target, Weight
+from plainrisk.cli.options import Column, Data, Json, Missing, Positive, SchemaFile, Weight
 from plainrisk.cli.validation import Validation, show_challengers, show_cross_validation, show_paper_trees, show_test
 from plainrisk.data.frame import as_frame
-from plainrisk.errors import DataError, PlainriskWarning, quoted
+from plainrisk.errors import DataError, quoted, warn
 from plainrisk.explain import overview
 from plainrisk.form import RiskForm
 from plainrisk.measure.evaluation import SUSPICIOUS_AUC, Evaluation
@@ -41,7 +40,7 @@ DEFAULT_MODEL = "SmoothARM1"
 
 def fit(
     data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model, .json.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model, such as model.json.")],
     schema: SchemaFile = None,
     model: Annotated[
         list[str] | None,
@@ -53,7 +52,7 @@ def fit(
             metavar="NAME",
         ),
     ] = None,
-    target: Target = None,
+    target: Column = None,
     positive: Positive = None,
     ridge: Annotated[
         str | None,
@@ -65,7 +64,11 @@ def fit(
     ] = None,
     min_bin_rows: Annotated[
         int | None,
-        typer.Option("--min-bin-rows", min=1, help="Least training rows in a bin: 1 in 100, at most 50, unless told."),
+        typer.Option(
+            "--min-bin-rows",
+            min=1,
+            help="Least training rows in a bin: 1 in 100, at most 50, unless you say otherwise.",
+        ),
     ] = None,
     pairs: Annotated[
         str | None,
@@ -91,7 +94,9 @@ def fit(
     test: Annotated[
         str | None, typer.Option("--test", metavar="DATA", help="Rows with outcomes to test the fitted models on.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Shuffles the folds.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="The seed that shuffles the folds; the same seed gives the same folds.")
+    ] = 0,
     missing: Missing = None,
     stream: Annotated[
         bool,
@@ -197,10 +202,8 @@ def _warn_of_suspicious(result: Mapping[str, Any], estimator: Any, tested: Evalu
         if auc > SUSPICIOUS_AUC:
             strongest = _strongest(estimator.form_)
             look = "" if strongest is None else f"; the strongest is {strongest!r}"
-            warnings.warn(
+            warn(
                 f"the {which} AUC of {auc:.4f} is suspicious: a feature may know the outcome{look}.",
-                PlainriskWarning,
-                stacklevel=2,
             )
             return
 
@@ -327,7 +330,7 @@ def _show(result: dict[str, Any], tested: Mapping[str, Evaluation], compared: Ch
         console.print(line)
     show.certificate(result["certificate"])
     if result["certificate"]["valid"]:
-        show.hint(f"Wrote {result['file']}. Next: plainrisk score DATA --model {result['file']} -o risks.csv")
+        show.hint(f"Wrote {result['file']}. Next: plainrisk score {result['file']} DATA -o risks.csv")
 
 
 def _findings(result: dict[str, Any]) -> list[str]:

@@ -14,20 +14,20 @@ from rich.text import Text
 
 from plainrisk._types import Floats, Outcome
 from plainrisk.checks import NOTHING, PROBABILITY, check_parameters
-from plainrisk.cli import show
-from plainrisk.cli.options import Data, Json, Level, Missing, ModelFile, Target, Weight
+from plainrisk.cli import show, tables
+from plainrisk.cli.options import Column, Data, Json, Level, Missing, ModelArgument, TableOutput, Weight
 from plainrisk.cli.runner import RowReader
-from plainrisk.data.frame import as_frame, column_of
-from plainrisk.data.texts import read_texts
+from plainrisk.data.frame import column_of
 from plainrisk.errors import DataError
-from plainrisk.explain import GroupReport, TrainingRows, group_report
-from plainrisk.form import Part, RiskForm
-from plainrisk.form.wording import say_level
+from plainrisk.explain import GroupReport, TrainingRows
+from plainrisk.explain.groups import compare_groups
+from plainrisk.form import RiskForm
 from plainrisk.intervals import Range
-from plainrisk.measure.cutoffs import Cutoff, Cutoffs
-from plainrisk.measure.cutoffs import cutoffs as find_cutoffs
+from plainrisk.measure.cutoffs import Cutoff, Cutoffs, risk_cutoffs
 from plainrisk.measure.evaluation import Evaluation, evaluate_risk
 from plainrisk.model import FormMethods, RiskModel, load
+from plainrisk.models.holdout import groups_of
+from plainrisk.text import plain_number
 
 if TYPE_CHECKING:
     import polars as pl
@@ -118,7 +118,7 @@ class ScoredRows:
 def _target(model: RiskModel, target: str | None) -> str:
     name = target or model.form_.schema.target
     if name is None:
-        raise DataError("which column is the outcome? The model does not name it. Add --target NAME.")
+        raise DataError("which column is the outcome? The model does not name it. Add --column COLUMN.")
     return name
 
 
@@ -126,27 +126,34 @@ def _target(model: RiskModel, target: str | None) -> str:
 
 
 def evaluate(
+    model: ModelArgument,
     data: Data,
-    model: ModelFile,
     against: Annotated[
         Path | None, typer.Option("--against", metavar="MODEL", help="Another model file to compare with.")
     ] = None,
     by: Annotated[
-        str | None, typer.Option("--by", metavar="COLUMN", help="Evaluate the rows of every value apart, as a month.")
+        str | None,
+        typer.Option(
+            "--by", metavar="COLUMN", help="Evaluate the rows of every value separately, such as of every month."
+        ),
     ] = None,
-    target: Target = None,
+    target: Column = None,
     weight: Weight = None,
     level: Level = 0.95,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the bootstrap.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="The seed of the bootstrap; the same seed gives the same intervals.")
+    ] = 0,
+    output: TableOutput = None,
     missing: Missing = None,
     json: Json = False,
 ) -> None:
     """Measure a model on rows with outcomes, with confidence intervals; compare two models on the same rows."""
+    tables.check_table(output)
     models = [load(path) for path in (model, against) if path is not None]
     if not models[0].form_.predicts_as(models[-1].form_):
         raise DataError("--against: the two models predict different outcomes, so they cannot be compared.")
     name = _target(models[0], target)
-    rows = ScoredRows.read(data, models, {name: "--target", by: "--by", weight: "--weight"}, missing)
+    rows = ScoredRows.read(data, models, {name: "--column", by: "--by", weight: "--weight"}, missing)
     found = evaluate_risk(
         rows.outcomes(models[0].form_, name),
         rows.risks[0],
@@ -157,12 +164,35 @@ def evaluate(
         seed=seed,
     )
     found = replace(found, seen_before=rows.seen_before)
-    result = {"data": data, "model": str(model), "against": None if against is None else str(against)}
+    result = {"model": str(model), "data": data, "against": None if against is None else str(against)}
     comparison = found.to_dict()
     if against is not None:
         result["against"] = str(against)
         comparison["other"] = comparison.pop("against")
+    if output is not None:
+        tables.write_table(_figures(found), output)
     show.result({**result, **comparison}, json, lambda _: _show_evaluation(data, found, by))
+    show.wrote(output)
+
+
+def _figures(found: Evaluation) -> dict[str, list[Any]]:
+    """Return a line per metric, of all rows and of every group, as columns."""
+    each = {"": found, **found.groups}
+    lines = [
+        [group, name, figure.estimate, figure.low, figure.high]
+        for group, one in each.items()
+        for name, figure in one.figures.items()
+    ]
+    header = ["group", "metric", "value", "low", "high"]
+    columns: dict[str, list[Any]] = {name: [line[j] for line in lines] for j, name in enumerate(header)}
+    if not found.groups:
+        del columns["group"]
+    if found.against is not None:
+        blank = [None] * (len(lines) - len(found.figures))  # groups are not compared
+        columns["against"] = [*(found.against[name].estimate for name in found.figures), *blank]
+        for end, suffix in (("estimate", ""), ("low", "_low"), ("high", "_high")):
+            columns["difference" + suffix] = [*(getattr(gap, end) for gap in found.differences.values()), *blank]
+    return columns
 
 
 def _show_evaluation(data: str, found: Evaluation, by: str | None) -> None:
@@ -256,41 +286,56 @@ def _ends(found: Range) -> str:
 
 
 def cutoffs(
+    model: ModelArgument,
     data: Data,
-    model: ModelFile,
     cost_bad: Annotated[
-        float, typer.Option("--cost-bad", help="Cost of an approved bad applicant; with --amount a share of it.")
+        float,
+        typer.Option(
+            "--cost-bad",
+            help="What an approved bad applicant costs, such as 5; with --amount, a share of it, such as 0.6.",
+        ),
     ] = 1.0,
     gain_good: Annotated[
         float | None,
-        typer.Option("--gain-good", help="Gain of an approved good applicant, likewise. Without it: no profits."),
+        typer.Option(
+            "--gain-good",
+            help="What an approved good applicant brings, such as 1; with --amount, a share of it. "
+            "Without it there are no profits.",
+        ),
     ] = None,
     amount: Annotated[
         str | None, typer.Option("--amount", metavar="COLUMN", help="The column of the loans' amounts.")
     ] = None,
     approval: Annotated[
-        float | None, typer.Option("--approval", help="Show the cut-off that approves at most this share.")
+        float | None, typer.Option("--approval", help="Show the cut-off that approves at most this share, such as 0.7.")
     ] = None,
     bad_rate: Annotated[
-        float | None, typer.Option("--bad-rate", help="Show the cut-off with at most this bad rate among the approved.")
+        float | None,
+        typer.Option(
+            "--bad-rate", help="Show the cut-off with at most this bad rate among the approved, such as 0.05."
+        ),
     ] = None,
-    risk: Annotated[float | None, typer.Option("--risk", help="Show what this cut-off does.")] = None,
-    target: Target = None,
+    cutoff: Annotated[
+        float | None, typer.Option("--cutoff", metavar="RISK", help="Show what this cut-off does, such as 0.2.")
+    ] = None,
+    target: Column = None,
     weight: Weight = None,
     level: Level = 0.95,
+    output: TableOutput = None,
     missing: Missing = None,
     json: Json = False,
 ) -> None:
-    """Show approval, bad rate and profit by cut-off, with confidence intervals. Refused: a risk from the cut-off on."""
+    """Show approval, bad rate and profit by cut-off, with confidence intervals."""
+    tables.check_table(output)
     asked = {
         name: value
-        for name, value in (("approval", approval), ("bad_rate", bad_rate), ("risk", risk))
+        for name, value in (("approval", approval), ("bad_rate", bad_rate), ("cutoff", cutoff))
         if value is not None
     }
     loaded = load(model)
     name = _target(loaded, target)
-    rows = ScoredRows.read(data, [loaded], {name: "--target", amount: "--amount", weight: "--weight"}, missing)
-    found = find_cutoffs(
+    rows = ScoredRows.read(data, [loaded], {name: "--column", amount: "--amount", weight: "--weight"}, missing)
+    found = risk_cutoffs(
         rows.outcomes(loaded.form_, name),
         rows.risks[0],
         cost_bad=cost_bad,
@@ -298,14 +343,25 @@ def cutoffs(
         amount=rows.column(amount),
         sample_weight=rows.column(weight),
         adverse=loaded.form_.schema.adverse,
+        cutoff=loaded.cutoff,
         level=level,
     )
     chosen = {f"{name} {value:g}": found.at(**{name: value}) for name, value in asked.items()}
-    if loaded.cutoff is not None:
-        chosen["the model's own"] = found.at(risk=loaded.cutoff)
-    result = {"data": data, "model": str(model), "rows": len(rows.risks[0]), **found.to_dict()}
+    if found.chosen is not None:
+        chosen["the model's own"] = found.chosen
+    result = {"model": str(model), "data": data, "rows": len(rows.risks[0]), **found.to_dict()}
     result["chosen"] = {name: one.to_dict() for name, one in chosen.items()}
+    if output is not None:
+        tables.write_table(_cutoff_columns(found), output)
     show.result(result, json, lambda _: _show_cutoffs(data, found, chosen))
+    show.wrote(output)
+
+
+def _cutoff_columns(found: Cutoffs) -> dict[str, list[Any]]:
+    """Return every cut-off, as columns; profits only if there are any."""
+    names = ["cutoff", "approval", "bad_rate", "bads_refused", "goods_refused", "profit"]
+    columns = {name: getattr(found, name).tolist() for name in names}
+    return columns if not np.isnan(found.profit).all() else {name: columns[name] for name in names[:-1]}
 
 
 def _show_cutoffs(data: str, found: Cutoffs, chosen: dict[str, Cutoff]) -> None:
@@ -316,12 +372,12 @@ def _show_cutoffs(data: str, found: Cutoffs, chosen: dict[str, Cutoff]) -> None:
     header = ("cut-off", "approved", "bad rate", "bads refused", "profit" if profits else "goods refused")
     lines: list[list[str | Text]] = []
     for one in found.shown():
-        last = f"{one.profit.estimate:,.6g}" if profits else _share(one.goods_refused)
+        last = plain_number(one.profit.estimate) if profits else _share(one.goods_refused)
         shares = [f"{one.approval.estimate:.1%}", show.percent(one.bad_rate), _share(one.bads_refused)]
         lines.append([f"{one.cutoff:.4f}", *shares, last])
     show.print_table(header, lines, numbers=header)
     for name, one in {**chosen, **({"largest profit": found.best} if profits else {})}.items():
-        console.print(f"{name}: {_in_words(one)}")
+        console.print(_in_words(one) if name.startswith("cutoff ") else f"{name}: {_in_words(one)}")
 
 
 def _share(found: Range) -> str:
@@ -343,51 +399,60 @@ def _in_words(one: Cutoff) -> str:
 
 
 def fairness(
+    model: ModelArgument,
     data: Data,
-    model: ModelFile,
     by: Annotated[
         str | None,
         typer.Option("--by", metavar="COLUMN", help="The column of groups. Without it, every protected feature."),
     ] = None,
     cutoff: Annotated[
         float | None,
-        typer.Option("--cutoff", metavar="RISK", help="Refused: a risk from the cut-off on. Default: the model's own."),
+        typer.Option(
+            "--cutoff", metavar="RISK", help="The cut-off to decide by, such as 0.2; without it, the model's own."
+        ),
     ] = None,
     reference: Annotated[
-        str | None, typer.Option("--reference", metavar="GROUP", help="Compare with this group, not the largest.")
+        str | None,
+        typer.Option("--reference", metavar="GROUP", help="The group to compare with; without it, the largest."),
     ] = None,
-    target: Target = None,
+    target: Column = None,
     level: Level = 0.95,
+    output: TableOutput = None,
     missing: Missing = None,
     json: Json = False,
 ) -> None:
     """Compare groups: approval, adverse impact, and with outcomes equal opportunity, calibration and AUC."""
+    tables.check_table(output)
     check_parameters("fairness", {"--cutoff": cutoff}, {"--cutoff": NOTHING | PROBABILITY})
     loaded = load(model)
-    threshold = loaded.cutoff if cutoff is None else cutoff
-    if threshold is None:
+    decided = loaded.cutoff if cutoff is None else cutoff
+    if decided is None:
         raise DataError(f"fairness: {model} holds no cut-off to decide by. Add --cutoff RISK.")
     name = target or loaded.form_.schema.target
     columns = [by] if by is not None else list(loaded.form_.schema.protected)
     if not columns:
         raise DataError(f"fairness: {model} names no protected feature. Add --by COLUMN.")
     asked: dict[str | None, str] = dict.fromkeys(columns, "--by")
-    asked[target] = "--target"
+    asked[target] = "--column"
     rows = ScoredRows.read(data, [loaded], asked, missing, keep_if_there=name)
     known = name in rows.columns.columns
     outcomes = rows.outcomes(loaded.form_, name) if name is not None and known else None
     options: dict[str, Any] = {"adverse": loaded.form_.schema.adverse, "reference": reference}
-    options |= {"threshold": threshold, "level": level}
+    options |= {"cutoff": decided, "level": level}
     found = {
-        column: group_report(outcomes, rows.risks[0], _groups_of(loaded.form_, column, rows.columns), **options)
+        column: compare_groups(outcomes, rows.risks[0], groups_of(loaded.form_, column, rows.columns), **options)
         for column in columns
     }
-    result: dict[str, Any] = {"data": data, "model": str(model), "outcomes": known}
+    result: dict[str, Any] = {"model": str(model), "data": data, "outcomes": known}
     if by is not None:
         result |= {"by": by, **found[by].to_dict()}
     else:
         result["protected"] = {column: report.to_dict() for column, report in found.items()}
+    if output is not None:
+        each = [{"by": [column] * len(report.groups), **report.columns()} for column, report in found.items()]
+        tables.write_table({name: [cell for one in each for cell in one[name]] for name in each[0]}, output)
     show.result(result, json, lambda _: _show_all(data, found, known))
+    show.wrote(output)
 
 
 def _show_all(data: str, found: Mapping[str, GroupReport], known: bool) -> None:
@@ -395,24 +460,12 @@ def _show_all(data: str, found: Mapping[str, GroupReport], known: bool) -> None:
         _show_fairness(data, column, report, known)
 
 
-def _groups_of(form: RiskForm, name: str, columns: Any) -> Any:
-    """Return the group of every row: a column as it is, or, of a feature of the model, its level in words."""
-    feature = form.schema.features.get(name)
-    shapes = [part.shapes[name] for part in form.parts if isinstance(part, Part) and name in part.shapes]
-    if feature is None or not shapes or not feature.protected:
-        return columns[name]
-    levels = shapes[0].levels
-    names = np.array([say_level(feature, levels, code) for code in range(len(levels))], dtype=object)
-    own = {} if feature.reading is None else {name: feature.reading}
-    return names[levels.codes(read_texts(as_frame(columns), own), name)]
-
-
 def _show_fairness(data: str, by: str, found: GroupReport, known: bool) -> None:
     console = show.out()
     side = "below" if found.adverse == "positive" else "from"
     rows = sum(group.rows for group in found.groups)
     console.print(
-        f"{data}: {rows:,} rows by {by}, approved {side} {found.threshold:g}, compared with {found.reference!r}",
+        f"{data}: {rows:,} rows by {by}, approved {side} {found.cutoff:g}, compared with {found.reference!r}",
         style="bold",
     )
     lines: list[list[str | Text]] = []
@@ -435,6 +488,6 @@ def _show_fairness(data: str, by: str, found: GroupReport, known: bool) -> None:
         header = ("group", "base rate", "mean risk less base rate", "AUC")
         show.print_table(header, right, numbers=header[1:], title="Calibration and ranking")
     else:
-        console.print("No outcomes in the data (--target): no equal opportunity, calibration and AUC.", style="dim")
+        console.print("No outcomes in the data (--column): no equal opportunity, calibration and AUC.", style="dim")
     _tell_more(len(found.groups))
     console.print(f"In brackets: intervals of {found.level:.0%}. No row is left out.", style="dim")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +10,7 @@ from rich.text import Text
 
 from plainrisk.cli import show, tables
 from plainrisk.cli.main import ExitCode
-from plainrisk.cli.options import Data, Json, Missing, ModelArgument, ModelFile, Target
+from plainrisk.cli.options import Column, Data, Json, Missing, ModelArgument, TableOutput
 from plainrisk.cli.runner import RowReader
 from plainrisk.explain import Drift, Profile, recheck
 from plainrisk.explain import drift as compare
@@ -25,11 +24,15 @@ def certify(
     model: ModelArgument,
     thin: Annotated[
         float | None,
-        typer.Option("--thin", metavar="ROWS", help="Note levels with fewer training rows, 30 unless told."),
+        typer.Option(
+            "--thin", metavar="ROWS", help="Note levels with fewer training rows; 30 unless you say otherwise."
+        ),
     ] = None,
+    output: TableOutput = None,
     json: Json = False,
 ) -> None:
     """Certify a model file from its form alone, and compare with the certificate it holds; ends with 4 if one fails."""
+    tables.check_table(output)
     found = recheck(read_model(model), thin)
     result: dict[str, Any] = {
         "model": str(model),
@@ -38,7 +41,11 @@ def certify(
         "differences": list(found.differences),
         "certificate": found.fresh.to_dict(),
     }
+    if output is not None:
+        checks = result["certificate"]["checks"]
+        tables.write_table({name: [check[name] for check in checks] for name in checks[0]}, output)
     show.result(result, json, _show_certificate)
+    show.wrote(output)
     if not found.valid:
         raise typer.Exit(ExitCode.FAILED_CERTIFICATE)
 
@@ -54,8 +61,8 @@ def _show_certificate(result: dict[str, Any]) -> None:
 
 
 def drift(
+    model: ModelArgument,
     data: Data,
-    model: ModelFile,
     old: Annotated[
         str | None,
         typer.Option(
@@ -64,32 +71,30 @@ def drift(
             help="Rows to compare with. Without it: the training rows, as the model counts them.",
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Write the levels' shares too: .parquet, .csv, .csv.gz or .jsonl."),
-    ] = None,
-    target: Target = None,
+    output: TableOutput = None,
+    target: Column = None,
     missing: Missing = None,
     json: Json = False,
 ) -> None:
     """Compare new rows with old ones: shifts of features, subscales and risk, and with outcomes of performance."""
-    tables.check_output(output, tables.WRITE)
+    tables.check_table(output)
     loaded = load(model)
     new_rows = _profile(data, loaded.form_, target, missing)
     found = compare(loaded.form_, new_rows, None if old is None else _profile(old, loaded.form_, target, missing))
     if output is not None:
         import polars as pl
 
-        tables.write_lazy(found.to_frame(pl.DataFrame(), levels=True).lazy(), output)
-    result = {"data": data, "model": str(model), "old": old, **found.to_dict()}
+        tables.write_table(found.to_frame(pl.DataFrame(), levels=True).to_dict(as_series=False), output)
+    result = {"model": str(model), "data": data, "old": old, **found.to_dict()}
     record = loaded.fit_record_
     show.result(result, json, lambda _: _show_drift(found, None if record is None else record.base_rate))
+    show.wrote(output)
 
 
 def _profile(data: str, form: RiskForm, target: str | None, missing: list[str] | None) -> Profile:
     """Count the rows of a file batch by batch, with their outcomes if there are any."""
     profile, outcome = Profile(form), target or form.schema.target
-    reader = RowReader(data, [form], missing, {target: "--target"} if target else None, keep_if_there=outcome)
+    reader = RowReader(data, [form], missing, {target: "--column"} if target else None, keep_if_there=outcome)
     known = outcome if outcome in reader.keep else None
     reader.each(lambda batch: profile.add(batch, None if known is None else batch[known]))
     return profile

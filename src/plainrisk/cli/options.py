@@ -10,25 +10,37 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plainrisk.checks import PROBABILITY, check_parameters
+from plainrisk.data.reader import READ
 from plainrisk.errors import DataError
 
 if TYPE_CHECKING:
     from plainrisk.model import FormMethods
 
 __all__ = [
+    "Column",
     "Data",
     "Json",
     "Level",
     "Missing",
     "ModelArgument",
-    "ModelFile",
+    "OptionalData",
     "Positive",
     "SchemaFile",
-    "Target",
+    "TableOutput",
     "Weight",
     "declared",
     "read_options",
 ]
+
+
+def refuse_data(context: typer.Context, model: Path) -> Path:
+    """Say where the model stands if data were given in its place."""
+    if str(model) == "-" or str(model).endswith(READ) or not (model.suffix or model.exists()):
+        words = " ".join(str(p.metavar) for p in context.command.params if p.param_type_name == "argument")
+        raise DataError(f"{model} is not a model file. The model comes first: plainrisk {context.info_name} {words}")
+    return model
+
 
 Data = Annotated[
     str,
@@ -39,31 +51,47 @@ Data = Annotated[
         show_default=False,
     ),
 ]
+OptionalData = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[DATA]", help="Rows to measure on: a file, a pattern or the name of a data set.", show_default=False
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on stdout.")]
-Level = Annotated[float, typer.Option("--level", help="Of the confidence intervals.")]
+Level = Annotated[float, typer.Option("--level", help="The level of the confidence intervals, such as 0.95.")]
 Missing = Annotated[
     list[str] | None,
     typer.Option("--missing", metavar="TEXT", help="Text in a CSV that means missing, such as NA. Repeatable."),
 ]
-ModelFile = Annotated[Path, typer.Option("--model", metavar="MODEL", help="A model file written by fit.")]
-ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)]
+ModelArgument = Annotated[
+    Path,
+    typer.Argument(metavar="MODEL", help="A model file, written by fit.", show_default=False, callback=refuse_data),
+]
 Positive = Annotated[
     str | None,
-    typer.Option("--positive", metavar="LABEL", help="The outcome whose probability is the risk."),
+    typer.Option("--positive", metavar="LABEL", help="The outcome whose probability is predicted, such as 1 or late."),
 ]
 SchemaFile = Annotated[
     Path | None,
     typer.Option("--schema", metavar="SCHEMA", help="A schema, .toml or .json (see: plainrisk schema infer)."),
 ]
-Target = Annotated[str | None, typer.Option("--target", metavar="NAME", help="The column that holds the outcome.")]
+Column = Annotated[
+    str | None, typer.Option("--column", metavar="COLUMN", help="The column that holds the outcome, such as bad.")
+]
 
-Weight = Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="The column that weighs the rows.")]
+TableOutput = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write the table: .csv, .xlsx, .md, .html, .json or .parquet."),
+]
+Weight = Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="The column that weights the rows.")]
 
 
 # ---- options that the library declares
 
 # What stands on a command line for a value that is no number and none of a few words.
-_METAVARS = {"portfolio": "DATA", "values": "FEATURE=VALUE,..."}
+_METAVARS = {"portfolio": "DATA", "target": "RISK", "values": "FEATURE=VALUE,..."}
+# What is called otherwise on the command line, where it has one name in all commands.
+_FLAGS = {"target": "cutoff"}
 
 
 def declared(options: type) -> list[Parameter]:
@@ -82,7 +110,8 @@ def _parameter(field: Field[Any]) -> Parameter:
     metavar = "|".join(words) or _METAVARS.get(field.name) or ("FEATURE" if kind == list[str] | None else None)
     if kind == list[str] | None:
         text += " Repeatable."
-    flag = f"-{field.name}" if len(field.name) == 1 else f"--{field.name.replace('_', '-')}"
+    name = _FLAGS.get(field.name, field.name)
+    flag = f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
     info = typer.Option(flag, metavar=metavar, help=text)
     default = Parameter.empty if field.default is MISSING else field.default
     # typer shows and hands on a list that was not given as None.
@@ -104,6 +133,8 @@ def read_options(options: Any, given: Mapping[str, Any], missing: Sequence[str] 
     from plainrisk.cli import source
 
     found = {name: value for name, value in given.items() if value is not None}
+    if "target" in found:
+        check_parameters(options.verb.replace("_", "-"), {"--cutoff": found["target"]}, {"--cutoff": PROBABILITY})
     if "portfolio" in found:
         found["portfolio"] = source.rows_of_model(found["portfolio"], missing, model)
     if "values" in found:

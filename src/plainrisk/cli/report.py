@@ -8,23 +8,16 @@ from typing import Annotated, Any
 import typer
 
 from plainrisk.cli import show, source, tables
-from plainrisk.cli.options import Json, Missing, Target
+from plainrisk.cli.options import Column, Json, Missing, ModelArgument, OptionalData
 from plainrisk.model import load
 
 __all__ = ["report"]
 
 
 def report(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)],
+    model: ModelArgument,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="PAGE", help="The page to write, .html.")],
-    data: Annotated[
-        str | None,
-        typer.Option(
-            "--data",
-            metavar="DATA",
-            help="Rows to measure the model on: a file, a pattern or a data set. The page holds summaries, no row.",
-        ),
-    ] = None,
+    data: OptionalData = None,
     against: Annotated[
         Path | None, typer.Option("--against", metavar="MODEL", help="A second model, to compare with.")
     ] = None,
@@ -34,13 +27,13 @@ def report(
     by: Annotated[
         str | None, typer.Option("--by", metavar="COLUMN", help="Measure the model by the groups in this column, too.")
     ] = None,
-    target: Target = None,
+    target: Column = None,
     cutoff: Annotated[
         float | None,
         typer.Option(
             "--cutoff",
             metavar="RISK",
-            help="A cut-off to try, for a model file that holds none.",
+            help="The cut-off to try, such as 0.2, for a model file that holds none.",
         ),
     ] = None,
     title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The title of the page.")] = None,

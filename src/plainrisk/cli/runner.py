@@ -21,7 +21,7 @@ import typer
 
 from plainrisk._types import Bools
 from plainrisk.cli import show, source, tables
-from plainrisk.cli.options import Data, Json, Missing, ModelFile, declared, read_options
+from plainrisk.cli.options import Data, Json, Missing, ModelArgument, declared, read_options
 from plainrisk.data.reader import Kind
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.form import RiskForm
@@ -51,8 +51,8 @@ KINDS: Mapping[str, Kind] = {"--by": "text", "--weight": "continuous", "--amount
 class Request:
     """The options of every command over rows."""
 
+    model: ModelArgument
     data: Data
-    model: ModelFile
     output: Annotated[
         Path | None,
         typer.Option(
@@ -144,7 +144,7 @@ def _run(request: Request, make: Callable[[RiskModel], Work]) -> None:
     reader = RowReader(request.data, [model.form_], request.missing, dict.fromkeys(request.keep or (), "--keep"))
     LOG.info("%s: %s rows", request.data, reader.table.n_rows)
     work = make(model)
-    result: dict[str, Any] = {"data": request.data, "model": str(request.model)}
+    result: dict[str, Any] = {"model": str(request.model), "data": request.data}
     if request.output is None:
         found = work.compute(reader.row(request.row))
         result |= {"row": request.row, **found.to_dict(0)}
@@ -251,7 +251,7 @@ class RowReader:
     ) -> None:
         self.data, asked = data, keep or {}
         self._copies = {COPY + name: name for name, option in asked.items() if option == "--keep"}
-        outcome = next((name for name, option in asked.items() if option == "--target"), keep_if_there)
+        outcome = next((name for name, option in asked.items() if option == "--column"), keep_if_there)
         own = {name: KINDS[option] for name, option in asked.items() if option in KINDS}
         kinds = own | source.kinds_of_forms(forms, outcome)
         self.table = source.scan_source(data, missing, kinds, copies=self._copies)

@@ -8,33 +8,32 @@ from typing import Annotated, Any
 import typer
 
 from plainrisk.cli import show, tables
-from plainrisk.cli.options import Json, ModelArgument
+from plainrisk.cli.options import Json, ModelArgument, TableOutput
 from plainrisk.data.reader import suffix_of
 from plainrisk.explain import Scorecard
 from plainrisk.files import write_text
 from plainrisk.model import load
+from plainrisk.text import plain_number
 
 __all__ = ["scorecard"]
-
-WRITE = (".csv", ".md", ".xlsx")
 
 
 def scorecard(
     model: ModelArgument,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the card: .csv, .md or .xlsx. Without it, it is shown.")
-    ] = None,
+    output: TableOutput = None,
     points: Annotated[float, typer.Option("--points", help="The points that stand for --odds.")] = 600.0,
     odds: Annotated[float, typer.Option("--odds", help="Good applicants for each bad one at --points.")] = 50.0,
     pdo: Annotated[float, typer.Option("--pdo", help="The points that double the odds.")] = 20.0,
     decimals: Annotated[
         int | None,
-        typer.Option("--decimals", min=0, help="Of the points: 0 unless told, of percentage points 1."),
+        typer.Option(
+            "--decimals", min=0, help="Decimals of the points; 0 unless you say otherwise, or 1 for percentage points."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
     """Turn a model into a scorecard: points, counts, bad rates, weight of evidence and information value per level."""
-    tables.check_output(output, WRITE)
+    tables.check_table(output)
     options: dict[str, Any] = {"points": points, "odds": odds, "pdo": pdo, "decimals": decimals}
     card = load(model).scorecard(**options)
     if output is not None:
@@ -44,13 +43,15 @@ def scorecard(
 
 
 def _write(card: Scorecard, output: Path) -> None:
-    suffix = suffix_of(output, WRITE, "write")
+    suffix = suffix_of(output, tables.TABLE, "write")
     if suffix == ".md":
         write_text(output, card.to_markdown())
     elif suffix == ".csv":
         card.to_csv(output)
-    else:
+    elif suffix == ".xlsx":
         card.to_xlsx(output)
+    else:
+        tables.write_table(card.columns(), output)
 
 
 def _show(card: Scorecard, output: Path | None) -> None:
@@ -65,5 +66,7 @@ def _show(card: Scorecard, output: Path | None) -> None:
 
 
 def _text(name: str, cell: Any) -> str:
-    shown = {"bad_rate": ".1%", "woe": "+.3f", "iv": ".4f"}.get(name, ".4g")
-    return f"{cell:{shown}}" if isinstance(cell, float) else str(cell)
+    if not isinstance(cell, float):
+        return str(cell)
+    shown = {"bad_rate": ".1%", "woe": "+.3f", "iv": ".4f"}.get(name)
+    return plain_number(cell, 4) if shown is None else f"{cell:{shown}}"

@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from json import dumps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
@@ -112,6 +113,12 @@ def note(message: str) -> None:
 def hint(message: str) -> None:
     """Say on stderr what to do next, or what was done."""
     _err().print(message, style="dim", soft_wrap=True)
+
+
+def wrote(output: Path | None) -> None:
+    """Say on stderr that a file was written."""
+    if output is not None:
+        hint(f"Wrote {output}.")
 
 
 def result(result: dict[str, Any], json: bool, as_text: Callable[[dict[str, Any]], None]) -> None:

@@ -7,7 +7,6 @@ import os
 import shutil
 import sys
 import tempfile
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from plainrisk._types import Array
 from plainrisk.data.columns import is_word
 from plainrisk.data.reader import READ, Kind, Table, open_table
 from plainrisk.data.texts import parse
-from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean, listing, quoted
+from plainrisk.errors import DataError, SchemaError, did_you_mean, listing, quoted, warn
 from plainrisk.schema import Schema, label_of
 from plainrisk.schema.check import leak_notes
 from plainrisk.schema.outcomes import bad_label
@@ -244,16 +243,14 @@ def _with_outcome(known: Schema, target: str | None, positive: str | float | boo
     if target is not None and target != known.target:
         schema = msgspec.structs.replace(known, target=target, positive=None)  # the label belonged to the other column
     if schema.target is None:
-        raise SchemaError(f"{who}: which column is the outcome? Add --target NAME, or target = ... to the schema.")
+        raise SchemaError(f"{who}: which column is the outcome? Add --column COLUMN, or target = ... to the schema.")
     if positive is None:
         return schema
     turned = schema.positive is not None and label_of(positive) != label_of(schema.positive)
     if turned and any(feature.sign for feature in known.features.values()):
-        warnings.warn(
+        warn(
             f"--positive turns the outcome round: the schema's directions were stated for {known.positive!r} "
             "and are now required of the other outcome.",
-            PlainriskWarning,
-            stacklevel=2,
         )
     return msgspec.structs.replace(schema, positive=positive)
 
@@ -262,17 +259,15 @@ def warn_of_leaks(schema: Schema, frame: pl.DataFrame) -> None:
     """Say which features seem to know the outcome; a draft has left them out."""
     leaks = leak_notes(schema, frame)
     if leaks:
-        warnings.warn(listing("Schema", list(leaks.values()), "remarks"), PlainriskWarning, stacklevel=2)
+        warn(listing("Schema", list(leaks.values()), "remarks"))
 
 
 def warn_of_names(schema: Schema) -> None:
     """Say which features an applicant would read of under the names of their columns."""
     if schema.wordless:
-        warnings.warn(
+        warn(
             f"without a label or a reason, so people would read the column's name: {quoted(schema.wordless)}. "
             'State label = "..." in the schema, or later: plainrisk annotate.',
-            PlainriskWarning,
-            stacklevel=2,
         )
 
 
@@ -280,17 +275,15 @@ def _draft(source: Source, target: str | None, positive: str | None, missing: Se
     if target is None:
         columns = ", ".join(source.frame.columns[-3:])
         raise SchemaError(
-            f"{source.name}: without --schema the outcome must be named: --target NAME. The last columns are {columns}."
+            f"{source.name}: without --schema, name the outcome: --column COLUMN. The last columns are {columns}."
         )
     label = None if positive is None else label_in(positive, source.frame, target)
     draft = Schema.infer(source.frame, target, positive=label, missing=missing)
     codes = [f"{n} {', '.join(map(label_of, f.special_values))}" for n, f in draft.features.items() if f.special_values]
     special = f" Taken for special values: {'; '.join(codes)}." if codes else ""
-    warnings.warn(
+    warn(
         f"no --schema: kinds were inferred from the columns' types, and no direction is required.{special} "
         "plainrisk schema infer writes this draft to a file that you can edit.",
-        PlainriskWarning,
-        stacklevel=2,
     )
     return draft
 
@@ -308,10 +301,8 @@ def _with_positive(schema: Schema, frame: pl.DataFrame, target: str) -> Schema:
                 f"which outcome of {target!r} is the bad one? Add --positive with one of {quoted(labels)}."
             )
         if labels not in (("0", "1"), ("False", "True")):
-            warnings.warn(
+            warn(
                 f"the risk is the probability of {positive!r} of {target!r}. --positive chooses.",
-                PlainriskWarning,
-                stacklevel=2,
             )
     label = label_in(positive, frame, target) if isinstance(positive, str) else positive
     return msgspec.structs.replace(schema, positive=label)

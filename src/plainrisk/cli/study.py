@@ -20,11 +20,13 @@ study_app = typer.Typer(
     no_args_is_help=True, help="Compare classifiers over data sets; kill it, start it, nothing is lost."
 )
 
-PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A .toml file.", show_default=False)]
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan, a .toml file.", show_default=False)]
 StoreFile = Annotated[Path, typer.Option("--store", metavar="FILE", help="The file that keeps all results.")]
 Name = Annotated[
     str | None,
-    typer.Argument(metavar="[STUDY]", help="Which study of the store; all unless told.", show_default=False),
+    typer.Argument(
+        metavar="[STUDY]", help="Which study of the store; all unless you say otherwise.", show_default=False
+    ),
 ]
 DEFAULT_STORE = Path("study.db")
 
@@ -77,7 +79,10 @@ def status(study: Name = None, store: StoreFile = DEFAULT_STORE, json: Json = Fa
 def report(
     study: Name = None,
     store: StoreFile = DEFAULT_STORE,
-    metric: Annotated[list[str] | None, typer.Option("--metric", help="Which; all unless told. Repeatable.")] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", help="Which metric, such as auc; all unless you say otherwise. Repeatable."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the tables to a .md file, or every fold to a .csv.")
     ] = None,

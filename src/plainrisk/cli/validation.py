@@ -129,7 +129,7 @@ class Validation:
         if self.test is None:
             return {}
         fitted, target = list(models.values()), schema.target or ""  # a schema that was fitted to names it
-        rows = ScoredRows.read(self.test, fitted, {target: "--target", self.weight: "--weight"}, missing)
+        rows = ScoredRows.read(self.test, fitted, {target: "--column", self.weight: "--weight"}, missing)
         outcomes, weight = rows.outcomes(fitted[0].form_, target), rows.column(self.weight)
         first, *_ = rows.risks
         return {

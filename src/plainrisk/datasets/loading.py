@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -17,7 +16,7 @@ from plainrisk.datasets.lending_club import read_block, read_years, resolved_loa
 from plainrisk.datasets.registry import Found, Info, Partial, Progress, absent_message, download, find, info, schema_of
 from plainrisk.datasets.registry import names as all_names
 from plainrisk.datasets.tables import Table, content_sha256, read_table
-from plainrisk.errors import DataError, MissingExtraError, PlainriskWarning
+from plainrisk.errors import DataError, MissingExtraError, warn
 from plainrisk.schema import Schema
 
 __all__ = ["Backend", "CheckResult", "Dataset", "check", "load", "to_frame"]
@@ -150,10 +149,8 @@ def load(
     else:
         table = _read(entry, found, verify)
     if found.partial and entry.partial is not None:
-        warnings.warn(
+        warn(
             f"{name}: {found.path} holds {entry.partial.rows:,} of {entry.rows:,} rows.",
-            PlainriskWarning,
-            stacklevel=2,
         )
     return _dataset(entry, table, found, backend)
 

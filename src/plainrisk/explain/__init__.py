@@ -4,7 +4,7 @@ from plainrisk.explain.certify import Certificate, Check, Recheck, certify, rech
 from plainrisk.explain.contributions import explain
 from plainrisk.explain.diff import Diff, diff
 from plainrisk.explain.explanation import Explanation
-from plainrisk.explain.groups import GroupReport, group_report
+from plainrisk.explain.groups import GroupReport
 from plainrisk.explain.monitor import Drift, Performance, Profile, TrainingRows, drift
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions
 from plainrisk.explain.overview import Overview, overview
@@ -57,7 +57,6 @@ __all__ = [
     "drawn",
     "drift",
     "explain",
-    "group_report",
     "overview",
     "reason_stability",
     "reasons",

@@ -18,7 +18,7 @@ from plainrisk.explain.options import Unit
 from plainrisk.form import RiskForm
 from plainrisk.form.beyond import names_beyond
 from plainrisk.schema import label_of
-from plainrisk.text import one_line, visible
+from plainrisk.text import one_line, plain_number, visible
 
 if TYPE_CHECKING:
     from plainrisk.explain.uncertainty import Interval
@@ -56,7 +56,13 @@ def text_table(head: str, columns: Mapping[str, Sequence[Any] | Array], *, rows:
 
 
 def _cell(value: Any) -> str:
-    text = f"{value:.4g}" if isinstance(value, float | np.floating) else "" if value is None else one_line(value)
+    text = (
+        plain_number(float(value), 4)
+        if isinstance(value, float | np.floating)
+        else ""
+        if value is None
+        else one_line(value)
+    )
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
@@ -210,7 +216,7 @@ class Explanation(RowsResult):
         if value is None or value != value:
             return "missing"
         whole = not isinstance(value, float) or value.is_integer()
-        return label_of(value) if whole else f"{value:.4g}"
+        return label_of(value) if whole else plain_number(float(value), 4)
 
     @functools.cached_property
     def beyond(self) -> list[tuple[str, ...]]:

@@ -19,11 +19,11 @@ from plainrisk.explain.options import Adverse
 from plainrisk.intervals import UNKNOWN, Range, auc_range, impact_ratio, is_small, newcombe, normal_quantile, wilson
 from plainrisk.schema import label_of
 
-__all__ = ["GroupReport", "group_report"]
+__all__ = ["GroupReport", "compare_groups"]
 
 FOUR_FIFTHS = 0.8  # an adverse impact ratio below it is, by custom, evidence of adverse impact
 RANGES = ("base_rate", "gap", "auc", "approval", "impact", "difference", "opportunity", "opportunity_difference")
-GROUP_OPTIONS = {"threshold": PROBABILITY, "adverse": words("positive", "negative"), "level": LEVEL}
+GROUP_OPTIONS = {"cutoff": PROBABILITY, "adverse": words("positive", "negative"), "level": LEVEL}
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class GroupFigures:
     mean_risk : mean predicted risk
     gap : mean risk less base rate; calibration in the large, with the interval of the base rate
     auc : with DeLong's interval
-    approval : share of applicants on the good side of the threshold, Wilson's interval
+    approval : share of applicants on the good side of the cut-off, Wilson's interval
     impact : approval rate over that of the reference group, the adverse impact ratio
     below_four_fifths : whether this ratio is below 0.8
     difference : approval rate less that of the reference group, Newcombe's interval
@@ -69,13 +69,13 @@ class GroupReport(TableResult):
 
     Attributes
     ----------
-    threshold, adverse : who is approved: a risk below the threshold ("positive"), or at least it ("negative")
+    cutoff, adverse : who is approved: a risk below the cut-off ("positive"), or at least it ("negative")
     level : of the intervals
     reference : the group the others are compared with
     groups : the largest first
     """
 
-    threshold: float
+    cutoff: float
     adverse: Adverse
     level: float
     reference: str
@@ -83,7 +83,7 @@ class GroupReport(TableResult):
 
     def _headline(self) -> str:
         side = "below" if self.adverse == "positive" else "at least"
-        return f"GroupReport, approved {side} {self.threshold:g}, compared with group {self.reference!r}"
+        return f"GroupReport, approved {side} {self.cutoff:g}, compared with group {self.reference!r}"
 
     def __repr__(self) -> str:
         names = ("group", "rows", "small", "mean_risk", "base_rate", "auc", "approval", "impact", "opportunity")
@@ -106,12 +106,12 @@ class GroupReport(TableResult):
         return draw_groups(self, ax)
 
 
-def group_report(
+def compare_groups(
     y: Any,
     risk: Any,
     groups: Any,
     *,
-    threshold: float,
+    cutoff: float,
     adverse: Adverse = "positive",
     reference: str | None = None,
     level: float = 0.95,
@@ -123,45 +123,45 @@ def group_report(
     y : (n,) 0/1 outcomes, 1 the positive one; None where they are not known
     risk : (n,) predicted probabilities
     groups : (n,) the group of every applicant; those without one are a group of their own, "(no group)"
-    threshold : the cut-off: applicants below it are approved; with adverse="negative", those at or above it
+    cutoff : applicants below it are approved; with adverse="negative", those at or above it
     reference : the group to compare with; default the largest that has a name
     level : of the intervals
 
     Examples
     --------
-    >>> report = group_report([0, 1, 0, 1], [0.1, 0.9, 0.6, 0.7], ["a", "a", "b", "b"], threshold=0.5)
+    >>> report = compare_groups([0, 1, 0, 1], [0.1, 0.9, 0.6, 0.7], ["a", "a", "b", "b"], cutoff=0.5)
     >>> report.reference, report.groups[1].impact.estimate
     ('a', 0.0)
     """
-    check_parameters("group_report", {"threshold": threshold, "adverse": adverse, "level": level}, GROUP_OPTIONS)
+    check_parameters("fairness", {"cutoff": cutoff, "adverse": adverse, "level": level}, GROUP_OPTIONS)
     p, column = _numbers("risk", risk), column_of(groups)
     bad = None if y is None else _numbers("y", y)
     if len(p) != len(column.codes) or (bad is not None and len(bad) != len(p)):
         lengths = [len(values) for values in (bad, p, column.codes) if values is not None]
         raise DataError(f"y, risk and groups differ in length: {', '.join(map(str, lengths))}.")
     if not len(p):
-        raise DataError("group_report: there are no rows.")
+        raise DataError("fairness: there are no rows.")
     if bad is not None and not np.isin(bad, (0.0, 1.0)).all():
         raise DataError("y must be 0 or 1; 1 is the positive outcome.")
     if not ((p >= 0) & (p <= 1)).all():
         raise DataError("risk must hold probabilities, from 0 to 1. Pass predict_proba(X)[:, 1].")
-    rows = _Rows(p, None if bad is None else bad == 1, threshold, adverse == "positive", normal_quantile(level))
+    rows = _Rows(p, None if bad is None else bad == 1, cutoff, adverse == "positive", normal_quantile(level))
     members = column.groups()
     named = [name for name in members if name in column.labels] or list(members)
     best = max(named, key=lambda name: len(members[name])) if reference is None else label_of(reference)
     if best not in members:
         raise DataError(f"There is no group {best!r}.{did_you_mean(best, members)}")
     found = [rows.figures(name, index, members[best]) for name, index in members.items()]
-    return GroupReport(float(threshold), adverse, level, best, tuple(sorted(found, key=lambda g: -g.rows)))
+    return GroupReport(float(cutoff), adverse, level, best, tuple(sorted(found, key=lambda g: -g.rows)))
 
 
 def _numbers(name: str, values: Any) -> Floats:
     try:
         found = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError(f"group_report: {name} must hold numbers only.") from None
+        raise DataError(f"fairness: {name} must hold numbers only.") from None
     if found.ndim != 1:
-        raise DataError(f"group_report: {name} must have one dimension, not {found.ndim}.")
+        raise DataError(f"fairness: {name} must have one dimension, not {found.ndim}.")
     return found
 
 
@@ -171,7 +171,7 @@ class _Rows:
 
     risk: Floats
     positive: Bools | None
-    threshold: float
+    cutoff: float
     positive_is_bad: bool
     z: float
 
@@ -181,7 +181,7 @@ class _Rows:
             if self.positive is None:
                 return UNKNOWN
             rows = rows[self.positive[rows] != self.positive_is_bad]
-        below = self.risk[rows] < self.threshold
+        below = self.risk[rows] < self.cutoff
         return wilson(int((below if self.positive_is_bad else ~below).sum()), len(rows), self.z)
 
     def figures(self, name: str, rows: Index, reference: Index) -> GroupFigures:

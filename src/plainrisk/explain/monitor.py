@@ -29,7 +29,7 @@ from plainrisk.intervals import Range, auc_range, newcombe, normal_quantile, wil
 from plainrisk.schema import Limits
 from plainrisk.threads import PIECE_ROWS
 
-__all__ = ["Drift", "Performance", "Profile", "TrainingRows", "drift"]
+__all__ = ["Drift", "Performance", "Profile", "TrainingRows", "drift", "risk_drift"]
 
 GRID = 1000  # bins of [0, 1] in which risks are counted
 
@@ -103,7 +103,7 @@ class Profile:
                 self.sums[part.name, name] = self.sums.get((part.name, name), 0.0) + float(values.sum())
         risks = np.column_stack([form.part_risks(frame), form.risk(frame)])
         for k, risk in enumerate(risks.T):
-            self.risks[k] += np.bincount(np.minimum((GRID * risk).astype(np.intp), GRID - 1), minlength=GRID)
+            self.risks[k] += _counted(risk)
         self.risk_sums += risks.sum(axis=0)
         self.rows += frame.n_rows
 
@@ -119,10 +119,7 @@ class Profile:
         if not any(len(risk) for risk, _ in self.judged):
             return None
         risk, positive = (np.concatenate(side) for side in zip(*self.judged, strict=True))
-        z, mean = normal_quantile(level), float(risk.mean())
-        base = wilson(int(positive.sum()), len(positive), z)
-        gap = Range(mean - base.estimate, mean - base.high, mean - base.low)
-        return Performance(len(risk), mean, base, gap, auc_range(positive, risk, z))
+        return Performance.of(risk, positive, level)
 
     @classmethod
     def of_training(cls, form: RiskForm) -> Profile:
@@ -236,6 +233,14 @@ class Performance:
     gap: Range
     auc: Range
 
+    @classmethod
+    def of(cls, risk: Floats, positive: Bools, level: float) -> Performance:
+        """Judge risks by their outcomes."""
+        z, mean = normal_quantile(level), float(risk.mean())
+        base = wilson(int(positive.sum()), len(positive), z)
+        gap = Range(mean - base.estimate, mean - base.high, mean - base.low)
+        return cls(len(risk), mean, base, gap, auc_range(positive, risk, z))
+
 
 @dataclass(frozen=True, repr=False)
 class Drift(TableResult):
@@ -319,8 +324,6 @@ def drift(form: RiskForm, new: Any, old: Any = None, *, y: Any = None, old_y: An
     if not before.rows or not after.rows or after.risk_sums is None:
         raise DataError("drift: a sample has no rows.")
     features = [_feature(form, name, before, after) for name in after.counts if name in before.counts]
-    then, now = before.performance(level), after.performance(level)
-    both = None if then is None or now is None else (now, then)
     return Drift(
         old_rows=before.rows,
         new_rows=after.rows,
@@ -329,12 +332,64 @@ def drift(form: RiskForm, new: Any, old: Any = None, *, y: Any = None, old_y: An
         subscales=tuple(_subscales(form, before, after)),
         new_risk=float(after.risk_sums[-1] / after.rows),
         limits=form.schema.policy.drift,
-        old_performance=then,
-        new_performance=now,
-        # Two samples apart: the intervals are combined as Newcombe does for shares.
-        auc_change=both and newcombe(*(one.auc for one in both)),
-        gap_change=both and newcombe(*(one.gap for one in both)),
+        **_changes(before.performance(level), after.performance(level)),
     )
+
+
+def risk_drift(new: Any, old: Any, *, y: Any = None, old_y: Any = None, level: float = 0.95) -> Drift:
+    """Compare the probabilities of new rows with those of old ones, whatever model they come from.
+
+    Parameters
+    ----------
+    new, old : (n,), (m,) probabilities
+    y, old_y : their outcomes, 0/1, where they are known
+    level : of the intervals of performance
+    """
+    check_parameters("drift", {"level": level}, {"level": LEVEL})
+    after, before = _probabilities("new", new), _probabilities("old", old)
+    limits = Limits()
+    means = float(before.mean()), float(after.mean())
+    shift = _risk_shift("risk", _counted(before), _counted(after), *means, limits)
+    return Drift(
+        old_rows=float(len(before)),
+        new_rows=float(len(after)),
+        unit="probability",
+        features=(),
+        subscales=(shift,),
+        new_risk=float(after.mean()),
+        limits=limits,
+        **_changes(_judged(before, old_y, level), _judged(after, y, level)),
+    )
+
+
+def _probabilities(name: str, values: Any) -> Floats:
+    risk = np.asarray(values, dtype=np.float64)
+    if risk.ndim != 1 or not len(risk) or not ((risk >= 0) & (risk <= 1)).all():
+        raise DataError(f"drift: the {name} probabilities must be one or more numbers from 0 to 1.")
+    return risk
+
+
+def _judged(risk: Floats, y: Any, level: float) -> Performance | None:
+    if y is None:
+        return None
+    outcomes = np.asarray(y)
+    if outcomes.shape != risk.shape or not np.isin(outcomes, (0, 1)).all():
+        raise DataError(f"drift: the outcomes of {len(risk):,} probabilities must be as many, each 0 or 1.")
+    return Performance.of(risk, outcomes == 1, level)
+
+
+def _counted(risk: Floats) -> Counts:
+    """Count risks in the bins of the grid."""
+    return np.bincount(np.minimum((GRID * risk).astype(np.intp), GRID - 1), minlength=GRID)
+
+
+def _changes(then: Performance | None, now: Performance | None) -> dict[str, Any]:
+    """Return both performances, and how they differ."""
+    found: dict[str, Any] = {"old_performance": then, "new_performance": now}
+    if then is None or now is None:
+        return found
+    # Two samples apart: the intervals are combined as Newcombe does for shares.
+    return found | {"auc_change": newcombe(now.auc, then.auc), "gap_change": newcombe(now.gap, then.gap)}
 
 
 def _unit(form: RiskForm) -> str:
@@ -384,12 +439,19 @@ def _subscales(form: RiskForm, before: Profile, after: Profile) -> list[Subscale
     first = 1 if isinstance(form.pool, Alone) else 0  # the one part's risk is the risk
     found = []
     for k, name in enumerate(names[first:], first):
-        groups = _equal_groups(before.risks[k])
-        old, new = (np.add.reduceat(risks[k].astype(np.float64), groups) for risks in (before.risks, after.risks))
-        means = float(before.risk_sums[k] / before.rows), float(after.risk_sums[k] / after.rows)
-        index = float(psi(old, new).sum())
-        found.append(SubscaleDrift(name, index, form.schema.policy.drift.size(index), *means))
+        means = before.risk_sums[k] / before.rows, after.risk_sums[k] / after.rows
+        found.append(_risk_shift(name, before.risks[k], after.risks[k], *means, form.schema.policy.drift))
     return sorted(found, key=lambda s: -s.psi)
+
+
+def _risk_shift(
+    name: str, before: Counts, after: Counts, old_mean: float, new_mean: float, limits: Limits
+) -> SubscaleDrift:
+    """Compare two samples of risks in ten groups of about equal shares of the old one."""
+    groups = _equal_groups(before)
+    old, new = (np.add.reduceat(counts.astype(np.float64), groups) for counts in (before, after))
+    index = float(psi(old, new).sum())
+    return SubscaleDrift(name, index, limits.size(index), float(old_mean), float(new_mean))
 
 
 def _equal_groups(counts: Counts) -> Index:

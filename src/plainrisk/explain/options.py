@@ -60,6 +60,7 @@ def option(
     words: tuple[str, ...] = (),
     other: tuple[str, ...] = (),
     allowed: Allowed | None = None,
+    python: str = "",
 ) -> Any:
     """Declare an option.
 
@@ -70,8 +71,15 @@ def option(
     words : the words it may be
     other : what else it may be, such as ("a row",)
     allowed : what it may be, where words and others do not say it
+    python : what is to be said of values that a command line cannot give
     """
-    metadata = {"help": help, "words": words, "other": other, "allowed": allowed or _allowed(default, words, other)}
+    metadata = {
+        "help": help,
+        "python": python,
+        "words": words,
+        "other": other,
+        "allowed": allowed or _allowed(default, words, other),
+    }
     return field(default=default, metadata=metadata)
 
 
@@ -186,7 +194,7 @@ class WhatIfOptions(Options):
 
     target: float | None = option(
         None,
-        "The cut-off to pass; without it, the policy's. Every answer is approved by it.",
+        "The cut-off to pass, such as 0.2; without it, the policy's. Every answer is approved by it.",
         allowed=NOTHING | PROBABILITY,
     )
     _: KW_ONLY
@@ -194,8 +202,9 @@ class WhatIfOptions(Options):
     cost: Cost = option(
         "features",
         "'features': as few features as possible, and of these the least sum of steps times the schema's step_cost; "
-        "'steps': the least such sum. A dict gives step costs by feature, a function the cost of a move from "
-        "(feature, level, new level, steps).",
+        "'steps': the least such sum.",
+        python="A dict gives step costs by feature, a function the cost of a move from (feature, level, new level, "
+        "steps).",
         words=("features", "steps"),
         other=("a dict", "a function"),
         allowed=known_words("features", "steps") | instance("a dict", Mapping) | FUNCTION,
@@ -261,5 +270,7 @@ def _documented(text: str, options: Any) -> str:
         kind = " or ".join([*map(repr, f.metadata["words"]), *f.metadata["other"]]) or str(f.type)
         default = "" if f.default is MISSING else f", default={f.default!r}"
         lines.append(f"{f.name} : {kind}{default}")
-        lines += textwrap.wrap(f.metadata["help"], width, initial_indent="    ", subsequent_indent="    ")
+        lines += textwrap.wrap(
+            f"{f.metadata['help']} {f.metadata['python']}", width, initial_indent="    ", subsequent_indent="    "
+        )
     return before + indent.join(lines) + after

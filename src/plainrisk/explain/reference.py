@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from plainrisk._types import Floats
 from plainrisk.data.frame import Frame
-from plainrisk.errors import DataError, PlainriskWarning
+from plainrisk.errors import DataError, warn
 from plainrisk.explain.atoms import Atoms, atoms_of, value_frame
 from plainrisk.explain.elimination import Options, PairScores, joint_options
 from plainrisk.form import Alone, Curve, PairTable, Part, RiskForm, Shape, TreePart, pool_score
@@ -232,11 +231,9 @@ def _best_together(
         joint = joint_options(options, pairs, sign)
         return {name: int(at) for found in joint for name, at in zip(found.features, found.choice[-1], strict=True)}
     except DataError:
-        warnings.warn(
+        warn(
             "reference='best': pairs connect too many features, so the best levels were searched for one feature after "
             "the other. There may be better ones.",
-            PlainriskWarning,
-            stacklevel=2,
         )
     at = {name: start[name] for name in options}
     moved = True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -16,7 +15,7 @@ import msgspec
 import numpy as np
 
 from plainrisk._types import Floats
-from plainrisk.errors import PlainriskWarning, missing_extra, quoted
+from plainrisk.errors import missing_extra, quoted, warn
 from plainrisk.explain.certify import Check
 from plainrisk.explain.explanation import TableResult, text_table
 from plainrisk.explain.options import Adverse
@@ -163,11 +162,9 @@ class Scorecard(TableResult):
         csv.writer(text, lineterminator="\n").writerows(lines)
         write_text(path, text.getvalue())
         if any(isinstance(cell, str) and is_formula(cell) for line in lines for cell in line):
-            warnings.warn(
+            warn(
                 f"{path}: some levels or features begin with =, +, - or @, and a spreadsheet would run them as "
                 "formulas. Import them as text, or write .xlsx.",
-                PlainriskWarning,
-                stacklevel=2,
             )
 
     def to_markdown(self) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 
 import numpy as np
 
 from plainrisk._types import Bools
 from plainrisk.data.frame import Frame
-from plainrisk.errors import PlainriskWarning
+from plainrisk.errors import warn
 from plainrisk.form.form import Part, RiskForm
 from plainrisk.form.levels import Bins, Categories
 
@@ -73,10 +72,8 @@ def warn_of_strangers(found: Mapping[str, Mapping[str, int]], n_rows: int) -> No
     """Warn of columns of which training saw no value at all, given the `counts` of enough rows."""
     for name, own in found.items():
         if n_rows >= ENOUGH and own.get("unseen") == n_rows:
-            warnings.warn(
+            warn(
                 f"every row of column {name!r} holds a category that training never saw; is it coded otherwise?",
-                PlainriskWarning,
-                stacklevel=3,
             )
 
 

@@ -28,12 +28,13 @@ from plainrisk.measure.tables import Table, Tabular, locked
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Cutoff", "Cutoffs", "cutoffs"]
+__all__ = ["Cutoff", "Cutoffs", "risk_cutoffs"]
 
 OPTIONS = {
     "cost_bad": number(at_least=0),
     "gain_good": NOTHING | number(at_least=0),
     "adverse": words("positive", "negative"),
+    "cutoff": NOTHING | PROBABILITY,
     "level": LEVEL,
 }
 SHOWN = 20  # lines of the printed table: steps of 5% of approval
@@ -87,6 +88,7 @@ class Cutoffs(Tabular):
     goods_refused: Floats
     profit: Floats
     _sums: _Sums
+    _policy: float | None = None
 
     def __len__(self) -> int:
         return len(self.cutoff)
@@ -94,27 +96,29 @@ class Cutoffs(Tabular):
     def __getitem__(self, k: int) -> Cutoff:
         return self._sums.at(k, float(self.cutoff[k]), normal_quantile(self.level))
 
-    def at(self, *, approval: float | None = None, bad_rate: float | None = None, risk: float | None = None) -> Cutoff:
+    def at(
+        self, *, approval: float | None = None, bad_rate: float | None = None, cutoff: float | None = None
+    ) -> Cutoff:
         """Return one cut-off: name one of the three.
 
         Parameters
         ----------
         approval : approve as many as possible, at most this share
         bad_rate : approve as many as possible, with at most this share of bad outcomes among them
-        risk : this cut-off itself
+        cutoff : this cut-off itself
 
-        >>> found = cutoffs([0, 0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4, 0.9])
-        >>> found.at(approval=0.8).cutoff, found.at(bad_rate=0.1).cutoff, found.at(risk=0.25).approval.estimate
+        >>> found = risk_cutoffs([0, 0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4, 0.9])
+        >>> found.at(approval=0.8).cutoff, found.at(bad_rate=0.1).cutoff, found.at(cutoff=0.25).approval.estimate
         (0.9, 0.3, 0.4)
         """
-        given = {"approval": approval, "bad_rate": bad_rate, "risk": risk}
+        given = {"approval": approval, "bad_rate": bad_rate, "cutoff": cutoff}
         check_parameters("Cutoffs.at", given, dict.fromkeys(given, NOTHING | PROBABILITY))
         if sum(value is not None for value in given.values()) != 1:
-            raise DataError("Cutoffs.at: name one of approval, bad_rate and risk.")
-        if risk is not None:
+            raise DataError("Cutoffs.at: name one of approval, bad_rate and cutoff.")
+        if cutoff is not None:
             # The first risk at or above it: nobody stands between the two.
-            k = int(np.searchsorted(self.cutoff, risk))
-            return self._sums.at(k, float(risk), normal_quantile(self.level))
+            k = int(np.searchsorted(self.cutoff, cutoff))
+            return self._sums.at(k, float(cutoff), normal_quantile(self.level))
         if approval is not None:
             allowed = self.approval <= approval + ROUNDING
         else:
@@ -124,6 +128,11 @@ class Cutoffs(Tabular):
             least = self.approval.min()
             raise DataError(f"Cutoffs.at: no cut-off does that; every one approves at least {least:.2%}.")
         return self[int(np.argmax(np.where(allowed, self.approval, -1.0)))]
+
+    @property
+    def chosen(self) -> Cutoff | None:
+        """What the cut-off of the model's policy does, or the one that was asked for; None without one."""
+        return None if self._policy is None else self.at(cutoff=self._policy)
 
     @property
     def best(self) -> Cutoff:
@@ -223,7 +232,7 @@ def _share(part: float, whole: float, square: float, z: float) -> Range:
     return wilson(min(max(part / whole, 0.0), 1.0) * effective, effective, z)
 
 
-def cutoffs(
+def risk_cutoffs(
     y: ArrayLike,
     risk: ArrayLike,
     *,
@@ -232,6 +241,7 @@ def cutoffs(
     amount: ArrayLike | None = None,
     sample_weight: Weights = None,
     adverse: str = "positive",
+    cutoff: float | None = None,
     level: float = 0.95,
 ) -> Cutoffs:
     """Return approval, bad rate, refused outcomes and profit at every cut-off.
@@ -251,6 +261,8 @@ def cutoffs(
     sample_weight : (n,), default=None
     adverse : "positive" or "negative", default="positive"
         Which outcome is the bad one. Approved is a risk below the cut-off ("positive"), or from it on ("negative").
+    cutoff : float, default=None
+        The cut-off of the policy, for `Cutoffs.chosen`.
     level : float, default=0.95
         Of the intervals: Wilson for shares, the central limit theorem for the profit, each at a fixed cut-off.
 
@@ -260,11 +272,11 @@ def cutoffs(
 
     Examples
     --------
-    >>> found = cutoffs([0, 0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4, 0.9], gain_good=0.5)
+    >>> found = risk_cutoffs([0, 0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4, 0.9], gain_good=0.5)
     >>> found.best.cutoff, found.best.profit.estimate
     (0.3, 1.0)
     """
-    given = {"cost_bad": cost_bad, "gain_good": gain_good, "adverse": adverse, "level": level}
+    given = {"cost_bad": cost_bad, "gain_good": gain_good, "adverse": adverse, "cutoff": cutoff, "level": level}
     check_parameters("cutoffs", given, OPTIONS)
     checked = check_predictions(y, risk, sample_weight)
     amounts = _amounts(amount, y, sample_weight)
@@ -279,7 +291,7 @@ def cutoffs(
         "goods_refused": 1 - (sums.weight - sums.bad) / ((total - bads) or math.nan),
     }
     arrays = {name: locked(np.clip(share, 0.0, 1.0)) for name, share in shares.items()}
-    return Cutoffs(adverse, level, locked(points), **arrays, profit=locked(sums.profit), _sums=sums)
+    return Cutoffs(adverse, level, locked(points), **arrays, profit=locked(sums.profit), _sums=sums, _policy=cutoff)
 
 
 def _amounts(amount: ArrayLike | None, y: ArrayLike, sample_weight: Weights) -> Floats | float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike
 from plainrisk._types import Array, Bools, Floats
 from plainrisk.checks import NOTHING, check_parameters, instance, words
 from plainrisk.data.frame import Frame, as_frame, frame_like
-from plainrisk.errors import DataError, PlainriskWarning, did_you_mean
+from plainrisk.errors import DataError, did_you_mean, warn
 from plainrisk.text import one_line, visible
 
 __all__ = [
@@ -373,7 +372,7 @@ def _drop_incomplete(values: Floats, rows: tuple[str, ...]) -> tuple[Floats, tup
         return values, rows
     dropped = ", ".join(repr(name) for name, whole in zip(rows, complete, strict=True) if not whole)
     message = f"Results: {(~complete).sum()} of {len(rows)} data sets lack a value and are left out: {dropped}."
-    warnings.warn(message, PlainriskWarning, stacklevel=4)
+    warn(message)
     return values[complete], tuple(name for name, whole in zip(rows, complete, strict=True) if whole)
 
 

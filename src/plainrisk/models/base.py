@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,7 +15,7 @@ from plainrisk._types import Bools, Floats
 from plainrisk.checks import NOTHING, Allowed, check_parameters, instance, words
 from plainrisk.data.frame import as_frame
 from plainrisk.data.rows import Batches
-from plainrisk.errors import PlainriskWarning, StoppedEarly, quoted
+from plainrisk.errors import StoppedEarly, quoted, warn
 from plainrisk.form import (
     Alone,
     Bins,
@@ -219,11 +218,10 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
     def _warn_of_stops(self, solutions: Sequence[Solution]) -> None:
         bad = [s for s in solutions if not s.converged or s.at_box.any()]
         if bad:
-            warnings.warn(
+            warn(
                 f"{type(self).__name__}: stopped before the optimum ({bad[0].reason}). The model is usable; "
                 "ridge='auto' gives a finite optimum.",
                 StoppedEarly,
-                stacklevel=4,
             )
 
 
@@ -303,11 +301,9 @@ def warn_of_clipping(who: str, share: float, link: Link | None) -> None:
     if share <= CLIPPING_WARNING:
         return
     low, high = (0.0, 1.0) if link is None else link.range
-    warnings.warn(
+    warn(
         f"{who}: the line is cut off at {low:g} or {high:g} for {share:.0%} of the training rows, whose order among "
         "themselves is lost. AdditiveRiskModel(link='bands') follows the sigmoid in bands and clips none.",
-        PlainriskWarning,
-        stacklevel=4,
     )
 
 
@@ -316,11 +312,9 @@ def warn_of_protected(form: RiskForm) -> None:
     read = [name for name in form.schema.protected if name in form.features]
     if read:
         names = ", ".join(map(repr, read))
-        warnings.warn(
+        warn(
             f"The model reads protected features: {names}. They are never given as reasons, but they move the "
             f"probability. schema.drop({names}) leaves them out.",
-            PlainriskWarning,
-            stacklevel=3,
         )
 
 
@@ -328,11 +322,9 @@ def warn_of_unmarked(form: RiskForm) -> None:
     """Tell the user which features look protected, by their names, and may be given as reasons."""
     found = not_marked({name: form.schema.features[name] for name in form.features})
     if found:
-        warnings.warn(
+        warn(
             f"Features look protected by their names, and the schema does not mark them: {quoted(list(found))}. They "
             "may be given as reasons. State protected = true for those that are.",
-            PlainriskWarning,
-            stacklevel=3,
         )
 
 
@@ -349,11 +341,9 @@ def warn_of_better_levels(form: RiskForm) -> None:
     if found:
         shown = list(found.values())
         more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
-        warnings.warn(
+        warn(
             f"Empty or special fields are better for the applicant than every measured level: {', '.join(shown[:5])}"
             f"{more}. Rules such as missing = 'not_better' or special_rules forbid it; 'free' says that it is meant.",
-            PlainriskWarning,
-            stacklevel=3,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
@@ -11,7 +10,7 @@ import numpy as np
 from plainrisk._types import Array, Floats
 from plainrisk.checks import FLAG, NOTHING, Allowed, instance, number, whole
 from plainrisk.data.frame import Frame
-from plainrisk.errors import DataError, PlainriskWarning, SchemaError, missing_extra, quoted
+from plainrisk.errors import DataError, SchemaError, missing_extra, quoted, warn
 from plainrisk.extract.trees import booster_trees
 from plainrisk.form import Alone, Logistic, TreeInput, TreePart
 from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
@@ -192,11 +191,9 @@ def _warn_of_special_values(schema: Schema) -> None:
         if feature.kind == "continuous" and feature.sign and set(feature.special_values) - {feature.lower_bound}
     ]
     if special:
-        warnings.warn(
+        warn(
             f"BoostedRiskModel: trees read special values as plain numbers, so that a direction orders them, too: "
             f"{quoted(special, 5)}. Replace them by missing values, or use a model that has a level for each.",
-            PlainriskWarning,
-            stacklevel=5,
         )
 
 

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from plainrisk._types import Array, Floats, Index, Outcome
 from plainrisk.checks import FUNCTION, LIST, NOTHING, SEED, Allowed, check_parameters, whole
 from plainrisk.data.columns import floats_or_none, is_missing, unmasked
-from plainrisk.data.frame import Origin, frame_like, native_rows, refuse_other_order
+from plainrisk.data.frame import Origin, column_of, frame_like, native_rows, refuse_other_order
 from plainrisk.errors import DataError
 from plainrisk.models.base import CLASSIFIER, RiskClassifier
 from plainrisk.models.experts import is_ours
@@ -312,6 +312,7 @@ def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None, time: A
         cv = _forward_chains(_times(time, len(target)), cv, groups)
     if type(cv) is not bool and isinstance(cv, Integral):
         _check_number(int(cv), target)
+        _check_groups(int(cv), groups, len(target))
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
         cv = kind(int(cv), shuffle=True, random_state=_short_seed(int(seed)))
     if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
@@ -329,6 +330,19 @@ def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None, time: A
     if not splits:
         raise DataError("cv has no splits.")
     return splits
+
+
+def _check_groups(folds: int, groups: Any, rows: int) -> None:
+    """Refuse more folds than there are groups, whose rows stay together."""
+    if groups is None or len(groups) != rows:
+        return
+    held = len(set(column_of(groups).codes.tolist()))
+    if held < folds:
+        fewer = f", or at most {held} folds" if held > 1 else ""
+        raise DataError(
+            f"cross validation: {folds} folds need at least {folds} groups, since the rows of a group stay together. "
+            f"There {'is' if held == 1 else 'are'} {held}. Give more groups{fewer}."
+        )
 
 
 def _forward_chains(times: Array, cv: Any, groups: Any) -> list[Split]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import math
 import operator
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +20,7 @@ from plainrisk._native import level_sums, look_up
 from plainrisk._types import Codes, Floats
 from plainrisk.bins import Anchor, Contrast, Criterion, JointCode, LevelFinder, code_type, joint_codes, level_anchors
 from plainrisk.data.spool import Spool
-from plainrisk.errors import PlainriskWarning, quoted
+from plainrisk.errors import quoted, warn
 from plainrisk.form import Levels, Link, Part, Shape, Table, held_scores
 from plainrisk.models.training import Training, TrainingRows
 from plainrisk.schema import Schema
@@ -170,11 +169,9 @@ def learn_levels(
     _warn_of_coarse_edges(finders)
     near = [finder.name for finder in finders if finder.too_near]
     if near:
-        warnings.warn(
+        warn(
             f"Data: the values of {quoted(near)} all lie within 1e-7, which a tree does not separate: one bin each. "
             "Change the unit, or take criterion='quantile'.",
-            PlainriskWarning,
-            stacklevel=3,
         )
     return found
 
@@ -190,11 +187,9 @@ def _warn_of_coarse_edges(finders: Sequence[LevelFinder]) -> None:
         return
     worst = max(f.values.bits for f in coarse)
     others = f" and {len(coarse) - 1} more" if len(coarse) > 1 else ""
-    warnings.warn(
+    warn(
         f"Data: feature {coarse[0].name!r}{others} has more than {coarse[0].values.most:,} distinct values. Bin "
         f"edges there are exact to one part in {2 ** (52 - worst):,} of the value; no row is lost.",
-        PlainriskWarning,
-        stacklevel=4,
     )
 
 

@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 from plainrisk._types import Floats
 from plainrisk.checks import NOTHING, mapping
 from plainrisk.data.frame import Frame, native_rows
-from plainrisk.errors import DataError, ExtractionError, PlainriskWarning, did_you_mean, quoted
+from plainrisk.errors import DataError, ExtractionError, PlainriskWarning, did_you_mean, quoted, warn
 from plainrisk.extract import extract_form
 from plainrisk.form import GroupEvidence, Part, RiskForm, TreePart
 from plainrisk.form.file import PackedState
@@ -85,11 +85,9 @@ def warn_of_unassigned(who: str, schema: Schema) -> None:
     """Warn of features that stand in no subscale, and so are not in a model made of subscales."""
     if schema.unassigned:
         names = schema.unassigned
-        warnings.warn(
+        warn(
             f"{who} leaves out {len(names)} feature{'s' * (len(names) > 1)} in no subscale: {quoted(names)}. "
             "Add them to a subscale, or take a model of one layer.",
-            PlainriskWarning,
-            stacklevel=5,
         )
 
 

@@ -1,4 +1,7 @@
-"""A fitted model, or two of them, measured on rows they were not fitted to."""
+"""A fitted model, or two of them, measured on rows they were not fitted to: model, rows, outcomes.
+
+Probabilities are taken in place of a model; then rows are not needed, and outcomes are 0 and 1.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from plainrisk._types import Array
+from plainrisk._types import Array, Floats
 from plainrisk.data.frame import as_frame, column_of, refuse_other_order
-from plainrisk.errors import DataError, did_you_mean
-from plainrisk.explain import TrainingRows
+from plainrisk.data.texts import read_texts
+from plainrisk.errors import DataError, did_you_mean, quoted
+from plainrisk.explain import Drift, GroupReport, Profile, TrainingRows
+from plainrisk.explain import drift as form_drift
+from plainrisk.explain.groups import compare_groups
+from plainrisk.explain.monitor import risk_drift
+from plainrisk.form import Part, RiskForm
+from plainrisk.form.wording import say_level
+from plainrisk.measure.cutoffs import Cutoffs, risk_cutoffs
 from plainrisk.measure.evaluation import Evaluation, evaluate_risk
 from plainrisk.schema import label_of
 
-__all__ = ["evaluate"]
+__all__ = ["cutoffs", "drift", "evaluate", "fairness", "groups_of"]
 
 DIFFERENT = "evaluate: the two models predict different outcomes, so their risks cannot be compared."
 
@@ -67,13 +77,9 @@ def evaluate(
     (True, 400)
     """
     models = [one for one in (model, against) if one is not None]
-    classes = _classes(models)
     refuse_other_order(X, y=y, by=by, sample_weight=sample_weight)
-    if y is None:
-        y = _target(model, X)
-    outcomes = np.asarray(y) if classes is None else column_of(y).outcomes(classes)
-    groups = by if not isinstance(by, str) else _column("by", by, X)
-    risks = [_risks(one, X, classes) for one in models]
+    outcomes, risks = _judged("evaluate", models, X, _target("evaluate", model, X) if y is None else y)
+    groups = by if not isinstance(by, str) else _column("evaluate: by", by, X)
     other = risks[1] if len(risks) > 1 else None
     found = evaluate_risk(
         outcomes, risks[0], against=other, by=groups, sample_weight=sample_weight, level=level, seed=seed
@@ -82,12 +88,225 @@ def evaluate(
     return found if form is None else replace(found, seen_before=TrainingRows(form).add(X).are_all)
 
 
-def _classes(models: list[Any]) -> Array | None:
+def cutoffs(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    cost_bad: float = 1.0,
+    gain_good: float | None = None,
+    amount: Any = None,
+    cutoff: float | None = None,
+    adverse: str | None = None,
+    sample_weight: Any = None,
+    level: float = 0.95,
+) -> Cutoffs:
+    """Return approval, bad rate, refused outcomes and profit at every cut-off.
+
+    Parameters
+    ----------
+    model : a fitted classifier, or (n,) probabilities
+    X : rows
+        None where only probabilities are given.
+    y : (n,), default=None
+        The outcomes, as the model knows them; None takes the target column of the model's schema from the rows.
+    cost_bad : float, default=1.0
+        What an approved applicant with a bad outcome costs; with `amount`, the share of it that is lost.
+    gain_good : float, default=None
+        What an approved applicant with a good outcome brings; with `amount`, a share of it. None: no profits.
+    amount : str or (n,), default=None
+        A column of the rows, or the amount of every loan.
+    cutoff : float, default=None
+        The cut-off whose figures are `chosen`; None takes that of the model's policy.
+    adverse : "positive" or "negative", default=None
+        Which outcome is the bad one; None takes what the model's schema says, and "positive" for probabilities.
+    sample_weight : (n,), default=None
+    level : float, default=0.95
+        Of the intervals: Wilson for shares, the central limit theorem for the profit, each at a fixed cut-off.
+
+    Returns
+    -------
+    Cutoffs
+
+    Examples
+    --------
+    >>> import plainrisk as pr
+    >>> found = pr.cutoffs([0.1, 0.2, 0.3, 0.4, 0.9], None, [0, 0, 1, 0, 1], gain_good=0.5)
+    >>> found.best.cutoff, found.best.profit.estimate
+    (0.3, 1.0)
+    """
+    refuse_other_order(X, y=y, amount=amount, sample_weight=sample_weight)
+    outcomes, (risk,) = _judged("cutoffs", [model], X, _target("cutoffs", model, X) if y is None else y)
+    return risk_cutoffs(
+        outcomes,
+        risk,
+        cost_bad=cost_bad,
+        gain_good=gain_good,
+        amount=np.asarray(_column("cutoffs: amount", amount, X)) if isinstance(amount, str) else amount,
+        sample_weight=sample_weight,
+        adverse=_adverse(model, adverse),
+        cutoff=_policy_cutoff(model) if cutoff is None else cutoff,
+        level=level,
+    )
+
+
+def fairness(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    by: Any = None,
+    cutoff: float | None = None,
+    reference: str | None = None,
+    adverse: Any = None,
+    level: float = 0.95,
+) -> GroupReport:
+    """Compare groups: approval, the adverse impact ratio, and with outcomes equal opportunity, calibration and AUC.
+
+    Parameters
+    ----------
+    model : a fitted classifier, or (n,) probabilities
+    X : rows
+        None where only probabilities are given.
+    y : (n,), default=None
+        The outcomes, as the model knows them; None takes the target column of the model's schema, if the rows have it.
+    by : str or (n,), default=None
+        A column of the rows, or the group of every applicant; None takes the protected feature of the model, if it has
+        one only. Applicants without a group are a group of their own, "(no group)".
+    cutoff : float, default=None
+        Who is approved; None takes the cut-off of the model's policy.
+    reference : str, default=None
+        The group to compare with; None takes the largest that has a name.
+    adverse : "positive" or "negative", default=None
+        Which outcome is the bad one; None takes what the model's schema says, and "positive" for probabilities.
+    level : float, default=0.95
+        Of the intervals.
+
+    Returns
+    -------
+    GroupReport
+
+    Examples
+    --------
+    >>> import plainrisk as pr
+    >>> found = pr.fairness([0.1, 0.9, 0.6, 0.7], None, [0, 1, 0, 1], by=["a", "a", "b", "b"], cutoff=0.5)
+    >>> found.reference, found.groups[1].impact.estimate
+    ('a', 0.0)
+    """
+    refuse_other_order(X, y=y, by=by)
+    decided = _policy_cutoff(model) if cutoff is None else cutoff
+    if decided is None:
+        raise DataError("fairness: give a cutoff; the model has none in its policy (model.annotate(cutoff=0.25)).")
+    if y is None and X is not None:
+        target = _target_name(model)
+        y = as_frame(X).column(target) if target is not None and target in as_frame(X).columns else None
+    if y is None:
+        outcomes, risk = None, _risks("fairness", model, X, _classes("fairness", [model]))
+    else:
+        outcomes, (risk,) = _judged("fairness", [model], X, y)
+    options: dict[str, Any] = {"cutoff": decided, "adverse": _adverse(model, adverse), "reference": reference}
+    return compare_groups(outcomes, risk, _groups(model, X, by), level=level, **options)
+
+
+def drift(model: Any, X: Any, y: Any = None, *, old: Any = None, old_y: Any = None, level: float = 0.95) -> Drift:
+    """Compare new rows with old ones: shifts of features and of the risk, and with outcomes of performance.
+
+    Parameters
+    ----------
+    model : a fitted classifier, or (n,) probabilities of the new rows
+        A model without shapes, and probabilities, tell the shift of the risk alone.
+    X : rows
+        The new ones; None where only probabilities are given.
+    y : (n,), default=None
+        Their outcomes; with a model of ours, some may be missing.
+    old : rows, or (m,) probabilities, default=None
+        None compares with the training rows, as a model of ours counts them.
+    old_y : (m,), default=None
+    level : float, default=0.95
+        Of the intervals of performance.
+
+    Returns
+    -------
+    Drift
+
+    Examples
+    --------
+    >>> import plainrisk as pr
+    >>> found = pr.drift([0.1, 0.2, 0.9, 0.8], None, old=[0.1, 0.2, 0.3, 0.4])
+    >>> found.risk.size, round(found.new_risk, 2)
+    ('large', 0.5)
+    """
+    form = _form(model)
+    if form is not None:
+        return form_drift(form, X, old, y=y, old_y=old_y, level=level)
+    if old is None:
+        raise DataError("drift: give the old rows, or their probabilities (old=...); only models of ours count them.")
+    if isinstance(old, Profile) or isinstance(X, Profile):
+        raise DataError("drift: a Profile counts the levels of a model of ours. Give rows.")
+    classes = _classes("drift", [model])
+    new = _risks("drift", model, X, classes)
+    before = _risks("drift", model if hasattr(model, "predict_proba") else old, old, classes)
+    known = [one if one is None or classes is None else column_of(one).outcomes(classes) for one in (y, old_y)]
+    return risk_drift(new, before, y=known[0], old_y=known[1], level=level)
+
+
+# ---- what a model, or probabilities in its place, say of rows
+
+
+def _judged(who: str, models: list[Any], X: Any, y: Any) -> tuple[Array, list[Floats]]:
+    """Return the outcomes as 0 and 1, and the probabilities of each model."""
+    classes = _classes(who, models)
+    outcomes = np.asarray(y) if classes is None else column_of(y).outcomes(classes)
+    return outcomes, [_risks(who, one, X, classes) for one in models]
+
+
+def _form(model: Any) -> RiskForm | None:
+    return getattr(model, "form_", None)
+
+
+def _policy_cutoff(model: Any) -> float | None:
+    form = _form(model)
+    return None if form is None else form.schema.policy.cutoff
+
+
+def _adverse(model: Any, given: Any) -> Any:
+    form = _form(model)
+    return given if given is not None else "positive" if form is None else form.schema.adverse
+
+
+def _groups(model: Any, X: Any, by: Any) -> Any:
+    """Return the group of every row: those given, or a column of the rows."""
+    form = _form(model)
+    if by is None:
+        protected = () if form is None else tuple(form.schema.protected)
+        if len(protected) != 1:
+            several = f" It has several protected features: {quoted(protected)}." if protected else ""
+            raise DataError(f"fairness: by which groups? Give by, a column of the rows or a group for each.{several}")
+        by = protected[0]
+    if not isinstance(by, str):
+        return by
+    column = _column("fairness: by", by, X)
+    return column if form is None else groups_of(form, by, X)
+
+
+def groups_of(form: RiskForm, name: str, rows: Any) -> Any:
+    """Return the group of every row: a column as it is, or, of a protected feature of the model, its level in words."""
+    frame, feature = as_frame(rows), form.schema.features.get(name)
+    shapes = [part.shapes[name] for part in form.parts if isinstance(part, Part) and name in part.shapes]
+    if feature is None or not shapes or not feature.protected:
+        return frame.column(name)
+    levels = shapes[0].levels
+    names = np.array([say_level(feature, levels, code) for code in range(len(levels))], dtype=object)
+    rules = {} if feature.reading is None else {name: feature.reading}
+    return names[levels.codes(read_texts(frame, rules), name)]
+
+
+def _classes(who: str, models: list[Any]) -> Array | None:
     """Return the two outcomes that the models know, the positive one last; None for risks."""
     known = [_outcomes(one, models[0]) for one in models if hasattr(one, "predict_proba")]
     for classes in known:
         if len(classes) != 2:
-            raise DataError(f"evaluate: the model knows {len(classes)} outcomes; two are needed.")
+            raise DataError(f"{who}: the model knows {len(classes)} outcomes; two are needed.")
         # The labels decide, whatever type they are stored as.
         if column_of(classes).labels != column_of(known[0]).labels or str(classes[1]) != str(known[0][1]):
             raise DataError(DIFFERENT)
@@ -104,25 +323,31 @@ def _outcomes(model: Any, first: Any) -> Array:
     return classes[::-1] if len(classes) == 2 and label_of(classes[0]) == label_of(positive) else classes
 
 
-def _risks(model: Any, X: Any, classes: Array | None) -> Array:
+def _risks(who: str, model: Any, X: Any, classes: Array | None) -> Floats:
     if not hasattr(model, "predict_proba"):
         return np.asarray(model)
     if X is None:
-        raise DataError("evaluate: a model needs the rows X.")
+        raise DataError(f"{who}: a model needs the rows X.")
     labels = [label_of(c) for c in model.classes_]
     return np.asarray(model.predict_proba(X))[:, -1 if classes is None else labels.index(label_of(classes[1]))]
 
 
-def _target(model: Any, X: Any) -> Any:
-    form = getattr(model, "form_", None)
-    name = None if form is None else form.schema.target
+def _target_name(model: Any) -> str | None:
+    form = _form(model)
+    return None if form is None else form.schema.target
+
+
+def _target(who: str, model: Any, X: Any) -> Any:
+    name = _target_name(model)
     if name is None:
-        raise DataError("evaluate: give the outcomes y; the model's schema does not name their column.")
-    return _column("y", name, X)
+        raise DataError(f"{who}: give the outcomes y; the model's schema does not name their column.")
+    return _column(f"{who}: y", name, X)
 
 
 def _column(who: str, name: str, X: Any) -> Any:
+    if X is None:
+        raise DataError(f"{who}: {name!r} is a column, and there are no rows X to take it from.")
     frame = as_frame(X)
     if name not in frame.columns:
-        raise DataError(f"evaluate: {who}: there is no column {name!r} in the rows.{did_you_mean(name, frame.names)}")
+        raise DataError(f"{who}: there is no column {name!r} in the rows.{did_you_mean(name, frame.names)}")
     return frame.column(name)

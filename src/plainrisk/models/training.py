@@ -6,7 +6,6 @@ Rows have one protocol, `TrainingRows`, wherever they live. `Training` holds row
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -19,7 +18,7 @@ from plainrisk.data.columns import floats_or_none, is_missing, unmasked
 from plainrisk.data.frame import Frame, as_frame, checked_by_sklearn, refuse_other_order
 from plainrisk.data.spool import Spool
 from plainrisk.data.texts import read_texts
-from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_mean, nameless, quoted
+from plainrisk.errors import DataError, SchemaError, did_you_mean, nameless, quoted, warn
 from plainrisk.schema import Feature, Schema, label_of
 from plainrisk.schema.outcomes import bad_label
 
@@ -361,11 +360,9 @@ def _position_by_words(texts: list[str], schema: Schema) -> int:
     if bad is not None and len(texts) == 2:
         return texts.index(bad) if schema.worse > 0 else 1 - texts.index(bad)
     if len(texts) == 2:
-        warnings.warn(
+        warn(
             f"The outcomes {quoted(texts)} do not say which one is bad; {texts[-1]!r} was taken for the positive one. "
             "State positive in the schema.",
-            PlainriskWarning,
-            stacklevel=2,
         )
     return len(texts) - 1
 
@@ -430,11 +427,9 @@ def class_factors_of(sums: Array, class_weight: str | Mapping[Any, float], class
     factors = _class_factors(class_weight, classes) if isinstance(class_weight, Mapping) else balanced
     if factors[0] != factors[1]:
         trained = sums[1] * factors[1] / (sums @ factors)
-        warnings.warn(
+        warn(
             f"class_weight moves the base rate from {sums[1] / sums.sum():.1%} to {trained:.1%}: the printed "
             "probabilities are wrong by design. model.at_base_rate() corrects them, except in mixtures.",
-            PlainriskWarning,
-            stacklevel=5,
         )
     return np.asarray(factors)
 

@@ -91,7 +91,9 @@ def collect(
     given = {"applicants": applicants, "cutoff": cutoff, "title": title}
     check_parameters("report", given, ALLOWED)
     if data is None and (applicants or by is not None or target is not None):
-        raise DataError("report: applicants, by and target are about data. Pass data, too (--data DATA).")
+        raise DataError(
+            "report: applicants, by and target are about data. Pass data, too (plainrisk report MODEL DATA)."
+        )
     first = subjects[0]
     adverse = first.form.schema.adverse
     cutoff = _cutoff(first, cutoff)

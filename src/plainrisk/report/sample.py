@@ -10,11 +10,12 @@ import numpy as np
 from plainrisk._types import Floats, Outcome
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.explain import TrainingRows, drift, group_report
+from plainrisk.explain import TrainingRows, drift
+from plainrisk.explain.groups import compare_groups
 from plainrisk.explain.options import Adverse
 from plainrisk.form import RiskForm
 from plainrisk.intervals import Range
-from plainrisk.measure.cutoffs import Cutoff, cutoffs
+from plainrisk.measure.cutoffs import Cutoff, risk_cutoffs
 from plainrisk.measure.evaluation import evaluate_risk
 
 __all__ = ["summary"]
@@ -80,7 +81,7 @@ def _measured(risk: Floats, outcome: Outcome | None, adverse: Adverse, seen_befo
         "calibration": [
             dict(zip(names, line, strict=True)) for line in zip(*map(bins.get, names.values()), strict=True)
         ],
-        "cutoffs": [_cutoff(one, len(risk)) for one in cutoffs(outcome, risk, adverse=adverse).shown()],
+        "cutoffs": [_cutoff(one, len(risk)) for one in risk_cutoffs(outcome, risk, adverse=adverse).shown()],
         "notes": found.notes,
     }
 
@@ -124,11 +125,11 @@ def _groups(
 ) -> dict[str, Any]:
     if by not in rows.columns:
         raise DataError(f"report: there is no column {by!r} in the data.{did_you_mean(by, rows.columns)}")
-    found = group_report(outcome, risk, rows.column(by), threshold=cutoff, adverse=adverse)
+    found = compare_groups(outcome, risk, rows.column(by), cutoff=cutoff, adverse=adverse)
     ranges = ("base_rate", "auc", "approval", "impact", "opportunity")
     return {
         "column": by,
-        "cutoff": found.threshold,
+        "cutoff": found.cutoff,
         "reference": found.reference,
         "groups": [
             {"group": g.group, "rows": g.rows, "small": g.small, "mean_risk": g.mean_risk}

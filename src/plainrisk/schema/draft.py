@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from plainrisk._types import Counts, Floats
 from plainrisk.data.columns import PADDED, label_of
 from plainrisk.data.frame import Frame, Labels, as_frame
 from plainrisk.data.texts import read_texts
-from plainrisk.errors import DataError, PlainriskWarning, SchemaError, listing, quoted
+from plainrisk.errors import DataError, SchemaError, listing, quoted, warn
 from plainrisk.schema.check import FEW_ROWS, MOST_CATEGORIES, suspicious_codes, target_problems
 from plainrisk.schema.dirt import code_name, written_as
 from plainrisk.schema.evidence import (
@@ -81,7 +80,7 @@ def draft_schema(
     features |= {f.feature: {**(features[f.feature] or {}), "protected": True} for f in guarded}
     remarks += _remarks(guarded, left_out)
     if remarks:
-        warnings.warn(listing("Schema.infer", remarks, "remarks"), PlainriskWarning, stacklevel=3)
+        warn(listing("Schema.infer", remarks, "remarks"))
     return {"target": target, "positive": positive, "features": features}, [*findings, *left_out]
 
 

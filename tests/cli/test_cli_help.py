@@ -1,0 +1,89 @@
+"""The help: panels in the order of work, a sentence for every option, an example for every command, no Python words."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from plainrisk.cli.commands import COMMANDS, EXAMPLES, LINES, PANELS, START, load_command
+
+PYTHON = re.compile(r"\b(dict|None|True|False|tuple|bool|int|str|float|path)\b(?!:)|<\w+>|\bRANGE\b|kwargs")
+NAMES = [name for name in EXAMPLES if name in COMMANDS or len(name.split()) == 2]
+
+
+def command_of(name):
+    first, *rest = name.split()
+    found = load_command(first)
+    return found.commands[rest[0]] if rest else found
+
+
+def test_commands_are_in_panels_in_the_order_of_work(run):
+    shown = run("--help").stdout
+    places = [shown.index(f"─ {panel} ─") for panel in PANELS]
+    assert places == sorted(places)
+    assert list(PANELS) == ["Data", "Fit", "Explain", "Decide", "Validate", "Deploy"]
+    assert [name for names in PANELS.values() for name in names] == list(COMMANDS) == list(LINES)
+
+
+def test_without_arguments_the_first_five_things_to_do_are_shown(run):
+    done = run()
+    assert done.exit_code == 0
+    assert [f"{i}. {command}" in done.stdout for i, command in enumerate(START, 1)] == [True] * 5
+    assert "plainrisk --help lists all" in done.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_option_has_a_sentence_and_no_word_of_python(run, name):
+    for parameter in command_of(name).params:
+        text = parameter.help or ""
+        assert text.endswith("."), (parameter.name, text)
+    shown = run(*name.split(), "--help")
+    assert shown.exit_code == 0
+    found = PYTHON.search(shown.stdout)
+    assert found is None, found
+
+
+@pytest.mark.parametrize("example", [*EXAMPLES.values(), *START])
+def test_examples_can_be_written_so(run, example):
+    _, *words = shlex.split(example)
+    group = words[0] in ("data", "schema", "study")
+    command = command_of(" ".join(words[: 1 + group]))
+    known = {option for parameter in command.params for option in parameter.opts}
+    assert {word for word in words if re.fullmatch("--?[a-z][a-z-]*", word)} <= known
+    wanted = [p for p in command.params if p.param_type_name == "argument" and p.required]
+    given = words[1 + group :]
+    places = [w for i, w in enumerate(given) if not w.startswith("-") and not (i and given[i - 1].startswith("-"))]
+    assert len(places) >= len(wanted)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_help_of_a_command_ends_with_an_example_of_it(run, name):
+    shown = " ".join(run(*name.split(), "--help").stdout.split())
+    assert shown.endswith(f"Example: {EXAMPLES[name]}")
+    assert EXAMPLES[name].startswith(f"plainrisk {name}")
+
+
+@pytest.mark.parametrize("words", [(), ("--help",)])
+def test_the_start_loads_no_estimator(words):
+    code = (
+        "import sys; sys.argv = ['plainrisk', *sys.argv[1:]]\n"
+        "from plainrisk.cli.app import app\n"
+        "try: app()\nexcept SystemExit: pass\n"
+        "print([name for name in ('sklearn', 'polars', 'numpy') if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "command", ["score", "explain", "reasons", "what-if", "evaluate", "cutoffs", "fairness", "drift"]
+)
+def test_data_before_the_model_is_said(run, credit, command):
+    result = run(command, credit.csv, credit.model_file)
+    assert result.exit_code == 2
+    message = f"{credit.csv} is not a model file. The model comes first: plainrisk {command} MODEL DATA"
+    assert message in result.stderr
