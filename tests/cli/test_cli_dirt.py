@@ -72,7 +72,7 @@ def test_texts_given_as_missing_are_kept_for_scoring(run, credit, tmp_path, draf
         schema = ["--schema", tmp_path / "s.toml"]
     assert run("fit", tmp_path / "rows.csv", *schema, "--cv", "0", "-o", tmp_path / "m.json").exit_code == 0
     assert pr.load(tmp_path / "m.json").form_.schema.features["income"].null_values == ("n.b.",)
-    scored = run("score", tmp_path / "rows.csv", "--model", tmp_path / "m.json", "-o", tmp_path / "r.csv")
+    scored = run("score", tmp_path / "m.json", tmp_path / "rows.csv", "-o", tmp_path / "r.csv")
     assert scored.exit_code == 0
     empty = (pl.int_range(pl.len()) % 9 == 0) | pl.col("income").is_null()
     assert f"income: {credit.frame.select(empty.sum()).item()} missing" in scored.stdout
