@@ -19,7 +19,7 @@ from plainrisk.cli.options import Column, Data, Json, Level, Missing, ModelArgum
 from plainrisk.cli.runner import RowReader
 from plainrisk.data.frame import column_of
 from plainrisk.errors import DataError
-from plainrisk.explain import GroupReport, TrainingRows
+from plainrisk.explain import GroupReport, SeenRows
 from plainrisk.explain.groups import compare_groups
 from plainrisk.form import RiskForm
 from plainrisk.intervals import Range
@@ -90,7 +90,7 @@ class ScoredRows:
         frames: list[pl.DataFrame] = []
         risks: list[list[Floats]] = []
 
-        counted = TrainingRows(models[0].form_)
+        counted = SeenRows(models[0].form_)
 
         def add(batch: pl.DataFrame) -> None:
             counted.add(batch)

@@ -5,7 +5,7 @@ from plainrisk.explain.contributions import explain
 from plainrisk.explain.diff import Diff, diff
 from plainrisk.explain.explanation import Explanation
 from plainrisk.explain.groups import GroupReport
-from plainrisk.explain.monitor import Drift, Performance, Profile, TrainingRows, drift
+from plainrisk.explain.monitor import Drift, Performance, Profile, SeenRows, drift
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions
 from plainrisk.explain.overview import Overview, overview
 from plainrisk.explain.points import scorecard
@@ -43,8 +43,8 @@ __all__ = [
     "Recheck",
     "Refits",
     "Scorecard",
+    "SeenRows",
     "StabilityReport",
-    "TrainingRows",
     "WeightDrift",
     "WhatIf",
     "WhatIfOptions",

@@ -29,7 +29,7 @@ from plainrisk.intervals import Range, auc_range, newcombe, normal_quantile, wil
 from plainrisk.schema import Limits
 from plainrisk.threads import PIECE_ROWS
 
-__all__ = ["Drift", "Performance", "Profile", "TrainingRows", "drift", "risk_drift"]
+__all__ = ["Drift", "Performance", "Profile", "SeenRows", "drift", "risk_drift"]
 
 GRID = 1000  # bins of [0, 1] in which risks are counted
 
@@ -149,7 +149,7 @@ class Profile:
             self.sums[part.name, name] = float(weights @ np.asarray(shape.scores))
 
 
-class TrainingRows:
+class SeenRows:
     """Whether rows are those of training: as many, with as many in every level of every feature.
 
     A form keeps no rows, only how many fell into each level. Rows may be added batch by batch.
@@ -167,7 +167,7 @@ class TrainingRows:
         except DataError:  # lines and trees have no counts
             self._training = None
 
-    def add(self, X: Any) -> TrainingRows:
+    def add(self, X: Any) -> SeenRows:
         """Count the rows of a batch too."""
         frame = self.form.align(X)
         self.rows += frame.n_rows

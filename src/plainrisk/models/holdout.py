@@ -14,7 +14,7 @@ from plainrisk._types import Array, Floats
 from plainrisk.data.frame import as_frame, column_of, refuse_other_order
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, did_you_mean, quoted
-from plainrisk.explain import Drift, GroupReport, Profile, TrainingRows
+from plainrisk.explain import Drift, GroupReport, Profile, SeenRows
 from plainrisk.explain import drift as form_drift
 from plainrisk.explain.groups import compare_groups
 from plainrisk.explain.monitor import risk_drift
@@ -85,7 +85,7 @@ def evaluate(
         outcomes, risks[0], against=other, by=groups, sample_weight=sample_weight, level=level, seed=seed
     )
     form = getattr(model, "form_", None)
-    return found if form is None else replace(found, seen_before=TrainingRows(form).add(X).are_all)
+    return found if form is None else replace(found, seen_before=SeenRows(form).add(X).are_all)
 
 
 def cutoffs(

@@ -10,7 +10,7 @@ import numpy as np
 from plainrisk._types import Floats, Outcome
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.explain import TrainingRows, drift
+from plainrisk.explain import SeenRows, drift
 from plainrisk.explain.groups import compare_groups
 from plainrisk.explain.options import Adverse
 from plainrisk.form import RiskForm
@@ -42,7 +42,7 @@ def summary(
         raise DataError("report: the data have no rows.")
     risk, outcome = form.risk(rows), _outcomes(form, rows, target)
     moved = _drift(form, rows)
-    seen_before = outcome is not None and TrainingRows(form).add(rows).are_all
+    seen_before = outcome is not None and SeenRows(form).add(rows).are_all
     measured = _measured(risk, outcome, adverse, seen_before)
     return {
         "rows": rows.n_rows,
