@@ -89,11 +89,11 @@ def open_source(
     drafting: bool = False,
 ) -> Source:
     """Read a file or a pattern of files by what is known of its columns, or load a data set by its name."""
-    from plainrisk import datasets
-
     if not _is_data_set(data):
         return Source(data, scan_source(data, missing, kinds, texts, drafting=drafting).collect())
     import polars as pl
+
+    from plainrisk import datasets
 
     loaded = datasets.load(data, backend="polars")
     frame: pl.DataFrame = loaded.frame
@@ -159,10 +159,10 @@ def _spooled() -> Path:
 
 def _is_data_set(data: str) -> bool:
     """Whether `data` names a data set; a file of that name comes first."""
-    from plainrisk import datasets
-
     if data == STDIN or os.path.exists(data):
         return False
+    from plainrisk import datasets
+
     if data in datasets.names():
         return True
     if set(data) & set("./*?["):
