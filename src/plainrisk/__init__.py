@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from plainrisk.explain.diff import diff
     from plainrisk.exports import verify_export
     from plainrisk.extract import extract_form, register_extractor
+    from plainrisk.fit.pair_search import suggest_pairs
     from plainrisk.form import ALPHA_STAR, RiskForm
     from plainrisk.measure import compare, metrics
     from plainrisk.model import RiskModel, load
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from plainrisk.models.linearise import Linearised, linearise
     from plainrisk.models.mixture import SubscaleMixture
     from plainrisk.models.nnlr import NonnegativeLogisticRegression
-    from plainrisk.models.pair_search import suggest_pairs
     from plainrisk.models.registry import CLASSIFIERS, make_classifier
     from plainrisk.models.two_layer import TwoLayerRiskModel
     from plainrisk.schema import Feature, Schema

@@ -12,7 +12,7 @@ from scipy.optimize import lsq_linear, minimize
 from scipy.special import expit
 
 import plainrisk as pr
-from plainrisk.models.bands import outcome_bands, portfolio_bands
+from plainrisk.fit.bands import outcome_bands, portfolio_bands
 
 
 def squared_error(bands, scores, weight=None):

@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 
 import plainrisk as pr
 from plainrisk.bins import coarse_axis
-from plainrisk.models.pair_search import _log_factor, _threshold
+from plainrisk.fit.pair_search import _log_factor, _threshold
 from plainrisk.solve import log_factors
 
 

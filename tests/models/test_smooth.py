@@ -11,7 +11,7 @@ import plainrisk as pr
 from plainrisk.errors import DataError, PlainriskWarning
 from plainrisk.form import Bins
 from plainrisk.models.arm import LayerSettings
-from plainrisk.models.smooth import fine_bins
+from plainrisk.fit.layer import fine_bins
 
 
 @pytest.fixture(scope="module")

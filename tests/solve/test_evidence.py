@@ -7,8 +7,8 @@ import pytest
 
 import plainrisk as pr
 from plainrisk.bins import smooth_contrast
-from plainrisk.models.design import Design, code_rows, learn_levels
-from plainrisk.models.training import read_training
+from plainrisk.fit.coding import Design, code_rows, learn_levels
+from plainrisk.fit.training import read_training
 from plainrisk.solve import Block, Layout, LogisticLoss, Moments, Rows, maximise_evidence
 from plainrisk.solve.evidence import _Search
 

@@ -1,4 +1,4 @@
-"""From columns to levels and codes: histograms, bin edges, categories, contrasts, joint codes, joined tables."""
+"""From columns to levels and codes: histograms, bin edges, categories, contrasts, joint codes, merged tables."""
 
 from plainrisk.bins.anchors import end_levels, level_anchors
 from plainrisk.bins.coding import (
@@ -12,8 +12,8 @@ from plainrisk.bins.coding import (
     outside_contrast,
     smooth_contrast,
 )
-from plainrisk.bins.joining import best_runs, joined_scores, rows_within
 from plainrisk.bins.learn import Criterion, LevelFinder
+from plainrisk.bins.merging import best_runs, merged_scores, rows_within
 from plainrisk.bins.pairs import Axis, coarse_axis, pair_contrast, silent_cells
 
 __all__ = [
@@ -28,10 +28,10 @@ __all__ = [
     "coarse_axis",
     "code_type",
     "end_levels",
-    "joined_scores",
     "joint_codes",
     "level_anchors",
     "level_contrast",
+    "merged_scores",
     "outside_contrast",
     "pair_contrast",
     "rows_within",

@@ -16,7 +16,7 @@ A `JointCode` holds the levels of several features in one small integer, so that
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -38,8 +38,11 @@ __all__ = [
     "smooth_contrast",
 ]
 
-# Steps between ordered levels, effects of levels outside the order, effects of categories, cells of a pair.
-GroupKind = Literal["steps", "outside", "levels", "pair"]
+# Steps between ordered levels, those near either end, effects of levels outside the order, effects of categories, cells
+# of a pair.
+GroupKind = Literal["steps", "lower tail", "upper tail", "outside", "levels", "pair"]
+# What tells a coefficient from the others of its feature: a cut, a level, a cell.
+Key = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ class Anchor:
 
 Anchors = Mapping[int, Anchor]
 NO_ANCHORS: Anchors = MappingProxyType({})
+# By coefficient, the neighbouring levels it is added to, from and up to.
+Ranges = dict[Key, tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -72,11 +77,13 @@ class Contrast:
         shares at a level that is held at the mean of others, and products of steps less their means in pairs
     lower : (p,), 0 for steps, minus infinity for free coefficients
     centre : (p,), what is taken from each column at the levels `centred`, or None
+    keys : what each coefficient belongs to
     groups : kind and number of coefficients that are shrunk together, in order; for smooth shapes
     """
 
     indicators: Floats
     lower: Floats
+    keys: tuple[Key, ...]
     centre: Floats | None = None
     centred: Bools | None = None
     groups: tuple[tuple[GroupKind, int], ...] = ()
@@ -105,13 +112,8 @@ class Contrast:
         return scores
 
 
-def level_contrast(
-    weights: Floats, n_ordered: int, sign: int, *, steps: bool = False, anchors: Anchors = NO_ANCHORS
-) -> Contrast:
+def level_contrast(weights: Floats, n_ordered: int, sign: int, *, anchors: Anchors = NO_ANCHORS) -> Contrast:
     """Return the coefficients of a feature whose levels have these training weights.
-
-    With `steps` a feature without a direction has free steps between its ordered levels instead of a coefficient per
-    level, so that a ridge draws neighbours together.
 
     >>> level_contrast(np.array([3.0, 2.0, 4.0, 0.0]), n_ordered=3, sign=1).matrix
     array([[0., 0.],
@@ -120,26 +122,34 @@ def level_contrast(
            [0., 0.]])
     """
     inside, outside = _seen_levels(weights, n_ordered, anchors)
-    if sign == 0 and not steps:
-        found = _contrast([(level, level + 1) for level in (*inside, *outside)], len(weights), n_steps=0)
+    if sign == 0:
+        found = _contrast(_effects((*inside, *outside)), len(weights), n_steps=0)
         return _anchored(found, weights, n_ordered, anchors)
-    # One indicator per half interval that training rows lie on both sides of.
-    cuts = range(inside[0] + 1, inside[-1] + 1) if inside else ()
-    ranges = [(0, cut) if sign < 0 else (cut, n_ordered) for cut in cuts]
-    n_steps = len(ranges) if sign else 0
-    if inside and outside:
-        ranges.append((0, n_ordered))
-    ranges += [(level, level + 1) for level in outside]
-    return _anchored(_contrast(ranges, len(weights), n_steps), weights, n_ordered, anchors)
+    steps = _steps(_cuts(inside), n_ordered, sign)
+    together = {("inside", 0): (0, n_ordered)} if inside and outside else {}
+    found = _contrast(steps | together | _effects(outside), len(weights), n_steps=len(steps))
+    return _anchored(found, weights, n_ordered, anchors)
 
 
 def smooth_contrast(
-    weights: Floats, n_ordered: int, sign: int, *, ordered: bool, anchors: Anchors = NO_ANCHORS
+    weights: Floats,
+    n_ordered: int,
+    sign: int,
+    *,
+    ordered: bool,
+    anchors: Anchors = NO_ANCHORS,
+    cuts: Container[int] | None = None,
+    tail: float = 0.0,
 ) -> Contrast:
     """Return coefficients that are to be shrunk in groups: the steps of an ordered feature, or an effect per level.
 
     Levels outside the order have an effect each, a group of their own. Steps are centred on the training rows in the
     order, so that shrinking draws the levels outside towards the mean of those inside, wherever the first step is.
+
+    Parameters
+    ----------
+    cuts : the levels that a step may lead to; by default all
+    tail : steps beyond which less than this share of the rows lies are groups of their own
 
     >>> smooth_contrast(np.array([3.0, 2.0, 5.0, 4.0]), n_ordered=3, sign=0, ordered=True).matrix
     array([[-0.7, -0.5,  0. ],
@@ -149,28 +159,47 @@ def smooth_contrast(
     """
     inside, free = _seen_levels(weights, n_ordered, anchors)
     if not ordered:
-        found = _contrast([(level, level + 1) for level in (*inside, *free)], len(weights), n_steps=0)
+        found = _contrast(_effects((*inside, *free)), len(weights), n_steps=0)
         found = replace(found, groups=(("levels", len(inside) + len(free)),))
         return _anchored(found, weights, n_ordered, anchors)
-    cuts = range(inside[0] + 1, inside[-1] + 1) if inside else ()
-    steps = [(0, cut) if sign < 0 else (cut, n_ordered) for cut in cuts]
-    outside = [(level, level + 1) for level in free]
-    found = _contrast([*steps, *outside], len(weights), n_steps=len(steps) if sign else 0)
+    chosen = [cut for cut in _cuts(inside) if cuts is None or cut in cuts]
+    steps = _steps(chosen, n_ordered, sign)
+    found = _contrast(steps | _effects(free), len(weights), n_steps=len(steps) if sign else 0)
     found = _anchored(found, weights, n_ordered, anchors)
     measured = weights[:n_ordered]
     centre = measured @ found.indicators[:n_ordered] / measured.sum() if inside else None
-    both: tuple[tuple[GroupKind, Any], ...] = (("steps", steps), ("outside", outside))
-    groups = [(kind, len(own)) for kind, own in both if own]
+    groups = [*_tails(measured, chosen, tail), ("outside", len(free))]
     centred = np.arange(len(weights)) < n_ordered
     centred[list(anchors)] = True  # as the levels that hold them
-    return replace(found, centre=centre, centred=centred, groups=tuple(groups))
+    return replace(found, centre=centre, centred=centred, groups=tuple(group for group in groups if group[1]))
+
+
+def _tails(measured: Floats, cuts: Sequence[int], share: float) -> list[tuple[GroupKind, int]]:
+    """Return the groups of the steps at some cuts, and their sizes: lower tail, body, upper tail."""
+    below = np.cumsum(measured)[np.asarray(cuts, np.intp) - 1] / max(float(measured.sum()), np.finfo(float).tiny)
+    lower, upper = int((below < share).sum()), int((below > 1.0 - share).sum())
+    if lower + upper >= len(cuts):  # a feature without a body has no tails
+        return [("steps", len(cuts))]
+    return [("lower tail", lower), ("steps", len(cuts) - lower - upper), ("upper tail", upper)]
 
 
 def outside_contrast(weights: Floats, n_ordered: int, anchors: Anchors = NO_ANCHORS) -> Contrast:
     """Return one coefficient per level that is outside the order and was seen, for features that are lines."""
     _, outside = _seen_levels(weights, n_ordered, anchors)
-    found = _contrast([(level, level + 1) for level in outside], len(weights), n_steps=0)
-    return _anchored(found, weights, n_ordered, anchors)
+    return _anchored(_contrast(_effects(outside), len(weights), n_steps=0), weights, n_ordered, anchors)
+
+
+def _cuts(inside: Sequence[int]) -> Sequence[int]:
+    """Return the levels that begin a half interval with training rows on both sides."""
+    return range(inside[0] + 1, inside[-1] + 1) if inside else ()
+
+
+def _steps(cuts: Sequence[int], n_ordered: int, sign: int) -> Ranges:
+    return {("cut", cut): (0, cut) if sign < 0 else (cut, n_ordered) for cut in cuts}
+
+
+def _effects(levels: Sequence[int]) -> Ranges:
+    return {("level", level): (level, level + 1) for level in levels}
 
 
 def _seen_levels(weights: Floats, n_ordered: int, anchors: Anchors) -> tuple[list[int], list[int]]:
@@ -191,17 +220,22 @@ def _anchored(found: Contrast, weights: Floats, n_ordered: int, anchors: Anchors
     steps = np.zeros((len(weights), len(beyond)))
     for column, (level, side) in enumerate(beyond.items()):
         steps[level, column] = side
-    return replace(found, indicators=np.hstack([matrix, steps]), lower=np.append(found.lower, np.zeros(len(beyond))))
+    return replace(
+        found,
+        indicators=np.hstack([matrix, steps]),
+        lower=np.append(found.lower, np.zeros(len(beyond))),
+        keys=(*found.keys, *(("beyond", level) for level in beyond)),
+    )
 
 
-def _contrast(ranges: list[tuple[int, int]], n_levels: int, n_steps: int) -> Contrast:
+def _contrast(ranges: Ranges, n_levels: int, n_steps: int) -> Contrast:
     """Return indicators of neighbouring levels, from and up to; the first few are steps in a direction."""
     matrix = np.zeros((n_levels, len(ranges)))
-    for column, (start, stop) in enumerate(ranges):
+    for column, (start, stop) in enumerate(ranges.values()):
         matrix[start:stop, column] = 1.0
     lower = np.full(len(ranges), -np.inf)
     lower[:n_steps] = 0.0
-    return Contrast(matrix, lower)
+    return Contrast(matrix, lower, tuple(ranges))
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,6 @@ __all__ = [
     "merge",
     "quantile_edges",
     "split_edges",
-    "supervised_edges",
 ]
 
 _Number = TypeVar("_Number", np.int64, np.float64)
@@ -265,25 +264,6 @@ def split_edges(h: Histogram, max_bins: int, criterion: Impurity = "gini", min_r
     return _midway(h, at)
 
 
-def supervised_edges(
-    x: npt.ArrayLike,
-    y: npt.ArrayLike,
-    weight: npt.ArrayLike | None = None,
-    *,
-    max_bins: int = 5,
-    criterion: Impurity = "gini",
-    min_rows: int = 1,
-) -> Floats:
-    """Return the bin edges of one feature: `split_edges` on the `histogram` of its values.
-
-    Examples
-    --------
-    >>> supervised_edges([20, 30, 40, 50], [1, 1, 0, 0])
-    array([35.])
-    """
-    return split_edges(histogram(x, y, weight), max_bins, criterion, min_rows)
-
-
 def quantile_edges(h: Histogram, max_bins: int, min_rows: int = 1) -> Floats:
     """Return the edges that cut the weight into `max_bins` equal shares as nearly as the values allow.
 
@@ -307,18 +287,25 @@ def quantile_edges(h: Histogram, max_bins: int, min_rows: int = 1) -> Floats:
     return _midway(h, _with_rows(h, last[last < h.values.size - 1], min_rows))
 
 
-def fine_edges(h: Histogram, max_bins: int, min_rows: int = 1) -> Floats:
+def fine_edges(h: Histogram, max_bins: int, halvings: int = 0) -> Floats:
     """Return edges that give every heavy value a bin of its own, and cut the other rows into equal shares.
 
     A value is heavy if it has more than ``1 / max_bins`` of the weight. Equal shares alone would leave few bins to a
-    feature that is mostly one value. Bins of fewer than `min_rows` rows are joined to the one below.
+    feature that is mostly one value.
+
+    Parameters
+    ----------
+    max_bins : about how many bins there are, tails not counted
+    halvings : how often the outermost bins are cut in halves, towards the ends
 
     Examples
     --------
     >>> fine_edges(histogram([0] * 6 + [1, 2, 3, 4, 5, 6], [0] * 12), max_bins=4)
     array([0.5, 2.5, 4.5])
+    >>> fine_edges(histogram(np.arange(16), [0] * 16), max_bins=2, halvings=2)
+    array([ 1.5,  3.5,  7.5, 11.5, 13.5])
     """
-    _check("fine_edges", max_bins, min_rows)
+    _check("fine_edges", max_bins, 1)
     if h.values.size < 2 or max_bins < 2:
         return np.zeros(0)
     heavy = h.weight > h.weight.sum() / max_bins
@@ -329,7 +316,16 @@ def fine_edges(h: Histogram, max_bins: int, min_rows: int = 1) -> Floats:
     upto = np.cumsum(light)
     number = np.ceil(upto * (shares / max(float(upto[-1]), 1e-300)) - 1e-9)
     cut = heavy[:-1] | heavy[1:] | (number[1:] > number[:-1])
-    return _midway(h, _with_rows(h, np.flatnonzero(cut), min_rows))
+    cut[_tail_cuts(h, max_bins, halvings)] = True
+    return _midway(h, np.flatnonzero(cut))
+
+
+def _tail_cuts(h: Histogram, max_bins: int, halvings: int) -> Index:
+    """Return the cuts that halve the outermost bins again and again."""
+    upto = np.cumsum(h.weight)
+    wanted = upto[-1] / max_bins * 0.5 ** np.arange(1, halvings + 1)
+    both = np.concatenate([wanted, upto[-1] - wanted])
+    return np.unique(np.minimum(np.searchsorted(upto, both * (1.0 - 1e-9)), h.values.size - 2))
 
 
 def _with_rows(h: Histogram, last: Index, min_rows: int) -> Index:

@@ -32,6 +32,7 @@ class LevelFinder:
     max_bins, min_rows : at most this many bins, each of at least this many rows
     criterion : "gini" or "entropy" for a tree on the outcome (`split_edges`), "quantile" for equal shares, "fine"
         for equal shares beside heavy values (`fine_edges`)
+    halvings : how often the outermost of fine bins are cut in halves
     lines : whether continuous features are lines, with one bin for all measurements
 
     Attributes
@@ -51,6 +52,7 @@ class LevelFinder:
         max_bins: int = 5,
         criterion: Criterion = "gini",
         min_rows: int = 1,
+        halvings: int = 0,
         lines: bool = False,
     ) -> None:
         if criterion not in get_args(Criterion):
@@ -59,6 +61,7 @@ class LevelFinder:
         # What the schema says of bins is meant for those a person reads; fine ones are joined later.
         own = None if criterion == "fine" else feature.max_bins
         self.max_bins, self.criterion, self.min_rows = own or max_bins, criterion, min_rows
+        self.halvings = halvings
         self.values = ValueCounts()
         self.labels: dict[str, float] = {}
         self._weight = 0.0
@@ -119,7 +122,7 @@ class LevelFinder:
         if self.criterion == "quantile":
             edges = quantile_edges(counts, self.max_bins, self.min_rows)
         elif self.criterion == "fine":
-            edges = fine_edges(counts, self.max_bins, self.min_rows)
+            edges = fine_edges(counts, self.max_bins, self.halvings)
         else:
             edges = split_edges(counts, self.max_bins, self.criterion, self.min_rows)
             self.too_near = not len(edges) and len(counts.values) > 1 and float(np.ptp(counts.values)) < 1e-7

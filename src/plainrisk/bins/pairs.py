@@ -59,23 +59,30 @@ class Axis:
         return np.eye(self.size, dtype=bool)[self.n_ordered :]
 
 
-def coarse_axis(weights: Floats, n_ordered: int, sign: int, *, ordered: bool) -> Axis:
-    """Group the levels of a feature: ordered ones into eight of about equal weight, heavy ones alone.
+def coarse_axis(weights: Floats, n_ordered: int, sign: int, scores: Floats, *, ordered: bool) -> Axis:
+    """Group the levels of a feature: ordered ones into eight, cut where there are many rows or large steps.
 
-    Of categories without an order the eight heaviest stand alone, and the others together. Grouping them by what the
-    model says of them would put residuals of one sign together, and chance would look like evidence. Levels outside the
-    order stay as they are.
+    Half of the cuts follow the rows and half the steps of the feature itself, since risk that jumps with one feature
+    often jumps by an amount that depends on another. Of categories without an order the eight heaviest stand alone, and
+    the others together. Grouping them by what the model says of them would put residuals of one sign together, and
+    chance would look like evidence. Levels outside the order stay as they are.
 
-    >>> coarse_axis(np.array([5.0] * 14 + [20, 3]), 15, 0, ordered=True).coarse
+    Parameters
+    ----------
+    scores : of the levels, in the model without pairs
+
+    >>> flat = np.zeros(16)
+    >>> coarse_axis(np.array([5.0] * 14 + [20, 3]), 15, 0, flat, ordered=True).coarse
     array([0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 8], dtype=uint8)
-    >>> coarse_axis(np.array([5.0, 9, 1, 2, 20, 8, 7, 6, 4, 3, 3]), 10, 0, ordered=False).coarse
+    >>> coarse_axis(np.array([5.0, 9, 1, 2, 20, 8, 7, 6, 4, 3, 3]), 10, 0, flat[:11], ordered=False).coarse
     array([5, 1, 8, 8, 0, 2, 3, 4, 6, 7, 9], dtype=uint8)
     """
     coarse = np.empty(len(weights), np.intp)
     inside = weights[:n_ordered]
     if ordered:
         seen = np.flatnonzero(inside > 0)
-        h = Histogram(seen.astype(np.float64), np.ones(len(seen), np.int64), inside[seen], np.zeros(len(seen)))
+        mass = _mass(inside[seen], scores[:n_ordered][seen])
+        h = Histogram(seen.astype(np.float64), np.ones(len(seen), np.int64), mass, np.zeros(len(seen)))
         coarse[:n_ordered] = np.searchsorted(fine_edges(h, _COARSE), np.arange(n_ordered))
     else:
         coarse[np.argsort(-inside, kind="stable")] = np.minimum(np.arange(n_ordered), _COARSE)
@@ -83,6 +90,15 @@ def coarse_axis(weights: Floats, n_ordered: int, sign: int, *, ordered: bool) ->
     coarse[n_ordered:] = n + np.arange(len(weights) - n_ordered)
     size = n + len(weights) - n_ordered
     return Axis(coarse.astype(code_type(size)), n if ordered else 0, size, sign)
+
+
+def _mass(weights: Floats, scores: Floats) -> Floats:
+    """Return what equal shares are made of: the rows, and as much again for the steps to and from every level."""
+    steps = np.abs(np.diff(scores))
+    if not steps.any():
+        return weights
+    around = 0.5 * (np.append(steps, 0.0) + np.append(0.0, steps))
+    return np.asarray(weights / weights.sum() + around / around.sum())
 
 
 def pair_contrast(first: Axis, second: Axis, weights: Floats) -> Contrast:
@@ -132,7 +148,8 @@ def pair_contrast(first: Axis, second: Axis, weights: Floats) -> Contrast:
     used = weights @ (matrix - centre) ** 2 > 1e-9 * total
     matrix, lower, centre = matrix[:, used], lower[used], centre[used]
     matrix[silent] = centre  # which is 0 when centred
-    return Contrast(matrix, lower, centre, np.ones(len(matrix), bool), (("pair", matrix.shape[1]),))
+    keys = tuple(("cell", column) for column in np.flatnonzero(used).tolist())
+    return Contrast(matrix, lower, keys, centre, np.ones(len(matrix), bool), (("pair", matrix.shape[1]),))
 
 
 def _halves(start: int, stop: int) -> list[tuple[int, int]]:

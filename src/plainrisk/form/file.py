@@ -43,19 +43,20 @@ class GroupEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes
     ----------
     features : whose; two for a pair
-    kind : "steps" between ordered levels, levels "outside" the order, "levels" of a categorical feature, or "pair"
+    kind : "steps" between ordered levels, those of the "lower tail" and the "upper tail", levels "outside" the order,
+        "levels" of a categorical feature, or "pair"
     size : how many coefficients
     precision : of their normal prior, lambda; one for the levels outside the order of all features
     edf : effective degrees of freedom, from 0 to `size`
-    left : whether the group has left the model
+    left : whether there is no evidence for the group, so that it adds nothing
     """
 
     features: tuple[str, ...]
-    kind: Literal["steps", "outside", "levels", "pair"]
+    kind: Literal["steps", "lower tail", "upper tail", "outside", "levels", "pair"]
     size: int
     precision: float
     edf: float
-    left: bool
+    left: bool = False
 
     @property
     def feature(self) -> str:

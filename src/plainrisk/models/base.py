@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import msgspec
@@ -16,8 +16,10 @@ from plainrisk.checks import NOTHING, Allowed, check_parameters, instance, words
 from plainrisk.data.frame import as_frame
 from plainrisk.data.rows import Batches
 from plainrisk.errors import StoppedEarly, quoted, warn
+from plainrisk.fit.straighten import PartScores, pooled_score
+from plainrisk.fit.stream import read_stream
+from plainrisk.fit.training import TrainingRows, read_training
 from plainrisk.form import (
-    Alone,
     Bins,
     FitRecord,
     GroupEvidence,
@@ -31,11 +33,8 @@ from plainrisk.form import (
     TreePart,
     measured_levels,
     outside_rules,
-    pool_score,
 )
 from plainrisk.model import FormMethods
-from plainrisk.models.stream import read_stream
-from plainrisk.models.training import TrainingRows, read_training
 from plainrisk.schema import Feature, Schema
 from plainrisk.schema.protected import not_marked
 from plainrisk.solve import Solution
@@ -50,7 +49,6 @@ __all__ = [
     "clipped_share",
     "form_scores",
     "pooled_risk",
-    "pooled_score",
     "warn_of_clipping",
     "weighted_scores",
 ]
@@ -59,10 +57,6 @@ LOG = logging.getLogger("plainrisk")
 
 # Above this share of clipped training rows the user is told.
 CLIPPING_WARNING = 0.10
-
-# Goes through the training rows, batch by batch: the score of every row in every part, (rows, parts).
-PartScores = Callable[[], Iterator[Floats]]
-
 
 # What parameters of several classifiers may be.
 CLASS_WEIGHT = NOTHING | words("balanced") | instance("a dict of label to weight", Mapping)
@@ -245,14 +239,6 @@ def value_ranges(form: RiskForm, training: TrainingRows) -> dict[str, tuple[floa
 def form_scores(form: RiskForm, training: TrainingRows) -> PartScores:
     """Score the training rows by a form, for models that keep no codes of them."""
     return lambda: (form.part_scores(batch.frame) for batch in training.batches(form.features, "scoring rows"))
-
-
-def pooled_score(form: RiskForm, part_scores: Floats) -> Floats:
-    """Return the score before the last link (for a mixture: the risk), given the score of every part: (rows, parts)."""
-    if isinstance(form.pool, Alone):
-        return part_scores[:, 0]
-    each = zip(form.parts, part_scores.T, strict=True)
-    return pool_score(form.pool, np.column_stack([part.link.value(s) for part, s in each]))
 
 
 def pooled_risk(form: RiskForm, part_scores: Floats) -> Floats:

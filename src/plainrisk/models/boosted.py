@@ -12,10 +12,10 @@ from plainrisk.checks import FLAG, NOTHING, Allowed, instance, number, whole
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, SchemaError, missing_extra, quoted, warn
 from plainrisk.extract.trees import booster_trees
+from plainrisk.fit.coding import learn_levels
+from plainrisk.fit.training import TrainingRows
 from plainrisk.form import Alone, Logistic, TreeInput, TreePart
 from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
-from plainrisk.models.design import learn_levels
-from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
 
 __all__ = ["BoostedRiskModel"]

@@ -22,12 +22,17 @@ from plainrisk._types import Codes, Counts, Floats, Index
 from plainrisk.checks import SEED, check_parameters, whole
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 from plainrisk.explain.uncertainty import Refits
+from plainrisk.fit.basis import table_part
+from plainrisk.fit.coding import CodedRows, code_rows, rule_anchors, scores_by_code
+from plainrisk.fit.layer import Fitted, Plan, code_fine_rows, fit_plan
+from plainrisk.fit.merge import FineTables
+from plainrisk.fit.pairs import PairRows
+from plainrisk.fit.training import Training, read_training
 from plainrisk.form import (
     Alone,
     Bins,
     Layer,
     Linear,
-    Link,
     Logistic,
     Mixture,
     PairTable,
@@ -37,16 +42,11 @@ from plainrisk.form import (
     Shape,
     Table,
 )
-from plainrisk.models.arm import AdditiveRiskModel, LinkName, Problem, make_design, step_contrasts
-from plainrisk.models.design import CodedRows, Design, scores_by_code, solve_with_rules, table_part
+from plainrisk.models.arm import AdditiveRiskModel
 from plainrisk.models.linearise import Linearised
 from plainrisk.models.mixture import RiskSums, SubscaleMixture
-from plainrisk.models.pairs import PairRows, coarse_axes
-from plainrisk.models.smooth import Chosen, Joiner, SmoothProblem, fine_rows, smooth_contrasts
-from plainrisk.models.training import Training, read_training
 from plainrisk.models.two_layer import TwoLayerRiskModel, second_layer
-from plainrisk.schema import Schema
-from plainrisk.solve import Block, Rows, Solution
+from plainrisk.solve import Block, Rows
 from plainrisk.solve.hedge import hedge_weights, learning_rate, summed_losses
 
 __all__ = ["bootstrap"]
@@ -124,126 +124,78 @@ class _Expert:
 
     Attributes
     ----------
+    part, link : of the first fit, and the link it was fitted with
+    plan : what is fitted: the first fit's basis, at its ridge or precisions
     cell : (joint cells,) which of the part's own cells each joint cell is in
-    codes : joint codes of the part's own cells
-    start : where the solver starts: the first fit
+    codes : joint codes of the part's own cells, and of the cells of pairs
+    start : the first fit
+    starts : of smooth shapes, by position of a feature: the fine bins that the rows of its table start at
     """
 
-    name: str
-    link: Link
-    fitted_link: LinkName
-    ridge: float
-    schema: Schema
-    design: Design
+    part: Part
+    plan: Plan
     cell: Index
     codes: tuple[Codes, ...]
-    start: Floats
+    start: Fitted
+    starts: Mapping[int, Sequence[int]]
 
     @classmethod
     def of(cls, part: Part, model: AdditiveRiskModel, cells: Training) -> _Expert:
-        """Prepare one part for its refits."""
-        own = cells.with_schema(cells.schema.part(part.features))
-        scores = [np.asarray(shape.scores) for shape in part.shapes.values()]
-        design = make_design(own, {name: shape.levels for name, shape in part.shapes.items()}, scores)
-        if len(model.solution_.coefficients) != len(design.lower):
+        """Prepare one part for its refits; the fine bins of the same rows are always the same."""
+        own = cells.with_schema(cells.schema.part(tuple(part.shapes)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PlainriskWarning)  # the first fit said it
+            plan = _plan(part, model, own)
+        basis = plan.basis(plan.held)
+        if len(model.solution_.coefficients) != basis.layout.n_coefficients:
             raise PlainriskError("bootstrap: the rows do not have the levels the model was fitted with.")
-        codes = next(iter(design.coded.rows)).codes
-        first, cell = _distinct(codes)
-        own_codes = tuple(code[first] for code in codes)
-        start = model.solution_.point
-        return cls(part.name, part.link, model._settings.link, model.ridge_, own.schema, design, cell, own_codes, start)
+        starts = {}
+        if plan.known is not None:
+            starts = {j: _starts(plan.coded, j, shape) for j, shape in enumerate(part.shapes.values())}
+        codes = next(iter(plan.coded.rows if plan.pairs is None else plan.pairs.rows)).codes
+        first, cell = _distinct(codes) if plan.known is None else (np.arange(cells.n_rows),) * 2
+        return cls(part, plan, cell, tuple(c[first] for c in codes), Fitted(basis, model.solution_.point), starts)
 
     def fit(self, weight: Floats, positive: Floats) -> tuple[Part, Floats]:
         """Fit the part to joint cells with these weights; return it, and the score of every joint cell."""
         n = len(self.codes[0])
-        total, hits = (np.bincount(self.cell, values, minlength=n) for values in (weight, positive))
-        rows = Rows([Block(self.codes, hits.astype(np.float64), total.astype(np.float64))])
-
-        def solve(design: Design) -> tuple[Solution, None]:
-            start = self.start if len(design.lower) == len(self.design.lower) else None
-            return Problem(self.fitted_link, design.layout, rows, lower=design.lower).solve(self.ridge, start), None
-
+        total, hits = (np.bincount(self.cell, values, minlength=n).astype(np.float64) for values in (weight, positive))
+        block = Block(self.codes, hits, total)
         # A draw may break a rule that the first fit kept by itself.
-        design, found, _ = solve_with_rules(self.design.coded, self.schema, step_contrasts(self.schema), solve)
-        return table_part(self.name, design, found, self.link, self.schema), next(design.scores(found))
-
-
-@dataclass(frozen=True)
-class _SmoothExpert:
-    """One part of smooth shapes, ready to be fitted to any weights of the rows.
-
-    Attributes
-    ----------
-    part, model, chosen : the first fit
-    coded, pairs : the rows in fine bins, and in the cells of pairs if there are any
-    starts : by position of a feature, the fine bins that the rows of its table start at
-    """
-
-    part: Part
-    model: AdditiveRiskModel
-    chosen: Chosen
-    schema: Schema
-    coded: CodedRows
-    pairs: PairRows | None
-    starts: Mapping[int, Sequence[int]]
-
-    @classmethod
-    def of(cls, part: Part, model: AdditiveRiskModel, chosen: Chosen, rows: Training) -> _SmoothExpert:
-        """Find the fine bins again, which are always the same for the same rows."""
-        schema = rows.schema.part(tuple(part.shapes))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PlainriskWarning)  # the first fit said it
-            coded = fine_rows(rows.with_schema(schema), model._settings.min_rows(rows.n_rows))
-        both = [(g.features[0], g.features[1]) for g in chosen.groups if g.kind == "pair"]
-        pairs = PairRows(coded, coarse_axes(coded, schema), both) if both else None
-        starts = {j: _starts(coded, j, shape) for j, shape in enumerate(part.shapes.values())}
-        return cls(part, model, chosen, schema, coded, pairs, starts)
-
-    def fit(self, weight: Floats, positive: Floats) -> tuple[Part, Floats]:
-        """Fit the part to rows with these weights; return it, and the score of every row."""
-        codes = (self.coded.rows if self.pairs is None else self.pairs.rows).blocks[0].codes
-        rows = Rows([Block(codes, positive, weight).take(np.flatnonzero(weight))])
-        link = Linear() if self.model._settings.link == "linear" else Logistic()
-        held = dict(self.chosen.held)  # and more, where a draw breaks a rule that the first fit kept by itself
-        start = self.model.solution_.point
-
-        def solve(design: Design) -> tuple[Solution, SmoothProblem]:
-            nonlocal start
-            problem = SmoothProblem(design, link, rows, self.pairs, held)
-            solution = self._solve(problem, start)
-            start = solution.point
-            return solution, problem
-
-        design, found, problem = solve_with_rules(self.coded, self.schema, smooth_contrasts(self.schema, held), solve)
-        cells = problem.pair_scores(found)
-        part = table_part(self.part.name, design, found, link, self.schema)
-        joined = Joiner(part, problem, cells, self.schema).joined(self.starts)
-        tables = (*scores_by_code(self.coded, joined.level_scores), *cells)
-        part = msgspec.structs.replace(joined.part, link=self.part.link, pairs=self._pair_tables(cells))
-        return part, look_up(part.intercept, codes, tables, len(weight))
-
-    def _solve(self, problem: SmoothProblem, start: Floats) -> Solution:
-        """Find coefficients at the precisions of the first fit."""
-        known = {(group.features, group.kind): group for group in self.chosen.groups}
-        each = [known[group[:2]] for group in problem.groups]
-        # A pair that is 0 throughout is not in the form, whether it has left or a direction allows no more.
-        inside = {(name,) for name in self.part.shapes} | {pair.features for pair in self.part.pairs}
-        left = np.array([group.left or group.features not in inside for group in each], bool)[problem.group_of]
-        lower, upper = np.where(left, 0.0, problem.lower), np.where(left, 0.0, np.inf)
-        precision = np.array([group.precision for group in each])[problem.group_of]
-        # Half the sum of squared errors is what the evidence sees of a linear model.
-        ridge = self.chosen.scale / problem.rows.totals[1] / (1.0 if self.model._settings.link == "linear" else 2.0)
-        bounded = Problem(self.model._settings.link, problem.layout, problem.rows, lower, upper, scale=precision)
-        return bounded.solve(ridge, start if len(start) == 1 + len(lower) else None)
+        fitted = fit_plan(replace(self.plan, weighted=Rows([block.take(np.flatnonzero(total))])), self.start)
+        intercept, beta, basis, schema = float(fitted.point[0]), fitted.point[1:], fitted.basis, self.plan.schema
+        link = Linear() if self.plan.link == "linear" else Logistic()
+        part, tables = table_part(basis, intercept, beta, link, schema), basis.layout.tables(beta)
+        if self.plan.known is not None:
+            cells = basis.pair_scores(beta)
+            merged = FineTables(part, basis, cells, schema).starting_at(self.starts)
+            part = msgspec.structs.replace(merged.part, pairs=self._pair_tables(cells))
+            intercept, tables = part.intercept, [*scores_by_code(basis.coded, merged.level_scores), *cells]
+        named = msgspec.structs.replace(part, name=self.part.name, link=self.part.link)
+        return named, look_up(intercept, self.codes, tables, n)[self.cell]
 
     def _pair_tables(self, cells: Sequence[Floats]) -> tuple[PairTable, ...]:
         """Return the pairs with other scores."""
-        if self.pairs is None:
+        if self.plan.pairs is None:
             return ()
-        each = zip(self.pairs.pairs, cells, self.pairs.expansions(), strict=True)
+        each = zip(self.plan.pairs.pairs, cells, self.plan.pairs.expansions(), strict=True)
         scores = {features: own[coarse] for features, own, coarse in each}
         found = [(pair, scores[pair.features].reshape(np.shape(pair.scores))) for pair in self.part.pairs]
         return tuple(msgspec.structs.replace(pair, scores=tuple(map(tuple, own.tolist()))) for pair, own in found)
+
+
+def _plan(part: Part, model: AdditiveRiskModel, cells: Training) -> Plan:
+    """Return what a refit fits: everything that the first fit chose is kept."""
+    settings, schema, chosen = model._settings, cells.schema, model._chosen
+    if chosen is None:
+        coded = code_rows(cells, {name: shape.levels for name, shape in part.shapes.items()})
+        held = rule_anchors(coded, schema, [np.asarray(shape.scores) for shape in part.shapes.values()])
+        return Plan(coded, schema, settings.link, "steps", model.ridge_, held=held)
+    coded = code_fine_rows(cells)
+    pairs = None if chosen.axes is None else PairRows(coded, chosen.axes, chosen.pairs)
+    total = float(cells.n_rows) if settings.weights == "relative" else None
+    kept = {"cuts": chosen.cuts, "pairs": pairs, "held": chosen.held, "known": chosen, "total": total}
+    return Plan(coded, schema, settings.link, "smooth", **kept)  # type: ignore[arg-type]
 
 
 def _starts(coded: CodedRows, j: int, shape: Shape) -> list[int]:
@@ -275,7 +227,7 @@ class _Refitter:
     model: Any
     cells: Training
     count: Counts
-    experts: tuple[_Expert | _SmoothExpert, ...]
+    experts: tuple[_Expert, ...]
 
     @classmethod
     def of(cls, model: Any, training: Training, *, collapse: bool) -> _Refitter:
@@ -286,7 +238,7 @@ class _Refitter:
         weight = count.astype(np.float64) * (1.0 if cells.weight is None else cells.weight)
         weighted = replace(cells, weight=weight)
         experts = [
-            _Expert.of(part, one, weighted) if one._chosen is None else _SmoothExpert.of(part, one, one._chosen, cells)
+            _Expert.of(part, one, weighted if one._chosen is None else cells)
             for part, one in zip(parts, layers, strict=True)
         ]
         return cls(model, cells, count, tuple(experts))
@@ -314,7 +266,7 @@ class _Refitter:
         rows, risks = replace(self.cells, weight=weight).subset(drawn), risks[drawn]
         if isinstance(pool, Layer):
             block = Block((), rows.positive, rows.weight, risks)
-            found = second_layer(model.link, Rows([block]), risks.shape[1]).solve(model.ridge_)
+            found = second_layer(model.link, Rows([block]), risks.shape[1], model.ridge_)
             return msgspec.structs.replace(pool, intercept=found.intercept, weights=tuple(found.coefficients.tolist()))
         if model.weights == "stacking":
             sums = RiskSums(risks.shape[1])

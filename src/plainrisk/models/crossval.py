@@ -18,9 +18,9 @@ from plainrisk.checks import FUNCTION, LIST, NOTHING, SEED, Allowed, check_param
 from plainrisk.data.columns import floats_or_none, is_missing, unmasked
 from plainrisk.data.frame import Origin, column_of, frame_like, native_rows, refuse_other_order
 from plainrisk.errors import DataError
+from plainrisk.fit.training import Training, read_training, with_class_weight
 from plainrisk.models.base import CLASSIFIER, RiskClassifier
 from plainrisk.models.experts import is_ours
-from plainrisk.models.training import Training, read_training, with_class_weight
 
 __all__ = [
     "METRICS",

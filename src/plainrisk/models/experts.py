@@ -18,10 +18,10 @@ from plainrisk.checks import NOTHING, mapping
 from plainrisk.data.frame import Frame, native_rows
 from plainrisk.errors import DataError, ExtractionError, PlainriskWarning, did_you_mean, quoted, warn
 from plainrisk.extract import extract_form
+from plainrisk.fit.training import Training, TrainingRows
 from plainrisk.form import GroupEvidence, Part, RiskForm, TreePart
 from plainrisk.form.file import PackedState
 from plainrisk.models.base import CLASSIFIER, PartScores, RiskClassifier, form_scores, pooled_risk
-from plainrisk.models.training import Training, TrainingRows
 from plainrisk.schema import Schema
 
 __all__ = [

@@ -14,13 +14,15 @@ from plainrisk.checks import Allowed, check_parameters, number, whole, words
 from plainrisk.data.frame import as_frame, frame_like
 from plainrisk.errors import DataError
 from plainrisk.extract import extract_form
+from plainrisk.fit.bands import Pieces
+from plainrisk.fit.straighten import KNOTS, Knots, Lines, degrees_of, straightened, training_portfolio
+from plainrisk.fit.training import TrainingRows, read_weight
 from plainrisk.form import (
     ALPHA_STAR,
     FitRecord,
     RiskForm,
 )
 from plainrisk.model import RiskModel
-from plainrisk.models.bands import Pieces
 from plainrisk.models.base import (
     CLASSIFIER,
     PartScores,
@@ -30,8 +32,6 @@ from plainrisk.models.base import (
     warn_of_clipping,
 )
 from plainrisk.models.experts import takes_missing
-from plainrisk.models.straighten import KNOTS, Knots, Lines, degrees_of, straightened, training_portfolio
-from plainrisk.models.training import TrainingRows, read_weight
 from plainrisk.schema import Schema
 
 __all__ = ["Linearised", "linearise"]

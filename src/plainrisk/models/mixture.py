@@ -15,6 +15,7 @@ from plainrisk.data.frame import Frame, as_frame, position_names
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, PlainriskError, did_you_mean, nameless
 from plainrisk.explain.options import ExplainOptions, takes
+from plainrisk.fit.training import Training, TrainingRows, read_more
 from plainrisk.form import Bands, Linear, Link, Mixture
 from plainrisk.model import RiskModel
 from plainrisk.models.arm import AdditiveRiskModel
@@ -29,7 +30,6 @@ from plainrisk.models.experts import (
     takes_missing,
     warn_of_unassigned,
 )
-from plainrisk.models.training import Training, TrainingRows, read_more
 from plainrisk.schema import Schema
 from plainrisk.solve import Moments, minimise_squares
 from plainrisk.solve.hedge import hedge_weights, learning_rate, row_losses, summed_losses

@@ -9,17 +9,17 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from plainrisk._types import Bools, Floats
-from plainrisk.bins import Anchor, Contrast, level_contrast, outside_contrast
 from plainrisk.checks import Allowed
 from plainrisk.data.frame import Frame
 from plainrisk.errors import SchemaError
+from plainrisk.fit.basis import LineBounds
+from plainrisk.fit.coding import centred, code_rows, learn_levels
+from plainrisk.fit.layer import Fitted, Plan, fit_plan, resolve_ridge
+from plainrisk.fit.training import Training, TrainingRows
 from plainrisk.form import Alone, Bins, Levels, Line, Logistic, Part, Shape, Table, held_scores, outside_rules
-from plainrisk.models.arm import RIDGE, Problem, resolve_ridge
+from plainrisk.models.arm import RIDGE
 from plainrisk.models.base import CLASS_WEIGHT, RULES, PartScores, RiskClassifier, Rules
-from plainrisk.models.design import Design, centred, code_rows, learn_levels, solve_with_rules
-from plainrisk.models.training import Training, TrainingRows
-from plainrisk.schema import Feature, Schema
-from plainrisk.solve import BOX, Solution
+from plainrisk.schema import Schema
 
 __all__ = ["NonnegativeLogisticRegression"]
 
@@ -68,101 +68,62 @@ class NonnegativeLogisticRegression(RiskClassifier):
 
     def _fit(self, training: TrainingRows) -> PartScores:
         self.ridge_ = resolve_ridge(self.ridge, training.total)
-        lines, self.solution_ = _Lines.solved(training, self.ridge_)
-        part = lines.part(self.solution_, training.schema)
+        fitted, scaling = _fit_lines(training, self.ridge_)
+        assert fitted.solution is not None
+        self.solution_ = fitted.solution
+        part = _part(fitted, scaling, training.schema)
         shapes = [shape for shape in part.shapes.values() if isinstance(shape, Line)]
         self.coef_ = np.array([[line.slope for line in shapes]])
         self.intercept_ = np.array([part.intercept - sum(line.slope * line.center for line in shapes)])
         return self._keep(training, [part], Alone(), [self.solution_])
 
 
-@dataclass(frozen=True)
-class _Lines:
-    """Rows with scaled numeric columns, and levels for what is not a measurement.
+def _fit_lines(training: TrainingRows, ridge: float) -> tuple[Fitted, _Scaling]:
+    """Fit scaled numeric columns, and levels for what is not a measurement."""
+    schema, features = training.schema, training.schema.features
+    levels = learn_levels(training, lines=True)
+    lines = {name: one for name, one in levels.items() if isinstance(one, Bins)}
+    for name in lines:
+        if "worst" in outside_rules(features[name], levels[name]).values():
+            raise SchemaError(
+                f"Schema: feature {name!r} has the rule 'worst', but enters as a line, which has no worst level. "
+                "State 'not_better', or take a model with bins."
+            )
+    scaling = _Scaling.of(training, lines)
 
-    The coefficients of the levels come first, feature by feature; those of the lines, in scaled units, last.
-    """
+    def columns(batch: Training) -> Floats:
+        return scaling.columns(batch.frame, [one.codes(batch.frame, name) == 0 for name, one in lines.items()])
 
-    design: Design
-    scaling: _Scaling
-
-    @classmethod
-    def solved(cls, training: TrainingRows, ridge: float) -> tuple[_Lines, Solution]:
-        """Return the lines that minimise the loss."""
-        schema, features = training.schema, training.schema.features
-        levels = learn_levels(training, lines=True)
-        lines = {name: one for name, one in levels.items() if isinstance(one, Bins)}
-        scaling = _Scaling.of(training, lines)
-
-        def columns(batch: Training) -> Floats:
-            return scaling.columns(batch.frame, [one.codes(batch.frame, name) == 0 for name, one in lines.items()])
-
-        def contrast(name: str, levels: Levels, weights: Floats, anchors: Mapping[int, Anchor]) -> Contrast:
-            if name not in lines:
-                return level_contrast(weights, levels.n_ordered, features[name].sign, anchors=anchors)
-            # The line is 0 at the mean measurement, the one level that others are compared with.
-            return outside_contrast(weights, levels.n_ordered, _at_the_mean(features[name], levels, weights, schema))
-
-        def solve(design: Design) -> tuple[Solution, None]:
-            return cls(design, scaling).problem(features).solve(ridge), None
-
-        for name in lines:
-            if "worst" in outside_rules(features[name], levels[name]).values():
-                raise SchemaError(
-                    f"Schema: feature {name!r} has the rule 'worst', but enters as a line, which has no worst level. "
-                    "State 'not_better', or take a model with bins."
-                )
-        coded = code_rows(training, levels, columns)
-        design, solution, _ = solve_with_rules(coded, schema, contrast, solve, n_dense=len(lines))
-        return cls(design, scaling), solution
-
-    def problem(self, features: Mapping[str, Feature]) -> Problem:
-        """Return the bounded fit."""
-        design = self.design
-        signs = np.array([features[name].sign for name in self.scaling.names])
-        n_levels, n_lines = len(design.lower), len(signs)
-        # In scaled units the coefficient is scale times larger, so its penalty is smaller by scale squared.
-        with np.errstate(over="ignore"):
-            shrunk = np.minimum(1.0 / self.scaling.scales / self.scaling.scales, 1e100)
-        return Problem(
-            "logistic",
-            design.layout,
-            design.coded.rows,
-            lower=np.concatenate([design.lower, np.where(signs > 0, 0.0, -np.inf)]),
-            upper=np.concatenate([np.full(n_levels, np.inf), np.where(signs < 0, 0.0, np.inf)]),
-            box=np.concatenate([np.full(n_levels, BOX), np.full(n_lines, np.inf)]),
-            scale=np.concatenate([np.ones(n_levels), shrunk]),
-        )
-
-    def part(self, solution: Solution, schema: Schema) -> Part:
-        """Return the fitted part: lines for measurements, tables for categories."""
-        slopes = solution.coefficients[len(self.design.lower) :] / self.scaling.scales
-        lines = dict(zip(self.scaling.names, zip(slopes, self.scaling.centers, strict=True), strict=True))
-        coded, intercept = self.design.coded, solution.intercept
-        shapes: dict[str, Shape] = {}
-        for j, scores in enumerate(self.design.level_scores(solution)):
-            name, levels, weights = coded.names[j], coded.levels[j], coded.weights[j]
-            counts = {"weights": tuple(weights.tolist()), "positives": tuple(coded.positives[j].tolist())}
-            if name in lines:
-                # The line is 0 at its center, so levels never seen (score 0) are neutral already.
-                slope, center = map(float, lines[name])
-                own = tuple(held_scores(scores, weights, levels, schema.features[name], schema.worse).tolist())
-                shapes[name] = Line(slope=slope, center=center, levels=levels, scores=own, **counts)  # type: ignore[arg-type]
-                continue
-            shifted, mean = centred(scores, weights, levels.n_ordered if schema.features[name].sign else 0)
-            intercept += mean
-            held = held_scores(np.array(shifted), weights, levels, schema.features[name], schema.worse)
-            shapes[name] = Table(levels=levels, scores=tuple(held.tolist()), **counts)
-        return Part(name="all", intercept=float(intercept), shapes=shapes, link=Logistic())
+    signs = np.array([features[name].sign for name in lines])
+    # In scaled units the coefficient is scale times larger, so its penalty is smaller by scale squared.
+    with np.errstate(over="ignore"):
+        shrunk = np.minimum(1.0 / scaling.scales / scaling.scales, 1e100)
+    bounds = LineBounds(np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf), shrunk)
+    coded = code_rows(training, levels, columns)
+    return fit_plan(Plan(coded, schema, "logistic", "lines", ridge, lines=bounds)), scaling
 
 
-def _at_the_mean(feature: Feature, levels: Levels, weights: Floats, schema: Schema) -> dict[int, Anchor]:
-    """Hold levels outside a line: no better than the mean measurement, or at it."""
-    found = {}
-    for level, rule in outside_rules(feature, levels).items():
-        if weights[level] and rule in ("not_better", "neutral"):
-            found[level] = Anchor("beyond" if rule == "not_better" else "at", 0, schema.worse)
-    return found
+def _part(fitted: Fitted, scaling: _Scaling, schema: Schema) -> Part:
+    """Return the fitted part: lines for measurements, tables for categories."""
+    basis, intercept = fitted.basis, float(fitted.point[0])
+    slopes = fitted.point[1 + basis.n_levels :] / scaling.scales
+    lines = dict(zip(scaling.names, zip(slopes, scaling.centers, strict=True), strict=True))
+    coded = basis.coded
+    shapes: dict[str, Shape] = {}
+    for j, scores in enumerate(basis.level_scores(fitted.point[1:])):
+        name, levels, weights = coded.names[j], coded.levels[j], coded.weights[j]
+        counts = {"weights": tuple(weights.tolist()), "positives": tuple(coded.positives[j].tolist())}
+        if name in lines:
+            # The line is 0 at its center, so levels never seen (score 0) are neutral already.
+            slope, center = map(float, lines[name])
+            own = tuple(held_scores(scores, weights, levels, schema.features[name], schema.worse).tolist())
+            shapes[name] = Line(slope=slope, center=center, levels=levels, scores=own, **counts)  # type: ignore[arg-type]
+            continue
+        shifted, mean = centred(scores, weights, levels.n_ordered if schema.features[name].sign else 0)
+        intercept += mean
+        held = held_scores(np.array(shifted), weights, levels, schema.features[name], schema.worse)
+        shapes[name] = Table(levels=levels, scores=tuple(held.tolist()), **counts)
+    return Part(name="all", intercept=float(intercept), shapes=shapes, link=Logistic())
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,17 @@ import numpy as np
 
 from plainrisk.bins import Criterion
 from plainrisk.checks import Allowed
+from plainrisk.fit.choices import TOLERANCE
+from plainrisk.fit.coding import SpooledBlocks
+from plainrisk.fit.layer import LinkName, Shapes, resolve_ridge
+from plainrisk.fit.pairs import Pairs
+from plainrisk.fit.training import TrainingRows
 from plainrisk.form import Layer, Linear, Logistic
-from plainrisk.models.arm import LAYER, AdditiveRiskModel, LinkName, Problem, Shapes, resolve_ridge
+from plainrisk.models.arm import LAYER, AdditiveRiskModel
 from plainrisk.models.base import PartScores, RiskClassifier, Rules
-from plainrisk.models.design import SpooledBlocks
 from plainrisk.models.experts import ESTIMATORS, FittedExperts, evidence_of, fit_experts, warn_of_unassigned
-from plainrisk.models.pairs import Pairs
-from plainrisk.models.training import TrainingRows
 from plainrisk.schema import Schema
-from plainrisk.solve import Layout, Rows
+from plainrisk.solve import Layout, LogisticLoss, Moments, Rows, Solution, minimise, minimise_squares
 
 __all__ = ["TwoLayerRiskModel", "second_layer"]
 
@@ -64,7 +66,7 @@ class TwoLayerRiskModel(RiskClassifier):
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
         criterion: Criterion = "gini",
         min_bin_rows: int | Literal["auto"] = "auto",
-        tolerance: float = 5e-5,
+        tolerance: float = TOLERANCE,
         rules: Rules = "schema",
     ) -> None:
         self.estimator = estimator
@@ -85,9 +87,8 @@ class TwoLayerRiskModel(RiskClassifier):
         fitted = fit_experts(self._one_layer(), training)
         self.estimators_ = {name: expert.model for name, expert in fitted.experts.items()}
         parts = [expert.part for expert in fitted.experts.values()]
-        problem = second_layer(self.link, _risk_rows(training, fitted), len(parts))
         self.ridge_ = resolve_ridge(self.ridge, training.total)
-        self.solution_ = problem.solve(self.ridge_)
+        self.solution_ = second_layer(self.link, _risk_rows(training, fitted), len(parts), self.ridge_)
         self.weights_ = dict(zip(self.estimators_, self.solution_.coefficients.tolist(), strict=True))
         pool = Layer(
             intercept=self.solution_.intercept,
@@ -124,6 +125,9 @@ def _risk_rows(training: TrainingRows, fitted: FittedExperts) -> Rows:
     return Rows(SpooledBlocks(spool, 0, dense=True))
 
 
-def second_layer(link: LinkName, risks: Rows, n_experts: int) -> Problem:
-    """Return the fit of nonnegative weights to the experts' risks, the numeric columns of the rows."""
-    return Problem(link, Layout((), n_experts), risks, lower=np.zeros(n_experts), box=np.inf)
+def second_layer(link: LinkName, risks: Rows, n_experts: int, ridge: float) -> Solution:
+    """Fit nonnegative weights to the experts' risks, the numeric columns of the rows."""
+    layout, lower = Layout((), n_experts), np.zeros(n_experts)
+    if link == "linear":
+        return minimise_squares(Moments.of(layout, risks), ridge=ridge, lower=lower)
+    return minimise(LogisticLoss(layout, risks), ridge=ridge, lower=lower, box=np.inf)

@@ -1,6 +1,6 @@
 """Convex problems under bounds, solved to a certificate; knows arrays and sums over rows only."""
 
-from plainrisk.solve.evidence import Evidence, log_factors, maximise_evidence
+from plainrisk.solve.evidence import Evidence, Hyperprior, averaged, log_factors, maximise_evidence, polished
 from plainrisk.solve.loss import LogisticLoss
 from plainrisk.solve.newton import BOX, Solution, kkt_residual, minimise
 from plainrisk.solve.rows import Block, Blocks, Layout, Rows
@@ -11,14 +11,17 @@ __all__ = [
     "Block",
     "Blocks",
     "Evidence",
+    "Hyperprior",
     "Layout",
     "LogisticLoss",
     "Moments",
     "Rows",
     "Solution",
+    "averaged",
     "kkt_residual",
     "log_factors",
     "maximise_evidence",
     "minimise",
     "minimise_squares",
+    "polished",
 ]

@@ -21,8 +21,8 @@ from plainrisk.bins import (
     pair_contrast,
     silent_cells,
 )
+from plainrisk.fit.coding import CodedRows
 from plainrisk.form import Bins, Levels, PairTable, outside_rules
-from plainrisk.models.design import CodedRows
 from plainrisk.schema import Feature, Rule, Schema
 from plainrisk.solve import Block, Blocks, Rows
 
@@ -36,7 +36,7 @@ def is_ordered(feature: Feature) -> bool:
     return feature.kind == "continuous" or feature.sign != 0
 
 
-def coarse_axes(coded: CodedRows, schema: Schema) -> dict[str, Axis]:
+def coarse_axes(coded: CodedRows, schema: Schema, scores: Sequence[Floats]) -> dict[str, Axis]:
     """Return the coarse levels of every feature that can stand in a pair.
 
     A level outside the order that a rule holds behaves in pairs as the best measured level ("not_better"), as the
@@ -46,7 +46,7 @@ def coarse_axes(coded: CodedRows, schema: Schema) -> dict[str, Axis]:
     axes = {}
     for j, name in enumerate(coded.names):
         feature, levels = schema.features[name], coded.levels[j]
-        axis = coarse_axis(coded.weights[j], levels.n_ordered, feature.sign, ordered=is_ordered(feature))
+        axis = coarse_axis(coded.weights[j], levels.n_ordered, feature.sign, scores[j], ordered=is_ordered(feature))
         rules = outside_rules(feature, levels)
         if feature.sign or not {"not_better", "worst"} & set(rules.values()):
             axes[name] = _held(axis, levels, rules, schema.worse) if levels.n_ordered else axis
@@ -87,13 +87,10 @@ class PairRows(Blocks):
     ----------
     pairs : the pairs of features
     axes : by feature
-    found : whether evidence alone chose them
     """
 
-    def __init__(
-        self, coded: CodedRows, axes: Mapping[str, Axis], pairs: Sequence[tuple[str, str]], *, found: bool = False
-    ) -> None:
-        self.coded, self.axes, self.pairs, self.found = coded, axes, tuple(pairs), found
+    def __init__(self, coded: CodedRows, axes: Mapping[str, Axis], pairs: Sequence[tuple[str, str]]) -> None:
+        self.coded, self.axes, self.pairs = coded, axes, tuple(pairs)
         self._reader = CoarseReader(coded, axes, [name for pair in pairs for name in pair])
 
     def __len__(self) -> int:

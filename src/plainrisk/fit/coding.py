@@ -1,4 +1,4 @@
-"""From training rows to the problem a solver sees, and from its solution to an additive part.
+"""From training rows to codes: the levels of every feature, and the rows as small integers.
 
 Rows are gone through twice: once for what the levels depend on, once to code them. What is kept of each batch (joint
 codes, outcomes, weights) lies in a spool, in memory or on disk, so that a solver reads some fifteen bytes a row.
@@ -9,37 +9,37 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 
-from plainrisk._native import level_sums, look_up
+from plainrisk._native import level_sums, logistic_pass, look_up
 from plainrisk._types import Codes, Floats
-from plainrisk.bins import Anchor, Contrast, Criterion, JointCode, LevelFinder, code_type, joint_codes, level_anchors
+from plainrisk.bins import Anchor, Criterion, JointCode, LevelFinder, code_type, joint_codes, level_anchors
 from plainrisk.data.spool import Spool
 from plainrisk.errors import quoted, warn
-from plainrisk.form import Levels, Link, Part, Shape, Table, held_scores
-from plainrisk.models.training import Training, TrainingRows
+from plainrisk.fit.training import Training, TrainingRows
+from plainrisk.form import Levels, Linear, Link
 from plainrisk.schema import Schema
-from plainrisk.solve import Block, Blocks, Layout, Rows, Solution
+from plainrisk.solve import Block, Blocks, Rows
 from plainrisk.threads import parallel_map
 
 __all__ = [
-    "Design",
+    "CodedRows",
+    "Held",
     "SpooledBlocks",
     "centred",
     "code_rows",
+    "collapsed",
     "learn_levels",
     "rule_anchors",
     "scores_by_code",
-    "solve_with_rules",
-    "table_part",
+    "sums_by_code",
 ]
 
-T = TypeVar("T")
+# By feature, what holds its levels outside the order.
+Held = Mapping[str, Mapping[int, Anchor]]
 
 # Cells that distinct rows of a subscale may be counted in: a table of 16 MB.
 _MOST_CELLS = 1 << 20
@@ -65,84 +65,14 @@ class CodedRows:
     rows: Rows
 
 
-@dataclass(frozen=True)
-class Design:
-    """Coded rows, and the coefficients of every feature."""
-
-    coded: CodedRows
-    contrasts: tuple[Contrast, ...]
-    n_dense: int = 0
-
-    @cached_property
-    def layout(self) -> Layout:
-        """How coefficients become row scores."""
-        matrices = []
-        for joint in self.coded.joints:
-            each = zip(joint.features, joint.levels, strict=True)
-            matrices.append(np.hstack([self.contrasts[j].matrix[level] for j, level in each]))
-        return Layout(tuple(matrices), self.n_dense)
-
-    @cached_property
-    def lower(self) -> Floats:
-        """The lower bound of every coefficient of a level."""
-        return np.concatenate([np.zeros(0), *(c.lower for c in self.contrasts)])
-
-    @cached_property
-    def cells(self) -> Rows:
-        """All rows, as weighted cells where distinct rows are few: nothing is lost, and most rows are gone."""
-        n_rows = self.coded.rows.totals[0]
-        if math.prod(self.layout.sizes) > min(max(4096, n_rows // 4), _MOST_CELLS) or self.n_dense:
-            return self.coded.rows
-        return _collapsed(self.coded.rows, self.layout.sizes)
-
-    def scores(self, solution: Solution) -> Iterator[Floats]:
-        """Yield the scores of the training rows, batch by batch, from their codes."""
-        tables = self.layout.tables(solution.coefficients)
-        for block in self.coded.rows:
-            yield look_up(solution.intercept, block.codes, tables, len(block))
-
-    def level_scores(self, solution: Solution) -> list[Floats]:
-        """Return the scores of every feature's levels."""
-        ends = np.cumsum([0, *(c.matrix.shape[1] for c in self.contrasts)])
-        beta = solution.coefficients
-        return [c.scores(beta[a:b]) for c, a, b in zip(self.contrasts, ends[:-1], ends[1:], strict=True)]
-
-
-def solve_with_rules(
-    coded: CodedRows,
-    schema: Schema,
-    contrast: Callable[[str, Levels, Floats, Mapping[int, Anchor]], Contrast],
-    solve: Callable[[Design], tuple[Solution, T]],
-    n_dense: int = 0,
-) -> tuple[Design, Solution, T]:
-    """Fit, and as long as a level outside the order breaks its rule, hold it and fit again.
-
-    A level that is held stays held, so this ends.
-
-    Parameters
-    ----------
-    contrast : from a feature's name, levels, training weights and anchors to its coefficients
-    solve : from a design to its solution, and more
-    """
-    held = rule_anchors(coded, schema)
-    while True:
-        each = zip(coded.names, coded.levels, coded.weights, held, strict=True)
-        design = Design(coded, tuple(contrast(*one) for one in each), n_dense)
-        solution, more = solve(design)
-        found = rule_anchors(coded, schema, design.level_scores(solution))
-        new = [set(after) - set(before) for before, after in zip(held, found, strict=True)]
-        if not any(new):
-            return design, solution, more
-        held = [{**after, **before} for before, after in zip(held, found, strict=True)]
-
-
-def rule_anchors(coded: CodedRows, schema: Schema, scores: Sequence[Floats] | None = None) -> list[dict[int, Anchor]]:
-    """Return what holds the levels outside the order, feature by feature; see `level_anchors`."""
-    own_scores = [None] * len(coded.names) if scores is None else scores
-    each = zip(coded.names, coded.levels, coded.weights, own_scores, strict=True)
-    return [
-        level_anchors(schema.features[name], levels, weights, schema.worse, own) for name, levels, weights, own in each
-    ]
+def rule_anchors(coded: CodedRows, schema: Schema, scores: Sequence[Floats] | None = None) -> Held:
+    """Return what holds the levels outside the order, by feature; see `level_anchors`."""
+    known = [None] * len(coded.names) if scores is None else scores
+    each = zip(coded.names, coded.levels, coded.weights, known, strict=True)
+    return {
+        name: level_anchors(schema.features[name], levels, weights, schema.worse, own)
+        for name, levels, weights, own in each
+    }
 
 
 def learn_levels(
@@ -151,11 +81,12 @@ def learn_levels(
     max_bins: int = 5,
     criterion: Criterion = "gini",
     min_rows: int = 1,
+    halvings: int = 0,
     lines: bool = False,
 ) -> dict[str, Levels]:
     """Find the levels of every feature in one pass; see `LevelFinder` for the settings."""
     features = training.schema.features
-    settings = {"max_bins": max_bins, "min_rows": min_rows}
+    settings = {"max_bins": max_bins, "min_rows": min_rows, "halvings": halvings}
     finders = [LevelFinder(n, f, criterion=criterion, lines=lines, **settings) for n, f in features.items()]
     found: dict[str, Levels] = {}
     left = training.n_rows
@@ -258,9 +189,11 @@ class SpooledBlocks(Blocks):
         return Block(arrays[: self.n_codes], positive, rest[0] if rest else None, dense)
 
 
-def _collapsed(rows: Rows, sizes: Sequence[int]) -> Rows:
-    """Return the distinct rows with their weights."""
-    grid = math.prod(sizes)
+def collapsed(rows: Rows, sizes: Sequence[int]) -> Rows:
+    """Return the distinct rows with their weights, where they are few: nothing is lost, and most rows are gone."""
+    grid, n_rows = math.prod(sizes), rows.totals[0]
+    if grid > min(max(4096, n_rows // 4), _MOST_CELLS):
+        return rows
 
     def count(block: Block) -> tuple[Floats, Floats]:
         key = np.zeros(len(block), np.intp)
@@ -285,22 +218,27 @@ def scores_by_code(coded: CodedRows, level_scores: Sequence[Floats]) -> list[Flo
     return tables
 
 
-def table_part(name: str, design: Design, solution: Solution, link: Link, schema: Schema) -> Part:
-    """Return the fitted part with every shape centred on its training mean, and every rule kept exactly."""
-    coded, intercept = design.coded, solution.intercept
-    shapes: dict[str, Shape] = {}
-    for j, scores in enumerate(design.level_scores(solution)):
-        feature, levels, weights = schema.features[coded.names[j]], coded.levels[j], coded.weights[j]
-        shifted, mean = centred(scores, weights, levels.n_ordered if feature.sign else 0)
-        intercept += mean
-        held = held_scores(np.array(shifted), weights, levels, feature, schema.worse)
-        shapes[coded.names[j]] = Table(
-            levels=levels,
-            scores=tuple(held.tolist()),
-            weights=tuple(weights.tolist()),
-            positives=tuple(coded.positives[j].tolist()),
-        )
-    return Part(name=name, intercept=float(intercept), shapes=shapes, link=link)
+def sums_by_code(
+    rows: Rows, link: Link, intercept: float, tables: Sequence[Floats]
+) -> tuple[float, list[Floats], list[Floats]]:
+    """Return the sum of losses with these scores by joint code, and by code the sums of its slope and curvature.
+
+    The loss is the log loss, or the squared error where the link is linear.
+    """
+    sizes = [len(table) for table in tables]
+
+    def logistic(block: Block) -> tuple[float, list[Floats], list[Floats]]:
+        found = logistic_pass(intercept, block.codes, tables, block.positive, block.weight, curvature=True)
+        return found.loss, found.by_code, level_sums(found.curvature, block.codes, sizes)
+
+    def squares(block: Block) -> tuple[float, list[Floats], list[Floats]]:
+        score = look_up(intercept, block.codes, tables, len(block))
+        weight = np.ones(len(block)) if block.weight is None else block.weight
+        loss = float(weight @ score**2 + block.positive @ (1.0 - 2.0 * score))
+        slope = 2.0 * (weight * score - block.positive)
+        return loss, level_sums(slope, block.codes, sizes), level_sums(2.0 * weight, block.codes, sizes)
+
+    return rows.sum(squares if isinstance(link, Linear) else logistic)
 
 
 def centred(scores: Floats, weights: Floats, n_ordered: int) -> tuple[list[float], float]:

@@ -30,10 +30,10 @@ from plainrisk._native import look_up, pair_sums
 from plainrisk._types import Floats
 from plainrisk.bins import Axis, pair_contrast
 from plainrisk.errors import DataError, did_you_mean
+from plainrisk.fit.coding import CodedRows, code_rows, scores_by_code
+from plainrisk.fit.pairs import CoarseReader, coarse_axes
+from plainrisk.fit.training import read_training
 from plainrisk.form import Link, RiskForm, Table, TreePart
-from plainrisk.models.design import CodedRows, code_rows, scores_by_code
-from plainrisk.models.pairs import CoarseReader, coarse_axes
-from plainrisk.models.training import read_training
 from plainrisk.solve import Block, log_factors
 
 __all__ = ["PairEvidence", "chosen_pairs", "rank_pairs", "suggest_pairs"]
@@ -164,7 +164,7 @@ def suggest_pairs(model: Any, X: Any, y: Any = None, sample_weight: Any = None) 
     training = read_training(X, y, form.schema, sample_weight, None)
     coded = code_rows(training, {name: shape.levels for name, shape in part.shapes.items()})
     scores = [np.asarray(shape.scores) for shape in part.shapes.values()]
-    axes = coarse_axes(coded, form.schema)
+    axes = coarse_axes(coded, form.schema, scores)
     return rank_pairs(coded, axes, part.link, part.intercept, scores)
 
 

@@ -1,4 +1,4 @@
-"""Short tables: neighbouring levels whose scores hardly differ are joined.
+"""Short tables: neighbouring levels whose scores hardly differ are merged.
 
 Replacing the scores of a run of levels by their mean raises the loss, to second order, by half the sum of the squared
 differences, each weighted by the curvature of the loss at its level. For each feature the best runs of every number
@@ -16,7 +16,7 @@ import numpy as np
 
 from plainrisk._types import Floats, Index
 
-__all__ = ["Runs", "best_runs", "joined_scores", "rows_within"]
+__all__ = ["Runs", "best_runs", "merged_scores", "rows_within"]
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Runs:
 
     Attributes
     ----------
-    costs : (n,), the least cost with 1, 2, ... n runs
-    last : (n, n), where the last of k + 1 runs of the levels up to j begins
+    costs : (most,), the least cost with 1, 2, ... runs
+    last : (most, n), where the last of k + 1 runs of the levels up to j begins
     """
 
     costs: Floats
@@ -34,25 +34,38 @@ class Runs:
 
     def starts(self, k: int) -> list[int]:
         """Return where each of the best k runs starts."""
-        found, end = [], len(self.costs)
+        found, end = [], self.last.shape[1]
         for count in range(k, 0, -1):
             end = int(self.last[count - 1, end - 1])
             found.append(end)
         return found[::-1]
 
 
-def best_runs(scores: Floats, weights: Floats) -> Runs:
+def best_runs(scores: Floats, weights: Floats, mass: Floats | None = None, floor: float = 0.0) -> Runs:
     """Find the runs that differ least from their means, for every number of runs.
+
+    Parameters
+    ----------
+    weights : the curvature of the loss at every level
+    mass, floor : a run has at least this mass, optional
 
     >>> found = best_runs(np.array([0.0, 0.2, 1.0, 1.2]), np.ones(4))
     >>> found.costs.round(3).tolist(), found.starts(2)
     ([0.52, 0.02, 0.01, 0.0], [0, 2])
+    >>> best_runs(np.array([0.0, 0.0, 0.0, 1.2]), np.ones(4), np.ones(4), floor=2.0).starts(2)
+    [0, 2]
     """
-    n = len(scores)
+    n, most = len(scores), len(scores)
     cost = _run_costs(scores, weights)
-    costs, last = np.empty((n, n)), np.zeros((n, n), np.intp)
+    if mass is not None and floor > 0:
+        upto = np.concatenate([[0.0], np.cumsum(mass)])
+        small = floor * (1.0 - 1e-9) > np.subtract.outer(upto[1:], upto[:-1]).T
+        small[0, -1] = False  # all levels together are always possible
+        cost = np.where(small, np.inf, cost)
+        most = int(np.clip(upto[-1] / floor, 1, n))
+    costs, last = np.empty((most, n)), np.zeros((most, n), np.intp)
     costs[0] = cost[0]
-    for k in range(1, n):
+    for k in range(1, most):
         # With k + 1 runs, the last of which begins at i and ends at j.
         total = np.full((n, n), np.inf)
         total[1:] = costs[k - 1, :-1, None] + cost[1:]
@@ -103,7 +116,7 @@ def rows_within(tables: Sequence[Runs], tolerance: float, most: int | None = Non
     return [next(rows) if t.costs[0] > 0.0 else 1 for t in tables]
 
 
-def joined_scores(scores: Floats, weights: Floats, starts: Sequence[int]) -> Floats:
+def merged_scores(scores: Floats, weights: Floats, starts: Sequence[int]) -> Floats:
     """Return one score for each run, the mean of its levels; runs of a monotone shape are exactly monotone."""
     each = []
     for start, end in pairwise([*starts, len(scores)]):

@@ -1,4 +1,4 @@
-"""Training rows that are read in batches, for data larger than memory; see `plainrisk.models.training`."""
+"""Training rows that are read in batches, for data larger than memory; see `plainrisk.fit.training`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plainrisk.data.rows import Batches
 from plainrisk.data.spool import Spool
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.models.training import (
+from plainrisk.fit.training import (
     Training,
     check_two_labels,
     class_factors_of,

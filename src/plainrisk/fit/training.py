@@ -1,7 +1,7 @@
 """What `fit` was given, read and checked once: the rows, the schema, the target as 0/1, the weights.
 
 Rows have one protocol, `TrainingRows`, wherever they live. `Training` holds rows in memory, which are one batch;
-`Stream` reads them in many (`plainrisk.models.stream`).
+`Stream` reads them in many (`plainrisk.fit.stream`).
 """
 
 from __future__ import annotations

@@ -14,23 +14,47 @@ from plainrisk._types import Floats
 from plainrisk.checks import words
 from plainrisk.errors import ExtractionError
 from plainrisk.explain.elimination import score_limits
-from plainrisk.form import ALPHA_STAR, Bands, FitRecord, Layer, Linear, Link, Logistic, Part, RiskForm, Table, TreePart
+from plainrisk.fit.bands import FEWEST, Pieces, ScoreSums, fitted_bands
+from plainrisk.fit.training import TrainingRows
+from plainrisk.form import (
+    ALPHA_STAR,
+    Alone,
+    Bands,
+    FitRecord,
+    Layer,
+    Linear,
+    Link,
+    Logistic,
+    Part,
+    RiskForm,
+    Table,
+    TreePart,
+    pool_score,
+)
 from plainrisk.form.links import best_bands
-from plainrisk.models.bands import FEWEST, Pieces, outcome_bands, portfolio_bands
-from plainrisk.models.base import PartScores, pooled_score
-from plainrisk.models.training import TrainingRows
 
-__all__ = ["KNOTS", "Knots", "Lines", "Portfolio", "degrees_of", "straightened", "training_portfolio"]
+__all__ = [
+    "KNOTS",
+    "Knots",
+    "Lines",
+    "PartScores",
+    "Portfolio",
+    "degrees_of",
+    "pooled_score",
+    "straightened",
+    "training_portfolio",
+]
 
 Knots = Literal["portfolio", "attainable", "universal"]
 KNOTS = words("portfolio", "attainable", "universal")
 
-# Distinct scores of a portfolio in batches that are kept apart: 16 MB.
-_MOST_SCORES = 1 << 20
-
 # Goes through the portfolio, batch by batch: the score of every row in every part, what every row weighs, and how much
 # of that has the positive outcome, if it is known.
 Portfolio = Callable[[], Iterable[tuple[Floats, Floats | None, Floats | None]]]
+
+
+# Goes through the training rows, batch by batch: the score of every row in every part, (rows, parts).
+PartScores = Callable[[], Iterator[Floats]]
 
 
 @dataclass(frozen=True)
@@ -66,28 +90,23 @@ def straightened(
     if not any(isinstance(link, Logistic) for link in form.links):
         raise ExtractionError("The model has no logistic link to linearise: it speaks in probability already.")
 
-    # Without outcomes nothing asks for more pieces.
     pieces, knots = lines.pieces, lines.knots
-    count = FEWEST if pieces == "auto" else pieces
 
-    def line(link: Link, scores: _Scores | None, limits: tuple[float, float], free: float = 0.0) -> Link:
+    def line(link: Link, sums: ScoreSums | None, part: Part | TreePart | None, free: float = 0.0) -> Link:
         if not isinstance(link, Logistic):
             return link
         if pieces == 1:
             return Linear.from_alpha(lines.alpha, lines.epsilon)
-        if scores is None:
-            best = best_bands(count)
+        if sums is None:
+            best = best_bands(FEWEST if pieces == "auto" else pieces)
             return Bands(best.knots, best.values)
-        ends = limits if knots == "attainable" else (scores.low, scores.high)
-        if scores.positive is None:
-            return portfolio_bands(scores.values, count, scores.weight, ends)
-        return outcome_bands(scores.values, pieces, scores.positive, scores.weight, ends, degrees=free)
+        return fitted_bands(sums, pieces, _limits(form, part, sums) if knots == "attainable" else None, free)
 
     swap = msgspec.structs.replace
     rows = None if pieces == 1 or knots == "universal" else portfolio
-    seen: Sequence[_Scores | None] = [None] * len(form.parts) if rows is None else _gathered(rows())
+    seen: Sequence[ScoreSums | None] = [None] * len(form.parts) if rows is None else _gathered(rows())
     each = zip(form.parts, seen, degrees or [0.0] * len(form.parts), strict=True)
-    links = [line(part.link, s, _limits(form, part, s), free) for part, s, free in each]
+    links = [line(part.link, sums, part, free) for part, sums, free in each]
     parts = tuple(swap(part, link=link) for part, link in zip(form.parts, links, strict=True))
     straight, pool = swap(form, parts=parts), form.pool
     if not isinstance(pool, Layer):
@@ -96,48 +115,15 @@ def straightened(
     if rows is not None:
         # The second layer's scores are those of the parts as they are now.
         pooled = _gathered((pooled_score(straight, found)[:, None], w, positive) for found, w, positive in rows())[0]
-    limits = (pool.intercept, pool.intercept + math.fsum(pool.weights))
-    return swap(straight, pool=swap(pool, link=line(pool.link, pooled, limits)))
+    return swap(straight, pool=swap(pool, link=line(pool.link, pooled, None)))
 
 
-@dataclass(frozen=True)
-class _Scores:
-    """Scores of rows: the weight at each (1 if None), the part of it with the positive outcome, and the extremes."""
-
-    values: Floats
-    weight: Floats | None
-    positive: Floats | None
-    low: float
-    high: float
-
-    def join(self, other: _Scores) -> _Scores:
-        """Return the scores of both, equal ones together; rounded if there are too many to be kept apart."""
-        both, known = (self, other), self.positive is not None
-        values = np.concatenate([s.values for s in both])
-        weight = np.concatenate([np.ones(len(s.values)) if s.weight is None else s.weight for s in both])
-        positive = np.concatenate([s.positive for s in both if s.positive is not None]) if known else 0.0 * weight
-        digits = 15
-        while True:
-            values, at = np.unique(values, return_inverse=True)
-            weight, positive = (np.bincount(at, w).astype(np.float64) for w in (weight, positive))
-            if len(values) <= _MOST_SCORES:
-                low, high = min(self.low, other.low), max(self.high, other.high)
-                return _Scores(values, weight, positive if known else None, low, high)
-            digits -= 1
-            values = values.round(digits)
-
-
-def _gathered(batches: Iterable[tuple[Floats, Floats | None, Floats | None]]) -> list[_Scores]:
-    """Return the scores of all rows, one entry per column of the batches."""
-    found: list[_Scores] = []
+def _gathered(batches: Iterable[tuple[Floats, Floats | None, Floats | None]]) -> list[ScoreSums]:
+    """Return the sums of all rows, one entry per column of the batches."""
+    found: list[ScoreSums] = []
     for scores, weight, positive in batches:
-        # A row without weight counts as if it were not there.
-        seen = scores if weight is None or not weight.any() else scores[weight > 0]
-        ends = zip(seen.min(axis=0).tolist(), seen.max(axis=0).tolist(), strict=True)
-        batch = [
-            _Scores(np.ascontiguousarray(s), weight, positive, *pair) for s, pair in zip(scores.T, ends, strict=True)
-        ]
-        found = [a.join(b) for a, b in zip(found, batch, strict=True)] if found else batch
+        batch = [ScoreSums.of(np.ascontiguousarray(column), weight, positive) for column in scores.T]
+        found = [a + b for a, b in zip(found, batch, strict=True)] if found else batch
     return found
 
 
@@ -151,15 +137,24 @@ def degrees_of(record: FitRecord | None, solution: Any, form: RiskForm) -> list[
     return [1.0 + np.count_nonzero(solution.coefficients)]
 
 
-def _limits(form: RiskForm, part: Part | TreePart, scores: _Scores | None) -> tuple[float, float]:
-    """The least and the greatest score a part can give; those of the portfolio where lines have no ends."""
-    if scores is None:
-        return -math.inf, math.inf
-    if isinstance(part, TreePart):
+def pooled_score(form: RiskForm, part_scores: Floats) -> Floats:
+    """Return the score before the last link (for a mixture: the risk), given the score of every part: (rows, parts)."""
+    if isinstance(form.pool, Alone):
+        return part_scores[:, 0]
+    each = zip(form.parts, part_scores.T, strict=True)
+    return pool_score(form.pool, np.column_stack([part.link.value(s) for part, s in each]))
+
+
+def _limits(form: RiskForm, part: Part | TreePart | None, sums: ScoreSums) -> tuple[float, float]:
+    """The least and the greatest score of a part, or of the second layer; the rows' where lines have no ends."""
+    if part is None:
+        assert isinstance(form.pool, Layer)
+        low, high = form.pool.intercept, form.pool.intercept + math.fsum(form.pool.weights)
+    elif isinstance(part, TreePart):
         low = part.intercept + math.fsum(min(tree.leaves_below(0)) for tree in part.trees)
         high = part.intercept + math.fsum(max(tree.leaves_below(0)) for tree in part.trees)
     elif all(isinstance(shape, Table) for shape in part.shapes.values()):
         low, high = score_limits(form, part)
     else:
-        return scores.low, scores.high
-    return min(low, scores.low), max(high, scores.high)
+        return sums.low, sums.high
+    return min(low, sums.low), max(high, sums.high)

@@ -1,0 +1,246 @@
+"""Bands: a rising line of a few straight pieces from scores to risks, fitted from sums.
+
+All that is asked of the rows is how much weight, and how much of it with the positive outcome, has a score in each of
+many narrow cells (`ScoreSums`). Where outcomes are known, they may move the sigmoid: the log odds at score s become
+s + d(s), with d a line that bends at a few knots and is shrunk to 0 as the evidence asks. Then the line of straight
+pieces is found that costs least against that curve, in expected log loss; as few pieces as cost no more than `BANDS`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from plainrisk._types import Floats, Index
+from plainrisk.fit.choices import BANDS, LINK, POSITIVE, PRECISIONS
+from plainrisk.form import Bands, Logistic
+from plainrisk.solve import averaged, log_factors
+
+__all__ = ["FEWEST", "Pieces", "ScoreSums", "fitted_bands"]
+
+Pieces = int | Literal["auto"]
+
+# The cells are this wide, in log odds, and lie this far either way: log odds of 1 - 1e-13.
+_WIDTH, _CERTAIN = 1.0 / 32.0, 30.0
+_N_CELLS = 2 * int(_CERTAIN / _WIDTH) + 2
+# Where a knot may stand, where the correction of the sigmoid may bend, and Newton steps for it.
+_CANDIDATES, _BENDS, _STEPS = 64, 6, 5
+# How many pieces a line has if nothing else is asked for.
+FEWEST, _MOST = 3, 10
+# Against rounding: the least rise between two knots, and the least variance of an outcome.
+_RISE, _VARIANCE = 1e-9, 1e-6
+
+
+@dataclass(frozen=True)
+class ScoreSums:
+    """Sums over rows by the cell of their score.
+
+    Attributes
+    ----------
+    weight, positive, score : (cells,) the weight, that of the positive outcome (None if unknown), weight times score
+    low, high : the extreme scores
+    rows : how many rows there are
+    """
+
+    weight: Floats
+    positive: Floats | None
+    score: Floats
+    low: float
+    high: float
+    rows: int
+
+    @classmethod
+    def of(cls, scores: Floats, weight: Floats | None, positive: Floats | None) -> ScoreSums:
+        """Add up some rows; those without weight count as if they were not there."""
+        mass = np.ones(len(scores)) if weight is None else weight
+        seen = scores[mass > 0] if mass.any() else scores
+        cell = _cells(scores)
+
+        def total(values: Floats) -> Floats:
+            return np.bincount(cell, values, minlength=_N_CELLS).astype(np.float64)
+
+        hits = None if positive is None else total(positive)
+        return cls(total(mass), hits, total(mass * scores), float(seen.min()), float(seen.max()), len(seen))
+
+    def __add__(self, other: ScoreSums) -> ScoreSums:
+        known = self.positive is not None and other.positive is not None
+        return ScoreSums(
+            self.weight + other.weight,
+            self.positive + other.positive if known else None,  # type: ignore[operator]
+            self.score + other.score,
+            min(self.low, other.low),
+            max(self.high, other.high),
+            self.rows + other.rows,
+        )
+
+
+def _cells(scores: Floats) -> Index:
+    return np.floor(np.clip(scores, -_CERTAIN, _CERTAIN) / _WIDTH).astype(np.intp) + _N_CELLS // 2
+
+
+def fitted_bands(
+    sums: ScoreSums, pieces: Pieces = "auto", limits: tuple[float, float] | None = None, degrees: float = 0.0
+) -> Bands:
+    """Return the bands of a portfolio.
+
+    Parameters
+    ----------
+    pieces : how many; "auto" for as few as cost no more than `BANDS` in mean log loss
+    limits : where the outer knots stand; default the least and the greatest score of the portfolio
+    degrees : degrees of freedom of the model behind the scores
+        A model is nearer to the outcomes it was fitted to than to others. Every row is judged by about the score it
+        would have if it had been left out.
+    """
+    low, high = _ends(sums, limits)
+    used = sums.weight > 0
+    s, w = sums.score[used] / sums.weight[used], sums.weight[used] / sums.weight.sum()
+    bent = _Bent()
+    if sums.positive is not None:
+        bent = _bent_by(s, w, sums.positive[used] / sums.weight.sum(), sums.rows, degrees)
+    curve = _Curve.of(bent, np.clip(s, low, high), w, low, high)
+    counts = range(FEWEST, _MOST + 1) if pieces == "auto" else [pieces]
+    runs = curve.runs(max(counts))
+    for count in counts:
+        bands, cost = curve.bands(runs, count)
+        if cost <= BANDS:
+            break
+    return bands
+
+
+def _ends(sums: ScoreSums, limits: tuple[float, float] | None) -> tuple[float, float]:
+    """Return where the outer knots stand."""
+    low, high = (sums.low, sums.high) if limits is None else limits
+    if high - low < 1e-6:  # a constant model still needs a line: next to the sigmoid's tangent
+        low, high = low - 1e-3, high + 1e-3
+    # Where the sigmoid rounds to 0 or to 1 a line through it would not rise.
+    return min(low, _CERTAIN), max(high, -_CERTAIN)
+
+
+@dataclass(frozen=True)
+class _Bent:
+    """The sigmoid of s + d(s): a line in s with changes of slope at some knots, in units of `scale` about `centre`."""
+
+    centre: float = 0.0
+    scale: float = 1.0
+    knots: Floats = field(default_factory=lambda: np.zeros(0))
+    coefficients: Floats = field(default_factory=lambda: np.zeros(2))
+
+    def columns(self, s: Floats) -> Floats:
+        """Return the functions that d is a sum of, (scores, 2 + knots)."""
+        z = (s - self.centre) / self.scale
+        return np.column_stack([np.ones(len(z)), z, np.maximum(z[:, None] - self.knots, 0.0)])
+
+    def value(self, s: Floats) -> Floats:
+        return Logistic().value(s + self.columns(s) @ self.coefficients)
+
+
+def _bent_by(s: Floats, w: Floats, y: Floats, rows: int, degrees: float) -> _Bent:
+    """Return the sigmoid as the outcomes bend it, shrunk as their evidence asks."""
+    risk = Logistic().value(s)
+    variance = risk * (1.0 - risk)
+    leverage = min(degrees / max(rows * float(w @ variance), 1e-300), 1.0)
+    step = leverage / (1.0 - leverage * variance)
+    # Every cell twice: its positive outcomes, and the others, each at the score without them.
+    s = np.concatenate([s - step * (1.0 - risk), s + step * risk])
+    w, y = np.concatenate([y, w - y]), np.concatenate([y, 0.0 * y])
+    centre = float(w @ s)
+    scale = max(float(np.sqrt(w @ (s - centre) ** 2)), 1e-6)
+    order = np.argsort(s, kind="stable")
+    shares = (np.arange(_BENDS) + 1.0) / (_BENDS + 1.0)
+    at = np.searchsorted(np.cumsum(w[order]), shares)
+    knots = (s[order][np.minimum(at, len(s) - 1)] - centre) / scale
+    bent = _Bent(centre, scale, knots, np.zeros(2 + _BENDS))
+    C, precision = bent.columns(s), 0.0
+    for _ in range(_STEPS):
+        risk = Logistic().value(s + C @ bent.coefficients)
+        H = rows * (C.T @ ((w * risk * (1.0 - risk))[:, None] * C))
+        slope = rows * (C.T @ (y - w * risk))
+        if not precision:
+            precisions = np.array([one for one in PRECISIONS if one >= LINK])
+            factors = log_factors(H, slope, precisions)
+            if averaged(factors) <= POSITIVE:
+                break
+            precision = float(precisions[int(np.argmax(factors))])
+        moved = np.linalg.solve(H + precision * np.eye(len(H)), slope - precision * bent.coefficients)
+        bent = _Bent(centre, scale, knots, bent.coefficients + moved)
+    return bent
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """A rising curve from scores to risks, and the rows along it.
+
+    Attributes
+    ----------
+    s, w, risk : the scores of the rows, ascending, their weights, and their risks on the curve
+    knots, values : where a knot may stand, the ends first and last, and the curve there
+    cost : what a squared error of the risk costs at every score: to second order, in log loss
+    """
+
+    s: Floats
+    w: Floats
+    risk: Floats
+    knots: Floats
+    values: Floats
+    cost: Floats
+
+    @classmethod
+    def of(cls, bent: _Bent, s: Floats, w: Floats, low: float, high: float) -> _Curve:
+        """Return a curve that rises, the nearest to the one given."""
+        # Half of the candidates by the scores' ranks, half evenly over their range.
+        ranks = np.interp(np.linspace(0.0, 1.0, _CANDIDATES // 2), np.cumsum(w) - 0.5 * w, s)
+        inner = np.unique(np.concatenate([ranks, np.linspace(low, high, _CANDIDATES // 2)]))
+        far = 1e-3 * (high - low)
+        knots = np.concatenate([[low], inner[(inner > low + far) & (inner < high - far)], [high]])
+        both = np.concatenate([s, knots])
+        order = np.argsort(both, kind="stable")
+        mass = np.concatenate([w, np.full(len(knots), 1e-9)])[order]
+        rising = isotonic_regression(bent.value(both[order]), weights=mass).x + _RISE * np.arange(len(both)) / len(both)
+        risk = np.empty(len(both))
+        risk[order] = rising
+        own = risk[: len(s)]
+        return cls(s, w, own, knots, risk[len(s) :], 0.5 * w / np.maximum(own * (1.0 - own), _VARIANCE))
+
+    def runs(self, most: int) -> tuple[Floats, Index]:
+        """Return the cost of the best chords from the first knot to each, and where the last one begins; by number."""
+        knots, values, n = self.knots, self.values, len(self.knots)
+        cost = np.full((n, n), np.inf)
+        at = np.searchsorted(self.s, knots)
+        for a in range(n - 1):
+            for b in range(a + 1, n):
+                inside = slice(at[a], at[b] if b < n - 1 else len(self.s))
+                chord = np.interp(self.s[inside], knots[[a, b]], values[[a, b]])
+                cost[a, b] = self.cost[inside] @ (self.risk[inside] - chord) ** 2
+        least, last = np.full((most + 1, n), np.inf), np.zeros((most + 1, n), np.intp)
+        least[0, 0] = 0.0
+        for k in range(1, most + 1):
+            total = least[k - 1][:, None] + cost
+            last[k], least[k] = total.argmin(axis=0), total.min(axis=0)
+        return least, last
+
+    def bands(self, runs: tuple[Floats, Index], pieces: int) -> tuple[Bands, float]:
+        """Return the best line of so many pieces, and what it costs in mean log loss."""
+        least, last = runs
+        end = len(self.knots) - 1
+        count = pieces if np.isfinite(least[pieces, end]) else int(np.flatnonzero(np.isfinite(least[:, end]))[-1])
+        at = [end]
+        for k in range(count, 0, -1):
+            at.append(int(last[k, at[-1]]))
+        values = self._best_values(at[::-1])
+        bands = Bands(tuple(self.knots[at[::-1]].tolist()), tuple(values.tolist()))
+        return bands, float(self.cost @ (bands.value(self.s) - self.risk) ** 2)
+
+    def _best_values(self, at: list[int]) -> Floats:
+        """Return the values at some knots that cost least; the ends stay on the curve, for few rows are there."""
+        knots, first = self.knots[at], self.values[at]
+        hats = np.column_stack([np.interp(self.s, knots, one) for one in np.eye(len(knots))])
+        inner, rest = hats[:, 1:-1], self.risk - hats @ first
+        H = inner.T @ (self.cost[:, None] * inner)
+        # A piece without rows leaves its values open: there they stay on the curve.
+        H[np.diag_indices_from(H)] += 1e-9 * max(float(np.trace(H)), 1e-290)
+        found = first.copy()
+        found[1:-1] += np.linalg.solve(H, inner.T @ (self.cost * rest))
+        return found if (np.diff(found) > 0).all() else first

@@ -1,0 +1,53 @@
+"""The statistical choices of a fit: every number that decides what a model looks like, with its reason.
+
+They were chosen on synthetic designs (docs/choices.md shows what moving each of them tenfold does there). Numbers that
+steer a solver, such as how far a step may go, stand beside the solver: they move no optimum.
+"""
+
+from __future__ import annotations
+
+from math import log
+
+__all__ = [
+    "APART",
+    "BANDS",
+    "CELLS",
+    "FEW_BINS",
+    "FINE_BINS",
+    "FLOOR_ROWS",
+    "FLOOR_SHARE",
+    "HALVINGS",
+    "LINK",
+    "MOST_LEVELS",
+    "MOST_PAIRS",
+    "POSITIVE",
+    "PRECISIONS",
+    "SPREAD",
+    "TAIL",
+    "TOLERANCE",
+]
+
+# Bins of a continuous feature to begin with, and at most where its evidence asks for finer ones, four times as many at
+# a time.
+FEW_BINS, FINE_BINS = 16, 200
+# How often the outermost bins are halved towards the ends, and the share of the rows on either side that is a tail,
+# whose steps have a precision of their own.
+HALVINGS, TAIL = 6, 0.04
+# The prior of tau^2, the variance of log precisions between features, and the variance of a tail's log precision about
+# that of its feature's body: a factor of four either way is usual.
+SPREAD, APART = 0.1, 2.0
+# Categories that have an effect of their own; the rarer ones of a feature share one.
+MOST_LEVELS = 254
+# Bayes factors are averaged over these precisions: steps from 3 in log odds down to 0.01. From 3 on, odds are
+# positive evidence (Kass and Raftery 1995).
+PRECISIONS, POSITIVE = tuple(10.0 ** (power / 2.0) for power in range(-2, 9)), log(3.0)
+# Coarse levels of a feature in a pair, and pairs that are taken at most where the evidence chooses them.
+CELLS, MOST_PAIRS = 8, 30
+# What merging the rows of tables may cost, in mean log loss, where the user does not say.
+TOLERANCE = 5e-5
+# What a line of few pieces may cost beside the curve it follows, in mean log loss, where the number is not given.
+BANDS = 1e-4
+# The correction of the sigmoid by the outcomes has at least this precision: 0.3 in log odds for each standard deviation.
+LINK = 10.0
+# A row of a merged table has at least this share of the training rows, or this many of them.
+FLOOR_SHARE, FLOOR_ROWS = 0.01, 50
