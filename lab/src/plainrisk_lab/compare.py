@@ -15,8 +15,9 @@ from plainrisk._types import Bools, Floats
 from plainrisk.checks import check_parameters, words
 from plainrisk.errors import DataError
 from plainrisk.files import replacing, write_text
-from plainrisk.measure.diagram import Layout, build_layout, to_matplotlib, to_svg, to_tikz
-from plainrisk.measure.rank_tests import (
+from plainrisk.measure.tables import Cell, Table, Tabular, locked, show_decimals
+from plainrisk_lab.diagram import Layout, build_layout, to_matplotlib, to_svg, to_tikz
+from plainrisk_lab.rank_tests import (
     BayesianSignedRank,
     Friedman,
     WilcoxonHolm,
@@ -26,16 +27,7 @@ from plainrisk.measure.rank_tests import (
     square_table,
     wilcoxon_holm,
 )
-from plainrisk.measure.tables import (
-    Cell,
-    Results,
-    Table,
-    Tabular,
-    as_results,
-    locked,
-    paired_differences,
-    show_decimals,
-)
+from plainrisk_lab.results import Results, as_results, paired_differences
 
 __all__ = [
     "BayesianSignedRank",

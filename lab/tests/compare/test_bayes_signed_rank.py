@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from plainrisk.errors import DataError
-from plainrisk.measure.compare import bayesian_signed_rank
+from plainrisk_lab.compare import bayesian_signed_rank
 
 
 def by_double_sum(d, rope, samples, seed):

@@ -13,9 +13,9 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
 from plainrisk.errors import DataError, MissingExtraError
-from plainrisk.measure.compare import critical_difference_diagram
-from plainrisk.measure.diagram import SIZES, Text, build_layout, shapes, text_width
-from plainrisk.measure.rank_tests import maximal_cliques
+from plainrisk_lab.compare import critical_difference_diagram
+from plainrisk_lab.diagram import SIZES, Text, build_layout, shapes, text_width
+from plainrisk_lab.rank_tests import maximal_cliques
 
 SVG = "{http://www.w3.org/2000/svg}"
 

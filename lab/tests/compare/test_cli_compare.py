@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from scipy.stats import friedmanchisquare
 
-from plainrisk.measure.compare import critical_difference_diagram
+from plainrisk_lab.compare import critical_difference_diagram
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plainrisk.measure.rank_tests import maximal_cliques
+from plainrisk_lab.rank_tests import maximal_cliques
 
 
 def by_brute_force(joined):

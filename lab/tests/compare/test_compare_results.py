@@ -9,10 +9,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-import plainrisk.measure.compare as compare
+import plainrisk_lab.compare as compare
 from plainrisk.errors import DataError, PlainriskWarning
-from plainrisk.measure.compare import Results, as_results, friedman
-from plainrisk.measure.tables import paired_differences
+from plainrisk_lab.compare import Results, as_results, friedman
+from plainrisk_lab.results import paired_differences
 
 COLUMNS = {"dataset": ["HELOC", "GMSC", "German"], "ARM1": [0.79, 0.86, 0.78], "XGB": [0.79, 0.85, 0.77]}
 VALUES = np.array([[0.79, 0.79], [0.86, 0.85], [0.78, 0.77]])
@@ -176,7 +176,7 @@ def test_importing_it_loads_no_plotting_and_no_frames():
     code = (
         "import sys, plainrisk\n"
         "before = set(sys.modules)\n"
-        "import plainrisk.measure.compare\n"
+        "import plainrisk_lab.compare\n"
         "heavy = {'matplotlib', 'pandas', 'polars', 'pyarrow', 'xgboost'}\n"
         "print(sorted(heavy & (set(sys.modules) - before)))"
     )
@@ -199,3 +199,31 @@ def test_many_rows_without_names_are_taken_for_predictions():
     assert len(as_results(values, datasets=names).datasets) == 300
     assert len(as_results(values[:200]).datasets) == 200
     assert len(as_results({"id": names, "A": values[:, 0], "B": values[:, 1]}).datasets) == 300
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: compare.wilcoxon_holm({"A": [1, 2], "B": [2, 1]}, alpha="x"), "alpha must be"),
+        (lambda: compare.wilcoxon_holm({"A": [1, 2], "B": [2, 1]}, alpha=np.nan), "alpha must be"),
+        (lambda: compare.bayesian_signed_rank([1, 2], [2, 1], rope="x"), "rope must be"),
+        (lambda: compare.bayesian_signed_rank([1, 2], [2, 1], samples=1.5), "samples must be"),
+        (lambda: compare.friedman({"A": [1, 2], "B": [2, 1]}, "x"), "higher_is_better must be True or False"),
+        (lambda: compare.holm(["x"]), "p_values must be a list of numbers"),
+        (lambda: compare.holm([np.nan]), "p_values must be probabilities"),
+        (lambda: compare.hodges_lehmann(["x"], [1]), "a must be a list of numbers"),
+        (lambda: compare.as_results({"A": [1, 2], "B": [2, 1]}, datasets=3), "datasets must be None or a list"),
+        (lambda: compare.bayesian_signed_rank([0.1, 0.2], [0.2, 0.1], seed=-1), "seed must be a whole number"),
+        (lambda: compare.bayesian_signed_rank([0.1, 0.2], [0.2, 0.1], seed=None), "seed must be a whole number"),
+    ],
+)
+def test_what_is_no_parameter_is_refused(ask, message):
+    with pytest.raises(DataError, match=message):
+        ask()
+
+
+def test_results_print_escapes():
+    table = {"a\x1b[2Jb": [0.5, 0.7, 0.6], "B": [0.4, 0.6, 0.7]}
+    for shown in (as_results(table), compare.critical_difference_diagram(table)):
+        assert "\x1b" not in repr(shown)
+        assert "\\u001b[2J" in repr(shown)

@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from plainrisk.measure.compare import (
+from plainrisk.measure.tables import Table, Tabular
+from plainrisk_lab.compare import (
     as_results,
     bayesian_signed_rank,
     critical_difference_diagram,
@@ -15,7 +16,6 @@ from plainrisk.measure.compare import (
     hodges_lehmann_table,
     wilcoxon_holm,
 )
-from plainrisk.measure.tables import Table, Tabular
 
 VALUES = {"A_1": [0.9, 0.8, 0.7, 0.6], "B|2": [0.8, 0.7, 0.6, 0.7]}
 

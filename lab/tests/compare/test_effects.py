@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from plainrisk.errors import DataError
-from plainrisk.measure.compare import effect_sizes, hodges_lehmann, hodges_lehmann_table, wilcoxon_holm
+from plainrisk_lab.compare import effect_sizes, hodges_lehmann, hodges_lehmann_table, wilcoxon_holm
 
 differences = st.lists(st.integers(-50, 50), min_size=2, max_size=12)
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from plainrisk.measure.compare import friedman
+from plainrisk_lab.compare import friedman
 
 
 @settings(max_examples=40, deadline=None)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from plainrisk.errors import DataError
-from plainrisk.measure.compare import holm, wilcoxon_holm
+from plainrisk_lab.compare import holm, wilcoxon_holm
 
 ZERO_METHODS = ["pratt", "zsplit", "wilcox"]
 

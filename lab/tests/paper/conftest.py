@@ -1,22 +1,13 @@
-"""What the tests of the reproduction share: seeded numbers, real data if there are any, and the printed tables."""
+"""What the tests of the reproduction share: real data if there are any."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 import plainrisk as pr
 from plainrisk.errors import DataError
-
-
-@pytest.fixture
-def rng() -> np.random.Generator:
-    """The same random numbers in every run."""
-    return np.random.default_rng(20240229)
 
 
 @pytest.fixture(scope="session")
@@ -32,12 +23,3 @@ def load() -> Callable[[str], pr.datasets.Dataset]:
             pytest.skip(f"{name} is not on this machine: set PLAINRISK_DATA to the folder that holds it")
 
     return load_or_skip
-
-
-@pytest.fixture(scope="session")
-def paper_folder() -> Path:
-    """The folder of the paper's printed tables, which are no part of the repository."""
-    given = os.environ.get("PLAINRISK_PAPER")
-    if not given or not (Path(given) / "auc.csv").is_file():
-        pytest.skip("the paper's printed tables are not here: set PLAINRISK_PAPER to their folder")
-    return Path(given)

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import spence
 
-from paper.alpha import (
+from plainrisk.errors import DataError
+from plainrisk.form import ALPHA_STAR
+from plainrisk.form.links import best_bands
+from plainrisk_lab.paper.alpha import (
     PAPER_ALPHA,
     PROBIT_ALPHA_STAR,
     best_alpha,
@@ -20,8 +23,6 @@ from paper.alpha import (
     squared_error_quadrature,
     squared_error_slope,
 )
-from plainrisk.errors import DataError
-from plainrisk.form import ALPHA_STAR
 
 # Computed with 40 digits by integrating the definition; derivatives by differentiating at that precision.
 LOGISTIC = [  # alpha, SE, SE', SE''
@@ -160,3 +161,7 @@ def test_unknown_sigmoid_is_named():
         best_alpha("probbit")
     with pytest.raises(DataError, match="Did you mean 'cloglog'"):
         squared_error_quadrature(1.0, "clolog")
+
+
+def test_one_band_is_the_best_line():
+    assert best_bands(1).squared_error == pytest.approx(squared_error(ALPHA_STAR), abs=1e-15)

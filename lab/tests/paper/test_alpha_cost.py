@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import expit
 
-from paper.alpha import cost_of, squared_error
 from plainrisk.errors import DataError
 from plainrisk.form import ALPHA_STAR
+from plainrisk_lab.paper.alpha import cost_of, squared_error
 
 
 def test_the_best_line_has_no_excess():

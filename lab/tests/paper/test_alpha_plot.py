@@ -5,10 +5,10 @@ import sys
 import pytest
 from matplotlib.figure import Figure
 
-from paper.alpha import squared_error
-from paper.alpha_plot import plot_alpha
 from plainrisk.errors import DataError, MissingExtraError
 from plainrisk.form import ALPHA_STAR
+from plainrisk_lab.paper.alpha import squared_error
+from plainrisk_lab.paper.alpha_plot import plot_alpha
 
 
 def test_figure_is_saved_with_both_panels(tmp_path):

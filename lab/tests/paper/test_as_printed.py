@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import paper.published  # noqa: F401 - it adds the metrics
-from plainrisk.study import METRICS
+import plainrisk_lab.paper.published  # noqa: F401 - it adds the metrics
+from plainrisk_lab.study import METRICS
 
 
 def test_as_printed_measures_the_distance_from_the_base_rate(rng) -> None:

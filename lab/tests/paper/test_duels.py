@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paper.head_to_head import best_grid, duels, told
-from paper.pairing import Spread, shuffled
 from plainrisk.measure.metrics import reliability
-from plainrisk.study import StudyTable
+from plainrisk_lab.paper.head_to_head import best_grid, duels, told
+from plainrisk_lab.paper.pairing import Spread, shuffled
+from plainrisk_lab.study import StudyTable
 
 
 def test_the_recipe_in_another_order() -> None:

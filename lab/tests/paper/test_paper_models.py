@@ -12,8 +12,8 @@ import pytest
 from sklearn.model_selection import StratifiedKFold
 
 import plainrisk as pr
-from paper.published import paper_table
 from plainrisk.errors import PlainriskWarning
+from plainrisk_lab.paper.published import paper_table
 
 
 def mean_auc(name, data, **options):

@@ -11,9 +11,9 @@ import csv
 import numpy as np
 import pytest
 
-from paper.published import paper_table
 from plainrisk.errors import DataError
-from plainrisk.measure.compare import friedman, hodges_lehmann_table, wilcoxon_holm
+from plainrisk_lab.compare import friedman, hodges_lehmann_table, wilcoxon_holm
+from plainrisk_lab.paper.published import paper_table
 
 HIGHER_IS_BETTER = {"auc": True, "ece": False, "mce": False, "certainty": False}
 # The difference tables of the two calibration errors are printed as column minus row.

@@ -9,13 +9,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from paper.document import Fold, Grid, Heading, Items, Mark, Pictures, Prose, render_page, to_markdown
-from paper.plans import STUDIES
-from paper.published import paper_table
-from paper.report import write_report, write_results
 from plainrisk.errors import DataError
-from plainrisk.study import METRICS, Plan, Store, study_table
-from plainrisk.study.store import Cell, CellKey, DataSet
+from plainrisk_lab.paper.document import Fold, Grid, Heading, Items, Mark, Pictures, Prose, render_page, to_markdown
+from plainrisk_lab.paper.plans import STUDIES
+from plainrisk_lab.paper.published import paper_table
+from plainrisk_lab.paper.report import write_report, write_results
+from plainrisk_lab.study import METRICS, Plan, Store, study_table
+from plainrisk_lab.study.store import Cell, CellKey, DataSet
 
 SETS = ("heloc", "taiwan", "german", "poland_2")
 TOLD = ("paper", "balanced", "product", "slsqp", "one-hot", "leakage", "trees", "seed-1", "refitted", "codes")
@@ -101,7 +101,7 @@ def test_the_page_tells_every_part(page) -> None:
         "AUC: ours in rows against rivals",
         "AUC: the best of each kind",
         "paper: time by classifier",
-        "python -m paper run paper",
+        "python -m plainrisk_lab.paper run paper",
         "left out: GMSC",
     ):
         assert part in text
@@ -135,7 +135,7 @@ def test_the_folder_holds_all_there_is_to_publish(store, tmp_path) -> None:
     written = write_results(store, folder)
     assert sorted(p.name for p in folder.iterdir()) == sorted(p.name for p in written)
     text = (folder / "README.md").read_text(encoding="utf-8")
-    assert "`python -m paper run paper --store study.db --jobs 2`" in text
+    assert "`python -m plainrisk_lab.paper run paper --store study.db --jobs 2`" in text
     assert "paper, balanced, product, slsqp, one-hot, leakage, trees, seed-1, refitted, codes: plainrisk 1." in text
     assert str(tmp_path) not in text
 

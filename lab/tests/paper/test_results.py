@@ -10,13 +10,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from paper.__main__ import main
-from paper.plans import STUDIES
-from paper.report import write_report
-from plainrisk.study import METRICS, ClassifierSpec, Store, run, study_table
-from plainrisk.study.store import Cell, CellKey, DataSet
+from plainrisk_lab.paper.__main__ import main
+from plainrisk_lab.paper.plans import STUDIES
+from plainrisk_lab.paper.report import write_report
+from plainrisk_lab.study import METRICS, ClassifierSpec, Store, run, study_table
+from plainrisk_lab.study.store import Cell, CellKey, DataSet
 
-RESULTS = Path(__file__).parents[2] / "docs" / "results"
+RESULTS = Path(__file__).parents[3] / "docs" / "results"
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,9 @@ def keep_study(store, study, rows) -> None:
     # What was run once, and can no longer be: its results stay.
     names = dict.fromkeys(row["classifier"] for row in rows)
     known = {spec.name: spec for spec in plan.lineup}
-    specs = {name: known.get(name, ClassifierSpec(name=name, make=f"paper.variants:{name}")) for name in names}
+    specs = {
+        name: known.get(name, ClassifierSpec(name=name, make=f"plainrisk_lab.paper.variants:{name}")) for name in names
+    }
     plan = msgspec.structs.replace(plan, classifiers=tuple(specs.values()))
     here = {row["dataset"] for row in rows}
     for name in here:

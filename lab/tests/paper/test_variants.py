@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paper import slsqp, variants
 from plainrisk import AdditiveRiskModel, Feature, Schema
 from plainrisk.datasets import make_credit
+from plainrisk_lab.paper import slsqp, variants
 
 pytestmark = pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
 

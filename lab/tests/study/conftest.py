@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from plainrisk.datasets import make_credit
-from plainrisk.study import ClassifierSpec, DataSpec, Plan
+from plainrisk_lab.study import ClassifierSpec, DataSpec, Plan
 
 
 class Book(NamedTuple):

@@ -7,8 +7,9 @@ import pytest
 from plainrisk import Feature, Schema
 from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, MissingExtraError
-from plainrisk.study import METRICS, ClassifierSpec, DataSpec, Metric, Plan, load_plan
-from plainrisk.study.challengers import OnNumbers, build
+from plainrisk.models.challengers import RivalModel
+from plainrisk_lab.study import METRICS, ClassifierSpec, DataSpec, Metric, Plan, load_plan
+from plainrisk_lab.study.challengers import build
 
 SCHEMA = Schema(features={"age": Feature()}, subscales={"all": ("age",)})
 
@@ -114,10 +115,11 @@ def test_any_classifier_of_scikit_learn_reads_the_schema_s_features() -> None:
     }
     spec = ClassifierSpec(name="tree", make="sklearn.tree:DecisionTreeClassifier", options={"max_depth": 1})
     model = build(spec, Schema(features=features))
-    assert isinstance(model, OnNumbers)
+    assert isinstance(model, RivalModel)
     rows = {"age": [30.0, 0.0, np.nan, 41.0], "job": ["b", "a", None, "b"], "grade": ["A", "B", "C", None]}
     risk = model.fit(rows, [1, 0, 0, 1]).predict_proba(rows)
-    expected = [[30, 0, 1, 2], [np.nan, 1, 0, 1], [np.nan, 0, 0, 0], [41, 0, 1, np.nan]]
+    # age, then an indicator per job and per grade
+    expected = [[30, 0, 1, 1, 0, 0], [0, 1, 0, 0, 1, 0], [np.nan, 0, 0, 0, 0, 1], [41, 0, 1, 0, 0, 0]]
     np.testing.assert_array_equal(model._matrix(as_frame(rows)), expected)
     assert model.estimator_.get_depth() == 1
     assert risk.shape == (4, 2)

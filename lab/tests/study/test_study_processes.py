@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from plainrisk.errors import DataError
-from plainrisk.study import ClassifierSpec, Store, run, study_table
-from plainrisk.study.tables import gaps
+from plainrisk_lab.study import ClassifierSpec, Store, run, study_table
+from plainrisk_lab.study.tables import gaps
 
 SCRIPT = """
 import sys
-from plainrisk.study import Plan, run
+from plainrisk_lab.study import Plan, run
 if __name__ == "__main__":
     run(Plan.from_json(sys.argv[1]), sys.argv[2], jobs=1)
 """

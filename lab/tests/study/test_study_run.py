@@ -14,8 +14,8 @@ from sklearn.model_selection import StratifiedKFold
 
 from plainrisk import Schema, make_classifier
 from plainrisk.errors import SchemaError
-from plainrisk.study import METRICS, ClassifierSpec, Metric, Progress, Store, run, study_table
-from plainrisk.study.tables import gaps
+from plainrisk_lab.study import METRICS, ClassifierSpec, Metric, Progress, Store, run, study_table
+from plainrisk_lab.study.tables import gaps
 
 from_plan = msgspec.structs.replace
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from plainrisk.errors import DataError, OutputError
-from plainrisk.study import Plan, Store
-from plainrisk.study.store import Cell, CellKey, DataSet
+from plainrisk_lab.study import Plan, Store
+from plainrisk_lab.study.store import Cell, CellKey, DataSet
 
 KEY = CellKey("f00", "{}", 3, 0, 1)
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from plainrisk.errors import DataError
-from plainrisk.measure.compare import friedman, hodges_lehmann_table
-from plainrisk.study import Plan, Store, report, study_table, write_folds
-from plainrisk.study.store import Cell, CellKey, DataSet
-from plainrisk.study.tables import gaps, timings
+from plainrisk_lab.compare import friedman, hodges_lehmann_table
+from plainrisk_lab.study import Plan, Store, report, study_table, write_folds
+from plainrisk_lab.study.store import Cell, CellKey, DataSet
+from plainrisk_lab.study.tables import gaps, timings
 
 # Figures of two folds: data set -> classifier -> AUCs.
 AUCS = {

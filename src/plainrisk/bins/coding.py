@@ -105,13 +105,8 @@ class Contrast:
         return scores
 
 
-def level_contrast(
-    weights: Floats, n_ordered: int, sign: int, *, steps: bool = False, anchors: Anchors = NO_ANCHORS
-) -> Contrast:
+def level_contrast(weights: Floats, n_ordered: int, sign: int, *, anchors: Anchors = NO_ANCHORS) -> Contrast:
     """Return the coefficients of a feature whose levels have these training weights.
-
-    With `steps` a feature without a direction has free steps between its ordered levels instead of a coefficient per
-    level, so that a ridge draws neighbours together.
 
     >>> level_contrast(np.array([3.0, 2.0, 4.0, 0.0]), n_ordered=3, sign=1).matrix
     array([[0., 0.],
@@ -120,13 +115,13 @@ def level_contrast(
            [0., 0.]])
     """
     inside, outside = _seen_levels(weights, n_ordered, anchors)
-    if sign == 0 and not steps:
+    if sign == 0:
         found = _contrast([(level, level + 1) for level in (*inside, *outside)], len(weights), n_steps=0)
         return _anchored(found, weights, n_ordered, anchors)
     # One indicator per half interval that training rows lie on both sides of.
     cuts = range(inside[0] + 1, inside[-1] + 1) if inside else ()
     ranges = [(0, cut) if sign < 0 else (cut, n_ordered) for cut in cuts]
-    n_steps = len(ranges) if sign else 0
+    n_steps = len(ranges)
     if inside and outside:
         ranges.append((0, n_ordered))
     ranges += [(level, level + 1) for level in outside]
@@ -253,27 +248,25 @@ class JointCode:
         return [grid.sum(axis=tuple(other for other in axes if other != axis)) for axis in axes]
 
 
-def joint_codes(sizes: Sequence[int], groups: Sequence[Sequence[int]], n_rows: int) -> tuple[JointCode, ...]:
-    """Join neighbouring features of a group while there are at most min(256, sqrt(n_rows)) codes.
+def joint_codes(sizes: Sequence[int], n_rows: int) -> tuple[JointCode, ...]:
+    """Join neighbouring features while there are at most min(256, sqrt(n_rows)) codes.
 
     So a code is one byte, and a table of pairs of codes does not outgrow the rows it counts.
 
     Parameters
     ----------
     sizes : per feature, how many levels it has
-    groups : positions of features; none is joined with one of another group
     """
     limit = int(np.clip(n_rows**0.5, 16, 256))
     found: list[JointCode] = []
-    for group in groups:
-        joined: list[int] = []
-        for j in group:
-            if joined and math.prod(sizes[k] for k in (*joined, j)) > limit:
-                found.append(JointCode(tuple(joined), tuple(sizes[k] for k in joined)))
-                joined = []
-            joined.append(j)
-        if joined:
+    joined: list[int] = []
+    for j, size in enumerate(sizes):
+        if joined and math.prod(sizes[k] for k in joined) * size > limit:
             found.append(JointCode(tuple(joined), tuple(sizes[k] for k in joined)))
+            joined = []
+        joined.append(j)
+    if joined:
+        found.append(JointCode(tuple(joined), tuple(sizes[k] for k in joined)))
     return tuple(found)
 
 

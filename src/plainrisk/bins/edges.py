@@ -32,7 +32,6 @@ __all__ = [
     "merge",
     "quantile_edges",
     "split_edges",
-    "supervised_edges",
 ]
 
 _Number = TypeVar("_Number", np.int64, np.float64)
@@ -263,25 +262,6 @@ def split_edges(h: Histogram, max_bins: int, criterion: Impurity = "gini", min_r
     cuts = tree_cuts(rows, good, bad, max_bins - 1, min(min_rows, int(rows[-1]) + 1), criterion)
     at = last[np.array(sorted(cuts), dtype=np.intp) - 1]
     return _midway(h, at)
-
-
-def supervised_edges(
-    x: npt.ArrayLike,
-    y: npt.ArrayLike,
-    weight: npt.ArrayLike | None = None,
-    *,
-    max_bins: int = 5,
-    criterion: Impurity = "gini",
-    min_rows: int = 1,
-) -> Floats:
-    """Return the bin edges of one feature: `split_edges` on the `histogram` of its values.
-
-    Examples
-    --------
-    >>> supervised_edges([20, 30, 40, 50], [1, 1, 0, 0])
-    array([35.])
-    """
-    return split_edges(histogram(x, y, weight), max_bins, criterion, min_rows)
 
 
 def quantile_edges(h: Histogram, max_bins: int, min_rows: int = 1) -> Floats:

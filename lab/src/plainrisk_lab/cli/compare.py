@@ -15,7 +15,7 @@ from plainrisk.errors import DataError, did_you_mean, warn
 if TYPE_CHECKING:
     import polars as pl
 
-    from plainrisk.measure.compare import Diagram
+    from plainrisk_lab.compare import Diagram
 
 __all__ = ["compare"]
 
@@ -57,7 +57,7 @@ def compare(
     json: Json = False,
 ) -> None:
     """Compare classifiers over data sets: average ranks, Friedman's test, all pairs, the diagram."""
-    from plainrisk.measure.compare import critical_difference_diagram
+    from plainrisk_lab.compare import critical_difference_diagram
 
     drawn = output is not None and output.suffix.lower() in DRAWN
     tables.check_table(output, also=DRAWN)

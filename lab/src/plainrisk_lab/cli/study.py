@@ -12,7 +12,7 @@ from plainrisk.cli import show
 from plainrisk.cli.options import Json
 
 if TYPE_CHECKING:
-    from plainrisk.study import Progress, Store
+    from plainrisk_lab.study import Progress, Store
 
 __all__ = ["study_app"]
 
@@ -40,7 +40,7 @@ def run(
     json: Json = False,
 ) -> None:
     """Run what is missing of a study; every fit is kept as it comes, so it may be stopped at any moment."""
-    from plainrisk import study as studies
+    from plainrisk_lab import study as studies
 
     loaded = studies.load_plan(plan)
     with show.progress(loaded.name) as bar:
@@ -64,7 +64,7 @@ def run(
 @study_app.command()
 def status(study: Name = None, store: StoreFile = DEFAULT_STORE, json: Json = False) -> None:
     """Show how far the studies are, where the time went, and what failed or is not here."""
-    from plainrisk.study import Store
+    from plainrisk_lab.study import Store
 
     with Store(store, create=False) as kept:
         found = {name: _state(kept, name) for name in ([study] if study else kept.studies)}
@@ -89,9 +89,9 @@ def report(
     json: Json = False,
 ) -> None:
     """Show means over the folds, ranks and rank tests."""
-    from plainrisk import study as studies
     from plainrisk.cli.tables import check_output
     from plainrisk.files import write_text
+    from plainrisk_lab import study as studies
 
     if output is not None:
         check_output(output, (".md", ".csv"))
@@ -117,7 +117,7 @@ def _duration(seconds: float) -> str:
 
 
 def _state(kept: Store, study: str) -> dict[str, Any]:
-    from plainrisk.study.tables import gaps, timings
+    from plainrisk_lab.study.tables import gaps, timings
 
     return {
         "by_data_set": [asdict(t) for t in timings(kept, study, "dataset")],

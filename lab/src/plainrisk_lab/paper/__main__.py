@@ -1,4 +1,4 @@
-"""Run the studies of the reproduction and write its report: ``python -m paper [run | report | smooth]``."""
+"""Run the studies of the reproduction and write its report: python -m plainrisk_lab.paper [run | report | smooth]."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from paper.plans import STUDIES
-from paper.report import write_results
-from paper.smooth import write_smooth
 from plainrisk.errors import PlainriskError
-from plainrisk.study import Progress, Store, run
+from plainrisk_lab.paper.plans import STUDIES
+from plainrisk_lab.paper.report import write_results
+from plainrisk_lab.paper.smooth import write_smooth
+from plainrisk_lab.study import Progress, Store, run
 
 
 def main(words: list[str] | None = None) -> int:
@@ -39,7 +39,7 @@ def main(words: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m paper", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m plainrisk_lab.paper", description=__doc__)
     parser.add_argument("command", nargs="?", choices=("run", "report", "smooth", "all"), default="all")
     parser.add_argument("studies", nargs="*", metavar="STUDY", choices=(*STUDIES, []), help=", ".join(STUDIES))
     parser.add_argument("--store", type=Path, default=Path("study.db"), help="the file that keeps all results")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from scipy.special import expit
 
-from paper.alpha import squared_error
 from plainrisk.errors import DataError, missing_extra
 from plainrisk.form import ALPHA_STAR
+from plainrisk_lab.paper.alpha import squared_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

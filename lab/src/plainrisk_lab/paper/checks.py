@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from paper.document import Block, Cell, Grid, Heading, Mark
-from paper.grids import figure, signed, title_of
-from paper.view import SMALL, View, prose, tolerance_of
+from plainrisk_lab.paper.document import Block, Cell, Grid, Heading, Mark
+from plainrisk_lab.paper.grids import figure, signed, title_of
+from plainrisk_lab.paper.view import SMALL, View, prose, tolerance_of
 
 __all__ = ["below", "reproduction_checks", "slsqp_name"]
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from paper.checks import slsqp_name
-from paper.document import Block, Cell, Grid, Mark
-from paper.grids import figure, title_of, value_grid
-from paper.view import SMALL, View, explained
+from plainrisk_lab.paper.checks import slsqp_name
+from plainrisk_lab.paper.document import Block, Cell, Grid, Mark
+from plainrisk_lab.paper.grids import figure, title_of, value_grid
+from plainrisk_lab.paper.view import SMALL, View, explained
 
 __all__ = ["auc_explanations", "certainty_explanations"]
 

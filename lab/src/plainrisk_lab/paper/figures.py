@@ -9,7 +9,7 @@ import numpy as np
 
 from plainrisk._types import Floats
 from plainrisk.measure.metrics import Reliability, reliability
-from plainrisk.study import Plan, Store
+from plainrisk_lab.study import Plan, Store
 
 __all__ = ["COLORS", "legend", "pooled", "reliability_svg"]
 

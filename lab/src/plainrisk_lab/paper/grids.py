@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from paper.document import Cell, Grid, Mark
-from plainrisk.measure.compare import HodgesLehmann, friedman
-from plainrisk.study import METRICS, StudyTable
+from plainrisk_lab.compare import HodgesLehmann, friedman
+from plainrisk_lab.paper.document import Cell, Grid, Mark
+from plainrisk_lab.study import METRICS, StudyTable
 
 __all__ = ["beside", "figure", "pairs", "ranked", "signed", "title_of", "value_grid"]
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paper.document import Cell, Grid, Mark
-from paper.grids import figure, signed, title_of
 from plainrisk._types import Floats
-from plainrisk.measure.compare import hodges_lehmann, holm, wilcoxon_holm
-from plainrisk.study import METRICS, StudyTable
+from plainrisk_lab.compare import hodges_lehmann, holm, wilcoxon_holm
+from plainrisk_lab.paper.document import Cell, Grid, Mark
+from plainrisk_lab.paper.grids import figure, signed, title_of
+from plainrisk_lab.study import METRICS, StudyTable
 
 __all__ = ["Duel", "best_grid", "duel_grid", "duels", "told"]
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paper.document import Block, Cell, Grid
-from paper.grids import figure, title_of
-from paper.published import as_printed, paper_table
-from paper.view import View, prose
 from plainrisk._types import Floats, Outcome
-from plainrisk.study import ClassifierSpec
+from plainrisk_lab.paper.document import Block, Cell, Grid
+from plainrisk_lab.paper.grids import figure, title_of
+from plainrisk_lab.paper.published import as_printed, paper_table
+from plainrisk_lab.paper.view import View, prose
+from plainrisk_lab.study import ClassifierSpec
 
 __all__ = ["Spread", "pairing_account", "shuffled"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-import paper.published  # noqa: F401 - it adds the metrics that the plans ask for
-from plainrisk.study import METRICS, ClassifierSpec, Plan
+import plainrisk_lab.paper.published  # noqa: F401 - it adds the metrics that the plans ask for
+from plainrisk_lab.study import METRICS, ClassifierSpec, Plan
 
 __all__ = ["STUDIES"]
 
@@ -17,6 +17,8 @@ _TWELVE = (
 _POLAND = tuple(f"poland_{k}" for k in range(5))
 _SMALL = ("heloc", "gmsc", "taiwan", "german", "japan", "australia", *_POLAND)
 _PAPER_SETS = (*_SMALL, *(f"lc_{k}" for k in range(13)))
+# The report calls these two by names; to the product they are options.
+_DIRECT = {"DirectARM2": "ARM2", "MixDirectARM1": "MixARM1"}
 _OURS = (
     *("ARM1", "LinARM1", "BandARM1", "DirectARM1", "ARM2", "LinARM2", "DirectARM2"),
     *("MixARM1", "MixLinARM1", "MixDirectARM1", "XGB", "MonoXGB"),
@@ -32,7 +34,14 @@ def _under(convention: Literal["paper", "balanced"], names: Iterable[str]) -> tu
 
 def _any_bin(names: Iterable[str]) -> tuple[ClassifierSpec, ...]:
     """Return classifiers with bins of any size, as all had when this study was first run; trees have none."""
-    return tuple(ClassifierSpec(name=n, options={} if "XGB" in n else {"min_bin_rows": 1}) for n in names)
+    return tuple(
+        ClassifierSpec(
+            name=n,
+            make=_DIRECT.get(n),
+            options={} if "XGB" in n else {"min_bin_rows": 1, **({"link": "linear"} if n in _DIRECT else {})},
+        )
+        for n in names
+    )
 
 
 def _spec(name: str, make: str, /, **options: Any) -> ClassifierSpec:
@@ -40,11 +49,11 @@ def _spec(name: str, make: str, /, **options: Any) -> ClassifierSpec:
 
 
 _RIVALS = (
-    _spec("BinnedLR", "paper.rivals:BinnedLogistic"),
-    _spec("EBM", "paper.rivals:MainEffectsEBM"),
-    _spec("Optbinning", "paper.rivals:OptbinningScorecard"),
+    _spec("BinnedLR", "plainrisk_lab.paper.rivals:BinnedLogistic"),
+    _spec("EBM", "plainrisk_lab.paper.rivals:MainEffectsEBM"),
+    _spec("Optbinning", "plainrisk_lab.paper.rivals:OptbinningScorecard"),
     _spec("LightGBM", "lightgbm:LGBMClassifier", n_jobs=1, random_state=0, verbose=-1),
-    _spec("TunedXGB", "paper.rivals:TunedXGBoost"),
+    _spec("TunedXGB", "plainrisk_lab.paper.rivals:TunedXGBoost"),
 )
 _SMOOTH = (
     ClassifierSpec(name="SmoothARM1"),
@@ -53,26 +62,26 @@ _SMOOTH = (
     ClassifierSpec(name="ARM1"),
 )
 _SMOOTH_RIVALS = (
-    _spec("CatBoost", "paper.rivals:CatBoost"),
-    _spec("EBM as it comes", "paper.rivals:EBM"),
-    _spec("EBM, monotone", "paper.rivals:MonotoneEBM"),
+    _spec("CatBoost", "plainrisk_lab.paper.rivals:CatBoost"),
+    _spec("EBM as it comes", "plainrisk_lab.paper.rivals:EBM"),
+    _spec("EBM, monotone", "plainrisk_lab.paper.rivals:MonotoneEBM"),
 )
 _TEN = ("german", "japan", "australia", "heloc", "gmsc", "taiwan", "poland_0", "poland_2", "poland_4")
 _ONE_HOT = tuple(
-    _spec(name, "paper.variants:without_order", make=name)
+    _spec(name, "plainrisk_lab.paper.variants:without_order", make=name)
     for name in ("ARM1", "LinARM1", "ARM2", "LinARM2", "MixARM1", "MixLinARM1", "XGB", "MonoXGB")
 )
 _BY_SLSQP = (("ARM1", "arm1"), ("ARM2", "arm2"), ("MixARM1", "mixture"))
 _SLSQP = (
-    _spec("NNLR-SLSQP", "paper.slsqp:nnlr"),
-    _spec("NNLR-SLSQP-scaled", "paper.slsqp:nnlr", scaled=True),
+    _spec("NNLR-SLSQP", "plainrisk_lab.paper.slsqp:nnlr"),
+    _spec("NNLR-SLSQP-scaled", "plainrisk_lab.paper.slsqp:nnlr", scaled=True),
     *(
-        _spec(f"{line}NNLR-SLSQP-{steps}", "paper.slsqp:nnlr", steps=steps, linearised=bool(line))
+        _spec(f"{line}NNLR-SLSQP-{steps}", "plainrisk_lab.paper.slsqp:nnlr", steps=steps, linearised=bool(line))
         for line in ("", "Lin")
         for steps in (10, 25, 100)
     ),
     *(
-        _spec(f"{line}{name}-SLSQP-{steps}", f"paper.slsqp:{factory}", steps=steps, linearised=bool(line))
+        _spec(f"{line}{name}-SLSQP-{steps}", f"plainrisk_lab.paper.slsqp:{factory}", steps=steps, linearised=bool(line))
         for name, factory in _BY_SLSQP
         for line in ("", "Lin")
         for steps in (25, 50, 100)
@@ -84,14 +93,14 @@ _TREES = tuple(
     for method in ("hist", "exact", "approx")
 )
 _REFITTED = tuple(
-    _spec(f"LinARM2 refitted, {what}", "paper.variants:refitted_line", ridge=ridge)
+    _spec(f"LinARM2 refitted, {what}", "plainrisk_lab.paper.variants:refitted_line", ridge=ridge)
     for what, ridge in (("no ridge", 0.0), ("ridge", "auto"))
 )
 _CODES = (
     *(
         _spec(
             f"{line}{name}-SLSQP-{steps}",
-            "paper.variants:codes_as_numbers",
+            "plainrisk_lab.paper.variants:codes_as_numbers",
             make=factory,
             steps=steps,
             linearised=bool(line),
@@ -100,7 +109,7 @@ _CODES = (
         for line in ("", "Lin")
         for steps in (25, 100)
     ),
-    *(_spec(name, "paper.variants:codes_as_numbers", make=name) for name in ("XGB", "MonoXGB")),
+    *(_spec(name, "plainrisk_lab.paper.variants:codes_as_numbers", make=name) for name in ("XGB", "MonoXGB")),
 )
 
 

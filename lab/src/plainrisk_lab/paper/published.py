@@ -11,7 +11,7 @@ import numpy as np
 from plainrisk._types import Array, Floats
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.measure.metrics import Reliability, reliability
-from plainrisk.study import METRICS, Metric, StudyTable
+from plainrisk_lab.study import METRICS, Metric, StudyTable
 
 __all__ = ["AS_PRINTED", "as_printed", "paper_table"]
 

@@ -8,16 +8,16 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
-from paper.document import Block, Cell, Fold, Grid, Heading, Items, Prose, render_page, to_markdown
-from paper.grids import title_of
-from paper.section_paper import paper_section
-from paper.section_product import product_section
-from paper.view import View, missing_results
 from plainrisk.errors import DataError
 from plainrisk.files import write_text
-from plainrisk.study import Store, write_folds
-from plainrisk.study.store import DataSet
-from plainrisk.study.tables import Timing, study_cells, timings
+from plainrisk_lab.paper.document import Block, Cell, Fold, Grid, Heading, Items, Prose, render_page, to_markdown
+from plainrisk_lab.paper.grids import title_of
+from plainrisk_lab.paper.section_paper import paper_section
+from plainrisk_lab.paper.section_product import product_section
+from plainrisk_lab.paper.view import View, missing_results
+from plainrisk_lab.study import Store, write_folds
+from plainrisk_lab.study.store import DataSet
+from plainrisk_lab.study.tables import Timing, study_cells, timings
 
 __all__ = ["write_report", "write_results"]
 
@@ -64,7 +64,8 @@ def write_report(store: Store, path: str | Path) -> None:
 def _blocks(view: View) -> list[Block]:
     if not (view.has("paper") or view.has("product")):
         raise DataError(
-            f"{view.store.path} has neither the study 'paper' nor 'product'. Run: python -m paper run paper"
+            f"{view.store.path} has neither the study 'paper' nor 'product'. Run: "
+            "python -m plainrisk_lab.paper run paper"
         )
     blocks: list[Block] = []
     if view.has("paper"):
@@ -93,8 +94,8 @@ def _what_was_run(view: View) -> Iterator[Block]:
         if view.has(study):
             yield Fold(f"{study}: time by data set and by classifier", tuple(_time_grids(view, study)))
     yield Heading(2, "Run it again")
-    yield Items(tuple(f"`python -m paper run {study} --store study.db`" for study in view.studies))
-    yield Prose("`python -m paper report --store study.db` writes this page.")
+    yield Items(tuple(f"`python -m plainrisk_lab.paper run {study} --store study.db`" for study in view.studies))
+    yield Prose("`python -m plainrisk_lab.paper report --store study.db` writes this page.")
     versions = _versions(view)
     if versions:
         yield Prose("Made with:")
@@ -117,8 +118,8 @@ def _readme(view: View) -> Iterator[Block]:
     )
     yield Items(
         (
-            *(f"`python -m paper run {study} --store study.db --jobs 2`" for study in view.studies),
-            "`python -m paper report --store study.db --output docs/results` writes the files of this folder",
+            *(f"`python -m plainrisk_lab.paper run {study} --store study.db --jobs 2`" for study in view.studies),
+            "`python -m plainrisk_lab.paper report --store study.db --output docs/results` writes this folder",
         )
     )
     yield Heading(2, "Machine and versions")

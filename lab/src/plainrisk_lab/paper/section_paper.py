@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from paper.checks import reproduction_checks
-from paper.document import Block, Fold, Heading, Items, Pictures, Prose
-from paper.explanations import auc_explanations, certainty_explanations
-from paper.figures import legend, pooled, reliability_svg
-from paper.grids import beside, pairs, ranked, signed, title_of
-from paper.pairing import pairing_account
-from paper.published import paper_table
-from paper.view import SMALL, View, prose, tolerance_of
-from plainrisk.measure.compare import HodgesLehmann, critical_difference_diagram, friedman, hodges_lehmann_table
-from plainrisk.study import StudyTable
+from plainrisk_lab.compare import HodgesLehmann, critical_difference_diagram, friedman, hodges_lehmann_table
+from plainrisk_lab.paper.checks import reproduction_checks
+from plainrisk_lab.paper.document import Block, Fold, Heading, Items, Pictures, Prose
+from plainrisk_lab.paper.explanations import auc_explanations, certainty_explanations
+from plainrisk_lab.paper.figures import legend, pooled, reliability_svg
+from plainrisk_lab.paper.grids import beside, pairs, ranked, signed, title_of
+from plainrisk_lab.paper.pairing import pairing_account
+from plainrisk_lab.paper.published import paper_table
+from plainrisk_lab.paper.view import SMALL, View, prose, tolerance_of
+from plainrisk_lab.study import StudyTable
 
 __all__ = ["paper_section", "reliability_pictures", "smallest_p"]
 

@@ -8,15 +8,15 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from paper.document import Block, Cell, Fold, Grid, Heading, Items, Pictures, Prose
-from paper.grids import figure, ranked, signed, title_of
-from paper.head_to_head import best_grid, duel_grid, duels, told
-from paper.section_paper import reliability_pictures, smallest_p
-from paper.view import View, missing_results, prose
 from plainrisk.errors import PlainriskError
-from plainrisk.measure.compare import bayesian_signed_rank, critical_difference_diagram, friedman
-from plainrisk.study import METRICS, StudyTable
-from plainrisk.study.tables import gaps, study_cells
+from plainrisk_lab.compare import bayesian_signed_rank, critical_difference_diagram, friedman
+from plainrisk_lab.paper.document import Block, Cell, Fold, Grid, Heading, Items, Pictures, Prose
+from plainrisk_lab.paper.grids import figure, ranked, signed, title_of
+from plainrisk_lab.paper.head_to_head import best_grid, duel_grid, duels, told
+from plainrisk_lab.paper.section_paper import reliability_pictures, smallest_p
+from plainrisk_lab.paper.view import View, missing_results, prose
+from plainrisk_lab.study import METRICS, StudyTable
+from plainrisk_lab.study.tables import gaps, study_cells
 
 __all__ = ["product_section"]
 

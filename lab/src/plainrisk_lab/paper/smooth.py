@@ -1,7 +1,7 @@
 """How smooth shapes, and pairs, compare with steps and with rivals: one page from the figures of two studies.
 
 The study "smooth" holds ours, "product" the rivals of the report, "smooth-rivals" those that came later; all on the
-same folds. ``python -m paper smooth --store study.db`` writes docs/results/smooth.csv and docs/results/smooth.md.
+same folds. ``python -m plainrisk_lab.paper smooth --store study.db`` writes docs/results/smooth.csv and smooth.md.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from scipy.stats import t as student
 
 import plainrisk as pr
-from paper.grids import title_of
 from plainrisk.files import write_text
-from plainrisk.study import Store, write_folds
+from plainrisk_lab.paper.grids import title_of
+from plainrisk_lab.study import Store, write_folds
 
 __all__ = ["write_page", "write_smooth"]
 

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 import plainrisk as pr
-from paper import slsqp
 from plainrisk._types import Array
 from plainrisk.data.frame import as_frame
+from plainrisk_lab.paper import slsqp
 
 __all__ = ["CodesAsNumbers", "codes_as_numbers", "refitted_line", "without_order"]
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from paper.document import Block, Cell, Grid, Heading, Prose
-from paper.grids import title_of
-from paper.published import paper_table
-from plainrisk.study import Store, StudyTable, study_table
-from plainrisk.study.tables import gaps
+from plainrisk_lab.paper.document import Block, Cell, Grid, Heading, Prose
+from plainrisk_lab.paper.grids import title_of
+from plainrisk_lab.paper.published import paper_table
+from plainrisk_lab.study import Store, StudyTable, study_table
+from plainrisk_lab.study.tables import gaps
 
 __all__ = ["SMALL", "TOLERANCE", "View", "explained", "missing_results", "prose", "tolerance_of"]
 

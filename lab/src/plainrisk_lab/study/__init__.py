@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from plainrisk.study.plan import METRICS, ClassifierSpec, DataSpec, Metric, Plan, load_plan
-from plainrisk.study.run import Progress, Summary, run
-from plainrisk.study.store import Store
-from plainrisk.study.tables import StudyTable, report, study_table, write_folds
+from plainrisk_lab.study.plan import METRICS, ClassifierSpec, DataSpec, Metric, Plan, load_plan
+from plainrisk_lab.study.run import Progress, Summary, run
+from plainrisk_lab.study.store import Store
+from plainrisk_lab.study.tables import StudyTable, report, study_table, write_folds
 
 __all__ = [
     "METRICS",

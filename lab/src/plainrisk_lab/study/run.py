@@ -27,10 +27,10 @@ from threadpoolctl import threadpool_limits
 
 from plainrisk.errors import DataError, MissingExtraError, PlainriskError, PlainriskWarning, StoppedEarly
 from plainrisk.models.crossval import cross_validate
-from plainrisk.study.challengers import build
-from plainrisk.study.plan import METRICS, ClassifierSpec, DataSpec, Plan
-from plainrisk.study.sources import StudyData, load_data, stratified_folds
-from plainrisk.study.store import Cell, CellKey, DataSet, Store
+from plainrisk_lab.study.challengers import build
+from plainrisk_lab.study.plan import METRICS, ClassifierSpec, DataSpec, Plan
+from plainrisk_lab.study.sources import StudyData, load_data, stratified_folds
+from plainrisk_lab.study.store import Cell, CellKey, DataSet, Store
 
 __all__ = ["Progress", "Summary", "run"]
 

@@ -19,7 +19,7 @@ from plainrisk.errors import DataError, PlainriskWarning, SchemaError, did_you_m
 from plainrisk.schema import Schema, label_of
 from plainrisk.schema.check import require_valid
 from plainrisk.schema.fingerprint import fingerprint
-from plainrisk.study.plan import DataSpec
+from plainrisk_lab.study.plan import DataSpec
 
 __all__ = ["StudyData", "load_data", "stratified_folds"]
 

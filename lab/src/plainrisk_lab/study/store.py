@@ -26,8 +26,8 @@ import numpy as np
 from plainrisk._types import Array, Floats, Outcome
 from plainrisk.errors import DataError
 from plainrisk.files import SIZE_LIMIT, output_target
-from plainrisk.study.plan import Plan
-from plainrisk.study.sources import stratified_folds
+from plainrisk_lab.study.plan import Plan
+from plainrisk_lab.study.sources import stratified_folds
 
 __all__ = ["Cell", "CellKey", "DataSet", "Store"]
 

@@ -17,9 +17,9 @@ from scipy.stats import rankdata
 from plainrisk._types import Floats
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.files import write_text
-from plainrisk.measure.compare import Results, friedman, hodges_lehmann_table
-from plainrisk.study.plan import METRICS
-from plainrisk.study.store import Cell, Store
+from plainrisk_lab.compare import Results, friedman, hodges_lehmann_table
+from plainrisk_lab.study.plan import METRICS
+from plainrisk_lab.study.store import Cell, Store
 
 __all__ = ["Gap", "StudyTable", "Timing", "gaps", "report", "study_cells", "study_table", "timings", "write_folds"]
 
@@ -66,7 +66,7 @@ class StudyTable:
         return part.select(datasets=[d for i, d in enumerate(part.datasets) if not np.isnan(part.mean[i]).any()])
 
     def results(self) -> Results:
-        """Return the complete part as input for `plainrisk.measure.compare`."""
+        """Return the complete part as input for `plainrisk_lab.compare`."""
         part = self.complete()
         return Results(part.mean, part.classifiers, part.datasets)
 
