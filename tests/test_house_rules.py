@@ -128,6 +128,21 @@ def test_imports_of_the_lab_point_down(path):
     assert all(LAB_RANKS[other] < rank for other in inside), sorted(inside)
 
 
+OUTSIDE = [
+    path
+    for folder in ("lab/src", "scripts", "examples", "benchmarks")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+]
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_public_names_that_are_used_outside_exist(path):
+    """A type checker cannot tell: the package imports its parts when they are asked for."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "pr":
+            assert hasattr(pr, node.attr), f"{path.name}:{node.lineno}: there is no pr.{node.attr}"
+
+
 HEAVY = [
     "duckdb",
     "fastapi",

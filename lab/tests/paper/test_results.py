@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from plainrisk_lab.paper.__main__ import main
 from plainrisk_lab.paper.plans import STUDIES
 from plainrisk_lab.paper.report import write_report
+from plainrisk_lab.paper.smooth import write_page
 from plainrisk_lab.study import METRICS, ClassifierSpec, Store, run, study_table
 from plainrisk_lab.study.store import Cell, CellKey, DataSet
 
@@ -74,6 +76,12 @@ def test_the_report_follows_from_its_results(report) -> None:
     kept = (RESULTS / "report.md").read_text(encoding="utf-8").splitlines()
     for start, stop in FROM_FIGURES.items():
         assert list(part(report, start, stop)) == list(part(kept, start, stop))
+
+
+def test_the_page_on_smooth_shapes_follows_from_its_results(tmp_path) -> None:
+    for name in ("results.csv", "smooth.csv"):
+        shutil.copy(RESULTS / name, tmp_path)
+    assert write_page(tmp_path).read_text(encoding="utf-8") == (RESULTS / "smooth.md").read_text(encoding="utf-8")
 
 
 # The optimum is unique with a ridge; without one, and by SLSQP, digits hang on where a solver stops.
