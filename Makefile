@@ -29,15 +29,15 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
-# One stamp per set of extras, so that the demo does not wait for the test tools.
+# One stamp per set of extras, so that the demo waits neither for the test tools nor for the lab.
 $(VENV)/.installed-demo: $(BUILT) | $(BIN)/python
 	@rm -f src/plainrisk/_native/*.so
 	$(BIN)/python -m pip install --quiet --editable '.[cli,plot]'
 	@touch $@
 
-$(VENV)/.installed-dev: $(BUILT) | $(BIN)/python
+$(VENV)/.installed-dev: $(BUILT) lab/pyproject.toml | $(BIN)/python
 	@rm -f src/plainrisk/_native/*.so
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev]' --editable lab
 	@touch $@ $(VENV)/.installed-demo
 
 demo: $(VENV)/.installed-demo
@@ -83,10 +83,10 @@ sanitize: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2 -q tests/native tests/bins tests/form
 
 # The rivals ask for much, so they live in an environment of their own. BENCH="--quick" and the like go to the runner.
-$(BENCH_VENV)/.installed: $(BUILT)
+$(BENCH_VENV)/.installed: $(BUILT) lab/pyproject.toml
 	$(PYTHON) -m venv $(BENCH_VENV)
 	$(BENCH_VENV)/bin/python -m pip install --quiet --upgrade pip
-	$(BENCH_VENV)/bin/python -m pip install --quiet --editable '.[bench]'
+	$(BENCH_VENV)/bin/python -m pip install --quiet --editable '.[bench]' --editable lab
 	@touch $@
 
 bench: $(BENCH_VENV)/.installed
@@ -98,7 +98,7 @@ orientation: $(VENV)/.installed-dev
 
 # What is in the store already is not fitted again. PAPER="run paper" and the like go to the runner.
 paper: $(BENCH_VENV)/.installed
-	$(BENCH_VENV)/bin/python -m paper $(PAPER)
+	$(BENCH_VENV)/bin/python -m plainrisk_lab.paper $(PAPER)
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) build src/*.egg-info src/plainrisk/_native/*.so demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) build src/*.egg-info lab/src/*.egg-info src/plainrisk/_native/*.so demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -21,9 +21,9 @@ DATA = ("heloc", "gmsc", "taiwan", "german", "japan", "australia", "poland_0", "
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in ("ARM1", "LinARM1", "BandARM1")},
     "BandARM1, 4 pieces": ("BandARM1", {"pieces": 4}),
-    **{name: (name, {}) for name in ("DirectARM1", "MixARM1", "MixLinARM1", "MixDirectARM1")},
-    **{name: (name, {}) for name in ("ARM2", "LinARM2", "DirectARM2", "XGB")},
-    **{name: (name, {}) for name in ("SmoothARM1", "SmoothDirectARM1", "SmoothARM2", "MixSmoothARM1")},
+    **{name: (name, {}) for name in ("DirectARM1", "MixARM1", "MixLinARM1")},
+    **{name: (name, {}) for name in ("ARM2", "LinARM2", "XGB")},
+    **{name: (name, {}) for name in ("SmoothARM1", "SmoothDirectARM1")},
     "SmoothARM1 + pairs": ("SmoothARM1", {"pairs": "auto"}),
 }
 FIGURES = {

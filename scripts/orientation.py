@@ -1,11 +1,12 @@
 """Count how large the package is and write the figures, beside their targets, into docs/architecture.md.
 
     python scripts/orientation.py             (make orientation)
+    python scripts/orientation.py --check     write nothing; end with 1 if the table is not that of today
     python scripts/orientation.py --list      print every tuned constant and every long or branched function, too
 
 How it counts
 -------------
-lines : all lines of src/plainrisk/**/*.py, *.c and *.h, blank lines, comments and docstrings included
+lines : all lines of src/**/*.py, *.c and *.h, blank lines, comments and docstrings included; lab/ is not shipped
 tuned constants : in Python, UPPER_CASE names of a module or class (not of an Enum) bound to a number, to an
     expression of numbers, or to a tuple of numbers; in C, a #define, an enum constant or a static const variable
     with such a value. Left out are version and format numbers, and those that NOT_TUNED lists with the reason.
@@ -48,11 +49,16 @@ NOT_TUNED = {
 
 
 def python_files() -> list[Path]:
-    return sorted(SOURCE.rglob("*.py"))
+    return sorted(SOURCE.parent.rglob("*.py"))
 
 
 def c_files() -> list[Path]:
     return sorted(path for ending in ("*.c", "*.h") for path in SOURCE.rglob(ending))
+
+
+def name_of(path: Path) -> str:
+    """Return the name of a file in the package, or beside it."""
+    return (path.relative_to(SOURCE) if path.is_relative_to(SOURCE) else path.relative_to(SOURCE.parent)).as_posix()
 
 
 def n_lines(paths: list[Path]) -> int:
@@ -115,7 +121,7 @@ def constants() -> list[str]:
     """Return the tuned constants, each as file:name."""
     found = [(path, name) for path in python_files() for name in python_constants(path)]
     found += [(path, name) for path in c_files() for name in c_constants(path)]
-    named = [f"{path.relative_to(SOURCE)}:{name}" for path, name in found if not VERSIONS.search(name)]
+    named = [f"{name_of(path)}:{name}" for path, name in found if not VERSIONS.search(name)]
     gone = sorted(set(NOT_TUNED) - set(named))
     if gone:
         sys.exit(f"NOT_TUNED names what is no longer there: {', '.join(gone)}.")
@@ -130,7 +136,7 @@ BRANCHES = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandl
 def functions() -> list[tuple[int, int, str]]:
     """Return the length, the complexity and the name of every function."""
     return [
-        (node.end_lineno - node.lineno + 1, complexity(node), f"{path.relative_to(SOURCE)}:{node.name}")
+        (node.end_lineno - node.lineno + 1, complexity(node), f"{name_of(path)}:{node.name}")
         for path in python_files()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -202,18 +208,34 @@ def figures() -> list[tuple[str, str, str]]:
     ]
 
 
+def written(rows: list[tuple[str, str, str]]) -> str:
+    """Return the table as Markdown."""
+    lines = ["| | today | at most |", "| --- | ---: | ---: |", *(f"| {' | '.join(row).rstrip()} |" for row in rows)]
+    return "\n".join(lines)
+
+
 def write_table(rows: list[tuple[str, str, str]]) -> None:
     """Replace the table between the markers of docs/architecture.md."""
-    lines = ["| | today | at most |", "| --- | ---: | ---: |", *(f"| {' | '.join(row).rstrip()} |" for row in rows)]
+    table = written(rows)
     before, begin, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
         sys.exit(f"{PAGE} has no lines {BEGIN!r} and {END!r} to write between.")
-    PAGE.write_text(before + begin + "\n" + "\n".join(lines) + "\n" + end + after, encoding="utf-8")
-    print("\n".join(lines))
+    PAGE.write_text(before + begin + "\n" + table + "\n" + end + after, encoding="utf-8")
+    print(table)
+
+
+def check_table(rows: list[tuple[str, str, str]]) -> None:
+    """End with the rows that docs/architecture.md has otherwise, if there are any."""
+    kept = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0].strip().splitlines()
+    wrong = [line for line in written(rows).splitlines() if line not in kept]
+    if wrong or len(kept) != len(rows) + 2:
+        sys.exit("\n".join([f"{PAGE.name} is not of today; run make orientation. Today:", *wrong]))
 
 
 if __name__ == "__main__":
+    if "--check" in sys.argv[1:]:
+        sys.exit(check_table(figures()))
     write_table(figures())
     if "--list" in sys.argv[1:]:
         print("\nconstants:", *constants(), sep="\n  ")

@@ -17,8 +17,10 @@ import plainrisk as pr
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "plainrisk"
+LAB = ROOT / "lab" / "src" / "plainrisk_lab"
 MODULES = sorted(SOURCE.rglob("*.py"))
-TESTS = sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "paper" / "tests").rglob("*.py")])
+LAB_MODULES = sorted(LAB.rglob("*.py"))
+TESTS = sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "lab" / "tests").rglob("*.py")])
 
 # Docs/architecture: a module imports from lower ranks, from its own package, and within rank 0.
 RANKS: dict[str, float] = {
@@ -50,11 +52,11 @@ RANKS: dict[str, float] = {
     "extract": 2.9,
     "models": 3,
     "datasets": 4,
-    "study": 4.2,  # it runs on data sets
     "": 4.5,  # plainrisk itself, as imported by others
     "serve": 4.8,  # a command starts it
     "cli": 5,
 }
+LAB_RANKS = {"results": 0, "diagram": 0, "rank_tests": 1, "compare": 2, "study": 3, "paper": 4, "cli": 4}
 
 
 def relative(path):
@@ -102,6 +104,43 @@ def test_imports_point_down(path):
         assert other in RANKS, f"{relative(path)} imports plainrisk.{other}, which has no rank"
         low, high = RANKS[other], RANKS[own]
         assert low < high or low == high == 0, f"{relative(path)} (rank {high}) imports {other or 'plainrisk'} ({low})"
+
+
+def names_imported(path):
+    """The full names of all that a module imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_nothing_in_the_wheel_imports_the_lab():
+    for path in [*MODULES, ROOT / "src" / "plainrisk_command.py"]:
+        assert not [name for name in names_imported(path) if name.startswith("plainrisk_lab")], path
+
+
+@pytest.mark.parametrize("path", LAB_MODULES, ids=lambda path: path.relative_to(LAB).as_posix())
+def test_imports_of_the_lab_point_down(path):
+    own = path.relative_to(LAB).parts[0].removesuffix(".py")
+    inside = {name.split(".")[1] for name in names_imported(path) if name.startswith("plainrisk_lab.")} - {own}
+    rank = LAB_RANKS.get(own, 5)  # the package itself names all parts
+    assert all(LAB_RANKS[other] < rank for other in inside), sorted(inside)
+
+
+OUTSIDE = [
+    path
+    for folder in ("lab/src", "scripts", "examples", "benchmarks")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+]
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_public_names_that_are_used_outside_exist(path):
+    """A type checker cannot tell: the package imports its parts when they are asked for."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "pr":
+            assert hasattr(pr, node.attr), f"{path.name}:{node.lineno}: there is no pr.{node.attr}"
 
 
 HEAVY = [
@@ -156,7 +195,6 @@ PUBLIC = {
     "Schema",
     "TwoLayerRiskModel",
     "__version__",
-    "compare",
     "cross_validate",
     "cutoffs",
     "datasets",
@@ -188,6 +226,11 @@ def isort_order(name):
     return kind, name
 
 
+def dotted_name(path):
+    source = SOURCE if path.is_relative_to(SOURCE) else LAB
+    return ".".join(path.relative_to(source.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
 def exported(path):
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         targets = node.targets if isinstance(node, ast.Assign) else []
@@ -196,15 +239,14 @@ def exported(path):
     return None
 
 
-@pytest.mark.parametrize("path", MODULES, ids=relative)
+@pytest.mark.parametrize("path", [*MODULES, *LAB_MODULES], ids=lambda path: dotted_name(path))
 def test_exported_names_are_sorted_and_exist(path):
     names = exported(path)
     if names is None:
         return
     assert names == sorted(names, key=isort_order)
     assert len(set(names)) == len(names)
-    dotted = "plainrisk." + relative(path).removesuffix(".py").replace("/", ".")
-    module = importlib.import_module(dotted.removesuffix(".__init__"))
+    module = importlib.import_module(dotted_name(path))
     missing = [name for name in names if not hasattr(module, name)]
     assert not missing
 
@@ -278,6 +320,6 @@ def test_test_files_have_names_of_their_own():
 
 def test_no_file_names_the_machine_it_was_written_on():
     places = ["/" + "work/", "/" + "root/", "/" + "home/"]
-    for path in (*MODULES, *TESTS, *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
+    for path in (*MODULES, *LAB_MODULES, *TESTS, *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
         text = path.read_text(encoding="utf-8")
         assert not [place for place in places if place in text], path

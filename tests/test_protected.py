@@ -29,8 +29,8 @@ METHODS = {
 }
 COMMANDS = {
     "asked": {"demo", "export", "reasons", "report", "score", "serve", "what-if"},
-    "shown": {"annotate", "bins", "certify", "compare", "diff", "drift", "evaluate", "explain", "fairness", "fit"}
-    | {"schema check", "schema infer", "scorecard", "study report", "study run", "study status"},
+    "shown": {"annotate", "bins", "certify", "diff", "drift", "evaluate", "explain", "fairness", "fit"}
+    | {"schema check", "schema infer", "scorecard"},
     "silent": {"cutoffs", "data check", "data list", "data show"},
 }
 PATHS = {

@@ -7,7 +7,6 @@ import pytest
 
 import plainrisk as pr
 from plainrisk import errors
-from plainrisk.measure.compare import as_results, critical_difference_diagram
 from plainrisk.text import one_line, visible
 
 HOSTILE = "a\x1b[2J\x07\x7f\x9b\r\u202e\u2066\u2028\x00b"
@@ -61,8 +60,6 @@ def test_results_print_escapes(hostile):
         pr.bootstrap(model, X, y, n=2),
         pr.RiskModel(model.form_),
         pr.fairness(model.predict_proba(X)[:, 1], None, y, by=X["c"], cutoff=0.5),
-        as_results({HOSTILE: [0.5, 0.7, 0.6], "B": [0.4, 0.6, 0.7]}),
-        critical_difference_diagram({HOSTILE: [0.5, 0.7, 0.6], "B": [0.4, 0.6, 0.7]}),
     ]
     decided = model.annotate(cutoff=0.0).decide(X)
     shown.append(decided)

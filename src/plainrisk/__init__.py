@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from plainrisk.extract import extract_form, register_extractor
     from plainrisk.fit.pair_search import suggest_pairs
     from plainrisk.form import ALPHA_STAR, RiskForm
-    from plainrisk.measure import compare, metrics
+    from plainrisk.measure import metrics
     from plainrisk.model import RiskModel, load
     from plainrisk.models.arm import AdditiveRiskModel
     from plainrisk.models.boosted import BoostedRiskModel
@@ -46,7 +46,6 @@ __all__ = [
     "__version__",
     "bootstrap",
     "challengers",
-    "compare",
     "cross_validate",
     "cutoffs",
     "datasets",
@@ -70,7 +69,6 @@ __all__ = [
 # Each part is imported when it is first asked for: a command needs few of them, and estimators load scikit-learn, which
 # takes a second.
 _MODULES = {
-    "compare": "measure.compare",
     "datasets": "datasets",
     "errors": "errors",
     "explain": "explain",

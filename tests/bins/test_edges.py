@@ -10,10 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plainrisk._native import tree
-from plainrisk.bins.edges import Histogram, fine_edges, histogram, quantile_edges, split_edges, supervised_edges
+from plainrisk.bins.edges import Histogram, fine_edges, histogram, quantile_edges, split_edges
 from plainrisk.errors import SchemaError
 
 both_criteria = pytest.mark.parametrize("criterion", ["gini", "entropy"])
+
+
+def supervised_edges(x, y, weight=None, **rule):
+    return split_edges(histogram(x, y, weight), **{"max_bins": 5, **rule})
 
 
 def exact_gain(h: Histogram, cut: int) -> Fraction:

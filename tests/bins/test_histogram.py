@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plainrisk.bins.edges import Histogram, ValueCounts, coarsen, histogram, merge, supervised_edges
+from plainrisk.bins.edges import Histogram, ValueCounts, coarsen, histogram, merge, split_edges
 from plainrisk.errors import DataError
 
 FIELDS = ("values", "rows", "weight", "positive")
@@ -68,8 +68,8 @@ def test_target_may_be_bool_integer_or_float() -> None:
 
 def test_the_caller_s_arrays_are_left_alone() -> None:
     x, y = np.array([3.5, -0.0, 1.0], np.float32), np.array([True, False, False])
-    supervised_edges(x, y, np.array([1.0, 2.0, 1.0]))
-    supervised_edges(x, y)
+    split_edges(histogram(x, y, np.array([1.0, 2.0, 1.0])), 5)
+    split_edges(histogram(x, y), 5)
     assert x.tolist() == [3.5, 0.0, 1.0]
     assert np.signbit(x[1])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
@@ -236,44 +235,4 @@ METRICS = {
 
 @pytest.mark.parametrize(("call", "expected"), METRICS.values(), ids=METRICS)
 def test_metrics(judge, call, expected):
-    judge(call, expected)
-
-
-RESULTS = pd.DataFrame({"data": [f"d{k}" for k in range(8)], "A": P[:8], "B": P[8:16], "C": P[16:24]})
-PREDICTIONS = pd.DataFrame({"row": range(400), "bad": np.arange(400) % 2, "A": np.linspace(0, 1, 400), "B": 0.5})
-
-
-def compare(table=RESULTS, name="friedman", **options):
-    return lambda w: getattr(pr.compare, name)(w.given(table), **options)
-
-
-COMPARISONS = {
-    "one classifier": (compare(RESULTS[["data", "A"]]), D),
-    "one data set": (compare(RESULTS.head(1)), D),
-    "no data sets": (compare(RESULTS.head(0)), D),
-    "values of NaN": (compare(RESULTS.assign(A=NAN)), D),
-    "values of infinity": (compare(RESULTS.assign(A=INF)), D),
-    "values of text": (compare(RESULTS.assign(A="SECRET-7")), D),
-    "all equal": (compare(RESULTS.assign(A=0.5, B=0.5, C=0.5)), worked),
-    "a data set twice": (compare(RESULTS.assign(data="d")), D),
-    "predictions": (compare(PREDICTIONS), D + "predictions|rows"),
-    "predictions in pairs": (compare(PREDICTIONS, "wilcoxon_holm"), D + "predictions|rows"),
-    "nothing": (compare(None), D),
-    "a text": (compare("results.csv"), D),
-    "an unknown word for missing": (compare(missing="ignore"), D + "missing"),
-    "an alpha of 2": (compare(name="wilcoxon_holm", alpha=2.0), D + "alpha"),
-    "an alpha of NaN": (compare(name="wilcoxon_holm", alpha=NAN), D + "alpha"),
-    "an unknown zero method": (compare(name="wilcoxon_holm", zero_method="prat"), D + "zero_method"),
-    "p values beyond 1": (lambda w: pr.compare.holm([0.1, 1.5]), D),
-    "p values of NaN": (lambda w: pr.compare.holm([0.1, NAN]), D),
-    "no p values": (lambda w: pr.compare.holm([]), lambda p: len(p) == 0),
-    "unequal lengths": (lambda w: pr.compare.bayesian_signed_rank([0.1, 0.2], [0.1]), D),
-    "a rope of -1": (lambda w: pr.compare.bayesian_signed_rank(P[:8], P[8:16], rope=-1.0), D + "rope"),
-    "no samples": (lambda w: pr.compare.bayesian_signed_rank(P[:8], P[8:16], samples=0), D + "samples"),
-    "a seed of -1": (lambda w: pr.compare.bayesian_signed_rank(P[:8], P[8:16], seed=-1), D + "seed"),
-}
-
-
-@pytest.mark.parametrize(("call", "expected"), COMPARISONS.values(), ids=COMPARISONS)
-def test_comparisons(judge, call, expected):
     judge(call, expected)

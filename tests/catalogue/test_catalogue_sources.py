@@ -1,4 +1,4 @@
-"""Models of other libraries, data sets by name, synthetic data, streams of files and study plans."""
+"""Models of other libraries, data sets by name, synthetic data and streams of files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import plainrisk as pr
-from plainrisk import datasets, study
+from plainrisk import datasets
 
 NAN, INF = float("nan"), float("inf")
 D = "(Data|Schema|Plainrisk)Error: "
@@ -291,49 +291,4 @@ STREAMS = {
 
 @pytest.mark.parametrize(("call", "expected"), STREAMS.values(), ids=STREAMS)
 def test_streams(judge, call, expected):
-    judge(call, expected)
-
-
-def plan(text, name="p.toml"):
-    return lambda w: study.load_plan(w.file(name, text))
-
-
-GOOD = 'name = "p"\ndatasets = ["german"]\nclassifiers = ["ARM1"]\n'
-PLANS = {
-    "no file": (lambda w: study.load_plan("none.toml"), D + "none.toml"),
-    "another ending": (plan(GOOD, "p.json"), D + "toml"),
-    "an empty file": (plan(""), D + "p.toml"),
-    "broken TOML": (plan("name ="), D + "p.toml"),
-    "not UTF-8": (plan(b'name = "\xff"'), D + "p.toml"),
-    "a path with a NUL": (lambda w: study.load_plan("a\0.toml"), D),
-    "a folder": (lambda w: study.load_plan(w.folder), D),
-    "deep nesting": (plan("x = " + "[" * 600 + "]" * 600), D + "p.toml"),
-    "a key of 100,000 dots": (plan("a." * 100_000 + "a = 1"), D + "p.toml"),
-    "a number of 5,000 digits": (plan(GOOD + f"seed = {'9' * 5000}"), D + "p.toml"),
-    "an endless device": (lambda w: study.load_plan("/dev/zero"), D),
-    "no metrics": (plan(GOOD + "metrics = []"), D + "metric"),
-    "an unknown metric": (plan(GOOD + 'metrics = ["acuracy"]'), D + "acuracy"),
-    "a metric twice": (plan(GOOD + 'metrics = ["auc", "auc"]'), D),
-    "no data sets": (plan(GOOD.replace('["german"]', "[]")), D + "data set"),
-    "no classifiers": (plan(GOOD.replace('["ARM1"]', "[]")), D + "classifier"),
-    "an unknown data set": (plan(GOOD.replace("german", "germn")), D + "germn"),
-    "an unknown classifier": (plan(GOOD.replace("ARM1", "ARMY")), D + "ARMY"),
-    "a classifier twice": (plan(GOOD.replace('["ARM1"]', '["ARM1", "ARM1"]')), D + "ARM1"),
-    "an unknown key": (plan(GOOD + "folds = 3"), D + "folds"),
-    "1 fold": (plan(GOOD + "cv = 1"), D + "cv|fold"),
-    "-1 folds": (plan(GOOD + "cv = -1"), D + "cv|fold"),
-    "10**12 folds": (plan(GOOD + "cv = 1000000000000"), D + "cv"),
-    "2.5 folds": (plan(GOOD + "cv = 2.5"), D + "cv"),
-    "a seed of -1": (plan(GOOD + "seed = -1"), D + "seed"),
-    "a seed of text": (plan(GOOD + 'seed = "x"'), D + "seed"),
-    "a name that is a number": (plan(GOOD.replace('"p"', "3")), D + "name"),
-    "an empty name": (plan(GOOD.replace('"p"', '""')), D + "name"),
-    "escapes in the name": (plan(GOOD.replace('"p"', '"\\u001b[2J"') + "cv = 1"), D),
-    "escapes in a data set": (plan(GOOD.replace("german", "\\u001b[2J")), D),
-    "a file without a schema": (plan(GOOD.replace('["german"]', '[{name = "x", file = "x.csv"}]')), D + "schema"),
-}
-
-
-@pytest.mark.parametrize(("call", "expected"), PLANS.values(), ids=PLANS)
-def test_plans(judge, call, expected):
     judge(call, expected)

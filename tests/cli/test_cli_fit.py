@@ -46,7 +46,6 @@ def test_the_model_file_is_the_librarys(run, credit, tmp_path) -> None:
         ("LinARM1", "Linearised(AdditiveRiskModel)", "linear"),
         ("ARM2", "TwoLayerRiskModel", "logistic"),
         ("DirectARM1", "AdditiveRiskModel", "linear"),
-        ("DirectARM2", "TwoLayerRiskModel", "linear"),
         ("NNLR", "NonnegativeLogisticRegression", "logistic"),
     ],
 )

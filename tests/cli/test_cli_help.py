@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
+from types import SimpleNamespace
 
 import pytest
 
-from plainrisk.cli.commands import COMMANDS, EXAMPLES, LINES, PANELS, START, load_command
+from plainrisk.cli.commands import COMMANDS, EXAMPLES, LAB, LINES, PANELS, START, added_lists, load_command
+from plainrisk.cli.main import ExitCode
 
 PYTHON = re.compile(r"\b(dict|None|True|False|tuple|bool|int|str|float|path)\b(?!:)|<\w+>|\bRANGE\b|kwargs")
 NAMES = [name for name in EXAMPLES if name in COMMANDS or len(name.split()) == 2]
@@ -50,7 +54,7 @@ def test_every_option_has_a_sentence_and_no_word_of_python(run, name):
 @pytest.mark.parametrize("example", [*EXAMPLES.values(), *START])
 def test_examples_can_be_written_so(run, example):
     _, *words = shlex.split(example)
-    group = words[0] in ("data", "schema", "study")
+    group = words[0] in ("data", "schema")
     command = command_of(" ".join(words[: 1 + group]))
     known = {option for parameter in command.params for option in parameter.opts}
     assert {word for word in words if re.fullmatch("--?[a-z][a-z-]*", word)} <= known
@@ -87,3 +91,38 @@ def test_data_before_the_model_is_said(run, credit, command):
     assert result.exit_code == 2
     message = f"{credit.csv} is not a model file. The model comes first: plainrisk {command} MODEL DATA"
     assert message in result.stderr
+
+
+# ---- commands of other packages
+
+
+@pytest.mark.parametrize("command", LAB)
+def test_a_command_of_the_lab_says_how_to_install_it(run, command, monkeypatch):
+    monkeypatch.setattr("plainrisk.cli.app.added_lists", lambda: ())
+    done = run(command, "--help")
+    assert done.exit_code == ExitCode.MISSING_EXTRA
+    assert f"plainrisk {command} is a command of plainrisk-lab, which is not installed" in done.stderr
+    assert "pip install ./lab" in done.stderr
+    assert json.loads(run(command, "--json").stdout)["error"]["kind"] == "MissingExtraError"
+    assert f"│ {command} " not in run("--help").stdout
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    """An installed package whose list of commands cannot be imported."""
+    point = EntryPoint("other", "no_such_module", "plainrisk.commands")
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [point._for(SimpleNamespace(name="other"))])
+    added_lists.cache_clear()
+    yield
+    added_lists.cache_clear()
+
+
+def test_a_package_that_adds_commands_and_is_broken_is_named(run, broken):
+    for words in (["--help"], ["nothing"]):
+        done = run(*words)
+        assert done.exit_code == ExitCode.MISSING_EXTRA
+        assert (
+            "other adds commands to plainrisk and cannot be imported: No module named 'no_such_module'" in done.stderr
+        )
+        assert "pip uninstall other" in done.stderr
+    assert run("data", "list").exit_code == 0

@@ -10,7 +10,7 @@ import pytest
 
 import plainrisk as pr
 from plainrisk.errors import DataError
-from plainrisk.explain import Profile, drift, weight_drift
+from plainrisk.explain import Profile, drift
 from plainrisk.explain.monitor import psi
 from plainrisk.intervals import newcombe
 
@@ -123,24 +123,6 @@ def test_forms_without_counts_need_the_old_rows(credit):
     assert {f.feature for f in found.features} == {"income", "age"}
     with pytest.raises(DataError, match="a sample has no rows"):
         model.drift(credit.frame[:0], credit.frame)
-
-
-def test_weights_over_time(credit):
-    mixture = pr.SubscaleMixture(pr.AdditiveRiskModel(), credit.schema).fit(credit.frame, credit.target)
-    path = mixture.weight_path(credit.frame, credit.target)
-    found = weight_drift(path, tuple(mixture.weights_), 4)
-    np.testing.assert_array_equal(found.weights, path[[1000, 2000, 3000, 4000]])
-    np.testing.assert_allclose(found.weights.sum(axis=1), 1)
-    assert found.moved[0] == pytest.approx(0.5 * np.abs(path[1000] - path[0]).sum())
-    months = np.repeat(["2024-01", "2024-02"], [1500, 2500])
-    by_month = weight_drift(path, tuple(mixture.weights_), months)
-    assert by_month.periods == ("2024-01", "2024-02")
-    np.testing.assert_array_equal(by_month.weights, path[[1500, 4000]])
-    assert list(by_month.to_frame(pd.DataFrame()).columns) == ["period", *mixture.weights_, "moved"]
-    with pytest.raises(DataError, match="3 periods for 4000 rows"):
-        weight_drift(path, tuple(mixture.weights_), ["a", "b", "c"])
-    with pytest.raises(DataError, match="a period comes twice"):
-        weight_drift(path, tuple(mixture.weights_), np.tile(["a", "b"], 2000))
 
 
 def test_features_in_pairs_are_counted_by_their_shapes_and_without_shapes_by_a_pair(make_form, every_row):

@@ -22,7 +22,7 @@ def credit():
     return pr.datasets.make_credit(3000, 5, backend="polars")
 
 
-@pytest.fixture(scope="module", params=["ARM1", "DirectARM1", "DirectARM2", "MixLinARM1", "MixARM1", "BandARM1"])
+@pytest.fixture(scope="module", params=["ARM1", "DirectARM1", "LinARM2", "MixLinARM1", "MixARM1", "BandARM1"])
 def model(request, credit):
     return pr.make_classifier(request.param, credit.schema).fit(credit.frame, credit.target)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 
 import plainrisk as pr
 from plainrisk.errors import DataError
-from plainrisk.explain import Profile, reason_stability, weight_drift
+from plainrisk.explain import Profile
 from plainrisk.explain.explanation import text_table
 from plainrisk.explain.groups import compare_groups
 from plainrisk.models.bootstrap import bootstrap
@@ -29,7 +28,6 @@ def model(credit):
 def results(model, credit):
     risk = model.predict_proba(credit.frame)[:, 1]
     refits = bootstrap(model, credit.frame, credit.target, 3)
-    path = np.random.default_rng(0).dirichlet(np.ones(4), 1201)
     return {
         "explanation": model.explain(credit.frame),
         "reasons": model.reasons(credit.frame),
@@ -39,10 +37,8 @@ def results(model, credit):
         "drift": model.drift(credit.frame[:300]),
         "certificate": model.certify(),
         "groups": compare_groups(credit.target, risk, credit.frame["housing"], cutoff=0.2),
-        "stability": reason_stability(model.form_, credit.frame, refits=refits.forms),
         "refits": refits,
         "interval": refits.risk(credit.frame),
-        "weights": weight_drift(path, ["a", "b", "c", "d"]),
         "profile": Profile(model.form_).add(credit.frame),
     }
 
@@ -57,8 +53,6 @@ NAMES = [
     "profile",
     "reasons",
     "refits",
-    "stability",
-    "weights",
     "what_if",
     "what_ifs",
 ]
@@ -110,7 +104,7 @@ def test_results_of_rows_become_plain_data_row_by_row(results, name):
 
 @pytest.mark.parametrize(
     "name",
-    ["certificate", "drift", "groups", "interval", "overview", "refits", "stability", "weights", "what_if"],
+    ["certificate", "drift", "groups", "interval", "overview", "refits", "what_if"],
 )
 def test_other_results_become_plain_data_as_a_whole(results, name):
     plain = results[name].to_dict()

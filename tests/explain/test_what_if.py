@@ -372,7 +372,7 @@ def test_one_row_at_a_time(make_form, every_row):
 @pytest.mark.filterwarnings("ignore:.*the line is cut off")
 def test_models_answer_and_their_answers_score(rng):
     d = pr.datasets.make_credit(3000, 3)
-    for name in ("ARM1", "DirectARM2", "MixLinARM1", "BandARM1"):
+    for name in ("ARM1", "LinARM2", "MixLinARM1", "BandARM1"):
         model = pr.make_classifier(name, d.schema).fit(d.frame, d.target)
         risk = model.predict_proba(d.frame)[:, 1]
         target = float(np.quantile(risk, 0.3))

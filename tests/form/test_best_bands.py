@@ -8,7 +8,6 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from paper.alpha import squared_error
 from plainrisk.errors import DataError
 from plainrisk.form import ALPHA_STAR
 from plainrisk.form.links import best_bands
@@ -27,7 +26,6 @@ def test_one_piece_is_the_best_clipped_line():
     bands = best_bands(1)
     assert bands.knots == pytest.approx((-ALPHA_STAR, ALPHA_STAR), abs=1e-13)
     assert bands.values == (0.0, 1.0)
-    assert bands.squared_error == pytest.approx(squared_error(ALPHA_STAR), abs=1e-15)
 
 
 @pytest.mark.parametrize("pieces", range(1, 31))

@@ -12,8 +12,14 @@ from plainrisk.models.bootstrap import _Refitter, _training, bootstrap
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the line is cut off", "ignore:class_weight moves the base rate")
 
-NAMES = ["ARM1", "DirectARM1", "LinARM1", "BandARM1", "ARM2", "DirectARM2", "LinARM2", "MixARM1", "MixLinARM1"]
-SMOOTH = ["SmoothARM1", "SmoothDirectARM1", "SmoothARM2", "MixSmoothARM1"]
+NAMES = ["ARM1", "DirectARM1", "LinARM1", "BandARM1", "ARM2", "LinARM2", "MixARM1", "MixLinARM1"]
+SMOOTH = ["SmoothARM1", "SmoothDirectARM1"]
+UNNAMED = [
+    ("ARM2", {"link": "linear"}),
+    ("MixARM1", {"link": "linear"}),
+    ("ARM2", {"shapes": "smooth"}),
+    ("MixARM1", {"shapes": "smooth", "link": "bands"}),
+]
 
 
 @pytest.fixture(scope="module")
@@ -26,10 +32,10 @@ def refitter_of(model, X, y, weight=None):
     return base, _Refitter.of(base, _training(base, X, y, weight), collapse=weight is None)
 
 
-@pytest.mark.parametrize("name", [*NAMES, "MixDirectARM1", *SMOOTH])
-def test_the_rows_themselves_give_the_model_back(credit, name):
+@pytest.mark.parametrize(("name", "options"), [*((name, {}) for name in (*NAMES, *SMOOTH)), *UNNAMED])
+def test_the_rows_themselves_give_the_model_back(credit, name, options):
     """A resample that draws every row once is the first fit, cells or not."""
-    model = pr.make_classifier(name, credit.schema).fit(credit.frame, credit.target)
+    model = pr.make_classifier(name, credit.schema, **options).fit(credit.frame, credit.target)
     base, found = refitter_of(model, credit.frame, credit.target)
     assert found.count.sum() == 1200
     again = found.refit(found.count.astype(float))

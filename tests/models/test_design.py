@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import plainrisk as pr
 from plainrisk.bins import LevelFinder, level_contrast
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError
-from plainrisk.form import Bins, Categories, Logistic
 from plainrisk.fit.coding import Design, centred, code_rows, learn_levels, table_part
 from plainrisk.fit.training import read_training
+from plainrisk.form import Bins, Categories, Logistic
 from plainrisk.schema import Feature, Schema
 from plainrisk.solve import LogisticLoss, minimise
 

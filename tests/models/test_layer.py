@@ -9,9 +9,9 @@ from scipy.optimize import lsq_linear, minimize, nnls
 
 import plainrisk as pr
 from plainrisk.errors import DataError
-from plainrisk.models.arm import LayerSettings, Problem, fit_layer, make_design, resolve_ridge
 from plainrisk.fit.coding import learn_levels
 from plainrisk.fit.training import read_training
+from plainrisk.models.arm import LayerSettings, Problem, fit_layer, make_design, resolve_ridge
 from plainrisk.solve import Block, Layout, Rows
 
 N = 260

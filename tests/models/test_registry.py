@@ -27,10 +27,7 @@ TWELVE = (
     "MixXGB",
     "MixMonoXGB",
 )
-BEYOND = (
-    *("BandARM1", "DirectARM1", "DirectARM2", "SmoothARM1", "SmoothARM2", "SmoothDirectARM1", "MixSmoothARM1"),
-    "MixDirectARM1",
-)
+BEYOND = ("BandARM1", "DirectARM1", "SmoothARM1", "SmoothDirectARM1")
 FREE = ("XGB", "MixXGB")  # trees that know no directions
 # pool, links of the parts, link of the pool
 STRUCTURE = {
@@ -48,12 +45,8 @@ STRUCTURE = {
     "MixMonoXGB": (Mixture, Logistic, None),
     "BandARM1": (Alone, Bands, None),
     "DirectARM1": (Alone, Linear, None),
-    "DirectARM2": (Layer, Linear, Linear),
-    "MixDirectARM1": (Mixture, Linear, None),
     "SmoothARM1": (Alone, Bands, None),
-    "SmoothARM2": (Layer, Logistic, Logistic),
     "SmoothDirectARM1": (Alone, Linear, None),
-    "MixSmoothARM1": (Mixture, Bands, None),
 }
 
 
@@ -205,8 +198,8 @@ def test_options_given_go_before_the_paper_s():
         ("MixXGB", {"learning_rate": 0.3}, {"estimator__learning_rate": 0.1, "learning_rate": 0.3}),
         ("MixXGB", {"class_weight": "balanced"}, {"estimator__class_weight": None, "class_weight": "balanced"}),
         ("DirectARM1", {"ridge": "auto"}, {"ridge": "auto", "link": "linear"}),
-        ("DirectARM2", {"ridge": 0.1}, {"ridge": 0.1, "link": "linear"}),
-        ("MixDirectARM1", {"loss": "brier"}, {"loss": "brier", "estimator__link": "linear"}),
+        ("ARM2", {"ridge": 0.1, "link": "linear"}, {"ridge": 0.1, "link": "linear"}),
+        ("MixARM1", {"loss": "brier", "link": "linear"}, {"loss": "brier", "estimator__link": "linear"}),
     ],
 )
 def test_options_reach_the_model_they_are_for(name, options, found):

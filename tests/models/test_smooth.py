@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 import plainrisk as pr
 from plainrisk.errors import DataError, PlainriskWarning
+from plainrisk.fit.layer import fine_bins
 from plainrisk.form import Bins
 from plainrisk.models.arm import LayerSettings
-from plainrisk.fit.layer import fine_bins
 
 
 @pytest.fixture(scope="module")
@@ -139,17 +140,26 @@ def test_fine_bins_beat_steps_on_a_curve():
     assert log_loss(held, curve) < log_loss(held, steps)
 
 
-@pytest.mark.parametrize("name", ["SmoothARM1", "SmoothARM2", "SmoothDirectARM1", "MixSmoothARM1"])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("SmoothARM1", {}),
+        ("SmoothDirectARM1", {}),
+        ("ARM2", {"shapes": "smooth"}),
+        ("MixARM1", {"shapes": "smooth", "link": "bands"}),
+    ],
+)
 @pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
-def test_a_stream_gives_the_model_of_memory(credit, name, tmp_path):
+def test_a_stream_gives_the_model_of_memory(credit, name, options, tmp_path):
     table = credit.frame.assign(bad=credit.target)
     rows = pr.rows.Batches(
         tuple(table.columns), 3000, lambda columns: (table[list(columns)][k : k + 700] for k in range(0, 3000, 700))
     )
-    streamed = pr.make_classifier(name, credit.schema).fit(rows, y="bad")
-    whole = pr.make_classifier(name, credit.schema).fit(credit.frame, credit.target)
+    made = pr.make_classifier(name, credit.schema, **options)
+    streamed = clone(made).fit(rows, y="bad")
+    whole = clone(made).fit(credit.frame, credit.target)
     np.testing.assert_allclose(streamed.predict_proba(table), whole.predict_proba(table), rtol=0, atol=1e-9)
-    again = pr.make_classifier(name, credit.schema).fit(credit.frame, credit.target)
+    again = clone(made).fit(credit.frame, credit.target)
     for model, path in ((whole, "a.json"), (again, "b.json")):
         model.save(tmp_path / path)
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()

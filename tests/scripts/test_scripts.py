@@ -6,6 +6,8 @@ import ast
 import importlib.util
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +70,26 @@ def test_the_table_replaces_what_is_between_the_markers(orientation, tmp_path, m
     assert "old" not in text
     assert (text.startswith("before\n"), text.endswith("\nafter\n")) == (True, True)
     assert "| lines | 7 | 9 |" in capsys.readouterr().out
+
+
+def test_the_table_of_the_page_is_that_of_today():
+    """Counted by a process of its own: another test may have wrapped functions or watch the threads."""
+    command = [sys.executable, SCRIPTS / "orientation.py", "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_table_of_yesterday_is_told(orientation, tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    page.write_text(
+        f"{orientation.BEGIN}\n{orientation.written([('lines', '6', '9'), ('files', '1', '')])}\n{orientation.END}\n"
+    )
+    monkeypatch.setattr(orientation, "PAGE", page)
+    assert orientation.check_table([("lines", "6", "9"), ("files", "1", "")]) is None
+    with pytest.raises(SystemExit, match=r"run make orientation\. Today:\n\| lines \| 7 \| 9 \|$"):
+        orientation.check_table([("lines", "7", "9"), ("files", "1", "")])
+    with pytest.raises(SystemExit, match="run make orientation"):
+        orientation.check_table([("lines", "6", "9")])
 
 
 def stored(folder, name, risks, *, converged=True, error=""):

@@ -88,21 +88,6 @@ def test_sums_of_blocks_are_those_of_one_block():
     np.testing.assert_allclose(several.moment, one.moment, rtol=1e-12, atol=1e-11)
 
 
-def test_a_mask_leaves_rows_out_wherever_the_blocks_begin(rng):
-    whole = make_block(900)
-    mask = rng.random(900) < 0.4
-    kept = whole.take(np.flatnonzero(mask))
-    rows = Rows([whole.take(slice(0, 250)), whole.take(slice(250, 260)), whole.take(slice(260, 900))])
-    found = list(rows.where(mask))
-    for name in ("positive", "weight", "dense"):
-        np.testing.assert_array_equal(np.concatenate([getattr(b, name) for b in found]), getattr(kept, name))
-    for k, code in enumerate(kept.codes):
-        np.testing.assert_array_equal(np.concatenate([b.codes[k] for b in found]), code)
-    assert rows.where(mask).totals[0] == np.count_nonzero(mask)
-    assert rows.totals[0] == 900, "the rows themselves are as they were"
-    assert rows.where(mask).where(~mask).totals[0] == 900 - np.count_nonzero(mask), "a mask is one of all rows"
-
-
 def test_a_function_sees_every_row_once_in_pieces_or_in_whole_blocks():
     n = PIECE_ROWS + 17
     block = Block((), np.ones(n, np.uint8), None, np.arange(n, dtype=np.float64)[:, None])

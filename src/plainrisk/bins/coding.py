@@ -287,27 +287,25 @@ class JointCode:
         return [grid.sum(axis=tuple(other for other in axes if other != axis)) for axis in axes]
 
 
-def joint_codes(sizes: Sequence[int], groups: Sequence[Sequence[int]], n_rows: int) -> tuple[JointCode, ...]:
-    """Join neighbouring features of a group while there are at most min(256, sqrt(n_rows)) codes.
+def joint_codes(sizes: Sequence[int], n_rows: int) -> tuple[JointCode, ...]:
+    """Join neighbouring features while there are at most min(256, sqrt(n_rows)) codes.
 
     So a code is one byte, and a table of pairs of codes does not outgrow the rows it counts.
 
     Parameters
     ----------
     sizes : per feature, how many levels it has
-    groups : positions of features; none is joined with one of another group
     """
     limit = int(np.clip(n_rows**0.5, 16, 256))
     found: list[JointCode] = []
-    for group in groups:
-        joined: list[int] = []
-        for j in group:
-            if joined and math.prod(sizes[k] for k in (*joined, j)) > limit:
-                found.append(JointCode(tuple(joined), tuple(sizes[k] for k in joined)))
-                joined = []
-            joined.append(j)
-        if joined:
+    joined: list[int] = []
+    for j, size in enumerate(sizes):
+        if joined and math.prod(sizes[k] for k in joined) * size > limit:
             found.append(JointCode(tuple(joined), tuple(sizes[k] for k in joined)))
+            joined = []
+        joined.append(j)
+    if joined:
+        found.append(JointCode(tuple(joined), tuple(sizes[k] for k in joined)))
     return tuple(found)
 
 

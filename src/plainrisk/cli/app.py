@@ -16,8 +16,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from plainrisk._version import __version__
-from plainrisk.cli import show
-from plainrisk.cli.commands import LINES, PANELS, START, load_command, name_values
+from plainrisk.cli import commands, show
+from plainrisk.cli.commands import LAB, START, added_lists, load_command, name_values
 from plainrisk.cli.main import ExitCode
 from plainrisk.errors import MissingExtraError, PlainriskError, PlainriskWarning
 from plainrisk.text import visible
@@ -34,14 +34,32 @@ class _Guarded(TyperGroup):
     json = False  # whether --json was given: a failure is JSON, too
 
     def __init__(self, **settings: Any) -> None:
-        panels = {name: panel for panel, names in PANELS.items() for name in names}
-        lines = {name: TyperCommand(name, help=line, rich_help_panel=panels[name]) for name, line in LINES.items()}
-        super().__init__(**{**settings, "commands": lines})
+        super().__init__(**{**settings, "commands": _lines(commands)})
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        self._look_further()
+        return super().list_commands(ctx)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in self.commands:
+            self._look_further()
+        return super().get_command(ctx, cmd_name)
+
+    def _look_further(self) -> None:
+        """Add the commands of other packages; none takes the place of ours."""
+        for listed in added_lists():
+            for name, line in _lines(listed).items():
+                self.commands.setdefault(name, line)
 
     def get_params(self, ctx: Any) -> Any:
         return name_values(super().get_params(ctx))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] in LAB and self.get_command(ctx, args[0]) is None:
+            raise MissingExtraError(
+                f"plainrisk {args[0]} is a command of plainrisk-lab, which is not installed. Run in a clone of the "
+                "repository: pip install ./lab"
+            )
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and load_command(str(name)), rest
 
@@ -56,6 +74,11 @@ class _Guarded(TyperGroup):
             result = super().invoke(ctx)
             sys.stdout.flush()  # a closed pipe is noticed here, not when the interpreter ends
             return result
+
+
+def _lines(listed: Any) -> dict[str, Any]:
+    panels = {name: panel for panel, names in listed.PANELS.items() for name in names}
+    return {name: TyperCommand(name, help=line, rich_help_panel=panels[name]) for name, line in listed.LINES.items()}
 
 
 app = typer.Typer(

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import typer
 
-__all__ = ["COMMANDS", "EXAMPLES", "LINES", "PANELS", "START", "load_command", "name_values"]
+from plainrisk.errors import MissingExtraError
+
+__all__ = ["COMMANDS", "EXAMPLES", "LAB", "LINES", "PANELS", "START", "added_lists", "load_command", "name_values"]
 
 # The commands by what they are for, in the order of work.
 PANELS = {
     "Data": ("data", "schema"),
-    "Fit": ("demo", "fit", "study", "compare"),
+    "Fit": ("demo", "fit"),
     "Explain": ("explain", "what-if", "bins", "diff", "scorecard"),
     "Decide": ("cutoffs", "annotate", "score", "reasons"),
     "Validate": ("evaluate", "fairness", "certify", "drift"),
     "Deploy": ("report", "export", "serve"),
 }
-# By the module of `plainrisk.cli` and the name in it: a function, or a group of commands.
+# By the module beside this one and the name in it: a function, or a group of commands.
 COMMANDS = {
     "data": ("data", "data_app"),
     "schema": ("data", "schema_app"),
     "demo": ("demo", "demo"),
     "fit": ("fit", "fit"),
-    "study": ("study", "study_app"),
-    "compare": ("compare", "compare"),
     "explain": ("explain", "explain"),
     "what-if": ("explain", "what_if"),
     "bins": ("bins", "bins"),
@@ -51,8 +52,6 @@ LINES = {
     "schema": "Draft a schema from data, and check one against data.",
     "demo": "Fit, cross validate, certify and explain models on German credit; offline, in seconds.",
     "fit": "Fit a model: cross validation figures, the solver's and the model's certificates, the model file.",
-    "study": "Compare classifiers over data sets; kill it, start it, nothing is lost.",
-    "compare": "Compare classifiers over data sets: average ranks, Friedman's test, all pairs, the diagram.",
     "explain": "Show what makes up the risk of one row, or write the contributions of all rows.",
     "what-if": "Show the cheapest changes that get one row approved, or write the cheapest of all rows.",
     "bins": "Write the bins and groups of a model as a schema, to merge or move them by hand and fit again.",
@@ -93,11 +92,6 @@ EXAMPLES = {
     "schema check": "plainrisk schema check loans.csv --schema loans.toml",
     "demo": "plainrisk demo --folder demo",
     "fit": "plainrisk fit loans.csv --schema loans.toml -o model.json",
-    "study": "plainrisk study run plan.toml",
-    "study run": "plainrisk study run plan.toml --store study.db",
-    "study status": "plainrisk study status --store study.db",
-    "study report": "plainrisk study report --store study.db -o tables.md",
-    "compare": "plainrisk compare results.csv --metric auc -o diagram.svg",
     "explain": "plainrisk explain model.json loans.csv --row 0",
     "what-if": "plainrisk what-if model.json loans.csv --row 0 --cutoff 0.2",
     "bins": "plainrisk bins model.json -o bins.toml",
@@ -115,6 +109,8 @@ EXAMPLES = {
     "export": "plainrisk export model.json --dialect duckdb -o score.sql",
     "serve": "plainrisk serve model.json --port 8000",
 }
+# Commands of plainrisk-lab, which is a package of its own: where it is not installed, we say so.
+LAB = ("study", "compare")
 # What to do first, each with the reason.
 START = {
     "plainrisk demo": "see all of it on data that come with the package",
@@ -128,10 +124,34 @@ _METAVARS = dict.fromkeys(("int", "integer", "integer range"), "N")
 _METAVARS |= dict.fromkeys(("float", "float range"), "NUMBER") | dict.fromkeys(("Path", "path", "file"), "FILE")
 
 
+@functools.cache
+def added_lists() -> tuple[Any, ...]:
+    """Import the modules that list the commands of other packages, in dictionaries as here.
+
+    Entry points of the group "plainrisk.commands" name them. Finding these takes longer than the list of commands
+    above, so only the help and a command that is not in it ask for them.
+    """
+    from importlib.metadata import entry_points
+
+    return tuple(map(_load_list, entry_points(group="plainrisk.commands")))
+
+
+def _load_list(point: Any) -> Any:
+    try:
+        return point.load()
+    except Exception as error:
+        raise MissingExtraError(
+            f"{point.dist.name} adds commands to plainrisk and cannot be imported: {error}. Install it again, or "
+            f"remove it: pip uninstall {point.dist.name}"
+        ) from None
+
+
 def load_command(name: str) -> Any:
     """Import a command, or a group of commands, and return it as typer runs it."""
-    module, attribute = COMMANDS[name]
-    found = getattr(importlib.import_module(f"plainrisk.cli.{module}"), attribute)
+    here = sys.modules[__name__]
+    listed = here if name in COMMANDS else next(other for other in added_lists() if name in other.COMMANDS)
+    module, attribute = listed.COMMANDS[name]
+    found = getattr(importlib.import_module(f"{listed.__package__}.{module}"), attribute)
     holder = typer.Typer(add_completion=False, rich_markup_mode="rich")
     if isinstance(found, typer.Typer):
         holder.add_typer(found, name=name)
@@ -140,7 +160,7 @@ def load_command(name: str) -> Any:
     command: Any = typer.main.get_group(holder).commands[name]
     within = {f"{name} {own}": one for own, one in getattr(command, "commands", {}).items()}
     for path, one in {name: command, **within}.items():
-        one.epilog = f"Example: {EXAMPLES[path]}"
+        one.epilog = f"Example: {listed.EXAMPLES[path]}"
         one.get_params = functools.partial(_named, one.get_params)
     return command
 

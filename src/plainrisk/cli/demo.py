@@ -230,7 +230,7 @@ def _tell_next(files: dict[str, str]) -> None:
         "open in a browser": f"{files['page']}: the model to see and try, in one file",
         "models, plain JSON": f"{files['SmoothARM1']}, {files['ARM2']}",
         "schema, to edit": files["schema"],
-        "another model": "plainrisk fit german --model DirectARM2 -o model.json",
+        "another model": "plainrisk fit german --model DirectARM1 -o model.json",
         "explain one": f"plainrisk explain {files['SmoothARM1']} german --row 4",
         "score rows": f"plainrisk score {files['SmoothARM1']} german -o risks.csv",
         "your own data": "plainrisk schema infer YOUR.csv --column NAME -o my.toml",

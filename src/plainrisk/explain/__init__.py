@@ -11,16 +11,7 @@ from plainrisk.explain.overview import Overview, overview
 from plainrisk.explain.points import scorecard
 from plainrisk.explain.reasons import Decisions, Reasons, decide, reasons
 from plainrisk.explain.scorecard import Scorecard
-from plainrisk.explain.uncertainty import (
-    Interval,
-    Refits,
-    StabilityReport,
-    WeightDrift,
-    compare_reasons,
-    drawn,
-    reason_stability,
-    weight_drift,
-)
+from plainrisk.explain.uncertainty import Interval, Refits, drawn
 from plainrisk.explain.what_if import Answer, Change, WhatIf, WhatIfs, what_if, what_ifs
 
 __all__ = [
@@ -44,25 +35,20 @@ __all__ = [
     "Refits",
     "Scorecard",
     "SeenRows",
-    "StabilityReport",
-    "WeightDrift",
     "WhatIf",
     "WhatIfOptions",
     "WhatIfs",
     "WhatIfsOptions",
     "certify",
-    "compare_reasons",
     "decide",
     "diff",
     "drawn",
     "drift",
     "explain",
     "overview",
-    "reason_stability",
     "reasons",
     "recheck",
     "scorecard",
-    "weight_drift",
     "what_if",
     "what_ifs",
 ]

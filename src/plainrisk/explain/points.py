@@ -127,7 +127,7 @@ def _tables(form: RiskForm) -> list[Part]:
         if not all(isinstance(link, Linear) for link in form.links):
             raise DataError(
                 "scorecard: the parts of this model are joined after curved links or bands, so points of all parts do "
-                "not add up. Fit one of lines, such as 'MixDirectARM1' or 'DirectARM2', or one part, such as "
+                "not add up. Fit one of lines, such as 'MixLinARM1' or 'LinARM2', or one part, such as "
                 "'SmoothARM1'."
             )
         if min(form.pool.weights) < 0:

@@ -1,38 +1,28 @@
-"""How steady a model is: intervals from refits of it, reasons under refits, and weights through time."""
+"""How steady a model is: intervals from refits of it."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from plainrisk._types import Bools, Floats, Index
+from plainrisk._types import Floats
 from plainrisk.checks import LEVEL, SEED, check_parameters, whole
 from plainrisk.data.frame import Origin
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import explain
 from plainrisk.explain.explanation import TableResult
 from plainrisk.explain.overview import level_effects, level_scores
-from plainrisk.explain.reasons import Reasons, reasons
 from plainrisk.explain.reference import Reference, make_reference, pool_weights
 from plainrisk.form import Part, RiskForm, Table
 from plainrisk.text import visible
 
-__all__ = [
-    "Interval",
-    "Refits",
-    "StabilityReport",
-    "WeightDrift",
-    "compare_reasons",
-    "drawn",
-    "reason_stability",
-    "weight_drift",
-]
+__all__ = ["Interval", "Refits", "drawn"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -195,172 +185,3 @@ def _moved(form: RiskForm, part: Part, move: Floats) -> RiskForm:
         at += scores.size
     new = msgspec.structs.replace(part, intercept=part.intercept + float(move[0]), shapes=shapes, pairs=tuple(pairs))
     return msgspec.structs.replace(form, parts=(new,))
-
-
-# ---- reasons
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """How far one list of reasons is another, over all applicants who are given any.
-
-    Attributes
-    ----------
-    what : what was compared with
-    times : how many lists were compared; the shares are means over them
-    changed : share of applicants who are given another set of reasons
-    first_changed : share of applicants whose first reason is another
-    kept : share of the reasons that are given again
-    """
-
-    what: str
-    times: int
-    changed: float
-    first_changed: float
-    kept: float
-
-
-@dataclass(frozen=True, repr=False)
-class StabilityReport(TableResult):
-    """Agreements with one list of reasons, the one that would be sent.
-
-    Attributes
-    ----------
-    applicants : how many were looked at
-    k : how many reasons at most
-    rows : one agreement per comparison
-    """
-
-    applicants: int
-    k: int
-    rows: tuple[Agreement, ...]
-
-    def _headline(self) -> str:
-        return f"StabilityReport on up to {self.k} reasons of {self.applicants:,} applicants, compared with"
-
-    def columns(self) -> dict[str, Any]:
-        """Return one line per comparison, as columns by name."""
-        return {name: [getattr(r, name) for r in self.rows] for name in Agreement.__dataclass_fields__}
-
-
-def compare_reasons(base: Reasons, other: Reasons, what: str = "other") -> Agreement:
-    """Compare two lists of reasons of the same applicants; the order matters for the first reason only."""
-    if len(base) != len(other):
-        raise DataError(f"The reasons are of {len(base):,} and of {len(other):,} applicants. Use the same rows.")
-    names = {name: i for i, name in enumerate(dict.fromkeys((*base.candidates, *other.candidates)))}
-    mine, theirs = (_named(r, names) for r in (base, other))
-    asked = mine.any(axis=1) | theirs.any(axis=1)
-    if not asked.any():
-        return Agreement(what, 1, 0.0, 0.0, 1.0)
-    first = _first(base, names) != _first(other, names)
-    changed = (mine != theirs).any(axis=1)
-    kept = (mine & theirs).sum() / max(1, mine.sum())
-    return Agreement(what, 1, float(changed[asked].mean()), float(first[asked].mean()), float(kept))
-
-
-def _named(found: Reasons, names: Mapping[str, int]) -> Bools:
-    """Return who is told what: (n, names)."""
-    table = np.zeros((len(found), len(names) + 1), dtype=bool)
-    column = np.array([*(names[c] for c in found.candidates), len(names)])
-    table[np.arange(len(found))[:, None], column[found.codes]] = True
-    return table[:, :-1]
-
-
-def _first(found: Reasons, names: Mapping[str, int]) -> Index:
-    column = np.array([*(names[c] for c in found.candidates), -1])
-    return column[found.codes[:, 0]]
-
-
-def reason_stability(
-    form: RiskForm,
-    X: Any,
-    *,
-    refits: Iterable[RiskForm] = (),
-    models: Mapping[str, RiskForm] | None = None,
-    rules: Sequence[str] = ("typical",),
-    **options: Any,
-) -> StabilityReport:
-    """Report how many applicants' reasons change.
-
-    Parameters
-    ----------
-    form, X : the model that gives the reasons, and the applicants
-    refits : forms of the same model fitted to other samples, such as those of `bootstrap`
-    models : other models by name, such as the logistic model beside its line
-    rules : other references, as in `reasons`
-    **options : the rule that is used, as in `reasons`
-    """
-    base = reasons(form, X, **options)
-    again = [compare_reasons(base, reasons(refit, X, **options)) for refit in refits]
-    rows = [_mean("refits", again)] if again else []
-    rows += [compare_reasons(base, reasons(other, X, **options), name) for name, other in (models or {}).items()]
-    for rule in rules:
-        rows.append(compare_reasons(base, reasons(form, X, **{**options, "reference": rule}), f"reference={rule}"))
-    return StabilityReport(len(base), base.k, tuple(rows))
-
-
-def _mean(what: str, found: Sequence[Agreement]) -> Agreement:
-    def mean(name: str) -> float:
-        return float(np.mean([getattr(a, name) for a in found]))
-
-    return Agreement(what, len(found), mean("changed"), mean("first_changed"), mean("kept"))
-
-
-# ---- weights
-
-
-@dataclass(frozen=True, repr=False)
-class WeightDrift(TableResult):
-    """How Hedge moved its weights through time.
-
-    Attributes
-    ----------
-    subscales, periods : names
-    weights : (periods, subscales) after each period
-    moved : (periods,) half the summed change since the period before (since the start, for the first)
-    """
-
-    subscales: tuple[str, ...]
-    periods: tuple[str, ...]
-    weights: Floats
-    moved: Floats
-
-    def _headline(self) -> str:
-        return f"WeightDrift of {len(self.subscales)} subscales"
-
-    def columns(self) -> dict[str, Any]:
-        """Return one line per period, as columns by name."""
-        weights = dict(zip(self.subscales, self.weights.T.tolist(), strict=True))
-        return {"period": list(self.periods), **weights, "moved": self.moved.tolist()}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain data: columns by name."""
-        return self.columns()
-
-
-def weight_drift(path: Floats, subscales: Sequence[str], periods: Any = 10) -> WeightDrift:
-    """Summarise a path of weights, (rows + 1, subscales), as `SubscaleMixture.weight_path` gives it, by period.
-
-    Parameters
-    ----------
-    periods : int or one label per row, default=10
-        The number of periods of equal length, or the rows' own labels, in their order.
-    """
-    if np.ndim(path) != 2 or np.shape(path)[1] != len(subscales):
-        raise DataError(f"weight_drift: path must have a column for each of the {len(subscales)} subscales.")
-    n = len(path) - 1
-    if isinstance(periods, int | float | np.number):
-        check_parameters("weight_drift", {"periods": periods}, {"periods": whole(1)})
-        ends = np.unique(np.linspace(0, n, min(int(periods), n) + 1).astype(np.intp)[1:])
-        names = [f"rows up to {end:,}" for end in ends]
-    else:
-        labels = [str(p) for p in periods] if isinstance(periods, Iterable) else []
-        if len(labels) != n:
-            raise DataError(f"weight_drift: {len(labels)} periods for {n} rows. Give one label per row.")
-        last = [i + 1 for i in range(n) if i + 1 == n or labels[i + 1] != labels[i]]
-        ends, names = np.array(last, dtype=np.intp), [labels[end - 1] for end in last]
-        if len(set(names)) < len(names):
-            raise DataError("weight_drift: a period comes twice. Sort the rows by time first.")
-    weights = path[ends]
-    moved = 0.5 * np.abs(np.diff(np.vstack([path[:1], weights]), axis=0)).sum(axis=1)
-    return WeightDrift(tuple(subscales), tuple(names), weights, moved)

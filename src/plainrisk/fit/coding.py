@@ -138,7 +138,7 @@ def code_rows(
     """
     names = tuple(levels)
     sizes = [len(one) for one in levels.values()]
-    joints = joint_codes(sizes, [range(len(sizes))], training.n_rows)
+    joints = joint_codes(sizes, training.n_rows)
     spool = training.spool()
     weights, positives = ([np.zeros(joint.size) for joint in joints] for _ in range(2))
     for batch in training.batches(task="coding rows"):

@@ -353,10 +353,10 @@ def _solved(plan: Plan, basis: Basis, point: Floats | None) -> Solution:
         # Half the sum of squared errors is what the evidence sees of a linear model.
         total = basis.rows.totals[1] if plan.total is None else plan.total
         ridge = plan.known.scale * precision / total / (1.0 if plan.link == "linear" else 2.0)
-    bounds = {"lower": basis.lower, "upper": basis.upper}
+    lower, upper = basis.lower, basis.upper
     if isinstance(loss, Moments):
-        return minimise_squares(loss, ridge=ridge, start=point, **bounds)
-    return minimise(loss, ridge=ridge, box=basis.box, start=point, **bounds)
+        return minimise_squares(loss, ridge=ridge, lower=lower, upper=upper, start=point)
+    return minimise(loss, ridge=ridge, lower=lower, upper=upper, box=basis.box, start=point)
 
 
 def _polished(plan: Plan, fitted: Fitted) -> Fitted:

@@ -53,8 +53,7 @@ class Classifier:
 
 
 _smooth = partial(AdditiveRiskModel, shapes="smooth")
-_smooth_bands = partial(_smooth, link="bands")
-_direct, _mono = partial(AdditiveRiskModel, link="linear"), partial(BoostedRiskModel, monotone=True)
+_mono = partial(BoostedRiskModel, monotone=True)
 _ARM, _NNLR, _XGB, _ARM2 = AdditiveRiskModel, NonnegativeLogisticRegression, BoostedRiskModel, TwoLayerRiskModel
 
 # Never "XGBoost": as it comes, that is 100 trees of depth 6, and often ahead of these.
@@ -76,15 +75,14 @@ _TABLE = (
         "MixMonoXGB", f"{_TREES}, a mixture of one MonoXGB per subscale.", True, lambda: SubscaleMixture(_mono())
     ),
     Classifier("BandARM1", "ARM1, linearised in three bands.", False, partial(_ARM, link="bands", pieces=3)),
-    Classifier("DirectARM1", "ARM1 fitted directly in probability.", False, _direct),
-    Classifier("DirectARM2", "ARM2 fitted directly, both layers.", False, lambda: _ARM2(link="linear")),
-    Classifier("SmoothARM1", "ARM1 with smooth shapes, linearised in three to five bands.", False, _smooth_bands),
-    Classifier("SmoothARM2", "ARM2 with smooth shapes.", False, lambda: _ARM2(shapes="smooth")),
-    Classifier("SmoothDirectARM1", "DirectARM1 with smooth shapes.", False, lambda: _smooth(link="linear")),
+    Classifier("DirectARM1", "ARM1 fitted directly in probability.", False, partial(_ARM, link="linear")),
     Classifier(
-        "MixSmoothARM1", "Mixture of one SmoothARM1 per subscale.", False, lambda: SubscaleMixture(_smooth_bands())
+        "SmoothARM1",
+        "ARM1 with smooth shapes, linearised in three to five bands.",
+        False,
+        partial(_smooth, link="bands"),
     ),
-    Classifier("MixDirectARM1", "Mixture of one DirectARM1 per subscale.", False, lambda: SubscaleMixture(_direct())),
+    Classifier("SmoothDirectARM1", "DirectARM1 with smooth shapes.", False, partial(_smooth, link="linear")),
 )
 
 CLASSIFIERS: Mapping[str, Classifier] = {c.name: c for c in _TABLE}
@@ -112,6 +110,13 @@ def make_classifier(name: str, schema: Schema | None = None, *, paper: bool = Fa
     --------
     >>> make_classifier("LinARM1", pieces=3)
     Linearised(estimator=AdditiveRiskModel(), pieces=3)
+
+    Relatives that have no name, fitted directly in probability or with smooth shapes:
+
+    >>> make_classifier("ARM2", link="linear")
+    TwoLayerRiskModel(link='linear')
+    >>> make_classifier("MixARM1", shapes="smooth", link="bands")
+    SubscaleMixture(estimator=AdditiveRiskModel(link='bands', shapes='smooth'))
     """
     check_parameters("make_classifier", {"paper": paper}, {"paper": FLAG})
     if not isinstance(name, str) or name not in CLASSIFIERS:

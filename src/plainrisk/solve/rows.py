@@ -18,7 +18,7 @@ from typing import Any, TypeVarTuple, overload
 import numpy as np
 
 from plainrisk._native import level_sums, pair_sums
-from plainrisk._types import Array, Bools, Codes, Floats, Index
+from plainrisk._types import Array, Codes, Floats, Index
 from plainrisk.threads import PIECE_ROWS, parallel_map
 
 __all__ = ["Block", "Blocks", "Layout", "Rows"]
@@ -86,24 +86,12 @@ class Rows:
     Attributes
     ----------
     blocks : any sequence of `Block`; it is gone through in order
-    mask : (n,) which rows count, or None for all
     """
 
     blocks: Sequence[Block]
-    mask: Bools | None = None
 
     def __iter__(self) -> Iterator[Block]:
-        start = 0
-        for block in self.blocks:
-            if self.mask is None:
-                yield block
-            else:
-                yield block.take(np.flatnonzero(self.mask[start : start + len(block)]))
-            start += len(block)
-
-    def where(self, mask: Bools) -> Rows:
-        """Return some of the rows."""
-        return Rows(self.blocks, mask)
+        return iter(self.blocks)
 
     def sum(self, function: Callable[[Block], tuple[*Ts]], *, whole_blocks: bool = False) -> tuple[*Ts]:
         """Apply a function to all rows and add up the tuples it returns.
