@@ -59,7 +59,7 @@ class Axis:
         return np.eye(self.size, dtype=bool)[self.n_ordered :]
 
 
-def coarse_axis(weights: Floats, n_ordered: int, sign: int, scores: Floats, *, ordered: bool) -> Axis:
+def coarse_axis(weights: Floats, n_ordered: int, sign: int, *, ordered: bool, scores: Floats | None = None) -> Axis:
     """Group the levels of a feature: ordered ones into eight, cut where there are many rows or large steps.
 
     Half of the cuts follow the rows and half the steps of the feature itself, since risk that jumps with one feature
@@ -69,19 +69,18 @@ def coarse_axis(weights: Floats, n_ordered: int, sign: int, scores: Floats, *, o
 
     Parameters
     ----------
-    scores : of the levels, in the model without pairs
+    scores : of the levels, in the model without pairs; without them all cuts follow the rows
 
-    >>> flat = np.zeros(16)
-    >>> coarse_axis(np.array([5.0] * 14 + [20, 3]), 15, 0, flat, ordered=True).coarse
+    >>> coarse_axis(np.array([5.0] * 14 + [20, 3]), 15, 0, ordered=True).coarse
     array([0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 8], dtype=uint8)
-    >>> coarse_axis(np.array([5.0, 9, 1, 2, 20, 8, 7, 6, 4, 3, 3]), 10, 0, flat[:11], ordered=False).coarse
+    >>> coarse_axis(np.array([5.0, 9, 1, 2, 20, 8, 7, 6, 4, 3, 3]), 10, 0, ordered=False).coarse
     array([5, 1, 8, 8, 0, 2, 3, 4, 6, 7, 9], dtype=uint8)
     """
     coarse = np.empty(len(weights), np.intp)
     inside = weights[:n_ordered]
     if ordered:
         seen = np.flatnonzero(inside > 0)
-        mass = _mass(inside[seen], scores[:n_ordered][seen])
+        mass = inside[seen] if scores is None else _mass(inside[seen], scores[:n_ordered][seen])
         h = Histogram(seen.astype(np.float64), np.ones(len(seen), np.int64), mass, np.zeros(len(seen)))
         coarse[:n_ordered] = np.searchsorted(fine_edges(h, _COARSE), np.arange(n_ordered))
     else:

@@ -46,7 +46,9 @@ def coarse_axes(coded: CodedRows, schema: Schema, scores: Sequence[Floats]) -> d
     axes = {}
     for j, name in enumerate(coded.names):
         feature, levels = schema.features[name], coded.levels[j]
-        axis = coarse_axis(coded.weights[j], levels.n_ordered, feature.sign, scores[j], ordered=is_ordered(feature))
+        axis = coarse_axis(
+            coded.weights[j], levels.n_ordered, feature.sign, ordered=is_ordered(feature), scores=scores[j]
+        )
         rules = outside_rules(feature, levels)
         if feature.sign or not {"not_better", "worst"} & set(rules.values()):
             axes[name] = _held(axis, levels, rules, schema.worse) if levels.n_ordered else axis
