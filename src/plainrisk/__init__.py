@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from plainrisk.explain.diff import diff
     from plainrisk.exports import verify_export
     from plainrisk.extract import extract_form, register_extractor
-    from plainrisk.fit.pair_search import suggest_pairs
     from plainrisk.form import ALPHA_STAR, RiskForm
     from plainrisk.measure import metrics
     from plainrisk.model import RiskModel, load
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from plainrisk.models.mixture import SubscaleMixture
     from plainrisk.models.nnlr import NonnegativeLogisticRegression
     from plainrisk.models.registry import CLASSIFIERS, make_classifier
+    from plainrisk.models.suggest import suggest_pairs
     from plainrisk.models.two_layer import TwoLayerRiskModel
     from plainrisk.schema import Feature, Schema
 
@@ -93,7 +93,7 @@ _OWNERS = {
     "models.linearise": ("Linearised", "linearise"),
     "models.mixture": ("SubscaleMixture",),
     "models.nnlr": ("NonnegativeLogisticRegression",),
-    "models.pair_search": ("suggest_pairs",),
+    "models.suggest": ("suggest_pairs",),
     "models.registry": ("CLASSIFIERS", "make_classifier"),
     "models.two_layer": ("TwoLayerRiskModel",),
     "schema": ("Feature", "Schema"),

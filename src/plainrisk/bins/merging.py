@@ -25,19 +25,21 @@ class Runs:
 
     Attributes
     ----------
+    first : (n,), the levels that a run can start at: those whose score is not that of the level before
     costs : (most,), the least cost with 1, 2, ... runs
     last : (most, n), where the last of k + 1 runs of the levels up to j begins
     """
 
+    first: Index
     costs: Floats
     last: Index
 
     def starts(self, k: int) -> list[int]:
         """Return where each of the best k runs starts."""
-        found, end = [], self.last.shape[1]
+        found, end = [], len(self.first)
         for count in range(k, 0, -1):
             end = int(self.last[count - 1, end - 1])
-            found.append(end)
+            found.append(int(self.first[end]))
         return found[::-1]
 
 
@@ -52,14 +54,17 @@ def best_runs(scores: Floats, weights: Floats, mass: Floats | None = None, floor
     >>> found = best_runs(np.array([0.0, 0.2, 1.0, 1.2]), np.ones(4))
     >>> found.costs.round(3).tolist(), found.starts(2)
     ([0.52, 0.02, 0.01, 0.0], [0, 2])
-    >>> best_runs(np.array([0.0, 0.0, 0.0, 1.2]), np.ones(4), np.ones(4), floor=2.0).starts(2)
-    [0, 2]
+    >>> best_runs(np.array([0.0, 0.1, 0.1, 1.2]), np.ones(4), np.ones(4), floor=2.0).starts(2)
+    [0, 1]
     """
-    n, most = len(scores), len(scores)
+    first = np.flatnonzero(np.append(True, np.diff(scores) != 0))
+    scores, weights = scores[first], np.add.reduceat(weights, first)
+    n, most = len(first), len(first)
     cost = _run_costs(scores, weights)
     if mass is not None and floor > 0:
-        upto = np.concatenate([[0.0], np.cumsum(mass)])
-        small = floor * (1.0 - 1e-9) > np.subtract.outer(upto[1:], upto[:-1]).T
+        upto = np.concatenate([[0.0], np.cumsum(np.add.reduceat(mass, first))])
+        inside = np.subtract.outer(upto[1:], upto[:-1]).T
+        small = inside < floor * (1.0 - 1e-9)
         small[0, -1] = False  # all levels together are always possible
         cost = np.where(small, np.inf, cost)
         most = int(np.clip(upto[-1] / floor, 1, n))
@@ -71,7 +76,7 @@ def best_runs(scores: Floats, weights: Floats, mass: Floats | None = None, floor
         total[1:] = costs[k - 1, :-1, None] + cost[1:]
         last[k] = np.argmin(total, axis=0)
         costs[k] = np.take_along_axis(total, last[k][None], axis=0)[0]
-    return Runs(costs[:, -1], last)
+    return Runs(first, costs[:, -1], last)
 
 
 def _run_costs(scores: Floats, weights: Floats) -> Floats:

@@ -23,12 +23,12 @@ from plainrisk.cli.validation import Validation, show_challengers, show_cross_va
 from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, quoted, warn
 from plainrisk.explain import overview
-from plainrisk.fit.pair_search import suggest_pairs
 from plainrisk.form import RiskForm
 from plainrisk.measure.evaluation import SUSPICIOUS_AUC, Evaluation
 from plainrisk.model import CUTOFF
 from plainrisk.models.arm import RIDGE
 from plainrisk.models.challengers import Challengers, not_fitted
+from plainrisk.models.suggest import suggest_pairs
 from plainrisk.schema import Schema, label_of
 from plainrisk.schema.fingerprint import fingerprint
 

@@ -64,6 +64,7 @@ __all__ = [
     "Ridge",
     "Shapes",
     "code_fine_rows",
+    "find_pairs",
     "fit_layer",
     "fit_plan",
     "resolve_ridge",
@@ -239,15 +240,7 @@ def fit_layer(training: TrainingRows, settings: LayerSettings) -> LayerFit:
 
 
 def _fit_smooth(training: TrainingRows, settings: LayerSettings) -> LayerFit:
-    coded = code_fine_rows(training)
-    total = float(training.n_rows) if settings.weights == "relative" else None
-    bins = FEW_BINS
-    plan = Plan(coded, training.schema, settings.link, "smooth", total=total, cuts=some_cuts(coded, bins))
-    fitted = fit_plan(plan)
-    while asked := _asked_cuts(plan, fitted, some_cuts(coded, 4 * bins), settings.tolerance):
-        bins *= 4
-        plan = replace(plan, cuts={name: cuts | asked.get(name, set()) for name, cuts in plan.cuts.items()})
-        fitted = fit_plan(plan, fitted)
+    plan, fitted = _fit_features(training, settings)
     ranked = None
     if settings.pairs is not None:
         plan, fitted, ranked = _with_pairs(plan, fitted, settings.pairs)
@@ -259,12 +252,30 @@ def _fit_smooth(training: TrainingRows, settings: LayerSettings) -> LayerFit:
     return LayerFit(
         part=part,
         solution=fitted.solution,
-        rows=coded.rows if plan.pairs is None else plan.pairs.rows,
-        tables=(*scores_by_code(coded, merged.level_scores), *cells),
+        rows=plan.coded.rows if plan.pairs is None else plan.pairs.rows,
+        tables=(*scores_by_code(plan.coded, merged.level_scores), *cells),
         chosen=_chosen(plan, fitted),
         pair_evidence=ranked,
         covariance=_covariance(fitted, merged.means, cells) if settings.intervals else (),
     )
+
+
+def _fit_features(training: TrainingRows, settings: LayerSettings) -> tuple[Plan, Fitted]:
+    """Fit smooth shapes without pairs: few bins to begin with, finer ones where the evidence asks for them."""
+    coded, bins = code_fine_rows(training), FEW_BINS
+    total = float(training.n_rows) if settings.weights == "relative" else None
+    plan = Plan(coded, training.schema, settings.link, "smooth", total=total, cuts=some_cuts(coded, bins))
+    fitted = fit_plan(plan)
+    while asked := _asked_cuts(plan, fitted, some_cuts(coded, 4 * bins), settings.tolerance):
+        bins *= 4
+        plan = replace(plan, cuts={name: cuts | asked.get(name, set()) for name, cuts in plan.cuts.items()})
+        fitted = fit_plan(plan, fitted)
+    return plan, fitted
+
+
+def find_pairs(training: TrainingRows, settings: LayerSettings) -> tuple[PairEvidence, ...]:
+    """Rank all pairs of features by the residuals of a smooth fit without pairs, as a fit with pairs does."""
+    return _ranked(*_fit_features(training, settings))[0]
 
 
 def code_fine_rows(training: TrainingRows) -> CodedRows:
@@ -389,15 +400,19 @@ def _asked_cuts(plan: Plan, fitted: Fitted, candidates: Cuts, tolerance: float) 
     return {name: cuts for name, cuts in found.items() if cuts}
 
 
+def _ranked(plan: Plan, fitted: Fitted) -> tuple[tuple[PairEvidence, ...], dict[str, Axis]]:
+    """Return the evidence for every pair of features, the best first, and the coarse levels it was sought in."""
+    scores = fitted.basis.level_scores(fitted.point[1:])
+    axes = coarse_axes(plan.coded, plan.schema, scores)
+    return tuple(rank_pairs(plan.coded, axes, _link(plan.link), float(fitted.point[0]), scores)), axes
+
+
 def _with_pairs(plan: Plan, fitted: Fitted, pairs: Pairs) -> tuple[Plan, Fitted, tuple[PairEvidence, ...]]:
     """Seek pairs among the residuals and fit them, too; those that were found must be needed beside the others."""
-    coded, basis = plan.coded, fitted.basis
-    scores = basis.level_scores(fitted.point[1:])
-    axes = coarse_axes(coded, plan.schema, scores)
-    ranked = tuple(rank_pairs(coded, axes, _link(plan.link), float(fitted.point[0]), scores))
-    wanted = chosen_pairs(pairs, ranked, coded.names, axes)
+    ranked, axes = _ranked(plan, fitted)
+    wanted = chosen_pairs(pairs, ranked, plan.coded.names, axes)
     while wanted:
-        plan = replace(plan, pairs=PairRows(coded, axes, wanted))
+        plan = replace(plan, pairs=PairRows(plan.coded, axes, wanted))
         fitted = fit_plan(plan, fitted)
         weak = _weak_pairs(fitted) if pairs == "auto" else []
         if not weak:

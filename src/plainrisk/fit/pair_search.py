@@ -24,26 +24,22 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit, logit, logsumexp
+from scipy.special import expit, logit
 
 from plainrisk._native import look_up, pair_sums
 from plainrisk._types import Floats
 from plainrisk.bins import Axis, pair_contrast
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.fit.coding import CodedRows, code_rows, scores_by_code
-from plainrisk.fit.pairs import CoarseReader, coarse_axes
-from plainrisk.fit.training import read_training
-from plainrisk.form import Link, RiskForm, Table, TreePart
-from plainrisk.solve import Block, log_factors
+from plainrisk.fit.choices import MOST_PAIRS, POSITIVE, PRECISIONS
+from plainrisk.fit.coding import CodedRows, scores_by_code
+from plainrisk.fit.pairs import CoarseReader
+from plainrisk.form import Link
+from plainrisk.solve import Block, averaged, log_factors
 
-__all__ = ["PairEvidence", "chosen_pairs", "rank_pairs", "suggest_pairs"]
+__all__ = ["PairEvidence", "chosen_pairs", "rank_pairs"]
 
-# Pairs that are fitted at most when they are chosen by evidence, and features that pairs are sought among at most.
-_MOST_PAIRS, _MOST_FEATURES = 30, 200
-# From 3 on, odds are positive evidence (Kass and Raftery 1995).
-_POSITIVE = 3.0
-# From steps of 3 in log odds to steps of 0.1; pairs of smaller ones would be no loss.
-_PRECISIONS = np.logspace(-1, 2, 7)
+# Features that pairs are sought among at most.
+_MOST_FEATURES = 200
 
 
 @dataclass(frozen=True)
@@ -116,8 +112,7 @@ def _log_factor(u: Axis, v: Axis, residual: Floats, weight: Floats) -> float:
     # Rows and columns of the table have the same sum, and some have no rows: a hair of ridge closes what is open.
     among = margins.T @ (w[:, None] * margins) + 1e-9 * max(float(w.sum()), 1e-290) * np.eye(margins.shape[1])
     C = C - margins @ np.linalg.solve(among, margins.T @ (w[:, None] * C))
-    factors = log_factors(C.T @ (w[:, None] * C), C.T @ r, _PRECISIONS)
-    return float(logsumexp(factors)) - math.log(len(factors))
+    return averaged(log_factors(C.T @ (w[:, None] * C), C.T @ r, np.array(PRECISIONS)))
 
 
 def _threshold(factors: Floats) -> float:
@@ -129,43 +124,14 @@ def _threshold(factors: Floats) -> float:
 
     share = least if excess(least) <= 0 else most if excess(most) >= 0 else brentq(excess, least, most)
     likely = expit(logit(share) + factors)
-    needed = math.log(_POSITIVE)
-    if logit(likely.max()) <= needed:
-        return _root(float(logit(1.0 - least)) + needed)
+    if logit(likely.max()) <= POSITIVE:
+        return _root(float(logit(1.0 - least)) + POSITIVE)
     worse = np.sort(factors)[::-1][round(float(likely.sum())) :]
     return max(_root(float(worse[0])), 0.0) if len(worse) else 0.0
 
 
 def _root(factor: float) -> float:
     return math.copysign(math.sqrt(2.0 * abs(factor)), factor)
-
-
-def suggest_pairs(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> list[PairEvidence]:
-    """Rank all pairs of features by the residuals of a fitted one-layer model, the best first.
-
-    Parameters
-    ----------
-    model : a fitted model of one part whose shapes are tables, without pairs
-    X, y, sample_weight : the rows it was fitted to
-
-    Examples
-    --------
-    >>> import plainrisk as pr
-    >>> german = pr.datasets.load("german")
-    >>> model = pr.make_classifier("SmoothARM1", german.schema).fit(german.frame, german.target)
-    >>> pr.suggest_pairs(model, german.frame, german.target)[0].is_evident
-    False
-    """
-    form: RiskForm = model.form_
-    part = form.parts[0]
-    tables = not isinstance(part, TreePart) and all(isinstance(s, Table) for s in part.shapes.values())
-    if len(form.parts) > 1 or isinstance(part, TreePart) or not tables or part.pairs:
-        raise DataError("suggest_pairs: the model must be of one part whose shapes are tables, without pairs.")
-    training = read_training(X, y, form.schema, sample_weight, None)
-    coded = code_rows(training, {name: shape.levels for name, shape in part.shapes.items()})
-    scores = [np.asarray(shape.scores) for shape in part.shapes.values()]
-    axes = coarse_axes(coded, form.schema, scores)
-    return rank_pairs(coded, axes, part.link, part.intercept, scores)
 
 
 def _candidates(coded: CodedRows, axes: Mapping[str, Axis], level_scores: Sequence[Floats]) -> list[str]:
@@ -181,7 +147,7 @@ def chosen_pairs(
 ) -> list[tuple[str, str]]:
     """Return the pairs that were asked for: "auto", a number of them, or a list."""
     if pairs == "auto":
-        return [one.features for one in ranked if one.is_evident][:_MOST_PAIRS]
+        return [one.features for one in ranked if one.is_evident][:MOST_PAIRS]
     if isinstance(pairs, int | np.integer):
         return [one.features for one in ranked[: int(pairs)]]
     place = {name: k for k, name in enumerate(names)}

@@ -147,7 +147,7 @@ def maximise_evidence(
     lower: Floats | None = None,
     point: Floats | None = None,
     precision: Floats | None = None,
-    tolerance: float = 1e-3,
+    tolerance: float = 1e-2,
 ) -> Evidence:
     """Return the most probable coefficients, and the precisions of their groups.
 

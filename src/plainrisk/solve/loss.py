@@ -139,9 +139,10 @@ def _chances(rows: Rows, layout: Layout, share: float) -> list[Floats]:
     (by_code,) = rows.sum(lambda block: (level_sums(None, block.codes, layout.sizes),))
     chances = []
     for counts, matrix in zip(by_code, layout.matrices, strict=True):
-        inside = counts @ matrix
-        # The smaller side of a column is what a sample could lose.
+        # Columns have two values, centred or not; the side with fewer rows is what a sample could lose.
+        above = matrix > 0.5 * (matrix.min(axis=0) + matrix.max(axis=0))
+        inside = counts @ above
         rare = _RARE / np.maximum(np.minimum(inside, total - inside), 1.0)
-        smaller = (matrix != 0) == (2 * inside <= total)
+        smaller = above == (2 * inside <= total)
         chances.append(np.clip(np.where(smaller, rare, 0.0).max(axis=1, initial=0.0), share, 1.0))
     return chances

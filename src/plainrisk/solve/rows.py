@@ -153,6 +153,16 @@ class Layout:
         """The number of coefficients, the intercept not counted."""
         return self.n_dense + sum(int(matrix.shape[1]) for matrix in self.matrices)
 
+    @cached_property
+    def distinct(self) -> tuple[tuple[Codes, Floats], ...]:
+        """Per joint code, the number of every code among those that differ in their columns, and these columns."""
+        found: list[tuple[Codes, Floats]] = []
+        for matrix in self.matrices:
+            rows, number = np.unique(matrix, axis=0, return_inverse=True)
+            kind: type[np.uint8 | np.uint32] = np.uint8 if len(rows) <= 2**8 else np.uint32
+            found.append((number.astype(kind), rows))
+        return tuple(found)
+
     def tables(self, beta: Floats) -> list[Floats]:
         """Return the score of every code of every joint code."""
         return [matrix @ beta[where] for matrix, where in zip(self.matrices, self.columns, strict=True)]
@@ -181,36 +191,40 @@ class Layout:
         Without values every row counts 1.
         """
         total = float(len(block)) if values is None else float(values.sum())
-        by_code = level_sums(values, block.codes, self.sizes)
+        # Levels that share a bin have the same columns, and are counted together.
+        codes = [number[code] for code, (number, _) in zip(block.codes, self.distinct, strict=True)]
+        by_code = level_sums(values, codes, [len(rows) for _, rows in self.distinct])
         by_dense = None
         if block.dense is not None:
             by_dense = block.dense.sum(axis=0) if values is None else values @ block.dense
         G = np.zeros((1 + self.n_coefficients, 1 + self.n_coefficients))
         G[0, 0] = total
-        G[0, 1:] = G[1:, 0] = self.gather(by_code, by_dense)
-        self._add_pairs(values, block, by_code, G[1:, 1:])
+        each = [sums @ rows for sums, (_, rows) in zip(by_code, self.distinct, strict=True)]
+        slopes = [] if by_dense is None else [by_dense]
+        G[0, 1:] = G[1:, 0] = np.concatenate([np.zeros(0), *each, *slopes])
+        self._add_pairs(values, codes, by_code, G[1:, 1:])
         if block.dense is not None and self.n_dense:
             self._add_dense(values, block, block.dense, G[1:, 1:])
         return G
 
-    def _add_pairs(self, values: Floats | None, block: Block, by_code: Sequence[Floats], out: Floats) -> None:
+    def _add_pairs(self, values: Floats | None, codes: Sequence[Codes], by_code: Sequence[Floats], out: Floats) -> None:
         """Fill in the sums for pairs of columns of joint codes; a task is one joint code with those after it."""
+        columns = [rows for _, rows in self.distinct]
 
         def add(k: int) -> None:
-            matrix, where = self.matrices[k], self.columns[k]
+            matrix, where = columns[k], self.columns[k]
             # A code is never together with another of the same joint code.
             out[where, where] = matrix.T @ (by_code[k][:, None] * matrix)
-            others = range(k + 1, len(self.matrices))
-            tables = pair_sums(
-                values, block.codes[k], [block.codes[o] for o in others], len(matrix), [self.sizes[o] for o in others]
-            )
+            others = range(k + 1, len(columns))
+            sizes = [len(columns[other]) for other in others]
+            tables = pair_sums(values, codes[k], [codes[other] for other in others], len(matrix), sizes)
             for other, table in zip(others, tables, strict=True):
-                both = matrix.T @ table @ self.matrices[other]
+                both = matrix.T @ table @ columns[other]
                 out[where, self.columns[other]] = both
                 out[self.columns[other], where] = both.T
 
-        n = len(self.matrices)
-        for _ in parallel_map(add, range(n), len(block) * n):  # each fills in rows and columns of its own
+        n = len(columns)
+        for _ in parallel_map(add, range(n), n * (len(codes[0]) if n else 0)):  # each fills in rows of its own
             pass
 
     def _add_dense(self, values: Floats | None, block: Block, dense: Floats, out: Floats) -> None:
