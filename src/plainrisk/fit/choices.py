@@ -40,7 +40,7 @@ SPREAD, APART = 0.1, 2.0
 MOST_LEVELS = 254
 # Bayes factors are averaged over these precisions: steps from 3 in log odds down to 0.01. From 3 on, odds are
 # positive evidence (Kass and Raftery 1995).
-PRECISIONS, POSITIVE = tuple(10.0 ** (power / 2.0) for power in range(-2, 9)), log(3.0)
+PRECISIONS, POSITIVE = tuple(10.0 ** (power / 2.0) for power in range(-2, 5)), log(3.0)
 # Coarse levels of a feature in a pair, and pairs that are taken at most where the evidence chooses them.
 CELLS, MOST_PAIRS = 8, 30
 # What merging the rows of tables may cost, in mean log loss, where the user does not say.

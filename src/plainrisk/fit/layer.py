@@ -53,6 +53,7 @@ from plainrisk.solve import (
     minimise_squares,
     polished,
 )
+from plainrisk.threads import one_blas_thread
 
 __all__ = [
     "Chosen",
@@ -224,7 +225,8 @@ class Fitted:
 def fit_layer(training: TrainingRows, settings: LayerSettings) -> LayerFit:
     """Find the levels, code the rows, fit, and centre the shapes."""
     if settings.shapes == "smooth":
-        return _fit_smooth(training, settings)
+        with one_blas_thread():
+            return _fit_smooth(training, settings)
     for name, wanted in (("pairs", settings.pairs is not None), ("intervals", settings.intervals)):
         if wanted:
             raise DataError(f"{name} need smooth shapes: AdditiveRiskModel(shapes='smooth', {name}=...).")
@@ -275,7 +277,8 @@ def _fit_features(training: TrainingRows, settings: LayerSettings) -> tuple[Plan
 
 def find_pairs(training: TrainingRows, settings: LayerSettings) -> tuple[PairEvidence, ...]:
     """Rank all pairs of features by the residuals of a smooth fit without pairs, as a fit with pairs does."""
-    return _ranked(*_fit_features(training, settings))[0]
+    with one_blas_thread():
+        return _ranked(*_fit_features(training, settings))[0]
 
 
 def code_fine_rows(training: TrainingRows) -> CodedRows:
