@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Literal, get_args
 
 import numpy as np
@@ -20,6 +21,7 @@ from plainrisk.schema.feature import RARE
 __all__ = ["Criterion", "LevelFinder"]
 
 Criterion = Literal["gini", "entropy", "quantile", "fine"]
+NOTHING_BEYOND: Mapping[str, str] = MappingProxyType({})
 MOST_LABELS = 2**16  # labels that are counted to find the rare ones
 
 
@@ -33,6 +35,7 @@ class LevelFinder:
     criterion : "gini" or "entropy" for a tree on the outcome (`split_edges`), "quantile" for equal shares, "fine"
         for equal shares beside heavy values (`fine_edges`)
     halvings : how often the outermost of fine bins are cut in halves
+    most_categories : where the schema lists no categories, the rarer ones beyond so many share a level
     lines : whether continuous features are lines, with one bin for all measurements
 
     Attributes
@@ -40,9 +43,11 @@ class LevelFinder:
     values : ValueCounts of the measurements
     labels : the text labels seen, each with its weight if rare ones are to be joined
     too_near : whether values differ, but by so little that a tree separates none
+    n_grouped : how many categories share a level because there are too many
     """
 
     too_near = False
+    n_grouped = 0
 
     def __init__(
         self,
@@ -53,6 +58,7 @@ class LevelFinder:
         criterion: Criterion = "gini",
         min_rows: int = 1,
         halvings: int = 0,
+        most_categories: int | None = None,
         lines: bool = False,
     ) -> None:
         if criterion not in get_args(Criterion):
@@ -70,6 +76,8 @@ class LevelFinder:
         self._counts_values = continuous and feature.edges is None and not lines
         self._lists_labels = not continuous and (feature.categories is None or feature.rare is not None)
         self._most_labels = MOST_LABELS if feature.rare is not None else MOST_CATEGORIES + len(feature.group_of)
+        self._weighs_labels = feature.rare is not None or most_categories is not None
+        self._most_kept = most_categories if feature.categories is None else None
         self._given_edges = () if lines or feature.edges is None else feature.edges
 
     def add(self, frame: Frame, target: Array, weight: Floats | None) -> None:
@@ -86,7 +94,7 @@ class LevelFinder:
 
     def _count_labels(self, frame: Frame, weight: Floats | None) -> None:
         column = frame.labels(self.name)
-        if self.feature.rare is None:
+        if not self._weighs_labels:
             self.labels.update(dict.fromkeys(column.labels, 0.0))
             return
         # The first entry is that of code -1, missing.
@@ -110,7 +118,9 @@ class LevelFinder:
         """Return the levels; what was counted is given up."""
         if self.feature.kind == "categorical":
             shares = {label: count / max(self._weight, np.finfo(float).tiny) for label, count in self.labels.items()}
-            return _categories(self.name, self.feature, shares)
+            beyond = _beyond(self.feature, shares, self._most_kept)
+            self.n_grouped = len(beyond)
+            return _categories(self.name, self.feature, shares, beyond)
         levels = self._bins(self._edges() if self._counts_values else self._given_edges)
         self.values.histogram = None
         return levels
@@ -133,14 +143,24 @@ class LevelFinder:
         return Bins(edges=edges, special_values=special, lower_bound=self.feature.lower_bound)
 
 
-def _categories(name: str, feature: Feature, shares: Mapping[str, float]) -> Categories:
+def _beyond(feature: Feature, shares: Mapping[str, float], most: int | None) -> dict[str, str]:
+    """Return the level that the rarer categories beyond so many share, under each of them; stated groups stay."""
+    free = [c for c in shares if c not in feature.groups and c not in feature.group_of]
+    special = {label_of(v) for v in feature.special_values}
+    ranked = sorted((c for c in free if c not in special), key=lambda c: (-shares[c], c))
+    return {} if most is None else dict.fromkeys(ranked[most:], RARE)
+
+
+def _categories(
+    name: str, feature: Feature, shares: Mapping[str, float], beyond: Mapping[str, str] = NOTHING_BEYOND
+) -> Categories:
     """Return the levels of a categorical feature in which these labels were seen, each with its share of the rows."""
     special = tuple(label_of(v) for v in feature.special_values)
     listed = feature.category_labels
     if listed is None:
         found = [label for label in shares if label not in special]
         listed = tuple(_in_order(name, found, ordered=feature.sign != 0))
-    group_of = {**_rare(feature, listed, shares), **feature.group_of}
+    group_of = {**beyond, **_rare(feature, listed, shares), **feature.group_of}
     levels = tuple(dict.fromkeys(group_of.get(label, label) for label in listed))
     if len(levels) > MOST_CATEGORIES:
         raise DataError(

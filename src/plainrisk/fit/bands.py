@@ -121,16 +121,15 @@ def _ends(sums: ScoreSums, limits: tuple[float, float] | None) -> tuple[float, f
 
 @dataclass(frozen=True)
 class _Bent:
-    """The sigmoid of s + d(s): a line in s with changes of slope at some knots, in units of `scale` about `centre`."""
+    """The sigmoid of s + d(s): a line about `centre` with changes of slope at some knots."""
 
     centre: float = 0.0
-    scale: float = 1.0
     knots: Floats = field(default_factory=lambda: np.zeros(0))
     coefficients: Floats = field(default_factory=lambda: np.zeros(2))
 
     def columns(self, s: Floats) -> Floats:
         """Return the functions that d is a sum of, (scores, 2 + knots)."""
-        z = (s - self.centre) / self.scale
+        z = s - self.centre
         return np.column_stack([np.ones(len(z)), z, np.maximum(z[:, None] - self.knots, 0.0)])
 
     def value(self, s: Floats) -> Floats:
@@ -147,12 +146,11 @@ def _bent_by(s: Floats, w: Floats, y: Floats, rows: int, degrees: float) -> _Ben
     s = np.concatenate([s - step * (1.0 - risk), s + step * risk])
     w, y = np.concatenate([y, w - y]), np.concatenate([y, 0.0 * y])
     centre = float(w @ s)
-    scale = max(float(np.sqrt(w @ (s - centre) ** 2)), 1e-6)
     order = np.argsort(s, kind="stable")
     shares = (np.arange(_BENDS) + 1.0) / (_BENDS + 1.0)
     at = np.searchsorted(np.cumsum(w[order]), shares)
-    knots = (s[order][np.minimum(at, len(s) - 1)] - centre) / scale
-    bent = _Bent(centre, scale, knots, np.zeros(2 + _BENDS))
+    knots = s[order][np.minimum(at, len(s) - 1)] - centre
+    bent = _Bent(centre, knots, np.zeros(2 + _BENDS))
     C, precision = bent.columns(s), 0.0
     for _ in range(_STEPS):
         risk = Logistic().value(s + C @ bent.coefficients)
@@ -165,7 +163,7 @@ def _bent_by(s: Floats, w: Floats, y: Floats, rows: int, degrees: float) -> _Ben
                 break
             precision = float(precisions[int(np.argmax(factors))])
         moved = np.linalg.solve(H + precision * np.eye(len(H)), slope - precision * bent.coefficients)
-        bent = _Bent(centre, scale, knots, bent.coefficients + moved)
+        bent = _Bent(centre, knots, bent.coefficients + moved)
     return bent
 
 

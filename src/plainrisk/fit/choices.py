@@ -47,7 +47,7 @@ CELLS, MOST_PAIRS = 8, 30
 TOLERANCE = 5e-5
 # What a line of few pieces may cost beside the curve it follows, in mean log loss, where the number is not given.
 BANDS = 1e-4
-# The correction of the sigmoid by the outcomes has at least this precision: 0.3 in log odds per standard deviation.
+# The correction of the sigmoid by the outcomes has at least this precision: slopes that differ from 1 by 0.3.
 LINK = 10.0
 # A row of a merged table has at least this share of the training rows, or this many of them.
 FLOOR_SHARE, FLOOR_ROWS = 0.01, 50

@@ -82,12 +82,21 @@ def learn_levels(
     criterion: Criterion = "gini",
     min_rows: int = 1,
     halvings: int = 0,
+    most_categories: int | None = None,
     lines: bool = False,
 ) -> dict[str, Levels]:
     """Find the levels of every feature in one pass; see `LevelFinder` for the settings."""
     features = training.schema.features
-    settings = {"max_bins": max_bins, "min_rows": min_rows, "halvings": halvings}
-    finders = [LevelFinder(n, f, criterion=criterion, lines=lines, **settings) for n, f in features.items()]
+    finder = functools.partial(
+        LevelFinder,
+        max_bins=max_bins,
+        min_rows=min_rows,
+        halvings=halvings,
+        most_categories=most_categories,
+        criterion=criterion,
+        lines=lines,
+    )
+    finders = [finder(name, feature) for name, feature in features.items()]
     found: dict[str, Levels] = {}
     left = training.n_rows
     for batch in training.batches(task="finding bins"):
@@ -98,6 +107,12 @@ def learn_levels(
             if levels is not None:
                 found[finder.name] = levels
     _warn_of_coarse_edges(finders)
+    for one in finders:
+        if one.n_grouped:
+            warn(
+                f"Data: feature {one.name!r} has {len(one.labels):,} categories; the {one.n_grouped:,} rarest "
+                "share one effect. If it is an identifier, leave it out; else group its categories in the schema."
+            )
     near = [finder.name for finder in finders if finder.too_near]
     if near:
         warn(

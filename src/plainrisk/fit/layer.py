@@ -32,6 +32,7 @@ from plainrisk.fit.choices import (
     FLOOR_ROWS,
     FLOOR_SHARE,
     HALVINGS,
+    MOST_LEVELS,
     TOLERANCE,
 )
 from plainrisk.fit.coding import CodedRows, Held, code_rows, learn_levels, rule_anchors, scores_by_code, sums_by_code
@@ -283,7 +284,10 @@ def find_pairs(training: TrainingRows, settings: LayerSettings) -> tuple[PairEvi
 
 def code_fine_rows(training: TrainingRows) -> CodedRows:
     """Find fine bins, and code the rows."""
-    return code_rows(training, learn_levels(training, max_bins=FINE_BINS, criterion="fine", halvings=HALVINGS))
+    levels = learn_levels(
+        training, max_bins=FINE_BINS, criterion="fine", halvings=HALVINGS, most_categories=MOST_LEVELS
+    )
+    return code_rows(training, levels)
 
 
 def some_cuts(coded: CodedRows, bins: int) -> dict[str, frozenset[int]]:
@@ -454,7 +458,10 @@ def _merged(plan: Plan, fitted: Fitted, settings: LayerSettings, floor: float) -
 def _chosen(plan: Plan, fitted: Fitted) -> Chosen:
     basis, evidence = fitted.basis, fitted.evidence
     assert evidence is not None
-    precision, edf = evidence.precision[basis.precision_of], np.bincount(basis.group_of, evidence.edf)
+    precision, edf = (
+        evidence.precision[basis.precision_of],
+        np.bincount(basis.group_of, evidence.edf, minlength=len(basis.groups)),
+    )
     groups = tuple(
         GroupEvidence(group.names, group.kind, group.size, float(precision[u]), float(edf[u]), bool(edf[u] < _NOTHING))
         for u, group in enumerate(basis.groups)

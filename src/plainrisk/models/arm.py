@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from plainrisk.bins import Criterion
 from plainrisk.checks import FLAG, NOTHING, Allowed, number, whole, words
-from plainrisk.errors import DataError
+from plainrisk.errors import DataError, warn
 from plainrisk.fit.bands import Pieces
 from plainrisk.fit.choices import TOLERANCE
 from plainrisk.fit.layer import Chosen, LayerSettings, LinkName, Shapes, Weights, fit_layer
@@ -185,6 +185,11 @@ class AdditiveRiskModel(RiskClassifier):
         def scores() -> Any:
             return (score[:, None] for score in fitted.scores())
 
+        if fitted.chosen is not None and all(group.left for group in fitted.chosen.groups):
+            warn(
+                "AdditiveRiskModel: the rows are no evidence for any feature, so everybody gets about the base rate. "
+                "There may be too few rows, or nothing in the features that tells the outcomes apart."
+            )
         evidence = () if fitted.chosen is None else fitted.chosen.groups
         self._keep(training, [fitted.part], Alone(), [fitted.solution], scores, evidence, fitted.covariance)
         if self.link == "bands":
