@@ -103,9 +103,9 @@ def learn_levels(
         left -= batch.n_rows
         # After the last batch levels are found at once, so that one feature's values are in memory at a time.
         look = functools.partial(_look, batch=batch, last=left == 0)
-        for finder, levels in zip(finders, parallel_map(look, finders, batch.n_rows), strict=True):
+        for one, levels in zip(finders, parallel_map(look, finders, batch.n_rows), strict=True):
             if levels is not None:
-                found[finder.name] = levels
+                found[one.name] = levels
     _warn_of_coarse_edges(finders)
     for one in finders:
         if one.n_grouped:

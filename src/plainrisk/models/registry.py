@@ -78,7 +78,7 @@ _TABLE = (
     Classifier("DirectARM1", "ARM1 fitted directly in probability.", False, partial(_ARM, link="linear")),
     Classifier(
         "SmoothARM1",
-        "ARM1 with smooth shapes, linearised in three to five bands.",
+        "ARM1 with smooth shapes, in as few bands as follow the curve.",
         False,
         partial(_smooth, link="bands"),
     ),
