@@ -49,6 +49,7 @@ RANKS: dict[str, float] = {
     "model": 2.5,
     "extract": 2.9,
     "models": 3,
+    "validate": 3.5,
     "datasets": 4,
     "study": 4.2,  # it runs on data sets
     "": 4.5,  # plainrisk itself, as imported by others
