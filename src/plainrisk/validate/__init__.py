@@ -1,1 +1,1 @@
-"""What a model is worth on rows that it was not fitted to, and what its rules cost there."""
+"""What the rules of a model cost on rows that it was not fitted to."""
