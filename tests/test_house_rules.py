@@ -51,6 +51,7 @@ RANKS: dict[str, float] = {
     "model": 2.5,
     "extract": 2.9,
     "models": 3,
+    "validate": 3.5,
     "datasets": 4,
     "": 4.5,  # plainrisk itself, as imported by others
     "serve": 4.8,  # a command starts it

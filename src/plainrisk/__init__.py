@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from plainrisk.models.suggest import suggest_pairs
     from plainrisk.models.two_layer import TwoLayerRiskModel
     from plainrisk.schema import Feature, Schema
+    from plainrisk.validate.prices import prices
 
 __all__ = [
     "ALPHA_STAR",
@@ -60,6 +61,7 @@ __all__ = [
     "load",
     "make_classifier",
     "metrics",
+    "prices",
     "register_extractor",
     "rows",
     "suggest_pairs",
@@ -97,6 +99,7 @@ _OWNERS = {
     "models.registry": ("CLASSIFIERS", "make_classifier"),
     "models.two_layer": ("TwoLayerRiskModel",),
     "schema": ("Feature", "Schema"),
+    "validate.prices": ("prices",),
 }
 _OWNER = {name: module for module, names in _OWNERS.items() for name in names}
 

@@ -1,4 +1,4 @@
-"""The worked example of docs/desk.md: every command and every line of Python is run, in order, in one folder."""
+"""The worked examples of docs: every command and every line of Python of a page is run, in order, in one folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 
 from plainrisk.cli.app import app
 
-PAGE = Path(__file__).parents[2] / "docs" / "desk.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "desk.md"
+PAGES = [PAGE, DOCS / "prices.md"]
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -46,11 +48,14 @@ def run_python(block: str, names: dict[str, object]) -> dict[str, object]:
     return test.globs
 
 
-def test_the_page_shows_what_is_printed(tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_page_shows_what_is_printed(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")  # tables are as wide as the terminal
     names: dict[str, object] = {}
-    for kind, body in FENCED.findall(PAGE.read_text(encoding="utf-8")):
+    examples = [(kind, body) for kind, body in FENCED.findall(page.read_text(encoding="utf-8")) if kind]
+    assert examples
+    for kind, body in examples:
         if kind == "python":
             names = run_python(body, names)
         elif kind == "console":

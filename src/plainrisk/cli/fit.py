@@ -19,10 +19,18 @@ from plainrisk.cli import show, source, tables
 from plainrisk.cli.annotate import About, Cutoff, Date, read_about
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Column, Data, Json, Missing, Positive, SchemaFile, Weight
-from plainrisk.cli.validation import Validation, show_challengers, show_cross_validation, show_paper_trees, show_test
+from plainrisk.cli.validation import (
+    Validation,
+    show_challengers,
+    show_cross_validation,
+    show_paper_trees,
+    show_prices,
+    show_test,
+)
 from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, quoted, warn
 from plainrisk.explain import overview
+from plainrisk.explain.outside import binding_levels
 from plainrisk.form import RiskForm
 from plainrisk.measure.evaluation import SUSPICIOUS_AUC, Evaluation
 from plainrisk.model import CUTOFF
@@ -31,6 +39,7 @@ from plainrisk.models.challengers import Challengers, not_fitted
 from plainrisk.models.suggest import suggest_pairs
 from plainrisk.schema import Schema, label_of
 from plainrisk.schema.fingerprint import fingerprint
+from plainrisk.validate.prices import Prices
 
 __all__ = ["certified", "facts", "fit"]
 
@@ -90,6 +99,14 @@ def fit(
             help="Put xgboost and EBM as they come, and logistic regression, beside the model on the same folds.",
         ),
     ] = False,
+    prices: Annotated[
+        bool,
+        typer.Option(
+            "--prices",
+            help="Say what each direction, each rule for empty and special fields, and having no pairs costs in "
+            "accuracy: fits without each, on the same folds.",
+        ),
+    ] = False,
     weight: Weight = None,
     test: Annotated[
         str | None, typer.Option("--test", metavar="DATA", help="Rows with outcomes to test the fitted models on.")
@@ -130,8 +147,9 @@ def fit(
     for name in names:
         make_classifier(name, **options)  # a wrong name or option is said before any data are read
     plan = Validation(cv, seed, group, time, weight, test)
-    if challengers:
-        plan.require_folds(stream)
+    for option, wanted in (("--challengers", challengers), ("--prices", prices)):
+        if wanted:
+            plan.require_folds(option, stream)
     if test not in (None, source.STDIN):
         source.scan_source(test, missing, {})  # a file that is not there is said before the fit
     result: dict[str, Any] = {"data": data, "model": names[0], "file": str(output)}
@@ -149,7 +167,7 @@ def fit(
         rows = source.rows_to_fit(opened, stated, target, positive, plan.columns(), null_texts)
         known = rows.schema
         models = {name: make_classifier(name, known, **options) for name in names}
-        result |= _fit_all(models, rows, plan, challengers)
+        result |= _fit_all(models, rows, plan, challengers=challengers, prices=prices)
         if provenance:
             outcomes = np.asarray(rows.y == models[names[0]].positive_, np.uint8)
             texts |= {"data": fingerprint(as_frame(rows.X), outcomes, known), "versions": _versions()}
@@ -163,7 +181,9 @@ def fit(
     _finish(result, estimator, output, json, tested)
 
 
-def _fit_all(models: dict[str, Any], rows: source.Rows, plan: Validation, challengers: bool) -> dict[str, Any]:
+def _fit_all(
+    models: dict[str, Any], rows: source.Rows, plan: Validation, *, challengers: bool, prices: bool
+) -> dict[str, Any]:
     """Cross validate every model, and fit the first; the others only where there is a test file.
 
     One of the others that cannot be fitted has an `error`, and the rest go on.
@@ -177,6 +197,8 @@ def _fit_all(models: dict[str, Any], rows: source.Rows, plan: Validation, challe
         found |= {"cv": next(iter(told.values()))["cv"]}
         if challengers:
             found["challengers"] = plan.challenge(cvs, rows)
+        if prices:
+            found["prices"] = plan.prices(models, cvs, rows)
     first, *others = models
     models[first].fit(rows.X, rows.y, **plan.weights(rows))
     for name in others if plan.test is not None else ():
@@ -278,6 +300,7 @@ def facts(estimator: Any) -> dict[str, Any]:
         "base_rate": record.base_rate,
         "features_left": list(record.features_left),
         "evidence": msgspec.to_builtins(record.evidence),
+        "binding": [vars(level) for level in binding_levels(form)],
     }
 
 
@@ -299,15 +322,20 @@ def _finish(result: dict[str, Any], estimator: Any, output: Path, json: bool, te
     valid = result["certificate"]["valid"]
     if valid:
         estimator.save(output, cutoff=result["cutoff"], about=result["about"])
-    compared = result.pop("challengers", None)
-    told = result if compared is None else {**result, "challengers": compared.to_dict()}
-    show.result(told, json, lambda _: _show(result, tested, compared))
+    beside: dict[str, Any] = {name: result.pop(name) for name in ("challengers", "prices") if name in result}
+    told = {**result, **{name: table.to_dict() for name, table in beside.items()}}
+    show.result(told, json, lambda _: _show(result, tested, **beside))
     if not valid:
         show.error(f"the model does not keep what the schema states (BROKEN above), so {output} was not written.")
         raise typer.Exit(ExitCode.FAILED_CERTIFICATE)
 
 
-def _show(result: dict[str, Any], tested: Mapping[str, Evaluation], compared: Challengers | None) -> None:
+def _show(
+    result: dict[str, Any],
+    tested: Mapping[str, Evaluation],
+    challengers: Challengers | None = None,
+    prices: Prices | None = None,
+) -> None:
     console = show.out()
     outcome = f"{result['target']} = {label_of(result['positive'])}"
     console.print(
@@ -317,16 +345,18 @@ def _show(result: dict[str, Any], tested: Mapping[str, Evaluation], compared: Ch
     )
     if "cv" in result:
         show_cross_validation(result["models"])
-    if compared is not None:
-        show_challengers(compared)
+    if challengers is not None:
+        show_challengers(challengers)
+    if prices is not None:
+        show_prices(prices)
     if tested:
         show_test(result["test_data"], tested)
     for name, one in result.get("models", {}).items():
         if "error" in one:
             console.print(f"{name}: {one['error']}", soft_wrap=True)
-    show_paper_trees(result.get("models", [result["model"]]), hint=compared is None)
+    show_paper_trees(result.get("models", [result["model"]]), hint=challengers is None)
     show.solver(result["solver"])
-    for line in _findings(result):
+    for line in (*_findings(result), *_binding(result["binding"], hint=prices is None)):
         console.print(line)
     show.certificate(result["certificate"])
     if result["certificate"]["valid"]:
@@ -356,3 +386,14 @@ def _findings(result: dict[str, Any]) -> list[str]:
         "the others."
     )
     return lines
+
+
+def _binding(levels: Sequence[Mapping[str, Any]], hint: bool) -> list[str]:
+    """Say in one line which empty and special fields are bound by a rule, and how to learn what that costs."""
+    if not levels:
+        return []
+    ends = {"not_better": "at the best measured level", "worst": "at the worst"}
+    named = [f"{one['feature']!r} {one['level']} ({one['rows']:,.6g} rows, {ends[one['rule']]})" for one in levels]
+    more = f" and {len(named) - 4} more" if len(named) > 4 else ""
+    cost = " --prices says what that costs in accuracy." if hint else ""
+    return [f"Rules for empty and special fields bind: {', '.join(named[:4])}{more}.{cost}"]

@@ -17,8 +17,16 @@ from plainrisk.measure.tables import show_p
 from plainrisk.models.challengers import FIGURE_NAMES, RIVALS, Challengers, Line, challenge, not_fitted
 from plainrisk.models.crossval import CrossValidation
 from plainrisk.schema import Schema
+from plainrisk.validate.prices import Prices, changes_of, price_changes, with_ends
 
-__all__ = ["Validation", "show_challengers", "show_cross_validation", "show_paper_trees", "show_test"]
+__all__ = [
+    "Validation",
+    "show_challengers",
+    "show_cross_validation",
+    "show_paper_trees",
+    "show_prices",
+    "show_test",
+]
 
 
 @dataclass(frozen=True)
@@ -48,12 +56,12 @@ class Validation:
         named = {self.group: "--group", self.time: "--time", self.weight: "--weight"}
         return {name: option for name, option in named.items() if name is not None}
 
-    def require_folds(self, stream: bool) -> None:
-        """Refuse challengers where there are no folds to put them on."""
+    def require_folds(self, option: str, stream: bool) -> None:
+        """Refuse an option that compares models where there are no folds to compare them on."""
         if stream:
-            raise DataError("--challengers needs all rows at once, which --stream does not. Leave out one of the two.")
+            raise DataError(f"{option} needs all rows at once, which --stream does not. Leave out one of the two.")
         if self.cv < 2:
-            raise DataError("--challengers compares on the folds of the cross validation. Add --cv 2, or more.")
+            raise DataError(f"{option} compares on the folds of the cross validation. Add --cv 2, or more.")
 
     def require_no_stream(self, models: int) -> None:
         """Refuse what needs all rows at once."""
@@ -122,6 +130,20 @@ class Validation:
                 progress=lambda *_: bar.advance(),
             )
 
+    def prices(self, models: Mapping[str, Any], cvs: Mapping[str, Any], rows: source.Rows) -> Prices:
+        """Price the rules of the first of models that were cross validated, on the same folds."""
+        first = next(iter(models))
+        changes = changes_of(models[first], rows.X)
+        with show.progress("Prices of rules", self.cv * len(changes)) as bar:
+            return price_changes(
+                cvs[first],
+                changes,
+                lambda other, step: self.cross_validated(other, rows, step),
+                seed=self.seed,
+                grouped=self.group is not None,
+                progress=lambda _, done, total: bar.move("Prices of rules", done, total),
+            )
+
     def evaluations(
         self, models: Mapping[str, Any], schema: Schema, missing: list[str] | None
     ) -> dict[str, Evaluation]:
@@ -179,6 +201,23 @@ def show_challengers(found: Challengers) -> None:
         show.print_table(("model", *names), less, numbers=names, title=title)
     for line in found.rivals:
         console.print(f"{line.name}: {line.note or f'{line.settings}.'}", style="dim", soft_wrap=True)
+    for note in found.notes:
+        console.print(note, style="dim", soft_wrap=True)
+    console.print(found.verdict, style="bold", soft_wrap=True)
+
+
+def show_prices(found: Prices) -> None:
+    """Print what every rule costs, the highest price first, and what is clear."""
+    console = show.out()
+    if found.prices:
+        title = f"Prices of rules: all {found.rows:,} held-out risks together, the same {found.folds} folds"
+        lines = [
+            [price.what, price.note or with_ends(price.log_loss), with_ends(price.auc), "yes" if price.clear else "no"]
+            for price in found
+        ]
+        show.print_table(("rule", "log loss", "AUC", "clear"), lines, numbers=("log loss", "AUC"), title=title)
+        told = "Positive: the rule costs accuracy (log loss added, AUC lost). Paired intervals of 95%."
+        console.print(told, style="dim", soft_wrap=True)
     for note in found.notes:
         console.print(note, style="dim", soft_wrap=True)
     console.print(found.verdict, style="bold", soft_wrap=True)

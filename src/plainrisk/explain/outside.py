@@ -35,7 +35,7 @@ from plainrisk.form import (
 from plainrisk.form.trees import LEAF
 from plainrisk.schema import Feature, Rule
 
-__all__ = ["least_step", "outside_check", "outside_levels"]
+__all__ = ["BindingLevel", "binding_levels", "least_step", "outside_check", "outside_levels"]
 
 
 def least_step(before: Floats, after: Floats) -> int:
@@ -90,6 +90,38 @@ def outside_check(form: RiskForm, atoms: Mapping[str, Atoms]) -> Check | None:
     if not n:
         return None
     return Check("rules outside the order", True, f"all {n} rules, whatever the other features are")
+
+
+@dataclass(frozen=True)
+class BindingLevel:
+    """A level outside the order whose rule binds: its score is that of the best or the worst measured level.
+
+    Attributes
+    ----------
+    feature, level, rule : whose rule it is; "not_better" or "worst"
+    rows : training weight of the level
+    """
+
+    feature: str
+    level: str
+    rule: Rule
+    rows: float
+
+
+def binding_levels(form: RiskForm) -> list[BindingLevel]:
+    """Return the levels with training rows that a rule holds exactly at a measured level, in some part of the form."""
+    bound: dict[tuple[str, str], BindingLevel] = {}
+    for part in form.parts:
+        for name, shape in part.shapes.items() if isinstance(part, Part) else ():
+            feature, scores = form.schema.features[name], form.schema.worse * np.asarray(shape.scores)
+            weights, measured = np.asarray(shape.weights), measured_levels(feature, shape.levels)
+            among = scores[measured[weights[measured] > 0]]
+            ends = {"not_better": among.min(initial=np.inf), "worst": among.max(initial=-np.inf)}
+            for level, rule in outside_rules(feature, shape.levels).items():
+                if weights[level] > 0 and scores[level] == ends.get(rule):
+                    label = shape.levels.labels[level]
+                    bound.setdefault((name, label), BindingLevel(name, label, rule, float(weights[level])))
+    return list(bound.values())
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,27 @@ from plainrisk.models.crossval import CrossValidation, cross_validate, require_w
 from plainrisk.schema import Schema
 from plainrisk.text import one_line
 
-__all__ = ["FIGURES", "RIVALS", "Challengers", "Line", "Rival", "RivalModel", "challenge", "challengers", "not_fitted"]
+__all__ = [
+    "FIGURES",
+    "GROUPED",
+    "RIVALS",
+    "Challengers",
+    "Line",
+    "Progress",
+    "Rival",
+    "RivalModel",
+    "Validate",
+    "attempt",
+    "challenge",
+    "challengers",
+    "compare_with",
+    "not_fitted",
+]
 
 # What models are compared in, and whether more of it is better.
 FIGURES = {"auc": True, "log_loss": False, "brier": False}
 FIGURE_NAMES = {"auc": "AUC", "log_loss": "log loss", "brier": "Brier score"}
+GROUPED = "The intervals take rows as independent; where rows of one group are alike, they are too short."
 
 Validate = Callable[[Any, Callable[[int, int], None]], CrossValidation]
 Progress = Callable[[str, int, int], None]
@@ -145,9 +161,7 @@ class Challengers(TableResult):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the intervals must know."""
-        if not self.grouped:
-            return ()
-        return ("The intervals take rows as independent; where rows of one group are alike, they are too short.",)
+        return (GROUPED,) if self.grouped else ()
 
     @property
     def verdict(self) -> str:
@@ -370,7 +384,7 @@ def challengers(
         rows, outcomes = (training.frame, training.classes[training.target]) if is_rival else (X, y)
         return cross_validate(one, rows, outcomes, cv=splits, sample_weight=sample_weight, progress=step)
 
-    ours = {name: _attempt(partial(clone, one), name, validate, tell) for name, one in models.items()}
+    ours = {name: attempt(partial(clone, one), name, validate, tell) for name, one in models.items()}
     return challenge(ours, training.schema, validate, seed=seed, grouped=groups is not None, progress=tell)
 
 
@@ -398,10 +412,10 @@ def challenge(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # as they come: what they say of their own settings is not about ours
         for name, rival in RIVALS.items():
-            rivals[name] = _attempt(partial(rival.build, schema), name, validate, progress, rival.install)
+            rivals[name] = attempt(partial(rival.build, schema), name, validate, progress, rival.install)
     first = next(iter(ours.values()))
     known = next((one for one in (*ours.values(), *rivals.values()) if isinstance(one, CrossValidation)), None)
-    compare = partial(_line, first=None if isinstance(first, str) else first, seed=seed)
+    compare = partial(compare_with, first=None if isinstance(first, str) else first, seed=seed)
     return Challengers(
         tuple(compare(name, "", found) for name, found in ours.items()),
         tuple(compare(name, RIVALS[name].settings, found) for name, found in rivals.items()),
@@ -411,7 +425,7 @@ def challenge(
     )
 
 
-def _attempt(
+def attempt(
     build: Callable[[], Any], name: str, validate: Validate, progress: Progress, install: str = ""
 ) -> CrossValidation | str:
     """Cross validate a model, or say why that cannot be done."""
@@ -440,7 +454,10 @@ def not_fitted(error: Exception) -> str:
     return f"not fitted: {text}" if len(text) <= 240 else f"not fitted: {text[:239]}…"
 
 
-def _line(name: str, settings: str, found: CrossValidation | str, *, first: CrossValidation | None, seed: int) -> Line:
+def compare_with(
+    name: str, settings: str, found: CrossValidation | str, *, first: CrossValidation | None, seed: int
+) -> Line:
+    """Return the figures of a model, and how they differ from those of the first on the same held-out rows."""
     if first is not None and not isinstance(found, str) and not np.array_equal(found.target, first.target):
         found = "not compared: its positive outcome is the other one. Give it a schema"
     if isinstance(found, str):

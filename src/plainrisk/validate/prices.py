@@ -1,0 +1,456 @@
+"""Prices of rules: what each direction, each rule for empty or special fields, and having no pairs costs in accuracy.
+
+A price is a difference of held-out figures: the model is fitted again without one rule, everything else stays, and the
+two are compared on the same folds and rows.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from sklearn.base import clone
+
+from plainrisk.checks import FUNCTION, NOTHING, check_parameters, instance
+from plainrisk.data.frame import Frame, as_frame
+from plainrisk.data.texts import read_texts
+from plainrisk.errors import PlainriskWarning
+from plainrisk.explain.explanation import TableResult, text_table
+from plainrisk.form import BOUNDS, Bins, Categories, Levels, outside_rules
+from plainrisk.intervals import UNKNOWN, Range
+from plainrisk.models.base import RiskClassifier
+from plainrisk.models.challengers import GROUPED, Line, Progress, Validate, attempt, compare_with
+from plainrisk.models.crossval import CrossValidation, cross_validate, require_weights, splits_of
+from plainrisk.models.training import read_training
+from plainrisk.schema import Feature, Rule, Schema, label_of
+
+__all__ = ["Change", "Price", "Prices", "changes_of", "price_changes", "prices"]
+
+Kind = Literal["direction", "rule", "directions", "rules", "pairs"]
+RULE_WORDS = {"not_better": "not better", "worst": "counts as the worst", "neutral": "has no effect"}
+MANY = 20  # of so many intervals of 95% one is expected to miss
+
+
+# ---- results
+
+
+@dataclass(frozen=True)
+class Price:
+    """What one rule costs in held-out accuracy.
+
+    Attributes
+    ----------
+    what : the rule, in words
+    kind : "direction", "rule" (for an empty or special field), "directions" or "rules" (all together), or "pairs"
+    feature : whose rule it is; None for all together and for pairs
+    log_loss : by how much the log loss is higher with the rule than without it, with its interval
+    auc : by how much the AUC is lower with the rule
+    note : why there are no figures; else empty
+    """
+
+    what: str
+    kind: Kind
+    feature: str | None
+    log_loss: Range
+    auc: Range
+    note: str = ""
+
+    @property
+    def sign(self) -> int:
+        """1 where the rule costs log loss beyond chance, -1 where it saves some, else 0."""
+        price = self.log_loss
+        low, high = (price.estimate, price.estimate) if math.isinf(price.estimate) else (price.low, price.high)
+        return int(low > 0) - int(high < 0)
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval of the log loss leaves out 0."""
+        return self.sign != 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return {**vars(self), "log_loss": vars(self.log_loss), "auc": vars(self.auc), "clear": self.clear}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Prices(TableResult):
+    """The price of every rule of a model, the highest first.
+
+    Attributes
+    ----------
+    prices : Price of every rule, by log loss
+    figures : log loss and AUC of the model as it is, of all held-out risks together
+    rows, folds : held-out rows and folds
+    grouped : whether rows of a group were kept together; the intervals take rows as independent
+    """
+
+    prices: tuple[Price, ...]
+    figures: Mapping[str, float]
+    rows: int
+    folds: int
+    grouped: bool = False
+
+    def __len__(self) -> int:
+        return len(self.prices)
+
+    def __iter__(self) -> Iterator[Price]:
+        return iter(self.prices)
+
+    def __getitem__(self, what: str) -> Price:
+        return next(price for price in self if price.what == what)
+
+    def __repr__(self) -> str:
+        shown = {
+            "rule": [price.what for price in self],
+            "log loss": [price.note or with_ends(price.log_loss) for price in self],
+            "AUC": [with_ends(price.auc) for price in self],
+            "clear": ["yes" if price.clear else "" for price in self],
+        }
+        table = [text_table(self._headline(), shown, width=150)] if self.prices else []
+        return "\n".join([*table, *self.notes, self.verdict])
+
+    def _headline(self) -> str:
+        return f"Prices of rules: {self.rows:,} held-out rows, {self.folds} folds, paired intervals of 95%"
+
+    def columns(self) -> dict[str, Any]:
+        """Return the table as columns by name."""
+        ends = ("estimate", "low", "high")
+        figures = {
+            name if end == "estimate" else f"{name}_{end}": [getattr(getattr(price, name), end) for price in self]
+            for name in ("log_loss", "auc")
+            for end in ends
+        }
+        plain = {name: [getattr(price, name) for price in self] for name in ("what", "clear", "note")}
+        return {"what": plain["what"], **figures, "clear": plain["clear"], "note": plain["note"]}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the intervals must know."""
+        chance = f"Of {len(self)} intervals of 95%, about {round(len(self) / 20)} leave out 0 by chance alone."
+        return (*([chance] if len(self) >= MANY else []), *([GROUPED] if self.grouped else []))
+
+    @property
+    def verdict(self) -> str:
+        """What costs accuracy beyond chance, in one sentence."""
+        if not self.prices:
+            return (
+                "There is nothing to price: the model keeps no direction and no rule that an empty or special field "
+                "of these rows meets, and takes no pairs of features."
+            )
+        costly = [price for price in self if price.sign > 0]
+        saving = sum(price.sign < 0 for price in self)
+        better = f" {saving} {'improves' if saving == 1 else 'improve'} it." if saving else ""
+        if not costly:
+            return f"Nothing costs accuracy beyond chance.{better}"
+        named = [f"{price.what} ({price.log_loss.estimate:.4f} of log loss)" for price in costly[:3]]
+        more = f" and {len(costly) - 3} more" if len(costly) > 3 else ""
+        return f"What costs accuracy beyond chance: {', '.join(named)}{more}.{better}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        lines = [price.to_dict() for price in self]
+        told = {"notes": list(self.notes), "verdict": self.verdict}
+        return {"prices": lines, "figures": dict(self.figures), "rows": self.rows, "folds": self.folds, **told}
+
+
+def with_ends(price: Range) -> str:
+    """Write a price with its interval.
+
+    >>> with_ends(Range(0.0123, 0.0061, 0.0185)), with_ends(UNKNOWN)
+    ('+0.0123 (+0.0061, +0.0185)', '')
+    """
+    if math.isnan(price.estimate):
+        return ""
+    if price.low == price.high == 0:
+        return "0"  # the rule changes no risk
+    ends = "" if math.isnan(price.low) else f" ({price.low:+.4f}, {price.high:+.4f})"
+    return f"{price.estimate:+.4f}{ends}"
+
+
+# ---- the rules of a model
+
+
+@dataclass(frozen=True)
+class Change:
+    """A model that differs from the one to price in a single rule.
+
+    Attributes
+    ----------
+    what, kind, feature : as in `Price`
+    model : not fitted
+    adds_rule : whether it has the rule and the model to price has not, as when that has pairs
+    """
+
+    what: str
+    kind: Kind
+    feature: str | None
+    model: Any
+    adds_rule: bool = False
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """The rule of a level outside the order that some row has.
+
+    Attributes
+    ----------
+    field : "missing", "below_bound" or "special_rules"
+    level : the special value as text; empty of the other fields
+    """
+
+    feature: str
+    field: str
+    level: str
+    rule: Rule
+    place: str
+
+    @property
+    def what(self) -> str:
+        return f"{self.place} {RULE_WORDS[self.rule]}"
+
+    def stated(self, feature: Feature) -> Feature:
+        """Return the feature with this rule."""
+        value: Any = {**feature.special_rules, self.level: self.rule} if self.level else self.rule
+        return msgspec.structs.replace(feature, **{self.field: value})
+
+
+def changes_of(model: RiskClassifier, X: Any) -> tuple[Change, ...]:
+    """Return the model without each of its rules, without all of a kind, and with pairs, or without them.
+
+    Rules of empty or special fields that no row has are left out: they change nothing.
+    """
+    return (*_without_rules(model, model.schema, as_frame(X)), *_other_pairs(model))
+
+
+def _without_rules(model: RiskClassifier, schema: Schema | None, frame: Frame) -> Iterator[Change]:
+    if schema is None:
+        return
+    leaves = [part for part in _inside(model) if getattr(part, "estimator", None) is None]
+    directed = [name for name, feature in schema.features.items() if feature.sign]
+    if not any(isinstance(leaf, RiskClassifier) and getattr(leaf, "monotone", True) for leaf in leaves):
+        directed = []
+    rules = list(_rules_met(schema, read_texts(frame, schema.readings))) if _keeps_rules(model, leaves) else []
+
+    def changed(kept: Sequence[_Rule], without: Sequence[str] = ()) -> Any:
+        return _with(model, schema=_restated(schema, kept, without))
+
+    for name in directed:
+        what = f"direction of {name} ({schema.features[name].direction})"
+        yield Change(what, "direction", name, changed(rules, [name]))
+    if len(directed) > 1:
+        yield Change(f"{_all(directed)} directions", "directions", None, changed(rules, directed))
+    for rule in rules:
+        yield Change(rule.what, "rule", rule.feature, changed([other for other in rules if other is not rule]))
+    if len(rules) > 1:
+        yield Change(f"{_all(rules)} rules for empty and special fields", "rules", None, changed([]))
+
+
+def _all(listed: Sequence[Any]) -> str:
+    return "both" if len(listed) == 2 else f"all {len(listed)}"
+
+
+def _other_pairs(model: RiskClassifier) -> Iterator[Change]:
+    smooth = [part for part in _inside(model) if getattr(part, "shapes", None) == "smooth"]
+    if any(part.pairs is not None for part in smooth):
+        yield Change("no pairs (the model has some)", "pairs", None, _with(model, pairs=None), adds_rule=True)
+    elif smooth:
+        yield Change("no pairs", "pairs", None, _with(model, pairs="auto"))
+
+
+def _inside(model: Any) -> Iterator[Any]:
+    """Yield a model and all models inside it."""
+    yield model
+    inner = getattr(model, "estimator", None)
+    for part in inner.values() if isinstance(inner, Mapping) else () if inner is None else (inner,):
+        yield from _inside(part)
+
+
+def _keeps_rules(model: Any, leaves: Sequence[Any]) -> bool:
+    """Whether a model keeps the schema's rules for empty and special fields: trees and other libraries' do not."""
+    additive = all(isinstance(leaf, RiskClassifier) and not hasattr(leaf, "monotone") for leaf in leaves)
+    return additive and all(getattr(part, "rules", "schema") == "schema" for part in _inside(model))
+
+
+def _with(model: Any, **params: Any) -> Any:
+    """Return the model, not fitted, with another schema, or with other pairs where shapes are smooth."""
+    copy = clone(model)
+    for part in _inside(copy):
+        own = part.get_params(deep=False)
+        takes = own.get("schema") is not None if "schema" in params else own.get("shapes") == "smooth"
+        if takes:
+            part.set_params(**params)
+    return copy
+
+
+def _restated(schema: Schema, rules: Sequence[_Rule], without: Sequence[str]) -> Schema:
+    """Return the schema with these rules alone, and without the directions of some features."""
+    features = dict(schema.with_rules(free=True).features)
+    for rule in rules:
+        features[rule.feature] = rule.stated(features[rule.feature])
+    for name in without:
+        features[name] = _undirected(features[name])
+    return schema.replace(features=features)
+
+
+def _undirected(feature: Feature) -> Feature:
+    """Return the feature without its direction; nobody is advised along an order that is gone."""
+    moves = feature.kind == "categorical" and feature.actionable in ("up", "down")
+    return msgspec.structs.replace(feature, direction="none", actionable="fixed" if moves else feature.actionable)
+
+
+def _rules_met(schema: Schema, frame: Frame) -> Iterator[_Rule]:
+    """Yield the rules of all levels outside the order that some row has."""
+    for name, feature in schema.with_rules().features.items():
+        levels = _levels_outside(feature)
+        rules = {level: rule for level, rule in outside_rules(feature, levels).items() if rule in BOUNDS}
+        met = set(np.unique(levels.codes(frame, name)).tolist()) if rules else set()
+        for level, rule in rules.items():
+            if level in met:
+                yield _rule_of(name, levels, level, rule)
+
+
+def _levels_outside(feature: Feature) -> Levels:
+    """Return levels that tell empty and special fields apart, with all measurements as one level."""
+    if feature.kind == "continuous":
+        return Bins((), tuple(map(float, feature.special_values)), feature.lower_bound)
+    return Categories(tuple(map(label_of, feature.special_values)), 0)
+
+
+def _rule_of(name: str, levels: Levels, level: int, rule: Rule) -> _Rule:
+    if level == levels.missing:
+        return _Rule(name, "missing", "", rule, f"empty {name}")
+    if isinstance(levels, Categories):
+        return _Rule(name, "special_rules", levels.categories[level], rule, f"{name} = {levels.categories[level]}")
+    if level == levels.n_ordered + len(levels.special_values):
+        return _Rule(name, "below_bound", "", rule, f"{name} < {levels.lower_bound:g}")
+    special = label_of(levels.special_values[level - levels.n_ordered])
+    return _Rule(name, "special_rules", special, rule, f"{name} = {special}")
+
+
+# ---- the prices
+
+
+def prices(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    cv: Any = 5,
+    seed: int = 0,
+    sample_weight: Any = None,
+    groups: Any = None,
+    time: Any = None,
+    progress: Progress | None = None,
+) -> Prices:
+    """Say what every rule of a model costs in held-out accuracy.
+
+    The model is fitted again without each direction, without each rule for empty or special fields that some row meets,
+    without all directions, without all rules, and with pairs of features (without them, if it has some). All are
+    fitted on the same folds, so there are as many fits as lines and one more, times the folds.
+
+    Parameters
+    ----------
+    model : classifier of plainrisk, fitted or not
+        It is left as it is.
+    X, y : as in `fit`
+    cv, seed, sample_weight, groups, time : as in `cross_validate`
+        The seed is the bootstrap's, too.
+    progress : callable, optional
+        Called with what is fitted, the number of fits done and the number of all fits.
+
+    Returns
+    -------
+    Prices
+        The highest price first. A price is positive where the rule costs accuracy: log loss that is higher with the
+        rule, AUC that is lower. Intervals are paired: a bootstrap of the rows for the log loss, DeLong's for the AUC.
+
+    Notes
+    -----
+    The rule for empty fields that comes with a direction stays where the direction is lifted, and has a line of its
+    own. In models with pairs, a feature with such a rule and without a direction stands in no pair; the price of its
+    direction is then less what its pairs gave.
+
+    Examples
+    --------
+    >>> import plainrisk as pr
+    >>> credit = pr.datasets.make_credit(2000, seed=1)
+    >>> wrong = credit.schema.select(["bureau_score", "late_payments"]).edit("late_payments", direction="decreasing")
+    >>> found = pr.prices(pr.make_classifier("SmoothARM1", wrong), credit.frame, credit.target)
+    >>> [price.what for price in found if price.clear]
+    ['direction of late_payments (decreasing)', 'both directions']
+    """
+    ours = instance("a classifier of plainrisk, which can be fitted again", RiskClassifier)
+    allowed = {"model": ours, "progress": NOTHING | FUNCTION}
+    check_parameters("prices", {"model": model, "progress": progress}, allowed)
+    require_weights("prices", sample_weight)
+    training = read_training(X, y, model.schema, sample_weight, None)
+    splits = splits_of(training.target, cv, seed, groups, time)
+    changes = changes_of(model, training.frame)
+    total, tell = len(splits) * (1 + len(changes)), progress or (lambda *_: None)
+
+    def validate(other: Any, step: Callable[[int, int], None]) -> CrossValidation:
+        return cross_validate(other, X, y, cv=splits, sample_weight=sample_weight, progress=step)
+
+    base = validate(model, lambda done, _: tell("the model as it is", done, total))
+    return price_changes(
+        base,
+        changes,
+        validate,
+        seed=seed,
+        grouped=groups is not None,
+        progress=lambda what, done, _: tell(what, done + len(splits), total),
+    )
+
+
+def price_changes(
+    base: CrossValidation,
+    changes: Sequence[Change],
+    validate: Validate,
+    *,
+    seed: int = 0,
+    grouped: bool = False,
+    progress: Progress = lambda *_: None,
+) -> Prices:
+    """Price the rules of a model that was cross validated already.
+
+    Parameters
+    ----------
+    base : what the model said of held-out rows
+    changes : the model without each of its rules, see `changes_of`
+    validate : cross validates another model on the same rows and folds, and tells how far it is
+    seed : of the bootstrap
+    grouped : whether rows of a group were kept together
+    progress : told what is fitted, the fits done and all fits
+    """
+    folds, found = len(base.folds), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PlainriskWarning)  # about models that nobody keeps
+        for k, change in enumerate(changes):
+            tell = partial(_tell, progress, k * folds, len(changes) * folds)
+            held_out = attempt(partial(clone, change.model), change.what, validate, tell)
+            found.append(_price(change, compare_with(change.what, "", held_out, first=base, seed=seed)))
+    # What has no price comes last.
+    found.sort(key=lambda price: (math.isnan(price.log_loss.estimate), -price.log_loss.estimate))
+    figures = {name: base.pooled[name] for name in ("log_loss", "auc")}
+    return Prices(tuple(found), figures, int((~np.isnan(base.risk)).sum()), folds, grouped)
+
+
+def _tell(progress: Progress, before: int, total: int, what: str, done: int, _: int) -> None:
+    progress(what, before + done, total)
+
+
+def _price(change: Change, line: Line) -> Price:
+    """Turn how a changed model differs into what the rule costs: log loss that it adds, AUC that it takes."""
+    loss, auc = (line.differences.get(name, UNKNOWN) for name in ("log_loss", "auc"))
+    loss, auc = (loss, _negative(auc)) if change.adds_rule else (_negative(loss), auc)
+    return Price(change.what, change.kind, change.feature, loss, auc, line.note)
+
+
+def _negative(gap: Range) -> Range:
+    return Range(0.0 - gap.estimate, 0.0 - gap.high, 0.0 - gap.low)  # no -0.0
