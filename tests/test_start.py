@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import subprocess
 import sys
 
@@ -66,6 +67,34 @@ def test_what_reads_rows_loads_nothing_for_fitting(words, model):
     assert "polars" in packages
     assert not packages & {*FITTING, *ELSEWHERE}
     assert not [name for name in modules if name.startswith(("plainrisk.bins", "plainrisk.models", "plainrisk.solve"))]
+
+
+@pytest.mark.parametrize(("given", "used"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "2"}, "2")])
+def test_linear_algebra_has_one_thread_unless_more_are_asked_for(given, used, model):
+    code = (
+        f"{SCRIPT}\nfrom threadpoolctl import threadpool_info\n"
+        "found = {info['num_threads'] for info in threadpool_info() if info['internal_api'] == 'openblas'}\n"
+        "print(*found, file=sys.stderr)"
+    )
+    outside = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run(
+        [sys.executable, "-c", code, "certify", str(model)],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env=outside | given,
+    )
+    threads = done.stderr.splitlines()[-1]
+    if not threads:
+        pytest.skip("numpy has other linear algebra than OpenBLAS")
+    assert threads == used
+
+
+def test_no_equation_is_solved_when_a_link_is_imported():
+    code = "import sys, plainrisk.form.links; print('numpy.polynomial' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=600)
+    assert done.stdout.strip() == "False"
 
 
 def test_the_version_loads_no_model(model):

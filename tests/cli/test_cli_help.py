@@ -12,8 +12,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from plainrisk.cli.commands import COMMANDS, EXAMPLES, LAB, LINES, PANELS, START, added_lists, load_command
+import plainrisk as pr
+from plainrisk.cli.annotate import _entry, read_about
+from plainrisk.cli.commands import COMMANDS, EXAMPLES, LAB, LINES, PANELS, START, VALUES, added_lists, load_command
 from plainrisk.cli.main import ExitCode
+from plainrisk.cli.options import _values
+from plainrisk_lab.cli.compare import HIGHER, LOWER
 
 PYTHON = re.compile(r"\b(dict|None|True|False|tuple|bool|int|str|float|path)\b(?!:)|<\w+>|\bRANGE\b|kwargs")
 NAMES = [name for name in EXAMPLES if name in COMMANDS or len(name.split()) == 2]
@@ -43,12 +47,51 @@ def test_without_arguments_the_first_five_things_to_do_are_shown(run):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_option_has_a_sentence_and_no_word_of_python(run, name):
     for parameter in command_of(name).params:
-        text = parameter.help or ""
-        assert text.endswith("."), (parameter.name, text)
+        sentence, _, _ = (parameter.help or "").partition(" (example: ")
+        assert sentence.endswith("."), (parameter.name, sentence)
     shown = run(*name.split(), "--help")
     assert shown.exit_code == 0
     found = PYTHON.search(shown.stdout)
     assert found is None, found
+
+
+def valued_options(command):
+    return [p for p in command.params if p.param_type_name == "option" and not p.is_flag]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_option_that_takes_a_value_shows_one_that_it_takes(name):
+    command = command_of(name)
+    places = ["model.json" if p.metavar in ("MODEL", "OLD", "NEW") else "loans.csv" for p in command.params]
+    places = [place for place, p in zip(places, command.params, strict=True) if p.param_type_name == "argument"]
+    for parameter in valued_options(command):
+        shown = re.search(r" \(example: ([^()]+)\)$", parameter.help)
+        assert shown, (parameter.name, parameter.help)
+        flag, value = shlex.split(shown[1])
+        assert flag in parameter.opts
+        needed = [] if flag == "-o" or name not in ("fit", "export", "report") else ["-o", "file"]
+        taken = command.make_context(name, [*places, flag, value, *needed]).params[parameter.name]
+        assert taken not in (None, [], ()), (flag, value)
+        words = (parameter.metavar or "").split("|")
+        assert len(words) == 1 or value in words or "NUMBER" in words, (parameter.metavar, value)
+        endings = re.findall(r"\.[a-z]+\b", parameter.help.partition(" (example")[0]) if flag == "-o" else []
+        assert not endings or value.endswith(tuple(endings)), (parameter.help, value)
+
+
+def test_the_values_that_are_shown_are_those_of_options_that_there_are():
+    flags = {name: {flag for p in valued_options(command_of(name)) for flag in p.opts} for name in NAMES}
+    for key in VALUES:
+        name, _, flag = key.rpartition(" ")
+        assert flag in (flags[name] if name else set().union(*flags.values())), key
+
+
+def test_the_names_that_are_shown_are_known(credit):
+    assert VALUES["--model"] in pr.CLASSIFIERS
+    assert VALUES["--metric"] in HIGHER | LOWER
+    assert read_about([VALUES["--about"]])
+    assert _values(VALUES["--values"]) == ("income", [1500.0, 2000.0])
+    (entry,) = shlex.split(VALUES["--set"])
+    assert pr.load(credit.model_file).annotate(_entry(entry)).form_.schema.policy.reasons == 3
 
 
 @pytest.mark.parametrize("example", [*EXAMPLES.values(), *START])
@@ -81,6 +124,13 @@ def test_the_start_loads_no_estimator(words):
     )
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize("data", ["loans.csv", "german", "-"])
+def test_data_in_the_place_of_a_served_model_are_said(run, credit, data):
+    result = run("serve", credit.model_file, data)
+    assert result.exit_code == 2
+    assert f"{data} is not a model file. serve takes model files alone; the rows come with requests." in result.stderr
 
 
 @pytest.mark.parametrize(

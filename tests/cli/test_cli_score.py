@@ -183,8 +183,8 @@ def test_a_level_that_is_refused_is_found_by_its_row(run, tmp_path) -> None:
     ("words", "message"),
     [
         (("--keep", "hosing"), "--keep 'hosing' is not in the data. Did you mean 'housing'?"),
-        (("-o", "r.xlsx"), "The name must end in .csv, .csv.gz, .parquet or .jsonl"),
-        (("-o", "s.csv", "--row", "-1"), "--row"),
+        (("-o", "r.docx"), "r.docx: cannot write this kind of file. The name must end in .csv, .xlsx, .md, .html"),
+        (("--row", "-1"), "Invalid value for '--row'"),
     ],
 )
 def test_wrong_options(run, credit, tmp_path, monkeypatch, words, message) -> None:
@@ -192,6 +192,15 @@ def test_wrong_options(run, credit, tmp_path, monkeypatch, words, message) -> No
     result = run("score", credit.model_file, credit.csv, "-o", "r.csv", *words)
     assert result.exit_code == 2
     assert message in result.stderr
+    assert (result.stdout, list(tmp_path.iterdir())) == ("", [])
+
+
+@pytest.mark.parametrize("words", [("-o", "r.csv"), ("--row", "0"), ("-o", "-")])
+def test_a_model_that_is_not_there_is_named_and_nothing_is_written(run, credit, tmp_path, monkeypatch, words) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("score", "absent.json", credit.csv, *words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.strip() == "error: absent.json does not exist."
     assert list(tmp_path.iterdir()) == []
 
 

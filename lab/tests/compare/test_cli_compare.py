@@ -84,7 +84,7 @@ def test_an_empty_cell(run, wide, tmp_path) -> None:
         (("--metric", "profit"), "Is a high profit good or bad? Add --higher or --lower"),
         (("--zero-method", "prat"), "Did you mean 'pratt'?"),
         (("--alpha", "5"), "alpha must be a finite number above 0 and below 1"),
-        (("-o", "d.gif"), ".parquet, .svg, .png, .pdf or .tex"),
+        (("-o", "d.gif"), ".csv.gz, .svg, .png, .pdf or .tex"),
     ],
 )
 def test_wrong_options(run, wide, tmp_path, words, message) -> None:

@@ -21,11 +21,11 @@ __all__ = ["About", "Cutoff", "Date", "annotate", "read_about"]
 
 About = Annotated[
     list[str] | None,
-    typer.Option("--about", metavar="NAME=TEXT", help="A text to keep in the file, such as owner=Retail. Repeatable."),
+    typer.Option("--about", metavar="NAME=TEXT", help="A text to keep in the file under a name. Repeatable."),
 ]
 Cutoff = Annotated[
     float | None,
-    typer.Option("--cutoff", metavar="RISK", help="Keep a cut-off in the file, such as 0.2; decisions are made by it."),
+    typer.Option("--cutoff", metavar="RISK", help="Keep a cut-off in the file; decisions are made by it."),
 ]
 Date = Annotated[bool, typer.Option("--date", help="Keep today's date in the file.")]
 
@@ -42,8 +42,8 @@ def annotate(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Set one entry, written as in a schema: 'policy.reasons = 3', 'features.age.label = \"Age\"'. "
-            "Without a value, the entry is removed. Repeatable.",
+            help="Set one entry, written as in a schema, such as 'features.age.label = \"Age\"'. "
+            "An entry without a value, such as policy.reasons=, is removed. Repeatable.",
         ),
     ] = None,
     about: About = None,

@@ -43,7 +43,7 @@ def diff(
     cutoff: Annotated[
         float | None,
         typer.Option(
-            "--cutoff", metavar="RISK", help="Count the rows whose decision this cut-off changes, such as 0.2."
+            "--cutoff", metavar="RISK", help="Count the rows that this cut-off decides differently by the two models."
         ),
     ] = None,
     output: TableOutput = None,

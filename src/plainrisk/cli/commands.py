@@ -5,14 +5,25 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import typer
 
 from plainrisk.errors import MissingExtraError
 
-__all__ = ["COMMANDS", "EXAMPLES", "LAB", "LINES", "PANELS", "START", "added_lists", "load_command", "name_values"]
+__all__ = [
+    "COMMANDS",
+    "EXAMPLES",
+    "LAB",
+    "LINES",
+    "PANELS",
+    "START",
+    "VALUES",
+    "added_lists",
+    "load_command",
+    "name_values",
+]
 
 # The commands by what they are for, in the order of work.
 PANELS = {
@@ -111,6 +122,75 @@ EXAMPLES = {
 }
 # Commands of plainrisk-lab, which is a package of its own: where it is not installed, we say so.
 LAB = ("study", "compare")
+# A value of every option that takes one, with which its help ends; "export --keep" is that of one command.
+VALUES = {
+    "--about": "owner=Retail",
+    "--against": "old.json",
+    "--amount": "loan_amount",
+    "--answers": "2",
+    "--applicants": "100",
+    "--approval": "0.7",
+    "--bad-rate": "0.05",
+    "--by": "month",
+    "--column": "bad",
+    "--cost": "steps",
+    "--cost-bad": "5",
+    "--cutoff": "0.2",
+    "--cv": "5",
+    "--decimals": "1",
+    "--dialect": "duckdb",
+    "--folder": "demo",
+    "--frozen": "age",
+    "--gain-good": "1",
+    "--group": "customer",
+    "--host": "0.0.0.0",
+    "--jobs": "4",
+    "--keep": "id",
+    "--level": "0.9",
+    "--max-bins": "8",
+    "--max-megabytes": "16",
+    "--max-rows": "5000",
+    "--min-bin-rows": "50",
+    "--min-rows": "30",
+    "--missing": "NA",
+    "--model": "ARM1",
+    "--odds": "30",
+    "--old": "train.csv",
+    "--output": "table.xlsx",
+    "--pairs": "auto",
+    "--pdo": "40",
+    "--points": "500",
+    "--port": "8080",
+    "--portfolio": "train.csv",
+    "--positive": "1",
+    "--reasons": "4",
+    "--reference": "typical",
+    "--ridge": "0.001",
+    "--row": "5",
+    "--schema": "loans.toml",
+    "--seconds": "60",
+    "--seed": "7",
+    "--set": "'policy.reasons = 3'",
+    "--split": "treeshap",
+    "--table": "applicants",
+    "--test": "test.csv",
+    "--thin": "50",
+    "--time": "month",
+    "--title": "'Car loans 2026'",
+    "--unit": "'log odds'",
+    "--values": "income=1500,2000",
+    "--weight": "weight",
+    "--workers": "4",
+    "-k": "3",
+    "bins --output": "bins.toml",
+    "export --output": "score.sql",
+    "fairness --by": "sex",
+    "fairness --reference": "female",
+    "fit --output": "model.json",
+    "report --by": "region",
+    "report --output": "page.html",
+    "schema infer --output": "loans.toml",
+}
 # What to do first, each with the reason.
 START = {
     "plainrisk demo": "see all of it on data that come with the package",
@@ -161,8 +241,19 @@ def load_command(name: str) -> Any:
     within = {f"{name} {own}": one for own, one in getattr(command, "commands", {}).items()}
     for path, one in {name: command, **within}.items():
         one.epilog = f"Example: {listed.EXAMPLES[path]}"
+        for parameter in one.params:
+            _add_value(path, parameter, {**VALUES, **listed.VALUES})
         one.get_params = functools.partial(_named, one.get_params)
     return command
+
+
+def _add_value(path: str, parameter: Any, values: Mapping[str, str]) -> None:
+    """End the help of an option that takes a value with one, so that nobody has to guess how it is written."""
+    flag = max(parameter.opts, key=len)
+    value = values.get(f"{path} {flag}", values.get(flag))
+    if parameter.param_type_name == "option" and not parameter.is_flag and value is not None:
+        short = next((name for name in parameter.opts if name == "-o"), flag)
+        parameter.help = f"{parameter.help} (example: {short} {value})"
 
 
 def _named(get_params: Callable[[Any], list[Any]], context: Any) -> list[Any]:

@@ -33,7 +33,7 @@ SHOWN = {
 
 def demo(
     folder: Annotated[
-        Path, typer.Option("--folder", help="Where to write the page, the models and the schema.")
+        Path, typer.Option("--folder", help="The folder for the page, the models and the schema.")
     ] = Path("demo"),
     json: Json = False,
 ) -> None:

@@ -31,9 +31,7 @@ __all__ = ["explain", "print_answers", "print_applicant", "reasons", "score", "w
 
 Cutoff = Annotated[
     float | None,
-    typer.Option(
-        "--cutoff", metavar="RISK", help="The cut-off to decide by, such as 0.2, for a model file that holds none."
-    ),
+    typer.Option("--cutoff", metavar="RISK", help="The cut-off to decide by, for a model file that holds none."),
 ]
 
 

@@ -27,22 +27,19 @@ def export(
     ],
     dialect: Annotated[
         str | None,
-        typer.Option(
-            "--dialect", metavar="|".join(DIALECTS), help="For SQL: the dialect of your database, such as duckdb."
-        ),
+        typer.Option("--dialect", metavar="|".join(DIALECTS), help="For SQL: the dialect of your database."),
     ] = None,
-    table: Annotated[
-        str, typer.Option("--table", metavar="NAME", help="For SQL: the table to read, such as applicants.")
-    ] = "applicants",
+    table: Annotated[str, typer.Option("--table", metavar="NAME", help="For SQL: the table to read.")] = "applicants",
     keep: Annotated[
         list[str] | None,
-        typer.Option(
-            "--keep", metavar="COLUMN", help="For SQL: a column to keep in the answer, such as id. Repeatable."
-        ),
+        typer.Option("--keep", metavar="COLUMN", help="For SQL: a column to keep in the answer. Repeatable."),
     ] = None,
     k: Annotated[int | None, typer.Option("-k", help="The largest number of reasons, not above the policy's.")] = None,
     portfolio: Annotated[
-        str | None, typer.Option("--portfolio", metavar="DATA", help="Rows to look at, for lines and curves.")
+        str | None,
+        typer.Option(
+            "--portfolio", metavar="DATA", help="Rows that say what is typical, for models with lines and curves."
+        ),
     ] = None,
     check: Annotated[
         bool,

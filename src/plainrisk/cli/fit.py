@@ -49,14 +49,14 @@ DEFAULT_MODEL = "SmoothARM1"
 
 def fit(
     data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model, such as model.json.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model, a .json file.")],
     schema: SchemaFile = None,
     model: Annotated[
         list[str] | None,
         typer.Option(
             "--model",
-            help="SmoothARM1, the default, BandARM1, DirectARM1, ARM1, ARM2, LinARM1, MixARM1, NNLR ... or the paper's "
-            "boosted trees: 50 trees of depth 2 (XGB, MonoXGB, MixXGB, MixMonoXGB). "
+            help="The model to fit: SmoothARM1, the default, BandARM1, DirectARM1, ARM1, ARM2, LinARM1, MixARM1, NNLR "
+            "... or the paper's boosted trees: 50 trees of depth 2 (XGB, MonoXGB, MixXGB, MixMonoXGB). "
             "Repeatable: the first is written, the others are compared with it.",
             metavar="NAME",
         ),
@@ -65,32 +65,50 @@ def fit(
     positive: Positive = None,
     ridge: Annotated[
         str | None,
-        typer.Option("--ridge", metavar="auto|NUMBER", help="auto is 1/(2 rows), the default of all but NNLR (0)."),
+        typer.Option(
+            "--ridge",
+            metavar="auto|NUMBER",
+            help="How strongly coefficients are drawn to 0: auto is 1/(2 rows), the default of all but NNLR (0).",
+        ),
     ] = None,
     max_bins: Annotated[
         int | None,
-        typer.Option("--max-bins", min=1, help="Bins per continuous feature: 5 for steps, as many as count if smooth."),
+        typer.Option(
+            "--max-bins",
+            min=1,
+            help="The most bins of a continuous feature; without it 5 for steps, as many as count if smooth.",
+        ),
     ] = None,
     min_bin_rows: Annotated[
         int | None,
         typer.Option(
             "--min-bin-rows",
             min=1,
-            help="Least training rows in a bin: 1 in 100, at most 50, unless you say otherwise.",
+            help="The least number of training rows in a bin; without it 1 in 100, at most 50.",
         ),
     ] = None,
     pairs: Annotated[
         str | None,
-        typer.Option("--pairs", metavar="auto|NUMBER", help="Add pairs of features: those with evidence, or the best."),
+        typer.Option(
+            "--pairs",
+            metavar="auto|NUMBER",
+            help="Add pairs of features: auto adds those with evidence, a number the best so many.",
+        ),
     ] = None,
-    cv: Annotated[int, typer.Option("--cv", min=0, help="Folds of the cross validation; 0 for none.")] = 10,
+    cv: Annotated[
+        int, typer.Option("--cv", min=0, help="The number of folds of the cross validation; 0 for none.")
+    ] = 10,
     group: Annotated[
         str | None,
-        typer.Option("--group", metavar="COLUMN", help="Keep rows of one group, as a customer, in one fold."),
+        typer.Option(
+            "--group", metavar="COLUMN", help="The column of groups, such as customers, whose rows stay in one fold."
+        ),
     ] = None,
     time: Annotated[
         str | None,
-        typer.Option("--time", metavar="COLUMN", help="Hold out later rows from earlier ones: forward chaining."),
+        typer.Option(
+            "--time", metavar="COLUMN", help="The column of time: folds are later rows, predicted from earlier ones."
+        ),
     ] = None,
     challengers: Annotated[
         bool,

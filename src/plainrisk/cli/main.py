@@ -57,6 +57,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    # A command's matrices are small: a second thread would only wait for them, at the cost of a processor.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     signals = Signals()
     try:
         from plainrisk.cli.app import app

@@ -133,9 +133,7 @@ def evaluate(
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(
-            "--by", metavar="COLUMN", help="Evaluate the rows of every value separately, such as of every month."
-        ),
+        typer.Option("--by", metavar="COLUMN", help="Evaluate the rows of every value of this column separately."),
     ] = None,
     target: Column = None,
     weight: Weight = None,
@@ -292,31 +290,29 @@ def cutoffs(
         float,
         typer.Option(
             "--cost-bad",
-            help="What an approved bad applicant costs, such as 5; with --amount, a share of it, such as 0.6.",
+            help="What an approved bad applicant costs; with --amount, the share of the amount that is lost.",
         ),
     ] = 1.0,
     gain_good: Annotated[
         float | None,
         typer.Option(
             "--gain-good",
-            help="What an approved good applicant brings, such as 1; with --amount, a share of it. "
+            help="What an approved good applicant brings; with --amount, a share of the amount. "
             "Without it there are no profits.",
         ),
     ] = None,
     amount: Annotated[
-        str | None, typer.Option("--amount", metavar="COLUMN", help="The column of the loans' amounts.")
+        str | None, typer.Option("--amount", metavar="COLUMN", help="The column that holds the amounts of the loans.")
     ] = None,
     approval: Annotated[
-        float | None, typer.Option("--approval", help="Show the cut-off that approves at most this share, such as 0.7.")
+        float | None, typer.Option("--approval", help="Show the cut-off that approves at most this share of the rows.")
     ] = None,
     bad_rate: Annotated[
         float | None,
-        typer.Option(
-            "--bad-rate", help="Show the cut-off with at most this bad rate among the approved, such as 0.05."
-        ),
+        typer.Option("--bad-rate", help="Show the cut-off with at most this bad rate among the approved."),
     ] = None,
     cutoff: Annotated[
-        float | None, typer.Option("--cutoff", metavar="RISK", help="Show what this cut-off does, such as 0.2.")
+        float | None, typer.Option("--cutoff", metavar="RISK", help="Show what this cut-off does.")
     ] = None,
     target: Column = None,
     weight: Weight = None,
@@ -403,17 +399,19 @@ def fairness(
     data: Data,
     by: Annotated[
         str | None,
-        typer.Option("--by", metavar="COLUMN", help="The column of groups. Without it, every protected feature."),
+        typer.Option(
+            "--by", metavar="COLUMN", help="The column that holds the groups. Without it, every protected feature."
+        ),
     ] = None,
     cutoff: Annotated[
         float | None,
-        typer.Option(
-            "--cutoff", metavar="RISK", help="The cut-off to decide by, such as 0.2; without it, the model's own."
-        ),
+        typer.Option("--cutoff", metavar="RISK", help="The cut-off to decide by; without it, the model's own."),
     ] = None,
     reference: Annotated[
         str | None,
-        typer.Option("--reference", metavar="GROUP", help="The group to compare with; without it, the largest."),
+        typer.Option(
+            "--reference", metavar="GROUP", help="The group to compare the others with; without it, the largest."
+        ),
     ] = None,
     target: Column = None,
     level: Level = 0.95,

@@ -24,9 +24,7 @@ def certify(
     model: ModelArgument,
     thin: Annotated[
         float | None,
-        typer.Option(
-            "--thin", metavar="ROWS", help="Note levels with fewer training rows; 30 unless you say otherwise."
-        ),
+        typer.Option("--thin", metavar="ROWS", help="Note levels with fewer training rows than this; without it 30."),
     ] = None,
     output: TableOutput = None,
     json: Json = False,

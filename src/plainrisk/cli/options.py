@@ -30,13 +30,19 @@ __all__ = [
     "TableOutput",
     "Weight",
     "declared",
+    "names_data",
     "read_options",
 ]
 
 
+def names_data(path: Path) -> bool:
+    """Whether a path looks like rows rather than a model: a file of rows, standard input, the name of a data set."""
+    return str(path) == "-" or str(path).endswith(READ) or not (path.suffix or path.exists())
+
+
 def refuse_data(context: typer.Context, model: Path) -> Path:
     """Say where the model stands if data were given in its place."""
-    if str(model) == "-" or str(model).endswith(READ) or not (model.suffix or model.exists()):
+    if names_data(model):
         words = " ".join(str(p.metavar) for p in context.command.params if p.param_type_name == "argument")
         raise DataError(f"{model} is not a model file. The model comes first: plainrisk {context.info_name} {words}")
     return model
@@ -58,10 +64,10 @@ OptionalData = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on stdout.")]
-Level = Annotated[float, typer.Option("--level", help="The level of the confidence intervals, such as 0.95.")]
+Level = Annotated[float, typer.Option("--level", help="The level of the confidence intervals, from 0 to 1.")]
 Missing = Annotated[
     list[str] | None,
-    typer.Option("--missing", metavar="TEXT", help="Text in a CSV that means missing, such as NA. Repeatable."),
+    typer.Option("--missing", metavar="TEXT", help="Text in a CSV file that means missing. Repeatable."),
 ]
 ModelArgument = Annotated[
     Path,
@@ -69,21 +75,28 @@ ModelArgument = Annotated[
 ]
 Positive = Annotated[
     str | None,
-    typer.Option("--positive", metavar="LABEL", help="The outcome whose probability is predicted, such as 1 or late."),
+    typer.Option(
+        "--positive", metavar="LABEL", help="The outcome whose probability is predicted, as the column has it."
+    ),
 ]
 SchemaFile = Annotated[
     Path | None,
     typer.Option("--schema", metavar="SCHEMA", help="A schema, .toml or .json (see: plainrisk schema infer)."),
 ]
-Column = Annotated[
-    str | None, typer.Option("--column", metavar="COLUMN", help="The column that holds the outcome, such as bad.")
-]
+Column = Annotated[str | None, typer.Option("--column", metavar="COLUMN", help="The column that holds the outcome.")]
 
 TableOutput = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write the table: .csv, .xlsx, .md, .html, .json or .parquet."),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write the table: .csv, .xlsx, .md, .html, .json, .parquet, .jsonl or .csv.gz.",
+    ),
 ]
-Weight = Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="The column that weights the rows.")]
+Weight = Annotated[
+    str | None, typer.Option("--weight", metavar="COLUMN", help="The column that holds the weights of the rows.")
+]
 
 
 # ---- options that the library declares

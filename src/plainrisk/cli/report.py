@@ -16,10 +16,10 @@ __all__ = ["report"]
 
 def report(
     model: ModelArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="PAGE", help="The page to write, .html.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="PAGE", help="The page to write, an .html file.")],
     data: OptionalData = None,
     against: Annotated[
-        Path | None, typer.Option("--against", metavar="MODEL", help="A second model, to compare with.")
+        Path | None, typer.Option("--against", metavar="MODEL", help="A second model file, to compare with.")
     ] = None,
     applicants: Annotated[
         int, typer.Option("--applicants", metavar="N", min=0, help="Put this many rows of the data into the page.")
@@ -33,7 +33,7 @@ def report(
         typer.Option(
             "--cutoff",
             metavar="RISK",
-            help="The cut-off to try, such as 0.2, for a model file that holds none.",
+            help="The cut-off to try, for a model file that holds none.",
         ),
     ] = None,
     title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The title of the page.")] = None,

@@ -58,8 +58,8 @@ class Request:
         typer.Option(
             "--output",
             "-o",
-            help="Write all rows: .parquet, .csv, .csv.gz, .jsonl, or - for CSV on standard output. Without it one row "
-            "is shown.",
+            help="Write all rows: .csv, .xlsx, .md, .html, .json, .parquet, .jsonl, .csv.gz, or - for CSV on standard "
+            "output. Without it one row is shown.",
         ),
     ] = None
     row: Annotated[int, typer.Option("--row", min=0, help="Which row to show, from 0.")] = 0
@@ -139,7 +139,7 @@ def _run(request: Request, make: Callable[[RiskModel], Work]) -> None:
     to_stdout = request.output == STDOUT
     if to_stdout and request.json:
         raise DataError("-o - writes the rows to standard output, where --json would print, too. Leave out one.")
-    tables.check_output(None if to_stdout else request.output, tables.WRITE)
+    tables.check_table(None if to_stdout else request.output)
     model = load(request.model)
     reader = RowReader(request.data, [model.form_], request.missing, dict.fromkeys(request.keep or (), "--keep"))
     LOG.info("%s: %s rows", request.data, reader.table.n_rows)

@@ -26,9 +26,7 @@ def scorecard(
     pdo: Annotated[float, typer.Option("--pdo", help="The points that double the odds.")] = 20.0,
     decimals: Annotated[
         int | None,
-        typer.Option(
-            "--decimals", min=0, help="Decimals of the points; 0 unless you say otherwise, or 1 for percentage points."
-        ),
+        typer.Option("--decimals", min=0, help="The decimals of the points; without it 0, or 1 for percentage points."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -43,7 +41,7 @@ def scorecard(
 
 
 def _write(card: Scorecard, output: Path) -> None:
-    suffix = suffix_of(output, tables.TABLE, "write")
+    suffix = suffix_of(output, tables.WRITE, "write")
     if suffix == ".md":
         write_text(output, card.to_markdown())
     elif suffix == ".csv":

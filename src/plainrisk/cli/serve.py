@@ -10,18 +10,26 @@ from typing import Annotated
 import typer
 
 from plainrisk.checks import check_parameters, whole
-from plainrisk.errors import missing_extra
+from plainrisk.cli.options import names_data
+from plainrisk.errors import DataError, missing_extra
 
 __all__ = ["serve"]
 
 
 def serve(
     models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="Model files; the first answers at /score.")],
-    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host", metavar="ADDRESS", help="The address to listen on; any other than this machine's needs a key."
+        ),
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", metavar="PORT", help="The port; 0 takes a free one.")] = 8000,
-    workers: Annotated[int, typer.Option("--workers", metavar="N", help="Worker processes.")] = 1,
+    workers: Annotated[int, typer.Option("--workers", metavar="N", help="The number of worker processes.")] = 1,
     max_rows: Annotated[int, typer.Option("--max-rows", metavar="N", help="The most rows of one request.")] = 10_000,
-    max_megabytes: Annotated[int, typer.Option("--max-megabytes", metavar="N", help="The largest request.")] = 8,
+    max_megabytes: Annotated[
+        int, typer.Option("--max-megabytes", metavar="N", help="The largest request, in megabytes.")
+    ] = 8,
     seconds: Annotated[
         int, typer.Option("--seconds", metavar="N", help="Give a request up after this many seconds.")
     ] = 30,
@@ -31,6 +39,9 @@ def serve(
     Listens on this machine alone. For any other address put an API key into the environment variable PLAINRISK_API_KEY;
     requests send it as "Authorization: Bearer KEY". A model file that is replaced by renaming is read anew.
     """
+    for path in models:
+        if names_data(path):
+            raise DataError(f"{path} is not a model file. serve takes model files alone; the rows come with requests.")
     for package in ("starlette", "uvicorn", "prometheus_client"):
         if find_spec(package) is None:
             raise missing_extra(package, "serve")

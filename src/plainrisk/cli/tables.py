@@ -1,4 +1,7 @@
-"""Results in files: rows as CSV, CSV.gz, Parquet and JSON lines, tables also as Excel, Markdown, HTML and JSON."""
+"""Results in files, one writer for all: CSV, Excel, Markdown, HTML, JSON, Parquet, JSON lines and CSV.gz.
+
+What is computed row by row goes to CSV, Parquet and JSON lines in batches; the other formats hold all rows in memory.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +13,21 @@ import math
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from plainrisk.data.reader import READ, explained, once, suffix_of
-from plainrisk.errors import missing_extra, quoted, warn
-from plainrisk.files import output_target, replacing, write_text
+from plainrisk.data.reader import explained, once, suffix_of
+from plainrisk.errors import DataError, missing_extra, quoted, warn
+from plainrisk.files import output_target, replacing
 from plainrisk.text import one_line, plain_number
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
-    "TABLE",
     "WRITE",
     "check_output",
     "check_table",
@@ -34,8 +36,9 @@ __all__ = [
     "write_table",
 ]
 
-WRITE = (*READ, ".jsonl")
-TABLE = (".csv", ".xlsx", ".md", ".html", ".json", ".parquet")  # of a result that is a table, not one line per row
+WRITE = (".csv", ".xlsx", ".md", ".html", ".json", ".parquet", ".jsonl", ".csv.gz")
+SHEET_ROWS, SHEET_COLUMNS = 2**20 - 1, 2**14  # of an Excel sheet, below the header
+EXACT = 10**15  # from here on a spreadsheet does not keep every digit of a whole number
 
 
 def write_lazy(lazy: pl.LazyFrame, path: str | Path, source: str = "") -> None:
@@ -56,10 +59,12 @@ def write_lazy(lazy: pl.LazyFrame, path: str | Path, source: str = "") -> None:
             once(lambda: lazy.sink_ndjson(temporary))
         elif suffix == ".csv":
             once(lambda: lazy.sink_csv(temporary))
-        else:
+        elif suffix == ".csv.gz":
             # polars calls its own compression unstable. Without a name and a time the same rows give the same file.
             with temporary.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0, compresslevel=6) as gz:
                 once(lambda: lazy.sink_csv(cast("IO[bytes]", gz)))
+        else:
+            _write_held(lazy, suffix, temporary, path)
     if formulas:
         warn(
             f"{path}: texts in {quoted(sorted(formulas))} begin with =, +, -, @ or a control character, and a "
@@ -92,39 +97,44 @@ def _noted_formulas(batch: pl.DataFrame, found: set[str]) -> pl.DataFrame:
     return batch
 
 
-# ---- small tables
-
-
-def check_table(path: Path | None, also: Sequence[str] = ()) -> None:
-    """Say before any work if a table could not be written, or its name does not say how."""
-    check_output(path, (*TABLE, *also))
-    if path is not None and path.suffix.lower() == ".xlsx" and find_spec("xlsxwriter") is None:
-        raise missing_extra("xlsxwriter", "export")
-
-
 def write_table(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
-    """Write a table, given by its columns, in the format that the ending of the file's name says."""
+    """Write a table that is given by its columns."""
     import polars as pl
 
     plain = {name: [_plain(value) for value in values] for name, values in columns.items()}
-    lines = [list(line) for line in zip(*plain.values(), strict=True)]
-    suffix = suffix_of(path, TABLE, "write")
-    if suffix in (".csv", ".parquet"):
-        write_lazy(pl.DataFrame(plain, strict=False).lazy(), path)
-    elif suffix == ".xlsx":
-        with replacing(path) as temporary:
-            _write_xlsx(list(plain), lines, temporary)
-    elif suffix == ".json":
-        records = [dict(zip(plain, line, strict=True)) for line in lines]
-        write_text(path, json.dumps(records, ensure_ascii=False, indent=2) + "\n")
-    else:
-        write_text(path, (_markdown if suffix == ".md" else _html)(list(plain), lines))
+    write_lazy(pl.DataFrame(plain, strict=False).lazy(), path)
+
+
+# ---- formats that hold all rows in memory
+
+
+def _write_held(lazy: pl.LazyFrame, suffix: str, temporary: Path, path: Path) -> None:
+    names = lazy.collect_schema().names()
+    most = SHEET_ROWS if suffix == ".xlsx" else None
+    if most is not None and len(names) > SHEET_COLUMNS:
+        raise _too_large(path, f"{SHEET_COLUMNS:,} columns, and there are {len(names):,}")
+    lines: list[list[Any]] = []
+    for batch in lazy.collect_batches(maintain_order=True):
+        lines += ([_plain(cell) for cell in line] for line in batch.iter_rows())
+        if most is not None and len(lines) > most:
+            raise _too_large(path, f"{most:,} rows below its header, and there are more")
+    if suffix == ".xlsx":
+        _write_xlsx(names, lines, temporary, path)
+        return
+    with temporary.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines({".json": _json, ".md": _markdown, ".html": _html}[suffix](names, lines))
+
+
+def _too_large(path: Path, why: str) -> DataError:
+    return DataError(f"{path} was not written: an Excel sheet holds at most {why}. Write .csv or .parquet.")
 
 
 def _plain(value: Any) -> Any:
-    """Return a cell as plain data; what is not a finite number is empty."""
+    """Return a cell as a number, a truth value or a text; what is not a finite number is empty."""
     value = value.item() if hasattr(value, "item") else value
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, int | str) else str(value)
 
 
 def _text(cell: Any) -> str:
@@ -139,27 +149,40 @@ def _is_number(cell: Any) -> bool:
     return isinstance(cell, int | float) and not isinstance(cell, bool)
 
 
-def _markdown(names: list[str], lines: list[list[Any]]) -> str:
-    rule = ["---:" if _is_number(cell) else "---" for cell in (lines or [names])[0]]
-    texts = [[_text(cell).replace("|", "\\|") for cell in line] for line in (names, *lines)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in (texts[0], rule, *texts[1:]))
+def _json(names: list[str], lines: list[list[Any]]) -> Iterable[str]:
+    records = [dict(zip(names, line, strict=True)) for line in lines]
+    yield json.dumps(records, ensure_ascii=False, indent=2) + "\n"
 
 
-def _html(names: list[str], lines: list[list[Any]]) -> str:
+def _markdown(names: list[str], lines: list[list[Any]]) -> Iterable[str]:
+    def line_of(cells: Iterable[str]) -> str:
+        return f"| {' | '.join(cells)} |\n"
+
+    def texts(line: Sequence[Any]) -> Iterable[str]:
+        return (_text(cell).replace("|", "\\|") for cell in line)
+
+    yield line_of(texts(names))
+    yield line_of("---:" if _is_number(cell) else "---" for cell in (lines or [names])[0])
+    yield from (line_of(texts(line)) for line in lines)
+
+
+def _html(names: list[str], lines: list[list[Any]]) -> Iterable[str]:
     def cell(value: Any) -> str:
         right = ' style="text-align: right"' if _is_number(value) else ""
         return f"<td{right}>{html.escape(_text(value))}</td>"
 
     head = "".join(f"<th>{html.escape(one_line(name))}</th>" for name in names)
-    body = "".join(f"<tr>{''.join(map(cell, line))}</tr>\n" for line in lines)
-    start = '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>plainrisk</title>\n'
-    return f"{start}<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n</html>\n"
+    yield '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>plainrisk</title>\n'
+    yield f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n"
+    yield from (f"<tr>{''.join(map(cell, line))}</tr>\n" for line in lines)
+    yield "</tbody>\n</table>\n</html>\n"
 
 
-def _write_xlsx(names: list[str], lines: list[list[Any]], path: Path) -> None:
+def _write_xlsx(names: list[str], lines: list[list[Any]], temporary: Path, path: Path) -> None:
     import xlsxwriter
 
-    book = xlsxwriter.Workbook(str(path), {"strings_to_formulas": False, "strings_to_urls": False, "in_memory": True})
+    options = {"strings_to_formulas": False, "strings_to_urls": False, "in_memory": True}
+    book = xlsxwriter.Workbook(str(temporary), options)
     book.set_properties({"created": datetime(2000, 1, 1)})  # the same table gives the same bytes
     sheet, bold = book.add_worksheet(), book.add_format({"bold": True})
     whole, decimals = book.add_format({"num_format": "#,##0"}), book.add_format({"num_format": "#,##0.0000"})
@@ -167,7 +190,8 @@ def _write_xlsx(names: list[str], lines: list[list[Any]], path: Path) -> None:
     for i, line in enumerate(lines, 1):
         for j, cell in enumerate(line):
             shown = decimals if isinstance(cell, float) else whole if _is_number(cell) else None
-            sheet.write(i, j, cell, shown)
+            if sheet.write(i, j, str(cell) if shown is whole and abs(cell) >= EXACT else cell, shown):
+                raise _too_large(path, f"32,767 characters in a cell, and a text in {names[j]!r} is longer")
     sheet.freeze_panes(1, 0)
     sheet.autofit()
     book.close()
@@ -182,3 +206,10 @@ def check_output(path: Path | None, allowed: Sequence[str]) -> None:
         return
     suffix_of(path, allowed, "write")
     output_target(path)
+
+
+def check_table(path: Path | None, also: Sequence[str] = ()) -> None:
+    """Say before any work if a table could not be written, or its name does not say how."""
+    check_output(path, (*WRITE, *also))
+    if path is not None and path.suffix.lower() == ".xlsx" and find_spec("xlsxwriter") is None:
+        raise missing_extra("xlsxwriter", "export")

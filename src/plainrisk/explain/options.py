@@ -141,7 +141,8 @@ class ExplainOptions(Options):
     reference: Any = option(
         "typical",
         "What rows are compared with: the typical applicant (every shape at its mean over the portfolio, or over the "
-        "training rows), the best levels there are, or a row.",
+        "training rows), or the best levels there are.",
+        python="A row is compared with as it is.",
         words=("typical", "best"),
         other=("a row",),
     )
@@ -169,8 +170,9 @@ class ReasonOptions(Options):
     _: KW_ONLY
     reference: Any = option(
         None,
-        "What applicants are compared with: the best levels there are, the typical applicant (every shape at its mean "
-        "over the portfolio, or over the training rows), or a row; without it, what the policy says.",
+        "What applicants are compared with: the best levels there are, or the typical applicant (every shape at its "
+        "mean over the portfolio, or over the training rows); without it, what the policy says.",
+        python="A row is compared with as it is.",
         words=("best", "typical"),
         other=("a row",),
     )
@@ -194,7 +196,7 @@ class WhatIfOptions(Options):
 
     target: float | None = option(
         None,
-        "The cut-off to pass, such as 0.2; without it, the policy's. Every answer is approved by it.",
+        "The cut-off to pass; without it, the policy's. Every answer is approved by it.",
         allowed=NOTHING | PROBABILITY,
     )
     _: KW_ONLY

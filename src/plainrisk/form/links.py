@@ -248,10 +248,6 @@ def _points(link: Linear | Bands) -> list[tuple[float, float]]:
 
 # ---- the best bands
 
-# 40 nodes integrate q over a piece a few units wide to the last bit.
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
-_U = (_NODES + 1) / 2
-_W = _WEIGHTS / 2
 _SIGMOID = Logistic().value
 
 
@@ -339,37 +335,47 @@ def _start(half: int) -> Floats:
     return np.asarray(np.interp(wanted, share, x), dtype=np.float64)
 
 
+@functools.cache
+def _quadrature() -> tuple[Floats, Floats]:
+    """Return nodes and weights on [0, 1]; 40 of them integrate q over a piece a few units wide to the last bit."""
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    return (nodes + 1) / 2, weights / 2
+
+
 def _stationarity(knots: Floats, values: Floats) -> tuple[Floats, Floats]:
     """Return the 2m - 1 equations above and their Jacobian in (t_1..t_m, g_1..g_{m-1})."""
     m = len(knots)
+    u, w = _quadrature()
     gap, q = _gap(knots, values)
     density = q * (1 - q)
     rows = []
     residual = []
     for k in range(m):
         # The first piece starts at the fixed point (0, 1/2): it has no equation for its start.
-        for weight in (_U, 1 - _U) if k > 0 else (_U,):
-            residual.append(_W @ (weight * gap[k]))
+        for weight in (u, 1 - u) if k > 0 else (u,):
+            residual.append(w @ (weight * gap[k]))
             row = np.zeros(2 * m + 1)  # derivatives by t_1..t_m, then by g_0..g_m
-            row[k] = _W @ (weight * _U * density[k])
+            row[k] = w @ (weight * u * density[k])
             if k > 0:
-                row[k - 1] = _W @ (weight * (1 - _U) * density[k])
-            row[m + k] = _W @ (weight * (1 - _U))
-            row[m + k + 1] = _W @ (weight * _U)
+                row[k - 1] = w @ (weight * (1 - u) * density[k])
+            row[m + k] = w @ (weight * (1 - u))
+            row[m + k + 1] = w @ (weight * u)
             rows.append(np.delete(row, [m, 2 * m]))
     return np.array(residual), np.array(rows)
 
 
 def _gap(knots: Floats, values: Floats) -> tuple[Floats, Floats]:
     """Return L - q and q at the quadrature nodes, one row per piece."""
+    u, _ = _quadrature()
     starts = np.concatenate([[0.0], knots[:-1]])
-    q = _SIGMOID(-(starts[:, None] * (1 - _U) + knots[:, None] * _U))
-    return values[:-1, None] * (1 - _U) + values[1:, None] * _U - q, q
+    q = _SIGMOID(-(starts[:, None] * (1 - u) + knots[:, None] * u))
+    return values[:-1, None] * (1 - u) + values[1:, None] * u - q, q
 
 
 def _squared_error(knots: Floats, values: Floats) -> float:
+    _, w = _quadrature()
     gap, _ = _gap(knots, values)
     widths = np.diff(knots, prepend=0.0)
     last = knots[-1]
     tail = np.log1p(np.exp(-last)) - _SIGMOID(-last)  # the integral of q^2 from the last knot on
-    return float(2 * (widths @ (gap**2 @ _W) + tail))
+    return float(2 * (widths @ (gap**2 @ w) + tail))

@@ -10,7 +10,7 @@ import msgspec
 
 from plainrisk.data.columns import label_of
 from plainrisk.errors import SchemaError, did_you_mean, quoted
-from plainrisk.schema.policy import Outcome, Policy
+from plainrisk.schema.policy import Letter, Limits, Outcome, Policy
 
 if TYPE_CHECKING:
     from plainrisk.schema.feature import Feature
@@ -159,6 +159,7 @@ def annotated(schema: Schema, changes: Mapping[str, Any]) -> dict[str, Any]:
             if isinstance(changes[field], Mapping):
                 _require_annotations(changes[field], known, f" of {field}")
             plain[field] = _updated(plain.get(field, {}), changes[field])
+    _require_entries(changes.get("policy"))
     return plain
 
 
@@ -183,6 +184,16 @@ def _require_annotations(changes: Iterable[str], known: Sequence[str], where: st
                 f"annotate: {field!r}{where} is part of the fit, or no field. Change it in the schema and fit again. "
                 f"What may be changed is {quoted(known)}.{did_you_mean(field, known)}"
             )
+
+
+def _require_entries(policy: Any) -> None:
+    """Refuse an unknown entry of a table inside the policy, which could not be removed."""
+    for name, kind in (("letter", Letter), ("drift", Limits)):
+        table = policy.get(name) if isinstance(policy, Mapping) else None
+        for entry in table if isinstance(table, Mapping) else ():
+            if entry not in kind.__struct_fields__:
+                known = quoted(kind.__struct_fields__)
+                raise SchemaError(f"annotate: policy.{name} has no entry {entry!r}. It may hold {known}.")
 
 
 def _actionable(feature: Feature, changes: Mapping[str, Any]) -> dict[str, str]:

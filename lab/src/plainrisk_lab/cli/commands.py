@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["COMMANDS", "EXAMPLES", "LINES", "PANELS"]
+__all__ = ["COMMANDS", "EXAMPLES", "LINES", "PANELS", "VALUES"]
 
 PANELS = {"Fit": ("study", "compare")}
 COMMANDS = {"study": ("study", "study_app"), "compare": ("compare", "compare")}
@@ -16,4 +16,12 @@ EXAMPLES = {
     "study status": "plainrisk study status --store study.db",
     "study report": "plainrisk study report --store study.db -o tables.md",
     "compare": "plainrisk compare results.csv --metric auc -o diagram.svg",
+}
+VALUES = {
+    "--alpha": "0.05",
+    "--metric": "auc",
+    "--store": "study.db",
+    "--zero-method": "wilcox",
+    "compare --output": "diagram.svg",
+    "study report --output": "tables.md",
 }

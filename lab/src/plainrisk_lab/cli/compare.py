@@ -38,9 +38,10 @@ def compare(
         bool | None,
         typer.Option("--higher/--lower", help="Which values are better; known for the usual metrics."),
     ] = None,
-    alpha: Annotated[float, typer.Option("--alpha", help="Level of the tests, over all pairs.")] = 0.05,
+    alpha: Annotated[float, typer.Option("--alpha", help="The level of the tests, over all pairs together.")] = 0.05,
     zero_method: Annotated[
-        str, typer.Option("--zero-method", help="Data sets without a difference: pratt, zsplit or wilcox.")
+        str,
+        typer.Option("--zero-method", help="How data sets without a difference are ranked: pratt, zsplit or wilcox."),
     ] = "pratt",
     drop_incomplete: Annotated[
         bool, typer.Option("--drop-incomplete", help="Leave out data sets that lack a value.")
@@ -50,8 +51,8 @@ def compare(
         typer.Option(
             "--output",
             "-o",
-            help="Draw the diagram: .svg, .png, .pdf or .tex; or write the table of pairs: .csv, .xlsx, .md, .html or "
-            ".json.",
+            help="Draw the diagram: .svg, .png, .pdf or .tex; or write the table of pairs: .csv, .xlsx, .md, .html, "
+            ".json, .parquet, .jsonl or .csv.gz.",
         ),
     ] = None,
     json: Json = False,
