@@ -22,12 +22,12 @@ from plainrisk.data.frame import Frame, as_frame
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import PlainriskWarning
 from plainrisk.explain.explanation import TableResult, text_table
+from plainrisk.fit.training import read_training
 from plainrisk.form import BOUNDS, Bins, Categories, Levels, outside_rules
 from plainrisk.intervals import UNKNOWN, Range
 from plainrisk.models.base import RiskClassifier
 from plainrisk.models.challengers import GROUPED, Line, Progress, Validate, attempt, compare_with
 from plainrisk.models.crossval import CrossValidation, cross_validate, require_weights, splits_of
-from plainrisk.models.training import read_training
 from plainrisk.schema import Feature, Rule, Schema, label_of
 
 __all__ = ["Change", "Price", "Prices", "changes_of", "price_changes", "prices"]
