@@ -12,9 +12,6 @@ from plainrisk.bins.edges import Histogram, fine_edges
 
 __all__ = ["Axis", "coarse_axis", "pair_contrast", "silent_cells"]
 
-# Levels of a feature in a pair: ordered ones at most, and categories that stand alone.
-_COARSE = 8
-
 
 @dataclass(frozen=True)
 class Axis:
@@ -59,17 +56,20 @@ class Axis:
         return np.eye(self.size, dtype=bool)[self.n_ordered :]
 
 
-def coarse_axis(weights: Floats, n_ordered: int, sign: int, *, ordered: bool, scores: Floats | None = None) -> Axis:
-    """Group the levels of a feature: ordered ones into eight, cut where there are many rows or large steps.
+def coarse_axis(
+    weights: Floats, n_ordered: int, sign: int, *, ordered: bool, scores: Floats | None = None, cells: int = 8
+) -> Axis:
+    """Group the levels of a feature: ordered ones into a few, cut where there are many rows or large steps.
 
     Half of the cuts follow the rows and half the steps of the feature itself, since risk that jumps with one feature
-    often jumps by an amount that depends on another. Of categories without an order the eight heaviest stand alone, and
+    often jumps by an amount that depends on another. Of categories without an order the heaviest stand alone, and
     the others together. Grouping them by what the model says of them would put residuals of one sign together, and
     chance would look like evidence. Levels outside the order stay as they are.
 
     Parameters
     ----------
     scores : of the levels, in the model without pairs; without them all cuts follow the rows
+    cells : ordered levels at most, and categories that stand alone
 
     >>> coarse_axis(np.array([5.0] * 14 + [20, 3]), 15, 0, ordered=True).coarse
     array([0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 8], dtype=uint8)
@@ -82,9 +82,9 @@ def coarse_axis(weights: Floats, n_ordered: int, sign: int, *, ordered: bool, sc
         seen = np.flatnonzero(inside > 0)
         mass = inside[seen] if scores is None else _mass(inside[seen], scores[:n_ordered][seen])
         h = Histogram(seen.astype(np.float64), np.ones(len(seen), np.int64), mass, np.zeros(len(seen)))
-        coarse[:n_ordered] = np.searchsorted(fine_edges(h, _COARSE), np.arange(n_ordered))
+        coarse[:n_ordered] = np.searchsorted(fine_edges(h, cells), np.arange(n_ordered))
     else:
-        coarse[np.argsort(-inside, kind="stable")] = np.minimum(np.arange(n_ordered), _COARSE)
+        coarse[np.argsort(-inside, kind="stable")] = np.minimum(np.arange(n_ordered), cells)
     n = int(coarse[:n_ordered].max(initial=-1)) + 1
     coarse[n_ordered:] = n + np.arange(len(weights) - n_ordered)
     size = n + len(weights) - n_ordered

@@ -18,7 +18,6 @@ __all__ = [
     "FLOOR_SHARE",
     "HALVINGS",
     "LINK",
-    "MOST_LEVELS",
     "MOST_PAIRS",
     "POSITIVE",
     "PRECISIONS",
@@ -36,8 +35,6 @@ HALVINGS, TAIL = 6, 0.04
 # The prior of tau^2, the variance of log precisions between features, and the variance of a tail's log precision about
 # that of its feature's body: a factor of four either way is usual.
 SPREAD, APART = 0.1, 2.0
-# Categories that have an effect of their own; the rarer ones of a feature share one.
-MOST_LEVELS = 254
 # Bayes factors are averaged over these precisions: steps from 3 in log odds down to 0.01. From 3 on, odds are
 # positive evidence (Kass and Raftery 1995).
 PRECISIONS, POSITIVE = tuple(10.0 ** (power / 2.0) for power in range(-2, 5)), log(3.0)

@@ -32,7 +32,6 @@ from plainrisk.fit.choices import (
     FLOOR_ROWS,
     FLOOR_SHARE,
     HALVINGS,
-    MOST_LEVELS,
     TOLERANCE,
 )
 from plainrisk.fit.coding import CodedRows, Held, code_rows, learn_levels, rule_anchors, scores_by_code, sums_by_code
@@ -79,6 +78,8 @@ Weights = Literal["relative", "counts"]
 # By feature, the levels that a step leads to.
 Cuts = Mapping[str, frozenset[int]]
 
+# Categories of a feature that have an effect of their own, so that its levels fit into a byte; rarer ones share one.
+_MOST_LEVELS = 254
 # Coefficients whose covariance is written out at most: a matrix of 200 MB.
 _MOST_COVARIANCE = 5000
 # Groups with fewer effective degrees of freedom are said to have no evidence.
@@ -285,7 +286,7 @@ def find_pairs(training: TrainingRows, settings: LayerSettings) -> tuple[PairEvi
 def code_fine_rows(training: TrainingRows) -> CodedRows:
     """Find fine bins, and code the rows."""
     levels = learn_levels(
-        training, max_bins=FINE_BINS, criterion="fine", halvings=HALVINGS, most_categories=MOST_LEVELS
+        training, max_bins=FINE_BINS, criterion="fine", halvings=HALVINGS, most_categories=_MOST_LEVELS
     )
     return code_rows(training, levels)
 

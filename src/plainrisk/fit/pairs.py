@@ -21,6 +21,7 @@ from plainrisk.bins import (
     pair_contrast,
     silent_cells,
 )
+from plainrisk.fit.choices import CELLS
 from plainrisk.fit.coding import CodedRows
 from plainrisk.form import Bins, Levels, PairTable, outside_rules
 from plainrisk.schema import Feature, Rule, Schema
@@ -46,9 +47,9 @@ def coarse_axes(coded: CodedRows, schema: Schema, scores: Sequence[Floats]) -> d
     axes = {}
     for j, name in enumerate(coded.names):
         feature, levels = schema.features[name], coded.levels[j]
-        axis = coarse_axis(
-            coded.weights[j], levels.n_ordered, feature.sign, ordered=is_ordered(feature), scores=scores[j]
-        )
+        ordered, known = is_ordered(feature), scores[j]
+        weights = coded.weights[j]
+        axis = coarse_axis(weights, levels.n_ordered, feature.sign, ordered=ordered, scores=known, cells=CELLS)
         rules = outside_rules(feature, levels)
         if feature.sign or not {"not_better", "worst"} & set(rules.values()):
             axes[name] = _held(axis, levels, rules, schema.worse) if levels.n_ordered else axis
