@@ -49,23 +49,29 @@ def write_lazy(lazy: pl.LazyFrame, path: str | Path, source: str = "") -> None:
         lazy = lazy.map_batches(lambda batch: _noted_formulas(batch, formulas), streamable=True)
     # The rows are read while they are written, so an error may be either's.
     what = f"{path} was not written from {source}" if source else f"{path} was not written"
-    with explained(what, pl.exceptions.PolarsError), replacing(path) as temporary:
-        if suffix == ".parquet":
-            once(lambda: lazy.sink_parquet(temporary))
-        elif suffix == ".jsonl":
-            once(lambda: lazy.sink_ndjson(temporary))
-        elif suffix == ".csv":
-            once(lambda: lazy.sink_csv(temporary))
-        else:
-            # polars calls its own compression unstable. Without a name and a time the same rows give the same file.
-            with temporary.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0, compresslevel=6) as gz:
-                once(lambda: lazy.sink_csv(cast("IO[bytes]", gz)))
+    with explained(what, pl.exceptions.PolarsError), replacing(path) as temporary, _opened(temporary, suffix) as file:
+        # polars opens a path in a thread of its own, perhaps only after the error for which the file was removed.
+        sinks: dict[str, Any] = {".parquet": lazy.sink_parquet, ".jsonl": lazy.sink_ndjson}
+        sink = sinks.get(suffix, lazy.sink_csv)
+        once(lambda: sink(file))
     if formulas:
         warn(
             f"{path}: texts in {quoted(sorted(formulas))} begin with =, +, -, @ or a control character, and a "
             "spreadsheet would run them as formulas. They are written as they are; import them as text, or write "
             ".parquet or .jsonl.",
         )
+
+
+@contextlib.contextmanager
+def _opened(path: Path, suffix: str) -> Iterator[IO[bytes]]:
+    """Open a file to write to, compressed if the suffix says so."""
+    with path.open("wb") as file:
+        if not suffix.endswith(".gz"):
+            yield file
+            return
+        # polars calls its own compression unstable. Without a name and a time the same rows give the same file.
+        with gzip.GzipFile("", "wb", fileobj=file, mtime=0, compresslevel=6) as packed:
+            yield cast("IO[bytes]", packed)
 
 
 @contextlib.contextmanager
