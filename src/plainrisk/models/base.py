@@ -34,6 +34,7 @@ from plainrisk.form import (
     pool_score,
 )
 from plainrisk.model import FormMethods
+from plainrisk.models.leaks import warn_of_leaks
 from plainrisk.models.stream import read_stream
 from plainrisk.models.training import TrainingRows, read_training
 from plainrisk.schema import Feature, Schema
@@ -113,6 +114,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         if self.schema is not None and form is not None:
             warn_of_protected(form)
             warn_of_unmarked(form)
+        warn_of_leaks(form, training)
         return self
 
     def _check_parameters(self) -> None:
