@@ -225,6 +225,7 @@ def test_class_weights_are_row_weights_and_the_user_is_told_once(data, kind):
     np.testing.assert_allclose(given.predict_proba(X), by_rows.predict_proba(X), atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:.*cut off")
 @pytest.mark.parametrize("name", ["SmoothDirectARM1", "SmoothARM1", "NNLR"])
 def test_class_weights_that_leave_an_outcome_less_than_a_row_are_called_of_no_use(data, name):
     X, y = data

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
@@ -33,6 +32,7 @@ from plainrisk.form import (
     outside_rules,
     pool_score,
 )
+from plainrisk.form.beyond import widen_ranges
 from plainrisk.model import FormMethods
 from plainrisk.models.leaks import warn_of_leaks
 from plainrisk.models.stream import read_stream
@@ -231,16 +231,9 @@ def value_ranges(form: RiskForm, training: TrainingRows) -> dict[str, tuple[floa
     """Return the smallest and the largest measured value of every continuous feature that a form reads."""
     known = training.schema.features
     names = [name for name in form.features if known[name].kind == "continuous"]
-    special = {n: Bins((), tuple(map(float, known[n].special_values)), known[n].lower_bound) for n in names}
     ranges: dict[str, tuple[float, float]] = {}
     for batch in training.batches(names, "looking for the range of every feature") if names else ():
-        for name in names:
-            values = batch.frame.numbers(name)
-            values = values[special[name].code_numbers(values) == 0]
-            if len(values):
-                low, high = ranges.get(name, (math.inf, -math.inf))
-                # Adding 0 makes one zero of the two there are.
-                ranges[name] = (min(low, float(values.min()) + 0.0), max(high, float(values.max()) + 0.0))
+        widen_ranges(ranges, training.schema, batch.frame, names)
     return {name: ranges[name] for name in names if name in ranges}
 
 
