@@ -6,11 +6,13 @@ import pathlib
 import stat
 import subprocess
 import sys
+import time
 
 import pytest
 
 import plainrisk as pr
-from plainrisk.errors import ModelFileError, OutputError, SchemaError
+from plainrisk.cli import tables
+from plainrisk.errors import DataError, ModelFileError, OutputError, SchemaError
 from plainrisk.files import parse_json, parse_toml, read_text, replacing, write_text
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="modes, links and devices are POSIX's")
@@ -244,6 +246,21 @@ def test_an_error_about_another_file_stays_as_it_is(tmp_path):
 
     with pytest.raises(FileNotFoundError, match=r"input\.csv"):
         write()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".jsonl", ".parquet"])
+def test_rows_that_cannot_be_computed_leave_no_file_however_late_their_writer_starts(tmp_path, suffix):
+    import polars as pl
+
+    def fail(batch):
+        raise DataError("Data: a row cannot be scored.")
+
+    rows = pl.DataFrame({"a": range(100)}).lazy().map_batches(fail, streamable=True)
+    for _ in range(50):
+        with pytest.raises(DataError, match="cannot be scored"):
+            tables.write_lazy(rows, tmp_path / f"risks{suffix}")
+    time.sleep(0.2)  # for threads that are still at work
+    assert os.listdir(tmp_path) == []
 
 
 LIMITED = """

@@ -50,7 +50,7 @@ def test_moves_are_what_scoring_shows(model, edited, german):
     amount = next(term for term in change.terms if term.feature == "Credit amount")
     assert len(amount.moves) == 5, "the merged bins are told apart, as in the first model"
     purpose = next(term for term in change.terms if term.feature == "Purpose")
-    assert {"A40", "A41"} <= {move.level for move in purpose.moves}
+    assert {"new car", "used car"} <= {move.level for move in purpose.moves}
 
 
 def test_rows_and_decisions(model, edited, german):

@@ -12,6 +12,7 @@ import plainrisk as pr
 from plainrisk.errors import DataError
 from plainrisk.explain import Profile, drift
 from plainrisk.explain.monitor import psi
+from plainrisk.form.wording import say_levels
 from plainrisk.intervals import newcombe
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the line is cut off")
@@ -137,10 +138,40 @@ def test_features_in_pairs_are_counted_by_their_shapes_and_without_shapes_by_a_p
             shapes = [p.shapes[f.feature] for p in form.parts if f.feature in p.shapes]
             if shapes:
                 with_shape += 1
-                assert f.levels == shapes[0].levels.labels
+                assert f.levels == say_levels(form.schema.features[f.feature], shapes[0].levels)
         risk = next(s for s in found.subscales if s.subscale == "risk")
         assert risk.new_risk == pytest.approx(form.risk(every_row).mean(), abs=1e-12)
     assert with_shape > 20
+
+
+def test_levels_are_named_in_words_without_exponents():
+    """Large incomes, and codes of many digits, as they stand on the page and in letters."""
+    rng = np.random.default_rng(1)
+    income = rng.integers(200_000, 9_000_000, 900).astype(float)
+    income[:90] = 9_999_999
+    frame = pd.DataFrame({"income": income})
+    edges, special = (1_250_000.0, 5_000_000.0), (9_999_999,)
+    schema = pr.Schema(features={"income": {"edges": edges, "special_values": special, "unit": "EUR"}})
+    y = rng.random(900) < 0.5 - income / 3e7
+    model = pr.AdditiveRiskModel(schema).fit(frame, y)
+    words = (
+        "up to 1,250,000 EUR",
+        "over 1,250,000, up to 5,000,000 EUR",
+        "over 5,000,000 EUR",
+        "code 9999999",
+        "not given",
+    )
+    assert model.drift(frame[:500]).features[0].levels == words
+    change = pr.diff(model, pr.AdditiveRiskModel(schema).fit(frame[:600], y[:600]))
+    assert {move.level for move in change.terms[0].moves} <= set(words)
+    labels = ("x <= 1250000", "1250000 < x <= 5000000", "x > 5000000", "= 9999999", "missing")
+    assert model.form_.parts[0].shapes["income"].levels.labels == labels
+    told = schema.replace(
+        features={
+            "income": {**msgspec.to_builtins(schema.features["income"]), "reasons": {"9999999": "Income unknown"}}
+        }
+    )
+    assert pr.AdditiveRiskModel(told).fit(frame, y).reasons(frame[:1])
 
 
 def test_a_model_with_pairs_knows_its_training_rows():

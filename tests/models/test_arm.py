@@ -233,6 +233,7 @@ def test_wrong_parameters_are_named(data, parameters, message):
         pr.AdditiveRiskModel(**parameters).fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore:.*may be a leak")
 def test_a_model_with_bins_of_equal_shares():
     """The outcome moves no edge, special values are left out, and the schema's own settings go before."""
     rng = np.random.default_rng(5)

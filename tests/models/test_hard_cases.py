@@ -123,7 +123,8 @@ def fit(kind, name, ridge):
 def test_it_converges_or_says_so_once_and_is_usable(kind, name, ridge, tmp_path):
     model, X, y, weight, caught = fit(kind, name, ridge)
     stops = [w for w in caught if w.category is StoppedEarly]
-    others = [w for w in caught if w.category is not StoppedEarly]
+    # Where a feature separates the outcomes, it is taken for a leak.
+    others = [w for w in caught if w.category is not StoppedEarly and "may be a leak" not in str(w.message)]
     assert all(w.category is PlainriskWarning and "cut off" in str(w.message) for w in others), [
         str(w.message) for w in others
     ]

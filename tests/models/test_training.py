@@ -225,6 +225,20 @@ def test_class_weights_are_row_weights_and_the_user_is_told_once(data, kind):
     np.testing.assert_allclose(given.predict_proba(X), by_rows.predict_proba(X), atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:.*cut off")
+@pytest.mark.parametrize("name", ["SmoothDirectARM1", "SmoothARM1", "NNLR"])
+def test_class_weights_that_leave_an_outcome_less_than_a_row_are_called_of_no_use(data, name):
+    X, y = data
+    model = pr.make_classifier(name, class_weight={0: 1000, 1: 0.0001})
+    words = rf"They are of no use: outcome '1' weighs as little as \S+ rows of {len(y):,}, so no feature may count"
+    with pytest.warns(PlainriskWarning, match=words):
+        model.fit(X, y)
+    for weight in (1e-4, 1.0, 1e4):  # of all rows: it is shares that matter
+        with pytest.warns(PlainriskWarning, match="wrong by design") as caught:
+            pr.make_classifier(name, class_weight={0: 5, 1: 1}).fit(X, y, sample_weight=np.full(len(y), weight))
+        assert not any("of no use" in str(w.message) for w in caught)
+
+
 def test_equal_class_weights_are_no_news(data):
     X, y = data
     model = pr.AdditiveRiskModel(ridge=0.01, class_weight={0: 3.0, 1: 3.0}).fit(X, y)  # warnings are errors here

@@ -8,6 +8,7 @@ import pytest
 
 import plainrisk as pr
 from plainrisk.errors import PlainriskWarning, SchemaError
+from plainrisk.explain import SeenRows
 from plainrisk.schema import Feature, Schema
 from plainrisk.schema.dirt import written_as
 
@@ -154,6 +155,29 @@ def test_evaluate_knows_the_rows_of_training():
     other = pr.evaluate(model, german.frame[400:], german.target[400:])
     assert not other.seen_before
     assert before not in repr(other)
+
+
+@pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", pr.CLASSIFIERS)
+def test_every_model_knows_the_rows_of_training(name, weighted, tmp_path, rng):
+    credit = pr.datasets.make_credit(1000, seed=3)
+    first, second = (credit.frame[:500], credit.target[:500]), (credit.frame[500:], credit.target[500:])
+    weight = {"sample_weight": rng.uniform(0.5, 2, 500)} if weighted else {}
+    fitted = pr.make_classifier(name, credit.schema).fit(*first, **weight)
+    fitted.save(tmp_path / "m.json")
+    for model in (fitted, pr.load(tmp_path / "m.json")):
+        assert pr.evaluate(model, *first).seen_before
+        assert not pr.evaluate(model, *second).seen_before  # as many rows
+        assert not pr.evaluate(model, credit.frame[:499], credit.target[:499]).seen_before
+
+
+@pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
+def test_rows_without_a_record_are_known_by_their_counts():
+    german = pr.datasets.load("german")
+    form = pr.make_classifier("ARM1", german.schema).fit(german.frame, german.target).form_
+    assert SeenRows(form, None).add(german.frame[:300]).add(german.frame[300:]).are_all
+    assert not SeenRows(form, None).add(german.frame[:300]).are_all
 
 
 @pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")

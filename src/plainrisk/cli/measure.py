@@ -90,7 +90,7 @@ class ScoredRows:
         frames: list[pl.DataFrame] = []
         risks: list[list[Floats]] = []
 
-        counted = SeenRows(models[0].form_)
+        counted = SeenRows(models[0].form_, models[0].fit_record_)
 
         def add(batch: pl.DataFrame) -> None:
             counted.add(batch)

@@ -18,7 +18,7 @@ from plainrisk._types import Array
 from plainrisk.data.columns import is_word
 from plainrisk.data.reader import READ, Kind, Table, open_table
 from plainrisk.data.texts import parse
-from plainrisk.errors import DataError, SchemaError, did_you_mean, listing, quoted, warn
+from plainrisk.errors import DataError, SchemaError, did_you_mean, quoted, warn
 from plainrisk.schema import Schema, label_of
 from plainrisk.schema.check import leak_notes
 from plainrisk.schema.outcomes import bad_label
@@ -256,10 +256,9 @@ def _with_outcome(known: Schema, target: str | None, positive: str | float | boo
 
 
 def warn_of_leaks(schema: Schema, frame: pl.DataFrame) -> None:
-    """Say which features seem to know the outcome; a draft has left them out."""
-    leaks = leak_notes(schema, frame)
-    if leaks:
-        warn(listing("Schema", list(leaks.values()), "remarks"))
+    """Say which features seem to know the outcome; a draft has left them out. A fit says the same words, shown once."""
+    for note in leak_notes(schema, frame).values():
+        warn(f"Data: {note}")
 
 
 def warn_of_names(schema: Schema) -> None:

@@ -53,16 +53,11 @@ def write_lazy(lazy: pl.LazyFrame, path: str | Path, source: str = "") -> None:
     # The rows are read while they are written, so an error may be either's.
     what = f"{path} was not written from {source}" if source else f"{path} was not written"
     with explained(what, pl.exceptions.PolarsError), replacing(path) as temporary:
-        if suffix == ".parquet":
-            once(lambda: lazy.sink_parquet(temporary))
-        elif suffix == ".jsonl":
-            once(lambda: lazy.sink_ndjson(temporary))
-        elif suffix == ".csv":
-            once(lambda: lazy.sink_csv(temporary))
-        elif suffix == ".csv.gz":
-            # polars calls its own compression unstable. Without a name and a time the same rows give the same file.
-            with temporary.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0, compresslevel=6) as gz:
-                once(lambda: lazy.sink_csv(cast("IO[bytes]", gz)))
+        sinks: dict[str, Any] = {".parquet": lazy.sink_parquet, ".jsonl": lazy.sink_ndjson}
+        if suffix in (*sinks, ".csv", ".csv.gz"):
+            # polars opens a path in a thread of its own, perhaps only after the error for which the file was removed.
+            with _opened(temporary, suffix) as file:
+                once(lambda: sinks.get(suffix, lazy.sink_csv)(file))
         else:
             _write_held(lazy, suffix, temporary, path)
     if formulas:
@@ -71,6 +66,18 @@ def write_lazy(lazy: pl.LazyFrame, path: str | Path, source: str = "") -> None:
             "spreadsheet would run them as formulas. They are written as they are; import them as text, or write "
             ".parquet or .jsonl.",
         )
+
+
+@contextlib.contextmanager
+def _opened(path: Path, suffix: str) -> Iterator[IO[bytes]]:
+    """Open a file to write to, compressed if the suffix says so."""
+    with path.open("wb") as file:
+        if not suffix.endswith(".gz"):
+            yield file
+            return
+        # polars calls its own compression unstable. Without a name and a time the same rows give the same file.
+        with gzip.GzipFile("", "wb", fileobj=file, mtime=0, compresslevel=6) as packed:
+            yield cast("IO[bytes]", packed)
 
 
 @contextlib.contextmanager

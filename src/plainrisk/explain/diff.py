@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from plainrisk.explain.overview import level_effects, level_scores, term_of
 from plainrisk.explain.reasons import reasons
 from plainrisk.explain.reference import Reference, knows_typical, make_reference, pool_weights
 from plainrisk.form import Layer, Levels, Line, PairTable, Part, RiskForm
+from plainrisk.form.wording import say_levels
 
 __all__ = ["Diff", "LevelMove", "RowsDiff", "Setting", "TermDiff", "diff"]
 
@@ -280,9 +282,10 @@ def _moves(a: _Side, b: _Side, part: str, name: str) -> tuple[tuple[LevelMove, .
     terms = [side.term(part, name) for side in (a, b)]
     known = [_levels(term) for term in terms if term is not None]
     axes = [common_atoms(name, [levels[k] for levels in known]) for k in range(len(known[0]))]
-    labels = axes[0].levels.labels
-    if len(axes) == 2:
-        labels = tuple(f"{u} × {v}" for u in labels for v in axes[1].levels.labels)
+    features = {**a.form.schema.features, **b.form.schema.features}
+    names = next(term.features for term in terms if term is not None) if len(axes) == 2 else (name,)
+    words = [say_levels(features[own], axis.levels) for own, axis in zip(names, axes, strict=True)]
+    labels = tuple(map(" × ".join, itertools.product(*words)))
     n = len(labels)
     (before, risk_before, seen), (after, risk_after, seen_after) = (
         side.at(part, name, None if term is None else _cells(axes, _levels(term)), n)

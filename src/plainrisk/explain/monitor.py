@@ -24,7 +24,9 @@ from plainrisk.errors import DataError
 from plainrisk.explain.atoms import atoms_of
 from plainrisk.explain.explanation import TableResult
 from plainrisk.explain.reference import pool_weights
-from plainrisk.form import Alone, Layer, Levels, Linear, Logistic, Part, RiskForm, Table
+from plainrisk.form import Alone, FitRecord, Layer, Levels, Linear, Logistic, Part, RiskForm, Table
+from plainrisk.form.beyond import widen_ranges
+from plainrisk.form.wording import say_levels
 from plainrisk.intervals import Range, auc_range, newcombe, normal_quantile, wilson
 from plainrisk.schema import Limits
 from plainrisk.threads import PIECE_ROWS
@@ -150,43 +152,50 @@ class Profile:
 
 
 class SeenRows:
-    """Whether rows are those of training: as many, with as many in every level of every feature.
+    """Whether rows are those of training: as many, with the same least and greatest value of every continuous feature.
 
-    A form keeps no rows, only how many fell into each level. Rows may be added batch by batch.
+    Tables of rows without weights have counted them, and are then asked, too: as many rows in every level of every
+    feature. A form keeps no rows, so this is no proof. Rows may be added batch by batch.
+
+    Parameters
+    ----------
+    record : of the fit, which says how many rows there were; None where there is none, and counts say it
 
     Attributes
     ----------
     rows : how many were added
     """
 
-    def __init__(self, form: RiskForm) -> None:
+    def __init__(self, form: RiskForm, record: FitRecord | None) -> None:
         self.form, self.rows = form, 0
-        self._counts: dict[str, Floats] = {}
-        try:
-            self._training: Profile | None = Profile.of_training(form)
-        except DataError:  # lines and trees have no counts
-            self._training = None
+        shapes = {n: s for p in form.parts if isinstance(p, Part) for n, s in p.shapes.items() if isinstance(s, Table)}
+        known = {name: (shape.levels, np.asarray(shape.weights)) for name, shape in shapes.items()}
+        totals = [round(float(weights.sum())) for _, weights in known.values()]
+        self._trained = record.rows if record is not None else max(totals, default=0)
+        # Sums of weights are no counts: they are no whole numbers, or do not add up to the rows.
+        whole = (np.allclose(weights, weights.round(), rtol=0, atol=1e-6) for _, weights in known.values())
+        self._known = known if all(whole) and set(totals) <= {self._trained} else {}
+        self._counts = {name: np.zeros(len(levels)) for name, (levels, _) in self._known.items()}
+        self._ranges: dict[str, tuple[float, float]] = {}
 
     def add(self, X: Any) -> SeenRows:
-        """Count the rows of a batch too."""
+        """Look at the rows of a batch too."""
         frame = self.form.align(X)
         self.rows += frame.n_rows
-        if self._training is None or self.rows > round(self._training.rows):
+        if self.rows > self._trained:
             return self
-        for name, levels in self._training.levels.items():
-            found = np.bincount(levels.codes(frame, name), minlength=len(levels))
-            self._counts[name] = self._counts.get(name, np.zeros(len(found))) + found
+        for name, (levels, _) in self._known.items():
+            self._counts[name] += np.bincount(levels.codes(frame, name), minlength=len(levels))
+        widen_ranges(self._ranges, self.form.schema, frame, self.form.ranges)
         return self
 
     @property
     def are_all(self) -> bool:
         """Whether the rows that were added are all rows of training."""
-        if self._training is None or not self.rows:
+        if not self.rows or self.rows != self._trained or not (self._known or self.form.ranges):
             return False
-        known = self._training.counts
-        # Counts of weighted rows are no whole numbers, and those are never called the same.
-        alike = all(np.allclose(self._counts.get(n, 0.0), w, rtol=0, atol=1e-6) for n, w in known.items())
-        return alike and all(abs(w.sum() - self.rows) < 1e-6 for w in known.values())
+        alike = (np.allclose(self._counts[n], weights, rtol=0, atol=1e-6) for n, (_, weights) in self._known.items())
+        return self._ranges == self.form.ranges and all(alike)
 
 
 @dataclass(frozen=True)
@@ -425,7 +434,7 @@ def _feature(form: RiskForm, name: str, before: Profile, after: Profile) -> Feat
         psi=float(parts.sum()),
         size=form.schema.policy.drift.size(float(parts.sum())),
         shift=shift,
-        levels=after.levels[name].labels,
+        levels=say_levels(form.schema.features[name], after.levels[name]),
         old=tuple((before.counts[name] / before.counts[name].sum()).tolist()),
         new=tuple((after.counts[name] / after.counts[name].sum()).tolist()),
         parts=tuple(parts.tolist()),

@@ -161,7 +161,7 @@ def read_stream(
     by_class = np.array([sums[c] for c in classes.tolist()])
     if len(classes) < 2 or not by_class.all():
         raise DataError(f"Data: the target must have two classes; there is only one class in {target!r}.")
-    factors = None if class_weight is None else class_factors_of(by_class, class_weight, classes)
+    factors = None if class_weight is None else class_factors_of(by_class, class_weight, classes, n_rows)
     trained = by_class if factors is None else by_class * factors
     return Stream(
         source=source,

@@ -205,7 +205,7 @@ def with_class_weight(training: Training, class_weight: str | Mapping[Any, float
     training = replace(training, base_rate=float(sums[1] / sums.sum()))
     if class_weight is None:
         return training
-    factors = class_factors_of(sums, class_weight, training.classes)
+    factors = class_factors_of(sums, class_weight, training.classes, training.n_rows)
     return replace(training, weight=factors[target] if weight is None else weight * factors[target], factors=factors)
 
 
@@ -415,12 +415,13 @@ def _check_classes(target: Outcome, weight: Floats | None, classes: Array) -> No
         raise DataError(f"Data: the target must have two classes; there is only one class{kept}: {only}.")
 
 
-def class_factors_of(sums: Array, class_weight: str | Mapping[Any, float], classes: Array) -> Floats:
+def class_factors_of(sums: Array, class_weight: str | Mapping[Any, float], classes: Array, n_rows: int) -> Floats:
     """Return what multiplies the weight of a row, by its outcome; warn of what that does to the probabilities.
 
     Parameters
     ----------
     sums : (2,) the weight of each outcome
+    n_rows : how many rows these are
     """
     sums = sums.astype(np.float64)
     balanced = sums.sum() / (2.0 * sums)
@@ -429,9 +430,22 @@ def class_factors_of(sums: Array, class_weight: str | Mapping[Any, float], class
         trained = sums[1] * factors[1] / (sums @ factors)
         warn(
             f"class_weight moves the base rate from {sums[1] / sums.sum():.1%} to {trained:.1%}: the printed "
-            "probabilities are wrong by design. model.at_base_rate() corrects them, except in mixtures.",
+            "probabilities are wrong by design. model.at_base_rate() corrects them, except in mixtures."
+            f"{_too_light(sums * factors, n_rows, classes)}",
         )
     return np.asarray(factors)
+
+
+def _too_light(trained: Floats, n_rows: int, classes: Array) -> str:
+    """Say that an outcome has too little weight for features to matter: less than one row of all."""
+    light = int(trained.argmin())
+    left = float(trained[light] / trained.sum() * n_rows)
+    if left >= 1:
+        return ""
+    return (
+        f" They are of no use: outcome {label_of(classes[light])!r} weighs as little as {left:.2g} rows of {n_rows:,}, "
+        "so no feature may count. Choose weights that are nearer to each other."
+    )
 
 
 def _class_factors(class_weight: Mapping[Any, float], classes: Array) -> Floats:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from plainrisk._types import Bools
+from plainrisk._types import Bools, Floats
 from plainrisk.data.frame import Frame
 from plainrisk.errors import warn
 from plainrisk.form.form import Part, RiskForm
 from plainrisk.form.levels import Bins, Categories
+from plainrisk.schema import Feature, Schema
 
-__all__ = ["ENOUGH", "beyond", "counts", "names_beyond", "strangers", "warn_of_strangers"]
+__all__ = ["ENOUGH", "beyond", "counts", "names_beyond", "strangers", "warn_of_strangers", "widen_ranges"]
 
 ENOUGH = 20  # rows that cannot all be new by chance
 
@@ -23,13 +25,28 @@ def beyond(form: RiskForm, frame: Frame) -> dict[str, Bools]:
     return {name: rows for name, rows in found.items() if rows is not None and rows.any()}
 
 
+def widen_ranges(ranges: dict[str, tuple[float, float]], schema: Schema, frame: Frame, names: Iterable[str]) -> None:
+    """Add to the smallest and the largest measured value of continuous features those of some rows."""
+    for name in names:
+        values = frame.numbers(name)
+        values = values[_is_measured(schema.features[name], values)]
+        if len(values):
+            low, high = ranges.get(name, (math.inf, -math.inf))
+            # Adding 0 makes one zero of the two there are.
+            ranges[name] = (min(low, float(values.min()) + 0.0), max(high, float(values.max()) + 0.0))
+
+
+def _is_measured(feature: Feature, values: Floats) -> Bools:
+    special = Bins((), tuple(map(float, feature.special_values)), feature.lower_bound)
+    return np.asarray(special.code_numbers(values) == 0)
+
+
 def _outside(form: RiskForm, frame: Frame, name: str) -> Bools | None:
     feature = form.schema.features[name]
     if name in form.ranges:
         low, high = form.ranges[name]
         values = frame.numbers(name)
-        special = Bins((), tuple(map(float, feature.special_values)), feature.lower_bound)
-        return np.asarray((special.code_numbers(values) == 0) & ((values < low) | (values > high)))
+        return np.asarray(_is_measured(feature, values) & ((values < low) | (values > high)))
     levels = _categories(form, name)
     return None if levels is None else np.asarray(levels.codes(frame, name) == len(levels) - 1)
 

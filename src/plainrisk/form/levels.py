@@ -110,12 +110,12 @@ class Bins(msgspec.Struct, frozen=True, dict=True, tag="bins", tag_field="kind",
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """A text per level."""
-        e = [f"{v:.6g}" for v in self.edges]
+        """A text per level, by which schemas name it; `say_level` says it in words."""
+        e = [_plain(v) for v in self.edges]
         bins = [f"{a} < x <= {b}" for a, b in itertools.pairwise(e)]
         bins = [f"x <= {e[0]}", *bins, f"x > {e[-1]}"] if e else ["any value"]
-        special = [f"= {v:.6g}" for v in self.special_values]
-        below = [] if self.lower_bound is None else [f"x < {self.lower_bound:.6g}"]
+        special = [f"= {label_of(v)}" for v in self.special_values]
+        below = [] if self.lower_bound is None else [f"x < {_plain(self.lower_bound)}"]
         return (*bins, *special, *below, "missing")
 
     @functools.cached_property
@@ -288,6 +288,15 @@ def _code_of(level: int) -> Codes:
     code = np.array([level], code_type(level + 1))
     code.flags.writeable = False
     return code
+
+
+def _plain(x: float) -> str:
+    """Return a number in six digits, without an exponent where it is large.
+
+    >>> _plain(1250000.4), _plain(0.1234567)
+    ('1250000', '0.123457')
+    """
+    return label_of(float(f"{x:.6g}"))
 
 
 def _below(x: float) -> float:

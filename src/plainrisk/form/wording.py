@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from plainrisk.form.levels import Bins, Levels
 from plainrisk.schema import Feature, Schema, label_of
 
-__all__ = ["NOT_GIVEN", "outcome_words", "say_level", "say_number", "say_value", "with_unit"]
+__all__ = ["NOT_GIVEN", "outcome_words", "say_level", "say_levels", "say_number", "say_value", "with_unit"]
 
 NOT_GIVEN = "not given"
 
@@ -48,6 +48,15 @@ def say_value(feature: Feature, value: float | str | None) -> str:
     return with_unit(say_number(value), feature)
 
 
+def say_levels(feature: Feature, levels: Levels) -> tuple[str, ...]:
+    """Return all levels of a feature in words, in their order.
+
+    >>> say_levels(Feature(unit="EUR"), Bins((1250000.0,)))
+    ('up to 1,250,000 EUR', 'over 1,250,000 EUR', 'not given')
+    """
+    return tuple(say_level(feature, levels, code) for code in range(len(levels)))
+
+
 def say_level(feature: Feature, levels: Levels, code: int) -> str:
     """Return a level of a feature in words.
 
@@ -61,7 +70,9 @@ def say_level(feature: Feature, levels: Levels, code: int) -> str:
         return _bin(feature, levels.edges, code)
     special = levels.special_values[code - levels.n_ordered :][:1]
     if code != levels.missing and special:
-        return say_value(feature, special[0]) if label_of(special[0]) in feature.labels else f"code {special[0]:.6g}"
+        return (
+            say_value(feature, special[0]) if label_of(special[0]) in feature.labels else f"code {label_of(special[0])}"
+        )
     if code != levels.missing:
         return f"below {with_unit(_rounded(levels.lower_bound or 0.0), feature)}"
     return say_value(feature, None)

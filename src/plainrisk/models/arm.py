@@ -117,10 +117,10 @@ class AdditiveRiskModel(RiskClassifier):
     --------
     >>> import numpy as np
     >>> from plainrisk import AdditiveRiskModel
-    >>> X, y = np.arange(100.0)[:, None], (np.arange(100) > 60).astype(int)
+    >>> X, y = np.arange(100.0)[:, None], (np.arange(100) % 7 + np.arange(100) / 10 > 8).astype(int)
     >>> model = AdditiveRiskModel(link="linear").fit(X, y)
     >>> model.predict_proba([[10.0], [90.0]])[:, 1].round(2).tolist()
-    [0.0, 0.99]
+    [0.01, 0.93]
     """
 
     allowed: ClassVar[Mapping[str, Allowed]] = {

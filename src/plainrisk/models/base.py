@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
@@ -34,7 +33,9 @@ from plainrisk.form import (
     measured_levels,
     outside_rules,
 )
+from plainrisk.form.beyond import widen_ranges
 from plainrisk.model import FormMethods
+from plainrisk.models.leaks import warn_of_leaks
 from plainrisk.schema import Feature, Schema
 from plainrisk.schema.protected import not_marked
 from plainrisk.solve import Solution
@@ -107,6 +108,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         if self.schema is not None and form is not None:
             warn_of_protected(form)
             warn_of_unmarked(form)
+        warn_of_leaks(form, training)
         return self
 
     def _check_parameters(self) -> None:
@@ -223,16 +225,9 @@ def value_ranges(form: RiskForm, training: TrainingRows) -> dict[str, tuple[floa
     """Return the smallest and the largest measured value of every continuous feature that a form reads."""
     known = training.schema.features
     names = [name for name in form.features if known[name].kind == "continuous"]
-    special = {n: Bins((), tuple(map(float, known[n].special_values)), known[n].lower_bound) for n in names}
     ranges: dict[str, tuple[float, float]] = {}
     for batch in training.batches(names, "looking for the range of every feature") if names else ():
-        for name in names:
-            values = batch.frame.numbers(name)
-            values = values[special[name].code_numbers(values) == 0]
-            if len(values):
-                low, high = ranges.get(name, (math.inf, -math.inf))
-                # Adding 0 makes one zero of the two there are.
-                ranges[name] = (min(low, float(values.min()) + 0.0), max(high, float(values.max()) + 0.0))
+        widen_ranges(ranges, training.schema, batch.frame, names)
     return {name: ranges[name] for name in names if name in ranges}
 
 

@@ -19,7 +19,7 @@ from plainrisk.explain import drift as form_drift
 from plainrisk.explain.groups import compare_groups
 from plainrisk.explain.monitor import risk_drift
 from plainrisk.form import Part, RiskForm
-from plainrisk.form.wording import say_level
+from plainrisk.form.wording import say_levels
 from plainrisk.measure.cutoffs import Cutoffs, risk_cutoffs
 from plainrisk.measure.evaluation import Evaluation, evaluate_risk
 from plainrisk.schema import label_of
@@ -85,7 +85,9 @@ def evaluate(
         outcomes, risks[0], against=other, by=groups, sample_weight=sample_weight, level=level, seed=seed
     )
     form = getattr(model, "form_", None)
-    return found if form is None else replace(found, seen_before=SeenRows(form).add(X).are_all)
+    if form is None:
+        return found
+    return replace(found, seen_before=SeenRows(form, getattr(model, "fit_record_", None)).add(X).are_all)
 
 
 def cutoffs(
@@ -296,7 +298,7 @@ def groups_of(form: RiskForm, name: str, rows: Any) -> Any:
     if feature is None or not shapes or not feature.protected:
         return frame.column(name)
     levels = shapes[0].levels
-    names = np.array([say_level(feature, levels, code) for code in range(len(levels))], dtype=object)
+    names = np.array(say_levels(feature, levels), dtype=object)
     rules = {} if feature.reading is None else {name: feature.reading}
     return names[levels.codes(read_texts(frame, rules), name)]
 

@@ -37,7 +37,7 @@ from plainrisk.form import (
     TreePart,
     form_hash,
 )
-from plainrisk.form.wording import outcome_words, say_level
+from plainrisk.form.wording import outcome_words, say_levels
 from plainrisk.report.inputs import inputs, start_row
 from plainrisk.report.sample import summary
 from plainrisk.report.verdict import plain_ranking
@@ -197,7 +197,7 @@ def _model(
         ],
         "importance": glance.to_dict()["importance"],
         "weights": glance.weights,
-        "data": None if rows is None else measure(form, rows),
+        "data": None if rows is None else measure(form, fit, rows),
     }
 
 
@@ -279,7 +279,7 @@ def _level_names(form: RiskForm, term: Shape | PairTable, name: str) -> list[str
     """Return the levels in words, in the order of the labels."""
     known = zip(term.features, term.levels, strict=True) if isinstance(term, PairTable) else [(name, term.levels)]
     features = form.schema.features
-    return [say_level(features[name], levels, code) for name, levels in known for code in range(len(levels))]
+    return [text for name, levels in known for text in say_levels(features[name], levels)]
 
 
 _KINDS = {Table: "table", Line: "line", Curve: "curve", PairTable: "pair"}

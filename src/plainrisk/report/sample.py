@@ -13,7 +13,7 @@ from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain import SeenRows, drift
 from plainrisk.explain.groups import compare_groups
 from plainrisk.explain.options import Adverse
-from plainrisk.form import RiskForm
+from plainrisk.form import FitRecord, RiskForm
 from plainrisk.intervals import Range
 from plainrisk.measure.cutoffs import Cutoff, risk_cutoffs
 from plainrisk.measure.evaluation import evaluate_risk
@@ -35,14 +35,21 @@ LABELS = {
 
 
 def summary(
-    form: RiskForm, rows: Frame, *, target: str | None, by: str | None, cutoff: float, adverse: Adverse
+    form: RiskForm,
+    fit: FitRecord | None,
+    rows: Frame,
+    *,
+    target: str | None,
+    by: str | None,
+    cutoff: float,
+    adverse: Adverse,
 ) -> dict[str, Any]:
     """Return what the page says of some rows under a form."""
     if rows.n_rows == 0:
         raise DataError("report: the data have no rows.")
     risk, outcome = form.risk(rows), _outcomes(form, rows, target)
     moved = _drift(form, rows)
-    seen_before = outcome is not None and SeenRows(form).add(rows).are_all
+    seen_before = outcome is not None and SeenRows(form, fit).add(rows).are_all
     measured = _measured(risk, outcome, adverse, seen_before)
     return {
         "rows": rows.n_rows,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from plainrisk._types import Bools, Counts, Floats
+from plainrisk._types import Bools, Counts, Floats, Index
 from plainrisk.data.columns import EXACT, label_of
 from plainrisk.data.frame import Frame, Labels, as_frame
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, SchemaError, did_you_mean, listing, quoted
-from plainrisk.schema.evidence import label_cells, leaks_of, number_cells, spread_rows
+from plainrisk.schema.evidence import Cells, label_cells, leaks_of, number_cells, spread_rows
 from plainrisk.schema.findings import Finding
 from plainrisk.threads import parallel_map
 
@@ -26,9 +26,11 @@ __all__ = [
     "MOST_CATEGORIES",
     "Problem",
     "check_schema",
+    "feature_cells",
     "leak_notes",
     "refuse_forbidden",
     "require_valid",
+    "say_leak",
     "suspicious_codes",
     "target_problems",
 ]
@@ -156,22 +158,28 @@ def leak_notes(schema: Schema, frame: Any) -> dict[str, str]:
     bad = (outcome.codes == outcome.labels.index(positive)).astype(np.float64)[rows]
 
     def look(name: str) -> list[Finding]:
-        feature = schema.features[name]
         try:
             own = read_texts(table, {name: readings[name]} if name in readings else {})
-            if feature.kind == "categorical":
-                column = own.labels(name)
-                cells = label_cells(Labels(column.codes[rows], column.labels), bad)
-            else:
-                codes = [float(value) for value in feature.special_values]
-                cells = number_cells(own.numbers(name)[rows], codes, bad)
+            return leaks_of(name, feature_cells(name, schema.features[name], own, rows, bad))
         except DataError:  # said elsewhere
             return []
-        return leaks_of(name, cells)
 
     names = [name for name in schema.features if name in table.columns]
     found = parallel_map(look, names, table.n_rows)
-    return {leak.feature: f"feature {leak.feature!r} {leak.text}." for leaks in found for leak in leaks}
+    return {leak.feature: say_leak(leak) for leaks in found for leak in leaks}
+
+
+def feature_cells(name: str, feature: Feature, frame: Frame, rows: slice | Index, bad: Floats) -> Cells:
+    """Count some of the rows of a feature in cells, given which of these have the bad outcome."""
+    if feature.kind == "categorical":
+        column = frame.labels(name)
+        return label_cells(Labels(column.codes[rows], column.labels), bad)
+    return number_cells(frame.numbers(name)[rows], [float(value) for value in feature.special_values], bad)
+
+
+def say_leak(leak: Finding) -> str:
+    """Return the sign of a leak as a sentence."""
+    return f"feature {leak.feature!r} {leak.text}."
 
 
 # ---- rows that a rule forbids

@@ -18,6 +18,7 @@ from plainrisk.data.frame import Labels
 from plainrisk.schema.findings import Finding
 
 __all__ = [
+    "FEW",
     "MOST_BINS",
     "MOST_ROWS",
     "Cells",
@@ -25,6 +26,7 @@ __all__ = [
     "findings_of",
     "label_cells",
     "leaks_of",
+    "level_cells",
     "number_cells",
     "percent",
     "spread_rows",
@@ -35,7 +37,7 @@ MOST_ROWS = 200_000  # rows that the evidence is taken from, evenly spread over 
 _PAIR_ROWS = 20_000  # rows in which columns are compared with each other
 _ALIKE = 0.99  # rank correlation from which on two columns say the same
 _LEAK = 0.95  # AUC, or share of the rarer outcome in a cell, from which on a feature is too good to be true
-_FEW = 30  # fewer rows are no evidence
+FEW = 30  # fewer rows are no evidence
 # Words for what happens to a loan after the decision.
 _AFTERWARDS = re.compile(
     r"recover|late fee|settlement|hardship|writ\w+ off|(last|total) (pymnt|payment|rec\b)|out prncp"
@@ -84,12 +86,21 @@ def label_cells(column: Labels, bad: Floats) -> Cells:
     code = np.where(column.codes < 0, size - 1, column.codes).astype(np.intp)
     n = np.bincount(code, minlength=size).astype(np.float64)
     n_bad = np.bincount(code, weights=bad, minlength=size).astype(np.float64)
-    few = (n < _FEW) & (np.arange(size) < size - 1)
-    labels = [f"= {label!r}" for label, small in zip(column.labels, few, strict=False) if not small]
-    each = [np.concatenate([x[~few], [x[few].sum()]]) for x in (n, n_bad)]
-    used = each[0] > 0
-    names = [name for name, is_used in zip([*labels, "missing", "a rare category"], used, strict=True) if is_used]
-    return Cells(tuple(names), each[0][used], each[1][used])
+    return level_cells([*(f"= {label!r}" for label in column.labels), "missing"], n, n_bad)
+
+
+def level_cells(labels: Sequence[str], n: Floats, bad: Floats, n_bins: int = 0) -> Cells:
+    """Return levels that were counted as cells; those of few rows share one, but for missing values.
+
+    Ranked by their own outcomes, many levels of a row each would separate any outcomes.
+    """
+    few = (n < FEW) & np.array([label != "missing" for label in labels])
+    names = [*(label for label, small in zip(labels, few, strict=True) if not small), "a rare category"]
+    rows, bads = (np.concatenate([x[~few], [x[few].sum()]]) for x in (n, bad))
+    used = rows > 0
+    names = [name for name, is_used in zip(names, used, strict=True) if is_used]
+    kept = int(np.count_nonzero(~few[:n_bins]))
+    return Cells(tuple(names), rows[used], bads[used], n_bins=kept, auc=_auc(n[:n_bins], bad[:n_bins]))
 
 
 def _bin_starts(n: Floats) -> Index:
@@ -121,14 +132,20 @@ def findings_of(name: str, cells: Cells) -> Iterator[Finding]:
         yield Finding(name, "value", f"information value {value:.2f}", {"information_value": value})
 
 
-def leaks_of(name: str, cells: Cells) -> list[Finding]:
-    """Return the signs that a column, given its cells, knows the outcome."""
-    return list(_leaks(name, cells, float(cells.n.sum()), float(cells.bad.sum())))
+def leaks_of(name: str, cells: Cells, *, pure: bool = True) -> list[Finding]:
+    """Return the signs that a column, given its cells, knows the outcome.
+
+    Parameters
+    ----------
+    pure : whether nearly pure cells are a sign; not where cells were found by the outcome, as the bins of a fit are
+    """
+    return list(_leaks(name, cells, float(cells.n.sum()), float(cells.bad.sum()), pure))
 
 
-def spread_rows(n_rows: int) -> slice | Index:
+def spread_rows(n_rows: int, most: int | None = None) -> slice | Index:
     """Return the rows that evidence is taken from: all, or evenly spread ones, the same whenever the table is."""
-    return slice(None) if n_rows <= MOST_ROWS else np.arange(MOST_ROWS) * n_rows // MOST_ROWS
+    most = MOST_ROWS if most is None else most
+    return slice(None) if n_rows <= most else np.arange(most) * n_rows // most
 
 
 def _missing(name: str, cells: Cells) -> Finding:
@@ -138,7 +155,7 @@ def _missing(name: str, cells: Cells) -> Finding:
     share, rate = n / total, bad / n
     others = (total_bad - bad) / (total - n) if n < total else None
     figures = {"share": share, "rows": int(n), "bad_rate": rate, "bad_rate_of_others": others}
-    rates = "" if n < _FEW or others is None else f", bad rate {rate:.1%} (others {others:.1%})"
+    rates = "" if n < FEW or others is None else f", bad rate {rate:.1%} (others {others:.1%})"
     return Finding(name, "missing", f"{percent(share)} missing{rates}", figures)
 
 
@@ -151,10 +168,10 @@ def percent(share: float) -> str:
     return "<0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
 
 
-def _leaks(name: str, cells: Cells, total: float, total_bad: float) -> Iterator[Finding]:
+def _leaks(name: str, cells: Cells, total: float, total_bad: float, pure: bool = True) -> Iterator[Finding]:
     """Yield a sign that a feature knows the outcome: how it ranks, nearly pure cells, or at least its name."""
     ask = "(is it known when the decision is made?)"
-    enough = min(total_bad, total - total_bad) >= _FEW
+    enough = min(total_bad, total - total_bad) >= FEW
     order = np.argsort(cells.bad / cells.n, kind="stable")
     ranked = _auc(cells.n[order], cells.bad[order]) or 0.5
     alone = ranked if cells.auc is None else max(ranked, cells.auc, 1 - cells.auc)
@@ -162,9 +179,9 @@ def _leaks(name: str, cells: Cells, total: float, total_bad: float) -> Iterator[
         yield Finding(name, "leak", f"may be a leak: AUC {alone:.3f} by itself {ask}", {"auc": alone})
         return
     word = "bad" if 2 * total_bad <= total else "good"
-    pure = _pure_groups(cells, cells.bad if word == "bad" else cells.n - cells.bad) if enough else {}
-    if pure:
-        where, (n, share) = max(pure.items(), key=lambda item: item[1][0])
+    groups = _pure_groups(cells, cells.bad if word == "bad" else cells.n - cells.bad) if enough and pure else {}
+    if groups:
+        where, (n, share) = max(groups.items(), key=lambda item: item[1][0])
         text = f"may be a leak: {share:.1%} {word} of {n:,.0f} rows where it is {where} {ask}"
         yield Finding(name, "leak", text, {"where": where, "rows": int(n), "share": share})
     elif _AFTERWARDS.search(re.sub(r"[\W_]+", " ", name.lower())):
@@ -177,7 +194,7 @@ def _pure_groups(cells: Cells, rarer: Floats) -> dict[str, tuple[float, float]]:
     if "missing" in groups:
         n, r = groups["missing"]
         groups["not missing"] = (cells.n.sum() - n, rarer.sum() - r)
-    return {where: (float(n), float(r / n)) for where, (n, r) in groups.items() if n >= _FEW and r > _LEAK * n}
+    return {where: (float(n), float(r / n)) for where, (n, r) in groups.items() if n >= FEW and r > _LEAK * n}
 
 
 def _information_value(cells: Cells) -> float:
@@ -253,7 +270,7 @@ def duplicate_findings(columns: dict[str, Floats]) -> Iterator[Finding]:
 def _rank_correlation(x: Floats, y: Floats) -> float:
     """Return the rank correlation over the rows in which both are there, 0 if there are few."""
     both = ~(np.isnan(x) | np.isnan(y))
-    if both.sum() < _FEW:
+    if both.sum() < FEW:
         return 0.0
     ranks = np.array([_ranks(x[both]), _ranks(y[both])])
     return float(np.corrcoef(ranks)[0, 1]) if np.ptp(ranks, axis=1).all() else 0.0

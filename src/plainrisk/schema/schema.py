@@ -41,7 +41,10 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
     target : str, optional
         Name of the outcome column.
     positive : str or number, optional
-        The outcome whose probability is the risk. Without it: 1 of 0/1, else the larger label.
+        The outcome whose probability is the risk. Without it: 1 of 0/1, else the larger label. Some meta-estimators of
+        scikit-learn encode labels as 0 and 1 before the model sees them. A label that is then missing is refused, but
+        of labels 1 and 2 with positive = 1 the model sees 0 and 1, and takes 2 for the positive one: recode them
+        yourself first.
     adverse : "positive" or "negative"
         Which outcome is bad for the applicant: "negative" if the positive outcome is the good one. Rules for missing
         and special values, reasons, decisions and what-if answers go by it. It may also stand in `outcome`.
