@@ -316,7 +316,7 @@ class _Search:
         self.lower = np.concatenate([[-np.inf], bounds])
         self.upper = np.full(1 + len(groups), np.inf)
         order = np.argsort(groups, kind="stable")
-        self.blocks = np.split(1 + order, np.cumsum(np.bincount(groups, minlength=self.n_groups))[:-1])
+        self.blocks = np.split(1 + order, np.cumsum(np.bincount(groups, minlength=self.n_groups))[:-1])[: self.n_groups]
 
     def start(self, point: Floats | None, precision: Floats | None) -> _State:
         """Return the state to begin with."""
