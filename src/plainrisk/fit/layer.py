@@ -394,7 +394,7 @@ def _with_pairs(plan: Plan, fitted: Fitted, pairs: Pairs) -> tuple[Plan, Fitted,
     coded, basis = plan.coded, fitted.basis
     scores = basis.level_scores(fitted.point[1:])
     axes = coarse_axes(coded, plan.schema, scores)
-    ranked = tuple(rank_pairs(coded, axes, _link(plan.link), float(fitted.point[0]), scores))
+    ranked = tuple(rank_pairs(coded, axes, _link(plan.link), float(fitted.point[0]), scores, plan.total))
     wanted = chosen_pairs(pairs, ranked, coded.names, axes)
     while wanted:
         plan = replace(plan, pairs=PairRows(coded, axes, wanted))

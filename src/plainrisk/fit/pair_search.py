@@ -75,12 +75,14 @@ def rank_pairs(
     link: Link,
     intercept: float,
     level_scores: Sequence[Floats],
+    total: float | None = None,
 ) -> list[PairEvidence]:
     """Rank all pairs by the residuals of a model, the best first: one pass over the rows.
 
     Parameters
     ----------
     intercept, level_scores : the model: per feature, the score of every level
+    total : how many rows the weights stand for; by default the sum of the weights
     """
     names, tables = _candidates(coded, axes, level_scores), scores_by_code(coded, level_scores)
     reader = CoarseReader(coded, axes, names)
@@ -101,11 +103,13 @@ def rank_pairs(
     if len(names) < 2:
         return []
     residuals, variances = coded.rows.sum(sums)
+    n_rows = coded.rows.totals[1] if total is None else total
+    unit = n_rows / coded.rows.totals[1]
     each = zip(combinations(names, 2), residuals, variances, strict=True)
-    found = {pair: _log_factor(axes[pair[0]], axes[pair[1]], r, w) for pair, r, w in each}
-    threshold, total = _threshold(np.array(list(found.values()))), coded.rows.totals[1]
+    found = {pair: _log_factor(axes[pair[0]], axes[pair[1]], unit * r, unit * w) for pair, r, w in each}
+    threshold = _threshold(np.array(list(found.values())))
     best = sorted(found.items(), key=lambda one: -one[1])
-    return [PairEvidence(pair, _root(factor), factor / total, threshold) for pair, factor in best]
+    return [PairEvidence(pair, _root(factor), factor / n_rows, threshold) for pair, factor in best]
 
 
 def _log_factor(u: Axis, v: Axis, residual: Floats, weight: Floats) -> float:
@@ -146,7 +150,7 @@ def suggest_pairs(model: Any, X: Any, y: Any = None, sample_weight: Any = None) 
     Parameters
     ----------
     model : a fitted model of one part whose shapes are tables, without pairs
-    X, y, sample_weight : the rows it was fitted to
+    X, y, sample_weight : the rows it was fitted to; what weights mean is what they meant to the model
 
     Examples
     --------
@@ -165,7 +169,8 @@ def suggest_pairs(model: Any, X: Any, y: Any = None, sample_weight: Any = None) 
     coded = code_rows(training, {name: shape.levels for name, shape in part.shapes.items()})
     scores = [np.asarray(shape.scores) for shape in part.shapes.values()]
     axes = coarse_axes(coded, form.schema, scores)
-    return rank_pairs(coded, axes, part.link, part.intercept, scores)
+    total = None if getattr(model, "weights", None) == "counts" else float(training.n_rows)
+    return rank_pairs(coded, axes, part.link, part.intercept, scores, total)
 
 
 def _candidates(coded: CodedRows, axes: Mapping[str, Axis], level_scores: Sequence[Floats]) -> list[str]:
