@@ -8,11 +8,11 @@ pieces is found that costs least against that curve, in expected log loss; as fe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import isotonic_regression
+from scipy.optimize import brentq, isotonic_regression
 
 from plainrisk._types import Floats, Index
 from plainrisk.fit.choices import BANDS, LINK, POSITIVE, PRECISIONS
@@ -99,7 +99,8 @@ def fitted_bands(
     s, w = sums.score[used] / sums.weight[used], sums.weight[used] / sums.weight.sum()
     bent = _Bent()
     if sums.positive is not None:
-        bent = _bent_by(s, w, sums.positive[used] / sums.weight.sum(), sums.rows, degrees)
+        y = sums.positive[used] / sums.weight.sum()
+        bent = _bent_by(s, w, y, sums.rows, degrees).expecting(float(y.sum()), s, w)
     curve = _Curve.of(bent, np.clip(s, low, high), w, low, high)
     counts = range(FEWEST, _MOST + 1) if pieces == "auto" else [pieces]
     runs = curve.runs(max(counts))
@@ -135,6 +136,23 @@ class _Bent:
 
     def value(self, s: Floats) -> Floats:
         return Logistic().value(s + self.columns(s) @ self.coefficients)
+
+    def expecting(self, share: float, s: Floats, w: Floats) -> _Bent:
+        """Return the curve moved up or down until it expects this share of positive outcomes among these rows.
+
+        Rows that are judged as if they had been left out tell how steep the curve is. Each is drawn away from its
+        outcome, so they do not tell how high it is.
+        """
+
+        def moved(by: float) -> _Bent:
+            return replace(self, coefficients=self.coefficients + np.append(by, np.zeros(len(self.coefficients) - 1)))
+
+        def excess(by: float) -> float:
+            return float(w @ moved(by).value(s)) - share
+
+        if not self.coefficients.any() or excess(-_CERTAIN) >= 0 or excess(_CERTAIN) <= 0:
+            return self
+        return moved(brentq(excess, -_CERTAIN, _CERTAIN))
 
 
 def _bent_by(s: Floats, w: Floats, y: Floats, rows: int, degrees: float) -> _Bent:
