@@ -212,11 +212,13 @@ class _Curve:
         ranks = np.interp(np.linspace(0.0, 1.0, _CANDIDATES // 2), np.cumsum(w) - 0.5 * w, s)
         inner = np.unique(np.concatenate([ranks, np.linspace(low, high, _CANDIDATES // 2)]))
         far = 1e-3 * (high - low)
+        inner = inner[np.append(True, np.diff(inner) > 1e-3 * far)]
         knots = np.concatenate([[low], inner[(inner > low + far) & (inner < high - far)], [high]])
         both = np.concatenate([s, knots])
         order = np.argsort(both, kind="stable")
         mass = np.concatenate([w, np.full(len(knots), 1e-9)])[order]
-        rising = isotonic_regression(bent.value(both[order]), weights=mass).x + _RISE * np.arange(len(both)) / len(both)
+        rising = isotonic_regression(bent.value(both[order]), weights=mass).x
+        rising = (1.0 - _RISE) * rising + _RISE * np.arange(len(both)) / len(both)  # within [0, 1]
         risk = np.empty(len(both))
         risk[order] = rising
         own = risk[: len(s)]
