@@ -7,7 +7,7 @@ BUILT := pyproject.toml setup.py $(wildcard src/plainrisk/_native/*.[ch])
 
 # What depends on linear algebra is tested a second time under other kernels of OpenBLAS, what depends on the compiled
 # kernels a second time without them, and with them under sanitizers by `make sanitize`.
-OTHER_BLAS_TOO := $(addprefix tests/,solve models property)
+OTHER_BLAS_TOO := $(addprefix tests/,solve fit models property)
 NUMPY_TOO := $(addprefix tests/,native bins form catalogue)
 SANITIZED := build/sanitized
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g

@@ -46,6 +46,7 @@ RANKS: dict[str, float] = {
     ),
     "form": 1,
     **dict.fromkeys(["bins", "explain", "export", "measure", "solve"], 2),
+    "fit": 2.2,
     "exports": 2.3,
     "report": 2.4,
     "model": 2.5,

@@ -210,13 +210,41 @@ def test_heavy_values_have_a_bin_of_their_own(rng):
 
 
 @pytest.mark.parametrize("max_bins", [2, 3, 8, 64])
-def test_fine_bins_are_never_too_many_nor_too_small(rng, max_bins):
+def test_fine_bins_are_never_too_many(rng, max_bins):
+    """Stretches of light values between heavy ones have a bin each, whatever their number."""
     for _ in range(20):
         x = rng.choice([rng.integers(0, 5, 400), rng.normal(size=400).round(1), rng.geometric(0.3, 400)])
-        edges = fine_edges(histogram(x, np.zeros(400)), max_bins, min_rows=9)
-        counts = np.histogram(x, np.concatenate([[-np.inf], edges, [np.inf]]))[0]
-        assert len(counts) <= max_bins
-        assert counts.min() >= 9
+        edges = fine_edges(histogram(x, np.zeros(400)), max_bins)
+        _, counts = np.unique(x, return_counts=True)
+        heavy = counts > 400 / max_bins
+        stretches = np.count_nonzero(~heavy & np.append(True, heavy[:-1]))
+        assert len(edges) + 1 <= max(max_bins, heavy.sum() + stretches)
+        found = np.histogram(x, np.concatenate([[-np.inf], edges, [np.inf]]))[0]
+        assert found.min() > 0
+        assert set(counts[heavy]) <= set(found)
+
+
+def test_outermost_bins_are_halved_towards_the_ends():
+    x = np.arange(1024.0)
+    h = histogram(x, np.zeros(1024))
+    body = fine_edges(h, 16)
+    counts = [
+        np.histogram(x, np.concatenate([[-np.inf], fine_edges(h, 16, halvings), [np.inf]]))[0] for halvings in range(5)
+    ]
+    assert counts[0].tolist() == [64] * 16
+    for halvings, found in enumerate(counts):
+        tail = [64 >> halvings, *(64 >> k for k in range(halvings, 0, -1))]
+        assert found.tolist() == [*tail, *[64] * 14, *tail[::-1]]
+    assert set(body) <= set(fine_edges(h, 16, 6))
+
+
+def test_halving_ends_where_values_do(rng):
+    """Tied and few values, uneven weights: every bin has rows, and no cut is beyond the values."""
+    for weight in (None, rng.uniform(0.1, 9.0, 50)):
+        for x in (rng.integers(0, 4, 50), rng.normal(size=50), np.r_[np.zeros(48), 1.0, 2.0]):
+            edges = fine_edges(histogram(x, np.zeros(50), weight), 16, halvings=6)
+            assert (np.diff(edges) > 0).all()
+            assert np.histogram(x, np.concatenate([[-np.inf], edges, [np.inf]]))[0].min() > 0
 
 
 def test_few_values_are_a_level_each():

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 import numpy as np
 import pytest
 
 import plainrisk as pr
 from plainrisk.errors import DataError
-from plainrisk.models.bootstrap import _Refitter, _training, bootstrap
+from plainrisk.models.bootstrap import _Expert, _Refitter, _training, bootstrap
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the line is cut off", "ignore:class_weight moves the base rate")
 
@@ -202,18 +200,14 @@ def test_the_first_weights_give_the_smooth_tables_back(credit, link, options):
     np.testing.assert_allclose(scores_of(again), scores_of(model.form_), rtol=0, atol=1e-6)
 
 
-def test_refits_keep_bins_and_pairs_and_the_groups_that_left(credit, paired):
+def test_refits_keep_bins_and_pairs(credit, paired):
     part = paired.form_.parts[0]
     refits = bootstrap(paired, credit.frame, credit.target, n=20, seed=2)
-    gone = [group.features[0] for group in paired.evidence_ if group.left and group.kind in ("steps", "levels")]
-    assert gone
     for form in refits.forms:
         own = form.parts[0]
         assert [pair.features for pair in own.pairs] == [pair.features for pair in part.pairs]
         for name, shape in own.shapes.items():
             assert (shape.levels, shape.weights) == (part.shapes[name].levels, part.shapes[name].weights)
-        for name in gone:
-            assert np.ptp(own.shapes[name].scores[: own.shapes[name].levels.n_ordered]) == 0
     for k in range(len(part.pairs)):
         cells = np.array([form.parts[0].pairs[k].scores for form in refits.forms])
         assert (cells.std(axis=0) > 0).any()
@@ -221,11 +215,33 @@ def test_refits_keep_bins_and_pairs_and_the_groups_that_left(credit, paired):
 
 def test_a_pair_that_is_not_in_the_form_stays_away(credit, paired):
     """The scores that weigh subscales are those of the form."""
-    (expert,) = refitter_of(paired, credit.frame, credit.target)[1].experts
-    expert = replace(expert, part=msgspec.structs.replace(expert.part, pairs=expert.part.pairs[1:]))
-    part, scores = expert.fit(np.ones(1200), credit.target.astype(float))
-    form = msgspec.structs.replace(paired.form_, parts=(part,))
-    np.testing.assert_allclose(scores, form.score(credit.frame), rtol=0, atol=1e-9)
+    part = paired.form_.parts[0]
+    training = refitter_of(paired, credit.frame, credit.target)[1].cells
+    for pairs in (part.pairs[1:], ()):
+        expert = _Expert.of(msgspec.structs.replace(part, pairs=pairs), paired, training)
+        refitted, scores = expert.fit(np.ones(1200), credit.target.astype(float))
+        assert [pair.features for pair in refitted.pairs] == [pair.features for pair in pairs]
+        form = msgspec.structs.replace(paired.form_, parts=(refitted,))
+        np.testing.assert_allclose(scores, form.score(credit.frame), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, {"shapes": "smooth"}, {"shapes": "smooth", "pairs": 2, "link": "linear"}])
+def test_a_refit_fits_what_the_first_fit_chose(credit, options):
+    model = pr.AdditiveRiskModel(credit.schema, **options).fit(credit.frame, credit.target)
+    (expert,) = refitter_of(model, credit.frame, credit.target)[1].experts
+    plan, part = expert.plan, model.form_.parts[0]
+    assert plan.link == options.get("link", "logistic")
+    np.testing.assert_array_equal(expert.start.point, model.solution_.point)
+    assert plan.basis(plan.held).layout.n_coefficients == len(model.solution_.coefficients)
+    if not options:
+        assert (plan.shapes, plan.ridge, plan.known, plan.pairs) == ("steps", model.ridge_, None, None)
+        return
+    assert (plan.shapes, plan.ridge, plan.total) == ("smooth", None, 1200.0)
+    assert plan.known.groups == model.evidence_
+    assert {name: len(cuts) for name, cuts in plan.cuts.items() if cuts}
+    pairs = () if plan.pairs is None else plan.pairs.pairs
+    assert list(pairs) == [pair.features for pair in part.pairs]
+    assert len(pairs) == options.get("pairs", 0)
 
 
 def test_every_refit_obeys_the_directions_in_tables_and_pairs(credit, paired):

@@ -8,11 +8,11 @@ pieces is found that costs least against that curve, in expected log loss; as fe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import isotonic_regression
+from scipy.optimize import brentq, isotonic_regression
 
 from plainrisk._types import Floats, Index
 from plainrisk.fit.choices import BANDS, LINK, POSITIVE, PRECISIONS
@@ -99,7 +99,8 @@ def fitted_bands(
     s, w = sums.score[used] / sums.weight[used], sums.weight[used] / sums.weight.sum()
     bent = _Bent()
     if sums.positive is not None:
-        bent = _bent_by(s, w, sums.positive[used] / sums.weight.sum(), sums.rows, degrees)
+        y = sums.positive[used] / sums.weight.sum()
+        bent = _bent_by(s, w, y, sums.rows, degrees).expecting(float(y.sum()), s, w)
     curve = _Curve.of(bent, np.clip(s, low, high), w, low, high)
     counts = range(FEWEST, _MOST + 1) if pieces == "auto" else [pieces]
     runs = curve.runs(max(counts))
@@ -134,6 +135,23 @@ class _Bent:
 
     def value(self, s: Floats) -> Floats:
         return Logistic().value(s + self.columns(s) @ self.coefficients)
+
+    def expecting(self, share: float, s: Floats, w: Floats) -> _Bent:
+        """Return the curve moved up or down until it expects this share of positive outcomes among these rows.
+
+        Rows that are judged as if they had been left out tell how steep the curve is. Each is drawn away from its
+        outcome, so they do not tell how high it is.
+        """
+
+        def moved(by: float) -> _Bent:
+            return replace(self, coefficients=self.coefficients + np.append(by, np.zeros(len(self.coefficients) - 1)))
+
+        def excess(by: float) -> float:
+            return float(w @ moved(by).value(s)) - share
+
+        if not self.coefficients.any() or excess(-_CERTAIN) >= 0 or excess(_CERTAIN) <= 0:
+            return self
+        return moved(brentq(excess, -_CERTAIN, _CERTAIN))
 
 
 def _bent_by(s: Floats, w: Floats, y: Floats, rows: int, degrees: float) -> _Bent:
@@ -192,11 +210,13 @@ class _Curve:
         ranks = np.interp(np.linspace(0.0, 1.0, _CANDIDATES // 2), np.cumsum(w) - 0.5 * w, s)
         inner = np.unique(np.concatenate([ranks, np.linspace(low, high, _CANDIDATES // 2)]))
         far = 1e-3 * (high - low)
+        inner = inner[np.append(True, np.diff(inner) > 1e-3 * far)]
         knots = np.concatenate([[low], inner[(inner > low + far) & (inner < high - far)], [high]])
         both = np.concatenate([s, knots])
         order = np.argsort(both, kind="stable")
         mass = np.concatenate([w, np.full(len(knots), 1e-9)])[order]
-        rising = isotonic_regression(bent.value(both[order]), weights=mass).x + _RISE * np.arange(len(both)) / len(both)
+        rising = isotonic_regression(bent.value(both[order]), weights=mass).x
+        rising = (1.0 - _RISE) * rising + _RISE * np.arange(len(both)) / len(both)  # within [0, 1]
         risk = np.empty(len(both))
         risk[order] = rising
         own = risk[: len(s)]

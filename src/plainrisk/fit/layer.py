@@ -412,7 +412,8 @@ def _ranked(plan: Plan, fitted: Fitted) -> tuple[tuple[PairEvidence, ...], dict[
     """Return the evidence for every pair of features, the best first, and the coarse levels it was sought in."""
     scores = fitted.basis.level_scores(fitted.point[1:])
     axes = coarse_axes(plan.coded, plan.schema, scores)
-    return tuple(rank_pairs(plan.coded, axes, _link(plan.link), float(fitted.point[0]), scores)), axes
+    found = rank_pairs(plan.coded, axes, _link(plan.link), float(fitted.point[0]), scores, plan.total)
+    return tuple(found), axes
 
 
 def _with_pairs(plan: Plan, fitted: Fitted, pairs: Pairs) -> tuple[Plan, Fitted, tuple[PairEvidence, ...]]:

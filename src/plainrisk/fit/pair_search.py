@@ -71,12 +71,14 @@ def rank_pairs(
     link: Link,
     intercept: float,
     level_scores: Sequence[Floats],
+    total: float | None = None,
 ) -> list[PairEvidence]:
     """Rank all pairs by the residuals of a model, the best first: one pass over the rows.
 
     Parameters
     ----------
     intercept, level_scores : the model: per feature, the score of every level
+    total : how many rows the weights stand for; by default the sum of the weights
     """
     names, tables = _candidates(coded, axes, level_scores), scores_by_code(coded, level_scores)
     reader = CoarseReader(coded, axes, names)
@@ -97,11 +99,13 @@ def rank_pairs(
     if len(names) < 2:
         return []
     residuals, variances = coded.rows.sum(sums)
+    n_rows = coded.rows.totals[1] if total is None else total
+    unit = n_rows / coded.rows.totals[1]
     each = zip(combinations(names, 2), residuals, variances, strict=True)
-    found = {pair: _log_factor(axes[pair[0]], axes[pair[1]], r, w) for pair, r, w in each}
-    threshold, total = _threshold(np.array(list(found.values()))), coded.rows.totals[1]
+    found = {pair: _log_factor(axes[pair[0]], axes[pair[1]], unit * r, unit * w) for pair, r, w in each}
+    threshold = _threshold(np.array(list(found.values())))
     best = sorted(found.items(), key=lambda one: -one[1])
-    return [PairEvidence(pair, _root(factor), factor / total, threshold) for pair, factor in best]
+    return [PairEvidence(pair, _root(factor), factor / n_rows, threshold) for pair, factor in best]
 
 
 def _log_factor(u: Axis, v: Axis, residual: Floats, weight: Floats) -> float:

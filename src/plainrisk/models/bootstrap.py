@@ -149,12 +149,17 @@ class _Expert:
         basis = plan.basis(plan.held)
         if len(model.solution_.coefficients) != basis.layout.n_coefficients:
             raise PlainriskError("bootstrap: the rows do not have the levels the model was fitted with.")
+        start = Fitted(basis, model.solution_.point)
+        if plan.pairs is not None:
+            # A pair that is 0 throughout is not in the form: a direction allows no more.
+            inside = [pair.features for pair in part.pairs]
+            plan = replace(plan, pairs=PairRows(plan.coded, plan.pairs.axes, inside) if inside else None)
         starts = {}
         if plan.known is not None:
             starts = {j: _starts(plan.coded, j, shape) for j, shape in enumerate(part.shapes.values())}
         codes = next(iter(plan.coded.rows if plan.pairs is None else plan.pairs.rows)).codes
         first, cell = _distinct(codes) if plan.known is None else (np.arange(cells.n_rows),) * 2
-        return cls(part, plan, cell, tuple(c[first] for c in codes), Fitted(basis, model.solution_.point), starts)
+        return cls(part, plan, cell, tuple(c[first] for c in codes), start, starts)
 
     def fit(self, weight: Floats, positive: Floats) -> tuple[Part, Floats]:
         """Fit the part to joint cells with these weights; return it, and the score of every joint cell."""

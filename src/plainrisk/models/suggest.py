@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plainrisk.errors import DataError
-from plainrisk.fit.layer import LayerSettings, LinkName, find_pairs
+from plainrisk.fit.layer import LayerSettings, LinkName, Weights, find_pairs
 from plainrisk.fit.pair_search import PairEvidence
 from plainrisk.fit.training import read_training
 from plainrisk.form import Linear, RiskForm
@@ -35,4 +35,5 @@ def suggest_pairs(model: Any, X: Any, y: Any = None, sample_weight: Any = None) 
         raise DataError("suggest_pairs: the model must be of one part.")
     training = read_training(X, y, form.schema, sample_weight, None)
     link: LinkName = "linear" if isinstance(form.parts[0].link, Linear) else "logistic"
-    return list(find_pairs(training, LayerSettings(link=link, shapes="smooth")))
+    weights: Weights = getattr(model, "weights", "relative")
+    return list(find_pairs(training, LayerSettings(link=link, shapes="smooth", weights=weights)))

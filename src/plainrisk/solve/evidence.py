@@ -42,6 +42,8 @@ __all__ = ["Evidence", "Hyperprior", "averaged", "log_factors", "maximise_eviden
 _START, _LEAST, _MOST, _LONGEST = 10.0, 1e-3, 1e12, 2.0
 _MOST_UPDATES = 200
 _EM_STEPS = 10
+# Of the log posterior by a log precision: a group without evidence may be anywhere within some steps of where it is.
+_LEAST_CURVATURE = 1e-2
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,8 @@ class Evidence:
     converged : whether they were found
     free : (1 + p,), which coefficients no bound holds, the intercept first
     quadratic : of H/phi + Lambda, whose inverse is the covariance of the posterior
+    groups : (p,), the group of every coefficient
+    uncertainty : (groups, groups), the covariance of the log precisions
     """
 
     point: Floats
@@ -109,6 +113,8 @@ class Evidence:
     converged: bool
     free: Bools
     quadratic: BoxedQuadratic
+    groups: Index
+    uncertainty: Floats
 
     @property
     def factor(self) -> Factor:
@@ -116,10 +122,17 @@ class Evidence:
         return self.quadratic.factor(self.free)
 
     def covariance(self) -> Floats:
-        """Return the covariance of all coefficients, (1 + p, 1 + p), as if no bound held any."""
+        """Return the covariance of all coefficients, (1 + p, 1 + p), as if no bound held any.
+
+        The precisions are not known exactly, and the coefficients move with their logarithms by -A Lambda beta, A being
+        the covariance at known precisions; what that adds is part of it (Wood, Pya and Saefken 2016).
+        """
         everywhere = np.ones(len(self.free), bool)
         (inverse,) = self.quadratic.factor(everywhere).inverse_blocks([np.arange(len(self.free))])
-        return inverse
+        pull = np.zeros((len(self.free), len(self.precision)))
+        pull[1 + np.arange(len(self.groups)), self.groups] = self.precision[self.groups] * self.point[1:]
+        moved = inverse @ pull
+        return np.asarray(inverse + moved @ self.uncertainty @ moved.T)
 
     def log_factors(self, blocks: Sequence[Index], precisions: Sequence[float]) -> Floats:
         """Return the logarithm of the Bayes factor of sets of coefficients, numbered from 0 without the intercept.
@@ -316,7 +329,7 @@ class _Search:
         self.lower = np.concatenate([[-np.inf], bounds])
         self.upper = np.full(1 + len(groups), np.inf)
         order = np.argsort(groups, kind="stable")
-        self.blocks = np.split(1 + order, np.cumsum(np.bincount(groups, minlength=self.n_groups))[:-1])
+        self.blocks = np.split(1 + order, np.cumsum(np.bincount(groups, minlength=self.n_groups))[:-1])[: self.n_groups]
 
     def start(self, point: Floats | None, precision: Floats | None) -> _State:
         """Return the state to begin with."""
@@ -343,20 +356,28 @@ class _Search:
             state, gain = self._updated(state, newton)
             settled, updates = newton.gain + gain <= tolerance, updates + 1
         newton = self._newton(state)
-        slope, _ = self._slopes(state.precision, newton)
-        A, t, v = self.prior.equations(state.variance)
-        pull = A.T @ ((A @ np.append(np.log(state.precision), state.mean) - t) / v) if len(t) else np.zeros(1)
+        slope, curvature = self._slopes(state.precision, newton)
+        pull, H = self._density(np.log(state.precision), state.mean, state.variance, curvature)
         return Evidence(
             point=newton.point,
             precision=state.precision,
             edf=newton.edf,
-            gradient=slope - pull[:-1] if len(t) else slope,
+            gradient=slope + pull[:-1],
             scale=state.scale,
             updates=updates,
             converged=settled,
             free=newton.quadratic.state == FREE,
             quadratic=newton.quadratic,
+            groups=self.groups,
+            uncertainty=np.asarray(np.linalg.inv(H)[:-1, :-1], np.float64),
         )
+
+    def _density(self, theta: Floats, mean: float, variance: float, curvature: Floats) -> tuple[Floats, Floats]:
+        """Return the slope of the hyperprior by log precisions and mu, and the curvature of the log posterior."""
+        A, t, v = self.prior.equations(variance)
+        H = np.diag(np.append(curvature, 0.0)) + A.T @ (A / v[:, None])
+        H[np.diag_indices_from(H)] += _LEAST_CURVATURE
+        return -A.T @ ((A @ np.append(theta, mean) - t) / v), H
 
     def _newton(self, state: _State) -> _Newton:
         """Take a step of the coefficients at the present precisions."""
@@ -403,12 +424,8 @@ class _Search:
         slope, curvature = self._slopes(state.precision, newton)
         theta = np.log(state.precision)
         mean, variance = self._population(state, theta, curvature)
-        A, t, v = self.prior.equations(variance)
-        phi = np.append(theta, mean)
-        pull = -A.T @ ((A @ phi - t) / v)
         # Newton's step of the log precisions and mu together: many groups with far to go must not hold each other back.
-        H = np.diag(np.append(curvature, 0.0)) + A.T @ (A / v[:, None])
-        H[np.diag_indices_from(H)] += 1e-9
+        pull, H = self._density(theta, mean, variance, curvature)
         step = np.linalg.solve(H, np.append(slope, 0.0) + pull)[:-1]
         # A precision that swings back moves more slowly.
         pace = np.where(state.step * step < 0, 0.5 * state.pace, np.minimum(1.0, 1.25 * state.pace))

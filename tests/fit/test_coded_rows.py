@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import plainrisk as pr
 from plainrisk.bins import LevelFinder, level_contrast
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError
-from plainrisk.fit.coding import Design, centred, code_rows, learn_levels, table_part
+from plainrisk.fit.basis import Basis, table_part
+from plainrisk.fit.coding import centred, code_rows, learn_levels, scores_by_code
 from plainrisk.fit.training import read_training
 from plainrisk.form import Bins, Categories, Logistic
 from plainrisk.schema import Feature, Schema
@@ -195,11 +196,11 @@ def test_infinity_is_an_unseen_category():
     assert codes_of(coded)[0].tolist() == [0, 3, 1, 2]
 
 
-# ---- designs
+# ---- from codes to scores
 
 
 @pytest.fixture
-def design(rng):
+def basis(rng):
     x, y = matrix_of(rng, 700)
     training = read_training(TABLES["pandas"](x), y, Schema(features=FEATURES), rng.random(700), None)
     coded = code_rows(training, learn_levels(training, max_bins=3))
@@ -207,26 +208,40 @@ def design(rng):
     contrasts = [
         level_contrast(w, lv.n_ordered, s) for w, lv, s in zip(coded.weights, coded.levels, signs, strict=True)
     ]
-    return training, Design(coded, tuple(contrasts)), signs
+    return training, Basis(coded, {}, tuple(contrasts))
 
 
-def test_scores_by_level_add_up_to_scores_by_row(design):
-    training, design, _ = design
-    solution = minimise(LogisticLoss(design.layout, design.coded.rows), ridge=0.01, lower=design.lower)
-    scores = design.level_scores(solution)
-    wanted = solution.intercept + sum(s[c] for s, c in zip(scores, codes_of(design.coded), strict=True))
-    np.testing.assert_allclose(np.concatenate(list(design.scores(solution))), wanted, rtol=0, atol=1e-12)
+def solved(basis):
+    return minimise(LogisticLoss(basis.layout, basis.coded.rows), ridge=0.01, lower=basis.lower)
+
+
+def scores_of_rows(coded, intercept, tables):
+    """The scores of rows, added up from the tables of their joint codes."""
+    blocks = list(coded.rows)
+    return intercept + sum(
+        table[np.concatenate([block.codes[k] for block in blocks])] for k, table in enumerate(tables)
+    )
+
+
+def test_scores_by_level_add_up_to_scores_by_row(basis):
+    training, basis = basis
+    solution = solved(basis)
+    scores = basis.level_scores(solution.coefficients)
+    wanted = solution.intercept + sum(s[c] for s, c in zip(scores, codes_of(basis.coded), strict=True))
+    for tables in (basis.layout.tables(solution.coefficients), scores_by_code(basis.coded, scores)):
+        found = scores_of_rows(basis.coded, solution.intercept, tables)
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
     assert len(wanted) == training.n_rows
 
 
-def test_the_part_gives_the_scores_of_the_design_and_every_shape_is_centred(design):
-    training, design, _ = design
-    solution = minimise(LogisticLoss(design.layout, design.coded.rows), ridge=0.01, lower=design.lower)
-    part = table_part("all", design, solution, Logistic(), training.schema)
+def test_the_part_gives_the_scores_of_the_coefficients_and_every_shape_is_centred(basis):
+    training, basis = basis
+    solution = solved(basis)
+    part = table_part(basis, solution.intercept, solution.coefficients, Logistic(), training.schema)
     form = pr.form.RiskForm(
         schema=training.schema, columns=training.names, classes=(0, 1), parts=(part,), pool=pr.form.Alone()
     )
-    wanted = np.concatenate(list(design.scores(solution)))
+    wanted = scores_of_rows(basis.coded, solution.intercept, basis.layout.tables(solution.coefficients))
     np.testing.assert_allclose(form.score(training.frame), wanted, rtol=0, atol=1e-12)
     for shape in part.shapes.values():
         assert np.dot(shape.scores, shape.weights) == pytest.approx(0.0, abs=1e-9)
@@ -240,11 +255,11 @@ def test_cells_are_the_distinct_rows(rng):
     training = read_training(X, y, None, weight, None)
     coded = code_rows(training, learn_levels(training))
     contrasts = tuple(level_contrast(w, lv.n_ordered, 0) for w, lv in zip(coded.weights, coded.levels, strict=True))
-    design = Design(coded, contrasts)
-    assert design.cells.totals[0] == 9
-    assert design.cells.totals[1:] == pytest.approx((weight.sum(), (weight * y).sum()))
-    point = rng.normal(size=1 + design.layout.n_coefficients)
-    values = [LogisticLoss(design.layout, rows).value_and_gradient(point) for rows in (coded.rows, design.cells)]
+    basis = Basis(coded, {}, contrasts)
+    assert basis.rows.totals[0] == 9
+    assert basis.rows.totals[1:] == pytest.approx((weight.sum(), (weight * y).sum()))
+    point = rng.normal(size=1 + basis.layout.n_coefficients)
+    values = [LogisticLoss(basis.layout, rows).value_and_gradient(point) for rows in (coded.rows, basis.rows)]
     assert values[0][0] == pytest.approx(values[1][0], rel=1e-12)
     np.testing.assert_allclose(values[0][1], values[1][1], rtol=0, atol=1e-12)
 

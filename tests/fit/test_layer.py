@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,10 +11,10 @@ from scipy.optimize import lsq_linear, minimize, nnls
 
 import plainrisk as pr
 from plainrisk.errors import DataError
-from plainrisk.fit.coding import learn_levels
+from plainrisk.fit.basis import LineBounds
+from plainrisk.fit.coding import code_rows, learn_levels
+from plainrisk.fit.layer import LayerSettings, Plan, fit_layer, fit_plan, resolve_ridge
 from plainrisk.fit.training import read_training
-from plainrisk.models.arm import LayerSettings, Problem, fit_layer, make_design, resolve_ridge
-from plainrisk.solve import Block, Layout, Rows
 
 N = 260
 SCHEMA = pr.Schema(
@@ -131,22 +133,23 @@ def test_cells_give_the_solution_of_rows(data, link):
     X, y, w = data
     schema = SCHEMA.select(("up", "free"))
     training = read_training(X, y, schema, w, None)
-    design = make_design(training, learn_levels(training))
-    assert design.cells.totals[0] <= 5 * 5 < N
-    assert design.cells.totals[1:] == pytest.approx(design.coded.rows.totals[1:], rel=1e-12)
-    cells, rows = (
-        Problem(link, design.layout, some, lower=design.lower).solve(0.01) for some in (design.cells, design.coded.rows)
-    )
+    plan = Plan(code_rows(training, learn_levels(training)), schema, link, "steps", ridge=0.01)
+    cells, rows = (fit_plan(some) for some in (plan, replace(plan, weighted=plan.coded.rows)))
+    assert cells.basis.rows.totals[0] <= 5 * 5 < N == rows.basis.rows.totals[0]
+    assert cells.basis.rows.totals[1:] == pytest.approx(rows.basis.rows.totals[1:], rel=1e-12)
     np.testing.assert_allclose(cells.point, rows.point, rtol=0, atol=1e-9)
-    assert cells.objective == pytest.approx(rows.objective, rel=1e-12)
+    assert cells.solution.objective == pytest.approx(rows.solution.objective, rel=1e-12)
 
 
-def test_a_scale_multiplies_the_ridge_of_each_coefficient(data):
+def test_a_scale_multiplies_the_ridge_of_each_slope(data):
     X, y, w = data
     A, lower = indicators(X)
     scale = np.linspace(0.5, 3.0, A.shape[1])
-    problem = Problem("linear", Layout((), A.shape[1]), Rows([Block((), w * y, w, A)]), lower=lower, scale=scale)
-    found = problem.solve(0.02)
+    schema = SCHEMA.select(("free",))
+    training = read_training(X, y, schema, w, None)
+    coded = code_rows(training, learn_levels(training, lines=True), lambda batch: A)
+    lines = LineBounds(lower, np.full(len(lower), np.inf), scale)
+    found = fit_plan(Plan(coded, schema, "linear", "lines", ridge=0.02, lines=lines)).solution
     line = found.intercept + A @ found.coefficients
     slope = 2 * A.T @ (w * (line - y)) / w.sum() + 2 * 0.02 * scale * found.coefficients
     bound = found.coefficients <= lower
