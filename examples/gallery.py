@@ -19,7 +19,7 @@ from plainrisk.explain.plots import (
     draw_waterfall,
     draw_weights,
 )
-from plainrisk.models.bootstrap import bootstrap
+from plainrisk.validate.bootstrap import bootstrap
 
 SIZES = {"small": (4.5, 3.4), "medium": (7.5, 5.0), "large": (13.0, 8.0)}
 

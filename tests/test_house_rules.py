@@ -216,7 +216,7 @@ def test_public_names_stay():
 
 
 def test_evaluate_is_a_function_whatever_was_imported():
-    for module in ("plainrisk.measure.evaluation", "plainrisk.measure.cutoffs", "plainrisk.models.holdout"):
+    for module in ("plainrisk.measure.evaluation", "plainrisk.measure.cutoffs", "plainrisk.validate.holdout"):
         importlib.import_module(module)
     assert callable(pr.evaluate)
     assert callable(pr.cutoffs)

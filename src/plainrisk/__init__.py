@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from plainrisk.model import RiskModel, load
     from plainrisk.models.arm import AdditiveRiskModel
     from plainrisk.models.boosted import BoostedRiskModel
-    from plainrisk.models.bootstrap import bootstrap
-    from plainrisk.models.challengers import challengers
-    from plainrisk.models.crossval import cross_validate
-    from plainrisk.models.holdout import cutoffs, drift, evaluate, fairness
     from plainrisk.models.linearise import Linearised, linearise
     from plainrisk.models.mixture import SubscaleMixture
     from plainrisk.models.nnlr import NonnegativeLogisticRegression
@@ -29,6 +25,10 @@ if TYPE_CHECKING:
     from plainrisk.models.suggest import suggest_pairs
     from plainrisk.models.two_layer import TwoLayerRiskModel
     from plainrisk.schema import Feature, Schema
+    from plainrisk.validate.bootstrap import bootstrap
+    from plainrisk.validate.challengers import challengers
+    from plainrisk.validate.crossval import cross_validate
+    from plainrisk.validate.holdout import cutoffs, drift, evaluate, fairness
     from plainrisk.validate.prices import prices
 
 __all__ = [
@@ -88,10 +88,10 @@ _OWNERS = {
     "model": ("RiskModel", "load"),
     "models.arm": ("AdditiveRiskModel",),
     "models.boosted": ("BoostedRiskModel",),
-    "models.bootstrap": ("bootstrap",),
-    "models.challengers": ("challengers",),
-    "models.crossval": ("cross_validate",),
-    "models.holdout": ("cutoffs", "drift", "evaluate", "fairness"),
+    "validate.bootstrap": ("bootstrap",),
+    "validate.challengers": ("challengers",),
+    "validate.crossval": ("cross_validate",),
+    "validate.holdout": ("cutoffs", "drift", "evaluate", "fairness"),
     "models.linearise": ("Linearised", "linearise"),
     "models.mixture": ("SubscaleMixture",),
     "models.nnlr": ("NonnegativeLogisticRegression",),

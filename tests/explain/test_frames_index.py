@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 
 import plainrisk as pr
-from plainrisk.models.bootstrap import bootstrap
 from plainrisk.threads import PIECE_ROWS
+from plainrisk.validate.bootstrap import bootstrap
 
 CREDIT = pr.datasets.make_credit(400, seed=5, n_features=6)
 ROWS = CREDIT.frame.to_pandas()

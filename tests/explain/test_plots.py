@@ -13,7 +13,7 @@ from plainrisk.explain import plots
 from plainrisk.explain.groups import compare_groups
 from plainrisk.explain.plots import DOWN, UP, draw_pair, draw_shape
 from plainrisk.form import Bins, Categories, PairTable
-from plainrisk.models.bootstrap import bootstrap
+from plainrisk.validate.bootstrap import bootstrap
 
 mpl.use("Agg")
 pytestmark = pytest.mark.filterwarnings("ignore:.*the line is cut off")

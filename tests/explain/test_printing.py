@@ -11,7 +11,7 @@ from plainrisk.errors import DataError
 from plainrisk.explain import Profile
 from plainrisk.explain.explanation import text_table
 from plainrisk.explain.groups import compare_groups
-from plainrisk.models.bootstrap import bootstrap
+from plainrisk.validate.bootstrap import bootstrap
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import plainrisk as pr
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
+from plainrisk.fit.splits import stratified_folds
 from plainrisk.form import Bands, Linear, Logistic, Mixture, PairTable
-from plainrisk.models.crossval import stratified_folds
 from plainrisk.models.experts import _renamed
 from plainrisk.models.mixture import loss_clip
 

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 import plainrisk as pr
 from plainrisk.errors import DataError, SchemaError
 from plainrisk.intervals import UNKNOWN, Range
-from plainrisk.models.crossval import cross_validate
+from plainrisk.validate.crossval import cross_validate
 from plainrisk.validate.prices import Price, Prices, changes_of, price_changes
 
 N = 1500

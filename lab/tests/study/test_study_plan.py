@@ -7,7 +7,7 @@ import pytest
 from plainrisk import Feature, Schema
 from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, MissingExtraError
-from plainrisk.models.challengers import RivalModel
+from plainrisk.validate.challengers import RivalModel
 from plainrisk_lab.study import METRICS, ClassifierSpec, DataSpec, Metric, Plan, load_plan
 from plainrisk_lab.study.challengers import build
 

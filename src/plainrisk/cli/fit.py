@@ -35,10 +35,10 @@ from plainrisk.form import RiskForm
 from plainrisk.measure.evaluation import SUSPICIOUS_AUC, Evaluation
 from plainrisk.model import CUTOFF
 from plainrisk.models.arm import RIDGE
-from plainrisk.models.challengers import Challengers, not_fitted
 from plainrisk.models.suggest import suggest_pairs
 from plainrisk.schema import Schema, label_of
 from plainrisk.schema.fingerprint import fingerprint
+from plainrisk.validate.challengers import Challengers, not_fitted
 from plainrisk.validate.prices import Prices
 
 __all__ = ["certified", "facts", "fit"]

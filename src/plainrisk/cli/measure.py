@@ -26,8 +26,8 @@ from plainrisk.intervals import Range
 from plainrisk.measure.cutoffs import Cutoff, Cutoffs, risk_cutoffs
 from plainrisk.measure.evaluation import Evaluation, evaluate_risk
 from plainrisk.model import FormMethods, RiskModel, load
-from plainrisk.models.holdout import groups_of
 from plainrisk.text import plain_number
+from plainrisk.validate.holdout import groups_of
 
 if TYPE_CHECKING:
     import polars as pl

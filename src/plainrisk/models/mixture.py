@@ -15,12 +15,12 @@ from plainrisk.data.frame import Frame, as_frame, position_names
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, PlainriskError, did_you_mean, nameless
 from plainrisk.explain.options import ExplainOptions, takes
+from plainrisk.fit.splits import SPLITS, inner_splits
 from plainrisk.fit.training import Training, TrainingRows, read_more
 from plainrisk.form import Bands, Linear, Link, Mixture
 from plainrisk.model import RiskModel
 from plainrisk.models.arm import AdditiveRiskModel
 from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
-from plainrisk.models.crossval import SPLITS, inner_splits
 from plainrisk.models.experts import (
     ESTIMATORS,
     Expert,

@@ -1,1 +1,1 @@
-"""What the rules of a model cost on rows that it was not fitted to."""
+"""A model on rows that it was not fitted to: folds, held-out rows, refits, challengers, the price of rules."""

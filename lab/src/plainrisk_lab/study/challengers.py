@@ -9,9 +9,9 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from plainrisk.errors import DataError, MissingExtraError
-from plainrisk.models.challengers import RivalModel
 from plainrisk.models.registry import CLASSIFIERS, make_classifier
 from plainrisk.schema import Schema
+from plainrisk.validate.challengers import RivalModel
 from plainrisk_lab.study.plan import ClassifierSpec
 
 __all__ = ["build"]

@@ -26,7 +26,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from plainrisk.errors import DataError, MissingExtraError, PlainriskError, PlainriskWarning, StoppedEarly
-from plainrisk.models.crossval import cross_validate
+from plainrisk.validate.crossval import cross_validate
 from plainrisk_lab.study.challengers import build
 from plainrisk_lab.study.plan import METRICS, ClassifierSpec, DataSpec, Plan
 from plainrisk_lab.study.sources import StudyData, load_data, stratified_folds

@@ -16,7 +16,7 @@ from sklearn.model_selection import (
 )
 
 from plainrisk.errors import DataError
-from plainrisk.models.crossval import splits_of, stratified_folds
+from plainrisk.fit.splits import splits_of, stratified_folds
 
 Y = (np.arange(60) % 4 == 0).astype(np.uint8)
 GROUPS = np.arange(60) // 3 % 11

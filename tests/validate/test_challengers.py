@@ -21,7 +21,7 @@ import plainrisk as pr
 from plainrisk.errors import DataError, MissingExtraError
 from plainrisk.intervals import Range
 from plainrisk.models import challengers as module
-from plainrisk.models.challengers import Challengers, Line, Rival, RivalModel
+from plainrisk.validate.challengers import Challengers, Line, Rival, RivalModel
 
 N = 400
 SCHEMA = pr.Schema(

@@ -17,7 +17,7 @@ from sklearn.model_selection import GroupKFold, KFold, RepeatedStratifiedKFold, 
 import plainrisk as pr
 from plainrisk import cross_validate
 from plainrisk.errors import DataError, PlainriskWarning, StoppedEarly
-from plainrisk.models.crossval import splits_of
+from plainrisk.fit.splits import splits_of
 
 quiet = pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
 

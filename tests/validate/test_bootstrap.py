@@ -6,7 +6,7 @@ import pytest
 
 import plainrisk as pr
 from plainrisk.errors import DataError
-from plainrisk.models.bootstrap import _Expert, _Refitter, _training, bootstrap
+from plainrisk.validate.bootstrap import _Expert, _Refitter, _training, bootstrap
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the line is cut off", "ignore:class_weight moves the base rate")
 
