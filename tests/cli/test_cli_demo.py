@@ -55,7 +55,7 @@ def test_demo_fits_a_terminal_of_80_columns(run, tmp_path, monkeypatch) -> None:
         "Principal reasons for this decision: 1. Duration of the loan",
         "The smallest changes that would lead to approval",
         "probability that the applicant repays the loan; approved if at least 60.0%",
-        "Duration of the loan 48 months 15 months",
+        "Duration of the loan 48 months 14 months",
         "demo/smooth.json",
         "demo/german.html",
     ):

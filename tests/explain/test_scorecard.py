@@ -158,7 +158,7 @@ def of_shapes(shapes, pairs=(), link=None, **directions):
 
 def test_directions_hold_on_the_rounded_points(few):
     model = fit(few, "SmoothARM1")
-    card = model.scorecard(pdo=3)  # so coarse that levels become equal
+    card = model.scorecard(pdo=1)  # so coarse that levels become equal
     points = [row.points for row in card.rows if row.feature == "Duration in month"]
     ordered = points[: model.form_.parts[0].shapes["Duration in month"].levels.n_ordered]
     assert (np.diff(ordered) <= 0).all(), "the model predicts the good outcome"

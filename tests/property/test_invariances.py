@@ -12,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 
 import plainrisk as pr
 from plainrisk.errors import PlainriskWarning
@@ -92,6 +93,8 @@ def test_duplicated_rows_are_weights(model):
     X, y = rows()
     times = np.random.default_rng(2).integers(0, 4, len(y))
     twice = np.repeat(np.arange(len(y)), times)
+    if getattr(model, "shapes", "steps") == "smooth":
+        model = clone(model).set_params(weights="counts")
     np.testing.assert_allclose(
         risk(model, X, y, at=X, weight=times), risk(model, X.iloc[twice], y[twice], at=X), **CLOSE
     )
@@ -109,7 +112,15 @@ def test_rows_without_weight_are_no_rows(model):
     )
 
 
-# A smooth shape takes weights for numbers of rows: they are evidence.
+@pytest.mark.parametrize("name", [name for name in MODELS if "smooth" in name])
+def test_the_scale_of_weights_does_not_matter_to_smooth_shapes(name):
+    X, y = rows()
+    weight = np.random.default_rng(4).uniform(0.5, 2.0, len(y))
+    wanted = risk(MODELS[name], X, y, weight=weight)
+    for scale in (1 / len(y), 1000.0):
+        np.testing.assert_allclose(risk(MODELS[name], X, y, weight=scale * weight), wanted, rtol=0, atol=1e-7)
+
+
 @pytest.mark.parametrize("name", [name for name in MODELS if "smooth" not in name])
 def test_the_scale_of_weights_changes_the_automatic_ridge_only(name):
     model = MODELS[name]

@@ -122,7 +122,7 @@ class Chosen:
     groups: tuple[GroupEvidence, ...]
     scale: float
     held: Held
-    cuts: Cuts
+    cuts: Mapping[str, tuple[int, ...]]
     pairs: tuple[tuple[str, str], ...] = ()
     axes: Mapping[str, Axis] | None = None
 
@@ -249,7 +249,8 @@ def _fit_smooth(training: TrainingRows, settings: LayerSettings) -> LayerFit:
     if settings.pairs is not None:
         plan, fitted, ranked = _with_pairs(plan, fitted, settings.pairs)
     fitted = _polished(plan, fitted)
-    floor = settings.min_rows(training.n_rows) / training.n_rows
+    n_rows = training.total if total is None else total
+    floor = settings.min_rows(int(n_rows)) / n_rows
     merged, cells = _merged(plan, fitted, settings, floor)
     part = msgspec.structs.replace(merged.part, pairs=() if plan.pairs is None else plan.pairs.tables(cells))
     assert fitted.solution is not None
@@ -328,9 +329,9 @@ def _penalised(plan: Plan, basis: Basis, start: Fitted | None) -> Fitted:
     precision = np.full(int(basis.precision_of.max(initial=-1)) + 1, np.nan)
     before = {} if start is None else start.precisions
     for at, group in zip(basis.precision_of, basis.groups, strict=True):
-        if (group.names, group.kind) in before:
+        value, size = before.get((group.names, group.kind), (np.nan, 0))
+        if size and group.size:
             # A walk of twice as many steps has steps of half the variance.
-            value, size = before[group.names, group.kind]
             precision[at] = value * (group.size / size if group.kind != "outside" else 1.0)
     evidence = maximise_evidence(
         _loss(plan, basis),
@@ -470,7 +471,8 @@ def _chosen(plan: Plan, fitted: Fitted) -> Chosen:
     )
     pairs = plan.pairs
     kept = ((), None) if pairs is None else (pairs.pairs, pairs.axes)
-    return Chosen(groups, evidence.scale, basis.held, plan.cuts, *kept)
+    cuts = {name: tuple(sorted(cuts)) for name, cuts in plan.cuts.items()}
+    return Chosen(groups, evidence.scale, basis.held, cuts, *kept)
 
 
 def _covariance(fitted: Fitted, means: Sequence[Floats], cells: Sequence[Floats]) -> tuple[float, ...]:

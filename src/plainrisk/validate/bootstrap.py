@@ -199,7 +199,8 @@ def _plan(part: Part, model: AdditiveRiskModel, cells: Training) -> Plan:
     coded = code_fine_rows(cells)
     pairs = None if chosen.axes is None else PairRows(coded, chosen.axes, chosen.pairs)
     total = float(cells.n_rows) if settings.weights == "relative" else None
-    kept = {"cuts": chosen.cuts, "pairs": pairs, "held": chosen.held, "known": chosen, "total": total}
+    cuts = {name: frozenset(cuts) for name, cuts in chosen.cuts.items()}
+    kept = {"cuts": cuts, "pairs": pairs, "held": chosen.held, "known": chosen, "total": total}
     return Plan(coded, schema, settings.link, "smooth", **kept)  # type: ignore[arg-type]
 
 
