@@ -249,7 +249,7 @@ def _fit_smooth(training: TrainingRows, settings: LayerSettings) -> LayerFit:
     if settings.pairs is not None:
         plan, fitted, ranked = _with_pairs(plan, fitted, settings.pairs)
     fitted = _polished(plan, fitted)
-    n_rows = training.total if total is None else total
+    n_rows = training.total if plan.total is None else plan.total
     floor = settings.min_rows(int(n_rows)) / n_rows
     merged, cells = _merged(plan, fitted, settings, floor)
     part = msgspec.structs.replace(merged.part, pairs=() if plan.pairs is None else plan.pairs.tables(cells))
