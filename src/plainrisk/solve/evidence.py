@@ -42,6 +42,8 @@ __all__ = ["Evidence", "Hyperprior", "averaged", "log_factors", "maximise_eviden
 _START, _LEAST, _MOST, _LONGEST = 10.0, 1e-3, 1e12, 2.0
 _MOST_UPDATES = 200
 _EM_STEPS = 10
+# Where tau^2 starts: far out, so that groups that differ come apart before they are drawn together.
+_FIRST_VARIANCE = 10.0
 # Of the log posterior by a log precision: a group without evidence may be anywhere within some steps of where it is.
 _LEAST_CURVATURE = 1e-2
 
@@ -343,7 +345,7 @@ class _Search:
             value=value,
             gradient=gradient,
             mean=np.nan,
-            variance=self.prior.spread,
+            variance=_FIRST_VARIANCE,
             step=np.zeros(self.n_groups),
             pace=np.ones(self.n_groups),
         )
