@@ -145,7 +145,7 @@ def _tell_figures(result: dict[str, Any]) -> None:
     show.heading("How good are the models?")
     show.out().print(
         "SmoothARM1, the default, adds up one shape per feature, as smooth as the evidence asks, and replaces the "
-        "sigmoid by a line of three to five pieces. ARM1 has steps of a few bins. ARM2 judges each subscale by itself, "
+        "sigmoid by a line of a few pieces. ARM1 has steps of a few bins. ARM2 judges each subscale by itself, "
         "then weighs them. "
         "LinARM1 is ARM1 with the best single line; MixLinARM1 pools one such model per subscale. "
         f"Mean ± standard deviation over {result['models']['ARM1']['cv']['folds']} stratified folds:"

@@ -435,18 +435,19 @@ def _with_pairs(plan: Plan, fitted: Fitted, pairs: Pairs) -> tuple[Plan, Fitted,
 
 
 def _weak_pairs(fitted: Fitted) -> list[tuple[str, ...]]:
-    """Return the weaker half of the pairs that are less likely in than out beside the others.
+    """Return the pairs that must go: those less likely in than out beside the others, the weakest first.
 
-    Each of two pairs that say the same makes the other look idle, so they do not leave all at once.
+    Each of two pairs that share a feature can make the other look idle, so of such pairs only half go at a time.
     """
     basis, evidence = fitted.basis, fitted.evidence
     assert evidence is not None
     own = [u for u, group in enumerate(basis.groups) if group.kind == "pair"]
     blocks = [np.flatnonzero(basis.group_of == u) for u in own]
     factors = evidence.log_factors(blocks, evidence.precision[basis.precision_of[own]].tolist())
-    weak = np.flatnonzero(factors < 0)
-    weakest = weak[np.argsort(factors[weak], kind="stable")][: -(-len(weak) // 2)]
-    return [basis.groups[own[k]].names for k in weakest]
+    weak = [basis.groups[own[k]].names for k in np.argsort(factors, kind="stable") if factors[k] < 0]
+    gone = weak[: -(-len(weak) // 2)]
+    touched = {name for pair in gone for name in pair}
+    return [pair for pair in weak if pair in gone or not touched & set(pair)]
 
 
 def _merged(plan: Plan, fitted: Fitted, settings: LayerSettings, floor: float) -> tuple[Merged, list[Floats]]:

@@ -97,7 +97,7 @@ class FitRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def features_left(self) -> tuple[str, ...]:
-        """The features of smooth shapes that have left the model, with everything that was theirs."""
+        """The features of smooth shapes that the rows are no evidence for."""
         stay = {name for group in self.evidence if not group.left for name in group.features}
         return tuple(dict.fromkeys(n for group in self.evidence for n in group.features if n not in stay))
 

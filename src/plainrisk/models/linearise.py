@@ -56,8 +56,8 @@ class Linearised(RiskClassifier):
     epsilon : float, default=0.0
         Clip to [epsilon, 1 - epsilon].
     pieces : int or "auto", default=1
-        1 is the paper's line. With more, alpha and epsilon play no part. "auto" is three, or four or five where the
-        outcomes of the training rows ask for them.
+        1 is the paper's line. With more, alpha and epsilon play no part. "auto" is as few as
+        follow the curve within 0.0001 of log loss, at least three.
     knots : {"portfolio", "attainable", "universal"}, default="portfolio"
         With several pieces: chosen by the training rows, clipping none of them; the same with the outer knots at
         the ends of what the model can score, so that no row is ever clipped; or the one best line for the sigmoid.

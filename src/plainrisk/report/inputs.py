@@ -34,7 +34,7 @@ def inputs(
     ----------
     start : the row to start from
     homes : the subscale of every feature
-    left : the features that have left the model
+    left : the features that the rows are no evidence for
     rows : to look at, for features that enter as lines
     """
     found, known = [], atoms_of(form)

@@ -56,7 +56,7 @@ def bootstrap(model: Any, X: Any, y: Any = None, n: int = 200, seed: int = 0, *,
     """Fit a model again to resampled rows, keeping its bins, links and ridge.
 
     Of smooth shapes it keeps the fine bins, the rows of tables, the pairs, how much each group of coefficients is
-    shrunk, and the levels that a rule holds; what has left the model stays away. So intervals do not tell how uncertain
+    shrunk, and the levels that a rule holds. So intervals do not tell how uncertain
     these choices are. All refits are shrunk to the same values, so they differ less than draws of `model.posterior()`,
     but unlike those they keep directions.
 
