@@ -58,10 +58,15 @@ class Plainrisk:
 
 
 class XGBoost:
-    """XGBoost with the paper's parameters: 50 trees of depth 2, rate 0.1, the schema's directions."""
+    """XGBoost with the paper's parameters, 50 trees of depth 2, rate 0.1, the schema's directions; or as it comes."""
 
     reads_rows = True
-    ours, says = False, "the paper's parameters: 50 trees of depth 2, rate 0.1, the schema's directions"
+    ours = False
+
+    def __init__(self, *, as_it_comes: bool = False) -> None:
+        self.as_it_comes = as_it_comes
+        paper = "the paper's parameters: 50 trees of depth 2, rate 0.1, the schema's directions"
+        self.says = "100 trees of depth 6, without directions" if as_it_comes else paper
 
     def prepare(self, data: Data) -> Rows:
         import xgboost  # noqa: F401
@@ -71,6 +76,8 @@ class XGBoost:
     def fit(self, rows: Rows) -> Any:
         from xgboost import XGBClassifier
 
+        if self.as_it_comes:
+            return XGBClassifier(n_jobs=threads()).fit(rows.X, rows.y)
         limits = tuple(signs(rows.schema))
         return XGBClassifier(**TREES, n_estimators=N_TREES, n_jobs=threads(), monotone_constraints=limits).fit(
             rows.X, rows.y
@@ -88,10 +95,15 @@ class XGBoost:
 
 
 class LightGBM:
-    """LightGBM with the budget that XGBoost has."""
+    """LightGBM with the budget that XGBoost has, or as it comes."""
 
     reads_rows = True
-    ours, says = False, "50 trees of depth 2, rate 0.1, the schema's directions"
+    ours = False
+
+    def __init__(self, *, as_it_comes: bool = False) -> None:
+        self.as_it_comes = as_it_comes
+        paper = "50 trees of depth 2, rate 0.1, the schema's directions"
+        self.says = "100 trees of 31 leaves, without directions" if as_it_comes else paper
 
     def prepare(self, data: Data) -> Rows:
         import lightgbm  # noqa: F401
@@ -101,6 +113,9 @@ class LightGBM:
     def fit(self, rows: Rows) -> Any:
         import lightgbm
 
+        if self.as_it_comes:
+            settings = {"objective": "binary", "num_threads": threads(), "verbosity": -1}
+            return lightgbm.train(settings, lightgbm.Dataset(rows.X, rows.y), num_boost_round=100)
         settings = {**TREES, "objective": "binary", "num_leaves": 4, "num_threads": threads(), "verbosity": -1}
         settings["monotone_constraints"] = signs(rows.schema)
         return lightgbm.train(settings, lightgbm.Dataset(rows.X, rows.y), num_boost_round=N_TREES)
@@ -212,7 +227,7 @@ class EBM:
 
 
 METHODS: dict[str, Any] = {
-    "SmoothARM1": Plainrisk("SmoothARM1", says="smooth shapes, linearised in three to five bands: the default"),
+    "SmoothARM1": Plainrisk("SmoothARM1", says="smooth shapes, in as few bands as follow the curve: the default"),
     "ARM1": Plainrisk("ARM1", says="one-layer additive risk model"),
     "BandARM1": Plainrisk("BandARM1", says="ARM1, linearised in three bands"),
     "DirectARM1": Plainrisk("DirectARM1", says="ARM1 fitted directly in probability"),
@@ -225,6 +240,8 @@ METHODS: dict[str, Any] = {
     "EBM": EBM(says="main effects, as it comes, without directions", interactions=0),
     "SmoothARM1 + pairs": Plainrisk("SmoothARM1", says="with pairs of features by evidence", pairs="auto"),
     "EBM as it comes": EBM(says="with interactions, without directions"),
+    "XGBoost as it comes": XGBoost(as_it_comes=True),
+    "LightGBM as it comes": LightGBM(as_it_comes=True),
 }
 
 

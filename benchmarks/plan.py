@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from benchmarks.methods import METHODS
 
-SHAPES = {"S1": (10_000, 23), "S2": (150_000, 10), "S3": (100_000, 90), "S4": (2_000_000, 30)}
+SHAPES = {
+    "S1": (10_000, 23),
+    "S2": (150_000, 10),
+    "S3": (100_000, 90),
+    "S4": (2_000_000, 30),
+    "S5": (20_000, 60),
+    "S6": (20_000, 200),
+}
 SCORED, SCORE_SIZE = ("ARM1", "BandARM1", "XGBoost", "LightGBM"), (1_000_000, 30)
 WIDE, WIDE_SIZE = ("SmoothARM1", "ARM1", "BandARM1", "DirectARM1", "NNLR"), (300, 3_000)
 STREAMED, PARQUET_SIZE = ("ARM1", "BandARM1"), (50_000_000, 30)
