@@ -48,7 +48,8 @@ def test_a_line_is_how_the_help_of_the_command_begins(name):
 
 @pytest.mark.parametrize("name", added.EXAMPLES)
 def test_every_option_has_a_sentence_and_every_command_an_example(run, name):
-    assert all((parameter.help or "").endswith(".") for parameter in command_of(name).params)
+    sentence = re.compile(r"\.( \(example: .+\))?$")
+    assert all(sentence.search(parameter.help or "") for parameter in command_of(name).params)
     shown = run(*name.split(), "--help")
     assert shown.exit_code == 0
     assert " ".join(shown.stdout.split()).endswith(f"Example: {added.EXAMPLES[name]}")

@@ -91,6 +91,7 @@ def test_codes_are_asked_for_by_their_meaning(
     assert "Checking account not given" in seen.page.locator(".waterfall").inner_text().replace("\xa0", " ")
 
 
+@pytest.mark.filterwarnings("ignore:.*may be a leak")
 def test_a_value_that_is_refused_is_called_by_its_title(open_page: Opener, written: Callable[..., Path]) -> None:
     features = {"x": {"label": "Income", "missing": "error"}, "d": {}}
     rows = {"x": [float(i % 9) for i in range(100)], "d": [float(i % 4) for i in range(100)]}
@@ -139,6 +140,7 @@ BAD_ROWS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*may be a leak")
 def test_paste_of_names_with_every_mark(open_page: Opener, written: Callable[..., Path]) -> None:
     """The mark between cells is looked for outside quotes."""
     n, name = 100, 'a; "b",\tc'

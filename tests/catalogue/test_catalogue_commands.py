@@ -204,7 +204,7 @@ COMMANDS = {
     # ---- where to write
     "into a missing folder": ("score {ARM1.json} {good.csv} -o no/such/s.csv", 2, "no/such"),
     "over a folder": ("score {ARM1.json} {good.csv} -o {a_folder.csv}", 2, "a_folder.csv"),
-    "of an unknown ending": ("score {ARM1.json} {good.csv} -o s.xlsx", 2, "xlsx"),
+    "of an unknown ending": ("score {ARM1.json} {good.csv} -o s.docx", 2, "docx"),
     "without an ending": ("score {ARM1.json} {good.csv} -o s", 2, "csv"),
     "a model of another ending": ("fit {good.csv} --schema {schema.toml} -o m.pkl", 2, "json"),
     "a schema of another ending": ("schema infer {good.csv} -o s.yaml", 2, "toml"),

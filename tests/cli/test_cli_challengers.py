@@ -10,7 +10,7 @@ import pytest
 
 import plainrisk as pr
 from plainrisk.cli import validation
-from plainrisk.models import challengers as module
+from plainrisk.validate import challengers as module
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,6 @@ from plainrisk.cli.annotate import _entry, read_about
 from plainrisk.cli.commands import COMMANDS, EXAMPLES, LAB, LINES, PANELS, START, VALUES, added_lists, load_command
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import _values
-from plainrisk_lab.cli.compare import HIGHER, LOWER
 
 PYTHON = re.compile(r"\b(dict|None|True|False|tuple|bool|int|str|float|path)\b(?!:)|<\w+>|\bRANGE\b|kwargs")
 NAMES = [name for name in EXAMPLES if name in COMMANDS or len(name.split()) == 2]
@@ -87,7 +86,6 @@ def test_the_values_that_are_shown_are_those_of_options_that_there_are():
 
 def test_the_names_that_are_shown_are_known(credit):
     assert VALUES["--model"] in pr.CLASSIFIERS
-    assert VALUES["--metric"] in HIGHER | LOWER
     assert read_about([VALUES["--about"]])
     assert _values(VALUES["--values"]) == ("income", [1500.0, 2000.0])
     (entry,) = shlex.split(VALUES["--set"])

@@ -104,7 +104,9 @@ def test_a_rule_that_does_not_bind_is_not_spoken_of(fit, files, tmp_path):
 def test_levels_that_count_as_the_worst_are_bound_and_named_once_for_all_parts(files):
     _, frame, schema = files
     stated = schema.edit("late", missing="worst").replace(subscales={"A": ["late"], "B": ["late", "age"]})
-    model = pr.make_classifier("MixDirectARM1", stated).fit(frame.select("late", "age"), frame["bad"].to_numpy())
+    model = pr.make_classifier("MixARM1", stated, link="linear").fit(
+        frame.select("late", "age"), frame["bad"].to_numpy()
+    )
     (level,) = pr.explain.outside.binding_levels(model.form_)
     assert (level.feature, level.level, level.rule) == ("late", "missing", "worst")
     assert level.rows == frame["late"].null_count()

@@ -242,6 +242,7 @@ def test_large_offsets_lose_nothing():
 
 
 @pytest.mark.parametrize("n_rows", [3, 10, 40])
+@pytest.mark.filterwarnings("ignore:.*no evidence for any feature")
 def test_few_rows(n_rows):
     X = pd.DataFrame({"a": np.arange(n_rows) % 7, "b": list("xyz" * n_rows)[:n_rows]})
     model = smooth().fit(X, np.arange(n_rows) % 2)
@@ -444,7 +445,9 @@ def test_steps_have_no_pairs(interacting):
 @pytest.mark.parametrize("values", [[1.0] * 60, [np.nan] * 60, ["x"] * 60])
 def test_a_feature_that_never_varies_leaves_the_base_rate(link, values):
     X, y = pd.DataFrame({"a": values}), np.arange(60) % 3 == 0
-    model = smooth(link=link, pairs="auto").fit(X, y)
+    with pytest.warns(PlainriskWarning, match="no evidence for any feature"):
+        model = smooth(link=link, pairs="auto").fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], 1 / 3, atol=1e-6)
-    bands = pr.make_classifier("SmoothARM1").fit(X, y)
+    with pytest.warns(PlainriskWarning, match="no evidence for any feature"):
+        bands = pr.make_classifier("SmoothARM1").fit(X, y)
     np.testing.assert_allclose(bands.predict_proba(X)[:, 1], 1 / 3, atol=1e-6)

@@ -227,6 +227,7 @@ def test_class_weights_are_row_weights_and_the_user_is_told_once(data, kind):
 
 @pytest.mark.filterwarnings("ignore:.*cut off")
 @pytest.mark.parametrize("name", ["SmoothDirectARM1", "SmoothARM1", "NNLR"])
+@pytest.mark.filterwarnings("ignore:.*no evidence for any feature")
 def test_class_weights_that_leave_an_outcome_less_than_a_row_are_called_of_no_use(data, name):
     X, y = data
     model = pr.make_classifier(name, class_weight={0: 1000, 1: 0.0001})

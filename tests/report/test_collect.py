@@ -220,7 +220,7 @@ def test_which_outcome_is_bad_is_what_the_schema_says(models):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("SmoothARM1", "Additive model, smooth shapes, 3 bands"),
+        ("SmoothARM1", "Additive model, smooth shapes, 5 bands"),
         ("DirectARM1", "Additive model, steps, linear"),
         ("ARM2", "Two-layer model, steps, logistic"),
         ("MixLinARM1", "Mixture of subscales"),

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 import plainrisk as pr
 from plainrisk.errors import DataError, MissingExtraError
 from plainrisk.intervals import Range
-from plainrisk.models import challengers as module
+from plainrisk.validate import challengers as module
 from plainrisk.validate.challengers import Challengers, Line, Rival, RivalModel
 
 N = 400

@@ -144,7 +144,6 @@ VALUES = {
     "--gain-good": "1",
     "--group": "customer",
     "--host": "0.0.0.0",
-    "--jobs": "4",
     "--keep": "id",
     "--level": "0.9",
     "--max-bins": "8",

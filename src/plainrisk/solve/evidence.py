@@ -44,8 +44,6 @@ _MOST_UPDATES = 200
 _EM_STEPS = 10
 # Where tau^2 starts: far out, so that groups that differ come apart before they are drawn together.
 _FIRST_VARIANCE = 10.0
-# Of the log posterior by a log precision: a group without evidence may be anywhere within some steps of where it is.
-_LEAST_CURVATURE = 1e-2
 
 
 @dataclass(frozen=True)
@@ -102,8 +100,6 @@ class Evidence:
     converged : whether they were found
     free : (1 + p,), which coefficients no bound holds, the intercept first
     quadratic : of H/phi + Lambda, whose inverse is the covariance of the posterior
-    groups : (p,), the group of every coefficient
-    uncertainty : (groups, groups), the covariance of the log precisions
     """
 
     point: Floats
@@ -115,8 +111,6 @@ class Evidence:
     converged: bool
     free: Bools
     quadratic: BoxedQuadratic
-    groups: Index
-    uncertainty: Floats
 
     @property
     def factor(self) -> Factor:
@@ -124,17 +118,10 @@ class Evidence:
         return self.quadratic.factor(self.free)
 
     def covariance(self) -> Floats:
-        """Return the covariance of all coefficients, (1 + p, 1 + p), as if no bound held any.
-
-        The precisions are not known exactly, and the coefficients move with their logarithms by -A Lambda beta, A being
-        the covariance at known precisions; what that adds is part of it (Wood, Pya and Saefken 2016).
-        """
+        """Return the covariance of all coefficients, (1 + p, 1 + p), as if no bound held any."""
         everywhere = np.ones(len(self.free), bool)
         (inverse,) = self.quadratic.factor(everywhere).inverse_blocks([np.arange(len(self.free))])
-        pull = np.zeros((len(self.free), len(self.precision)))
-        pull[1 + np.arange(len(self.groups)), self.groups] = self.precision[self.groups] * self.point[1:]
-        moved = inverse @ pull
-        return np.asarray(inverse + moved @ self.uncertainty @ moved.T)
+        return inverse
 
     def log_factors(self, blocks: Sequence[Index], precisions: Sequence[float]) -> Floats:
         """Return the logarithm of the Bayes factor of sets of coefficients, numbered from 0 without the intercept.
@@ -359,7 +346,7 @@ class _Search:
             settled, updates = newton.gain + gain <= tolerance, updates + 1
         newton = self._newton(state)
         slope, curvature = self._slopes(state.precision, newton)
-        pull, H = self._density(np.log(state.precision), state.mean, state.variance, curvature)
+        pull, _ = self._density(np.log(state.precision), state.mean, state.variance, curvature)
         return Evidence(
             point=newton.point,
             precision=state.precision,
@@ -370,15 +357,13 @@ class _Search:
             converged=settled,
             free=newton.quadratic.state == FREE,
             quadratic=newton.quadratic,
-            groups=self.groups,
-            uncertainty=np.asarray(np.linalg.inv(H)[:-1, :-1], np.float64),
         )
 
     def _density(self, theta: Floats, mean: float, variance: float, curvature: Floats) -> tuple[Floats, Floats]:
         """Return the slope of the hyperprior by log precisions and mu, and the curvature of the log posterior."""
         A, t, v = self.prior.equations(variance)
         H = np.diag(np.append(curvature, 0.0)) + A.T @ (A / v[:, None])
-        H[np.diag_indices_from(H)] += _LEAST_CURVATURE
+        H[np.diag_indices_from(H)] += 1e-9
         return -A.T @ ((A @ np.append(theta, mean) - t) / v), H
 
     def _newton(self, state: _State) -> _Newton:

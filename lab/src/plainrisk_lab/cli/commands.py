@@ -18,6 +18,7 @@ EXAMPLES = {
     "compare": "plainrisk compare results.csv --metric auc -o diagram.svg",
 }
 VALUES = {
+    "--jobs": "4",
     "--alpha": "0.05",
     "--metric": "auc",
     "--store": "study.db",
