@@ -125,7 +125,7 @@ WATCH = """() => {
 
 
 def test_no_sentence_is_old_or_contrary_while_one_types(open_page: Callable[..., Any], decided_page: Path) -> None:
-    seen = open_page(decided_page, "applicant?a.Credit+history=A34")
+    seen = open_page(decided_page, "applicant?a.Credit+history=A32")
     page = seen.page
     page.evaluate(WATCH)
     term = seen.feature("Loan term")

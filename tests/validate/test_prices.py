@@ -87,6 +87,7 @@ def test_a_true_direction_of_synthetic_credit_data_costs_nothing():
     assert found["direction of late_payments (decreasing)"].log_loss.low > 0
 
 
+@pytest.mark.filterwarnings("ignore:.*no evidence for any feature")
 def test_pairs_that_are_true_have_a_price_and_leaving_them_out_has_the_same():
     rng = np.random.default_rng(3)
     X = {name: rng.normal(size=2000) for name in ("a", "b")}
