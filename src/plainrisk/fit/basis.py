@@ -16,7 +16,7 @@ from plainrisk.bins import Anchor, Contrast, GroupKind, level_contrast, outside_
 from plainrisk.bins.coding import Key
 from plainrisk.fit.choices import APART, SPREAD, TAIL
 from plainrisk.fit.coding import CodedRows, Held, centred, collapsed
-from plainrisk.fit.pairs import PairRows, is_ordered
+from plainrisk.fit.pairs import PairRows
 from plainrisk.form import Bins, Levels, Link, Part, Shape, Table, held_scores, outside_rules
 from plainrisk.schema import Feature, Schema
 from plainrisk.solve import BOX, Hyperprior, Layout, Rows
@@ -217,7 +217,7 @@ def smooth_basis(
                 weights,
                 levels.n_ordered,
                 feature.sign,
-                ordered=is_ordered(feature),
+                ordered=feature.has_order,
                 anchors=held[name],
                 cuts=cuts.get(name),
                 tail=TAIL if feature.kind == "continuous" else 0.0,

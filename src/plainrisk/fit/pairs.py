@@ -24,17 +24,12 @@ from plainrisk.bins import (
 from plainrisk.fit.choices import CELLS
 from plainrisk.fit.coding import CodedRows
 from plainrisk.form import Bins, Levels, PairTable, outside_rules
-from plainrisk.schema import Feature, Rule, Schema
+from plainrisk.schema import Rule, Schema
 from plainrisk.solve import Block, Blocks, Rows
 
-__all__ = ["CoarseReader", "PairRows", "Pairs", "coarse_axes", "is_ordered"]
+__all__ = ["CoarseReader", "PairRows", "Pairs", "coarse_axes"]
 
 Pairs = Literal["auto"] | int | Sequence[tuple[str, str]] | None
-
-
-def is_ordered(feature: Feature) -> bool:
-    """Whether the levels of a feature have an order."""
-    return feature.kind == "continuous" or feature.sign != 0
 
 
 def coarse_axes(coded: CodedRows, schema: Schema, scores: Sequence[Floats]) -> dict[str, Axis]:
@@ -47,7 +42,7 @@ def coarse_axes(coded: CodedRows, schema: Schema, scores: Sequence[Floats]) -> d
     axes = {}
     for j, name in enumerate(coded.names):
         feature, levels = schema.features[name], coded.levels[j]
-        ordered, known = is_ordered(feature), scores[j]
+        ordered, known = feature.has_order, scores[j]
         weights = coded.weights[j]
         axis = coarse_axis(weights, levels.n_ordered, feature.sign, ordered=ordered, scores=known, cells=CELLS)
         rules = outside_rules(feature, levels)

@@ -123,6 +123,11 @@ class Feature(
         return _SIGNS[self.direction]
 
     @property
+    def has_order(self) -> bool:
+        """Whether its levels have an order."""
+        return self.kind == "continuous" or self.sign != 0
+
+    @property
     def reading(self) -> Reading | None:
         """How its texts are read; None if nothing is stated."""
         if self.read is None and not self.null_values:
