@@ -24,16 +24,9 @@ import plainrisk as pr
 from plainrisk.errors import PlainriskWarning
 
 
-def relative_weights(estimator):
-    """Weights of smooth shapes are relative unless they are said to be counts: repeated rows are more rows."""
-    smooth = getattr(estimator, "shapes", "steps") == "smooth"
-    return {"check_sample_weight_equivalence_on_dense_data": "weights are relative"} if smooth else {}
-
-
 @pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
 @parametrize_with_checks(
     [pr.make_classifier(name) for name in pr.CLASSIFIERS if "XGB" not in name],
-    expected_failed_checks=relative_weights,
 )
 def test_scikit_learns_checks(estimator, check):
     check(estimator)

@@ -54,8 +54,8 @@ def best_runs(scores: Floats, weights: Floats, mass: Floats | None = None, floor
     >>> found = best_runs(np.array([0.0, 0.2, 1.0, 1.2]), np.ones(4))
     >>> found.costs.round(3).tolist(), found.starts(2)
     ([0.52, 0.02, 0.01, 0.0], [0, 2])
-    >>> best_runs(np.array([0.0, 0.1, 0.1, 1.2]), np.ones(4), np.ones(4), floor=2.0).starts(2)
-    [0, 1]
+    >>> best_runs(np.array([0.0, 0.1, 1.0, 1.2]), np.ones(4), np.ones(4), floor=2.0).starts(2)
+    [0, 2]
     """
     first = np.flatnonzero(np.append(True, np.diff(scores) != 0))
     scores, weights = scores[first], np.add.reduceat(weights, first)

@@ -82,7 +82,11 @@ def _cells(scores: Floats) -> Index:
 
 
 def fitted_bands(
-    sums: ScoreSums, pieces: Pieces = "auto", limits: tuple[float, float] | None = None, degrees: float = 0.0
+    sums: ScoreSums,
+    pieces: Pieces = "auto",
+    limits: tuple[float, float] | None = None,
+    degrees: float = 0.0,
+    n_rows: float | None = None,
 ) -> Bands:
     """Return the bands of a portfolio.
 
@@ -93,6 +97,7 @@ def fitted_bands(
     degrees : degrees of freedom of the model behind the scores
         A model is nearer to the outcomes it was fitted to than to others. Every row is judged by about the score it
         would have if it had been left out.
+    n_rows : how many rows the weights stand for; by default as many as there are
     """
     low, high = _ends(sums, limits)
     used = sums.weight > 0
@@ -100,7 +105,7 @@ def fitted_bands(
     bent = _Bent()
     if sums.positive is not None:
         y = sums.positive[used] / sums.weight.sum()
-        bent = _bent_by(s, w, y, sums.rows, degrees).expecting(float(y.sum()), s, w)
+        bent = _bent_by(s, w, y, sums.rows if n_rows is None else n_rows, degrees).expecting(float(y.sum()), s, w)
     curve = _Curve.of(bent, np.clip(s, low, high), w, low, high)
     counts = range(FEWEST, _MOST + 1) if pieces == "auto" else [pieces]
     runs = curve.runs(max(counts))
@@ -154,7 +159,7 @@ class _Bent:
         return moved(brentq(excess, -_CERTAIN, _CERTAIN))
 
 
-def _bent_by(s: Floats, w: Floats, y: Floats, rows: int, degrees: float) -> _Bent:
+def _bent_by(s: Floats, w: Floats, y: Floats, rows: float, degrees: float) -> _Bent:
     """Return the sigmoid as the outcomes bend it, shrunk as their evidence asks."""
     risk = Logistic().value(s)
     variance = risk * (1.0 - risk)

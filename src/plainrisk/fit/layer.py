@@ -69,12 +69,13 @@ __all__ = [
     "fit_layer",
     "fit_plan",
     "resolve_ridge",
+    "rows_meant",
 ]
 
 LinkName = Literal["logistic", "linear"]
 Shapes = Literal["steps", "smooth"]
 Ridge = float | Literal["auto"]
-Weights = Literal["relative", "counts"]
+Weights = Literal["auto", "relative", "counts"]
 # By feature, the levels that a step leads to.
 Cuts = Mapping[str, frozenset[int]]
 
@@ -98,7 +99,7 @@ class LayerSettings:
     criterion: Criterion = "gini"
     min_bin_rows: int | Literal["auto"] = "auto"
     tolerance: float = TOLERANCE
-    weights: Weights = "relative"
+    weights: Weights = "auto"
     intervals: bool = False
 
     def min_rows(self, n_rows: int) -> int:
@@ -138,6 +139,7 @@ class LayerFit:
     rows, tables : the coded rows, and the score of every code
     ridge : of steps, or None
     chosen : of smooth shapes, or None: the evidence, and what else a refit keeps
+    n_rows : of smooth shapes, or None: how many rows the weights stand for
     pair_evidence : of all pairs of features, if pairs were asked for
     covariance : of intercept, levels and cells, if intervals were asked for; see `FitRecord`
     """
@@ -148,6 +150,7 @@ class LayerFit:
     tables: Sequence[Floats]
     ridge: float | None = None
     chosen: Chosen | None = None
+    n_rows: float | None = None
     pair_evidence: tuple[PairEvidence, ...] | None = None
     covariance: tuple[float, ...] = ()
 
@@ -166,7 +169,7 @@ class Plan:
     ----------
     shapes : which basis
     ridge : what the mean loss is penalised by; None if the evidence decides
-    total : how many rows the weights stand for, where the evidence decides; None for the sum of the weights
+    total : how many rows the weights stand for, where the evidence decides; see `rows_meant`
     cuts : of smooth shapes, by feature: the cuts that have a step; all where a feature is not named
     pairs : of smooth shapes, fitted beside the features
     lines : bounds of the slopes of numeric columns
@@ -249,8 +252,8 @@ def _fit_smooth(training: TrainingRows, settings: LayerSettings) -> LayerFit:
     if settings.pairs is not None:
         plan, fitted, ranked = _with_pairs(plan, fitted, settings.pairs)
     fitted = _polished(plan, fitted)
-    n_rows = training.total if plan.total is None else plan.total
-    floor = settings.min_rows(int(n_rows)) / n_rows
+    assert plan.total is not None
+    floor = settings.min_rows(int(plan.total)) / plan.total
     merged, cells = _merged(plan, fitted, settings, floor)
     part = msgspec.structs.replace(merged.part, pairs=() if plan.pairs is None else plan.pairs.tables(cells))
     assert fitted.solution is not None
@@ -260,6 +263,7 @@ def _fit_smooth(training: TrainingRows, settings: LayerSettings) -> LayerFit:
         rows=plan.coded.rows if plan.pairs is None else plan.pairs.rows,
         tables=(*scores_by_code(plan.coded, merged.level_scores), *cells),
         chosen=_chosen(plan, fitted),
+        n_rows=plan.total,
         pair_evidence=ranked,
         covariance=_covariance(fitted, merged.means, cells) if settings.intervals else (),
     )
@@ -268,7 +272,7 @@ def _fit_smooth(training: TrainingRows, settings: LayerSettings) -> LayerFit:
 def _fit_features(training: TrainingRows, settings: LayerSettings) -> tuple[Plan, Fitted]:
     """Fit smooth shapes without pairs: few bins to begin with, finer ones where the evidence asks for them."""
     coded, bins = code_fine_rows(training), FEW_BINS
-    total = float(training.n_rows) if settings.weights == "relative" else None
+    total = rows_meant(training, settings.weights)
     plan = Plan(coded, training.schema, settings.link, "smooth", total=total, cuts=some_cuts(coded, bins))
     fitted = fit_plan(plan)
     while asked := _asked_cuts(plan, fitted, some_cuts(coded, 4 * bins), settings.tolerance):
@@ -520,6 +524,23 @@ def _covariance(fitted: Fitted, means: Sequence[Floats], cells: Sequence[Floats]
 
 def _link(name: LinkName) -> Logistic | Linear:
     return Logistic() if name == "logistic" else Linear()
+
+
+def rows_meant(training: TrainingRows, weights: Weights) -> float:
+    """Return how many rows the weights of rows stand for.
+
+    Their sum, if they are counts; the number of rows, if only their ratios matter. If it is not said, weights that are
+    whole multiples of the least one are counts in that unit, as repeated rows would be, and all others ratios.
+    """
+    if weights == "counts":
+        return training.total
+    # What class weights add is no evidence.
+    each = [] if weights == "relative" else [b.sample_weight for b in training.batches((), "reading weights")]
+    known = [weight for weight in each if weight is not None]
+    least = min((float(weight.min()) for weight in known), default=0.0)
+    if not least or any(np.abs(weight / least - np.rint(weight / least)).max() > 1e-9 for weight in known):
+        return float(training.n_rows)
+    return sum(float(weight.sum()) for weight in known) / least
 
 
 def resolve_ridge(ridge: Ridge, total: float) -> float:

@@ -79,13 +79,18 @@ def training_portfolio(training: TrainingRows, scores: PartScores) -> Portfolio:
 
 
 def straightened(
-    form: RiskForm, portfolio: Portfolio | None, lines: Lines, degrees: Sequence[float] | None = None
+    form: RiskForm,
+    portfolio: Portfolio | None,
+    lines: Lines,
+    degrees: Sequence[float] | None = None,
+    n_rows: float | None = None,
 ) -> RiskForm:
     """Return the form with every logistic link replaced by a line; both layers of a two-layer model.
 
     Parameters
     ----------
     degrees : of freedom, of every part
+    n_rows : how many rows the weights of the portfolio stand for; by default as many as there are
     """
     if not any(isinstance(link, Logistic) for link in form.links):
         raise ExtractionError("The model has no logistic link to linearise: it speaks in probability already.")
@@ -100,7 +105,8 @@ def straightened(
         if sums is None:
             best = best_bands(FEWEST if pieces == "auto" else pieces)
             return Bands(best.knots, best.values)
-        return fitted_bands(sums, pieces, _limits(form, part, sums) if knots == "attainable" else None, free)
+        ends = _limits(form, part, sums) if knots == "attainable" else None
+        return fitted_bands(sums, pieces, ends, free, n_rows)
 
     swap = msgspec.structs.replace
     rows = None if pieces == 1 or knots == "universal" else portfolio

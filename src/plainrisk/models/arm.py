@@ -89,9 +89,10 @@ class AdditiveRiskModel(RiskClassifier):
         Of smooth shapes: what merging the rows of tables may cost, in mean log loss (squared error where linear).
     rules : {"schema", "free"}, default="schema"
         What empty and special fields may do: what the schema says, or, as in the paper, anything.
-    weights : {"relative", "counts"}, default="relative"
-        Of smooth shapes: what sample weights mean. Only their ratios matter, and the rows are as many as there are; or
-        they are numbers of rows, so that weights of 2 are twice the evidence.
+    weights : {"auto", "relative", "counts"}, default="auto"
+        Of smooth shapes: what sample weights mean. With "relative" only their ratios matter, and the rows are as many
+        as there are; with "counts" they are numbers of rows. "auto" takes whole multiples of one weight for repeated
+        rows, in its unit, and all others as ratios: the scale never matters. Take "relative" for sampling weights.
     intervals : bool, default=False
         Of smooth shapes: keep the covariance of all scores, in the model file too, for `posterior`.
     pieces : int or "auto", default="auto"
@@ -147,7 +148,7 @@ class AdditiveRiskModel(RiskClassifier):
         min_bin_rows: int | Literal["auto"] = "auto",
         tolerance: float = TOLERANCE,
         rules: Rules = "schema",
-        weights: Weights = "relative",
+        weights: Weights = "auto",
         intervals: bool = False,
         pieces: Pieces = "auto",
         knots: Knots = "portfolio",
@@ -195,7 +196,7 @@ class AdditiveRiskModel(RiskClassifier):
         if self.link == "bands":
             degrees = degrees_of(self.fit_record_, fitted.solution, self.form_)
             lines = Lines(self.pieces, self.knots)
-            self.form_ = straightened(self.form_, training_portfolio(training, scores), lines, degrees)
+            self.form_ = straightened(self.form_, training_portfolio(training, scores), lines, degrees, fitted.n_rows)
             self._note_clipping(training, scores)
         return scores
 

@@ -35,5 +35,5 @@ def suggest_pairs(model: Any, X: Any, y: Any = None, sample_weight: Any = None) 
         raise DataError("suggest_pairs: the model must be of one part.")
     training = read_training(X, y, form.schema, sample_weight, None)
     link: LinkName = "linear" if isinstance(form.parts[0].link, Linear) else "logistic"
-    weights: Weights = getattr(model, "weights", "relative")
+    weights: Weights = getattr(model, "weights", "auto")
     return list(find_pairs(training, LayerSettings(link=link, shapes="smooth", weights=weights)))

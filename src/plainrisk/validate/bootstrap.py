@@ -24,7 +24,7 @@ from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 from plainrisk.explain.uncertainty import Refits
 from plainrisk.fit.basis import table_part
 from plainrisk.fit.coding import CodedRows, code_rows, rule_anchors, scores_by_code
-from plainrisk.fit.layer import Fitted, Plan, code_fine_rows, fit_plan
+from plainrisk.fit.layer import Fitted, Plan, code_fine_rows, fit_plan, rows_meant
 from plainrisk.fit.merge import FineTables
 from plainrisk.fit.pairs import PairRows
 from plainrisk.fit.training import Training, read_training
@@ -198,7 +198,7 @@ def _plan(part: Part, model: AdditiveRiskModel, cells: Training) -> Plan:
         return Plan(coded, schema, settings.link, "steps", model.ridge_, held=held)
     coded = code_fine_rows(cells)
     pairs = None if chosen.axes is None else PairRows(coded, chosen.axes, chosen.pairs)
-    total = float(cells.n_rows) if settings.weights == "relative" else None
+    total = rows_meant(cells, settings.weights)
     cuts = {name: frozenset(cuts) for name, cuts in chosen.cuts.items()}
     kept = {"cuts": cuts, "pairs": pairs, "held": chosen.held, "known": chosen, "total": total}
     return Plan(coded, schema, settings.link, "smooth", **kept)  # type: ignore[arg-type]
