@@ -34,6 +34,9 @@ def test_from_run_to_report(study, plan_file, tmp_path) -> None:
     assert [t["metric"] for t in found[0]["tables"]] == ["ece"]
     assert study("report", "--store", store, "-o", tmp_path / "folds.csv").exit_code == 0
     assert (tmp_path / "folds.csv").read_text().count("\n") == 9
+    for ending in ("json", "html", "xlsx"):
+        assert study("report", "--store", store, "-o", tmp_path / f"folds.{ending}").exit_code == 0
+    assert len(json.loads((tmp_path / "folds.json").read_text())) == 8
     assert study("report", "--store", store, "-o", tmp_path / "r.md").exit_code == 0
     assert "## Brier score" in (tmp_path / "r.md").read_text()
 
@@ -51,7 +54,7 @@ def test_messages(study, tmp_path) -> None:
     for words, message in (
         (("run", "paper"), "paper: a study is a .toml file"),
         (("status", "--store", tmp_path / "none.db"), "does not exist. Run a study first"),
-        (("report", "--store", tmp_path / "none.db", "-o", tmp_path / "r.pdf"), "must end in .md or .csv"),
+        (("report", "--store", tmp_path / "none.db", "-o", tmp_path / "r.pdf"), "must end in"),
     ):
         result = study(*words)
         assert result.exit_code == 2

@@ -84,22 +84,28 @@ def report(
         typer.Option("--metric", help="Which metric, such as auc; all unless you say otherwise. Repeatable."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the tables to a .md file, or every fold to a .csv.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Write the tables to a .md file, or every fold to a .csv, .xlsx, .html or .json."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
     """Show means over the folds, ranks and rank tests."""
-    from plainrisk.cli.tables import check_output
+    from plainrisk.cli.tables import WRITE, check_output, write_table
     from plainrisk.files import write_text
     from plainrisk_lab import study as studies
 
     if output is not None:
-        check_output(output, (".md", ".csv"))
+        check_output(output, WRITE)
     with studies.Store(store, create=False) as kept:
         names = [study] if study else list(kept.studies)
         found = [studies.report(kept, name, metric) for name in names]
         if output is not None and output.suffix == ".csv":
             studies.write_folds(kept, names, output)
+        elif output is not None and output.suffix != ".md":
+            head, *folds = studies.folds_of(kept, names)
+            write_table(dict(zip(head, zip(*folds, strict=True), strict=True)), output)
     text = "\n".join(text for _, text in found)
     if output is not None and output.suffix == ".md":
         write_text(output, text)

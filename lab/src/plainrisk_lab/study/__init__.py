@@ -5,7 +5,7 @@ from __future__ import annotations
 from plainrisk_lab.study.plan import METRICS, ClassifierSpec, DataSpec, Metric, Plan, load_plan
 from plainrisk_lab.study.run import Progress, Summary, run
 from plainrisk_lab.study.store import Store
-from plainrisk_lab.study.tables import StudyTable, report, study_table, write_folds
+from plainrisk_lab.study.tables import StudyTable, folds_of, report, study_table, write_folds
 
 __all__ = [
     "METRICS",
@@ -17,6 +17,7 @@ __all__ = [
     "Store",
     "StudyTable",
     "Summary",
+    "folds_of",
     "load_plan",
     "report",
     "run",

@@ -21,7 +21,18 @@ from plainrisk_lab.compare import Results, friedman, hodges_lehmann_table
 from plainrisk_lab.study.plan import METRICS
 from plainrisk_lab.study.store import Cell, Store
 
-__all__ = ["Gap", "StudyTable", "Timing", "gaps", "report", "study_cells", "study_table", "timings", "write_folds"]
+__all__ = [
+    "Gap",
+    "StudyTable",
+    "Timing",
+    "folds_of",
+    "gaps",
+    "report",
+    "study_cells",
+    "study_table",
+    "timings",
+    "write_folds",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,23 +172,27 @@ def timings(store: Store, study: str, by: str) -> list[Timing]:
 
 
 def write_folds(store: Store, studies: Sequence[str], path: str | Path) -> None:
-    """Write every fold of some studies as CSV: metrics to six digits, seconds to the millisecond, no risks.
+    """Write every fold of some studies as CSV; see `folds_of`."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(folds_of(store, studies))
+    write_text(path, out.getvalue())
+
+
+def folds_of(store: Store, studies: Sequence[str]) -> Iterator[list[Any]]:
+    """Yield a line of names, then every fold: metrics to six digits, seconds to the millisecond, no risks.
 
     A fit that two studies share stands in both. A fold that was not run has the status "missing".
     """
     metrics = list(dict.fromkeys(m for study in studies for m in store.plan(study).metrics))
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     head = ("study", "dataset", "classifier", "seed", "fold", "status", "reason")
-    writer.writerow([*head, *metrics, "fit_seconds", "score_seconds", "peak_mb"])
+    yield [*head, *metrics, "fit_seconds", "score_seconds", "peak_mb"]
     for study in studies:
         plan = store.plan(study)
         for dataset, classifier, cells in study_cells(store, study):
             by_fold = {c.key.fold: c for c in cells}
             for fold in range(plan.cv):
                 row = [study, dataset, classifier, plan.seed, fold]
-                writer.writerow([*row, *_fold_row(by_fold.get(fold), metrics)])
-    write_text(path, out.getvalue())
+                yield [*row, *_fold_row(by_fold.get(fold), metrics)]
 
 
 def _fold_row(cell: Cell | None, metrics: Sequence[str]) -> list[str]:
