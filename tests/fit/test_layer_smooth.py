@@ -255,11 +255,11 @@ def test_more_features_than_rows():
     y = (X[:, 0] > 0).astype(int)
     model = smooth().fit(X, y)
     risk = model.predict_proba(X)[:, 1]
-    assert risk[y == 1].mean() > risk[y == 0].mean() + 0.15
+    assert risk[y == 1].mean() > risk[y == 0].mean() + 0.3
     spread = spread_by_feature(model)
     assert max(spread, key=spread.get) == "x0"
     fresh = rng.normal(size=(2000, 150))
-    assert roc_auc_score(fresh[:, 0] > 0, model.predict_proba(fresh)[:, 1]) > 0.7
+    assert roc_auc_score(fresh[:, 0] > 0, model.predict_proba(fresh)[:, 1]) > 0.95
 
 
 def test_a_bin_holds_a_sensible_number_of_rows():
