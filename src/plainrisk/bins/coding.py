@@ -123,12 +123,12 @@ def level_contrast(weights: Floats, n_ordered: int, sign: int, *, anchors: Ancho
     """
     inside, outside = _seen_levels(weights, n_ordered, anchors)
     if sign == 0:
-        found = _contrast(_effects((*inside, *outside)), len(weights), n_steps=0)
-        return _anchored(found, weights, n_ordered, anchors)
+        contrast = _contrast(_effects((*inside, *outside)), len(weights), n_steps=0)
+        return _anchored(contrast, weights, n_ordered, anchors)
     steps = _steps(_cuts(inside), n_ordered, sign)
     together = {("inside", 0): (0, n_ordered)} if inside and outside else {}
-    found = _contrast(steps | together | _effects(outside), len(weights), n_steps=len(steps))
-    return _anchored(found, weights, n_ordered, anchors)
+    contrast = _contrast(steps | together | _effects(outside), len(weights), n_steps=len(steps))
+    return _anchored(contrast, weights, n_ordered, anchors)
 
 
 def smooth_contrast(
@@ -159,19 +159,19 @@ def smooth_contrast(
     """
     inside, free = _seen_levels(weights, n_ordered, anchors)
     if not ordered:
-        found = _contrast(_effects((*inside, *free)), len(weights), n_steps=0)
-        found = replace(found, groups=(("levels", len(inside) + len(free)),))
-        return _anchored(found, weights, n_ordered, anchors)
+        contrast = _contrast(_effects((*inside, *free)), len(weights), n_steps=0)
+        contrast = replace(contrast, groups=(("levels", len(inside) + len(free)),))
+        return _anchored(contrast, weights, n_ordered, anchors)
     chosen = [cut for cut in _cuts(inside) if cuts is None or cut in cuts]
     steps = _steps(chosen, n_ordered, sign)
-    found = _contrast(steps | _effects(free), len(weights), n_steps=len(steps) if sign else 0)
-    found = _anchored(found, weights, n_ordered, anchors)
+    contrast = _contrast(steps | _effects(free), len(weights), n_steps=len(steps) if sign else 0)
+    contrast = _anchored(contrast, weights, n_ordered, anchors)
     measured = weights[:n_ordered]
-    centre = measured @ found.indicators[:n_ordered] / measured.sum() if inside else None
+    centre = measured @ contrast.indicators[:n_ordered] / measured.sum() if inside else None
     groups = [*_tails(measured, chosen, tail), ("outside", len(free))]
     centred = np.arange(len(weights)) < n_ordered
     centred[list(anchors)] = True  # as the levels that hold them
-    return replace(found, centre=centre, centred=centred, groups=tuple(group for group in groups if group[1]))
+    return replace(contrast, centre=centre, centred=centred, groups=tuple(group for group in groups if group[1]))
 
 
 def _tails(measured: Floats, cuts: Sequence[int], share: float) -> list[tuple[GroupKind, int]]:

@@ -102,11 +102,12 @@ def fitted_bands(
     low, high = _ends(sums, limits)
     used = sums.weight > 0
     s, w = sums.score[used] / sums.weight[used], sums.weight[used] / sums.weight.sum()
-    bent = _Bent()
+    corrected = _Correction()
     if sums.positive is not None:
         y = sums.positive[used] / sums.weight.sum()
-        bent = _bent_by(s, w, y, sums.rows if n_rows is None else n_rows, degrees).expecting(float(y.sum()), s, w)
-    curve = _Curve.of(bent, np.clip(s, low, high), w, low, high)
+        rows = sums.rows if n_rows is None else n_rows
+        corrected = _corrected_by(s, w, y, rows, degrees).expecting(float(y.sum()), s, w)
+    curve = _Curve.of(corrected, np.clip(s, low, high), w, low, high)
     counts = range(FEWEST, _MOST + 1) if pieces == "auto" else [pieces]
     runs = curve.runs(max(counts))
     for count in counts:
@@ -126,7 +127,7 @@ def _ends(sums: ScoreSums, limits: tuple[float, float] | None) -> tuple[float, f
 
 
 @dataclass(frozen=True)
-class _Bent:
+class _Correction:
     """The sigmoid of s + d(s): a line about `centre` with changes of slope at some knots."""
 
     centre: float = 0.0
@@ -141,14 +142,14 @@ class _Bent:
     def value(self, s: Floats) -> Floats:
         return Logistic().value(s + self.columns(s) @ self.coefficients)
 
-    def expecting(self, share: float, s: Floats, w: Floats) -> _Bent:
+    def expecting(self, share: float, s: Floats, w: Floats) -> _Correction:
         """Return the curve moved up or down until it expects this share of positive outcomes among these rows.
 
         Rows that are judged as if they had been left out tell how steep the curve is. Each is drawn away from its
         outcome, so they do not tell how high it is.
         """
 
-        def moved(by: float) -> _Bent:
+        def moved(by: float) -> _Correction:
             return replace(self, coefficients=self.coefficients + np.append(by, np.zeros(len(self.coefficients) - 1)))
 
         def excess(by: float) -> float:
@@ -159,7 +160,7 @@ class _Bent:
         return moved(brentq(excess, -_CERTAIN, _CERTAIN))
 
 
-def _bent_by(s: Floats, w: Floats, y: Floats, rows: float, degrees: float) -> _Bent:
+def _corrected_by(s: Floats, w: Floats, y: Floats, rows: float, degrees: float) -> _Correction:
     """Return the sigmoid as the outcomes bend it, shrunk as their evidence asks."""
     risk = Logistic().value(s)
     variance = risk * (1.0 - risk)
@@ -173,10 +174,10 @@ def _bent_by(s: Floats, w: Floats, y: Floats, rows: float, degrees: float) -> _B
     shares = (np.arange(_BENDS) + 1.0) / (_BENDS + 1.0)
     at = np.searchsorted(np.cumsum(w[order]), shares)
     knots = s[order][np.minimum(at, len(s) - 1)] - centre
-    bent = _Bent(centre, knots, np.zeros(2 + _BENDS))
-    C, precision = bent.columns(s), 0.0
+    corrected = _Correction(centre, knots, np.zeros(2 + _BENDS))
+    C, precision = corrected.columns(s), 0.0
     for _ in range(_STEPS):
-        risk = Logistic().value(s + C @ bent.coefficients)
+        risk = Logistic().value(s + C @ corrected.coefficients)
         H = rows * (C.T @ ((w * risk * (1.0 - risk))[:, None] * C))
         slope = rows * (C.T @ (y - w * risk))
         if not precision:
@@ -185,9 +186,9 @@ def _bent_by(s: Floats, w: Floats, y: Floats, rows: float, degrees: float) -> _B
             if averaged(factors) <= POSITIVE:
                 break
             precision = float(precisions[int(np.argmax(factors))])
-        moved = np.linalg.solve(H + precision * np.eye(len(H)), slope - precision * bent.coefficients)
-        bent = _Bent(centre, knots, bent.coefficients + moved)
-    return bent
+        moved = np.linalg.solve(H + precision * np.eye(len(H)), slope - precision * corrected.coefficients)
+        corrected = _Correction(centre, knots, corrected.coefficients + moved)
+    return corrected
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,7 @@ class _Curve:
     cost: Floats
 
     @classmethod
-    def of(cls, bent: _Bent, s: Floats, w: Floats, low: float, high: float) -> _Curve:
+    def of(cls, corrected: _Correction, s: Floats, w: Floats, low: float, high: float) -> _Curve:
         """Return a curve that rises, the nearest to the one given."""
         # Half of the candidates by the scores' ranks, half evenly over their range.
         ranks = np.interp(np.linspace(0.0, 1.0, _CANDIDATES // 2), np.cumsum(w) - 0.5 * w, s)
@@ -220,7 +221,7 @@ class _Curve:
         both = np.concatenate([s, knots])
         order = np.argsort(both, kind="stable")
         mass = np.concatenate([w, np.full(len(knots), 1e-9)])[order]
-        rising = isotonic_regression(bent.value(both[order]), weights=mass).x
+        rising = isotonic_regression(corrected.value(both[order]), weights=mass).x
         rising = (1.0 - _RISE) * rising + _RISE * np.arange(len(both)) / len(both)  # within [0, 1]
         risk = np.empty(len(both))
         risk[order] = rising
@@ -264,6 +265,6 @@ class _Curve:
         H = inner.T @ (self.cost[:, None] * inner)
         # A piece without rows leaves its values open: there they stay on the curve.
         H[np.diag_indices_from(H)] += 1e-9 * max(float(np.trace(H)), 1e-290)
-        found = first.copy()
-        found[1:-1] += np.linalg.solve(H, inner.T @ (self.cost * rest))
-        return found if (np.diff(found) > 0).all() else first
+        best = first.copy()
+        best[1:-1] += np.linalg.solve(H, inner.T @ (self.cost * rest))
+        return best if (np.diff(best) > 0).all() else first

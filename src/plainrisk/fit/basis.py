@@ -167,11 +167,11 @@ class Basis:
     def _variances(self) -> Floats:
         """Return the variance over the rows of every coefficient's column."""
         weights = [*self.coded.weights, *([] if self.pairs is None else self.pairs.counts[0])]
-        found = [np.zeros(0)]
+        variances = [np.zeros(0)]
         for (_, contrast), weight in zip(self.owners, weights, strict=True):
             share = weight / weight.sum()
-            found.append(share @ contrast.matrix**2 - (share @ contrast.matrix) ** 2)
-        return np.concatenate(found)
+            variances.append(share @ contrast.matrix**2 - (share @ contrast.matrix) ** 2)
+        return np.concatenate(variances)
 
     def scores(self, coefficients: Floats) -> list[Floats]:
         """Return the scores of the levels of every feature, then of the cells of every pair."""
@@ -242,11 +242,11 @@ def line_basis(coded: CodedRows, schema: Schema, held: Held, lines: LineBounds) 
 
 def _at_the_mean(feature: Feature, levels: Levels, weights: Floats, worse: int) -> dict[int, Anchor]:
     """Hold levels outside a line: no better than the mean measurement, or at it."""
-    found = {}
+    held_at = {}
     for level, rule in outside_rules(feature, levels).items():
         if weights[level] and rule in ("not_better", "neutral"):
-            found[level] = Anchor("beyond" if rule == "not_better" else "at", 0, worse)
-    return found
+            held_at[level] = Anchor("beyond" if rule == "not_better" else "at", 0, worse)
+    return held_at
 
 
 def table_part(basis: Basis, intercept: float, coefficients: Floats, link: Link, schema: Schema) -> Part:

@@ -243,8 +243,8 @@ def sums_by_code(
     sizes = [len(table) for table in tables]
 
     def logistic(block: Block) -> tuple[float, list[Floats], list[Floats]]:
-        found = logistic_pass(intercept, block.codes, tables, block.positive, block.weight, curvature=True)
-        return found.loss, found.by_code, level_sums(found.curvature, block.codes, sizes)
+        passed = logistic_pass(intercept, block.codes, tables, block.positive, block.weight, curvature=True)
+        return passed.loss, passed.by_code, level_sums(passed.curvature, block.codes, sizes)
 
     def squares(block: Block) -> tuple[float, list[Floats], list[Floats]]:
         score = look_up(intercept, block.codes, tables, len(block))

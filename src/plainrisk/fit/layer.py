@@ -298,14 +298,14 @@ def code_fine_rows(training: TrainingRows) -> CodedRows:
 
 def some_cuts(coded: CodedRows, bins: int) -> dict[str, frozenset[int]]:
     """Return the cuts that make about so many bins, finer towards the ends, for every feature with bins."""
-    found = {}
+    by_feature = {}
     for name, levels, weights in zip(coded.names, coded.levels, coded.weights, strict=True):
         n = levels.n_ordered
         if isinstance(levels, Bins):
             inside = np.maximum(weights[:n], np.finfo(float).tiny)
             h = Histogram(np.arange(n, dtype=float), np.ones(n, np.int64), inside, np.zeros(n))
-            found[name] = frozenset(np.ceil(fine_edges(h, min(bins, n), HALVINGS)).astype(int).tolist())
-    return found
+            by_feature[name] = frozenset(np.ceil(fine_edges(h, min(bins, n), HALVINGS)).astype(int).tolist())
+    return by_feature
 
 
 def fit_plan(plan: Plan, start: Fitted | None = None) -> Fitted:
@@ -317,10 +317,10 @@ def fit_plan(plan: Plan, start: Fitted | None = None) -> Fitted:
     while True:
         basis = plan.basis(held)
         fitted = _penalised(plan, basis, start)
-        found = rule_anchors(plan.coded, plan.schema, basis.level_scores(fitted.point[1:]))
-        if all(found[name].keys() <= own.keys() for name, own in held.items()):
+        breaking = rule_anchors(plan.coded, plan.schema, basis.level_scores(fitted.point[1:]))
+        if all(breaking[name].keys() <= own.keys() for name, own in held.items()):
             return fitted
-        held = {name: {**found[name], **own} for name, own in held.items()}
+        held = {name: {**breaking[name], **own} for name, own in held.items()}
         start = fitted
 
 
@@ -404,21 +404,21 @@ def _asked_cuts(plan: Plan, fitted: Fitted, candidates: Cuts, tolerance: float) 
         [unit * own for joint, sums in zip(coded.joints, by_code, strict=False) for own in joint.margins(sums)]
         for by_code in (slope, curvature)
     )
-    found = {}
+    by_feature = {}
     for j, name in enumerate(coded.names):
         if name in plan.cuts:
             n = coded.levels[j].n_ordered
             by_level = -residuals[j][:n], curvatures[j][:n]
-            found[name] = finer_cuts(*by_level, plan.cuts[name], candidates[name], tolerance * total)
-    return {name: cuts for name, cuts in found.items() if cuts}
+            by_feature[name] = finer_cuts(*by_level, plan.cuts[name], candidates[name], tolerance * total)
+    return {name: cuts for name, cuts in by_feature.items() if cuts}
 
 
 def _ranked(plan: Plan, fitted: Fitted) -> tuple[tuple[PairEvidence, ...], dict[str, Axis]]:
     """Return the evidence for every pair of features, the best first, and the coarse levels it was sought in."""
     scores = fitted.basis.level_scores(fitted.point[1:])
     axes = coarse_axes(plan.coded, plan.schema, scores)
-    found = rank_pairs(plan.coded, axes, _link(plan.link), float(fitted.point[0]), scores, plan.total)
-    return tuple(found), axes
+    evidence = rank_pairs(plan.coded, axes, _link(plan.link), float(fitted.point[0]), scores, plan.total)
+    return tuple(evidence), axes
 
 
 def _with_pairs(plan: Plan, fitted: Fitted, pairs: Pairs) -> tuple[Plan, Fitted, tuple[PairEvidence, ...]]:

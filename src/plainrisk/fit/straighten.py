@@ -126,11 +126,11 @@ def straightened(
 
 def _gathered(batches: Iterable[tuple[Floats, Floats | None, Floats | None]]) -> list[ScoreSums]:
     """Return the sums of all rows, one entry per column of the batches."""
-    found: list[ScoreSums] = []
+    totals: list[ScoreSums] = []
     for scores, weight, positive in batches:
         batch = [ScoreSums.of(np.ascontiguousarray(column), weight, positive) for column in scores.T]
-        found = [a + b for a, b in zip(found, batch, strict=True)] if found else batch
-    return found
+        totals = [a + b for a, b in zip(totals, batch, strict=True)] if totals else batch
+    return totals
 
 
 def degrees_of(record: FitRecord | None, solution: Any, form: RiskForm) -> list[float]:

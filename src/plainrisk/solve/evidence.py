@@ -132,12 +132,12 @@ class Evidence:
         place = np.cumsum(self.free) - 1
         inside = [1 + block[self.free[1 + block]] for block in blocks]
         inverses = self.factor.inverse_blocks([place[at] for at in inside])
-        found = np.zeros(len(blocks))
+        log_factor = np.zeros(len(blocks))
         for u, (at, A, precision) in enumerate(zip(inside, inverses, precisions, strict=True)):
             size, axes = np.linalg.eigh(A)
             size = np.maximum(size, np.finfo(float).tiny)
-            found[u] = 0.5 * (np.log(precision * size).sum() + ((axes.T @ self.point[at]) ** 2 / size).sum())
-        return found
+            log_factor[u] = 0.5 * (np.log(precision * size).sum() + ((axes.T @ self.point[at]) ** 2 / size).sum())
+        return log_factor
 
 
 def maximise_evidence(
