@@ -29,6 +29,7 @@ __all__ = [
     "Allowed",
     "check_parameters",
     "instance",
+    "is_finite",
     "mapping",
     "number",
     "whole",
@@ -103,7 +104,7 @@ def number(
     def accepts(value: Any) -> bool:
         return (
             _is_number(value, Real)
-            and _is_finite(value)
+            and is_finite(value)
             and (at_least is None or value >= at_least)
             and (at_most is None or value <= at_most)
             and (above is None or value > above)
@@ -117,7 +118,8 @@ def _is_number(value: Any, kind: Any) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-def _is_finite(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
+    """Whether a number is finite in double precision."""
     try:
         return math.isfinite(value)
     except OverflowError:  # a whole number beyond all floats

@@ -38,7 +38,7 @@ WRONG = [
     ("weight nan", Y, P, [1, 1, np.nan], r"sample_weight: must be finite and not negative, and row 2 .* is missing"),
     ("weight inf", Y, P, [np.inf, 1, 1], r"sample_weight: must be finite and not negative, and row 0 .* does not fit"),
     ("weight 0", Y, P, [0, 0, 0], "sample_weight: all weights are 0"),
-    ("weight sum", Y, P, [1e308, 1e308, 1e308], "sample_weight: the sum of the weights overflows"),
+    ("weight sum", Y, P, [1e308, 1e308, 1e308], "sample_weight: the weights add up to inf"),
     ("p short", Y, [0.2, 0.4], None, "y_prob: has 2 rows where y_true has 3"),
     ("w short", Y, P, [1.0], "sample_weight: has 1 rows where y_true has 3"),
     (

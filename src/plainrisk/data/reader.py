@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import narwhals as nw
 
-from plainrisk.checks import LIST, check_parameters
+from plainrisk.checks import LIST, check_parameters, instance
 from plainrisk.data.columns import PADDED, TRUTH
 from plainrisk.data.records import csv_layout
 from plainrisk.errors import DataError, missing_extra, quoted
@@ -247,6 +247,7 @@ def read_file(path: str | Path, kinds: Mapping[str, Kind] | None = None) -> Any:
 
 def find_files(files: Files) -> list[Path]:
     """Return the files that are meant, in the order of their names, or say that there are none."""
+    check_parameters("rows", {"files": files}, {"files": instance("a file", str, Path) | LIST})
     found: list[Path] = []
     for one in [files] if isinstance(files, str | Path) else files:
         path = Path(one)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from plainrisk.checks import check_parameters, whole
+from plainrisk.checks import FUNCTION, LIST, check_parameters, whole
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.data.reader import Files, Kind, Table, open_table
 from plainrisk.errors import DataError, did_you_mean
@@ -67,6 +67,10 @@ class Batches:
     read: Callable[[tuple[str, ...]], Iterator[Any]]
     progress: Progress | None = None
     by_kind: Callable[[Mapping[str, Kind] | None], Batches] | None = None
+
+    def __post_init__(self) -> None:
+        given = {"names": self.names, "n_rows": self.n_rows, "read": self.read}
+        check_parameters("rows.Batches", given, {"names": LIST, "n_rows": whole(0), "read": FUNCTION})
 
     def __len__(self) -> int:
         return self.n_rows

@@ -24,6 +24,8 @@ from plainrisk.text import visible
 
 __all__ = ["Interval", "Refits", "drawn"]
 
+MOST_DRAWS = 100_000  # each is a model of its own in memory
+
 
 @dataclass(frozen=True, repr=False)
 class Interval(TableResult):
@@ -158,7 +160,7 @@ def drawn(form: RiskForm, covariance: Sequence[float], n: int, seed: int) -> Ref
     covariance : see `FitRecord`
     n, seed : how many, and which
     """
-    check_parameters("posterior", {"n": n, "seed": seed}, {"n": whole(2), "seed": SEED})
+    check_parameters("posterior", {"n": n, "seed": seed}, {"n": whole(2, MOST_DRAWS), "seed": SEED})
     part = form.parts[0]
     assert isinstance(part, Part), "covariances are of one additive part"
     size = (math.isqrt(8 * len(covariance) + 1) - 1) // 2

@@ -80,8 +80,10 @@ def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None, time: A
         _check_groups(int(cv), groups, len(target))
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
         cv = kind(int(cv), shuffle=True, random_state=_short_seed(int(seed)))
-    if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
-        raise DataError(f"cv must be a number of folds, a scikit-learn splitter or pairs of rows, not {cv!r}.")
+    if isinstance(cv, str | type) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
+        raise DataError(
+            f"cv must be a number of folds, a scikit-learn splitter or pairs of rows, not {cv!r}.{_call_hint(cv)}"
+        )
     if groups is not None and not hasattr(cv, "split"):
         raise DataError("cross validation: cv names the rows of every split, so groups have no say. Leave out one.")
     found = cv.split(rows, target, groups) if hasattr(cv, "split") else cv
@@ -95,6 +97,10 @@ def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None, time: A
     if not splits:
         raise DataError("cv has no splits.")
     return splits
+
+
+def _call_hint(cv: Any) -> str:
+    return f" Make one: {cv.__name__}(...)." if isinstance(cv, type) else ""
 
 
 def _check_groups(folds: int, groups: Any, rows: int) -> None:

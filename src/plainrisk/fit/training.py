@@ -241,6 +241,8 @@ def resolve_schema(schema: Schema | None, frame: Frame) -> Schema:
     """Return the schema, checked against rows; without one, kinds follow the columns' types."""
     if frame.n_rows == 0:
         raise DataError("Data: 0 sample(s), a minimum of 1 is required. There are no rows to fit.")
+    if not frame.names:
+        raise DataError("Data: 0 feature(s), a minimum of 1 is required. There are no columns to fit.")
     if schema is None:
         kinds = {n: Feature(kind="continuous" if frame.is_numeric(n) else "categorical") for n in frame.names}
         return Schema(features=kinds)

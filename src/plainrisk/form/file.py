@@ -281,6 +281,8 @@ def read_model(path: str | Path) -> ModelFile:
     content = parse_json(text, ModelFile, path, ModelFileError, "a plainrisk model")
     if not content.protected and (content.cutoff, content.about) != (UNSET, UNSET):
         raise ModelFileError(f"{path} has format 1, whose hash covers no cut-off and no texts about the model.")
+    if not content.protected and content.sha256:
+        raise ModelFileError(f"{path} was changed after it was written: no file of format 1 has a hash of its content.")
     if form_hash(content.form) != content.form_sha256:
         raise ModelFileError(f"{path} was changed after it was written: the form does not match its hash.")
     if content.certificate is not None and content.certificate.form_sha256 != content.form_sha256:

@@ -38,6 +38,7 @@ OPTIONS = {
     "level": LEVEL,
 }
 SHOWN = 20  # lines of the printed table: steps of 5% of approval
+MOST_AMOUNT = 1e99  # squares of profits are summed
 ROUNDING = 1e-12  # of shares that are sums of weights
 
 
@@ -298,6 +299,8 @@ def _amounts(amount: ArrayLike | None, y: ArrayLike, sample_weight: Weights) -> 
     if amount is None:
         return 1.0
     values = check_column("amount", amount, len(np.asarray(y)))
+    if values.max(initial=0.0) > MOST_AMOUNT:
+        raise DataError(f"amount: {values.max():.3g} is beyond {MOST_AMOUNT:g}. Give amounts in a larger unit.")
     return values if sample_weight is None else values[np.asarray(sample_weight) > 0]
 
 

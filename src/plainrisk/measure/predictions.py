@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from dataclasses import dataclass
 
@@ -72,8 +71,8 @@ def check_predictions(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weigh
         total = float(weight.sum())
     if total == 0:
         raise DataError("sample_weight: all weights are 0.")
-    if math.isinf(total):
-        raise DataError("sample_weight: the sum of the weights overflows; divide them by their largest.")
+    if not 1e-99 < total < 1e99:  # their squares are summed too
+        raise DataError(f"sample_weight: the weights add up to {total:g}. Scale them to about 1 per row.")
     kept = weight > 0
     return Predictions(outcome[kept] == 1, risk[kept], weight[kept])
 

@@ -30,7 +30,9 @@ def suggest_pairs(model: Any, X: Any, y: Any = None, sample_weight: Any = None) 
     >>> pr.suggest_pairs(model, german.frame, german.target)[0].is_evident
     False
     """
-    form: RiskForm = model.form_
+    form: RiskForm | None = getattr(model, "form_", None)
+    if form is None:
+        raise DataError("suggest_pairs: give a fitted model. Call fit first.")
     if len(form.parts) > 1:
         raise DataError("suggest_pairs: the model must be of one part.")
     training = read_training(X, y, form.schema, sample_weight, None)

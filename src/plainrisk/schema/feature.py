@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from plainrisk.checks import is_finite
 from plainrisk.data.columns import EXACT, label_of
 from plainrisk.data.texts import Read, Reading
 from plainrisk.errors import SchemaError, did_you_mean
@@ -199,8 +200,9 @@ def _with_exact_labels(who: str, plain: Any) -> Any:
             return value
         if plain.get("kind") == "categorical":
             return str(value)
+        shown = f"{value:.6g}" if is_finite(value) else "a number of over 300 digits"
         raise SchemaError(
-            f"Schema: {who}: {value:.6g} is beyond 2**53, where numbers are not told apart from their neighbours. "
+            f"Schema: {who}: {shown} is beyond 2**53, where numbers are not told apart from their neighbours. "
             "Set kind = 'categorical' if it is a code."
         )
 

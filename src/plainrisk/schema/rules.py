@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from plainrisk.checks import is_finite
 from plainrisk.data.columns import label_of
 from plainrisk.data.texts import parse
 from plainrisk.errors import did_you_mean
@@ -170,7 +171,7 @@ def _continuous_problems(feature: Feature) -> list[str]:
     numbers = [v for v in feature.special_values if not isinstance(v, str)]
     if words:
         found.append(f"special values of a continuous feature are numbers, not {words[0]!r}.")
-    if not all(map(math.isfinite, numbers)):
+    if not all(map(is_finite, numbers)):
         found.append("special values must be finite; missing values have their own level already.")
     if len(set(numbers)) < len(numbers):
         found.append(f"special values repeat: {list(numbers)}.")
