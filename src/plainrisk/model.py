@@ -376,7 +376,7 @@ class FormMethods(PackedState):
         ----------
         new : rows
         old : rows, default=None
-            None compares with the training rows, as the form counts them.
+            None compares with the training rows, as the model file counts them.
         y : array of shape (new rows,), default=None
             Their outcomes; some may be missing.
         old_y : array of shape (old rows,), default=None
@@ -394,7 +394,8 @@ class FormMethods(PackedState):
         """
         self._require_form()
         before = None if old is None else _named(old, columns)
-        return answers.drift(self.form_, _named(new, columns), before, y=y, old_y=old_y)
+        record = self.fit_record_
+        return answers.drift(self.form_, _named(new, columns), before, y=y, old_y=old_y, record=record)
 
     def report(
         self,
@@ -683,7 +684,7 @@ class FormMethods(PackedState):
         wanted = record.base_rate if base_rate is None else base_rate
         check_parameters("at_base_rate", {"base_rate": wanted}, {"base_rate": LEVEL})
         shift = math.log(wanted / (1 - wanted)) - math.log(trained / (1 - trained))
-        new_record = msgspec.structs.replace(record, positive_weight=wanted * record.weight)
+        new_record = msgspec.structs.replace(record, positive_weight=wanted * record.weight, risks=None)
         schema = self.form_.schema
         policy = msgspec.structs.replace(schema.policy, cutoff=None)
         form = msgspec.structs.replace(self.form_, schema=schema.replace(policy=policy))

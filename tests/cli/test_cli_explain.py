@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -317,8 +318,10 @@ def test_drift_of_risk_and_performance(run, credit, tmp_path):
     assert "AUC changed by" in shown
     assert "then" in shown
     alone = run(*words).stdout
-    assert "--old tells the shift of the risk" in alone
     assert "AUC changed by" not in alone
+    assert json.loads(run(*words, "--json").stdout)["subscales"][0]["psi"] == model.drift(made.frame).risk.psi
+    pr.RiskModel(model.form_, msgspec.structs.replace(model.fit_record_, risks=None)).save(tmp_path / "older.json")
+    assert "--old tells the shift of the risk" in run("drift", tmp_path / "older.json", *words[2:]).stdout
     new.drop("bad").write_csv(tmp_path / "new.csv")
     assert "AUC" not in run(*words).stdout
     assert "--column 'bad' is not in the data" in run(*words, "--column", "bad").stderr

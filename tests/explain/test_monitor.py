@@ -7,11 +7,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.metrics import roc_auc_score
 
 import plainrisk as pr
 from plainrisk.errors import DataError
 from plainrisk.explain import Profile, drift
 from plainrisk.explain.monitor import psi
+from plainrisk.form.risk_cells import count_risks
 from plainrisk.form.wording import say_levels
 from plainrisk.intervals import newcombe
 
@@ -42,8 +44,36 @@ def test_against_the_training_rows_nothing_has_moved(model, credit):
     found = model.drift(credit.frame)
     assert max(f.psi for f in found.features) < 1e-12
     assert max(abs(f.shift) for f in found.features) < 1e-12
-    assert found.subscales == ()  # the form keeps no risks
+    assert found.risk.psi < 1e-12
+    assert found.risk.old_risk == pytest.approx(found.risk.new_risk, abs=1e-12)
     assert found.old_rows == found.new_rows == 4000
+
+
+@pytest.mark.filterwarnings("ignore:class_weight moves the base rate")
+def test_training_risks_are_counted_without_class_weights_and_travel_in_the_file(credit, tmp_path):
+    """The index of the risk by hand, in ten groups of the training rows; class weights move risks, not counts."""
+    weighted = pr.AdditiveRiskModel(credit.schema, class_weight="balanced").fit(credit.frame, credit.target)
+    weighted.save(tmp_path / "m.json")
+    loaded, new = pr.load(tmp_path / "m.json"), credit.frame.filter(pl.col("bureau_score") < 660)
+    old_risk, new_risk = (weighted.predict_proba(X)[:, 1] for X in (credit.frame, new))
+    kept = loaded.fit_record_.risks
+    assert kept.counts().tolist() == count_risks(old_risk).tolist()
+    assert sum(kept.positives.values()) == credit.target.sum()
+    assert kept.mean == pytest.approx(old_risk.mean())
+    assert kept.auc == pytest.approx(roc_auc_score(credit.target, old_risk), abs=2e-4)
+    assert kept.share_below(0.4) == pytest.approx((old_risk < 0.4).mean(), abs=2e-3)
+    found = pr.drift(loaded, new)
+    assert found.risk == pr.drift(loaded, new, old=credit.frame).risk
+    old, now, below, shares = count_risks(old_risk), count_risks(new_risk), 0, {}
+    group = 0
+    for before, after in zip(old, now, strict=True):
+        group = 10 * below // 4000 if before else group
+        shares[group] = np.add(shares.get(group, (0, 0)), (before, after))
+        below += before
+    p, q = np.maximum(list(shares.values()), 0.5).T / [[4000], [len(new)]]
+    assert found.risk.psi == pytest.approx(((q - p) * np.log(q / p)).sum())
+    assert found.risk.psi > 0.25
+    assert loaded.at_base_rate(0.3).fit_record_.risks is None  # other probabilities
 
 
 def test_a_shift_is_the_change_of_the_mean_score_at_the_rate_of_the_line(model, credit):
@@ -118,8 +148,11 @@ def test_handing_on(model, credit):
 
 def test_forms_without_counts_need_the_old_rows(credit):
     model = pr.NonnegativeLogisticRegression(credit.schema.select(["income", "age"])).fit(credit.frame, credit.target)
+    counted = model.drift(credit.frame)
+    assert (counted.features, counted.risk.psi) == ((), 0.0)
+    older = pr.RiskModel(model.form_, msgspec.structs.replace(model.fit_record_, risks=None))
     with pytest.raises(DataError, match="no training counts of feature 'income' to compare with"):
-        model.drift(credit.frame)
+        older.drift(credit.frame)
     found = model.drift(credit.frame[:100], credit.frame)
     assert {f.feature for f in found.features} == {"income", "age"}
     with pytest.raises(DataError, match="a sample has no rows"):
@@ -222,7 +255,7 @@ def test_outcomes_may_come_late_and_batch_by_batch(model, credit):
     assert whole.new_performance.rows == 3000
     assert whole.old_performance is None
     assert whole.auc_change is None
-    assert whole.risk is None
+    assert whole.risk.psi == 0.0
     profile = Profile(model.form_)
     for start in range(0, 4000, 1000):
         profile.add(credit.frame[start : start + 1000], y[start : start + 1000])

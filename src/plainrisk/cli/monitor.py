@@ -78,13 +78,13 @@ def drift(
     tables.check_table(output)
     loaded = load(model)
     new_rows = _profile(data, loaded.form_, target, missing)
-    found = compare(loaded.form_, new_rows, None if old is None else _profile(old, loaded.form_, target, missing))
+    old_rows, record = None if old is None else _profile(old, loaded.form_, target, missing), loaded.fit_record_
+    found = compare(loaded.form_, new_rows, old_rows, record=record)
     if output is not None:
         import polars as pl
 
         tables.write_table(found.to_frame(pl.DataFrame(), levels=True).to_dict(as_series=False), output)
     result = {"model": str(model), "data": data, "old": old, **found.to_dict()}
-    record = loaded.fit_record_
     show.result(result, json, lambda _: _show_drift(found, None if record is None else record.base_rate))
     show.wrote(output)
 

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from plainrisk._types import Bools, Counts, Floats, Index
+from plainrisk._types import Bools, Floats, Index
 from plainrisk.checks import LEVEL, check_parameters
 from plainrisk.data.columns import Labels
 from plainrisk.data.frame import Frame, column_of, frame_like, refuse_other_order
@@ -26,14 +26,13 @@ from plainrisk.explain.explanation import TableResult
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import Alone, FitRecord, Layer, Levels, Linear, Logistic, Part, RiskForm, Table
 from plainrisk.form.beyond import widen_ranges
+from plainrisk.form.risk_cells import count_risks
 from plainrisk.form.wording import say_levels
 from plainrisk.intervals import Range, auc_range, newcombe, normal_quantile, wilson
 from plainrisk.schema import Limits
 from plainrisk.threads import PIECE_ROWS
 
 __all__ = ["Drift", "Performance", "Profile", "SeenRows", "drift", "risk_drift"]
-
-GRID = 1000  # bins of [0, 1] in which risks are counted
 
 
 def psi(old: Floats, new: Floats) -> Floats:
@@ -56,8 +55,8 @@ class Profile:
     rows : how many
     counts : by feature, (levels,)
     sums : (part, feature or pair) to the summed scores
-    risks : (parts + 1, GRID) counts of the parts' risks and of the risk itself; None for training counts
-    risk_sums : (parts + 1,)
+    risks : the counts of probabilities by cell (`count_risks`): of every part by its number, and last of the model
+    risk_sums : the sums of these probabilities
     levels : those of each feature that are counted: what its shapes and trees tell apart, or its first pair if none do
     judged : risks and outcomes, batch by batch, of the rows whose outcome is known
     """
@@ -66,8 +65,8 @@ class Profile:
     rows: float = 0.0
     counts: dict[str, Floats] = field(default_factory=dict)
     sums: dict[tuple[str, str], float] = field(default_factory=dict)
-    risks: Counts | None = None
-    risk_sums: Floats | None = None
+    risks: dict[int, Floats] = field(default_factory=dict)
+    risk_sums: dict[int, float] = field(default_factory=dict)
     levels: dict[str, Levels] = field(default_factory=dict)
     judged: list[tuple[Floats, Bools]] = field(default_factory=list)
 
@@ -93,9 +92,7 @@ class Profile:
         return self
 
     def _add(self, frame: Frame) -> None:
-        form, n_parts = self.form, len(self.form.parts)
-        if self.risks is None or self.risk_sums is None:
-            self.risks, self.risk_sums = np.zeros((n_parts + 1, GRID), np.int64), np.zeros(n_parts + 1)
+        form = self.form
         for name, levels in self.levels.items():
             found = np.bincount(levels.codes(frame, name), minlength=len(levels))
             self.counts[name] = self.counts.get(name, np.zeros(len(found))) + found
@@ -103,10 +100,9 @@ class Profile:
             terms = part.terms(frame, form.schema) if isinstance(part, Part) else {}
             for name, values in terms.items():
                 self.sums[part.name, name] = self.sums.get((part.name, name), 0.0) + float(values.sum())
-        risks = np.column_stack([form.part_risks(frame), form.risk(frame)])
-        for k, risk in enumerate(risks.T):
-            self.risks[k] += _counted(risk)
-        self.risk_sums += risks.sum(axis=0)
+        for k, risk in enumerate([*form.part_risks(frame).T, form.risk(frame)]):
+            self.risks[k] = self.risks.get(k, 0.0) + count_risks(risk)
+            self.risk_sums[k] = self.risk_sums.get(k, 0.0) + float(risk.sum())
         self.rows += frame.n_rows
 
     def _judge(self, frame: Frame, outcome: Labels) -> None:
@@ -124,20 +120,29 @@ class Profile:
         return Performance.of(risk, positive, level)
 
     @classmethod
-    def of_training(cls, form: RiskForm) -> Profile:
-        """Return the training rows as the form counts them: features only, since it does not keep the risks."""
-        found = cls(form)
+    def of_training(cls, form: RiskForm, record: FitRecord | None = None) -> Profile:
+        """Return the training rows: features as the form counts them, probabilities as the record of the fit does.
+
+        A feature that no table counts is left out if there are probabilities; without these it is an error.
+        """
+        found, risks = cls(form), None if record is None else record.risks
         parts = [part for part in form.parts if isinstance(part, Part)]
         shaped = {name for part in parts for name in part.shapes}
         for part in parts:
             for name in part.features:
                 if name in part.shapes or name not in shaped:
-                    found._add_training(part, name)
-        if not found.counts:
+                    found._add_training(part, name, needed=risks is None)
+        if risks is not None:
+            last, counts = len(form.parts), risks.counts()
+            found.rows = found.rows or float(counts.sum())
+            found.risks[last] = counts
+            # Counts of levels may have class weights, and so another sum.
+            found.risk_sums[last] = risks.mean * found.rows
+        if not found.rows:
             raise DataError("The form has no training counts to compare with. Give the old rows.")
         return found
 
-    def _add_training(self, part: Part, name: str) -> None:
+    def _add_training(self, part: Part, name: str, *, needed: bool) -> None:
         """Take the training counts of a feature from its shape, or from a pair if it has none."""
         shape, levels = part.shapes.get(name), self.levels[name]
         known = [(shape.levels, np.asarray(shape.weights))] if isinstance(shape, Table) else []
@@ -145,7 +150,11 @@ class Profile:
             known = [(pair.levels[axis], pair.level_weights(axis)) for _, axis, pair in part.pairs_with(name)]
         weights = next((w for lv, w in known if lv == levels and w.sum() > 0), None)
         if weights is None:
-            raise DataError(f"The form has no training counts of feature {name!r} to compare with. Give the old rows.")
+            if needed:
+                raise DataError(
+                    f"The form has no training counts of feature {name!r} to compare with. Give the old rows."
+                )
+            return
         self.counts[name], self.rows = weights, float(weights.sum())
         if shape is not None:
             self.sums[part.name, name] = float(weights @ np.asarray(shape.scores))
@@ -260,7 +269,7 @@ class Drift(TableResult):
     old_rows, new_rows : float
     unit : of the shifts: "probability", "log odds" or "score"
     features : the largest index first, with the size of the shift by the limits of the policy
-    subscales : the same, with "risk" for the output; empty against training counts
+    subscales : the same, with "risk" for the output, which alone is known of the training rows
     limits : from where on an index is moderate, and large
     new_risk : the mean risk of the new rows
     old_performance, new_performance : where outcomes are known
@@ -281,7 +290,7 @@ class Drift(TableResult):
 
     @property
     def risk(self) -> SubscaleDrift | None:
-        """The shift of the risk itself; None against training counts, which do not keep it."""
+        """The shift of the risk itself; None against the training rows of a file that does not count their risks."""
         return next((s for s in self.subscales if s.subscale == "risk"), None)
 
     def _headline(self) -> str:
@@ -313,24 +322,34 @@ class Drift(TableResult):
         return draw_drift(self, ax=ax)
 
 
-def drift(form: RiskForm, new: Any, old: Any = None, *, y: Any = None, old_y: Any = None, level: float = 0.95) -> Drift:
-    """Compare new rows with old ones, or with the training rows as the form counts them.
+def drift(
+    form: RiskForm,
+    new: Any,
+    old: Any = None,
+    *,
+    y: Any = None,
+    old_y: Any = None,
+    record: FitRecord | None = None,
+    level: float = 0.95,
+) -> Drift:
+    """Compare new rows with old ones, or with the training rows as form and record count them.
 
     Parameters
     ----------
     new, old : rows, or a `Profile` of them that was added up batch by batch
     y, old_y : the outcomes of the rows, as the form knows them; some may be missing
+    record : of the fit, which counts the probabilities of the training rows
     level : of the intervals of performance
     """
     check_parameters("drift", {"level": level}, {"level": LEVEL})
     after = new if isinstance(new, Profile) else Profile(form).add(new, y)
     if old is None:
-        before = Profile.of_training(form)
+        before = Profile.of_training(form, record)
     else:
         before = old if isinstance(old, Profile) else Profile(form).add(old, old_y)
     if any(profile.form != form for profile in (before, after)):
         raise DataError("drift: a Profile counts the levels of another model. Make it with this model's form.")
-    if not before.rows or not after.rows or after.risk_sums is None:
+    if not before.rows or not after.rows:
         raise DataError("drift: a sample has no rows.")
     features = [_feature(form, name, before, after) for name in after.counts if name in before.counts]
     return Drift(
@@ -339,7 +358,7 @@ def drift(form: RiskForm, new: Any, old: Any = None, *, y: Any = None, old_y: An
         unit=_unit(form),
         features=tuple(sorted(features, key=lambda f: -f.psi)),
         subscales=tuple(_subscales(form, before, after)),
-        new_risk=float(after.risk_sums[-1] / after.rows),
+        new_risk=after.risk_sums[len(form.parts)] / after.rows,
         limits=form.schema.policy.drift,
         **_changes(before.performance(level), after.performance(level)),
     )
@@ -358,7 +377,7 @@ def risk_drift(new: Any, old: Any, *, y: Any = None, old_y: Any = None, level: f
     after, before = _probabilities("new", new), _probabilities("old", old)
     limits = Limits()
     means = float(before.mean()), float(after.mean())
-    shift = _risk_shift("risk", _counted(before), _counted(after), *means, limits)
+    shift = _risk_shift("risk", count_risks(before), count_risks(after), *means, limits)
     return Drift(
         old_rows=float(len(before)),
         new_rows=float(len(after)),
@@ -385,11 +404,6 @@ def _judged(risk: Floats, y: Any, level: float) -> Performance | None:
     if outcomes.shape != risk.shape or not np.isin(outcomes, (0, 1)).all():
         raise DataError(f"drift: the outcomes of {len(risk):,} probabilities must be as many, each 0 or 1.")
     return Performance.of(risk, outcomes == 1, level)
-
-
-def _counted(risk: Floats) -> Counts:
-    """Count risks in the bins of the grid."""
-    return np.bincount(np.minimum((GRID * risk).astype(np.intp), GRID - 1), minlength=GRID)
 
 
 def _changes(then: Performance | None, now: Performance | None) -> dict[str, Any]:
@@ -442,30 +456,28 @@ def _feature(form: RiskForm, name: str, before: Profile, after: Profile) -> Feat
 
 
 def _subscales(form: RiskForm, before: Profile, after: Profile) -> list[SubscaleDrift]:
-    if before.risks is None or after.risks is None or before.risk_sums is None or after.risk_sums is None:
-        return []
     names = [*(part.name for part in form.parts), "risk"]
     first = 1 if isinstance(form.pool, Alone) else 0  # the one part's risk is the risk
     found = []
-    for k, name in enumerate(names[first:], first):
-        means = before.risk_sums[k] / before.rows, after.risk_sums[k] / after.rows
-        found.append(_risk_shift(name, before.risks[k], after.risks[k], *means, form.schema.policy.drift))
+    for k in range(first, len(names)):
+        if k in before.risks:
+            means = before.risk_sums[k] / before.rows, after.risk_sums[k] / after.rows
+            found.append(_risk_shift(names[k], before.risks[k], after.risks[k], *means, form.schema.policy.drift))
     return sorted(found, key=lambda s: -s.psi)
 
 
 def _risk_shift(
-    name: str, before: Counts, after: Counts, old_mean: float, new_mean: float, limits: Limits
+    name: str, before: Floats, after: Floats, old_mean: float, new_mean: float, limits: Limits
 ) -> SubscaleDrift:
     """Compare two samples of risks in ten groups of about equal shares of the old one."""
     groups = _equal_groups(before)
-    old, new = (np.add.reduceat(counts.astype(np.float64), groups) for counts in (before, after))
-    index = float(psi(old, new).sum())
+    index = float(psi(np.add.reduceat(before, groups), np.add.reduceat(after, groups)).sum())
     return SubscaleDrift(name, index, limits.size(index), float(old_mean), float(new_mean))
 
 
-def _equal_groups(counts: Counts) -> Index:
-    """Return the first grid bins of ten groups that hold about equal shares."""
+def _equal_groups(counts: Floats) -> Index:
+    """Return the first cells of ten groups that hold about equal shares."""
     used = np.flatnonzero(counts)
     below = np.cumsum(counts) - counts
-    _, first = np.unique((10 * below[used]) // counts.sum(), return_index=True)
+    _, first = np.unique(np.floor(10 * below[used] / counts.sum()), return_index=True)
     return np.concatenate([[0], used[first[1:]]])

@@ -16,6 +16,7 @@ from plainrisk.form.form import Alone, Layer, Mixture, Part, Pool, RiskForm, poo
 from plainrisk.form.levels import Bins, Categories, Levels
 from plainrisk.form.links import ALPHA_STAR, Bands, Linear, Link, Logistic
 from plainrisk.form.outside import BOUNDS, held_scores, measured_levels, outside_rules
+from plainrisk.form.risk_cells import TrainedRisks
 from plainrisk.form.shapes import Curve, Line, PairTable, Shape, Table
 from plainrisk.form.trees import Tree, TreeInput, TreePart
 
@@ -46,6 +47,7 @@ __all__ = [
     "RiskForm",
     "Shape",
     "Table",
+    "TrainedRisks",
     "Tree",
     "TreeInput",
     "TreePart",

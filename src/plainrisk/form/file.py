@@ -17,6 +17,7 @@ from plainrisk._version import __version__
 from plainrisk.errors import ModelFileError
 from plainrisk.files import SIZE_LIMIT, parse_json, read_text, write_text
 from plainrisk.form.form import RiskForm
+from plainrisk.form.risk_cells import TrainedRisks
 from plainrisk.schema import Rule, Schema
 from plainrisk.text import visible
 
@@ -78,6 +79,7 @@ class FitRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     evidence : of smooth shapes, one entry per group of coefficients
     covariance : if intervals were asked for, that of the intercept, the scores of all levels and the cells of all pairs
         in the order of the form: its lower triangle, row by row
+    risks : the probabilities of the training rows as counts, without class weights; older files have none
     """
 
     estimator: str
@@ -94,6 +96,7 @@ class FitRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     clipped: float = 0.0
     evidence: tuple[GroupEvidence, ...] = ()
     covariance: tuple[float, ...] = ()
+    risks: TrainedRisks | None = None
 
     @property
     def features_left(self) -> tuple[str, ...]:

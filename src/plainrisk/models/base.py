@@ -34,6 +34,7 @@ from plainrisk.form import (
     outside_rules,
 )
 from plainrisk.form.beyond import widen_ranges
+from plainrisk.form.risk_cells import N_CELLS, TrainedRisks, count_risks
 from plainrisk.model import FormMethods
 from plainrisk.models.leaks import warn_of_leaks
 from plainrisk.schema import Feature, Schema
@@ -133,10 +134,13 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         )
 
     def _fit_whole(self, training: TrainingRows) -> None:
-        """Fit the model, and keep the ranges of its features."""
-        self._fit_rows(training)
+        """Fit the model, and keep the ranges of its features and the probabilities of the rows, as counts."""
+        scores = self._fit_rows(training)
         if hasattr(self, "form_"):  # a mixture with an expert of several parts has none
             self.form_ = msgspec.structs.replace(self.form_, ranges=value_ranges(self.form_, training))
+            if self.fit_record_ is not None:
+                risks = trained_risks(self.form_, training, scores)
+                self.fit_record_ = msgspec.structs.replace(self.fit_record_, risks=risks)
 
     def _fit_rows(self, training: TrainingRows) -> PartScores:
         """Fit the model to rows that were read already; return how to go through their scores."""
@@ -234,6 +238,18 @@ def value_ranges(form: RiskForm, training: TrainingRows) -> dict[str, tuple[floa
 def form_scores(form: RiskForm, training: TrainingRows) -> PartScores:
     """Score the training rows by a form, for models that keep no codes of them."""
     return lambda: (form.part_scores(batch.frame) for batch in training.batches(form.features, "scoring rows"))
+
+
+def trained_risks(form: RiskForm, training: TrainingRows, scores: PartScores) -> TrainedRisks:
+    """Count the probabilities of the training rows, without class weights."""
+    total, counts = 0.0, np.zeros((2, N_CELLS))
+    batches = training.batches((), "counting probabilities")
+    for batch, part_scores in zip(batches, scores(), strict=True):
+        risk, weight = pooled_risk(form, part_scores), batch.sample_weight
+        weight = np.ones(len(risk)) if weight is None else weight
+        total += float(weight @ risk)
+        counts += [count_risks(risk, weight), count_risks(risk, weight * batch.target)]
+    return TrainedRisks.of(total, *counts)
 
 
 def pooled_risk(form: RiskForm, part_scores: Floats) -> Floats:

@@ -193,7 +193,7 @@ def linearise(
     record = getattr(model, "fit_record_", None)
     who, share = f"Linearised({type(model).__name__})", clipped_share(straight, [(scores, weight)])
     warn_of_clipping(who, share, straight.last_link)
-    return RiskModel(straight, record and msgspec.structs.replace(record, estimator=who, clipped=share))
+    return RiskModel(straight, record and msgspec.structs.replace(record, estimator=who, clipped=share, risks=None))
 
 
 def _fit_foreign(model: Any, X: Any, y: Any, sample_weight: Any) -> Any:

@@ -231,7 +231,8 @@ class SubscaleMixture(RiskClassifier):
             raise DataError("No weight is left without these subscales.")
         parts = tuple(part for part in self.form_.parts if part.name in kept)
         weights = tuple(w / total for w in kept.values())
-        return RiskModel(msgspec.structs.replace(self.form_, parts=parts, pool=Mixture(weights)), self.fit_record_)
+        record = self.fit_record_ and msgspec.structs.replace(self.fit_record_, risks=None)  # of all subscales
+        return RiskModel(msgspec.structs.replace(self.form_, parts=parts, pool=Mixture(weights)), record)
 
     # ---- with experts that have no risk form
 

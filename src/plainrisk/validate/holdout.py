@@ -222,7 +222,7 @@ def drift(model: Any, X: Any, y: Any = None, *, old: Any = None, old_y: Any = No
     y : (n,), default=None
         Their outcomes; with a model of ours, some may be missing.
     old : rows, or (m,) probabilities, default=None
-        None compares with the training rows, as a model of ours counts them.
+        None compares with the training rows, as the file of a model of ours counts them.
     old_y : (m,), default=None
     level : float, default=0.95
         Of the intervals of performance.
@@ -240,7 +240,8 @@ def drift(model: Any, X: Any, y: Any = None, *, old: Any = None, old_y: Any = No
     """
     form = _form(model)
     if form is not None:
-        return form_drift(form, X, old, y=y, old_y=old_y, level=level)
+        record = getattr(model, "fit_record_", None)
+        return form_drift(form, X, old, y=y, old_y=old_y, record=record, level=level)
     if old is None:
         raise DataError("drift: give the old rows, or their probabilities (old=...); only models of ours count them.")
     if isinstance(old, Profile) or isinstance(X, Profile):
