@@ -331,9 +331,10 @@ def _frame_from_mapping(mapping: Mapping[Any, Any]) -> Frame:
 def _as_column(value: Any) -> Any:
     if type(value) in _PLAIN:
         return np.array([value], dtype=object if value is None or type(value) is str else None)
-    series = nw.from_native(value, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        return _plain(series)
+    if type(value) is not list:  # no library's column, and asking for each costs more than scoring a few rows
+        series = nw.from_native(value, series_only=True, pass_through=True)
+        if isinstance(series, nw.Series):
+            return _plain(series)
     if isinstance(value, np.ndarray):
         value = unmasked(np.atleast_1d(value))
     elif isinstance(value, str | bytes) or not isinstance(value, Iterable):
