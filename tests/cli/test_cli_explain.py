@@ -363,3 +363,18 @@ def test_a_row_that_cannot_be_explained_is_named(run, credit, tmp_path):
     assert result.exit_code == 2
     assert "holds infinity" in result.stderr
     assert not (tmp_path / "out.parquet").exists()
+
+
+def test_a_mixture_explained_from_zero_shows_weight_times_risk(run, credit, tmp_path):
+    made = pr.datasets.make_credit(600, 7, backend="polars")
+    model = pr.make_classifier("MixARM1", made.schema).fit(made.frame, made.target)
+    model.save(tmp_path / "mix.json")
+    asked = ("explain", tmp_path / "mix.json", credit.csv, "--reference", "zero", "--row", 3)
+    shown = json.loads(run(*asked, "--json").stdout)
+    assert shown["reference"] == "zero"
+    for part, weight in zip(shown["subscales"], model.weights_.values(), strict=True):
+        assert part["contribution"] == pytest.approx(weight * part["risk"], abs=1e-15)
+    assert sum(part["contribution"] for part in shown["subscales"]) == pytest.approx(shown["risk"], abs=1e-12)
+    text = run(*asked).stdout
+    for risk in model.form_.part_risks(made.frame[3:4])[0]:
+        assert f"risk {risk:.1%}" in text

@@ -337,8 +337,8 @@ def test_values_are_shown_as_the_applicant_gave_them(make_form):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"reference": "mean"}, "reference must be 'typical', 'best' or a row, not 'mean'"),
-        ({"reference": "constant"}, "reference must be 'typical', 'best' or a row, not 'constant'"),
+        ({"reference": "mean"}, "reference must be 'typical', 'best', 'zero' or a row, not 'mean'"),
+        ({"reference": "constant"}, "reference must be 'typical', 'best', 'zero' or a row, not 'constant'"),
         ({"unit": "odds"}, "unit must be 'probability' or 'log odds'"),
         ({"split": "shap"}, "split must be 'chord' or 'treeshap'"),
         ({"adverse": "positive"}, "there is no option 'adverse'"),

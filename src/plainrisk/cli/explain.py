@@ -159,7 +159,8 @@ def print_explanation(found: Explanation, who: str, form: RiskForm) -> None:
 
     lines: list[list[str | Text]] = [[found.reference, "", amount(one["constant"]).lstrip("+"), ""]]
     for group in groups:
-        lines.append(line(Text(group["subscale"], "bold"), "", group["contribution"], "bold"))
+        own = f"risk {group['risk']:.1%}" if "risk" in group else ""  # of a mixture, before its weight
+        lines.append(line(Text(group["subscale"], "bold"), own, group["contribution"], "bold"))
         parts = sorted(group["features"], key=lambda part: -abs(part["contribution"]))
         lines += [line(named(part), _said(found, part["feature"], form), part["contribution"]) for part in parts]
     lines.append([Text("risk", "bold"), "", Text(f"{one['risk']:.1%}", "bold"), ""])

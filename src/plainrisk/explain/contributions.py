@@ -9,6 +9,9 @@ x (its chord, the Aumann-Shapley value of a sum behind one link). The risk of r 
 exactly. Where the link is straight between the two, the rate is its slope; where it bends on the way (bands, clipping,
 a sigmoid), `Explanation.bends` says so. Of a pool, the last link first gives every subscale its piece of the risk, and
 the link inside then gives every shape its piece of the subscale's.
+
+From zero, which is no applicant, the pieces are the terms of the formula: :math:`f_u(x_u) / 2\alpha` of a line (the
+coefficient times the value), and :math:`w_S r_S(x)` of a mixture. They add up to the risk where no line is clipped.
 """
 
 from __future__ import annotations
@@ -27,7 +30,19 @@ from plainrisk.errors import DataError
 from plainrisk.explain.explanation import Explanation, Unit
 from plainrisk.explain.options import ExplainOptions, Split, takes
 from plainrisk.explain.reference import Point, Reference, make_reference, pool_weights
-from plainrisk.form import Alone, Bands, Link, Logistic, Part, RiskForm, Tree, TreePart, pool_score
+from plainrisk.form import (
+    Alone,
+    Bands,
+    Linear,
+    Link,
+    Logistic,
+    Mixture,
+    Part,
+    RiskForm,
+    Tree,
+    TreePart,
+    pool_score,
+)
 from plainrisk.form.ranking import FAR, Comparison
 from plainrisk.form.trees import LEAF
 from plainrisk.threads import PIECE_ROWS, parallel_for
@@ -61,11 +76,26 @@ def explainer(form: RiskForm, options: ExplainOptions) -> Explainer:
             "in log odds."
         )
     reference = options.reference
+    if isinstance(reference, str) and reference == "zero":
+        _require_terms(form, options)
     if not isinstance(reference, Reference):
         reference = make_reference(form, reference, options.portfolio, form.schema.worse, options.min_rows)
     if options.split == "treeshap":
         reference = _with_background(form, reference)
     return Explainer(form, reference, options.unit, options.split, columns=options.columns)
+
+
+def _require_terms(form: RiskForm, options: ExplainOptions) -> None:
+    """Refuse to explain from zero where the risk is not a sum of terms."""
+    if options.split == "treeshap":
+        raise DataError("explain: reference='zero' has no rows to share trees by. Leave out split, or use 'typical'.")
+    link = form.last_link
+    if options.unit == "probability" and not isinstance(form.pool, Mixture) and not isinstance(link, Linear):
+        curved, cure = ("logistic", ", or unit='log odds'") if isinstance(link, Logistic) else ("a link of bands", "")
+        raise DataError(
+            f"explain: reference='zero' takes the terms of a line or a mixture, and the last link of this model is "
+            f"{curved}. Use 'typical'{cure}, or pr.linearise(model)."
+        )
 
 
 # ---- the chord
@@ -137,7 +167,7 @@ class Explainer:
 
     def _columns(self, part: Part | TreePart) -> tuple[str | None, ...]:
         """The names of a part's columns."""
-        if not self._fine(part):
+        if not self._fine(part) or not self.reference.points:
             return (None,)
         return part.features if self.features_only or isinstance(part, TreePart) else part.term_names
 
@@ -172,6 +202,7 @@ class Explainer:
             band=link.band(found.score) if isinstance(link, Bands) else None,
             rate=None if link is None else link.derivative(found.score),
             pairs=pairs_of(self.form),
+            part_risks=None if self.reference.points else self.form.part_risks(frame),
             form=self.form,
             rows=frame,
         )
@@ -209,11 +240,20 @@ class Explainer:
             out.score[:] = pool_score(form.pool, self._part_risks(frame, out))
         link = form.last_link
         out.risk[:] = out.score if link is None else link.value(out.score)
-        if link is not None and self.unit == "probability":
+        if link is None or self.unit != "probability":
+            return
+        if self.reference.name == "zero" and isinstance(link, Linear):
+            out.pieces *= link.slope
+            out.bends |= link.derivative(out.score) == 0
+        else:
             out.bends |= follow_link(link, self._start, out.score, out.pieces)
 
     def _part_risks(self, frame: Frame, out: _Columns) -> Floats:
         """Return the risk each part of a pool sees, rows by parts, and fill in the pieces of the pool's score."""
+        if not self.reference.points:
+            risks = self.form.part_risks(frame)
+            np.multiply(risks, pool_weights(self.form), out=out.pieces)
+            return risks
         risks = np.empty((len(self.form.parts), frame.n_rows)).T
         column = 0
         for k, (part, weight) in enumerate(zip(self.form.parts, pool_weights(self.form), strict=True)):

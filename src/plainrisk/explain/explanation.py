@@ -135,14 +135,16 @@ class Explanation(RowsResult):
     contributions : (n, k) pieces that lead from there to the risk (in log odds: to the row's score)
     subscales, features : (k,) whose each column is: a feature, or a pair as "u × v"; None where trees make up a whole
         subscale
-    reference : what the row is compared with: "typical", "best" or "row"
+    reference : what the row is compared with: "typical", "best", "row" or "zero"
     method : "chord": each piece is a difference of scores times the link's mean rate between the reference and the
         row; "treeshap": the same, and the scores of trees are shared out by Shapley values
-    bends : (n,) whether a link bends between the reference and the row, so that the mean rate is no single slope
+    bends : (n,) whether a link bends between the reference and the row, so that the mean rate is no single slope; from
+        zero, whether the line is clipped where the row is, so that the pieces do not add up to the risk
     rate : (n,) what a *further* step would do: the last link's slope where the row is, in probability per unit of
         score. It is not the rate of the contributions. None for a pool that has no last link
     band : (n,) with a link of bands: the band the row is in, from 0; else None
     pairs : the features of every pair, which stands among `features` as "u × v"
+    part_risks : (n, k) of a pool from zero, the risk that every subscale sees by itself, before its weight
     form : the model
     rows : the rows
     view : draws the explanation for notebooks
@@ -160,6 +162,7 @@ class Explanation(RowsResult):
     band: Index | None = None
     rate: Floats | None = None
     pairs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    part_risks: Floats | None = None
     form: RiskForm | None = field(default=None, repr=False, compare=False)
     rows: Frame | None = field(default=None, repr=False, compare=False)
     view: Callable[[Explanation], str | None] | None = field(default=None, repr=False, compare=False)
@@ -185,7 +188,7 @@ class Explanation(RowsResult):
 
     @property
     def total(self) -> Floats:
-        """Everything added up; in probability it is the risk."""
+        """Everything added up; in probability it is the risk (from zero, where no line is clipped)."""
         return np.asarray(self.constant + self.contributions.sum(axis=1))
 
     @property
@@ -237,7 +240,9 @@ class Explanation(RowsResult):
     def notes(self, row: int) -> list[str]:
         """Return what is to be said beside the pieces: where a link bends, and what a further step would do."""
         found = []
-        if self.bends is not None and self.bends[row]:
+        if self.bends is not None and self.bends[row] and self.reference == "zero":
+            found.append(f"The pieces add up to {self.total[row]:.1%}; the line is clipped at {self.risk[row]:.1%}.")
+        elif self.bends is not None and self.bends[row]:
             found.append(f"A link bends between {self.reference} and this row: the parts are at its mean rate.")
         if self.method == "treeshap":
             found.append("The scores of trees are shared out by Shapley values.")
@@ -271,6 +276,8 @@ class Explanation(RowsResult):
         names = [f"{name} (contribution)" if name in taken else name for name in self.names]
         columns: dict[str, Any] = {"risk": self.risk, "constant": self.constant}
         columns |= {name: np.ascontiguousarray(c) for name, c in zip(names, self.contributions.T, strict=True)}
+        if self.part_risks is not None:
+            columns |= {f"{s} (risk)": risk for s, risk in zip(self.subscales, self.part_risks.T, strict=True)}
         return columns | {name: values for name, values in self._further().items() if values is not None}
 
     def _further(self) -> dict[str, Any]:
@@ -298,6 +305,8 @@ class Explanation(RowsResult):
             amount = float(self.contributions[row, j])
             group = groups.setdefault(s, {"subscale": s, "contribution": 0.0, "features": []})
             group["contribution"] += amount
+            if self.part_risks is not None:
+                group["risk"] = float(self.part_risks[row, j])
             if f is not None:
                 marked = {"protected": True} if self.is_protected(j) else {}
                 group["features"].append({"feature": f, "value": self.value(row, f), "contribution": amount, **marked})

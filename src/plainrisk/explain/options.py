@@ -141,9 +141,10 @@ class ExplainOptions(Options):
     reference: Any = option(
         "typical",
         "What rows are compared with: the typical applicant (every shape at its mean over the portfolio, or over the "
-        "training rows), or the best levels there are.",
+        "training rows), the best levels there are, or zero: of a line, coefficient times value, and of a mixture, "
+        "weight times risk of every subscale.",
         python="A row is compared with as it is.",
-        words=("typical", "best"),
+        words=("typical", "best", "zero"),
         other=("a row",),
     )
     portfolio: Any = _portfolio()

@@ -13,7 +13,7 @@ from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, warn
 from plainrisk.explain.atoms import Atoms, atoms_of, value_frame
 from plainrisk.explain.elimination import Options, PairScores, joint_options
-from plainrisk.form import Alone, Curve, PairTable, Part, RiskForm, Shape, TreePart, pool_score
+from plainrisk.form import Alone, Curve, Layer, Line, Linear, PairTable, Part, RiskForm, Shape, TreePart, pool_score
 
 __all__ = ["Point", "Reference", "knows_typical", "make_reference", "pool_weights"]
 
@@ -38,18 +38,27 @@ class Point:
 
 @dataclass(frozen=True)
 class Reference:
-    """A point of comparison: its name ("typical", "best" or "row"), and a point for every part."""
+    """A point of comparison: its name ("typical", "best", "row" or "zero"), and a point for every part.
+
+    Zero is where every line has the value 0, and every table and curve its training mean. There are no points for the
+    parts of a pool: their risks are zero. It is no applicant, so its risk may be outside [0, 1].
+    """
 
     name: str
     points: tuple[Point, ...]
 
     def score(self, form: RiskForm) -> float:
         """Return the score before the last link."""
+        if not self.points:
+            return form.pool.intercept if isinstance(form.pool, Layer) else 0.0
         return float(self._scores(form, 0, np.array([self.points[0].score]))[0])
 
     def risk(self, form: RiskForm) -> float:
-        """Return the probability."""
-        return float(self.risks(form, 0, np.array([self.points[0].score]))[0])
+        """Return the probability; that of zero by the line as it is, not clipped."""
+        link, score = form.last_link, self.score(form)
+        if self.name == "zero" and isinstance(link, Linear):
+            return link.offset + link.slope * score
+        return score if link is None else float(link.value(np.array([score]))[0])
 
     def risks(self, form: RiskForm, k: int, scores: Floats) -> Floats:
         """Return the probabilities if part k had these scores, and all other parts their own."""
@@ -77,9 +86,9 @@ def make_reference(
 
     Parameters
     ----------
-    reference : {"typical", "best"} or a row
+    reference : {"typical", "best", "zero"} or a row
         "typical": every shape has its mean over the portfolio, or over the training rows. "best": every feature has
-        the level, of those training saw, that is best for the applicant.
+        the level, of those training saw, that is best for the applicant. "zero": see `Reference`.
     portfolio : rows or None
         For trees, for shapes whose training mean the form does not know, and for the best of a line or a curve.
     sign : +1 if a high probability is bad for the applicant, -1 if it is good
@@ -90,6 +99,8 @@ def make_reference(
         raise DataError("The portfolio has no rows to compare with. Pass some, or leave it out.")
     if not isinstance(reference, str):
         return _of_row(form, form.align(reference))
+    if reference == "zero":
+        return Reference("zero", (_zero(form.parts[0]),) if isinstance(form.pool, Alone) else ())
     if reference == "typical":
         return Reference("typical", tuple(_typical(form, part, rows) for part in form.parts))
     return _best(form, rows, sign, min_rows)
@@ -108,6 +119,13 @@ def _point(part: Part, terms: dict[str, float], shares: dict[str, tuple[Floats, 
     for value in terms.values():
         score += value
     return Point(terms, score, shares=shares)
+
+
+def _zero(part: Part | TreePart) -> Point:
+    if isinstance(part, TreePart):
+        return Point({}, part.intercept)
+    lines = {name: -s.slope * s.center if isinstance(s, Line) else 0.0 for name, s in part.shapes.items()}
+    return _point(part, lines | dict.fromkeys((pair.name for pair in part.pairs), 0.0), {})
 
 
 def _of_row(form: RiskForm, row: Frame) -> Reference:

@@ -253,7 +253,7 @@ class SubscaleMixture(RiskClassifier):
     def explain(self, X: Any, **options: Any) -> Explanation:
         """Return what every subscale contributes, and inside it every feature of an additive expert.
 
-        A mixture with an expert that has no risk form takes no options.
+        A mixture with an expert that has no risk form is explained from zero: weight times risk of every subscale.
 
         Parameters
         ----------
@@ -266,12 +266,13 @@ class SubscaleMixture(RiskClassifier):
         """
         if hasattr(self, "form_"):
             return super().explain(X, **options)
-        if options:
+        columns, reference = options.pop("columns", None), options.pop("reference", "zero")
+        if options or not isinstance(reference, str) or reference != "zero":
             self._require_form()  # says which expert has none
         from plainrisk.explain import Explanation
 
         self._require_experts()
-        risks = self._risks(X)
+        risks = self._risks(X if columns is None else as_frame(X, columns))
         weights = np.array(list(self.weights_.values()))
         n = len(risks)
         return Explanation(
@@ -282,6 +283,7 @@ class SubscaleMixture(RiskClassifier):
             subscales=tuple(self.weights_),
             features=(None,) * len(self.weights_),
             reference="zero",
+            part_risks=risks,
         )
 
     # ---- inside

@@ -61,7 +61,7 @@ class _Score(_Asked, frozen=True, kw_only=True):
 
 
 class _Explain(_Asked, frozen=True, kw_only=True):
-    reference: Literal["typical", "best"] = "typical"
+    reference: Literal["typical", "best", "zero"] = "typical"
     unit: Literal["probability", "log odds"] = "probability"
 
     def options(self) -> ExplainOptions:
