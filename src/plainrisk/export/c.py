@@ -99,7 +99,7 @@ def _string(text: str) -> str:
     return f'"{plain}"'
 
 
-class CPrinter(CodePrinter):
+class _Printer(CodePrinter):
     """Prints C."""
 
     IF, ELIF, ELSE, END = "if ({}) {{", "}} else if ({}) {{", "} else {", "}"
@@ -109,24 +109,19 @@ class CPrinter(CodePrinter):
     AND, OR = "&&", "||"
 
     def text(self, e: Text) -> str:
-        """A text."""
         return _string(e.value)
 
     def array(self, values: Sequence[float]) -> str:
-        """An array; an empty one has one entry that nobody reads."""
         return self.constant(f"{{{', '.join(map(digits, values)) or '0'}}}", "static const double {}[] = {};")
 
     def dictionary(self, values: Mapping[str, float]) -> str:
-        """Two arrays and their length."""
         names = self.constant(f"{{{', '.join(map(_string, values)) or 'NULL'}}}", "static const char *const {}[] = {};")
         return f"{names}, {self.array(list(values.values()))}, {len(values)}"
 
     def words(self, values: Sequence[str]) -> str:
-        """An array of texts."""
         return self.constant(f"{{{', '.join(map(_string, values))}}}", "static const char *const {}[] = {};")
 
     def largest(self, e: Largest) -> str:
-        """The function `largest`."""
         return f"largest({self.list(e.values)}{self._length(e.values)})"
 
     def _length(self, values: Sequence[Expr]) -> str:
@@ -147,7 +142,7 @@ class CPrinter(CodePrinter):
 def c_file(program: Program, test: SelfTest) -> str:
     """Return the file's text."""
     refuse_characters(program, "\0", "C")
-    printer = CPrinter()
+    printer = _Printer()
     function = list(_function(program, printer))  # first: it collects the printer's constants
     lines = [
         _HEAD.format(facts=program.head.replace("*/", "*\\/")),
@@ -185,7 +180,7 @@ def _constants(program: Program) -> Iterator[str]:
     yield f"const char *const plainrisk_problems[] = {{{problems}}};"
 
 
-def _function(program: Program, printer: CPrinter) -> Iterator[str]:
+def _function(program: Program, printer: _Printer) -> Iterator[str]:
     yield "/* Score one row; returns 0, or the number of the problem for which it is refused. */"
     yield "int plainrisk_score(const plainrisk_row *row, plainrisk_answer *answer) {"
     for i, (kind, name) in zip(program.inputs, _members(program), strict=True):

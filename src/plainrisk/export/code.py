@@ -6,22 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from plainrisk.export.expression import (
-    Abs,
-    Cells,
-    Clip,
-    Exp,
-    Expr,
-    If,
-    Labels,
-    Largest,
-    Number,
-    Output,
-    Position,
-    Printer,
-    Program,
-    Table,
-)
+from plainrisk.export import expression as ex
 from plainrisk.text import one_line
 
 __all__ = ["CodePrinter", "digits", "side_of"]
@@ -46,7 +31,7 @@ def side_of(cut: float, is_open: bool) -> tuple[bool, float]:
     return not is_open, cut
 
 
-class CodePrinter(Printer):
+class CodePrinter(ex.Printer):
     """Prints steps as statements; large constants get names and stand before them."""
 
     IF, ELIF, ELSE, END = "if {}:", "elif {}:", "else:", ""
@@ -81,7 +66,7 @@ class CodePrinter(Printer):
 
     # ---- statements
 
-    def statements(self, program: Program) -> Iterator[str]:
+    def statements(self, program: ex.Program) -> Iterator[str]:
         """Yield the lines of all steps."""
         for step in program.steps:
             note = f"  {self.COMMENT}{one_line(step.note)[:80]}" if step.note else ""
@@ -97,10 +82,10 @@ class CodePrinter(Printer):
         if note:
             yield note.strip()
 
-    def _is_plain(self, e: Expr) -> bool:
-        return not isinstance(e, If) and not (isinstance(e, Cells) and not _is_table(e))
+    def _is_plain(self, e: ex.Expr) -> bool:
+        return not isinstance(e, ex.If) and not (isinstance(e, ex.Cells) and not _is_table(e))
 
-    def _assign(self, id: str, e: Expr, indent: str = "") -> Iterator[str]:
+    def _assign(self, id: str, e: ex.Expr, indent: str = "") -> Iterator[str]:
         if self._is_plain(e):
             yield indent + self.ASSIGN.format(id, self.show(e))
             return
@@ -113,11 +98,11 @@ class CodePrinter(Printer):
         if self.END:
             yield indent + self.END
 
-    def _branches(self, e: Expr) -> tuple[list[tuple[str, Expr]], Expr]:
-        if isinstance(e, If):
-            branches, last = self._branches(e.other) if isinstance(e.other, If) else ([], e.other)
+    def _branches(self, e: ex.Expr) -> tuple[list[tuple[str, ex.Expr]], ex.Expr]:
+        if isinstance(e, ex.If):
+            branches, last = self._branches(e.other) if isinstance(e.other, ex.If) else ([], e.other)
             return [(self.show(e.condition), e.then), *branches], last
-        assert isinstance(e, Cells)
+        assert isinstance(e, ex.Cells)
         branches = [] if e.missing is None else [(self.is_missing(e.x.id), e.missing)]
         for cut, value in zip(e.cuts, e.values, strict=False):
             closed, end = side_of(cut, e.open)
@@ -128,70 +113,70 @@ class CodePrinter(Printer):
 
     # ---- expressions
 
-    def number(self, e: Number) -> str:
+    def number(self, e: ex.Number) -> str:
         """A number; negative ones in brackets."""
         return digits(e.value) if e.value >= 0 else f"({digits(e.value)})"
 
-    def exp(self, e: Exp) -> str:
+    def exp(self, e: ex.Exp) -> str:
         """The exponential."""
         return f"{self.EXP}({self.show(e.x)})"
 
-    def abs(self, e: Abs) -> str:
+    def abs(self, e: ex.Abs) -> str:
         """The absolute value."""
         return f"{self.ABS}({self.show(e.x)})"
 
-    def clip(self, e: Clip) -> str:
+    def clip(self, e: ex.Clip) -> str:
         """A value between two numbers."""
         low = "-1e308" if e.low == float("-inf") else digits(e.low)
         return f"clip({self.show(e.x)}, {low}, {digits(e.high)})"
 
-    def cells(self, e: Cells) -> str:
+    def cells(self, e: ex.Cells) -> str:
         """A table of cells: the function `cell` finds the number."""
-        values = [v.value for v in (*e.values, e.missing) if isinstance(v, Number)]
+        values = [v.value for v in (*e.values, e.missing) if isinstance(v, ex.Number)]
         size = "" if self.END == "" else f", {len(e.cuts)}"
         return f"cell({e.x.id}, {self.array(e.cuts)}, {self.array(values)}{size})"
 
-    def labels(self, e: Labels) -> str:
+    def labels(self, e: ex.Labels) -> str:
         """A table of texts: the function `label` finds the text."""
-        known = {label: v.value for label, v in e.values.items() if isinstance(v, Number)}
+        known = {label: v.value for label, v in e.values.items() if isinstance(v, ex.Number)}
         return f"label({e.x.id}, {self.dictionary(known)}, {self.show(e.missing)}, {self.show(e.unseen)})"
 
-    def table(self, e: Table) -> str:
+    def table(self, e: ex.Table) -> str:
         """A table by index, of one or two dimensions."""
         first = e.values[0]
         at = self.show(e.index)
-        if not all(isinstance(v, Number | Table) for v in e.values):
+        if not all(isinstance(v, ex.Number | ex.Table) for v in e.values):
             return self._entry(self.list(e.values), at)
-        rows = [t.values for t in e.values if isinstance(t, Table)] if isinstance(first, Table) else [e.values]
-        flat = self.array([v.value for row in rows for v in row if isinstance(v, Number)])
-        if isinstance(first, Table):
+        rows = [t.values for t in e.values if isinstance(t, ex.Table)] if isinstance(first, ex.Table) else [e.values]
+        flat = self.array([v.value for row in rows for v in row if isinstance(v, ex.Number)])
+        if isinstance(first, ex.Table):
             at = f"{at} * {len(rows[0])} + {self.show(first.index)}"
         return self._entry(flat, at)
 
     def _entry(self, array: str, at: str) -> str:
         raise NotImplementedError
 
-    def if_(self, e: If) -> str:
+    def if_(self, e: ex.If) -> str:
         """One of two values, inside an expression."""
         parts = {"condition": e.condition, "then": e.then, "other": e.other}
         return self.CHOICE.format(**{name: self.show(part) for name, part in parts.items()})
 
-    def list(self, values: Sequence[Expr]) -> str:
+    def list(self, values: Sequence[ex.Expr]) -> str:
         """Values side by side."""
         inside = ", ".join(map(self.show, values))
         return self.LIST.format(f"{inside}," if len(values) == 1 else inside)
 
-    def _length(self, values: Sequence[Expr]) -> str:
+    def _length(self, values: Sequence[ex.Expr]) -> str:
         """The number of values as a further argument, in C."""
         return ""
 
-    def largest(self, e: Largest) -> str:
+    def largest(self, e: ex.Largest) -> str:
         """The largest value."""
         if len(e.values) == 1:
             return self.show(e.values[0])
         return self.LARGEST.format(", ".join(map(self.show, e.values)))
 
-    def position(self, e: Position) -> str:
+    def position(self, e: ex.Position) -> str:
         """The function `position` finds the first that is equal."""
         return f"position({self.show(e.x)}, {self.list(e.values)}{self._length(e.values)})"
 
@@ -199,7 +184,7 @@ class CodePrinter(Printer):
         """Return the name of a constant array of texts."""
         raise NotImplementedError
 
-    def answer(self, o: Output) -> str:
+    def answer(self, o: ex.Output) -> str:
         """Return an output's value: a number or a text, or none."""
         value = self._entry(self.words(o.words), o.step) if o.words else o.step
         if not o.there:
@@ -207,5 +192,5 @@ class CodePrinter(Printer):
         return self.CHOICE.format(condition=f"{o.there} < 0", then=self.NONE, other=value)
 
 
-def _is_table(e: Cells) -> bool:
-    return e.missing is not None and all(isinstance(v, Number) for v in (*e.values, e.missing))
+def _is_table(e: ex.Cells) -> bool:
+    return e.missing is not None and all(isinstance(v, ex.Number) for v in (*e.values, e.missing))

@@ -85,7 +85,7 @@ def _js(value: Any) -> str:
     return json.dumps(value, ensure_ascii=True, allow_nan=False)
 
 
-class JavascriptPrinter(CodePrinter):
+class _Printer(CodePrinter):
     """Prints JavaScript."""
 
     IF, ELIF, ELSE, END = "if ({}) {{", "}} else if ({}) {{", "} else {", "}"
@@ -96,24 +96,19 @@ class JavascriptPrinter(CodePrinter):
     AND, OR = "&&", "||"
 
     def text(self, e: Text) -> str:
-        """A text."""
         return _js(e.value)
 
     def is_missing(self, x: str) -> str:
-        """NaN differs from itself."""
         return f"{x} !== {x}"
 
     def array(self, values: Sequence[float]) -> str:
-        """An array."""
         return self.constant(f"[{', '.join(map(digits, values))}]", "const {} = {};")
 
     def dictionary(self, values: Mapping[str, float]) -> str:
-        """A map."""
         inside = ", ".join(f"[{_js(label)}, {digits(v)}]" for label, v in values.items())
         return self.constant(f"new Map([{inside}])", "const {} = {};")
 
     def words(self, values: Sequence[str]) -> str:
-        """An array of texts."""
         return self.constant(_js(values), "const {} = {};")
 
     def _declared(self, id: str, note: str) -> Iterator[str]:
@@ -125,7 +120,7 @@ class JavascriptPrinter(CodePrinter):
 
 def javascript_module(program: Program, test: SelfTest) -> str:
     """Return the module's text."""
-    printer = JavascriptPrinter()
+    printer = _Printer()
     body = list(printer.statements(program))
     checks = [f"if ({printer.show(c.condition)}) throw new Error({_js(c.message)});" for c in program.checks]
     reads = [f"const {i.id} = {'text' if i.is_text else 'number'}(row, {_js(i.feature)});" for i in program.inputs]

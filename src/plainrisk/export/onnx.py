@@ -14,27 +14,7 @@ from typing import Any
 import numpy as np
 
 from plainrisk.errors import DataError, missing_extra
-from plainrisk.export.expression import (
-    Abs,
-    All,
-    Cells,
-    Clip,
-    Compare,
-    Either,
-    Exp,
-    Expr,
-    If,
-    Labels,
-    Largest,
-    Name,
-    Number,
-    Op,
-    Output,
-    Position,
-    Printer,
-    Program,
-    Table,
-)
+from plainrisk.export import expression as ex
 from plainrisk.export.self_test import SelfTest
 
 __all__ = ["group_of", "read_facts", "write_onnx"]
@@ -48,10 +28,10 @@ OUTPUTS = frozenset({
 })  # fmt: skip
 
 
-class _Graph(Printer):
+class _Graph(ex.Printer):
     """Collects nodes; to show an expression is to return the name of its tensor, of shape (rows, 1)."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ex.Program) -> None:
         self.nodes: list[Any] = []
         self.counts: dict[tuple[str, tuple[float, ...], bool], str] = {}
         self.constants: dict[tuple[str, bytes, tuple[int, ...]], Any] = {}
@@ -85,58 +65,48 @@ class _Graph(Printer):
 
     # ---- expressions
 
-    def name(self, e: Name) -> str:
-        """An input or a step."""
+    def name(self, e: ex.Name) -> str:
         return self.named[e.id]
 
-    def number(self, e: Number) -> str:
-        """A constant."""
+    def number(self, e: ex.Number) -> str:
         return self.constant([[e.value]])
 
-    def op(self, e: Op) -> str:
-        """Arithmetic."""
+    def op(self, e: ex.Op) -> str:
         return self.node(_OPS[e.symbol], self.show(e.a), self.show(e.b))
 
-    def exp(self, e: Exp) -> str:
-        """The exponential."""
+    def exp(self, e: ex.Exp) -> str:
         return self.node("Exp", self.show(e.x))
 
-    def abs(self, e: Abs) -> str:
-        """The absolute value."""
+    def abs(self, e: ex.Abs) -> str:
         return self.node("Abs", self.show(e.x))
 
-    def clip(self, e: Clip) -> str:
-        """A value between two numbers."""
+    def clip(self, e: ex.Clip) -> str:
         ends = [self.constant(end) if math.isfinite(end) else "" for end in (e.low, e.high)]
         return self.node("Clip", self.show(e.x), *ends)
 
-    def compare(self, e: Compare) -> str:
-        """A comparison."""
+    def compare(self, e: ex.Compare) -> str:
         return self.node(_COMPARES[e.symbol], self.show(e.a), self.show(e.b))
 
-    def all(self, e: All) -> str:
-        """Every condition."""
+    def all(self, e: ex.All) -> str:
         return self._fold("And", e.conditions)
 
-    def either(self, e: Either) -> str:
-        """Some condition."""
+    def either(self, e: ex.Either) -> str:
         return self._fold("Or", e.conditions)
 
-    def _fold(self, kind: str, conditions: Sequence[Expr]) -> str:
+    def _fold(self, kind: str, conditions: Sequence[ex.Expr]) -> str:
         first, *rest = map(self.show, conditions)
         for other in rest:
             first = self.node(kind, first, other)
         return first
 
     def where(self, condition: str, then: str, other: str) -> str:
-        """One of two tensors."""
         return self.node("Where", condition, then, other)
 
-    def cells(self, e: Cells) -> str:
+    def cells(self, e: ex.Cells) -> str:
         """The cells of a number: by a search among its cuts, or one branch after the other."""
         x = self.show(e.x)
         less = "LessOrEqual" if e.open else "Less"
-        numbers = [v.value for v in e.values if isinstance(v, Number)]
+        numbers = [v.value for v in e.values if isinstance(v, ex.Number)]
         if len(numbers) == 1 and not e.cuts:
             found = self._like(x, numbers[0])
         elif len(numbers) == len(e.values):
@@ -161,8 +131,7 @@ class _Graph(Printer):
         shape = self.node("Shape", x)
         return self.node("Expand", self.constant([[value]]), shape)
 
-    def labels(self, e: Labels) -> str:
-        """The labels of a text."""
+    def labels(self, e: ex.Labels) -> str:
         from onnx import numpy_helper
 
         if "" in e.values:
@@ -179,28 +148,24 @@ class _Graph(Printer):
             default_tensor=numpy_helper.from_array(np.array([e.unseen.value])),  # type: ignore[union-attr]
         )
 
-    def table(self, e: Table) -> str:
-        """A table by index, of one or two dimensions."""
+    def table(self, e: ex.Table) -> str:
         first, index = e.values[0], self.show(e.index)
-        rows = [t.values for t in e.values if isinstance(t, Table)] if isinstance(first, Table) else [e.values]
-        if isinstance(first, Table):
+        rows = [t.values for t in e.values if isinstance(t, ex.Table)] if isinstance(first, ex.Table) else [e.values]
+        if isinstance(first, ex.Table):
             start = self.node("Mul", index, self.constant([[float(len(rows[0]))]]))
             index = self.node("Add", start, self.show(first.index))
-        elif not all(isinstance(v, Number) for v in e.values):
+        elif not all(isinstance(v, ex.Number) for v in e.values):
             return self.node("GatherElements", self.matrix(e.values), self.node("Cast", index, to=7), axis=1)
-        flat = [v.value for row in rows for v in row if isinstance(v, Number)]
+        flat = [v.value for row in rows for v in row if isinstance(v, ex.Number)]
         return self.node("Gather", self.constant(flat), self.node("Cast", index, to=7))
 
-    def if_(self, e: If) -> str:
-        """One of two values."""
+    def if_(self, e: ex.If) -> str:
         return self.where(self.show(e.condition), self.show(e.then), self.show(e.other))
 
-    def largest(self, e: Largest) -> str:
-        """The largest value."""
+    def largest(self, e: ex.Largest) -> str:
         return self.node("Max", *map(self.show, e.values))
 
-    def position(self, e: Position) -> str:
-        """The first that is equal."""
+    def position(self, e: ex.Position) -> str:
         same = self.node("Equal", self.matrix(e.values), self.show(e.x))
         first = self.node("ArgMax", self.node("Cast", same, to=6), axis=1)
         last = self.constant([[float(len(e.values) - 1)]])
@@ -209,7 +174,7 @@ class _Graph(Printer):
         )
         return self.where(some, self.node("Cast", first, to=11), last)
 
-    def matrix(self, values: Sequence[Expr]) -> str:
+    def matrix(self, values: Sequence[ex.Expr]) -> str:
         """Return values side by side, (rows, values); constants get as many rows as the others."""
         return self.node("Concat", *(self.node("Mul", self.show(v), self.ones) for v in values), axis=1)
 
@@ -248,7 +213,7 @@ def _search_tree(cuts: Sequence[float], mode: str) -> dict[str, Any]:
     }
 
 
-def write_onnx(path: Path, program: Program, test: SelfTest) -> None:
+def write_onnx(path: Path, program: ex.Program, test: SelfTest) -> None:
     """Write the model."""
     path.write_bytes(onnx_model(program, test))
 
@@ -267,7 +232,7 @@ def read_facts(path: str | Path) -> Any:
         raise DataError(f"{path} cannot be read as an ONNX model: {error}") from None
 
 
-def onnx_model(program: Program, test: SelfTest) -> bytes:
+def onnx_model(program: ex.Program, test: SelfTest) -> bytes:
     """Return the model's bytes; its metadata hold the facts, the names of columns and the self-test."""
     try:
         import onnx
@@ -297,7 +262,7 @@ def onnx_model(program: Program, test: SelfTest) -> bytes:
     return bytes(model.SerializeToString(deterministic=True))
 
 
-def _metadata(program: Program, test: SelfTest) -> dict[str, Any]:
+def _metadata(program: ex.Program, test: SelfTest) -> dict[str, Any]:
     return {
         "plainrisk export": dict(program.facts),
         "subscales": [o.title for o in program.outputs if o.name.startswith("subscale_")],
@@ -313,14 +278,14 @@ def group_of(name: str) -> str:
     return "reason_features" if kind == "reason_feature" else kinds.get(kind, name)
 
 
-def _answers(graph: _Graph, program: Program) -> tuple[dict[str, str], set[str]]:
+def _answers(graph: _Graph, program: ex.Program) -> tuple[dict[str, str], set[str]]:
     """Return the tensor of every output, and which are texts; rows with a problem have NaN and ""."""
     none = graph.constant([[len(program.checks)]], np.int64)
     message = graph.node("Mul", none, graph.node("Cast", graph.ones, to=7))
     for n, check in reversed(list(enumerate(program.checks))):
         message = graph.where(graph.show(check.condition), graph.constant([[n]], np.int64), message)
     good = graph.node("Equal", message, none)
-    columns: dict[str, list[Output]] = {}
+    columns: dict[str, list[ex.Output]] = {}
     for o in program.outputs:
         columns.setdefault(group_of(o.name), []).append(o)
     found = {name: _columns(graph, outputs, good) for name, outputs in columns.items()}
@@ -329,11 +294,11 @@ def _answers(graph: _Graph, program: Program) -> tuple[dict[str, str], set[str]]
     return found, {"problem", *(name for name, outputs in columns.items() if outputs[0].words)}
 
 
-def _columns(graph: _Graph, outputs: Sequence[Output], good: str) -> str:
+def _columns(graph: _Graph, outputs: Sequence[ex.Output], good: str) -> str:
     """Return outputs of one kind side by side: numbers, or texts by their numbers."""
-    values = graph.matrix([Name(o.step) for o in outputs])
+    values = graph.matrix([ex.Name(o.step) for o in outputs])
     if outputs[0].there:
-        there = graph.matrix([Name(o.there) for o in outputs])
+        there = graph.matrix([ex.Name(o.there) for o in outputs])
         good = graph.node("And", good, graph.node("GreaterOrEqual", there, graph.constant([[0.0]])))
     words = outputs[0].words
     if not words:

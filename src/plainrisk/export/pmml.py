@@ -14,29 +14,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
+from plainrisk.export import expression as ex
 from plainrisk.export.code import digits
-from plainrisk.export.expression import (
-    Abs,
-    All,
-    Cells,
-    Clip,
-    Compare,
-    Either,
-    Exp,
-    Expr,
-    If,
-    Labels,
-    Largest,
-    Name,
-    Number,
-    Op,
-    Position,
-    Program,
-    Step,
-    Table,
-    Text,
-    refuse_characters,
-)
 from plainrisk.export.self_test import SelfTest
 
 __all__ = ["write_pmml"]
@@ -83,12 +62,12 @@ def _given(attributes: dict[str, str]) -> dict[str, str]:
 class _Printer:
     """Prints expressions as elements; steps have a prefix, so that no feature has their name."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ex.Program) -> None:
         self.fields = {i.id: i.feature for i in program.inputs}
 
-    def show(self, e: Expr) -> Element:
+    def show(self, e: ex.Expr) -> Element:
         """Return an expression as an element."""
-        if isinstance(e, If):
+        if isinstance(e, ex.If):
             return apply("if", self.show(e.condition), self.show(e.then), self.show(e.other))
         made = getattr(self, type(e).__name__.lower())(e)
         assert isinstance(made, Element)
@@ -98,68 +77,58 @@ class _Printer:
         """Return the name of the field of an input or a step."""
         return self.fields.get(id, f"plainrisk.{id}")
 
-    def name(self, e: Name) -> Element:
-        """A field."""
+    def name(self, e: ex.Name) -> Element:
         return node("FieldRef", field=self.field(e.id))
 
-    def number(self, e: Number) -> Element:
-        """A constant."""
+    def number(self, e: ex.Number) -> Element:
         return constant(e.value)
 
-    def text(self, e: Text) -> Element:
-        """A text."""
+    def text(self, e: ex.Text) -> Element:
         return constant(e.value)
 
-    def op(self, e: Op) -> Element:
-        """Arithmetic."""
+    def op(self, e: ex.Op) -> Element:
         return apply(e.symbol, self.show(e.a), self.show(e.b))
 
-    def exp(self, e: Exp) -> Element:
-        """The exponential."""
+    def exp(self, e: ex.Exp) -> Element:
         return apply("exp", self.show(e.x))
 
-    def abs(self, e: Abs) -> Element:
-        """The absolute value."""
+    def abs(self, e: ex.Abs) -> Element:
         found = apply("abs", self.show(e.x))
         # Some evaluators refuse the absolute value of a missing input.
-        is_input = isinstance(e.x, Name) and e.x.id in self.fields
-        return self._unless_missing(e.x, Number(0.0), found) if is_input else found  # type: ignore[arg-type]
+        is_input = isinstance(e.x, ex.Name) and e.x.id in self.fields
+        return self._unless_missing(e.x, ex.Number(0.0), found) if is_input else found  # type: ignore[arg-type]
 
-    def clip(self, e: Clip) -> Element:
-        """A value between two numbers."""
+    def clip(self, e: ex.Clip) -> Element:
         x = self.show(e.x)
         x = x if math.isinf(e.low) else apply("max", x, constant(e.low))
         return apply("min", x, constant(e.high))
 
-    def compare(self, e: Compare) -> Element:
-        """A comparison."""
+    def compare(self, e: ex.Compare) -> Element:
         return apply(_COMPARES[e.symbol], self.show(e.a), self.show(e.b))
 
-    def all(self, e: All) -> Element:
-        """Every condition."""
+    def all(self, e: ex.All) -> Element:
         return self._joined("and", e.conditions)
 
-    def either(self, e: Either) -> Element:
-        """Some condition."""
+    def either(self, e: ex.Either) -> Element:
         return self._joined("or", e.conditions)
 
-    def _joined(self, function: str, conditions: Sequence[Expr]) -> Element:
+    def _joined(self, function: str, conditions: Sequence[ex.Expr]) -> Element:
         shown = [self.show(c) for c in conditions]
         return shown[0] if len(shown) == 1 else apply(function, *shown)
 
-    def cells(self, e: Cells) -> Element:
+    def cells(self, e: ex.Cells) -> Element:
         """Bins if the values are numbers, else branches by halving."""
-        values = [v.value for v in e.values if isinstance(v, Number)]
+        values = [v.value for v in e.values if isinstance(v, ex.Number)]
         if e.cuts and not e.open and len(values) == len(e.values):
             found = self._bins(e, values)
         else:
             found = self._halve(self.show(e.x), e.cuts, e.values, "lessThan" if e.open else "lessOrEqual")
         return found if e.missing is None else self._unless_missing(e.x, e.missing, found)
 
-    def _unless_missing(self, x: Name, missing: Expr, found: Element) -> Element:
+    def _unless_missing(self, x: ex.Name, missing: ex.Expr, found: Element) -> Element:
         return apply("if", apply("isMissing", self.show(x)), self.show(missing), found)
 
-    def _bins(self, e: Cells, values: Sequence[float | str]) -> Element:
+    def _bins(self, e: ex.Cells, values: Sequence[float | str]) -> Element:
         kind = "string" if isinstance(values[0], str) else "double"
         made = node("Discretize", field=self.field(e.x.id), dataType=kind)
         for (left, right), value in zip(itertools.pairwise(["", *map(digits, e.cuts), ""]), values, strict=True):
@@ -168,7 +137,7 @@ class _Printer:
             made.append(node("DiscretizeBin", interval, binValue=value if isinstance(value, str) else digits(value)))
         return made
 
-    def _halve(self, x: Element, cuts: Sequence[float], values: Sequence[Expr], less: str) -> Element:
+    def _halve(self, x: Element, cuts: Sequence[float], values: Sequence[ex.Expr], less: str) -> Element:
         if not cuts:
             return self.show(values[0])
         m = len(cuts) // 2
@@ -179,43 +148,40 @@ class _Printer:
             self._halve(x, cuts[m + 1 :], values[m + 1 :], less),
         )
 
-    def labels(self, e: Labels) -> Element:
-        """A table of texts."""
+    def labels(self, e: ex.Labels) -> Element:
         rows = []
         for label, value in e.values.items():
-            assert isinstance(value, Number)
+            assert isinstance(value, ex.Number)
             rows.append(node("row", _cell("label", label), _cell("value", value.value)))
         if not rows:
             return self._unless_missing(e.x, e.missing, self.show(e.unseen))
-        assert isinstance(e.unseen, Number)
+        assert isinstance(e.unseen, ex.Number)
         pair = node("FieldColumnPair", field=self.field(e.x.id), column="label")
         more = {"outputColumn": "value", "defaultValue": digits(e.unseen.value), "dataType": "double"}
         return self._unless_missing(e.x, e.missing, node("MapValues", pair, node("InlineTable", *rows), **more))
 
-    def table(self, e: Table) -> Element:
+    def table(self, e: ex.Table) -> Element:
         """A table by index, by halving; rows of a table of tables are tables themselves."""
         cuts = [n + 0.5 for n in range(len(e.values) - 1)]
-        texts = [v.value for v in e.values if isinstance(v, Text)]
-        if texts and isinstance(e.index, Name):
+        texts = [v.value for v in e.values if isinstance(v, ex.Text)]
+        if texts and isinstance(e.index, ex.Name):
             # In attributes: PMML4S drops what stands before an emoji in the text of an element.
-            return self._bins(Cells(e.index, tuple(cuts), (), None), texts)
+            return self._bins(ex.Cells(e.index, tuple(cuts), (), None), texts)
         return self._halve(self.show(e.index), cuts, e.values, "lessThan")
 
-    def largest(self, e: Largest) -> Element:
-        """The largest value."""
+    def largest(self, e: ex.Largest) -> Element:
         return apply("max", *map(self.show, e.values)) if len(e.values) > 1 else self.show(e.values[0])
 
-    def position(self, e: Position) -> Element:
-        """The first that is equal."""
+    def position(self, e: ex.Position) -> Element:
         found = constant(float(len(e.values) - 1))
         for n, v in reversed(list(enumerate(e.values[:-1]))):
             found = apply("if", apply("equal", self.show(v), self.show(e.x)), constant(float(n)), found)
         return found
 
 
-def write_pmml(path: Path, program: Program, test: SelfTest) -> None:
+def write_pmml(path: Path, program: ex.Program, test: SelfTest) -> None:
     """Write the document."""
-    refuse_characters(program, r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]", "XML")
+    ex.refuse_characters(program, r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]", "XML")
     document = node(
         "PMML",
         node(
@@ -236,14 +202,14 @@ def _kind(is_text: bool) -> dict[str, str]:
     return {"optype": "categorical" if is_text else "continuous", "dataType": "string" if is_text else "double"}
 
 
-def _dictionary(program: Program) -> Element:
+def _dictionary(program: ex.Program) -> Element:
     fields = [node("DataField", name=i.feature, **_kind(i.is_text)) for i in program.inputs]
     return node("DataDictionary", *fields, numberOfFields=str(len(fields)))
 
 
-def _scorecard(program: Program, test: SelfTest) -> Element:
+def _scorecard(program: ex.Program, test: SelfTest) -> Element:
     printer = _Printer(program)
-    steps = (*program.steps, Step("problem", _problem(program)))
+    steps = (*program.steps, ex.Step("problem", _problem(program)))
     derived = [
         node("DerivedField", printer.show(step.value), name=printer.field(step.id), **_kind(False)) for step in steps
     ]
@@ -262,47 +228,47 @@ def _scorecard(program: Program, test: SelfTest) -> Element:
     )
 
 
-def _problem(program: Program) -> Expr:
+def _problem(program: ex.Program) -> ex.Expr:
     """The number of the first problem, from 1, or 0."""
-    found: Expr = Number(0.0)
+    found: ex.Expr = ex.Number(0.0)
     for n, check in reversed(list(enumerate(program.checks, 1))):
-        found = If(check.condition, Number(float(n)), found)
+        found = ex.If(check.condition, ex.Number(float(n)), found)
     return found
 
 
-def _outputs(program: Program, printer: _Printer) -> Iterator[Element]:
+def _outputs(program: ex.Program, printer: _Printer) -> Iterator[Element]:
     """Yield the answers; they are missing where there is a problem."""
-    good = Compare("==", Name("problem"), Number(0.0))
+    good = ex.Compare("==", ex.Name("problem"), ex.Number(0.0))
 
-    def output(name: str, condition: Expr, value: Expr, is_text: bool) -> Element:
+    def output(name: str, condition: ex.Expr, value: ex.Expr, is_text: bool) -> Element:
         made = apply("if", printer.show(condition), printer.show(value))
         return node("OutputField", made, name=f"plainrisk_{name}", feature="transformedValue", **_kind(is_text))
 
     yield node("OutputField", name="score", feature="predictedValue", **_kind(False))
     for o in program.outputs:
-        there = All((good, Compare(">=", Name(o.there), Number(0.0)))) if o.there else good
-        value: Expr = Table(Name(o.step), tuple(map(Text, o.words))) if o.words else Name(o.step)
+        there = ex.All((good, ex.Compare(">=", ex.Name(o.there), ex.Number(0.0)))) if o.there else good
+        value: ex.Expr = ex.Table(ex.Name(o.step), tuple(map(ex.Text, o.words))) if o.words else ex.Name(o.step)
         yield output(o.name, there, value, bool(o.words))
     if program.checks:
-        messages = (Text(""), *(Text(check.message) for check in program.checks))
-        bad = Compare(">", Name("problem"), Number(0.0))
-        yield output("problem", bad, Table(Name("problem"), messages), True)
+        messages = (ex.Text(""), *(ex.Text(check.message) for check in program.checks))
+        bad = ex.Compare(">", ex.Name("problem"), ex.Number(0.0))
+        yield output("problem", bad, ex.Table(ex.Name("problem"), messages), True)
 
 
-def _typical(program: Program) -> float:
+def _typical(program: ex.Program) -> float:
     """The risk of the typical applicant, which is a constant."""
     typical = next(o.step for o in program.outputs if o.name == "typical_risk")
-    return next(s.value.value for s in program.steps if s.id == typical and isinstance(s.value, Number))
+    return next(s.value.value for s in program.steps if s.id == typical and isinstance(s.value, ex.Number))
 
 
-def _characteristics(program: Program, printer: _Printer) -> Iterator[Element]:
+def _characteristics(program: ex.Program, printer: _Printer) -> Iterator[Element]:
     """Yield what each feature or pair adds to the risk of the typical applicant."""
     for n, o in enumerate(program.outputs_of("part_"), 1):
-        score = node("ComplexPartialScore", printer.show(Name(o.step)))
+        score = node("ComplexPartialScore", printer.show(ex.Name(o.step)))
         yield node("Characteristic", node("Attribute", node("True"), score), name=f"{n}. {o.title}")
 
 
-def _verification(program: Program, test: SelfTest) -> Element:
+def _verification(program: ex.Program, test: SelfTest) -> Element:
     """The self-test: inputs, and the answers that an evaluator must give."""
     fields = [i.feature for i in program.inputs] + [f"plainrisk_{o.name}" for o in program.outputs]
     columns = [f"c{n}" for n in range(len(fields))]

@@ -101,24 +101,20 @@ if __name__ == "__main__":
 '''
 
 
-class PythonPrinter(CodePrinter):
+class _Printer(CodePrinter):
     """Prints Python."""
 
     def text(self, e: Text) -> str:
-        """A text."""
         return ascii(e.value)
 
     def array(self, values: Sequence[float]) -> str:
-        """A tuple."""
         return self.constant(_tuple(map(digits, values)), "{} = {}")
 
     def dictionary(self, values: Mapping[str, float]) -> str:
-        """A dict."""
         inside = ", ".join(f"{label!a}: {digits(v)}" for label, v in values.items())
         return self.constant(f"{{{inside}}}", "{} = {}")
 
     def words(self, values: Sequence[str]) -> str:
-        """A tuple of texts."""
         return self.constant(_tuple(map(ascii, values)), "{} = {}")
 
     def _entry(self, array: str, at: str) -> str:
@@ -132,7 +128,7 @@ def _tuple(items: Iterator[str] | map[str]) -> str:
 
 def python_module(program: Program, test: SelfTest | None = None) -> str:
     """Return the module's text."""
-    printer = PythonPrinter()
+    printer = _Printer()
     functions = list(_functions(program, printer))  # first: they collect the printer's constants
     lines = [
         _HEAD.format(head=program.head, facts=ascii(dict(program.facts))),
@@ -150,7 +146,7 @@ def _constants(program: Program) -> Iterator[str]:
     yield f"PROBLEMS = {_tuple(ascii(c.message) for c in program.checks)}"
 
 
-def _functions(program: Program, printer: PythonPrinter) -> Iterator[str]:
+def _functions(program: Program, printer: _Printer) -> Iterator[str]:
     body = list(printer.statements(program))
     checks = [f"if {printer.show(c.condition)}:\n        return {n}" for n, c in enumerate(program.checks)]
     reads = [f"{i.id} = {'text' if i.is_text else 'number'}(row, {i.feature!a})" for i in program.inputs]

@@ -9,33 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from plainrisk.errors import DataError
+from plainrisk.export import expression as ex
 from plainrisk.export.code import digits, side_of
-from plainrisk.export.expression import (
-    Abs,
-    All,
-    Cells,
-    Clip,
-    Either,
-    Exp,
-    Expr,
-    If,
-    Labels,
-    Largest,
-    Name,
-    Number,
-    Op,
-    Output,
-    Position,
-    Printer,
-    Program,
-    Step,
-    Table,
-    walk,
-)
 from plainrisk.export.python import python_module
 from plainrisk.export.self_test import Row
 
-__all__ = ["Constants", "FormulaPrinter", "Layout", "column_name", "write_constant"]
+__all__ = ["Constants", "Layout", "column_name", "write_constant"]
 
 LONGEST = 8000  # characters of a formula; Excel takes 8,192
 MOST_COLUMNS = 16_384  # of a sheet
@@ -81,60 +60,51 @@ def write_constant(sheet: Any, row: int, column: int, value: float | str | None,
         sheet.write_number(row, column, value, style)
 
 
-class FormulaPrinter(Printer):
+class _Printer(ex.Printer):
     """Prints expressions as formulas; names are cells of one row."""
 
     SYMBOLS = {"==": "="}  # noqa: RUF012
 
-    def __init__(self, cell: dict[str, str], constants: Constants, block: Callable[[tuple[Expr, ...]], str]) -> None:
+    def __init__(self, cell: dict[str, str], constants: Constants, block: Callable[[tuple[ex.Expr, ...]], str]) -> None:
         self.cell, self.constants, self.block = cell, constants, block
 
-    def name(self, e: Name) -> str:
+    def name(self, e: ex.Name) -> str:
         """A cell of the row, whose number stands for #."""
         return f"${self.cell[e.id]}#"
 
-    def number(self, e: Number) -> str:
-        """A number."""
+    def number(self, e: ex.Number) -> str:
         return digits(e.value) if e.value >= 0 else f"({digits(e.value)})"
 
-    def exp(self, e: Exp) -> str:
-        """The exponential."""
+    def exp(self, e: ex.Exp) -> str:
         return f"EXP({self.show(e.x)})"
 
-    def abs(self, e: Abs) -> str:
-        """The absolute value."""
+    def abs(self, e: ex.Abs) -> str:
         return f"ABS({self.show(e.x)})"
 
-    def clip(self, e: Clip) -> str:
-        """A value between two numbers."""
+    def clip(self, e: ex.Clip) -> str:
         x = self.show(e.x)
         x = x if math.isinf(e.low) else f"MAX({x},{digits(e.low)})"
         return f"MIN({x},{digits(e.high)})"
 
-    def all(self, e: All) -> str:
-        """Every condition."""
+    def all(self, e: ex.All) -> str:
         return f"AND({','.join(map(self.show, e.conditions))})"
 
-    def either(self, e: Either) -> str:
-        """Some condition."""
+    def either(self, e: ex.Either) -> str:
         return f"OR({','.join(map(self.show, e.conditions))})"
 
-    def if_(self, e: If) -> str:
-        """One of two values."""
+    def if_(self, e: ex.If) -> str:
         return f"IF({self.show(e.condition)},{self.show(e.then)},{self.show(e.other)})"
 
-    def largest(self, e: Largest) -> str:
-        """The largest value."""
+    def largest(self, e: ex.Largest) -> str:
         return f"MAX({','.join(map(self.show, e.values))})"
 
-    def position(self, e: Position) -> str:
-        """The first that is equal."""
+    def position(self, e: ex.Position) -> str:
         return f"IFERROR(MATCH({self.show(e.x)},{self.block(e.values)},0)-1,{len(e.values) - 1})"
 
-    def cells(self, e: Cells) -> str:
+    def cells(self, e: ex.Cells) -> str:
         """The cells of a number: by counting the cuts below it, or by halving."""
         x = self.show(e.x)
-        numbers = [v.value for v in e.values if isinstance(v, Number)]
+        numbers = [v.value for v in e.values if isinstance(v, ex.Number)]
         if len(numbers) < len(e.values):
             found = self._halve(e, x, 0, len(e.cuts))
         elif not e.cuts:
@@ -143,7 +113,7 @@ class FormulaPrinter(Printer):
             found = f"INDEX({self.constants.range(numbers)},1+{self._count(e, x)})"
         return found if e.missing is None else f'IF({x}="",{self.show(e.missing)},{found})'
 
-    def _count(self, e: Cells, x: str) -> str:
+    def _count(self, e: ex.Cells, x: str) -> str:
         above: list[float] = []
         at_least: list[float] = []
         for cut in e.cuts:
@@ -156,15 +126,15 @@ class FormulaPrinter(Printer):
             counts.append(f"SUMPRODUCT(--({self.constants.range(at_least)}<={x}))")
         return "+".join(counts)
 
-    def _halve(self, e: Cells, x: str, low: int, high: int) -> str:
+    def _halve(self, e: ex.Cells, x: str, low: int, high: int) -> str:
         if low == high:
             return self.show(e.values[low])
         middle = (low + high) // 2
         closed, value = side_of(e.cuts[middle], e.open)
-        condition = f"{x}{'<=' if closed else '<'}{self.show(Number(value))}"
+        condition = f"{x}{'<=' if closed else '<'}{self.show(ex.Number(value))}"
         return f"IF({condition},{self._halve(e, x, low, middle)},{self._halve(e, x, middle + 1, high)})"
 
-    def labels(self, e: Labels) -> str:
+    def labels(self, e: ex.Labels) -> str:
         """The labels of a text; EXACT tells capital letters apart."""
         if "" in e.values:
             raise DataError(
@@ -180,14 +150,14 @@ class FormulaPrinter(Printer):
             found = f"IF(SUMPRODUCT(--{same})=0,{found},SUMPRODUCT(--{same},{values}))"
         return f'IF({x}="",{self.show(e.missing)},{found})'
 
-    def table(self, e: Table) -> str:
+    def table(self, e: ex.Table) -> str:
         """A table by index: of constants, of tables of constants, or of cells."""
         first, index = e.values[0], self.show(e.index)
-        if isinstance(first, Table):
+        if isinstance(first, ex.Table):
             flat = [v.value for row in e.values for v in row.values]  # type: ignore[union-attr]
             at = f"{index}*{len(first.values)}+{self.show(first.index)}+1"
             return f"INDEX({self.constants.range(flat)},{at})"
-        if all(isinstance(v, Number) for v in e.values):
+        if all(isinstance(v, ex.Number) for v in e.values):
             return f"INDEX({self.constants.range([v.value for v in e.values])},{index}+1)"  # type: ignore[union-attr]
         return f"INDEX({self.block(e.values)},1,{index}+1)"
 
@@ -202,7 +172,7 @@ class Layout:
     pieces : the (title, answer) of the waterfall; those of protected features are one
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ex.Program) -> None:
         self.program = program
         self.constants = Constants()
         self.names: list[str] = []
@@ -211,10 +181,10 @@ class Layout:
         self.cell: dict[str, str] = {}
         self.pieces: list[tuple[str, str]] = []
         self._columns: dict[str, int] = {}
-        self._steps: list[Step] = []
-        self._sources: dict[int, Output] = {}  # by column, whose value it shows
-        self._blocks: dict[tuple[Expr, ...], str] = {}
-        self._printer = FormulaPrinter(self.cell, self.constants, self._block)
+        self._steps: list[ex.Step] = []
+        self._sources: dict[int, ex.Output] = {}  # by column, whose value it shows
+        self._blocks: dict[tuple[ex.Expr, ...], str] = {}
+        self._printer = _Printer(self.cell, self.constants, self._block)
         for i in program.inputs:
             self._add(i.id, i.feature, "")
         self._problem()
@@ -241,10 +211,10 @@ class Layout:
         self.titles.append(title)
         self.formulas.append(formula)
 
-    def _step(self, step: Step) -> None:
+    def _step(self, step: ex.Step) -> None:
         formula = "=" + self._printer.show(step.value)
         self._steps.append(step)
-        self._sources[len(self.names)] = Output("", step.id, "")
+        self._sources[len(self.names)] = ex.Output("", step.id, "")
         self._add(step.id, step.note, formula)
 
     def _problem(self) -> None:
@@ -252,50 +222,52 @@ class Layout:
         found = []
         for i, field in zip(self.program.inputs, self.program.words.fields, strict=True):
             if not i.is_text:
-                x = self._printer.show(Name(i.id))
+                x = self._printer.show(ex.Name(i.id))
                 found.append((f'AND({x}<>"",NOT(ISNUMBER({x})))', f"{field.title} must be a number"))
-        unseen = [c for c in self.program.checks if any(isinstance(e, Cells | Labels) for e in walk(c.condition))]
+        unseen = [
+            c for c in self.program.checks if any(isinstance(e, ex.Cells | ex.Labels) for e in ex.walk(c.condition))
+        ]
         found += [(self._printer.show(check.condition), check.message) for check in unseen]
         texts = self.constants.range([*(message for _, message in found), ""])
         pieces = [f'IF({condition},INDEX({texts},{n})&". ","")' for n, (condition, _) in enumerate(found, 1)]
         joined = []
         for n in range(0, len(pieces), 20):
             self._add(f"problem{n}", "problems", "=" + "&".join(pieces[n : n + 20]))
-            joined.append(self._printer.show(Name(f"problem{n}")))
+            joined.append(self._printer.show(ex.Name(f"problem{n}")))
         self._add("problem", "problem", "=" + ("&".join(joined) or '""'))
 
-    def _block(self, values: tuple[Expr, ...]) -> str:
+    def _block(self, values: tuple[ex.Expr, ...]) -> str:
         """The range of values that stand side by side; others are copied to where they do."""
         if values not in self._blocks:
             names = self.names
-            start = names.index(values[0].id) if isinstance(values[0], Name) and values[0].id in names else -1
-            if start < 0 or values != tuple(map(Name, names[start : start + len(values)])):
+            start = names.index(values[0].id) if isinstance(values[0], ex.Name) and values[0].id in names else -1
+            if start < 0 or values != tuple(map(ex.Name, names[start : start + len(values)])):
                 start = len(names)
                 for n, value in enumerate(values):
-                    self._step(Step(f"block{len(self._blocks)}_{n}", value))
+                    self._step(ex.Step(f"block{len(self._blocks)}_{n}", value))
             self._blocks[values] = f"${column_name(start)}#:${column_name(start + len(values) - 1)}#"
         return self._blocks[values]
 
-    def _waterfall(self) -> Iterator[Output]:
+    def _waterfall(self) -> Iterator[ex.Output]:
         """The sum of what protected features add, which stands for them; a step per 100, as formulas are short."""
         parts = list(zip(self.program.outputs_of("part_"), self.program.words.pieces, strict=True))
         self.pieces = [(words.title, o.name) for o, words in parts if not words.protected]
-        hidden: list[Expr] = [Name(o.step) for o, words in parts if words.protected]
-        total: Expr = Number(0.0)
+        hidden: list[ex.Expr] = [ex.Name(o.step) for o, words in parts if words.protected]
+        total: ex.Expr = ex.Number(0.0)
         for n in range(0, len(hidden), 100):
-            whole = functools.reduce(lambda a, b: Op("+", a, b), hidden[n : n + 100], total)
-            self._step(Step(f"protected{n}", whole, PROTECTED))
-            total = Name(f"protected{n}")
-        if isinstance(total, Name):
+            whole = functools.reduce(lambda a, b: ex.Op("+", a, b), hidden[n : n + 100], total)
+            self._step(ex.Step(f"protected{n}", whole, PROTECTED))
+            total = ex.Name(f"protected{n}")
+        if isinstance(total, ex.Name):
             self.pieces.append((PROTECTED, "protected"))
-            yield Output("protected", total.id, PROTECTED)
+            yield ex.Output("protected", total.id, PROTECTED)
 
-    def _answers(self, outputs: Sequence[Output]) -> None:
-        good = f'{self._printer.show(Name("problem"))}=""'
+    def _answers(self, outputs: Sequence[ex.Output]) -> None:
+        good = f'{self._printer.show(ex.Name("problem"))}=""'
         for o in outputs:
-            value = self._printer.show(Name(o.step))
+            value = self._printer.show(ex.Name(o.step))
             value = f"INDEX({self.constants.range(o.words)},{value}+1)" if o.words else value
-            there = f"AND({good},{self._printer.show(Name(o.there))}>=0)" if o.there else good
+            there = f"AND({good},{self._printer.show(ex.Name(o.there))}>=0)" if o.there else good
             self._sources[len(self.names)] = o
             # The names of answers may be those of steps, whose cells are then no longer needed.
             self._add(o.name, o.title, f'=IF({there},{value},"")')

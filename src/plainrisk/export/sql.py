@@ -11,29 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from plainrisk.errors import DataError, did_you_mean
+from plainrisk.export import expression as ex
 from plainrisk.export.code import digits, side_of
-from plainrisk.export.expression import (
-    Abs,
-    Cells,
-    Clip,
-    Exp,
-    Expr,
-    If,
-    Input,
-    Labels,
-    Largest,
-    Name,
-    Number,
-    Output,
-    Position,
-    Printer,
-    Program,
-    Step,
-    Table,
-    Text,
-    refuse_characters,
-    walk,
-)
 from plainrisk.export.self_test import SelfTest
 
 __all__ = ["DIALECTS", "Dialect", "dialect_of", "sql_query", "sql_test", "table_name"]
@@ -140,7 +119,7 @@ def dialect_of(name: str | None) -> Dialect:
     return DIALECTS[name]
 
 
-class SqlPrinter(Printer):
+class _Printer(ex.Printer):
     """Prints expressions as SQL."""
 
     SYMBOLS: Mapping[str, str] = {"==": "="}
@@ -149,80 +128,72 @@ class SqlPrinter(Printer):
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
 
-    def number(self, e: Number) -> str:
-        """A double; negative ones in brackets."""
+    def number(self, e: ex.Number) -> str:
         text = self.dialect.number(abs(e.value))
         return text if e.value >= 0 else f"(-{text})"
 
-    def text(self, e: Text) -> str:
-        """A text."""
+    def text(self, e: ex.Text) -> str:
         return self.dialect.string(e.value)
 
-    def exp(self, e: Exp) -> str:
-        """The exponential."""
+    def exp(self, e: ex.Exp) -> str:
         return f"EXP({self.show(e.x)})"
 
-    def abs(self, e: Abs) -> str:
-        """The absolute value."""
+    def abs(self, e: ex.Abs) -> str:
         return f"ABS({self.show(e.x)})"
 
-    def clip(self, e: Clip) -> str:
-        """A value between two numbers."""
-        x, low, high = self.show(e.x), self.show(Number(e.low)), self.show(Number(e.high))
+    def clip(self, e: ex.Clip) -> str:
+        x, low, high = self.show(e.x), self.show(ex.Number(e.low)), self.show(ex.Number(e.high))
         floor = "" if e.low == float("-inf") else f"WHEN {x} < {low} THEN {low} "
         return f"CASE {floor}WHEN {x} > {high} THEN {high} ELSE {x} END"
 
-    def if_(self, e: If) -> str:
+    def if_(self, e: ex.If) -> str:
         """One of two values; chains are flat."""
         whens: list[str] = []
-        last: Expr = e
-        while isinstance(last, If):
+        last: ex.Expr = e
+        while isinstance(last, ex.If):
             whens.append(f"WHEN {self.show(last.condition)} THEN {self.show(last.then)}")
             last = last.other
         return f"CASE {' '.join(whens)} ELSE {self.show(last)} END"
 
-    def cells(self, e: Cells) -> str:
-        """The cells of a number."""
+    def cells(self, e: ex.Cells) -> str:
         whens = [] if e.missing is None else [f"WHEN {e.x.id} IS NULL THEN {self.show(e.missing)}"]
         for cut, value in zip(e.cuts, e.values, strict=False):
             closed, end = side_of(cut, e.open)
-            less = f"{e.x.id} {'<=' if closed else '<'} {self.show(Number(end))}"
+            less = f"{e.x.id} {'<=' if closed else '<'} {self.show(ex.Number(end))}"
             whens.append(f"WHEN {less} THEN {self.show(value)}")
         return f"CASE {' '.join(whens)} ELSE {self.show(e.values[-1])} END" if whens else self.show(e.values[-1])
 
-    def labels(self, e: Labels) -> str:
-        """The labels of a text."""
+    def labels(self, e: ex.Labels) -> str:
         whens = [f"WHEN {e.x.id} IS NULL THEN {self.show(e.missing)}"]
         for label, value in e.values.items():
             spelled = ", ".join(self.dialect.string(s) for s in _spellings(label, e.values))
             whens.append(f"WHEN {e.x.id} IN ({spelled}) THEN {self.show(value)}")
         return f"CASE {' '.join(whens)} ELSE {self.show(e.unseen)} END"
 
-    def table(self, e: Table) -> str:
+    def table(self, e: ex.Table) -> str:
         """A table by index; indices are whole numbers."""
         index = self.show(e.index)
         whens = [f"WHEN {n} THEN {self.show(v)}" for n, v in enumerate(e.values)]
         return f"CASE CAST({index} AS INTEGER) {' '.join(whens)} END"
 
-    def largest(self, e: Largest) -> str:
-        """The largest value."""
+    def largest(self, e: ex.Largest) -> str:
         values = [self.show(v) for v in e.values]
         return self.dialect.largest(values) if len(values) > 1 else values[0]
 
-    def position(self, e: Position) -> str:
+    def position(self, e: ex.Position) -> str:
         """The first that is equal, in a flat CASE."""
-        whens = [f"WHEN {v.id} = {e.x.id} THEN {self.show(Number(float(n)))}" for n, v in enumerate(e.values[:-1])]
-        last = self.show(Number(float(len(e.values) - 1)))
+        whens = [f"WHEN {v.id} = {e.x.id} THEN {self.show(ex.Number(float(n)))}" for n, v in enumerate(e.values[:-1])]
+        last = self.show(ex.Number(float(len(e.values) - 1)))
         return f"CASE {' '.join(whens)} ELSE {last} END" if whens else last
 
-    def answer(self, o: Output) -> str:
+    def answer(self, o: ex.Output) -> str:
         """An output, or NULL where there is none or the row has a problem."""
         there = f" AND {o.there} >= 0" if o.there else ""
-        value = self.show(Table(Name(o.step), tuple(map(Text, o.words)))) if o.words else o.step
+        value = self.show(ex.Table(ex.Name(o.step), tuple(map(ex.Text, o.words)))) if o.words else o.step
         return f"CASE WHEN problem IS NULL{there} THEN {value} END"
 
 
-def _spellings(label: str, known: Mapping[str, Expr]) -> list[str]:
+def _spellings(label: str, known: Mapping[str, ex.Expr]) -> list[str]:
     """Return the texts that CAST makes of a category: of the number 2 also 2.0, of True also true."""
     more = {f"{label}.0"} if re.fullmatch(r"-?\d+", label) else {label.lower()} if label in ("True", "False") else set()
     return [label, *(s for s in sorted(more) if s not in known)]
@@ -231,7 +202,7 @@ def _spellings(label: str, known: Mapping[str, Expr]) -> list[str]:
 # ---- the query
 
 
-def sql_query(program: Program, dialect_name: str | None, table: str, keep: Sequence[str]) -> str:
+def sql_query(program: ex.Program, dialect_name: str | None, table: str, keep: Sequence[str]) -> str:
     """Return the SELECT over a table, with the columns to keep in front; it begins with a line of facts."""
     dialect = dialect_of(dialect_name)
     _refuse_names(program, keep)
@@ -256,7 +227,7 @@ def table_name(table: str, dialect: Dialect) -> str:
     return ".".join(map(dialect.quote, plain))
 
 
-def _refuse_names(program: Program, keep: Sequence[str]) -> None:
+def _refuse_names(program: ex.Program, keep: Sequence[str]) -> None:
     """Refuse names that differ in case only, which most engines take for one column."""
     known = {name.lower(): f"the answer {name!r}" for name in program.answer_names}
     for name in keep:
@@ -274,15 +245,15 @@ def _refuse_names(program: Program, keep: Sequence[str]) -> None:
             )
 
 
-def _head(program: Program) -> Iterator[str]:
-    refuse_characters(program, "\0", "SQL")
+def _head(program: ex.Program) -> Iterator[str]:
+    ex.refuse_characters(program, "\0", "SQL")
     yield f"-- {program.head}"
     yield "-- Risk, contributions in probability against the typical applicant, and reasons against the best levels."
 
 
-def _stages(program: Program, dialect: Dialect, source: str, keep: Sequence[str]) -> Iterator[str]:
+def _stages(program: ex.Program, dialect: Dialect, source: str, keep: Sequence[str]) -> Iterator[str]:
     """Yield the common table expressions: stage 0 reads the columns, each further one has the steps of one depth."""
-    printer = SqlPrinter(dialect)
+    printer = _Printer(dialect)
     depths = _by_depth(program.steps, program.inputs)
     wanted = {id for o in program.outputs for id in (o.step, o.there)}
     later = [wanted]
@@ -309,10 +280,10 @@ def _stage(n: int, before: Sequence[str], columns: Sequence[tuple[str, str]], so
     return f"stage{n} AS {dialect.materialized}(SELECT\n  {body}\n  FROM {source}{dialect.fence}),"
 
 
-def _by_depth(steps: Sequence[Step], inputs: Sequence[Input]) -> list[list[Step]]:
+def _by_depth(steps: Sequence[ex.Step], inputs: Sequence[ex.Input]) -> list[list[ex.Step]]:
     """Sort steps by how many others they stand on."""
     depth = {i.id: 0 for i in inputs}
-    found: list[list[Step]] = []
+    found: list[list[ex.Step]] = []
     for step in steps:
         depth[step.id] = 1 + max((depth[id] for id in _names(step.value)), default=0)
         found += [[] for _ in range(depth[step.id] - len(found))]
@@ -320,11 +291,11 @@ def _by_depth(steps: Sequence[Step], inputs: Sequence[Input]) -> list[list[Step]
     return found
 
 
-def _names(e: Expr) -> set[str]:
-    return {part.id for part in walk(e) if isinstance(part, Name)}
+def _names(e: ex.Expr) -> set[str]:
+    return {part.id for part in ex.walk(e) if isinstance(part, ex.Name)}
 
 
-def _reads(program: Program, dialect: Dialect) -> Iterator[tuple[str, str]]:
+def _reads(program: ex.Program, dialect: Dialect) -> Iterator[tuple[str, str]]:
     for i in program.inputs:
         # Qualified: SQLite takes a misspelt quoted name for a text.
         column = f"t.{dialect.quote(i.feature)}"
@@ -337,7 +308,7 @@ def _reads(program: Program, dialect: Dialect) -> Iterator[tuple[str, str]]:
             yield dialect.no_number.format(column), f"no_{i.id}"
 
 
-def _problem(program: Program, printer: SqlPrinter) -> str:
+def _problem(program: ex.Program, printer: _Printer) -> str:
     """Return the text of a row's first problem, or NULL."""
     checks = [(printer.show(c.condition), c.message) for c in program.checks]
     if printer.dialect.no_number:
@@ -350,9 +321,9 @@ def _problem(program: Program, printer: SqlPrinter) -> str:
     return f"CASE {whens} END"
 
 
-def _answer(program: Program, dialect: Dialect, keep: Sequence[str]) -> Iterator[str]:
+def _answer(program: ex.Program, dialect: Dialect, keep: Sequence[str]) -> Iterator[str]:
     """Yield the last SELECT; where there is a problem, all answers are NULL."""
-    printer = SqlPrinter(dialect)
+    printer = _Printer(dialect)
     columns = [f"k{j} AS {dialect.quote(name)}" for j, name in enumerate(keep)]
     columns += [f"{printer.answer(o)} AS {o.name}" for o in program.outputs]
     body = ",\n  ".join([*columns, "problem"])
@@ -362,10 +333,10 @@ def _answer(program: Program, dialect: Dialect, keep: Sequence[str]) -> Iterator
 # ---- the self-test
 
 
-def sql_test(program: Program, dialect_name: str | None, test: SelfTest) -> str:
+def sql_test(program: ex.Program, dialect_name: str | None, test: SelfTest) -> str:
     """Return a SELECT that scores the rows of the self-test and counts the wrong answers."""
     dialect = dialect_of(dialect_name)
-    printer = SqlPrinter(dialect)
+    printer = _Printer(dialect)
     rows = [
         ", ".join([f"{n} AS n", *(_literal(v, i, dialect) for v, i in zip(row, program.inputs, strict=True))])
         for n, row in enumerate(test.rows)
@@ -391,14 +362,14 @@ def sql_test(program: Program, dialect_name: str | None, test: SelfTest) -> str:
     return "\n".join(lines) + ";\n"
 
 
-def _expected(value: float | str | None, o: Output, printer: SqlPrinter) -> str:
+def _expected(value: float | str | None, o: ex.Output, printer: _Printer) -> str:
     if o.words:
         return _text(value, printer.dialect)
-    number = "NULL" if value is None else printer.show(Number(float(value)))
+    number = "NULL" if value is None else printer.show(ex.Number(float(value)))
     return f"CAST({number} AS {printer.dialect.double})"
 
 
-def _differs(o: Output, dialect: Dialect) -> str:
+def _differs(o: ex.Output, dialect: Dialect) -> str:
     """The condition that an answer is not the expected one; with NULL no comparison holds."""
     a, b = f"answer.{o.name}", f"expected.{o.name}"
     if o.words:
@@ -408,10 +379,10 @@ def _differs(o: Output, dialect: Dialect) -> str:
     return f"{missing[0]} <> {missing[1]} OR ABS({a} - {b}) > 1e-12"
 
 
-def _literal(value: float | str | None, i: Input, dialect: Dialect) -> str:
+def _literal(value: float | str | None, i: ex.Input, dialect: Dialect) -> str:
     if i.is_text:
         return f"{_text(value, dialect)} AS {dialect.quote(i.feature)}"
-    number = "NULL" if value is None else SqlPrinter(dialect).show(Number(float(value)))
+    number = "NULL" if value is None else _Printer(dialect).show(ex.Number(float(value)))
     return f"CAST({number} AS {dialect.double}) AS {dialect.quote(i.feature)}"
 
 

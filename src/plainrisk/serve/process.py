@@ -1,11 +1,10 @@
-"""The service as processes: sockets, workers, signals, and clients that are slow to say what they want."""
+"""The service as processes: sockets, workers and signals; uvicorn by its public options alone."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-import resource
 import signal
 import socket
 import tempfile
@@ -14,7 +13,6 @@ from typing import Any
 
 import msgspec
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
 from plainrisk.errors import PlainriskError
@@ -34,12 +32,11 @@ def run(settings: Settings, workers: int = 1) -> None:
 
     Shelf(settings.models).open()  # what is wrong with a model is said here, not by every worker
     os.environ[SETTINGS] = msgspec.json.encode(settings).decode()
-    _allow_many_connections()
     signal.set_wakeup_fd(-1)  # the server takes signals by itself; the command line must not pass them on
     config = uvicorn.Config(
         "plainrisk.serve.process:worker_app",
         factory=True,
-        http=PatientProtocol,
+        http="h11",
         ws="none",
         loop="asyncio",
         lifespan="on",
@@ -69,7 +66,6 @@ def worker_app() -> Any:
 
     settings = msgspec.json.decode(os.environ[SETTINGS], type=Settings)
     _log_to_stderr()
-    PatientProtocol.seconds = settings.patience
     app = make_app(settings)
     _drain_first(app.state.service)
     return app
@@ -103,13 +99,6 @@ def _bound(settings: Settings) -> socket.socket:
     return listening
 
 
-def _allow_many_connections() -> None:
-    """Let the process hold as many connections as the system allows: slow clients must not use them up."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
 def _drain_first(service: Any) -> None:
     """When told to stop, say that the service is not ready and answer on for a while; told again, stop at once."""
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -123,41 +112,3 @@ def _drain_first(service: Any) -> None:
             asyncio.get_running_loop().call_later(service.settings.drain_seconds, stop, sig, None)
 
         signal.signal(number, drain)
-
-
-class PatientProtocol(H11Protocol):
-    """HTTP/1.1 that waits only some seconds for the head of a request."""
-
-    seconds = 10.0
-    _deadline: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        """Start the clock with the connection."""
-        super().connection_made(transport)
-        self._watch()
-
-    def data_received(self, data: bytes) -> None:
-        """Stop the clock where a head is complete, start it where another one begins."""
-        super().data_received(data)
-        self._watch()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the clock."""
-        self._stop()
-        super().connection_lost(exc)
-
-    def _watch(self) -> None:
-        if self.cycle is not None and not self.cycle.response_complete:
-            self._stop()
-        elif self._deadline is None:
-            self._deadline = self.loop.call_later(self.seconds, self._expire)
-
-    def _stop(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _expire(self) -> None:
-        self._deadline = None
-        if self.cycle is None or self.cycle.response_complete:
-            self.transport.close()

@@ -23,7 +23,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     key : the API key, which any address but loopback needs
     max_bytes, max_rows : of one request; what-if, a search per row, answers for a hundredth of the rows
     seconds : until a request that is being worked on is given up
-    patience : seconds for a client to send its request's head, and as many for its body
+    patience : seconds for a client to send its request's body; slow heads are a proxy's concern
     drain_seconds : between a signal to stop, when the service says it is not ready, and its end
     """
 
