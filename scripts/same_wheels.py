@@ -1,6 +1,6 @@
 """Build the wheel twice, in two folders, and say whether the bytes are the same.
 
-    python scripts/same_wheels.py
+python scripts/same_wheels.py
 """
 
 from __future__ import annotations
