@@ -36,7 +36,17 @@ from plainrisk.explain.options import DecideOptions, ExplainOptions, ReasonOptio
 from plainrisk.explain.overview import column_importance
 from plainrisk.explain.reasons import check_words
 from plainrisk.files import write_text
-from plainrisk.form import Alone, Bands, FitRecord, Layer, Logistic, RiskForm, read_model, schema_with_bins, write_model
+from plainrisk.form import (
+    Alone,
+    Bands,
+    FitRecord,
+    Logistic,
+    Mixture,
+    RiskForm,
+    read_model,
+    schema_with_bins,
+    write_model,
+)
 from plainrisk.form.beyond import ENOUGH, strangers, warn_of_strangers
 from plainrisk.form.file import PackedState
 from plainrisk.form.links import at_odds
@@ -820,19 +830,21 @@ def _at_odds(form: RiskForm, shift: float) -> RiskForm:
     """Return the form with the log odds of its risk shifted: a sigmoid's by the intercept, a line's by its bands."""
     if form.last_link is None:
         raise PlainriskError(
-            "at_base_rate: a mixture has no last link to correct. Fit it without class weights, or fit a model of one "
-            "part."
+            "at_base_rate: a mixture that is not calibrated has no link to correct. Fit it with calibrate=True, or "
+            "without class weights."
         )
     link, replace = form.last_link, msgspec.structs.replace
     if abs(shift) < 1e-12:  # rounding
         return form
     if not isinstance(link, Logistic):
-        moved = isinstance(link, Bands)  # the scores behind bands are log odds, and stay so
+        # The scores behind bands are log odds, and stay so; behind those of a mixture they are risks.
+        moved = isinstance(link, Bands) and not isinstance(form.pool, Mixture)
         link = at_odds(link, math.exp(shift))
         shift = shift if moved else 0.0
         link = replace(link, knots=tuple(knot + shift for knot in link.knots))
     if isinstance(form.pool, Alone):
         part = form.parts[0]
         return replace(form, parts=(replace(part, intercept=part.intercept + shift, link=link),))
-    assert isinstance(form.pool, Layer)
+    if isinstance(form.pool, Mixture):
+        return replace(form, pool=replace(form.pool, link=link))
     return replace(form, pool=replace(form.pool, intercept=form.pool.intercept + shift, link=link))

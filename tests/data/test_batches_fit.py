@@ -65,13 +65,17 @@ def test_with_weights_and_balanced_classes(german, name):
         assert streamed.fit_record_.rows == (int(kept.sum()) if weight else table.height)
 
 
-@pytest.mark.parametrize("options", [{"cv": 3}, {"weights": "stacking"}, {"cv": 3, "weights": "stacking"}])
+@pytest.mark.parametrize(
+    "options",
+    [{"cv": 3}, {"weights": "stacking"}, {"cv": 3, "weights": "stacking"}, {"cv": 3, "calibrate": True}],
+)
 def test_a_mixture_weighs_its_experts_alike(german, options):
     data, table = german
     streamed, whole = (pr.SubscaleMixture(schema=data.schema, **options) for _ in range(2))
     fitted(streamed, in_batches(table, 300), "bad")
     fitted(whole, data.frame, data.target)
     assert streamed.weights_ == pytest.approx(whole.weights_, abs=1e-9)
+    np.testing.assert_allclose(streamed.predict_proba(table), whole.predict_proba(table), atol=1e-9)
 
 
 def test_parquet_and_csv_files(credit, tmp_path):

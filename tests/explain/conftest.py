@@ -33,6 +33,8 @@ LINKS = (
     Linear(slope=1.5, offset=0.3, low=0.1, high=0.8),
     Bands((-1.0, 0.2, 1.0), (0.05, 0.5, 0.9)),
 )
+# From the pooled risk of a mixture to the risk.
+CALIBRATION = Bands((0.1, 0.4, 0.6, 0.9), (0.02, 0.3, 0.75, 0.95))
 LEVELS = {
     "age": Bins((30.0, 40.0), (-9.0,), 0.0),
     "job": Categories(("a", "b", "c"), 3),
@@ -131,7 +133,7 @@ def random_form(seed, *, trees=False, pairs=False, features=None, **decided):
         if trees:
             parts = (*parts[:1], random_trees(rng, "trees", link()))
         share = rng.dirichlet(np.ones(len(parts)))
-        pool = Mixture(tuple(share.tolist()))
+        pool = Mixture(tuple(share.tolist()), CALIBRATION if seed % 2 else None)
         if kind == "layer":
             pool = Layer(float(rng.normal()), tuple((3 * share).tolist()), link())
     if pairs:

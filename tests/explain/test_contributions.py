@@ -74,7 +74,7 @@ def rows(n=300):
 
 POOLS = {
     "alone": [Alone()],
-    "mixture": [Mixture((0.3, 0.7))],
+    "mixture": [Mixture((0.3, 0.7)), Mixture((0.3, 0.7), Bands((0.2, 0.5, 0.7), (0.1, 0.6, 0.8)))],
     "layer": [Layer(-0.4, (1.2, 0.9), LINKS[name]) for name in ("logistic", "clipped")],
 }
 CASES = {

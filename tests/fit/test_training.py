@@ -313,7 +313,7 @@ def corrected(risk, trained, wanted):
     return np.where(risk == 1, 1.0, odds / (1 + odds))
 
 
-@pytest.mark.parametrize("name", ["SmoothARM1", "BandARM1", "LinARM1", "DirectARM1", "LinARM2"])
+@pytest.mark.parametrize("name", ["SmoothARM1", "BandARM1", "LinARM1", "DirectARM1", "LinARM2", "CalibratedMixARM1"])
 @pytest.mark.parametrize("rate", [0.02, 0.3, 0.97])
 @pytest.mark.filterwarnings("ignore:.*cut off")
 def test_lines_and_bands_are_corrected_within_what_is_stated(name, rate):
@@ -348,7 +348,7 @@ def test_a_clipped_line_and_a_mixture_have_no_prior_correction():
     with pytest.raises(DataError, match=r"cut off at 0.01 and 0.99 .* Fit with epsilon=0"):
         clipped.at_base_rate(0.1)
     mixture = pr.make_classifier("MixARM1", credit.schema).fit(credit.frame, credit.target)
-    with pytest.raises(PlainriskError, match="a mixture has no last link"):
+    with pytest.raises(PlainriskError, match="a mixture that is not calibrated has no link to correct"):
         mixture.at_base_rate(0.1)
 
 

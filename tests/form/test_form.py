@@ -94,6 +94,8 @@ def plain_terms(income, job, debt, sign):
 def plain_link(link, score):
     if isinstance(link, Logistic):
         return 1 / (1 + math.exp(-score))
+    if isinstance(link, Bands):  # with one piece
+        return min(max(link.values[0] + link.rates[0] * (score - link.knots[0]), 0.0), 1.0)
     return min(max(link.offset + link.slope * score, link.low), link.high)
 
 
@@ -103,6 +105,7 @@ FORMS = {
     "alone, logistic": form(),
     "alone, linear": form(parts=(part(link=STRAIGHT),)),
     "mixture": form(Mixture((0.25, 0.75)), PARTS),
+    "mixture, calibrated": form(Mixture((0.25, 0.75), Bands((0.2, 0.6), (0.1, 0.8))), PARTS),
     "layer, logistic": form(Layer(-1.0, (2.0, 0.5), Logistic()), PARTS),
     "layer, linear": form(Layer(0.1, (0.9, 0.5), Linear()), PARTS),
 }
@@ -123,7 +126,7 @@ def test_risks_and_scores_are_those_of_the_formula(model):
         else:
             score = sum(w * r for w, r in zip(model.pool.weights, risks, strict=True))
             score += model.pool.intercept if isinstance(model.pool, Layer) else 0.0
-            risk = plain_link(model.pool.link, score) if isinstance(model.pool, Layer) else score
+            risk = score if model.pool.link is None else plain_link(model.pool.link, score)
         assert part_scores[i] == pytest.approx(scores, abs=1e-14)
         assert part_risks[i] == pytest.approx(risks, abs=1e-14)
         assert whole_scores[i] == pytest.approx(score, abs=1e-14)

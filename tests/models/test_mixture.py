@@ -22,6 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import plainrisk as pr
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
+from plainrisk.fit.bands import ScoreSums, calibrating_bands
 from plainrisk.fit.splits import stratified_folds
 from plainrisk.form import Bands, Linear, Logistic, Mixture, PairTable
 from plainrisk.models.experts import _renamed
@@ -646,3 +647,117 @@ def test_splits_name_rows_before_those_without_weight_are_left_out():
     one = pr.SubscaleMixture(cv=whole).fit(X, y, weight)
     other = pr.SubscaleMixture(cv=own).fit(X[kept], y[kept], weight[kept])
     assert one.form_ == other.form_
+
+
+# ---- calibrated
+
+
+def by_folds(credit):
+    """The pooled and the calibrated risk of every row, by models fitted without it, and the last of these."""
+    frame = pl.DataFrame(credit.frame)
+    pooled, risk = np.zeros((2, credit.n_rows))
+    folds = stratified_folds(credit.target, 5)
+    for fold in range(5):
+        test = folds == fold
+        model = pr.make_classifier("CalibratedMixARM1", credit.schema).fit(frame.filter(~test), credit.target[~test])
+        pooled[test] = model.form_.score(frame.filter(test))
+        risk[test] = model.predict_proba(frame.filter(test))[:, 1]
+    return pooled, risk, model
+
+
+def assert_calibrated(credit, at_most):
+    """The goals of calibrated mixtures, on rows the models have not seen; return the two errors."""
+    pooled, risk, model = by_folds(credit)
+    metrics, y = pr.metrics, credit.target
+    before, after = (metrics.expected_calibration_error(y, each) for each in (pooled, risk))
+    assert after <= at_most < before
+    assert metrics.log_loss(y, risk) < metrics.log_loss(y, pooled)
+    assert model.certify().valid
+    for reference in ("typical", "zero"):
+        told = model.explain(credit.frame, reference=reference)
+        np.testing.assert_allclose(told.total, model.predict_proba(credit.frame)[:, 1], rtol=0, atol=1e-12)
+    alone = model.form_.score(credit.frame), model.predict_proba(credit.frame)[:, 1]
+    auc = [metrics.roc_auc(y, each) for each in alone]
+    assert auc[0] == pytest.approx(auc[1], abs=5e-4)
+
+
+@pytest.mark.filterwarnings("ignore:.*protected")
+def test_calibration_cures_what_pooling_does_to_probabilities():
+    assert_calibrated(pr.datasets.make_credit(4_000, seed=2, base_rate=0.2), 0.02)
+
+
+@pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
+def test_calibration_on_heloc():
+    try:
+        heloc = pr.datasets.load("heloc")
+    except DataError as error:
+        pytest.skip(str(error))
+    assert_calibrated(heloc, 0.02)
+
+
+def test_without_calibration_nothing_changes(data, mixture):
+    calibrated = pr.SubscaleMixture(schema=SCHEMA, calibrate=True).fit(*data)
+    assert (mixture.link_, mixture.form_.pool.link) == (None, None)
+    assert b"link" not in msgspec.json.encode(mixture.form_.pool)
+    assert calibrated.weights_ == mixture.weights_
+    assert calibrated.form_.parts == mixture.form_.parts
+    np.testing.assert_array_equal(calibrated.form_.score(data[0]), mixture.form_.risk(data[0]))
+
+
+def test_the_line_on_the_pool_is_the_best_line_in_log_odds_where_nothing_bends(data):
+    """With one piece more or less: where the outcomes say no more, the line of log odds is Platt's, by scikit-learn."""
+    X, y = data
+    mixture = pr.SubscaleMixture(schema=SCHEMA, calibrate=True, cv=5).fit(X, y)
+    rng = np.random.default_rng(0)
+    pooled = rng.uniform(0.25, 0.75, 20_000)
+    score = np.log(pooled / (1 - pooled))
+    outcome = rng.random(20_000) < 1 / (1 + np.exp(0.3 - 2.5 * score))
+    line = calibrating_bands(ScoreSums.of(score, None, outcome.astype(float)))
+    platt = LogisticRegression(C=np.inf).fit(score[:, None], outcome).predict_proba(score[:, None])[:, 1]
+    assert np.abs(line.value(pooled) - platt).max() < 0.02
+    assert line.value(pooled).mean() == pytest.approx(outcome.mean(), abs=0.002)
+    assert min(mixture.link_.rates) > 0
+
+
+def test_sums_in_batches_give_the_same_line():
+    rng = np.random.default_rng(1)
+    score, outcome = rng.normal(size=3_000), (rng.random(3_000) < 0.3).astype(float)
+    whole = ScoreSums.of(score, None, outcome)
+    halves = ScoreSums.of(score[:900], None, outcome[:900]) + ScoreSums.of(score[900:], None, outcome[900:])
+    for a, b in zip(calibrating_bands(whole).values, calibrating_bands(halves).values, strict=True):
+        assert a == pytest.approx(b, abs=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
+def test_separable_and_hopeless_outcomes_can_be_calibrated():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 2))
+    for y in ((X[:, 0] > 0).astype(int), rng.integers(0, 2, 300)):
+        model = pr.SubscaleMixture(calibrate=True).fit(X, y)
+        risk = model.predict_proba(X)[:, 1]
+        assert ((risk >= 0) & (risk <= 1)).all()
+        assert model.certify().valid
+
+
+@pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
+def test_foreign_experts_can_be_calibrated(data):
+    X, y = data
+    pool = pr.SubscaleMixture(GaussianNB(), SCHEMA, calibrate=True).fit(X, y)
+    plain = pr.SubscaleMixture(GaussianNB(), SCHEMA).fit(X, y)
+    risk, pooled = (m.predict_proba(X)[:, 1] for m in (pool, plain))
+    np.testing.assert_array_equal(risk, pool.link_.value(pooled))
+    assert pr.metrics.log_loss(y, risk) < pr.metrics.log_loss(y, pooled)
+    explained = pool.explain(X)
+    np.testing.assert_allclose(explained.total, risk, rtol=0, atol=1e-12)
+
+
+def test_what_is_left_of_a_calibrated_mixture(data):
+    X, y = data
+    model = pr.SubscaleMixture(schema=SCHEMA, calibrate=True).fit(X, y)
+    assert model.without("noise").form_.pool.link == model.link_
+    moved = model.partial_fit(X[:100], y[:100])
+    assert moved.form_.pool.link == moved.link_ == model.link_
+    with pytest.raises(PlainriskError, match=r"Linearise the experts instead: SubscaleMixture\(Linearised"):
+        pr.Linearised(pr.SubscaleMixture(schema=SCHEMA, calibrate=True)).fit(X, y)
+    with pytest.raises(DataError, match="calibrate must be"):
+        pr.SubscaleMixture(schema=SCHEMA, calibrate="bands").fit(X, y)

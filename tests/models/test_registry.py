@@ -27,7 +27,7 @@ TWELVE = (
     "MixXGB",
     "MixMonoXGB",
 )
-BEYOND = ("BandARM1", "DirectARM1", "SmoothARM1", "SmoothDirectARM1")
+BEYOND = ("BandARM1", "DirectARM1", "SmoothARM1", "CalibratedMixARM1", "SmoothDirectARM1")
 FREE = ("XGB", "MixXGB")  # trees that know no directions
 # pool, links of the parts, link of the pool
 STRUCTURE = {
@@ -46,6 +46,7 @@ STRUCTURE = {
     "BandARM1": (Alone, Bands, None),
     "DirectARM1": (Alone, Linear, None),
     "SmoothARM1": (Alone, Bands, None),
+    "CalibratedMixARM1": (Mixture, Logistic, Bands),
     "SmoothDirectARM1": (Alone, Linear, None),
 }
 

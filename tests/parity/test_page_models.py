@@ -11,7 +11,17 @@ import pytest
 import plainrisk as pr
 from plainrisk.form import PairTable
 
-MODELS = ["SmoothARM1", "BandARM1", "DirectARM1", "LinARM2", "MixLinARM1", "ARM1", "MixXGB", "NNLR"]
+MODELS = [
+    "SmoothARM1",
+    "BandARM1",
+    "DirectARM1",
+    "LinARM2",
+    "MixLinARM1",
+    "CalibratedMixARM1",
+    "ARM1",
+    "MixXGB",
+    "NNLR",
+]
 
 
 def load(name):

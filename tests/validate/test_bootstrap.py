@@ -10,7 +10,7 @@ from plainrisk.validate.bootstrap import _Expert, _Refitter, _training, bootstra
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the line is cut off", "ignore:class_weight moves the base rate")
 
-NAMES = ["ARM1", "DirectARM1", "LinARM1", "BandARM1", "ARM2", "LinARM2", "MixARM1", "MixLinARM1"]
+NAMES = ["ARM1", "DirectARM1", "LinARM1", "BandARM1", "ARM2", "LinARM2", "MixARM1", "MixLinARM1", "CalibratedMixARM1"]
 SMOOTH = ["SmoothARM1", "SmoothDirectARM1"]
 UNNAMED = [
     ("ARM2", {"link": "linear"}),

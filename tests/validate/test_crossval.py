@@ -68,7 +68,7 @@ def test_a_number_of_folds_is_a_loop_over_scikit_learn_s(credit, name):
 
 
 @quiet
-@pytest.mark.parametrize("name", ["ARM1", "MixARM1", "MonoXGB"])
+@pytest.mark.parametrize("name", ["ARM1", "CalibratedMixARM1", "MonoXGB"])
 def test_the_models_of_the_folds_are_whole_models(credit, name):
     """Their forms and their records are those of a fit on the same rows."""
     if "XGB" in name:

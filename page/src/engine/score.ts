@@ -61,10 +61,10 @@ export function poolScore(model: Model, scores: number[]): number {
   return pool.kind === "mixture" ? Math.min(score, 1) : score;
 }
 
-/** The link that gives the output; null for a mixture, which has no link of its own. */
+/** The link that gives the output; null for a mixture that is not calibrated. */
 export function lastLink(form: Form): Link | null {
   if (form.pool.kind === "alone") return form.parts[0].link;
-  return form.pool.kind === "layer" ? form.pool.link : null;
+  return form.pool.link ?? null;
 }
 
 const isStrict = (schema: Schema, name: string) => schema.features?.[name]?.unseen === "error";

@@ -99,7 +99,7 @@ export interface TreePart {
 
 export type Pool =
   | { kind: "alone" }
-  | { kind: "mixture"; weights: number[] }
+  | { kind: "mixture"; weights: number[]; link?: Link }
   | { kind: "layer"; intercept: number; weights: number[]; link: Link };
 
 export type Rule = "free" | "not_better" | "worst" | "neutral" | "error";

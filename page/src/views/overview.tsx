@@ -59,9 +59,10 @@ function sentence(model: Model): string {
   const what = `${plural(model.features.length, "feature")}${pairs ? ` and ${plural(pairs, "pair")} of features` : ""}`;
   const groups = Object.keys(form.schema.subscales ?? {}).length;
   const inside = groups ? `, in ${plural(groups, "subscale")},` : "";
+  const calibrated = form.pool.kind === "mixture" && form.pool.link ? ", calibrated" : "";
   const pool = {
     alone: "whose effects add up to one score, which gives the probability",
-    mixture: "judged by one expert per subscale; the prediction is the weighted mean of theirs",
+    mixture: `judged by one expert per subscale; the prediction is the weighted mean of theirs${calibrated}`,
     layer: "judged by one model per subscale; a second layer adds up their predictions",
   }[form.pool.kind];
   const trees = form.parts.some((p) => p.kind === "trees") ? " Subscales are sums of trees, exact as a whole." : "";

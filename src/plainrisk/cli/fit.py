@@ -55,8 +55,9 @@ def fit(
         list[str] | None,
         typer.Option(
             "--model",
-            help="The model to fit: SmoothARM1, the default, BandARM1, DirectARM1, ARM1, ARM2, LinARM1, MixARM1, NNLR "
-            "... or the paper's boosted trees: 50 trees of depth 2 (XGB, MonoXGB, MixXGB, MixMonoXGB). "
+            help="The model to fit: SmoothARM1, the default, BandARM1, DirectARM1, ARM1, ARM2, LinARM1, "
+            "CalibratedMixARM1, NNLR ... or the paper's boosted trees: 50 trees of depth 2 (XGB, MonoXGB, MixXGB, "
+            "MixMonoXGB). "
             "Repeatable: the first is written, the others are compared with it.",
             metavar="NAME",
         ),

@@ -283,7 +283,8 @@ def _weights(form: RiskForm) -> Check:
     if isinstance(form.pool, Mixture):
         total, least = sum(form.pool.weights), min(form.pool.weights)
         holds = abs(total - 1) < 1e-9 and least >= 0
-        return Check("weights are a distribution", holds, f"{len(form.pool.weights)} weights, sum {total:.12f}")
+        line = "" if form.pool.link is None else f"; the line on the pool rises in {len(form.pool.link.rates)} bands"
+        return Check("weights are a distribution", holds, f"{len(form.pool.weights)} weights, sum {total:.12f}{line}")
     if isinstance(form.pool, Layer):
         least = min(form.pool.weights)
         return Check("subscale weights not negative", least >= 0, f"the least of {len(form.pool.weights)} is {least:g}")

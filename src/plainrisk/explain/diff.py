@@ -17,7 +17,7 @@ from plainrisk.explain.explanation import TableResult, text_table
 from plainrisk.explain.overview import level_effects, level_scores, term_of
 from plainrisk.explain.reasons import reasons
 from plainrisk.explain.reference import Reference, knows_typical, make_reference, pool_weights
-from plainrisk.form import Layer, Levels, Line, PairTable, Part, RiskForm
+from plainrisk.form import Alone, Layer, Levels, Line, PairTable, Part, RiskForm
 from plainrisk.form.wording import say_levels
 
 __all__ = ["Diff", "LevelMove", "RowsDiff", "Setting", "TermDiff", "diff"]
@@ -348,7 +348,8 @@ def _facts(form: RiskForm) -> Iterator[tuple[str, str]]:
             yield f"trees of {part.name!r}", f"{len(part.trees):,}"
     if isinstance(form.pool, Layer):
         yield "intercept of the second layer", f"{form.pool.intercept:.6g}"
-        yield "link of the second layer", _link(form.pool.link)
+    if not isinstance(form.pool, Alone) and form.pool.link is not None:
+        yield f"link of the {'second layer' if isinstance(form.pool, Layer) else 'mixture'}", _link(form.pool.link)
 
 
 def _link(link: Any) -> str:

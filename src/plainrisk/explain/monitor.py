@@ -24,7 +24,7 @@ from plainrisk.errors import DataError
 from plainrisk.explain.atoms import atoms_of
 from plainrisk.explain.explanation import TableResult
 from plainrisk.explain.reference import pool_weights
-from plainrisk.form import Alone, FitRecord, Layer, Levels, Linear, Logistic, Part, RiskForm, Table
+from plainrisk.form import Alone, FitRecord, Levels, Linear, Logistic, Part, RiskForm, Table
 from plainrisk.form.beyond import widen_ranges
 from plainrisk.form.risk_cells import count_risks
 from plainrisk.form.wording import say_levels
@@ -423,11 +423,11 @@ def _unit(form: RiskForm) -> str:
 
 def _score_rates(form: RiskForm) -> list[float | None]:
     """Return what a unit of each part's score is in probability, None where that is not one number."""
-    last = 1.0
-    if isinstance(form.pool, Layer):
-        if not isinstance(form.pool.link, Linear):
+    last, link = 1.0, None if isinstance(form.pool, Alone) else form.pool.link
+    if link is not None:
+        if not isinstance(link, Linear):
             return [None] * len(form.parts)
-        last = form.pool.link.slope
+        last = link.slope
     weights = pool_weights(form)
     return [
         last * weight * part.link.slope if isinstance(part.link, Linear) else None

@@ -21,7 +21,6 @@ from plainrisk.form import (
     Alone,
     Bands,
     Check,
-    Layer,
     Linear,
     Link,
     OutsideLevel,
@@ -205,7 +204,7 @@ def _largest_move(form: RiskForm, gaps: Floats) -> float:
     if isinstance(form.pool, Alone):
         return moves[0]
     total = math.fsum(abs(weight) * move for weight, move in zip(form.pool.weights, moves, strict=True))
-    return _largest_rise(form.pool.link, total) if isinstance(form.pool, Layer) else min(total, 1.0)
+    return min(total, 1.0) if form.pool.link is None else _largest_rise(form.pool.link, total)
 
 
 def _largest_rise(link: Link, run: float) -> float:

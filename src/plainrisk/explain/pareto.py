@@ -26,7 +26,7 @@ from plainrisk.explain.atoms import FeatureMoves, Moves, value_frame
 from plainrisk.explain.elimination import JointOptions, Options, check_states, joint_options, pareto
 from plainrisk.explain.options import Value
 from plainrisk.explain.reference import pool_weights
-from plainrisk.form import Alone, Layer, Part, RiskForm, TreePart
+from plainrisk.form import Alone, Part, RiskForm, TreePart
 
 __all__ = ["Applicant", "Choice", "FormFront", "FormFronts", "Front", "Problem", "add_options", "start_front"]
 
@@ -195,7 +195,7 @@ class FormFronts:
         """Return the front of (cost, score) of the whole form."""
         form, sign = self.problem.form, self.problem.sign
         parts, steps = [], []
-        total = start_front(form.pool.intercept if isinstance(form.pool, Layer) else 0.0)
+        total = start_front(0.0 if isinstance(form.pool, Alone) else form.pool.intercept)
         for k, (part, weight) in enumerate(zip(form.parts, pool_weights(form), strict=True)):
             own_sign = sign if weight >= 0 else -sign
             front, own = self._part(k, part, own_sign, choice)

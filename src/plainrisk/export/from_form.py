@@ -46,7 +46,6 @@ from plainrisk.form import (
     Bands,
     Bins,
     Certificate,
-    Layer,
     Levels,
     Linear,
     Link,
@@ -180,13 +179,12 @@ class _Builder:
         pool = self.form.pool
         if isinstance(pool, Alone):
             return [*scores, scores[0]], risks, risks[0]
-        start = pool.intercept if isinstance(pool, Layer) else 0.0
         weighted = [Op("*", Number(w), r) for w, r in zip(pool.weights, risks, strict=True)]
-        score = self._sum("pool", Number(start), weighted, "score of the pool")
+        score = self._sum("pool", Number(pool.intercept), weighted, "score of the pool")
         if isinstance(pool, Mixture):
-            risk = self._step("risk", Clip(score, -math.inf, 1.0))
-            return [*scores, risk], risks, risk
-        return [*scores, score], risks, self._link("risk", pool.link, score, "risk")
+            score = self._step("risk" if pool.link is None else "pooled", Clip(score, -math.inf, 1.0))
+        risk = score if pool.link is None else self._link("risk", pool.link, score, "risk")
+        return [*scores, score], risks, risk
 
     def _link(self, id: str, link: Link, score: Name, note: str) -> Name:
         if isinstance(link, Bands):
@@ -230,9 +228,10 @@ class _Builder:
                     for j, p in enumerate(own)
                 ]
             pieces += own
-        if isinstance(self.form.pool, Layer):
+        last = self.form.last_link
+        if pooled and last is not None:
             notes = tuple(str(feature) for _, feature in to.keys)
-            pieces = self._follow(f"{id}l", self.form.pool.link, to.score, scores[-1], risk, pieces, notes)
+            pieces = self._follow(f"{id}l", last, to.score, scores[-1], risk, pieces, notes)
         return pieces
 
     def _differences(self, id: str, k: int, point: Point, terms: Sequence[Name], shared: bool) -> list[Expr]:

@@ -4,10 +4,14 @@ All that is asked of the rows is how much weight, and how much of it with the po
 many narrow cells (`ScoreSums`). Where outcomes are known, they may move the sigmoid: the log odds at score s become
 s + d(s), with d a line that bends at a few knots and is shrunk to 0 as the evidence asks. Then the line of straight
 pieces is found that costs least against that curve, in expected log loss; as few pieces as cost no more than `BANDS`.
+
+The pooled risk of a mixture is calibrated in the same way: its log odds are the scores, d is shrunk to the best line,
+since a pool is too near the mean by design, and the straight pieces lead from the pooled risk to the risk.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -19,7 +23,7 @@ from plainrisk.fit.choices import BANDS, LINK, POSITIVE, PRECISIONS
 from plainrisk.form import Bands, Logistic
 from plainrisk.solve import averaged, log_factors
 
-__all__ = ["FEWEST", "Pieces", "ScoreSums", "fitted_bands"]
+__all__ = ["FEWEST", "Pieces", "ScoreSums", "calibrating_bands", "fitted_bands", "log_odds"]
 
 Pieces = int | Literal["auto"]
 
@@ -32,6 +36,8 @@ _CANDIDATES, _BENDS, _STEPS = 64, 6, 5
 FEWEST, _MOST = 3, 10
 # Against rounding: the least rise between two knots, and the least variance of an outcome.
 _RISE, _VARIANCE = 1e-9, 1e-6
+# The least risk that has log odds, and what holds the line of separable outcomes.
+_SURE, _HOLD = 1e-13, 1e-3
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,13 @@ class ScoreSums:
 
         hits = None if positive is None else total(positive)
         return cls(total(mass), hits, total(mass * scores), float(seen.min()), float(seen.max()), len(seen))
+
+    @property
+    def shares(self) -> tuple[Floats, Floats, Floats | None]:
+        """The mean score of every cell that is used, its share of the weight, and of the positive weight in it."""
+        used, total = self.weight > 0, self.weight.sum()
+        positive = None if self.positive is None else self.positive[used] / total
+        return self.score[used] / self.weight[used], self.weight[used] / total, positive
 
     def __add__(self, other: ScoreSums) -> ScoreSums:
         known = self.positive is not None and other.positive is not None
@@ -100,14 +113,39 @@ def fitted_bands(
     n_rows : how many rows the weights stand for; by default as many as there are
     """
     low, high = _ends(sums, limits)
-    used = sums.weight > 0
-    s, w = sums.score[used] / sums.weight[used], sums.weight[used] / sums.weight.sum()
+    s, w, y = sums.shares
     corrected = _Correction()
-    if sums.positive is not None:
-        y = sums.positive[used] / sums.weight.sum()
+    if y is not None:
         rows = sums.rows if n_rows is None else n_rows
         corrected = _corrected_by(s, w, y, rows, degrees).expecting(float(y.sum()), s, w)
-    curve = _Curve.of(corrected, np.clip(s, low, high), w, low, high)
+    return _followed(_Curve.of(corrected.value, np.clip(s, low, high), w, low, high), pieces)
+
+
+def calibrating_bands(sums: ScoreSums, degrees: float = 0.0) -> Bands:
+    """Return the bands from the pooled risk of a mixture to the risk.
+
+    Parameters
+    ----------
+    sums : by the log odds of the pooled risk, with the outcomes
+    degrees : degrees of freedom of the experts on average; 0 if these rows were held out
+    """
+    s, w, y = sums.shares
+    assert y is not None
+    corrected = _corrected_by(s, w, y, sums.rows, degrees, sloped=True).expecting(float(y.sum()), s, w)
+    low, high, pooled = (Logistic().value(np.clip(score, *_ends(sums, None))) for score in (sums.low, sums.high, s))
+    return _followed(
+        _Curve.of(lambda risk: corrected.value(log_odds(risk)), pooled, w, float(low), float(high)), "auto"
+    )
+
+
+def log_odds(risk: Floats) -> Floats:
+    """Return the log odds of risks; those of certainty are finite."""
+    inside = np.clip(risk, _SURE, 1.0 - _SURE)
+    return np.asarray(np.log(inside) - np.log1p(-inside))
+
+
+def _followed(curve: _Curve, pieces: Pieces) -> Bands:
+    """Return the bands of so many pieces that follow a curve; "auto" are as few as cost no more than `BANDS`."""
     counts = range(FEWEST, _MOST + 1) if pieces == "auto" else [pieces]
     runs = curve.runs(max(counts))
     for count in counts:
@@ -160,8 +198,8 @@ class _Correction:
         return moved(brentq(excess, -_CERTAIN, _CERTAIN))
 
 
-def _corrected_by(s: Floats, w: Floats, y: Floats, rows: float, degrees: float) -> _Correction:
-    """Return the sigmoid as the outcomes bend it, shrunk as their evidence asks."""
+def _corrected_by(s: Floats, w: Floats, y: Floats, rows: float, degrees: float, *, sloped: bool = False) -> _Correction:
+    """Return the sigmoid as the outcomes bend it, shrunk as their evidence asks: to itself, or to the best line."""
     risk = Logistic().value(s)
     variance = risk * (1.0 - risk)
     leverage = min(degrees / max(rows * float(w @ variance), 1e-300), 1.0)
@@ -176,6 +214,9 @@ def _corrected_by(s: Floats, w: Floats, y: Floats, rows: float, degrees: float) 
     knots = s[order][np.minimum(at, len(s) - 1)] - centre
     corrected = _Correction(centre, knots, np.zeros(2 + _BENDS))
     C, precision = corrected.columns(s), 0.0
+    line = _line_of(s, w, y, rows, C[:, :2]) if sloped else np.zeros(2)
+    prior = np.append(line, np.zeros(_BENDS))
+    corrected = replace(corrected, coefficients=prior)
     for _ in range(_STEPS):
         risk = Logistic().value(s + C @ corrected.coefficients)
         H = rows * (C.T @ ((w * risk * (1.0 - risk))[:, None] * C))
@@ -186,9 +227,22 @@ def _corrected_by(s: Floats, w: Floats, y: Floats, rows: float, degrees: float) 
             if averaged(factors) <= POSITIVE:
                 break
             precision = float(precisions[int(np.argmax(factors))])
-        moved = np.linalg.solve(H + precision * np.eye(len(H)), slope - precision * corrected.coefficients)
-        corrected = _Correction(centre, knots, corrected.coefficients + moved)
+        moved = np.linalg.solve(H + precision * np.eye(len(H)), slope - precision * (corrected.coefficients - prior))
+        corrected = replace(corrected, coefficients=corrected.coefficients + moved)
     return corrected
+
+
+def _line_of(s: Floats, w: Floats, y: Floats, rows: float, C: Floats) -> Floats:
+    """Return the two coefficients of the straight correction with the greatest likelihood."""
+    line = np.zeros(2)
+    for _ in range(50):
+        risk = Logistic().value(s + C @ line)
+        H = rows * (C.T @ ((w * risk * (1.0 - risk))[:, None] * C)) + _HOLD * np.eye(2)
+        step = np.linalg.solve(H, rows * (C.T @ (y - w * risk)) - _HOLD * line)
+        line += np.clip(step, -1.0, 1.0)  # the sigmoid is flat far out
+        if np.abs(step).max() < 1e-10:
+            break
+    return line
 
 
 @dataclass(frozen=True)
@@ -210,7 +264,7 @@ class _Curve:
     cost: Floats
 
     @classmethod
-    def of(cls, corrected: _Correction, s: Floats, w: Floats, low: float, high: float) -> _Curve:
+    def of(cls, rising_risk: Callable[[Floats], Floats], s: Floats, w: Floats, low: float, high: float) -> _Curve:
         """Return a curve that rises, the nearest to the one given."""
         # Half of the candidates by the scores' ranks, half evenly over their range.
         ranks = np.interp(np.linspace(0.0, 1.0, _CANDIDATES // 2), np.cumsum(w) - 0.5 * w, s)
@@ -221,7 +275,7 @@ class _Curve:
         both = np.concatenate([s, knots])
         order = np.argsort(both, kind="stable")
         mass = np.concatenate([w, np.full(len(knots), 1e-9)])[order]
-        rising = isotonic_regression(corrected.value(both[order]), weights=mass).x
+        rising = isotonic_regression(rising_risk(both[order]), weights=mass).x
         rising = (1.0 - _RISE) * rising + _RISE * np.arange(len(both)) / len(both)  # within [0, 1]
         risk = np.empty(len(both))
         risk[order] = rising

@@ -25,6 +25,7 @@ from plainrisk.form import (
     Linear,
     Link,
     Logistic,
+    Mixture,
     Part,
     RiskForm,
     Table,
@@ -94,6 +95,11 @@ def straightened(
     """
     if not any(isinstance(link, Logistic) for link in form.links):
         raise ExtractionError("The model has no logistic link to linearise: it speaks in probability already.")
+    if isinstance(form.pool, Mixture) and form.pool.link is not None:
+        raise ExtractionError(
+            "The mixture was calibrated to experts with curved links. Linearise the experts instead: "
+            "SubscaleMixture(Linearised(...), calibrate=True)."
+        )
 
     pieces, knots = lines.pieces, lines.knots
 

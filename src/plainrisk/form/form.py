@@ -21,7 +21,7 @@ from plainrisk.data.frame import Frame, as_frame, position_names
 from plainrisk.data.texts import Reading, read_texts
 from plainrisk.errors import DataError, ModelFileError, did_you_mean, nameless
 from plainrisk.form.levels import Categories
-from plainrisk.form.links import Link, Logistic
+from plainrisk.form.links import Bands, Link, Logistic
 from plainrisk.form.score import Scorer
 from plainrisk.form.shapes import LARGEST, PairTable, Shape
 from plainrisk.form.trees import TreePart
@@ -123,10 +123,26 @@ class Alone(msgspec.Struct, frozen=True, tag="alone", tag_field="kind", forbid_u
     """No pool: the one part's risk is the risk."""
 
 
-class Mixture(msgspec.Struct, frozen=True, tag="mixture", tag_field="kind", forbid_unknown_fields=True):
-    """A linear opinion pool: ``sum_S weight_S * risk_S``, weights nonnegative with sum 1."""
+class Mixture(
+    msgspec.Struct,
+    frozen=True,
+    omit_defaults=True,  # a mixture without a link is written as it was before there were any, so hashes hold
+    tag="mixture",
+    tag_field="kind",
+    forbid_unknown_fields=True,
+):
+    """A linear opinion pool: ``link(sum_S weight_S * risk_S)``, weights nonnegative with sum 1.
+
+    The link maps the pooled probability to a calibrated one; without it, the pooled one is the risk.
+    """
 
     weights: tuple[float, ...]
+    link: Bands | None = None
+
+    @property
+    def intercept(self) -> float:
+        """0: the pool is the weighted sum alone."""
+        return 0.0
 
     def __post_init__(self) -> None:
         if not all(w >= 0 for w in self.weights) or abs(math.fsum(self.weights) - 1) > 1e-9:
@@ -220,7 +236,7 @@ class RiskForm(
         return self._evaluate(X, self._probabilities, (2,))
 
     def score(self, X: Any) -> Floats:
-        """Return the additive value before the last link, one per row (for a mixture: the risk)."""
+        """Return the additive value before the last link, one per row (for a mixture: the pooled risk)."""
         return self._evaluate(X, self._score)
 
     def part_risks(self, X: Any) -> Floats:
@@ -363,16 +379,14 @@ class RiskForm(
 
     @property
     def last_link(self) -> Link | None:
-        """The link that gives the output; None for a mixture, which has no link of its own."""
-        if isinstance(self.pool, Alone):
-            return self.parts[0].link
-        return self.pool.link if isinstance(self.pool, Layer) else None
+        """The link that gives the output; None for a mixture that is not calibrated."""
+        return self.parts[0].link if isinstance(self.pool, Alone) else self.pool.link
 
     @property
     def links(self) -> Iterator[Link]:
         """Every link of the form."""
         yield from (part.link for part in self.parts)
-        if isinstance(self.pool, Layer):
+        if not isinstance(self.pool, Alone) and self.pool.link is not None:
             yield self.pool.link
 
     def predicts_as(self, other: RiskForm) -> bool:
@@ -394,8 +408,7 @@ def pool_score(pool: Mixture | Layer, risks: Floats) -> Floats:
 
     Added up part by part, so that each sum is monotone in every part and the same whatever the block size.
     """
-    start = pool.intercept if isinstance(pool, Layer) else 0.0
-    score = np.full(len(risks), start)
+    score = np.full(len(risks), pool.intercept)
     for weight, risk in zip(pool.weights, risks.T, strict=True):
         score += weight * risk
     # Rounding may carry a pool of ones past 1 by one unit in the last place.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from plainrisk.checks import NOTHING, mapping
 from plainrisk.data.frame import Frame, native_rows
 from plainrisk.errors import DataError, ExtractionError, PlainriskWarning, did_you_mean, quoted, warn
 from plainrisk.extract import extract_form
+from plainrisk.fit.straighten import degrees_of
 from plainrisk.fit.training import Training, TrainingRows
 from plainrisk.form import GroupEvidence, Part, RiskForm, TreePart
 from plainrisk.form.file import PackedState
@@ -68,6 +70,12 @@ class Expert(PackedState):
         if self.form is None or not self.has_part:
             raise DataError(f"Subscale {self.name!r}: {type(self.model).__name__} is not a one-layer model.")
         return msgspec.structs.replace(self.form.parts[0], name=self.name)
+
+    @property
+    def degrees(self) -> float:
+        """The degrees of freedom of the expert's fit; 0 where it does not tell."""
+        record, solution = (getattr(self.model, name, None) for name in ("fit_record_", "solution_"))
+        return 0.0 if self.form is None else math.fsum(degrees_of(record, solution, self.form))
 
     def risk(self, frame: Frame) -> Floats:
         """Return the risk the expert sees, one per row."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -10,11 +13,12 @@ import msgspec
 import numpy as np
 
 from plainrisk._types import Array, Floats, Index
-from plainrisk.checks import NOTHING, Allowed, number, whole, words
+from plainrisk.checks import FLAG, NOTHING, Allowed, number, whole, words
 from plainrisk.data.frame import Frame, as_frame, position_names
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, PlainriskError, did_you_mean, nameless
 from plainrisk.explain.options import ExplainOptions, takes
+from plainrisk.fit.bands import ScoreSums, calibrating_bands, log_odds
 from plainrisk.fit.splits import SPLITS, inner_splits
 from plainrisk.fit.training import Training, TrainingRows, read_more
 from plainrisk.form import Bands, Linear, Link, Mixture
@@ -38,6 +42,9 @@ if TYPE_CHECKING:
     from plainrisk.explain import Explanation
 
 __all__ = ["RiskSums", "SubscaleMixture", "loss_clip"]
+
+# Goes through rows, batch by batch, with the risk that every expert sees in them: (rows, experts).
+Judged = Callable[[], Iterator[tuple[Training, Floats]]]
 
 # The least risk that a line fitted directly is charged for.
 DIRECT_CLIP = 1e-3
@@ -69,10 +76,15 @@ class SubscaleMixture(RiskClassifier):
     cv : int, scikit-learn splitter or iterable of (train, test), optional
         Judge the experts on held-out folds, since those judged on the rows they were trained on flatter themselves.
     class_weight : None, "balanced" or dict, default=None
+    calibrate : bool, default=False
+        A pool is too near the mean: an expert of one subscale knows little, and the pool knows no more than its
+        experts on average. True puts a rising line of a few pieces ("bands") on the pool, fitted to the outcomes. The
+        order of applicants stays, and so does all that holds for the pool.
 
     Attributes
     ----------
     weights_ : dict of subscale to weight
+    link_ : Bands from the pooled risk to the calibrated one; None without `calibrate`
     losses_ : (subscales,) summed losses behind the weights; `partial_fit` adds to them
     learning_rate_ : float
     experts_ : dict of subscale to Expert
@@ -96,6 +108,7 @@ class SubscaleMixture(RiskClassifier):
         "weights": words("hedge", "stacking"),
         "cv": NOTHING | whole(2) | SPLITS,
         "class_weight": CLASS_WEIGHT,
+        "calibrate": FLAG,
     }
 
     def __init__(
@@ -109,6 +122,7 @@ class SubscaleMixture(RiskClassifier):
         weights: Literal["hedge", "stacking"] = "hedge",
         cv: Any = None,
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
+        calibrate: bool = False,
     ) -> None:
         self.estimator = estimator
         self.schema = schema
@@ -118,6 +132,7 @@ class SubscaleMixture(RiskClassifier):
         self.weights = weights
         self.cv = cv
         self.class_weight = class_weight
+        self.calibrate = calibrate
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
         # Rows without weight are left out, and splits name rows by their place before that.
@@ -136,14 +151,38 @@ class SubscaleMixture(RiskClassifier):
         self.total_ = training.total
         self.losses_ = np.zeros(len(self.experts_))
         sums = RiskSums(len(self.experts_))
-        judged = (
-            fitted.risks(training) if self.cv is None else _held_out_risks(estimator, training, self.cv, self._kept)
-        )
-        for rows, risks in judged:
+        judged = self._judged(estimator, training, fitted)
+        for rows, risks in judged():
             self.losses_ += summed_losses(risks, rows.target, rows.weight, self.loss, self.clips_)
             if self.weights == "stacking":
                 sums.add(risks, rows)
-        return self._keep_weights(training, fitted, sums.weights() if self.weights == "stacking" else self._hedge())
+        weights = sums.weights() if self.weights == "stacking" else self._hedge()
+        self.link_ = self._fitted_link(weights, judged()) if self.calibrate else None
+        return self._keep_weights(training, fitted, weights)
+
+    def _judged(self, estimator: Any, training: TrainingRows, fitted: FittedExperts) -> Judged:
+        """Return how to go through the rows that the experts are judged on."""
+        if self.cv is None:
+            return lambda: fitted.risks(training)
+        folds = [
+            (training.subset(test), fit_experts(estimator, training.subset(train)).experts)
+            for train, test in inner_splits(training.outcomes(), self.cv, self._kept)
+        ]
+
+        def held_out() -> Iterator[tuple[Training, Floats]]:
+            for fold, experts in folds:
+                for rows in fold.batches(task="weighing experts"):
+                    yield rows, np.column_stack([e.risk(rows.frame) for e in experts.values()])
+
+        return held_out
+
+    def _fitted_link(self, weights: Floats, judged: Iterator[tuple[Training, Floats]]) -> Bands:
+        """Return the line that calibrates the pool, from sums over rows."""
+        sums = [ScoreSums.of(log_odds(risks @ weights), rows.weight, rows.positive) for rows, risks in judged]
+        degrees = 0.0
+        if self.cv is None:  # else the rows were held out
+            degrees = math.fsum(w * e.degrees for w, e in zip(weights, self.experts_.values(), strict=True))
+        return calibrating_bands(functools.reduce(operator.add, sums), degrees)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> SubscaleMixture:
         """Move the weights on with new rows; the experts stay as they are. The first call fits them.
@@ -231,8 +270,9 @@ class SubscaleMixture(RiskClassifier):
             raise DataError("No weight is left without these subscales.")
         parts = tuple(part for part in self.form_.parts if part.name in kept)
         weights = tuple(w / total for w in kept.values())
+        pool = Mixture(weights, self.link_)
         record = self.fit_record_ and msgspec.structs.replace(self.fit_record_, risks=None)  # of all subscales
-        return RiskModel(msgspec.structs.replace(self.form_, parts=parts, pool=Mixture(weights)), record)
+        return RiskModel(msgspec.structs.replace(self.form_, parts=parts, pool=pool), record)
 
     # ---- with experts that have no risk form
 
@@ -241,7 +281,7 @@ class SubscaleMixture(RiskClassifier):
         if hasattr(self, "form_"):
             return super().predict_proba(X, columns=columns)
         self._require_experts()
-        risk = self._pooled(self._risks(X if columns is None else as_frame(X, columns)))
+        risk = self._calibrated(self._pooled(self._risks(X if columns is None else as_frame(X, columns))))
         return self._by_class(np.column_stack([1.0 - risk, risk]))
 
     def predict(self, X: Any, *, columns: Sequence[str] | None = None) -> Array:
@@ -270,16 +310,19 @@ class SubscaleMixture(RiskClassifier):
         if options or not isinstance(reference, str) or reference != "zero":
             self._require_form()  # says which expert has none
         from plainrisk.explain import Explanation
+        from plainrisk.explain.contributions import follow_link
 
         self._require_experts()
         risks = self._risks(X if columns is None else as_frame(X, columns))
-        weights = np.array(list(self.weights_.values()))
-        n = len(risks)
+        pieces, pooled, start = risks * np.array(list(self.weights_.values())), self._pooled(risks), 0.0
+        if self.link_ is not None:
+            follow_link(self.link_, 0.0, pooled, pieces)
+            start = float(self.link_.value(np.zeros(1))[0])
         return Explanation(
             unit="probability",
-            risk=self._pooled(risks),
-            constant=np.zeros(n),
-            contributions=risks * weights,
+            risk=self._calibrated(pooled),
+            constant=np.full(len(risks), start),
+            contributions=pieces,
             subscales=tuple(self.weights_),
             features=(None,) * len(self.weights_),
             reference="zero",
@@ -340,6 +383,9 @@ class SubscaleMixture(RiskClassifier):
     def _pooled(self, risks: Floats) -> Floats:
         return np.asarray(np.clip(risks @ np.array(list(self.weights_.values())), 0.0, 1.0))
 
+    def _calibrated(self, pooled: Floats) -> Floats:
+        return pooled if self.link_ is None else self.link_.value(pooled)
+
     def _hedge(self) -> Floats:
         self.learning_rate_ = learning_rate(self.learning_rate, len(self.experts_), self.total_)
         return hedge_weights(self.losses_, self.learning_rate_)
@@ -347,7 +393,11 @@ class SubscaleMixture(RiskClassifier):
     def _set_weights(self, weights: Floats) -> None:
         self.weights_ = dict(zip(self.experts_, weights.tolist(), strict=True))
         if hasattr(self, "form_"):
-            self.form_ = msgspec.structs.replace(self.form_, pool=Mixture(tuple(self.weights_.values())))
+            self.form_ = msgspec.structs.replace(self.form_, pool=self._pool)
+
+    @property
+    def _pool(self) -> Mixture:
+        return Mixture(tuple(self.weights_.values()), self.link_)
 
     def _keep_weights(self, training: TrainingRows, fitted: FittedExperts, weights: Floats) -> PartScores:
         if hasattr(self, "form_"):
@@ -356,10 +406,9 @@ class SubscaleMixture(RiskClassifier):
         if not all(e.has_part for e in self.experts_.values()):
             return fitted.part_scores
         solutions = [e.model.solution_ for e in self.experts_.values() if hasattr(e.model, "solution_")]
-        pool = Mixture(tuple(self.weights_.values()))
         parts = [e.part for e in self.experts_.values()]
         evidence = evidence_of({name: e.model for name, e in self.experts_.items()})
-        return self._keep(training, parts, pool, solutions, fitted.part_scores, evidence)
+        return self._keep(training, parts, self._pool, solutions, fitted.part_scores, evidence)
 
 
 def loss_clip(link: Link | None) -> float:
@@ -375,16 +424,6 @@ def loss_clip(link: Link | None) -> float:
     if isinstance(link, Bands):
         return max(1e-15, min(link.values[0], 1.0 - link.values[-1]))
     return 1e-15
-
-
-def _held_out_risks(
-    estimator: Any, training: TrainingRows, cv: Any, kept: Index | None
-) -> Iterator[tuple[Training, Floats]]:
-    """Yield the rows of each fold with their risk by experts that were fitted without it: (rows, experts)."""
-    for train, test in inner_splits(training.outcomes(), cv, kept):
-        experts = fit_experts(estimator, training.subset(train)).experts
-        for rows in training.subset(test).batches(task="weighing experts"):
-            yield rows, np.column_stack([e.risk(rows.frame) for e in experts.values()])
 
 
 class RiskSums:

@@ -82,6 +82,12 @@ _TABLE = (
         False,
         partial(_smooth, link="bands"),
     ),
+    Classifier(
+        "CalibratedMixARM1",
+        "MixARM1 with its probabilities calibrated by bands on the pool: the mixture to take.",
+        False,
+        lambda: SubscaleMixture(_ARM(), calibrate=True),
+    ),
     Classifier("SmoothDirectARM1", "DirectARM1 with smooth shapes.", False, partial(_smooth, link="linear")),
 )
 

@@ -34,7 +34,6 @@ from plainrisk.form import (
     Layer,
     Linear,
     Logistic,
-    Mixture,
     PairTable,
     Part,
     Pool,
@@ -113,9 +112,9 @@ def _with_links(form: RiskForm, like: RiskForm) -> RiskForm:
     """Return a form with the links of another."""
     swap = msgspec.structs.replace
     parts = tuple(swap(p, link=q.link) for p, q in zip(form.parts, like.parts, strict=True))
-    if isinstance(form.pool, Alone | Mixture):
+    if isinstance(form.pool, Alone):
         return swap(form, parts=parts)
-    return swap(form, parts=parts, pool=swap(form.pool, link=like.pool.link))  # type: ignore[union-attr]
+    return swap(form, parts=parts, pool=swap(form.pool, link=like.last_link))
 
 
 @dataclass(frozen=True)
@@ -277,10 +276,10 @@ class _Refitter:
         if model.weights == "stacking":
             sums = RiskSums(risks.shape[1])
             sums.add(risks, rows)
-            return Mixture(tuple(sums.weights().tolist()))
+            return msgspec.structs.replace(pool, weights=tuple(sums.weights().tolist()))
         losses = summed_losses(risks, rows.target, rows.weight, model.loss, model.clips_)
         eta = learning_rate(model.learning_rate, risks.shape[1], rows.total)
-        return Mixture(tuple(hedge_weights(losses, eta).tolist()))
+        return msgspec.structs.replace(pool, weights=tuple(hedge_weights(losses, eta).tolist()))
 
 
 def _additive_parts(form: RiskForm) -> list[Part]:

@@ -176,7 +176,8 @@ def _pool(pick, n):
     if n == 1:
         return Alone()
     if pick.whole(0, 1):
-        return Mixture(tuple([0.25] * (n - 1) + [1 - 0.25 * (n - 1)]))
+        link = pick.choice([None, Bands((0.1, 0.4, 0.6, 0.9), (0.02, 0.3, 0.75, 0.95))])
+        return Mixture(tuple([0.25] * (n - 1) + [1 - 0.25 * (n - 1)]), link)
     return Layer(pick.number(-1, 1), tuple(float(pick.whole(0, 3)) for _ in range(n)), _link(pick))
 
 

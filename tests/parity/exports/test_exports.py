@@ -6,7 +6,7 @@ import pytest
 
 # Only comparisons, sums and products occur in these, so that every bit is the same.
 STRAIGHT = ("SmoothARM1", "SmoothARM1 with pairs", "BandARM1", "DirectARM1", "LinARM2", "MixLinARM1")
-MODELS = (*STRAIGHT, "ARM1")
+MODELS = (*STRAIGHT, "CalibratedMixARM1", "ARM1")
 ENGINES = ["python", "javascript", "c", "onnx", "duckdb", "sqlite", "postgres"]
 ROWS = {"german": 1000, "heloc": 2000}
 # Rows for engines that take long: by target, real ones and edge cases.
