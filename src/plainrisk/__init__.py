@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from plainrisk.validate.challengers import challengers
     from plainrisk.validate.crossval import cross_validate
     from plainrisk.validate.holdout import cutoffs, drift, evaluate, fairness
+    from plainrisk.validate.periods import periods
     from plainrisk.validate.prices import prices
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "load",
     "make_classifier",
     "metrics",
+    "periods",
     "prices",
     "register_extractor",
     "rows",
@@ -99,6 +101,7 @@ _OWNERS = {
     "models.registry": ("CLASSIFIERS", "make_classifier"),
     "models.two_layer": ("TwoLayerRiskModel",),
     "schema": ("Feature", "Schema"),
+    "validate.periods": ("periods",),
     "validate.prices": ("prices",),
 }
 _OWNER = {name: module for module, names in _OWNERS.items() for name in names}

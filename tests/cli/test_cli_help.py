@@ -69,6 +69,8 @@ def test_every_option_that_takes_a_value_shows_one_that_it_takes(name):
         flag, value = shlex.split(shown[1])
         assert flag in parameter.opts
         needed = [] if flag == "-o" or name not in ("fit", "export", "report") else ["-o", "file"]
+        others = [p.opts[0] for p in valued_options(command) if p.required and p is not parameter]
+        needed += [word for other in others for word in (other, VALUES[other])]
         taken = command.make_context(name, [*places, flag, value, *needed]).params[parameter.name]
         assert taken not in (None, [], ()), (flag, value)
         words = (parameter.metavar or "").split("|")

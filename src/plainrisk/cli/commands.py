@@ -31,7 +31,7 @@ PANELS = {
     "Fit": ("demo", "fit"),
     "Explain": ("explain", "what-if", "bins", "diff", "scorecard"),
     "Decide": ("cutoffs", "annotate", "score", "reasons"),
-    "Validate": ("evaluate", "fairness", "certify", "drift"),
+    "Validate": ("evaluate", "fairness", "certify", "drift", "periods"),
     "Deploy": ("report", "export", "serve"),
 }
 # By the module beside this one and the name in it: a function, or a group of commands.
@@ -53,6 +53,7 @@ COMMANDS = {
     "fairness": ("measure", "fairness"),
     "certify": ("monitor", "certify"),
     "drift": ("monitor", "drift"),
+    "periods": ("battery", "periods"),
     "report": ("report", "report"),
     "export": ("export", "export"),
     "serve": ("serve", "serve"),
@@ -86,6 +87,7 @@ LINES = {
     "drift": (
         "Compare new rows with old ones: shifts of features, subscales and risk, and with outcomes of performance."
     ),
+    "periods": "Measure a model by month or quarter: AUC, calibration, approval rate, shifts of features; vintages.",
     "report": "Write the decision page: see the model, move an applicant, ask what would change the decision, offline.",
     "export": (
         "Write a model as SQL, code, ONNX, PMML or a spreadsheet that gives the same risk, contributions and reasons."
@@ -116,6 +118,7 @@ EXAMPLES = {
     "fairness": "plainrisk fairness model.json test.csv --by sex",
     "certify": "plainrisk certify model.json",
     "drift": "plainrisk drift model.json new.csv --old train.csv",
+    "periods": "plainrisk periods model.json later.csv --time month",
     "report": "plainrisk report model.json test.csv -o page.html",
     "export": "plainrisk export model.json --dialect duckdb -o score.sql",
     "serve": "plainrisk serve model.json --port 8000",
@@ -139,6 +142,7 @@ VALUES = {
     "--cv": "5",
     "--decimals": "1",
     "--dialect": "duckdb",
+    "--every": "quarter",
     "--folder": "demo",
     "--frozen": "age",
     "--gain-good": "1",
@@ -153,6 +157,7 @@ VALUES = {
     "--min-rows": "30",
     "--missing": "NA",
     "--model": "ARM1",
+    "--months": "months_on_book",
     "--odds": "30",
     "--old": "train.csv",
     "--output": "table.xlsx",

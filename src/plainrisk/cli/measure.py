@@ -27,7 +27,7 @@ from plainrisk.measure.cutoffs import Cutoff, Cutoffs, risk_cutoffs
 from plainrisk.measure.evaluation import Evaluation, evaluate_risk
 from plainrisk.model import FormMethods, RiskModel, load
 from plainrisk.text import plain_number
-from plainrisk.validate.holdout import groups_of
+from plainrisk.validate.scored import groups_of
 
 if TYPE_CHECKING:
     import polars as pl

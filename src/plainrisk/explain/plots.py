@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from plainrisk.explain.overview import Overview, ShapeTable
     from plainrisk.explain.uncertainty import Interval
     from plainrisk.form import PairTable
+    from plainrisk.intervals import Range
 
 __all__ = [
     "draw_bars",
@@ -30,6 +31,7 @@ __all__ = [
     "draw_groups",
     "draw_importance",
     "draw_pair",
+    "draw_series",
     "draw_shape",
     "draw_waterfall",
     "draw_weight_path",
@@ -275,6 +277,35 @@ def draw_groups(found: GroupReport, ax: Any = None) -> Any:
     ax.margins(x=0.35, y=0.2)
     unit_axis(ax, "probability", "approval rate")
     return ax
+
+
+def draw_series(
+    names: Sequence[str], lines: Mapping[str, Sequence[Range]], marks: Mapping[str, Sequence[float]], axes: Any = None
+) -> Any:
+    """Draw figures over time, one below the other, with intervals and dashed marks; returns the axes.
+
+    Parameters
+    ----------
+    names : the periods, in their order
+    lines : by its label, the figure of every period
+    marks : by the label of a figure: limits, or what it should be
+    """
+    axes = new_axes(7.0, 0.8 + 1.5 * len(lines), rows=len(lines), ratios=[1] * len(lines)) if axes is None else axes
+    x = np.arange(len(names))
+    for ax, (label, line) in zip(np.atleast_1d(axes), lines.items(), strict=True):
+        middle, low, high = np.array([(r.estimate, r.low, r.high) for r in line]).T
+        ax.vlines(x, low, high, color=NEUTRAL, linewidth=2)
+        ax.plot(x, middle, color=DOWN, marker="o", markersize=4, linewidth=1.2)
+        for mark in marks.get(label, ()):
+            ax.axhline(mark, color=UP, linestyle="--", linewidth=0.9)
+        ax.set_title(label, loc="left", fontsize=9)
+        tidy(ax, "y")
+    step = max(1, len(names) // 12)
+    last = np.atleast_1d(axes)[-1]
+    last.set_xticks(
+        x[::step], [short(name, 12) for name in names[::step]], rotation=40, ha="right", fontsize=8, **PLAIN
+    )
+    return axes
 
 
 # ---- what the pictures share

@@ -14,7 +14,7 @@ from plainrisk.data.columns import floats_or_none, is_missing, unmasked
 from plainrisk.data.frame import column_of
 from plainrisk.errors import DataError
 
-__all__ = ["SPLITS", "Split", "inner_splits", "splits_of", "stratified_folds"]
+__all__ = ["SPLITS", "Split", "inner_splits", "read_times", "splits_of", "stratified_folds"]
 
 
 SPLITS = Allowed(
@@ -74,7 +74,7 @@ def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None, time: A
     check_parameters("cross validation", {"seed": seed}, {"seed": SEED})
     rows = np.zeros((len(target), 1))
     if time is not None:
-        cv = _forward_chains(_times(time, len(target)), cv, groups)
+        cv = _forward_chains(read_times(time, len(target)), cv, groups)
     if type(cv) is not bool and isinstance(cv, Integral):
         _check_number(int(cv), target)
         _check_groups(int(cv), groups, len(target))
@@ -131,7 +131,7 @@ def _forward_chains(times: Array, cv: Any, groups: Any) -> list[Split]:
     return [(np.flatnonzero(when < test[0]), np.flatnonzero(np.isin(when, test))) for _, test in runs]
 
 
-def _times(time: Any, n_rows: int) -> Array:
+def read_times(time: Any, n_rows: int) -> Array:
     """Return times that can be ordered: numbers, or dates, which may be written as 2024-03 or 2024-03-31."""
     times = np.asarray(unmasked(time))
     if times.shape != (n_rows,):

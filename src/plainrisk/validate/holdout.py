@@ -10,23 +10,28 @@ from typing import Any
 
 import numpy as np
 
-from plainrisk._types import Array, Floats
 from plainrisk.data.frame import as_frame, column_of, refuse_other_order
-from plainrisk.data.texts import read_texts
-from plainrisk.errors import DataError, did_you_mean, quoted
+from plainrisk.errors import DataError, quoted
 from plainrisk.explain import Drift, GroupReport, Profile, SeenRows
 from plainrisk.explain import drift as form_drift
 from plainrisk.explain.groups import compare_groups
 from plainrisk.explain.monitor import risk_drift
-from plainrisk.form import Part, RiskForm
-from plainrisk.form.wording import say_levels
 from plainrisk.measure.cutoffs import Cutoffs, risk_cutoffs
 from plainrisk.measure.evaluation import Evaluation, evaluate_risk
-from plainrisk.schema import label_of
+from plainrisk.validate.scored import (
+    adverse_of,
+    classes_of,
+    column_in,
+    cutoff_of,
+    form_of,
+    groups_of,
+    judged,
+    risks_of,
+    target_name,
+    target_of,
+)
 
-__all__ = ["cutoffs", "drift", "evaluate", "fairness", "groups_of"]
-
-DIFFERENT = "evaluate: the two models predict different outcomes, so their risks cannot be compared."
+__all__ = ["cutoffs", "drift", "evaluate", "fairness"]
 
 
 def evaluate(
@@ -78,8 +83,8 @@ def evaluate(
     """
     models = [one for one in (model, against) if one is not None]
     refuse_other_order(X, y=y, by=by, sample_weight=sample_weight)
-    outcomes, risks = _judged("evaluate", models, X, _target("evaluate", model, X) if y is None else y)
-    groups = by if not isinstance(by, str) else _column("evaluate: by", by, X)
+    outcomes, risks = judged("evaluate", models, X, target_of("evaluate", model, X) if y is None else y)
+    groups = by if not isinstance(by, str) else column_in("evaluate: by", by, X)
     other = risks[1] if len(risks) > 1 else None
     found = evaluate_risk(
         outcomes, risks[0], against=other, by=groups, sample_weight=sample_weight, level=level, seed=seed
@@ -138,16 +143,16 @@ def cutoffs(
     (0.3, 1.0)
     """
     refuse_other_order(X, y=y, amount=amount, sample_weight=sample_weight)
-    outcomes, (risk,) = _judged("cutoffs", [model], X, _target("cutoffs", model, X) if y is None else y)
+    outcomes, (risk,) = judged("cutoffs", [model], X, target_of("cutoffs", model, X) if y is None else y)
     return risk_cutoffs(
         outcomes,
         risk,
         cost_bad=cost_bad,
         gain_good=gain_good,
-        amount=np.asarray(_column("cutoffs: amount", amount, X)) if isinstance(amount, str) else amount,
+        amount=np.asarray(column_in("cutoffs: amount", amount, X)) if isinstance(amount, str) else amount,
         sample_weight=sample_weight,
-        adverse=_adverse(model, adverse),
-        cutoff=_policy_cutoff(model) if cutoff is None else cutoff,
+        adverse=adverse_of(model, adverse),
+        cutoff=cutoff_of(model) if cutoff is None else cutoff,
         level=level,
     )
 
@@ -196,17 +201,17 @@ def fairness(
     ('a', 0.0)
     """
     refuse_other_order(X, y=y, by=by)
-    decided = _policy_cutoff(model) if cutoff is None else cutoff
+    decided = cutoff_of(model) if cutoff is None else cutoff
     if decided is None:
         raise DataError("fairness: give a cutoff; the model has none in its policy (model.annotate(cutoff=0.25)).")
     if y is None and X is not None:
-        target = _target_name(model)
+        target = target_name(model)
         y = as_frame(X).column(target) if target is not None and target in as_frame(X).columns else None
     if y is None:
-        outcomes, risk = None, _risks("fairness", model, X, _classes("fairness", [model]))
+        outcomes, risk = None, risks_of("fairness", model, X, classes_of("fairness", [model]))
     else:
-        outcomes, (risk,) = _judged("fairness", [model], X, y)
-    options: dict[str, Any] = {"cutoff": decided, "adverse": _adverse(model, adverse), "reference": reference}
+        outcomes, (risk,) = judged("fairness", [model], X, y)
+    options: dict[str, Any] = {"cutoff": decided, "adverse": adverse_of(model, adverse), "reference": reference}
     return compare_groups(outcomes, risk, _groups(model, X, by), level=level, **options)
 
 
@@ -238,7 +243,7 @@ def drift(model: Any, X: Any, y: Any = None, *, old: Any = None, old_y: Any = No
     >>> found.risk.size, round(found.new_risk, 2)
     ('large', 0.5)
     """
-    form = _form(model)
+    form = form_of(model)
     if form is not None:
         record = getattr(model, "fit_record_", None)
         return form_drift(form, X, old, y=y, old_y=old_y, record=record, level=level)
@@ -246,40 +251,16 @@ def drift(model: Any, X: Any, y: Any = None, *, old: Any = None, old_y: Any = No
         raise DataError("drift: give the old rows, or their probabilities (old=...); only models of ours count them.")
     if isinstance(old, Profile) or isinstance(X, Profile):
         raise DataError("drift: a Profile counts the levels of a model of ours. Give rows.")
-    classes = _classes("drift", [model])
-    new = _risks("drift", model, X, classes)
-    before = _risks("drift", model if hasattr(model, "predict_proba") else old, old, classes)
+    classes = classes_of("drift", [model])
+    new = risks_of("drift", model, X, classes)
+    before = risks_of("drift", model if hasattr(model, "predict_proba") else old, old, classes)
     known = [one if one is None or classes is None else column_of(one).outcomes(classes) for one in (y, old_y)]
     return risk_drift(new, before, y=known[0], old_y=known[1], level=level)
 
 
-# ---- what a model, or probabilities in its place, say of rows
-
-
-def _judged(who: str, models: list[Any], X: Any, y: Any) -> tuple[Array, list[Floats]]:
-    """Return the outcomes as 0 and 1, and the probabilities of each model."""
-    classes = _classes(who, models)
-    outcomes = np.asarray(y) if classes is None else column_of(y).outcomes(classes)
-    return outcomes, [_risks(who, one, X, classes) for one in models]
-
-
-def _form(model: Any) -> RiskForm | None:
-    return getattr(model, "form_", None)
-
-
-def _policy_cutoff(model: Any) -> float | None:
-    form = _form(model)
-    return None if form is None else form.schema.policy.cutoff
-
-
-def _adverse(model: Any, given: Any) -> Any:
-    form = _form(model)
-    return given if given is not None else "positive" if form is None else form.schema.adverse
-
-
 def _groups(model: Any, X: Any, by: Any) -> Any:
     """Return the group of every row: those given, or a column of the rows."""
-    form = _form(model)
+    form = form_of(model)
     if by is None:
         protected = () if form is None else tuple(form.schema.protected)
         if len(protected) != 1:
@@ -288,69 +269,5 @@ def _groups(model: Any, X: Any, by: Any) -> Any:
         by = protected[0]
     if not isinstance(by, str):
         return by
-    column = _column("fairness: by", by, X)
+    column = column_in("fairness: by", by, X)
     return column if form is None else groups_of(form, by, X)
-
-
-def groups_of(form: RiskForm, name: str, rows: Any) -> Any:
-    """Return the group of every row: a column as it is, or, of a protected feature of the model, its level in words."""
-    frame, feature = as_frame(rows), form.schema.features.get(name)
-    shapes = [part.shapes[name] for part in form.parts if isinstance(part, Part) and name in part.shapes]
-    if feature is None or not shapes or not feature.protected:
-        return frame.column(name)
-    levels = shapes[0].levels
-    names = np.array(say_levels(feature, levels), dtype=object)
-    rules = {} if feature.reading is None else {name: feature.reading}
-    return names[levels.codes(read_texts(frame, rules), name)]
-
-
-def _classes(who: str, models: list[Any]) -> Array | None:
-    """Return the two outcomes that the models know, the positive one last; None for risks."""
-    known = [_outcomes(one, models[0]) for one in models if hasattr(one, "predict_proba")]
-    for classes in known:
-        if len(classes) != 2:
-            raise DataError(f"{who}: the model knows {len(classes)} outcomes; two are needed.")
-        # The labels decide, whatever type they are stored as.
-        if column_of(classes).labels != column_of(known[0]).labels or str(classes[1]) != str(known[0][1]):
-            raise DataError(DIFFERENT)
-    forms = [one.form_ for one in models if hasattr(one, "form_")]
-    if len(forms) == 2 and not forms[0].predicts_as(forms[1]):
-        raise DataError(DIFFERENT)
-    return known[0] if known else None
-
-
-def _outcomes(model: Any, first: Any) -> Array:
-    """Return the outcomes of a model, the positive one last: its own, or that of the first model, or the last."""
-    classes = np.asarray(model.classes_)
-    positive = getattr(model, "positive_", getattr(first, "positive_", classes[-1]))
-    return classes[::-1] if len(classes) == 2 and label_of(classes[0]) == label_of(positive) else classes
-
-
-def _risks(who: str, model: Any, X: Any, classes: Array | None) -> Floats:
-    if not hasattr(model, "predict_proba"):
-        return np.asarray(model)
-    if X is None:
-        raise DataError(f"{who}: a model needs the rows X.")
-    labels = [label_of(c) for c in model.classes_]
-    return np.asarray(model.predict_proba(X))[:, -1 if classes is None else labels.index(label_of(classes[1]))]
-
-
-def _target_name(model: Any) -> str | None:
-    form = _form(model)
-    return None if form is None else form.schema.target
-
-
-def _target(who: str, model: Any, X: Any) -> Any:
-    name = _target_name(model)
-    if name is None:
-        raise DataError(f"{who}: give the outcomes y; the model's schema does not name their column.")
-    return _column(f"{who}: y", name, X)
-
-
-def _column(who: str, name: str, X: Any) -> Any:
-    if X is None:
-        raise DataError(f"{who}: {name!r} is a column, and there are no rows X to take it from.")
-    frame = as_frame(X)
-    if name not in frame.columns:
-        raise DataError(f"{who}: there is no column {name!r} in the rows.{did_you_mean(name, frame.names)}")
-    return frame.column(name)
