@@ -20,7 +20,9 @@ def later():
     model = pr.make_classifier("ARM1", made.schema).fit(made.frame[:800], made.target[:800]).annotate(cutoff=0.2)
     rng, rows = np.random.default_rng(5), made.frame[800:]
     days = np.array(rng.integers(0, 300, 700), "timedelta64[D]") + np.datetime64("2024-02-01")
-    outcome = [None if day > np.datetime64("2024-10-15") else int(y) for day, y in zip(days, made.target[800:], strict=True)]
+    outcome = [
+        None if day > np.datetime64("2024-10-15") else int(y) for day, y in zip(days, made.target[800:], strict=True)
+    ]
     frame = rows.with_columns(pl.Series("day", days), bad=pl.Series(outcome), mob=pl.Series(rng.integers(1, 40, 700)))
     return model, frame
 
