@@ -24,6 +24,7 @@ from plainrisk.explain import (
     Certificate,
     Decisions,
     Drift,
+    Effects,
     Explanation,
     Overview,
     Reasons,
@@ -376,6 +377,40 @@ class FormMethods(PackedState):
         """
         self._require_form()
         return answers.overview(self.form_, _named(X, columns))
+
+    def effects(self, X: Any = None, *, refits: Refits | None = None, columns: Sequence[str] | None = None) -> Effects:
+        """Return what one unit, one bin or one category more adds to the probability.
+
+        Behind a line that is the same for everybody inside its range; behind bands it is one number per band; behind a
+        sigmoid it depends on the applicant, and the range over nine in ten of them is given.
+
+        Parameters
+        ----------
+        X : rows, default=None
+            Take ranges over these. Without rows they are over the training rows, where the model keeps their
+            probabilities, else over all applicants there could be.
+        refits : Refits, default=None
+            From `pr.bootstrap` or `posterior`, for intervals; a model fitted with ``intervals=True`` has them without.
+        columns : list of str, default=None
+            The names of the columns, for rows that have none.
+
+        Returns
+        -------
+        Effects
+
+        Examples
+        --------
+        >>> import warnings
+        >>> lines = pr.make_classifier("LinNNLR", german.schema)
+        >>> with warnings.catch_warnings():  # a line clips some rows, and says so
+        ...     warnings.simplefilter("ignore")
+        ...     found = lines.fit(german.frame, german.target).effects()
+        >>> print(found.sentence(found.of("Duration in month")[0]))
+        Duration of the loan: -0.54 points per month, for everybody inside the linear range
+        """
+        self._require_form()
+        check_parameters("effects", {"refits": refits}, {"refits": NOTHING | instance("refits", Refits)})
+        return answers.effects(self.form_, self.fit_record_, _named(X, columns), refits)
 
     def drift(
         self, new: Any, old: Any = None, *, y: Any = None, old_y: Any = None, columns: Sequence[str] | None = None

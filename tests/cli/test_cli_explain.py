@@ -378,3 +378,24 @@ def test_a_mixture_explained_from_zero_shows_weight_times_risk(run, credit, tmp_
     text = run(*asked).stdout
     for risk in model.form_.part_risks(made.frame[3:4])[0]:
         assert f"risk {risk:.1%}" in text
+
+
+def test_effects_need_no_data(run, credit, tmp_path):
+    found = run("explain", credit.model_file, "--effects")
+    assert found.exit_code == 0, found.stderr
+    model = pr.load(credit.model_file)
+    row = model.effects().rows[0]
+    assert row.points in found.stdout
+    shown = json.loads(run("explain", credit.model_file, "--effects", "--json").stdout)
+    assert [r["score"] for r in shown["rows"]] == [r.score for r in model.effects().rows]
+    ranged = json.loads(run("explain", credit.model_file, credit.csv, "--effects", "--json").stdout)
+    assert ranged["notes"][0].endswith("rows given.")
+    written = run("explain", credit.model_file, "--effects", "-o", tmp_path / "effects.parquet")
+    assert written.exit_code == 0, written.stderr
+    assert pl.read_parquet(tmp_path / "effects.parquet")["most"].to_list() == [r.most for r in model.effects().rows]
+
+
+def test_only_effects_do_without_data(run, credit):
+    found = run("explain", credit.model_file)
+    assert found.exit_code == 2
+    assert "DATA is missing. Only --effects does without." in found.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any, cast
 
 import numpy as np
@@ -11,12 +12,12 @@ from rich.text import Text
 
 from plainrisk._types import Bools, Floats
 from plainrisk.checks import NOTHING, PROBABILITY, check_parameters
-from plainrisk.cli import show
+from plainrisk.cli import show, source, tables
 from plainrisk.cli.runner import Request, Work, row_command
 from plainrisk.data.frame import Frame
 from plainrisk.decision import refused
 from plainrisk.errors import DataError
-from plainrisk.explain import Explanation, Reasons, WhatIf
+from plainrisk.explain import Effects, Explanation, Reasons, WhatIf
 from plainrisk.explain.contributions import explainer
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions
 from plainrisk.explain.reasons import reasoner
@@ -131,7 +132,38 @@ def _print_scored(found: _Scored, row: int) -> None:
 # ---- explain
 
 
-@row_command(ExplainOptions)
+def _print_effects(model: RiskModel, request: Request) -> None:
+    """Show what every step of every feature adds to the probability, or write it."""
+    tables.check_table(request.output)
+    rows = None if request.data is None else source.rows_of_model(request.data, request.missing, model)
+    found = model.effects(rows)
+    if request.output is not None:
+        tables.write_table(found.columns(), request.output)
+    result = {"model": str(request.model), "file": request.output and str(request.output), **found.to_dict()}
+    show.result(result, request.json, lambda _: _show_effects(found, request.output))
+
+
+def _show_effects(found: Effects, output: Path | None) -> None:
+    if output is not None:
+        show.out().print(f"Wrote {output}: {len(found.rows)} steps.")
+        return
+    table = found.table()
+    lines = [list(line) for line in zip(*table.values(), strict=True)]
+    title = f"Points of the probability that {found.outcome}"
+    show.print_table(tuple(table), lines, numbers=("points", "90% interval"), title=title)
+    scopes = dict.fromkeys(scope.removeprefix(", ") for scope in found.scopes.values())
+    for note in (f"Effects hold {' or '.join(scopes)}." if scopes else "", *found.notes):
+        show.out().print(note, style="dim")
+
+
+@row_command(
+    ExplainOptions,
+    model_alone=(
+        "effects",
+        "Show what one unit, bin or category more adds to the probability. Ranges are over the rows of DATA, if given.",
+        _print_effects,
+    ),
+)
 def explain(model: RiskModel, request: Request, options: ExplainOptions) -> Work:
     """Show what makes up the risk of one row, or write the contributions of all rows."""
     return Work(

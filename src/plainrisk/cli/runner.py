@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 
@@ -93,13 +93,17 @@ class Work:
     counts: Callable[[Any], Mapping[str, Mapping[str, int]]] | None = None
 
 
-def row_command(options: type | None = None) -> Callable[[Callable[..., Work]], Callable[..., None]]:
+def row_command(
+    options: type | None = None, *, model_alone: tuple[str, str, Callable[[RiskModel, Request], None]] | None = None
+) -> Callable[[Callable[..., Work]], Callable[..., None]]:
     """Make a command of a function that takes a model, the request, the options and parameters of its own.
 
     Parameters
     ----------
     options : a declaration of `plainrisk.explain.options`, whose fields become options of the command
+    model_alone : a flag, its help, and what is done instead with it; then no data are needed
     """
+    flag, about, instead = model_alone or ("", "", None)
 
     def decorate(make: Callable[..., Work]) -> Callable[..., None]:
         shared, own = _parameters(Request), _parameters(make)[2 if options is None else 3 :]
@@ -107,6 +111,11 @@ def row_command(options: type | None = None) -> Callable[[Callable[..., Work]], 
 
         def command(**given: Any) -> None:
             request = Request(**{p.name: given[p.name] for p in shared})
+            if instead is not None and given[flag]:
+                instead(load(request.model), request)
+                return
+            if request.data is None:
+                raise typer.BadParameter(f"DATA is missing. Only --{flag} does without.")
 
             def work(model: RiskModel) -> Work:
                 arguments = {p.name: given[p.name] for p in own}
@@ -119,6 +128,10 @@ def row_command(options: type | None = None) -> Callable[[Callable[..., Work]], 
 
         command.__name__, command.__doc__ = make.__name__, make.__doc__
         parameters = [*shared[:2], *asked, *own, *shared[2:]]
+        if instead is not None:
+            parameters[1] = parameters[1].replace(annotation=Annotated[str | None, *get_args(Data)[1:]], default=None)
+            kind = Annotated[bool, typer.Option(f"--{flag}", help=about)]
+            parameters.insert(2, Parameter(flag, Parameter.KEYWORD_ONLY, default=False, annotation=kind))
         command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
         return command
 

@@ -11,6 +11,7 @@ from plainrisk.explain.overview import Overview, overview
 from plainrisk.explain.points import scorecard
 from plainrisk.explain.reasons import Decisions, Reasons, decide, reasons
 from plainrisk.explain.scorecard import Scorecard
+from plainrisk.explain.steps import EffectRow, Effects, effects
 from plainrisk.explain.uncertainty import Interval, Refits, drawn
 from plainrisk.explain.what_if import Answer, Change, WhatIf, WhatIfs, what_if, what_ifs
 
@@ -22,6 +23,8 @@ __all__ = [
     "Decisions",
     "Diff",
     "Drift",
+    "EffectRow",
+    "Effects",
     "ExplainOptions",
     "Explanation",
     "GroupReport",
@@ -44,6 +47,7 @@ __all__ = [
     "diff",
     "drawn",
     "drift",
+    "effects",
     "explain",
     "overview",
     "reasons",

@@ -6,6 +6,8 @@ apart as well as large ones, they are the same for all samples, and their counts
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 import numpy as np
 
@@ -71,3 +73,9 @@ class TrainedRisks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         low, high = (0.0, *_ENDS.tolist(), 1.0)[cell : cell + 2]
         inside = counts[cell] * (risk - low) / (high - low)
         return float((counts[:cell].sum() + inside) / counts.sum())
+
+    def quantile(self, share: float) -> float:
+        """Return the probability below which a share of the rows is, to the middle of a cell."""
+        total = np.cumsum(self.counts())
+        cell = int(np.searchsorted(total, share * total[-1]))
+        return float(1 / (1 + math.exp(10.025 - 0.05 * min(max(cell, 1), N_CELLS - 2))))

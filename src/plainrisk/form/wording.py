@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from plainrisk.form.levels import Bins, Levels
 from plainrisk.schema import Feature, Schema, label_of
 
-__all__ = ["NOT_GIVEN", "outcome_words", "say_level", "say_levels", "say_number", "say_value", "with_unit"]
+__all__ = ["NOT_GIVEN", "outcome_words", "per_units", "say_level", "say_levels", "say_number", "say_value", "with_unit"]
 
 NOT_GIVEN = "not given"
 
@@ -27,6 +27,23 @@ def with_unit(text: str, feature: Feature) -> str:
     if feature.unit is None:
         return text
     return f"{text}{feature.unit}" if feature.unit == "%" else f"{text} {feature.unit}"
+
+
+def per_units(feature: Feature, units: float) -> str:
+    """Return so many units of a feature as what something is per.
+
+    >>> months = Feature(unit="months")
+    >>> per_units(months, 1.0), per_units(months, 1000.0), per_units(Feature(), 1.0)
+    ('per month', 'per 1,000 months', 'per unit')
+    """
+    if units != 1.0 and feature.unit is not None:
+        return f"per {with_unit(say_number(units), feature)}"
+    if units != 1.0:
+        return f"per {say_number(units)}"
+    if feature.unit == "%":
+        return "per percentage point"
+    # Units are written as they stand after a number, so most of them are plurals.
+    return f"per {'unit' if feature.unit is None else feature.unit.removesuffix('s')}"
 
 
 def say_value(feature: Feature, value: float | str | None) -> str:

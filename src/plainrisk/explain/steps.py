@@ -1,0 +1,450 @@
+r"""What one unit, one bin or one category more adds to the probability: the coefficients of a model, in points.
+
+A step changes the score of a part by :math:`\Delta`, whoever the applicant is. What that does to the probability is
+told by the links on the way. Behind lines it is :math:`\Delta` times their slopes, the same for everybody who is not at
+an end. Behind one link of bands it is one number per band. Behind a sigmoid it is :math:`\sigma(s + \Delta) -
+\sigma(s)`, which depends on the applicant's own score s: it is largest at :math:`s = -\Delta / 2` and falls on both
+sides, so over an interval of scores it runs from the smaller of its ends to its largest value.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from plainrisk._types import Floats
+from plainrisk.errors import DataError
+from plainrisk.explain.explanation import TableResult, text_table
+from plainrisk.explain.overview import term_of
+from plainrisk.explain.reference import pool_weights
+from plainrisk.explain.uncertainty import Refits, drawn
+from plainrisk.form import (
+    Alone,
+    Bands,
+    Bins,
+    Curve,
+    FitRecord,
+    Layer,
+    Levels,
+    Line,
+    Linear,
+    Link,
+    Logistic,
+    PairTable,
+    Part,
+    RiskForm,
+    Shape,
+    TreePart,
+)
+from plainrisk.form.wording import outcome_words, per_units, say_level, say_number, say_value
+from plainrisk.schema import Feature
+
+__all__ = ["EffectRow", "Effects", "effects"]
+
+Kind = Literal["line", "bin", "category", "special", "pair"]
+Ends = tuple[float, float]  # the least and the greatest of something
+
+EVERYBODY: Ends = (-math.inf, math.inf)
+MIDDLE = (0.05, 0.95)  # of the applicants, whom a range is about
+DRAWS, LEVEL = 200, 0.9  # of the posterior, for intervals
+
+
+@dataclass(frozen=True)
+class EffectRow:
+    """What one step of one feature adds to the probability.
+
+    Attributes
+    ----------
+    part, feature : whose; a pair stands as "u × v"
+    label : the feature in words
+    kind : "line": so many units more; "bin": a bin or an ordered category against the one before; "category" and
+        "special": a category, or a code or empty field, against the most frequent level; "pair": a combination
+    change : the step in words
+    score : what it adds to the part's score
+    least, most : what it adds to the probability; equal where that is the same for everybody
+    by_band : the same by band, where the link has bands
+    low, high : the ends of its 90% interval, around `least` and `most`; None where the model has no covariance
+    """
+
+    part: str
+    feature: str
+    label: str
+    kind: Kind
+    change: str
+    score: float
+    least: float
+    most: float
+    by_band: tuple[float, ...] = ()
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def points(self) -> str:
+        """What it adds, in words: "-0.54", by band "+0.1, +0.5, +0.1", or "+0.2 to +2.1"."""
+        if self.by_band:
+            return ", ".join(map(_points, self.by_band))
+        least, most = _points(self.least), _points(self.most)
+        return least if least == most else f"{least} to {most}"
+
+
+@dataclass(frozen=True, repr=False)
+class Effects(TableResult):
+    """What every step of every feature adds to the probability.
+
+    Attributes
+    ----------
+    outcome : what the probability is of, in words
+    rows : one per step
+    bands : by part, the probabilities at which each band of its link ends
+    scopes : by part, whom its rows are about, as a sentence goes on
+    notes : what is to be said beside the rows
+    """
+
+    outcome: str
+    rows: tuple[EffectRow, ...]
+    bands: dict[str, tuple[Ends, ...]]
+    scopes: dict[str, str]
+    notes: tuple[str, ...]
+
+    def of(self, feature: str) -> tuple[EffectRow, ...]:
+        """Return the rows of a feature."""
+        return tuple(row for row in self.rows if row.feature == feature)
+
+    def sentence(self, row: EffectRow) -> str:
+        """Return a row as a sentence: "Duration: -0.54 points per month, for everybody inside the linear range"."""
+        if row.kind == "line":
+            return f"{row.label}: {row.points} points {row.change}{self.scopes[row.part]}"
+        return f"{row.label}, {row.change}: {row.points} points{self.scopes[row.part]}"
+
+    def _headline(self) -> str:
+        return f"What one step adds to the probability that {self.outcome}, in percentage points"
+
+    def table(self) -> dict[str, list[Any]]:
+        """Return the table as people read it."""
+        table: dict[str, list[Any]] = {
+            "part": [row.part for row in self.rows],
+            "feature": [row.label for row in self.rows],
+            "step": [row.change for row in self.rows],
+            "points": [row.points for row in self.rows],
+        }
+        if len(self.scopes) == 1:
+            del table["part"]
+        if any(row.low is not None for row in self.rows):
+            table["90% interval"] = [
+                "" if row.low is None or row.high is None else f"{_points(row.low)} to {_points(row.high)}"
+                for row in self.rows
+            ]
+        return table
+
+    def __repr__(self) -> str:
+        return text_table(self._headline(), self.table(), rows=12)
+
+    def text(self) -> str:
+        """Return all rows as sentences, and the notes."""
+        return "\n".join([f"{self._headline()}:", *map(self.sentence, self.rows), *self.notes])
+
+    def _repr_html_(self) -> str:
+        table = self.table()
+
+        def cells(tag: str, values: Sequence[str]) -> str:
+            return "<tr>" + "".join(f"<{tag}>{html.escape(value)}</{tag}>" for value in values) + "</tr>"
+
+        lines = [cells("td", line) for line in zip(*table.values(), strict=True)]
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        head = cells("th", list(table))
+        return f"<table><caption>{html.escape(self._headline())}</caption>{head}{''.join(lines)}</table>{notes}"
+
+    def columns(self) -> dict[str, Any]:
+        """Return one line per step, as columns by name; effects are probabilities."""
+        names = ("part", "feature", "label", "kind", "change", "score", "least", "most", "low", "high")
+        columns: dict[str, Any] = {name: [getattr(row, name) for row in self.rows] for name in names}
+        for b in range(max((len(row.by_band) for row in self.rows), default=0)):
+            columns[f"band_{b + 1}"] = [row.by_band[b] if b < len(row.by_band) else None for row in self.rows]
+        return columns
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        rows = [{**asdict(row), "sentence": self.sentence(row)} for row in self.rows]
+        bands = {part: [list(ends) for ends in own] for part, own in self.bands.items()}
+        return {"outcome": self.outcome, "rows": rows, "bands": bands, "notes": list(self.notes)}
+
+
+def effects(form: RiskForm, record: FitRecord | None = None, X: Any = None, refits: Refits | None = None) -> Effects:
+    """Return what every step of every feature adds to the probability; see `RiskModel.effects`."""
+    terms = [(k, name) for k, part in enumerate(form.parts) if isinstance(part, Part) for name in part.term_names]
+    terms = [(k, name) for k, name in terms if _moves(form, k, name)]
+    steps = [list(_steps(form, k, name)) for k, name in terms]
+    if refits is None and record is not None and record.covariance:
+        refits = drawn(form, record.covariance, DRAWS, 0)
+    ends = _intervals(refits, terms, steps)
+    reaches = _reaches(form, record, X)
+    each = zip(terms, steps, strict=True)
+    rows = tuple(_row(form, k, name, step, reaches[k], next(ends)) for (k, name), own in each for step in own)
+    by_name = {part.name: reach for part, reach in zip(form.parts, reaches, strict=True) if isinstance(part, Part)}
+    bands = {name: reach.band_ends for name, reach in by_name.items() if reach.band_ends}
+    scopes = {name: reach.scope for name, reach in by_name.items()}
+    notes = tuple(_notes(form, reaches, X is not None))
+    return Effects(outcome_words(form.schema, form.classes[1]), rows, bands, scopes, notes)
+
+
+# ---- steps of scores
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A step of a term: from `before` to `after`, codes of levels or, of lines and curves, values."""
+
+    kind: Kind
+    change: str
+    before: float
+    after: float
+
+    def score(self, term: Shape | PairTable) -> float:
+        """Return what the step adds to the score under a form's own term."""
+        if self.kind == "line":
+            assert isinstance(term, Line | Curve)
+            return _at(term, self.after) - _at(term, self.before)
+        scores = np.ravel(np.asarray(term.scores))
+        return float(scores[int(self.after)] - (0.0 if math.isnan(self.before) else scores[int(self.before)]))
+
+
+def _at(term: Line | Curve, x: float) -> float:
+    return term.slope * x if isinstance(term, Line) else float(term.at(np.array([x]))[0])
+
+
+def _moves(form: RiskForm, k: int, name: str) -> bool:
+    term = term_of(_part(form, k), name)
+    return isinstance(term, Line | Curve) or bool(np.any(np.asarray(term.scores)))
+
+
+def _part(form: RiskForm, k: int) -> Part:
+    part = form.parts[k]
+    assert isinstance(part, Part)
+    return part
+
+
+def _steps(form: RiskForm, k: int, name: str) -> Iterator[_Step]:
+    """Yield the steps of a term."""
+    term = term_of(_part(form, k), name)
+    if isinstance(term, PairTable):
+        yield from _pair_steps(form, term)
+        return
+    feature, levels, weights = form.schema.features[name], term.levels, np.asarray(term.weights)
+    n = levels.n_ordered
+    if isinstance(term, Line):
+        step = _unit(form, name)
+        yield _Step("line", per_units(feature, step), 0.0, step)
+        usual, against = math.nan, say_number(float(f"{term.center:.4g}"))  # a line is 0 at its center
+    elif isinstance(term, Curve):
+        for a, b in zip(term.breaks, term.breaks[1:], strict=False):
+            words = f"from {say_value(feature, float(f'{a:.6g}'))} to {say_value(feature, float(f'{b:.6g}'))}"
+            yield _Step("line", words, a, b)
+        usual, against = math.nan, "the mean"
+    else:
+        usual = float(np.argmax(weights[:n])) if n else math.nan
+        against = say_level(feature, levels, int(usual)) if n else "the mean"
+        yield from _level_steps(feature, levels, int(usual) if n else 0)
+    for code in range(n, len(levels)):
+        if weights[code] > 0:
+            yield _Step("special", f"{say_level(feature, levels, code)} instead of {against}", usual, code)
+
+
+def _level_steps(feature: Feature, levels: Levels, usual: int) -> Iterator[_Step]:
+    """Yield the steps from bin to bin, or from the most frequent category to every other."""
+    ordered = isinstance(levels, Bins) or feature.sign != 0
+    for code in range(levels.n_ordered):
+        before = code - 1 if ordered else usual
+        if before in (-1, code):
+            continue
+        words = f"{say_level(feature, levels, code)} instead of {say_level(feature, levels, before)}"
+        yield _Step("bin" if ordered else "category", words, before, code)
+
+
+def _pair_steps(form: RiskForm, pair: PairTable) -> Iterator[_Step]:
+    """Yield the cells that add most and least: all of them are in `overview`."""
+    weights, scores = np.ravel(pair.weights), np.ravel(pair.scores)
+    seen = np.flatnonzero(weights > 0) if weights.any() else np.arange(len(scores))
+    for cell in dict.fromkeys([int(seen[scores[seen].argmin()]), int(seen[scores[seen].argmax()])]):
+        codes = divmod(cell, len(pair.levels[1]))
+        each = zip(pair.features, pair.levels, codes, strict=True)
+        words = [f"{form.schema.title(f)}: {say_level(form.schema.features[f], lv, c)}" for f, lv, c in each]
+        yield _Step("pair", f"{' with '.join(words)}, on top of both", math.nan, cell)
+
+
+def _unit(form: RiskForm, name: str) -> float:
+    """Return how many units a step of a line has: 1, or a power of ten where that is far too little or too much."""
+    low, high = form.ranges.get(name, (0.0, 0.0))
+    span = high - low
+    if 1 <= span <= 1000 or not span:
+        return 1.0
+    return float(10.0 ** math.floor(math.log10(span / (2 if span < 1 else 10))))
+
+
+def _intervals(
+    refits: Refits | None, terms: Sequence[tuple[int, str]], steps: Sequence[Sequence[_Step]]
+) -> Iterator[Ends | None]:
+    """Yield the interval of each step's score, by the refits."""
+    for (k, name), own in zip(terms, steps, strict=True):
+        if refits is None:
+            yield from [None] * len(own)
+            continue
+        found = [term_of(_part(form, k), name) for form in refits.forms]
+        for step in own:
+            low, high = np.quantile([step.score(term) for term in found], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+            yield float(low), float(high)
+
+
+# ---- from scores to probability
+
+
+@dataclass(frozen=True)
+class _Reach:
+    """The links on the way of one part to the probability, and between which scores the applicants are before each."""
+
+    links: tuple[Link, ...]
+    scores: tuple[Ends, ...]
+    weight: float
+
+    @property
+    def scope(self) -> str:
+        """Whom a row is about, as a sentence goes on."""
+        if all(isinstance(link, Linear) for link in self.links):
+            return ", for everybody inside the linear range"
+        return ", depending on the applicant" if _one_of_bands(self.links) is None else ", band by band"
+
+    @property
+    def band_ends(self) -> tuple[Ends, ...]:
+        """The probabilities that the link of bands gives at the ends of each band."""
+        at = _one_of_bands(self.links)
+        if at is None:
+            return ()
+        link = self.links[at]
+        assert isinstance(link, Bands)
+        inner = link.values[1:-1]
+        return tuple(zip((0.0, *inner), (*inner, 1.0), strict=True))
+
+    def ends(self, score: Ends) -> Ends:
+        """Return what steps of a score between two add to the probability, from the least to the most."""
+        for j, (link, where) in enumerate(zip(self.links, self.scores, strict=True)):
+            score = _through(link, score, where)
+            if j == 0:
+                score = _sorted(self.weight * score[0], self.weight * score[1])
+        return score
+
+    def by_band(self, score: float) -> tuple[float, ...]:
+        """Return what a step of the score adds in each band."""
+        at = _one_of_bands(self.links)
+        if at is None:
+            return ()
+        bands = self.links[at]
+        assert isinstance(bands, Bands)
+        others = [link.slope for j, link in enumerate(self.links) if j != at and isinstance(link, Linear)]
+        return tuple(score * rate * math.prod(others) * self.weight for rate in bands.rates)
+
+
+def _one_of_bands(links: Sequence[Link]) -> int | None:
+    """Return which link has bands, if one has and the others are lines."""
+    curved = [j for j, link in enumerate(links) if not isinstance(link, Linear)]
+    return curved[0] if len(curved) == 1 and isinstance(links[curved[0]], Bands) else None
+
+
+def _reaches(form: RiskForm, record: FitRecord | None, X: Any) -> list[_Reach]:
+    """Return the way of every part, with the scores of nine in ten applicants as far as they are known."""
+    last, alone = form.last_link, isinstance(form.pool, Alone)
+    own, pooled = [EVERYBODY] * len(form.parts), EVERYBODY
+    if X is not None:
+        scores = form.part_scores(X)
+        if not len(scores):
+            raise DataError("effects: X has no rows to take ranges over. Leave X out for the training rows.")
+        own = [_middle(column) for column in scores.T]
+        pooled = _middle(form.score(X))
+    elif record is not None and record.risks is not None and isinstance(last, Logistic):
+        low, high = (math.log(p / (1 - p)) for p in map(record.risks.quantile, MIDDLE))
+        own, pooled = [(low, high)] if alone else own, (low, high)
+    further = () if alone or last is None else (last,)
+    return [
+        _Reach((part.link, *further), (ends, pooled)[: 1 + len(further)], weight)
+        for part, ends, weight in zip(form.parts, own, pool_weights(form), strict=True)
+    ]
+
+
+def _middle(scores: Floats) -> Ends:
+    low, high = np.quantile(scores, MIDDLE)
+    return float(low), float(high)
+
+
+def _through(link: Link, step: Ends, where: Ends) -> Ends:
+    """Return the least and the most that steps between two add to a link's value, from scores between two."""
+    if isinstance(link, Linear):
+        return link.slope * step[0], link.slope * step[1]
+    if isinstance(link, Bands):
+        products = [rate * delta for rate in (min(link.rates), max(link.rates)) for delta in step]
+        return min(products), max(products)
+    found = [
+        _sigmoid_step(link, delta, s) for delta in step for s in (*where, min(max(-delta / 2, where[0]), where[1]))
+    ]
+    return min(found), max(found)
+
+
+def _sigmoid_step(link: Logistic, delta: float, score: float) -> float:
+    if math.isinf(score):
+        return 0.0
+    after, before = link.value(np.array([score + delta, score]))
+    return float(after - before)
+
+
+def _sorted(a: float, b: float) -> Ends:
+    return (a, b) if a <= b else (b, a)
+
+
+def _row(form: RiskForm, k: int, name: str, step: _Step, reach: _Reach, interval: Ends | None) -> EffectRow:
+    part = _part(form, k)
+    term = term_of(part, name)
+    score = step.score(term)
+    least, most = reach.ends((score, score))
+    low, high = (None, None) if interval is None else reach.ends(interval)
+    names = term.features if isinstance(term, PairTable) else (name,)
+    label = " × ".join(form.schema.title(n) for n in names)
+    by_band = reach.by_band(score)
+    return EffectRow(part.name, name, label, step.kind, step.change, score, least, most, by_band, low, high)
+
+
+def _points(value: float) -> str:
+    """Write a probability in points, with two decimals or two digits.
+
+    >>> _points(-0.005365), _points(0.0000312), _points(0.0)
+    ('-0.54', '+0.0031', '+0.00')
+    """
+    points = 100 * value + 0.0
+    return f"{points:+.2f}" if abs(points) >= 0.095 or points == 0 else f"{points:+.2g}"
+
+
+def _notes(form: RiskForm, reaches: Sequence[_Reach], has_rows: bool) -> Iterator[str]:
+    for part, reach in zip(form.parts, reaches, strict=True):
+        who = "" if len(form.parts) == 1 else f" of {part.name!r}"
+        if isinstance(part, TreePart):
+            yield f"The trees{who} have no effect of a single feature; explain(split='treeshap') shares them out."
+        elif reach.band_ends:
+            ends = ", ".join(f"{low:.1%} to {high:.1%}" for low, high in reach.band_ends)
+            yield f"The bands{who}, by probability: {ends}."
+        elif all(isinstance(link, Linear) for link in reach.links) and len(form.parts) == 1:
+            yield f"The linear range is from {reach.links[0].range[0]:.0%} to {reach.links[0].range[1]:.0%}."
+        else:
+            yield _range_note(reach, who, has_rows)
+        if isinstance(part, Part) and part.pairs:
+            yield "A feature that stands in a pair also adds what the pair adds."
+    if isinstance(form.pool, Layer) or len(form.parts) > 1:
+        yield "Each row is about its own part, with the weight of the part counted in."
+
+
+def _range_note(reach: _Reach, who: str, has_rows: bool) -> str:
+    if all(isinstance(link, Linear) for link in reach.links):
+        return f"The line{who} is the same for everybody whom it does not cut off."
+    if all(where == EVERYBODY for where in reach.scores):
+        return f"The ranges{who} are over all applicants there could be."
+    return f"The ranges{who} are over nine in ten of the {'rows given' if has_rows else 'training rows'}."
