@@ -146,6 +146,7 @@ VALUES = {
     "--folder": "demo",
     "--frozen": "age",
     "--gain-good": "1",
+    "--grades": "0.02,0.05,0.1",
     "--group": "customer",
     "--host": "0.0.0.0",
     "--keep": "id",

@@ -15,7 +15,17 @@ from rich.text import Text
 from plainrisk._types import Floats, Outcome
 from plainrisk.checks import NOTHING, PROBABILITY, check_parameters
 from plainrisk.cli import show, tables
-from plainrisk.cli.options import Column, Data, Json, Level, Missing, ModelArgument, TableOutput, Weight
+from plainrisk.cli.options import (
+    Column,
+    Data,
+    Json,
+    Level,
+    Missing,
+    ModelArgument,
+    TableOutput,
+    Weight,
+    read_numbers,
+)
 from plainrisk.cli.runner import RowReader
 from plainrisk.data.frame import column_of
 from plainrisk.errors import DataError
@@ -23,8 +33,10 @@ from plainrisk.explain import GroupReport, SeenRows
 from plainrisk.explain.groups import compare_groups
 from plainrisk.form import RiskForm
 from plainrisk.intervals import Range
+from plainrisk.measure.calibration_tests import CalibrationTests
 from plainrisk.measure.cutoffs import Cutoff, Cutoffs, risk_cutoffs
 from plainrisk.measure.evaluation import Evaluation, evaluate_risk
+from plainrisk.measure.tables import show_p
 from plainrisk.model import FormMethods, RiskModel, load
 from plainrisk.text import plain_number
 from plainrisk.validate.scored import groups_of
@@ -37,6 +49,7 @@ __all__ = ["ScoredRows", "cutoffs", "evaluate", "fairness", "show_evaluations"]
 NAMES = {
     "auc": "AUC",
     "gini": "Gini",
+    "h_measure": "H-measure",
     "ks": "KS",
     "brier": "Brier",
     "log_loss": "log loss",
@@ -49,7 +62,8 @@ MOST_GROUPS = 50  # on screen: a column of customers has thousands
 LEGEND = (
     "ECE: expected calibration error, 15 equal-width bins over all rows. gap: mean risk less base rate. slope, "
     "intercept: of the calibration line, 1 and 0 if calibrated. In brackets intervals: DeLong for AUC and Gini, the "
-    "sandwich for the line, Wilson for shares, the bootstrap for the rest."
+    "sandwich for the line, Wilson for shares, the bootstrap for the rest. H-measure: costs have a beta(2, 2) "
+    "distribution."
 )
 
 
@@ -135,6 +149,14 @@ def evaluate(
         str | None,
         typer.Option("--by", metavar="COLUMN", help="Evaluate the rows of every value of this column separately."),
     ] = None,
+    grades: Annotated[
+        str | None,
+        typer.Option(
+            "--grades",
+            metavar="RISK,RISK,...",
+            help="The risks at which a new grade begins, for Jeffreys' test of every grade; without it, tenths.",
+        ),
+    ] = None,
     target: Column = None,
     weight: Weight = None,
     level: Level = 0.95,
@@ -157,6 +179,7 @@ def evaluate(
         rows.risks[0],
         against=rows.risks[1] if against is not None else None,
         by=None if by is None else rows.columns[by],
+        grades=None if grades is None else read_numbers("--grades", grades),
         sample_weight=rows.column(weight),
         level=level,
         seed=seed,
@@ -169,7 +192,7 @@ def evaluate(
         comparison["other"] = comparison.pop("against")
     if output is not None:
         tables.write_table(_figures(found), output)
-    show.result({**result, **comparison}, json, lambda _: _show_evaluation(data, found, by))
+    show.result({**result, **comparison}, json, lambda _: _show_evaluation(data, found, by, grades is not None))
     show.wrote(output)
 
 
@@ -193,7 +216,7 @@ def _figures(found: Evaluation) -> dict[str, list[Any]]:
     return columns
 
 
-def _show_evaluation(data: str, found: Evaluation, by: str | None) -> None:
+def _show_evaluation(data: str, found: Evaluation, by: str | None, graded: bool) -> None:
     console = show.out()
     rate = found.base_rate
     console.print(
@@ -211,6 +234,8 @@ def _show_evaluation(data: str, found: Evaluation, by: str | None) -> None:
     for note in (*found.notes, *(() if found.against is None else _infinite(found.against))):
         console.print(note, style="dim")
     _show_calibration(found)
+    if graded and found.tests is not None:
+        _show_grades(found.tests)
     if by is not None:
         _show_groups(by, found)
     console.print(LEGEND, style="dim")
@@ -229,6 +254,24 @@ def _show_calibration(found: Evaluation) -> None:
     ]
     header = ("risk", "rows", "mean risk", "observed", "interval", "")
     show.print_table(header, lines, numbers=header[1:5], title="Calibration, in ten bins of about equal weight")
+
+
+def _show_grades(tests: CalibrationTests) -> None:
+    lines: list[list[str | Text]] = [
+        [
+            f"{g.lower:.1%} to {g.upper:.1%}",
+            f"{g.rows:,}",
+            f"{g.predicted:.2%}",
+            f"{g.observed:.2%}",
+            f"{g.low:.2%} to {g.high:.2%}",
+            show_p(g.p_value),
+        ]
+        for g in tests.grades
+    ]
+    header = ("grade", "rows", "mean risk", "observed", "interval", "p")
+    show.print_table(
+        header, lines, numbers=header[1:], title="Grades: Jeffreys' interval, and his test that the risk is not too low"
+    )
 
 
 def _inside(risk: float, low: float, high: float) -> Text:

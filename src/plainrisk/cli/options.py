@@ -31,6 +31,7 @@ __all__ = [
     "Weight",
     "declared",
     "names_data",
+    "read_numbers",
     "read_options",
 ]
 
@@ -97,6 +98,18 @@ TableOutput = Annotated[
 Weight = Annotated[
     str | None, typer.Option("--weight", metavar="COLUMN", help="The column that holds the weights of the rows.")
 ]
+
+
+def read_numbers(option: str, text: str) -> list[float]:
+    """Read numbers with commas between them.
+
+    >>> read_numbers("--grades", "0.02,0.05")
+    [0.02, 0.05]
+    """
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        raise DataError(f"{option} {text}: write numbers with commas between them, such as 0.02,0.05,0.1.") from None
 
 
 # ---- options that the library declares

@@ -4,16 +4,16 @@ Where the intervals come from:
 
 - AUC and Gini: DeLong, on the logit scale; the difference of two models on the same rows: DeLong's test;
 - slope and intercept of the calibration line: Huber's sandwich;
-- KS, Brier score, log loss, calibration error and gap: the standard error over bootstrap samples of the rows, by a
-  fixed seed. The difference of two models: the same samples for both (paired bootstrap);
+- H-measure, KS, Brier score, log loss, calibration error and gap: the standard error over bootstrap samples of rows,
+  by a fixed seed. The difference of two models: the same samples for both (paired bootstrap);
 - base rate and the bins of the calibration table: Wilson.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +31,8 @@ from plainrisk.measure.calibration import (
     calibration_line,
     equal_weight_bins,
 )
+from plainrisk.measure.calibration_tests import CalibrationTests, tests_of
+from plainrisk.measure.h_measure import h_of_counts
 from plainrisk.measure.predictions import Predictions, Weights, check_predictions
 from plainrisk.measure.tables import Table, Tabular, show_p
 
@@ -39,9 +41,10 @@ if TYPE_CHECKING:
 
 __all__ = ["METRICS", "Evaluation", "evaluate_risk"]
 
-METRICS = ("auc", "gini", "ks", "brier", "log_loss", "ece", "gap", "slope", "intercept")
+METRICS = ("auc", "gini", "h_measure", "ks", "brier", "log_loss", "ece", "gap", "slope", "intercept")
 # The figures whose intervals are bootstrapped, with the ends of their scales.
 SCALES = {
+    "h_measure": (0.0, 1.0),
     "ks": (0.0, 1.0),
     "brier": (0.0, 1.0),
     "log_loss": (0.0, math.inf),
@@ -60,9 +63,9 @@ SUSPICIOUS_AUC = 0.99  # no applicant's file foretells so much
 class Evaluation(Tabular):
     """How good a predicted risk is on some rows.
 
-    ``evaluation["auc"]`` is a figure with its interval: `.estimate`, `.low`, `.high`. The figures are auc, gini, ks,
-    brier, log_loss, ece (15 equal-width bins over all rows), gap (mean risk less base rate), slope and intercept (of
-    the calibration line, 1 and 0 if calibrated).
+    ``evaluation["auc"]`` is a figure with its interval: `.estimate`, `.low`, `.high`. The figures are auc, gini,
+    h_measure (costs beta(2, 2)), ks, brier, log_loss, ece (15 equal-width bins over all rows), gap (mean risk less
+    base rate), slope and intercept (of the calibration line, 1 and 0 if calibrated).
 
     Attributes
     ----------
@@ -80,6 +83,7 @@ class Evaluation(Tabular):
     p_value : of DeLong's test that the two AUCs are equal
     groups : the same for the rows of every group, by name
     seen_before : whether these seem to be the rows the model was fitted to
+    tests : Hosmer and Lemeshow, Spiegelhalter, and Jeffreys by grade; None for groups and with weights
     """
 
     rows: int
@@ -97,6 +101,7 @@ class Evaluation(Tabular):
     p_value: float = math.nan
     groups: Mapping[str, Evaluation] = field(default_factory=dict)
     seen_before: bool = False
+    tests: CalibrationTests | None = None
 
     def __getitem__(self, name: str) -> Range:
         return self.figures[name]
@@ -128,6 +133,8 @@ class Evaluation(Tabular):
             )
         if self.certain:
             found.append(f"Slope and intercept leave out {self.certain:,} rows of risk 0 or 1.")
+        if self.tests is not None:
+            found.append(self.tests.in_words())
         if self.small:
             found.append("Small: so few rows, or so few of one outcome, that the figures say little.")
         if self.against is not None and not math.isnan(self.p_value):
@@ -168,6 +175,8 @@ class Evaluation(Tabular):
         if self.against is not None:
             differences = {name: vars(r) for name, r in self.differences.items()}
             plain |= {"against": self.against.to_dict(), "differences": differences, "p_value": self.p_value}
+        if self.tests is not None:
+            plain["tests"] = self.tests.to_dict()
         if self.groups:
             plain["groups"] = {name: group.to_dict() for name, group in self.groups.items()}
         return plain
@@ -183,6 +192,7 @@ def evaluate_risk(
     *,
     against: ArrayLike | None = None,
     by: Any = None,
+    grades: Sequence[float] | None = None,
     sample_weight: Weights = None,
     level: float = 0.95,
     seed: int = 0,
@@ -194,6 +204,7 @@ def evaluate_risk(
     y_true, y_prob, sample_weight : outcomes (1 = positive), predictions and weights
     against : the predictions of another model for the same rows
     by : (n,) the group of every row, such as its month
+    grades : the probabilities at which a new grade begins, for the tests
     level : of the intervals
     seed : of the bootstrap
 
@@ -205,6 +216,10 @@ def evaluate_risk(
     kept: Index = np.arange(len(np.asarray(y_true))) if sample_weight is None else np.flatnonzero(sample_weight)
     models = [check_predictions(y_true, risk, sample_weight) for risk in (y_prob, against) if risk is not None]
     measured = _evaluate(models, kept, level, seed)
+    if sample_weight is None:
+        measured = replace(measured, tests=tests_of(models[0], grades, level))
+    elif grades is not None:
+        raise DataError("evaluate: the tests of grades count rows. Leave out the weights, or the grades.")
     if by is None:
         return measured
     column = column_of(by)
@@ -257,12 +272,13 @@ class _Measured:
         upto, bads = np.cumsum(weight), np.cumsum(weight * self.bad)
         total, n_bad = upto[-1], bads[-1]
         goods, bads = (upto - bads)[self.last], bads[self.last]
+        h = h_of_counts(np.diff(goods, prepend=0.0), np.diff(bads, prepend=0.0))
         ks = float(np.abs(goods / (total - n_bad) - bads / n_bad).max()) if 0 < n_bad < total else math.nan
         gaps = np.add.reduceat(weight * self.gap, self.bins)
         with np.errstate(invalid="ignore"):  # an infinite loss that no sample drew is 0 times infinity
             # Products of vectors this short are slower in BLAS, which wakes its threads.
             sums = [(weight * self.squares).sum(), (weight * self.loss).sum(), np.abs(gaps).sum(), gaps.sum()]
-        return [ks, *(float(value) / float(total) for value in sums)]
+        return [h, ks, *(float(value) / float(total) for value in sums)]
 
     def evaluation(self, draws: Floats, positions: Index, level: float, z: float) -> Evaluation:
         """Return the figures with intervals, given those of the bootstrap samples."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from plainrisk._types import Floats
-from plainrisk.checks import check_parameters, number
+from plainrisk.checks import check_parameters, number, words
 from plainrisk.errors import DataError
 from plainrisk.measure.calibration import (
     BrierDecomposition,
@@ -23,7 +23,9 @@ from plainrisk.measure.calibration import (
     maximum_calibration_error,
     reliability,
 )
-from plainrisk.measure.predictions import Predictions, Weights, check_bins, check_predictions
+from plainrisk.measure.calibration_tests import calibration_tests, hosmer_lemeshow, spiegelhalter
+from plainrisk.measure.h_measure import SEVERITIES, h_of_counts
+from plainrisk.measure.predictions import Predictions, Weights, bin_sums, check_bins, check_predictions
 from plainrisk.measure.tables import Table
 
 __all__ = [
@@ -32,14 +34,18 @@ __all__ = [
     "adaptive_calibration_error",
     "brier_decomposition",
     "brier_score",
+    "calibration_tests",
     "certainty",
     "expected_calibration_error",
     "gini",
+    "h_measure",
+    "hosmer_lemeshow",
     "ks_statistic",
     "log_loss",
     "maximum_calibration_error",
     "reliability",
     "roc_auc",
+    "spiegelhalter",
     "summary",
 ]
 
@@ -82,6 +88,27 @@ def ks_statistic(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = 
     0.5
     """
     return _auc_and_ks(_both_outcomes(y_true, y_prob, sample_weight))[1]
+
+
+def h_measure(
+    y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None, severity: str = "symmetric"
+) -> float:
+    """Return the H-measure: the share of the cost of deciding all rows alike that the ranking saves.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight : outcomes, predictions and weights
+    severity : how costs are distributed: "symmetric", beta(2, 2) (Hand 2009), or "class ratio", beta(1 + bad share,
+        1 + good share) (Hand and Anagnostopoulos 2014)
+
+    >>> round(h_measure([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), 4)
+    0.5
+    """
+    check_parameters("h_measure", {"severity": severity}, {"severity": words(*SEVERITIES)})
+    checked = _both_outcomes(y_true, y_prob, sample_weight)
+    _, value_of_row = np.unique(checked.risk, return_inverse=True)
+    goods, bads = (bin_sums(value_of_row, checked.weight * side) for side in (~checked.bad, checked.bad))
+    return h_of_counts(goods, bads, severity)
 
 
 def _both_outcomes(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights) -> Predictions:

@@ -24,6 +24,7 @@ BARS = 40  # of the histogram of risks
 LABELS = {
     "auc": "AUC",
     "gini": "Gini",
+    "h_measure": "H-measure",
     "ks": "KS",
     "brier": "Brier score",
     "log_loss": "Log loss",

@@ -5,6 +5,7 @@ Probabilities are taken in place of a model; then rows are not needed, and outco
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,6 +42,7 @@ def evaluate(
     *,
     against: Any = None,
     by: Any = None,
+    grades: Sequence[float] | None = None,
     sample_weight: Any = None,
     level: float = 0.95,
     seed: int = 0,
@@ -59,6 +61,8 @@ def evaluate(
         Another model to compare with on the same rows: DeLong's test of the AUCs, a paired bootstrap of the rest.
     by : str or (n,), default=None
         A column of the rows, or the group of every row, such as its month: the same figures for every group.
+    grades : list of float, default=None
+        The probabilities at which a new grade begins, for Jeffreys' test; None makes ten grades of about equal size.
     sample_weight : (n,), default=None
     level : float, default=0.95
         Of the intervals.
@@ -86,9 +90,8 @@ def evaluate(
     outcomes, risks = judged("evaluate", models, X, target_of("evaluate", model, X) if y is None else y)
     groups = by if not isinstance(by, str) else column_in("evaluate: by", by, X)
     other = risks[1] if len(risks) > 1 else None
-    found = evaluate_risk(
-        outcomes, risks[0], against=other, by=groups, sample_weight=sample_weight, level=level, seed=seed
-    )
+    options: dict[str, Any] = {"grades": grades, "sample_weight": sample_weight, "level": level, "seed": seed}
+    found = evaluate_risk(outcomes, risks[0], against=other, by=groups, **options)
     form = getattr(model, "form_", None)
     if form is None:
         return found
