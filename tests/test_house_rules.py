@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import inspect
 import re
@@ -61,6 +62,12 @@ RANKS: dict[str, float] = {
 LAB_RANKS = {"results": 0, "diagram": 0, "rank_tests": 1, "compare": 2, "study": 3, "paper": 4, "cli": 4}
 
 
+@functools.cache
+def tree_of(path):
+    """The syntax of a file, read once for all rules."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def relative(path):
     return path.relative_to(SOURCE).as_posix()
 
@@ -73,7 +80,7 @@ def package_of(path):
 
 def imported(path):
     """Every part of plainrisk that a module imports, at its top or inside a function."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -97,20 +104,20 @@ def test_every_part_has_a_rank():
     assert parts == set(RANKS) - {""}, "every part has a rank, and only parts that are there have one"
 
 
-@pytest.mark.parametrize("path", [p for p in MODULES if relative(p) != "__init__.py"], ids=relative)
-def test_imports_point_down(path):
-    own = package_of(path)
-    for other in imported(path):
-        if other == own:
-            continue
-        assert other in RANKS, f"{relative(path)} imports plainrisk.{other}, which has no rank"
-        low, high = RANKS[other], RANKS[own]
-        assert low < high or low == high == 0, f"{relative(path)} (rank {high}) imports {other or 'plainrisk'} ({low})"
+def test_imports_point_down():
+    wrong = []
+    for path in [p for p in MODULES if relative(p) != "__init__.py"]:
+        own = package_of(path)
+        for other in set(imported(path)) - {own}:
+            low, high = RANKS[other], RANKS[own]
+            if not (low < high or low == high == 0):
+                wrong.append(f"{relative(path)} (rank {high}) imports {other or 'plainrisk'} ({low})")
+    assert not wrong
 
 
 def names_imported(path):
     """The full names of all that a module imports."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -118,16 +125,18 @@ def names_imported(path):
 
 
 def test_nothing_in_the_wheel_imports_the_lab():
-    for path in [*MODULES, ROOT / "src" / "plainrisk_command.py"]:
-        assert not [name for name in names_imported(path) if name.startswith("plainrisk_lab")], path
+    modules = [*MODULES, ROOT / "src" / "plainrisk_command.py"]
+    assert not [p for p in modules if any(name.startswith("plainrisk_lab") for name in names_imported(p))]
 
 
-@pytest.mark.parametrize("path", LAB_MODULES, ids=lambda path: path.relative_to(LAB).as_posix())
-def test_imports_of_the_lab_point_down(path):
-    own = path.relative_to(LAB).parts[0].removesuffix(".py")
-    inside = {name.split(".")[1] for name in names_imported(path) if name.startswith("plainrisk_lab.")} - {own}
-    rank = LAB_RANKS.get(own, 5)  # the package itself names all parts
-    assert all(LAB_RANKS[other] < rank for other in inside), sorted(inside)
+def test_imports_of_the_lab_point_down():
+    wrong = []
+    for path in LAB_MODULES:
+        own = path.relative_to(LAB).parts[0].removesuffix(".py")
+        inside = {name.split(".")[1] for name in names_imported(path) if name.startswith("plainrisk_lab.")} - {own}
+        rank = LAB_RANKS.get(own, 5)  # the package itself names all parts
+        wrong += [f"{path.relative_to(LAB)} imports {other}" for other in inside if LAB_RANKS[other] >= rank]
+    assert not wrong
 
 
 OUTSIDE = [
@@ -137,12 +146,10 @@ OUTSIDE = [
 ]
 
 
-@pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_public_names_that_are_used_outside_exist(path):
+def test_public_names_that_are_used_outside_exist():
     """A type checker cannot tell: the package imports its parts when they are asked for."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "pr":
-            assert hasattr(pr, node.attr), f"{path.name}:{node.lineno}: there is no pr.{node.attr}"
+    used = {(name, path.name) for path in OUTSIDE for name in re.findall(r"\bpr\.(\w+)", path.read_text("utf-8"))}
+    assert not [f"{file}: there is no pr.{name}" for name, file in sorted(used) if not hasattr(pr, name)]
 
 
 HEAVY = [
@@ -234,23 +241,23 @@ def dotted_name(path):
 
 
 def exported(path):
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in tree_of(path).body:
         targets = node.targets if isinstance(node, ast.Assign) else []
         if any(isinstance(t, ast.Name) and t.id == "__all__" for t in targets):
             return ast.literal_eval(node.value)
     return None
 
 
-@pytest.mark.parametrize("path", [*MODULES, *LAB_MODULES], ids=lambda path: dotted_name(path))
-def test_exported_names_are_sorted_and_exist(path):
-    names = exported(path)
-    if names is None:
-        return
-    assert names == sorted(names, key=isort_order)
-    assert len(set(names)) == len(names)
-    module = importlib.import_module(dotted_name(path))
-    missing = [name for name in names if not hasattr(module, name)]
-    assert not missing
+def test_exported_names_are_sorted_and_exist():
+    wrong = []
+    for path in [*MODULES, *LAB_MODULES]:
+        names = exported(path)
+        if names is None:
+            continue
+        module = importlib.import_module(dotted_name(path))
+        if names != sorted(set(names), key=isort_order) or not all(hasattr(module, name) for name in names):
+            wrong.append(dotted_name(path))
+    assert not wrong
 
 
 # ---- documentation
@@ -298,21 +305,26 @@ def test_constructors_only_assign(cls):
 # ---- tests
 
 
-def calls(tree, function):
+def expectations(tree):
+    """The calls of pytest.raises and pytest.warns."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == function:
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("raises", "warns")
+        ):
             owner = node.func.value
             if isinstance(owner, ast.Name) and owner.id == "pytest":
                 yield node
 
 
-@pytest.mark.parametrize("path", TESTS, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_every_expected_error_says_which(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for function in ("raises", "warns"):
-        for call in calls(tree, function):
-            named = {keyword.arg for keyword in call.keywords}
-            assert "match" in named, f"{path.name}:{call.lineno}: pytest.{function} without match="
+def test_every_expected_error_says_which():
+    assert not [
+        f"{path.name}:{call.lineno}"
+        for path in TESTS
+        for call in expectations(ast.parse(path.read_text(encoding="utf-8")))
+        if "match" not in {keyword.arg for keyword in call.keywords}
+    ]
 
 
 def test_test_files_have_names_of_their_own():
