@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_formula", "one_line", "plain_number", "visible"]
+__all__ = ["is_formula", "one_line", "plain_number", "show_p", "visible"]
 
 # C0 without the line feed, DEL, C1, marks and overrides of writing direction, line separators, lone surrogates.
 _UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -38,6 +38,15 @@ def plain_number(value: float, digits: int = 6) -> str:
     """
     text = f"{value:,.{digits}g}"
     return f"{value:,.0f}" if "e+" in text else text
+
+
+def show_p(p: float) -> str:
+    """Write a p-value.
+
+    >>> show_p(0.03217), show_p(3e-9)
+    ('0.0322', '<0.0001')
+    """
+    return "<0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
 def is_formula(text: str) -> bool:

@@ -9,8 +9,8 @@ import pytest
 import plainrisk as pr
 from plainrisk.errors import DataError
 from plainrisk.explain import Profile
-from plainrisk.explain.explanation import text_table
 from plainrisk.explain.groups import compare_groups
+from plainrisk.tables import text_table
 from plainrisk.validate.bootstrap import bootstrap
 
 

@@ -189,8 +189,8 @@ def test_plot_without_matplotlib_says_what_to_install(monkeypatch):
 
 def test_a_reliability_table_prints_its_bins_and_errors():
     assert repr(reliability([0, 1, 1, 1], [0.1, 0.1, 0.8, 0.9], bins=4)).splitlines() == [
-        " lower   upper  count  weight  predicted  observed     low    high",
-        "0.0000  0.2500      2  2.0000     0.1000    0.5000  0.0945  0.9055",
-        "0.7500  1.0000      2  2.0000     0.8500    1.0000  0.3424  1.0000",
-        "Calibration error: 0.2750 expected, 0.4000 at most.",
+        "Calibration error: 0.2750 expected, 0.4000 at most",
+        "  lower  upper  count  weight  predicted  observed      low    high",
+        "      0   0.25      2       2        0.1       0.5  0.09453  0.9055",
+        "   0.75      1      2       2       0.85         1   0.3424       1",
     ]

@@ -165,7 +165,7 @@ def test_handing_on():
     assert kept["groups"]["1"]["rows"] == 300
     assert kept["against"]["figures"]["ks"]["estimate"] == found.against["ks"].estimate
     frame = found.to_frame()
-    assert list(frame.columns)[:5] == ["metric", "value", "low", "high", "against"]
+    assert list(frame.columns)[:5] == ["group", "metric", "value", "low", "high"]
     assert "DeLong's test of equal AUC: p = " in repr(found)
     pytest.importorskip("matplotlib").use("Agg")
     assert found.plot().get_xlabel() == "predicted risk"

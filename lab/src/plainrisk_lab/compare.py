@@ -15,7 +15,6 @@ from plainrisk._types import Bools, Floats
 from plainrisk.checks import check_parameters, words
 from plainrisk.errors import DataError
 from plainrisk.files import replacing, write_text
-from plainrisk.measure.tables import Cell, Table, Tabular, locked, show_decimals
 from plainrisk_lab.diagram import Layout, build_layout, to_matplotlib, to_svg, to_tikz
 from plainrisk_lab.rank_tests import (
     BayesianSignedRank,
@@ -28,6 +27,7 @@ from plainrisk_lab.rank_tests import (
     wilcoxon_holm,
 )
 from plainrisk_lab.results import Results, as_results, paired_differences
+from plainrisk_lab.tables import Cell, Table, Tabular, locked, show_decimals
 
 __all__ = [
     "BayesianSignedRank",

@@ -15,7 +15,7 @@ from scipy.optimize import isotonic_regression
 
 from plainrisk._types import Floats
 from plainrisk.errors import missing_extra
-from plainrisk.measure.tables import escape_latex
+from plainrisk_lab.tables import escape_latex
 
 __all__ = ["SIZES", "Layout", "build_layout", "shapes", "text_width", "to_matplotlib", "to_svg", "to_tikz"]
 

@@ -17,8 +17,9 @@ from scipy.stats import rankdata, wilcoxon
 from plainrisk._types import Bools, Counts, Floats, Index
 from plainrisk.checks import FLAG, LEVEL, SEED, check_parameters, number, whole, words
 from plainrisk.errors import DataError
-from plainrisk.measure.tables import Cell, Table, Tabular, locked, show_p
+from plainrisk.text import show_p
 from plainrisk_lab.results import Results, as_results, number_array, paired_differences
+from plainrisk_lab.tables import Cell, Table, Tabular, locked
 
 __all__ = [
     "BayesianSignedRank",

@@ -13,7 +13,7 @@ from plainrisk._types import Bools, Floats
 from plainrisk.checks import NOTHING, check_parameters, instance, words
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.errors import DataError, did_you_mean, warn
-from plainrisk.measure.tables import Cell, Table, Tabular, locked
+from plainrisk_lab.tables import Cell, Table, Tabular, locked
 
 __all__ = ["Results", "as_results", "number_array", "paired_differences"]
 

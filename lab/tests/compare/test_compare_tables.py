@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from plainrisk.measure.tables import Table, Tabular
 from plainrisk_lab.compare import (
     as_results,
     bayesian_signed_rank,
@@ -16,6 +15,7 @@ from plainrisk_lab.compare import (
     hodges_lehmann_table,
     wilcoxon_holm,
 )
+from plainrisk_lab.tables import Table, Tabular
 
 VALUES = {"A_1": [0.9, 0.8, 0.7, 0.6], "B|2": [0.8, 0.7, 0.6, 0.7]}
 

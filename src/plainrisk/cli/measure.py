@@ -36,9 +36,8 @@ from plainrisk.intervals import Range
 from plainrisk.measure.calibration_tests import CalibrationTests
 from plainrisk.measure.cutoffs import Cutoff, Cutoffs, risk_cutoffs
 from plainrisk.measure.evaluation import Evaluation, evaluate_risk
-from plainrisk.measure.tables import show_p
 from plainrisk.model import FormMethods, RiskModel, load
-from plainrisk.text import plain_number
+from plainrisk.text import plain_number, show_p
 from plainrisk.validate.scored import groups_of
 
 if TYPE_CHECKING:
@@ -191,29 +190,9 @@ def evaluate(
         result["against"] = str(against)
         comparison["other"] = comparison.pop("against")
     if output is not None:
-        tables.write_table(_figures(found), output)
+        tables.write_table(found.columns(), output)
     show.result({**result, **comparison}, json, lambda _: _show_evaluation(data, found, by, grades is not None))
     show.wrote(output)
-
-
-def _figures(found: Evaluation) -> dict[str, list[Any]]:
-    """Return a line per metric, of all rows and of every group, as columns."""
-    each = {"": found, **found.groups}
-    lines = [
-        [group, name, figure.estimate, figure.low, figure.high]
-        for group, one in each.items()
-        for name, figure in one.figures.items()
-    ]
-    header = ["group", "metric", "value", "low", "high"]
-    columns: dict[str, list[Any]] = {name: [line[j] for line in lines] for j, name in enumerate(header)}
-    if not found.groups:
-        del columns["group"]
-    if found.against is not None:
-        blank = [None] * (len(lines) - len(found.figures))  # groups are not compared
-        columns["against"] = [*(found.against[name].estimate for name in found.figures), *blank]
-        for end, suffix in (("estimate", ""), ("low", "_low"), ("high", "_high")):
-            columns["difference" + suffix] = [*(getattr(gap, end) for gap in found.differences.values()), *blank]
-    return columns
 
 
 def _show_evaluation(data: str, found: Evaluation, by: str | None, graded: bool) -> None:

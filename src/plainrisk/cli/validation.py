@@ -13,8 +13,8 @@ from plainrisk.cli.measure import ScoredRows, show_evaluations
 from plainrisk.errors import DataError
 from plainrisk.measure.evaluation import Evaluation, evaluate_risk
 from plainrisk.measure.predictions import check_column
-from plainrisk.measure.tables import show_p
 from plainrisk.schema import Schema
+from plainrisk.text import show_p
 from plainrisk.validate.challengers import FIGURE_NAMES, RIVALS, Challengers, Line, challenge, not_fitted
 from plainrisk.validate.crossval import CrossValidation
 from plainrisk.validate.prices import Prices, changes_of, price_changes, with_ends

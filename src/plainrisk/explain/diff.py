@@ -13,12 +13,12 @@ from plainrisk._types import Bools, Floats, Index
 from plainrisk.checks import NOTHING, PROBABILITY, check_parameters, instance
 from plainrisk.errors import DataError
 from plainrisk.explain.atoms import Atoms, common_atoms
-from plainrisk.explain.explanation import TableResult, text_table
 from plainrisk.explain.overview import level_effects, level_scores, term_of
 from plainrisk.explain.reasons import reasons
 from plainrisk.explain.reference import Reference, knows_typical, make_reference, pool_weights
 from plainrisk.form import Alone, Layer, Levels, Line, PairTable, Part, RiskForm
 from plainrisk.form.wording import say_levels
+from plainrisk.tables import TableResult, text_table
 
 __all__ = ["Diff", "LevelMove", "RowsDiff", "Setting", "TermDiff", "diff"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from plainrisk._types import Array, Bools, Floats, Index
+from plainrisk._types import Bools, Floats, Index
 from plainrisk.checks import NOTHING, Allowed, check_parameters, whole
 from plainrisk.data.frame import Frame, Origin, frame_like
 from plainrisk.errors import DataError
@@ -18,83 +18,17 @@ from plainrisk.explain.options import Unit
 from plainrisk.form import RiskForm
 from plainrisk.form.beyond import names_beyond
 from plainrisk.schema import label_of
-from plainrisk.text import one_line, plain_number, visible
+from plainrisk.tables import TableResult, text_table
+from plainrisk.text import plain_number
 
 if TYPE_CHECKING:
     from plainrisk.explain.uncertainty import Interval
 
-__all__ = ["Explanation", "RowsResult", "TableResult", "Unit", "text_table"]
+__all__ = ["Explanation", "RowsResult", "Unit"]
 
 # Known by what is asked of them, so that matplotlib is not imported to see whether an object is its own.
 AXES = NOTHING | Allowed(("axes of matplotlib",), lambda value: hasattr(value, "barh"))
 INTERVAL = NOTHING | Allowed(("an Interval",), lambda value: hasattr(value, "low") and hasattr(value, "high"))
-
-
-def text_table(head: str, columns: Mapping[str, Sequence[Any] | Array], *, rows: int = 8, width: int = 110) -> str:
-    """Return a heading and the first rows and columns of a table as text that fits a screen.
-
-    >>> print(text_table("Two features", {"feature": ["age", "job"], "psi": [0.01, 0.25]}))
-    Two features
-      feature   psi
-      age      0.01
-      job      0.25
-    """
-    total = len(next(iter(columns.values())))
-    lines = [""] * (1 + min(rows, total))
-    shown = 0
-    for name, column in columns.items():
-        cells = [_cell(name), *(_cell(value) for value in column[:rows])]
-        size = max(map(len, cells))
-        if len(lines[0]) + 2 + size > width:
-            break
-        side = "<" if any(isinstance(value, str) for value in column[:rows]) else ">"
-        lines = [f"{line}  {cell:{side}{size}}" for line, cell in zip(lines, cells, strict=True)]
-        shown += 1
-    left_out = {"rows": total - rows, "columns": len(columns) - shown}
-    more = ", ".join(f"{n:,} more {what}" for what, n in left_out.items() if n > 0)
-    return "\n".join([visible(head), *(line.rstrip() for line in lines), *([f"  ... {more}"] if more else [])])
-
-
-def _cell(value: Any) -> str:
-    text = (
-        plain_number(float(value), 4)
-        if isinstance(value, float | np.floating)
-        else ""
-        if value is None
-        else one_line(value)
-    )
-    return text if len(text) <= 40 else f"{text[:39]}…"
-
-
-class TableResult:
-    """A result with a table: it prints the first lines, and becomes a data frame or plain data."""
-
-    def _headline(self) -> str:
-        raise NotImplementedError
-
-    def columns(self) -> dict[str, Any]:
-        """Return the table as columns by name."""
-        raise NotImplementedError
-
-    @property
-    def origin(self) -> Origin | None:
-        """Where the rows came from, for tables with a line per row."""
-        return None
-
-    def __repr__(self) -> str:
-        return text_table(self._headline(), self.columns())
-
-    def to_frame(self, like: Any = None) -> Any:
-        """Return the table as a data frame of the library `like` came from.
-
-        Without `like` it is that of the rows; pandas, else polars, if they came from none. Lines are in the order of
-        the rows, and in pandas they have the index of the rows.
-        """
-        return frame_like(self.columns(), like, self.origin)
-
-    def to_dict(self) -> Any:
-        """Return everything as plain data."""
-        return asdict(self)  # type: ignore[call-overload]
 
 
 class RowsResult(TableResult):

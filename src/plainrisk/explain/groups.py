@@ -14,10 +14,10 @@ from plainrisk._types import Bools, Floats, Index
 from plainrisk.checks import LEVEL, PROBABILITY, check_parameters, words
 from plainrisk.data.frame import column_of
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.explain.explanation import TableResult, text_table
 from plainrisk.explain.options import Adverse
 from plainrisk.intervals import UNKNOWN, Range, auc_range, impact_ratio, is_small, newcombe, normal_quantile, wilson
 from plainrisk.schema import label_of
+from plainrisk.tables import TableResult, text_table
 
 __all__ = ["GroupReport", "compare_groups"]
 

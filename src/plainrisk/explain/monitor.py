@@ -22,7 +22,6 @@ from plainrisk.data.columns import Labels
 from plainrisk.data.frame import Frame, column_of, frame_like, refuse_other_order
 from plainrisk.errors import DataError
 from plainrisk.explain.atoms import atoms_of
-from plainrisk.explain.explanation import TableResult
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import Alone, FitRecord, Levels, Linear, Logistic, Part, RiskForm, Table
 from plainrisk.form.beyond import widen_ranges
@@ -30,6 +29,7 @@ from plainrisk.form.risk_cells import count_risks
 from plainrisk.form.wording import say_levels
 from plainrisk.intervals import Range, auc_range, newcombe, normal_quantile, wilson
 from plainrisk.schema import Limits
+from plainrisk.tables import TableResult
 from plainrisk.threads import PIECE_ROWS
 
 __all__ = ["Drift", "Performance", "Profile", "SeenRows", "drift", "risk_drift"]

@@ -13,9 +13,9 @@ from plainrisk.checks import check_parameters, whole, words
 from plainrisk.data.frame import frame_like
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import explain
-from plainrisk.explain.explanation import TableResult, text_table
 from plainrisk.explain.reference import Reference, knows_typical, make_reference, pool_weights
 from plainrisk.form import Alone, Curve, Line, Linear, Logistic, PairTable, Part, RiskForm, Shape
+from plainrisk.tables import TableResult, text_table
 
 if TYPE_CHECKING:
     from plainrisk.explain.uncertainty import Refits

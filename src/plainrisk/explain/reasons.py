@@ -21,12 +21,13 @@ from plainrisk.decision import refused
 from plainrisk.errors import DataError, SchemaError, did_you_mean
 from plainrisk.explain.atoms import atoms_of
 from plainrisk.explain.contributions import Explainer, explainer
-from plainrisk.explain.explanation import Explanation, RowsResult, Unit, text_table
+from plainrisk.explain.explanation import Explanation, RowsResult, Unit
 from plainrisk.explain.options import Adverse, DecideOptions, ExplainOptions, ReasonOptions, takes
 from plainrisk.form import Bins, Levels, Part, RiskForm
 from plainrisk.form.ranking import LEAST, Ranking
 from plainrisk.form.wording import say_level
 from plainrisk.schema import REASONS, Feature, Letter, Schema
+from plainrisk.tables import text_table
 from plainrisk.text import visible
 from plainrisk.threads import PIECE_ROWS
 

@@ -17,11 +17,11 @@ import numpy as np
 from plainrisk._types import Floats
 from plainrisk.errors import missing_extra, quoted, warn
 from plainrisk.explain.certify import Check
-from plainrisk.explain.explanation import TableResult, text_table
 from plainrisk.explain.options import Adverse
 from plainrisk.files import replacing, write_text
 from plainrisk.form import Logistic, RiskForm
-from plainrisk.text import is_formula, one_line
+from plainrisk.tables import TableResult, markdown_table, text_table
+from plainrisk.text import is_formula
 
 __all__ = ["CardPart", "CardRow", "Scorecard", "turn_of"]
 
@@ -169,11 +169,7 @@ class Scorecard(TableResult):
 
     def to_markdown(self) -> str:
         """Return the card as a table in Markdown, with the facts below."""
-        head, *lines = self.lines()
-        texts = [[_markdown(cell) for cell in line] for line in lines]
-        rule = ["---" if isinstance(cell, str) else "---:" for cell in (lines or [head])[-1]]
-        table = ["| " + " | ".join(line) + " |" for line in (head, rule, *texts)]
-        return "\n".join([*table, "", *(f"- {fact}" for fact in self.facts())]) + "\n"
+        return markdown_table([*self.lines()]) + "\n" + "".join(f"- {fact}\n" for fact in self.facts())
 
     def to_xlsx(self, path: str | Path) -> None:
         """Write the levels to a spreadsheet, and the facts to a second sheet."""
@@ -208,11 +204,6 @@ class Scorecard(TableResult):
                 yield line
         for row in zip(*columns.values(), strict=True):
             yield ["" if value is None else value for value in row]
-
-
-def _markdown(cell: Any) -> str:
-    text = f"{cell:.6g}" if isinstance(cell, float) else one_line(cell)
-    return text.replace("|", "\\|")
 
 
 def _scale_facts(card: Scorecard) -> str:

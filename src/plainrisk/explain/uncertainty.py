@@ -16,10 +16,10 @@ from plainrisk.checks import LEVEL, SEED, check_parameters, whole
 from plainrisk.data.frame import Origin
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import explain
-from plainrisk.explain.explanation import TableResult
 from plainrisk.explain.overview import level_effects, level_scores
 from plainrisk.explain.reference import Reference, make_reference, pool_weights
 from plainrisk.form import Part, RiskForm, Table
+from plainrisk.tables import TableResult
 from plainrisk.text import visible
 
 __all__ = ["Interval", "Refits", "drawn"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +16,7 @@ from plainrisk._types import Counts, Floats, Index
 from plainrisk.figures import new_axes
 from plainrisk.intervals import normal_quantile, wilson
 from plainrisk.measure.predictions import Predictions, Weights, bin_sums, check_bins, check_predictions
-from plainrisk.measure.tables import Table, Tabular
+from plainrisk.tables import TableResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,7 +112,7 @@ def certainty(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = Non
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Reliability(Tabular):
+class Reliability(TableResult):
     """Predicted and observed risk over the bins that hold rows.
 
     Attributes
@@ -144,14 +144,14 @@ class Reliability(Tabular):
         """The maximum calibration error of these bins."""
         return float(np.abs(self.observed - self.predicted).max())
 
-    def to_dict(self) -> dict[str, list[float] | list[int]]:
-        """Return plain lists, ready for JSON."""
+    def _headline(self) -> str:
+        return f"Calibration error: {self.expected_error:.4f} expected, {self.maximum_error:.4f} at most"
+
+    def columns(self) -> dict[str, list[float] | list[int]]:
+        """Return the bins as columns by name."""
         return {field.name: getattr(self, field.name).tolist() for field in fields(self)}
 
-    def _table(self) -> Table:
-        columns = self.to_dict()
-        note = f"Calibration error: {self.expected_error:.4f} expected, {self.maximum_error:.4f} at most."
-        return Table(tuple(columns), list(zip(*columns.values(), strict=True)), note=note)
+    to_dict = columns
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the reliability diagram with intervals, in a new figure unless told; a point's area is its weight."""
@@ -276,7 +276,7 @@ def calibration_line(checked: Predictions) -> CalibrationLine:
 
 
 @dataclass(frozen=True, repr=False)
-class BrierDecomposition(Tabular):
+class BrierDecomposition(TableResult):
     """The Brier score in five terms.
 
     Attributes
@@ -300,9 +300,13 @@ class BrierDecomposition(Tabular):
         gains = (-self.resolution, -self.within_covariance)
         return math.fsum([self.reliability, self.uncertainty, self.within_variance, *gains])
 
-    def _table(self) -> Table:
-        rows = [(field.name, getattr(self, field.name)) for field in fields(self)]
-        return Table(("term", "value"), [*rows, ("brier_score", self.brier_score)])
+    def _headline(self) -> str:
+        return "The terms of the Brier score"
+
+    def columns(self) -> dict[str, Any]:
+        """Return the terms, and their sum, as columns by name."""
+        terms = {**vars(self), "brier_score": self.brier_score}
+        return {"term": list(terms), "value": list(terms.values())}
 
 
 def brier_decomposition(
@@ -328,13 +332,14 @@ def brier_decomposition(
     bins : number of equal-width bins; by default every distinct prediction is a bin, and the within terms are 0
 
     >>> brier_decomposition([0, 1, 1, 1], [0.2, 0.2, 0.7, 0.9], bins=2)
-    term                value
-    reliability        0.0650
-    resolution         0.0625
-    uncertainty        0.1875
-    within_variance    0.0050
-    within_covariance  0.0000
-    brier_score        0.1950
+    The terms of the Brier score
+      term                value
+      reliability         0.065
+      resolution         0.0625
+      uncertainty        0.1875
+      within_variance     0.005
+      within_covariance       0
+      brier_score         0.195
     """
     count = None if bins is None else check_bins(bins)
     checked = check_predictions(y_true, y_prob, sample_weight)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
@@ -20,7 +20,8 @@ from plainrisk.checks import FLAG, LEVEL, check_parameters
 from plainrisk.errors import DataError
 from plainrisk.measure.calibration import equal_weight_bins
 from plainrisk.measure.predictions import Predictions, bin_sums, check_bins, check_predictions
-from plainrisk.measure.tables import Table, Tabular, show_p
+from plainrisk.tables import TableResult
+from plainrisk.text import show_p
 
 __all__ = [
     "CalibrationTests",
@@ -76,7 +77,7 @@ class Grade:
 
 
 @dataclass(frozen=True, repr=False)
-class CalibrationTests(Tabular):
+class CalibrationTests(TableResult):
     """Tests of calibration.
 
     Attributes
@@ -103,13 +104,12 @@ class CalibrationTests(Tabular):
         first = f"Hosmer-Lemeshow: {chi.statistic:.2f} in {chi.degrees} groups, p = {show_p(chi.p_value)}."
         return f"{first} Spiegelhalter: z = {z.statistic:.2f}, p = {show_p(z.p_value)}."
 
-    def _table(self) -> Table:
-        rows = [tuple(asdict(grade).values()) for grade in self.grades]
-        return Table(tuple(Grade.__dataclass_fields__), rows, note=self.in_words())
+    def _headline(self) -> str:
+        return self.in_words()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain data."""
-        return asdict(self)
+    def columns(self) -> dict[str, Any]:
+        """Return a line per grade, as columns by name."""
+        return {name: [getattr(grade, name) for grade in self.grades] for name in Grade.__dataclass_fields__}
 
 
 def hosmer_lemeshow(

@@ -23,7 +23,7 @@ from plainrisk.errors import DataError
 from plainrisk.figures import new_axes
 from plainrisk.intervals import Range, normal_quantile, wilson
 from plainrisk.measure.predictions import Predictions, Weights, bin_sums, check_column, check_predictions
-from plainrisk.measure.tables import Table, Tabular, locked
+from plainrisk.tables import TableResult, text_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,7 +69,7 @@ class Cutoff:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Cutoffs(Tabular):
+class Cutoffs(TableResult):
     """Every cut-off at which a decision changes; it prints about twenty of them.
 
     Attributes
@@ -151,18 +151,25 @@ class Cutoffs(Tabular):
         kept = sorted({int(order[k]) for k in last if k >= 0})
         return [self[k] for k in kept]
 
-    def _table(self) -> Table:
-        header = ["cutoff", "approval", "bad_rate", "low", "high", "bads_refused", "goods_refused"]
-        profit = not np.isnan(self.profit).all()
-        rows: list[list[Any]] = []
-        for one in self.shown():
-            shares = [one.approval.estimate, *vars(one.bad_rate).values()]
-            rows.append([one.cutoff, *shares, one.bads_refused.estimate, one.goods_refused.estimate])
-            if profit:
-                rows[-1] += vars(one.profit).values()
+    def _headline(self) -> str:
         rule = "below the cut-off" if self.adverse == "positive" else "from the cut-off on"
-        names = (*header, "profit", "profit_low", "profit_high") if profit else header
-        return Table(tuple(names), rows, note=f"Approved: a risk {rule}. Intervals of {self.level:.0%}.")
+        return f"Approved: a risk {rule}. Intervals of {self.level:.0%}"
+
+    def columns(self) -> dict[str, Any]:
+        """Return about twenty cut-offs as columns by name."""
+        rows = []
+        for one in self.shown():
+            rate, profit = one.bad_rate, one.profit
+            row = {"cutoff": one.cutoff, "approval": one.approval.estimate, "bad_rate": rate.estimate}
+            row |= {"low": rate.low, "high": rate.high, "bads_refused": one.bads_refused.estimate}
+            row |= {"goods_refused": one.goods_refused.estimate}
+            if not np.isnan(self.profit).all():
+                row |= {"profit": profit.estimate, "profit_low": profit.low, "profit_high": profit.high}
+            rows.append(row)
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def __repr__(self) -> str:
+        return text_table(self._headline(), self.columns(), rows=SHOWN)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the printed cut-offs, and the best if there is a profit, as plain data."""
@@ -291,8 +298,10 @@ def risk_cutoffs(
         "bads_refused": 1 - sums.bad / (bads or math.nan),
         "goods_refused": 1 - (sums.weight - sums.bad) / ((total - bads) or math.nan),
     }
-    arrays = {name: locked(np.clip(share, 0.0, 1.0)) for name, share in shares.items()}
-    return Cutoffs(adverse, level, locked(points), **arrays, profit=locked(sums.profit), _sums=sums, _policy=cutoff)
+    arrays = {name: np.clip(share, 0.0, 1.0) for name, share in shares.items()} | {"profit": sums.profit}
+    for array in (points, *arrays.values()):
+        array.flags.writeable = False  # a frozen result is frozen
+    return Cutoffs(adverse, level, points, **arrays, _sums=sums, _policy=cutoff)
 
 
 def _amounts(amount: ArrayLike | None, y: ArrayLike, sample_weight: Weights) -> Floats | float:

@@ -12,7 +12,7 @@ Where the intervals come from:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,8 @@ from plainrisk.measure.calibration import (
 from plainrisk.measure.calibration_tests import CalibrationTests, tests_of
 from plainrisk.measure.h_measure import h_of_counts
 from plainrisk.measure.predictions import Predictions, Weights, check_predictions
-from plainrisk.measure.tables import Table, Tabular, show_p
+from plainrisk.tables import TableResult, text_table
+from plainrisk.text import show_p
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,7 +61,7 @@ SUSPICIOUS_AUC = 0.99  # no applicant's file foretells so much
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation(Tabular):
+class Evaluation(TableResult):
     """How good a predicted risk is on some rows.
 
     ``evaluation["auc"]`` is a figure with its interval: `.estimate`, `.low`, `.high`. The figures are auc, gini,
@@ -106,13 +107,15 @@ class Evaluation(Tabular):
     def __getitem__(self, name: str) -> Range:
         return self.figures[name]
 
-    def __repr__(self) -> str:
+    def _headline(self) -> str:
         head = f"{self.rows:,} rows, base rate {self.base_rate.estimate:.4f}, mean risk {self.mean_risk:.4f}"
-        tables = [f"{head}, intervals of {self.level:.0%}", self._table().to_text()]
+        return f"{head}, intervals of {self.level:.0%}"
+
+    def __repr__(self) -> str:
+        tables = [text_table(self._headline(), replace(self, groups={}).columns(), rows=len(METRICS))]
         if self.groups:
-            tables += ["", self.by_group().to_text()]
-        tables += self._warnings()
-        return "\n".join(tables)
+            tables += ["", text_table("By group", self.by_group())]
+        return "\n".join([*tables, *self.notes])
 
     def _warnings(self) -> list[str]:
         """Say why the figures may be too good to be true."""
@@ -141,24 +144,28 @@ class Evaluation(Tabular):
             found.append(f"DeLong's test of equal AUC: p = {show_p(self.p_value)}.")
         return tuple(found)
 
-    def _table(self) -> Table:
-        rows: list[list[Any]] = [[n, r.estimate, r.low, r.high] for n, r in self.figures.items()]
-        header: tuple[str, ...] = ("metric", "value", "low", "high")
+    def columns(self) -> dict[str, Any]:
+        """Return a line per metric, of all rows and of every group, as columns by name; only all rows are compared."""
+        figures = [(group, *item) for group, one in {"": self, **self.groups}.items() for item in one.figures.items()]
+        found: dict[str, Any] = {"group": [group for group, _, _ in figures]} if self.groups else {}
+        found |= {"metric": [name for _, name, _ in figures]}
+        found |= _ends([figure for *_, figure in figures], "value", "low", "high")
         if self.against is not None:
-            header = (*header, "against", "difference", "diff_low", "diff_high")
-            for row in rows:
-                gap = self.differences[row[0]]
-                row += [self.against[row[0]].estimate, gap.estimate, gap.low, gap.high]
-        return Table(header, rows, note=" ".join(self.notes))
+            blank = [None] * (len(figures) - len(self.figures))
+            found["against"] = [self.against[name].estimate for name in self.figures] + blank
+            ends = _ends(self.differences.values(), "difference", "difference_low", "difference_high")
+            found |= {name: [*values, *blank] for name, values in ends.items()}
+        return found
 
-    def by_group(self) -> Table:
-        """Return a table with a line per group."""
-        shown = ("ks", "brier", "log_loss", "ece")
-        rows: list[list[Any]] = []
-        for name, group in self.groups.items():
-            head = [name, group.rows, "small" if group.small else "", group.base_rate.estimate, group.mean_risk]
-            rows.append([*head, *vars(group["auc"]).values(), *(group[figure].estimate for figure in shown)])
-        return Table(("group", "rows", "mark", "base_rate", "mean_risk", "auc", "auc_low", "auc_high", *shown), rows)
+    def by_group(self) -> dict[str, Any]:
+        """Return a line per group as columns by name."""
+        groups = self.groups.values()
+        found = {"group": list(self.groups), "rows": [one.rows for one in groups]}
+        found["mark"] = ["small" if one.small else "" for one in groups]
+        found["base_rate"] = [one.base_rate.estimate for one in groups]
+        found["mean_risk"] = [one.mean_risk for one in groups]
+        found |= _ends([one["auc"] for one in groups], "auc", "auc_low", "auc_high")
+        return found | {name: [one[name].estimate for one in groups] for name in ("ks", "brier", "log_loss", "ece")}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
@@ -184,6 +191,12 @@ class Evaluation(Tabular):
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the calibration table with its intervals."""
         return self.calibration.plot(ax)
+
+
+def _ends(ranges: Iterable[Range], *names: str) -> dict[str, Any]:
+    """Return figures and their intervals as three columns."""
+    columns = zip(*(vars(found).values() for found in ranges), strict=True)
+    return {name: list(column) for name, column in zip(names, columns, strict=True)}
 
 
 def evaluate_risk(

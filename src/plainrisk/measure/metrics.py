@@ -26,7 +26,7 @@ from plainrisk.measure.calibration import (
 from plainrisk.measure.calibration_tests import calibration_tests, hosmer_lemeshow, spiegelhalter
 from plainrisk.measure.h_measure import SEVERITIES, h_of_counts
 from plainrisk.measure.predictions import Predictions, Weights, bin_sums, check_bins, check_predictions
-from plainrisk.measure.tables import Table
+from plainrisk.tables import text_table
 
 __all__ = [
     "BrierDecomposition",
@@ -183,7 +183,7 @@ class Summary(dict[str, float]):
     """Metrics by name; it prints as a table."""
 
     def __repr__(self) -> str:
-        return Table(("metric", "value"), list(self.items())).to_text()
+        return text_table("Metrics", {"metric": list(self), "value": list(self.values())})
 
 
 def summary(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None, bins: int = 15) -> Summary:
@@ -194,14 +194,15 @@ def summary(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None,
     without bad loans still has a summary.
 
     >>> summary([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
-    metric      value
-    auc        0.7500
-    ece        0.3375
-    mce        0.6500
-    brier      0.1581
-    log_loss   0.4723
-    certainty  0.0000
-    ks         0.5000
+    Metrics
+      metric      value
+      auc          0.75
+      ece        0.3375
+      mce          0.65
+      brier      0.1581
+      log_loss   0.4723
+      certainty       0
+      ks            0.5
     """
     bins = check_bins(bins)
     checked = check_predictions(y_true, y_prob, sample_weight)

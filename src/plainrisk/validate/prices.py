@@ -21,13 +21,13 @@ from plainrisk.checks import FUNCTION, NOTHING, check_parameters, instance
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import PlainriskWarning
-from plainrisk.explain.explanation import TableResult, text_table
 from plainrisk.fit.splits import splits_of
 from plainrisk.fit.training import read_training
 from plainrisk.form import BOUNDS, Bins, Categories, Levels, outside_rules
 from plainrisk.intervals import UNKNOWN, Range
 from plainrisk.models.base import RiskClassifier
 from plainrisk.schema import Feature, Rule, Schema, label_of
+from plainrisk.tables import TableResult, text_table
 from plainrisk.validate.challengers import GROUPED, Line, Progress, Validate, attempt, compare_with
 from plainrisk.validate.crossval import CrossValidation, cross_validate, require_weights
 

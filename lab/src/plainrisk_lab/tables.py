@@ -1,4 +1,4 @@
-"""Results as tables: what they print, and as a data frame, Markdown and LaTeX."""
+"""Results of tests as tables, with significant cells: text, data frame, Markdown and LaTeX."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plainrisk._types import Array
 from plainrisk.data.frame import frame_like
 from plainrisk.text import one_line, visible
 
-__all__ = ["Cell", "Table", "Tabular", "escape_latex", "locked", "show_decimals", "show_p"]
+__all__ = ["Cell", "Table", "Tabular", "escape_latex", "locked", "show_decimals"]
 
 Cell = str | float
 
@@ -28,15 +28,6 @@ _ESCAPE_MARKDOWN = str.maketrans({c: "\\" + c for c in "\\`*|<"})
 def show_decimals(digits: int) -> Callable[[float], str]:
     """Return a function that writes a number with this many decimals, never as -0.000."""
     return lambda value: f"{value:z.{digits}f}"
-
-
-def show_p(p: float) -> str:
-    """Write a p-value.
-
-    >>> show_p(0.03217), show_p(3e-9)
-    ('0.0322', '<0.0001')
-    """
-    return "<0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
 _four_decimals = show_decimals(4)

@@ -1,0 +1,95 @@
+"""Results with a table: how they print, and how they become data frames, Markdown and plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from plainrisk._types import Array
+from plainrisk.data.frame import Origin, frame_like
+from plainrisk.text import one_line, plain_number, visible
+
+__all__ = ["TableResult", "markdown_table", "text_table"]
+
+
+def text_table(head: str, columns: Mapping[str, Sequence[Any] | Array], *, rows: int = 8, width: int = 110) -> str:
+    """Return a heading and the first rows and columns of a table as text that fits a screen.
+
+    >>> print(text_table("Two features", {"feature": ["age", "job"], "psi": [0.01, 0.25]}))
+    Two features
+      feature   psi
+      age      0.01
+      job      0.25
+    """
+    total = len(next(iter(columns.values())))
+    lines = [""] * (1 + min(rows, total))
+    shown = 0
+    for name, column in columns.items():
+        cells = [_cell(name), *(_cell(value) for value in column[:rows])]
+        size = max(map(len, cells))
+        if len(lines[0]) + 2 + size > width:
+            break
+        side = "<" if any(isinstance(value, str) for value in column[:rows]) else ">"
+        lines = [f"{line}  {cell:{side}{size}}" for line, cell in zip(lines, cells, strict=True)]
+        shown += 1
+    left_out = {"rows": total - rows, "columns": len(columns) - shown}
+    more = ", ".join(f"{n:,} more {what}" for what, n in left_out.items() if n > 0)
+    return "\n".join([visible(head), *(line.rstrip() for line in lines), *([f"  ... {more}"] if more else [])])
+
+
+def _cell(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    text = plain_number(float(value), 4) if isinstance(value, float | np.floating) else one_line(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+class TableResult:
+    """A result with a table: it prints the first lines, and becomes a data frame or plain data."""
+
+    def _headline(self) -> str:
+        raise NotImplementedError
+
+    def columns(self) -> dict[str, Any]:
+        """Return the table as columns by name."""
+        raise NotImplementedError
+
+    @property
+    def origin(self) -> Origin | None:
+        """Where the rows came from, for tables with a line per row."""
+        return None
+
+    def __repr__(self) -> str:
+        return text_table(self._headline(), self.columns())
+
+    def to_frame(self, like: Any = None) -> Any:
+        """Return the table as a data frame of the library `like` came from.
+
+        Without `like` it is that of the rows; pandas, else polars, if they came from none. Lines are in the order of
+        the rows, and in pandas they have the index of the rows.
+        """
+        return frame_like(self.columns(), like, self.origin)
+
+    def to_dict(self) -> Any:
+        """Return everything as plain data."""
+        return asdict(self)  # type: ignore[call-overload]
+
+    def to_markdown(self) -> str:
+        """Return the table in Markdown."""
+        columns = self.columns()
+        return markdown_table([list(columns), *zip(*columns.values(), strict=True)])
+
+
+def markdown_table(lines: Sequence[Sequence[Any]]) -> str:
+    """Return lines of cells, the header first, as a table in Markdown; None and NaN are empty."""
+    rule = ["---" if isinstance(cell, str) else "---:" for cell in lines[-1]]
+    texts = [[_markdown(cell) for cell in line] for line in lines]
+    return "".join(f"| {' | '.join(line)} |\n" for line in (texts[0], rule, *texts[1:]))
+
+
+def _markdown(cell: Any) -> str:
+    text = "" if cell is None or cell != cell else f"{cell:.6g}" if isinstance(cell, float) else one_line(cell)
+    return text.replace("|", "\\|")
