@@ -12,8 +12,8 @@ from rich.text import Text
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.options import Column, Data, Json, Level, Missing, ModelArgument, TableOutput
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.explain.explanation import TableResult
 from plainrisk.model import RiskModel, load
+from plainrisk.tables import TableResult
 
 if TYPE_CHECKING:
     import polars as pl

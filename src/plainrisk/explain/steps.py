@@ -19,7 +19,6 @@ import numpy as np
 
 from plainrisk._types import Floats
 from plainrisk.errors import DataError
-from plainrisk.explain.explanation import TableResult, text_table
 from plainrisk.explain.overview import term_of
 from plainrisk.explain.reference import pool_weights
 from plainrisk.explain.uncertainty import Refits, drawn
@@ -43,6 +42,7 @@ from plainrisk.form import (
 )
 from plainrisk.form.wording import outcome_words, per_units, say_level, say_number, say_value
 from plainrisk.schema import Feature
+from plainrisk.tables import TableResult, text_table
 
 __all__ = ["EffectRow", "Effects", "effects"]
 

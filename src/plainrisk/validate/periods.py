@@ -16,7 +16,6 @@ from plainrisk.data.frame import refuse_other_order
 from plainrisk.errors import DataError
 from plainrisk.explain import Profile
 from plainrisk.explain import drift as form_drift
-from plainrisk.explain.explanation import TableResult
 from plainrisk.explain.monitor import Performance, risk_drift
 from plainrisk.fit.splits import read_times
 from plainrisk.form.form import RiskForm
@@ -24,6 +23,7 @@ from plainrisk.intervals import UNKNOWN, Range, is_small, normal_quantile, wilso
 from plainrisk.measure.calibration import calibration_line
 from plainrisk.measure.predictions import Predictions
 from plainrisk.schema import Limits
+from plainrisk.tables import TableResult
 from plainrisk.validate.scored import Scored, column_in
 
 __all__ = ["Period", "Periods", "Vintage", "periods"]
