@@ -60,7 +60,7 @@ RANKS: dict[str, float] = {
     "serve": 4.8,  # a command starts it
     "cli": 5,
 }
-LAB_RANKS = {"results": 0, "diagram": 0, "rank_tests": 1, "compare": 2, "study": 3, "paper": 4, "cli": 4}
+LAB_RANKS = {"tables": -1, "results": 0, "diagram": 0, "rank_tests": 1, "compare": 2, "study": 3, "paper": 4, "cli": 4}
 
 
 @functools.cache
