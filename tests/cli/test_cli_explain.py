@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import msgspec
 import numpy as np
@@ -247,6 +249,19 @@ def test_a_model_file_is_certified_again(run, credit):
     assert told["stored"]
     assert told["certificate"]["thin"] == 100
     assert told["certificate"]["form_sha256"] == form_hash(pr.load(credit.model_file).form_)
+
+
+def test_certify_writes_a_checker_and_claims_for_a_solver(run, credit, tmp_path):
+    checker, smt = tmp_path / "verify.py", tmp_path / "model.smt2"
+    assert run("certify", credit.model_file, "--checker", checker, "--smt", smt).exit_code == 0
+    done = subprocess.run(
+        [sys.executable, "-I", checker, credit.model_file, "--json"], capture_output=True, text=True, check=True
+    )
+    told = json.loads(run("certify", credit.model_file, "--json").stdout)["certificate"]["checks"]
+    assert {name: holds for name, holds, _ in json.loads(done.stdout)["claims"]} == {
+        c["name"]: c["holds"] for c in told
+    }
+    assert smt.read_text(encoding="utf-8").count("(check-sat)") >= 4
 
 
 def test_a_forged_certificate_ends_with_4(run, credit, tmp_path):

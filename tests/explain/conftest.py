@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -116,7 +118,8 @@ def random_form(seed, *, trees=False, pairs=False, features=None, **decided):
     """A form with any pool and links, features in several parts, and some levels training never saw."""
     rng = np.random.default_rng(seed)
     kind = rng.choice(["alone", "mixture", "layer"])
-    known = {"age": {}, "job": {"kind": "categorical"}, "debt": {}, "rent": {}}
+    age = {"special_values": (-9.0,), "lower_bound": 0.0}
+    known = {"age": age, "job": {"kind": "categorical"}, "debt": {}, "rent": {}}
     for name, fields in (features or {}).items():
         known[name] = {**known[name], **fields}
     schema = pr.Schema(features=known, subscales=SUBSCALES, **decided)
@@ -151,6 +154,15 @@ def all_rows():
 @pytest.fixture(scope="session")
 def every_row():
     return all_rows()
+
+
+@pytest.fixture(scope="session")
+def tampering():
+    """Changes model files, and signs them again."""
+    spec = importlib.util.spec_from_file_location("tampering", Path(__file__).with_name("tampering.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from importlib.resources import files
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +16,8 @@ from plainrisk.cli.options import Column, Data, Json, Missing, ModelArgument, Ta
 from plainrisk.cli.runner import RowReader
 from plainrisk.explain import Drift, Profile, recheck
 from plainrisk.explain import drift as compare
+from plainrisk.explain.smt import smt_claims
+from plainrisk.files import write_text
 from plainrisk.form import RiskForm, read_model
 from plainrisk.model import load
 
@@ -26,12 +30,21 @@ def certify(
         float | None,
         typer.Option("--thin", metavar="ROWS", help="Note levels with fewer training rows than this; without it 30."),
     ] = None,
+    checker: Annotated[
+        Path | None,
+        typer.Option("--checker", metavar="FILE", help="Write a script that checks model files without plainrisk."),
+    ] = None,
+    smt: Annotated[
+        Path | None,
+        typer.Option("--smt", metavar="FILE", help="Write the claims as SMT-LIB, for a solver such as z3."),
+    ] = None,
     output: TableOutput = None,
     json: Json = False,
 ) -> None:
     """Certify a model file from its form alone, and compare with the certificate it holds; ends with 4 if one fails."""
     tables.check_table(output)
-    found = recheck(read_model(model), thin)
+    content = read_model(model)
+    found = recheck(content, thin)
     result: dict[str, Any] = {
         "model": str(model),
         "valid": found.valid,
@@ -42,8 +55,13 @@ def certify(
     if output is not None:
         checks = result["certificate"]["checks"]
         tables.write_table({name: [check[name] for check in checks] for name in checks[0]}, output)
+    if checker is not None:
+        write_text(checker, files("plainrisk.explain").joinpath("verify.py").read_text(encoding="utf-8"))
+    if smt is not None:
+        write_text(smt, smt_claims(content.form))
     show.result(result, json, _show_certificate)
-    show.wrote(output)
+    for path in (output, checker, smt):
+        show.wrote(path)
     if not found.valid:
         raise typer.Exit(ExitCode.FAILED_CERTIFICATE)
 

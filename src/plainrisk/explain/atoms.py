@@ -22,7 +22,7 @@ from plainrisk.explain.options import Cost, Value, check_features
 from plainrisk.form import Bins, Categories, Levels, Part, RiskForm, Shape, Table, TreePart
 from plainrisk.schema import Feature, label_of
 
-__all__ = ["Atoms", "FeatureMoves", "Moves", "atoms_of", "feature_moves", "nearest_value", "value_frame"]
+__all__ = ["Atoms", "FeatureMoves", "Moves", "atoms_of", "feature_moves", "levels_of", "nearest_value", "value_frame"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _atoms(form: RiskForm, name: str, min_rows: float) -> Atoms:
     trees = [p for p in form.parts if isinstance(p, TreePart) and name in p.features]
     counts = [(shape.levels, np.asarray(shape.weights)) for shape in shapes]
     counts += [(pair.levels[axis], pair.level_weights(axis)) for p in parts for _, axis, pair in p.pairs_with(name)]
-    known = [levels for levels, _ in counts]
+    known = levels_of(form, name)
     categorical = any(isinstance(lv, Categories) for lv in known) or (
         not known and form.schema.features[name].kind == "categorical"
     )
@@ -88,6 +88,13 @@ def _atoms(form: RiskForm, name: str, min_rows: float) -> Atoms:
         seen=_seen(counts, values, name, min_rows),
         straight=any(not isinstance(shape, Table) for shape in shapes),
     )
+
+
+def levels_of(form: RiskForm, name: str) -> list[Levels]:
+    """Return the levels of a feature in every shape and pair of a form."""
+    parts = [part for part in form.parts if isinstance(part, Part)]
+    shapes = [part.shapes[name].levels for part in parts if name in part.shapes]
+    return shapes + [pair.levels[axis] for part in parts for _, axis, pair in part.pairs_with(name)]
 
 
 def common_atoms(name: str, known: Sequence[Levels]) -> Atoms:

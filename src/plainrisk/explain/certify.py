@@ -22,7 +22,7 @@ import numpy as np
 
 from plainrisk.checks import check_parameters
 from plainrisk.errors import DataError, ModelFileError
-from plainrisk.explain.atoms import Atoms, atoms_of, value_frame
+from plainrisk.explain.atoms import Atoms, atoms_of, levels_of, value_frame
 from plainrisk.explain.contributions import explain
 from plainrisk.explain.options import ROWS
 from plainrisk.explain.outside import least_step, outside_check, outside_levels
@@ -49,8 +49,9 @@ from plainrisk.form import (
     form_hash,
 )
 from plainrisk.form.trees import LEAF
+from plainrisk.schema import label_of
 
-__all__ = ["Certificate", "Check", "Recheck", "certify", "monotone_checks", "recheck"]
+__all__ = ["Certificate", "Check", "Recheck", "certify", "monotone_checks", "other_order", "recheck"]
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,9 @@ def _monotone(form: RiskForm, atoms: Mapping[str, Atoms], name: str) -> Check:
     sign = form.schema.features[name].sign
     word = "increasing" if sign > 0 else "decreasing"
     users = [p for p in form.parts if name in p.features]
+    other = other_order(form, name)
+    if other is not None:
+        return Check(f"monotone in {name}", False, other)
     weights = dict(zip((p.name for p in form.parts), pool_weights(form), strict=True))
     for part in users:
         if isinstance(part, TreePart):
@@ -145,6 +149,23 @@ def _monotone(form: RiskForm, atoms: Mapping[str, Atoms], name: str) -> Check:
     rounded = any(isinstance(p, Part) and p.pairs and not _each_ordered(p, name, sign) for p in users)
     evidence = f"{word}, all {steps} steps, whatever the other features are"
     return Check(f"monotone in {name}", True, evidence + ", but for the rounding of sums with pairs" * rounded)
+
+
+def other_order(form: RiskForm, name: str) -> str | None:
+    """Say where levels are ordered otherwise than the schema says, or take values out of the order that it does not."""
+    feature = form.schema.features[name]
+    special, bounds = set(map(label_of, feature.special_values)), (None, feature.lower_bound)
+    place = {label: k for k, label in enumerate(feature.category_labels or ())}
+    for levels in levels_of(form, name):
+        if isinstance(levels, Bins):
+            if levels.lower_bound not in bounds or not special.issuperset(map(label_of, levels.special_values)):
+                return "its levels have a special value or a bound that the schema does not have"
+            continue
+        ordered = levels.categories[: levels.n_ordered]
+        places = [sorted(place[c] for c in (label, *levels.groups.get(label, ())) if c in place) for label in ordered]
+        if any(b < a for a, b in itertools.pairwise(itertools.chain.from_iterable(places))):
+            return "its levels are not in the order of the schema's categories"
+    return None
 
 
 def _n_steps(part: Part | TreePart, atoms: Atoms) -> int:

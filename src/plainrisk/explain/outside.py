@@ -20,6 +20,7 @@ from plainrisk.form import (
     BOUNDS,
     Alone,
     Bands,
+    Bins,
     Check,
     Linear,
     Link,
@@ -32,9 +33,9 @@ from plainrisk.form import (
     outside_rules,
 )
 from plainrisk.form.trees import LEAF
-from plainrisk.schema import Feature, Rule
+from plainrisk.schema import Feature, Rule, label_of
 
-__all__ = ["BindingLevel", "binding_levels", "least_step", "outside_check", "outside_levels"]
+__all__ = ["BindingLevel", "FeatureRules", "binding_levels", "least_step", "outside_check", "outside_levels"]
 
 
 def least_step(before: Floats, after: Floats) -> int:
@@ -51,7 +52,7 @@ def outside_levels(form: RiskForm, atoms: Mapping[str, Atoms]) -> Iterator[Outsi
         users = [k for k, part in enumerate(form.parts) if name in part.features]
         if not users:
             continue
-        own = _Feature(feature, atoms[name], form.schema.worse)
+        own = FeatureRules(feature, atoms[name], form.schema.worse)
         for level, rule in own.rules.items():
             # (measured levels, parts): how far the level is below each of them at most, in the score of every part.
             gaps = np.zeros((len(own.measured), len(form.parts)))
@@ -76,7 +77,9 @@ def outside_check(form: RiskForm, atoms: Mapping[str, Atoms]) -> Check | None:
     weights, n = pool_weights(form), 0
     for name, feature in form.schema.features.items():
         users = [(part, weights[k]) for k, part in enumerate(form.parts) if name in part.features]
-        own = _Feature(feature, atoms[name], form.schema.worse) if users else None
+        own = FeatureRules(feature, atoms[name], form.schema.worse) if users else None
+        if own is not None and (unkept := own.unkept):
+            return Check("rules outside the order", False, f"{name}: no level is that of the rule for {unkept}")
         for level, rule in own.rules.items() if own is not None else ():
             if rule not in BOUNDS:
                 continue
@@ -124,7 +127,7 @@ def binding_levels(form: RiskForm) -> list[BindingLevel]:
 
 
 @dataclass(frozen=True)
-class _Feature:
+class FeatureRules:
     """A feature with its atoms, and which way is worse for the applicant."""
 
     feature: Feature
@@ -137,6 +140,17 @@ class _Feature:
         rules = outside_rules(self.feature, self.atoms.levels)
         missing = self.atoms.levels.missing
         return {k: rule for k, rule in rules.items() if k == missing or self.atoms.values[k] is not None}
+
+    @property
+    def unkept(self) -> str | None:
+        """What the schema has a rule for that bounds it, but no level stands for; None if there is no such thing."""
+        ruled = {label: rule for label, rule in self.feature.special_rules.items() if rule in BOUNDS}
+        levels = self.atoms.levels
+        labels = map(label_of, levels.special_values) if isinstance(levels, Bins) else levels.categories
+        if self.feature.below_bound in BOUNDS and not (isinstance(levels, Bins) and levels.lower_bound is not None):
+            ruled["values below the bound"] = self.feature.below_bound
+        known = set(labels)
+        return next((label for label in ruled if label not in known), None)
 
     @property
     def measured(self) -> Index:
