@@ -55,6 +55,7 @@ RANKS: dict[str, float] = {
     "extract": 2.9,
     "models": 3,
     "validate": 3.5,
+    "document": 3.7,
     "datasets": 4,
     "": 4.5,  # plainrisk itself, as imported by others
     "serve": 4.8,  # a command starts it
@@ -154,6 +155,7 @@ def test_public_names_that_are_used_outside_exist():
 
 
 HEAVY = [
+    "docx",
     "duckdb",
     "fastapi",
     "matplotlib",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import logging
 import math
 import sys
@@ -496,6 +497,66 @@ class FormMethods(PackedState):
         from plainrisk.report import page
 
         write_text(path, page(payload))
+
+    def document(
+        self,
+        path: str | Path,
+        data: Any,
+        y: Any = None,
+        *,
+        train: Any = None,
+        train_y: Any = None,
+        against: Any = None,
+        time: str | None = None,
+        by: Sequence[str] = (),
+        target: str | None = None,
+        profile: str = "plain",
+    ) -> Any:
+        """Write the model document: measured, checked and marked where a person must complete it; a file to sign.
+
+        Every figure is computed from the model and the rows, and stands in a JSON file beside the document
+        (model.docx.json for model.docx). The same input gives the same bytes.
+
+        Parameters
+        ----------
+        path : str or Path
+            A .docx, .md or .html file.
+        data : rows
+            With outcomes, that the model was not fitted to.
+        y : array of shape (rows,), default=None
+            The outcomes; None takes the column `target`.
+        train, train_y : rows and their outcomes, default=None
+            The training rows: for prices of rules, challengers and a second fit, which take minutes.
+        against : a model, the name of a column or array of shape (rows,), default=None
+            Another model, or its probabilities, to compare with.
+        time : str, default=None
+            The column of periods, such as the month.
+        by : list of str, default=()
+            Columns of groups or segments.
+        target : str, default=None
+            The column of outcomes; None takes the schema's.
+        profile : {"plain", "sr-26-2", "ss1-23", "ai-act"}, default="plain"
+            The order and the names of the chapters.
+
+        Returns
+        -------
+        plainrisk.document.Written
+            The two files, the limitations that were found and the gaps that people must complete.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> rows, outcomes = german.frame[700:], german.target[700:]
+        >>> fitted = pr.AdditiveRiskModel(german.schema).fit(german.frame[:700], german.target[:700])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     written = fitted.document(f"{folder}/model.md", rows, outcomes)
+        >>> written.limitations[0]["text"]
+        'The model reads protected features: ...'
+        """
+        # The one call upwards: a document is made of what is measured above a model, so it is looked up when asked for.
+        write_document = importlib.import_module("plainrisk.document").write_document
+        given = {"train": train, "train_y": train_y, "against": against, "time": time, "by": by, "target": target}
+        return write_document(self, path, data, y, profile=profile, **given)
 
     def _repr_html_(self) -> str | None:
         """Return the decision page in a frame, for notebooks; before a fit, scikit-learn's diagram.

@@ -32,7 +32,7 @@ PANELS = {
     "Explain": ("explain", "what-if", "bins", "diff", "scorecard"),
     "Decide": ("cutoffs", "annotate", "score", "reasons"),
     "Validate": ("evaluate", "fairness", "certify", "drift", "periods"),
-    "Deploy": ("report", "export", "serve"),
+    "Deploy": ("report", "document", "export", "serve"),
 }
 # By the module beside this one and the name in it: a function, or a group of commands.
 COMMANDS = {
@@ -55,6 +55,7 @@ COMMANDS = {
     "drift": ("monitor", "drift"),
     "periods": ("battery", "periods"),
     "report": ("report", "report"),
+    "document": ("document", "document"),
     "export": ("export", "export"),
     "serve": ("serve", "serve"),
 }
@@ -89,6 +90,9 @@ LINES = {
     ),
     "periods": "Measure a model by month or quarter: AUC, calibration, approval rate, shifts of features; vintages.",
     "report": "Write the decision page: see the model, move an applicant, ask what would change the decision, offline.",
+    "document": (
+        "Write the model document: measured, checked and marked where a person must complete it; a file to sign."
+    ),
     "export": (
         "Write a model as SQL, code, ONNX, PMML or a spreadsheet that gives the same risk, contributions and reasons."
     ),
@@ -120,6 +124,7 @@ EXAMPLES = {
     "drift": "plainrisk drift model.json new.csv --old train.csv",
     "periods": "plainrisk periods model.json later.csv --time month",
     "report": "plainrisk report model.json test.csv -o page.html",
+    "document": "plainrisk document model.json test.csv --train train.csv -o model.docx",
     "export": "plainrisk export model.json --dialect duckdb -o score.sql",
     "serve": "plainrisk serve model.json --port 8000",
 }
@@ -167,6 +172,7 @@ VALUES = {
     "--pdo": "40",
     "--points": "500",
     "--port": "8080",
+    "--profile": "sr-26-2",
     "--portfolio": "train.csv",
     "--positive": "1",
     "--reasons": "4",
@@ -184,12 +190,14 @@ VALUES = {
     "--thin": "50",
     "--time": "month",
     "--title": "'Car loans 2026'",
+    "--train": "train.csv",
     "--unit": "'log odds'",
     "--values": "income=1500,2000",
     "--weight": "weight",
     "--workers": "4",
     "-k": "3",
     "bins --output": "bins.toml",
+    "document --output": "model.docx",
     "export --output": "score.sql",
     "fairness --by": "sex",
     "fairness --reference": "female",

@@ -29,6 +29,7 @@ FEATURE_ANNOTATIONS = (
     "protected",
     "actionable",
     "step_cost",
+    "why",
     "note",
 )
 

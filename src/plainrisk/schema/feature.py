@@ -89,6 +89,9 @@ class Feature(
         Which way an applicant can move the feature, for what-if answers. "up" and "down" are about the value.
     step_cost : float
         What moving the feature by one bin costs, in units of the modeller's choice.
+    why : str, optional
+        The modeller's reason for what is stated of the feature: its direction, its rules, that it is protected, its
+        bins. It stands in the model document; no model reads it.
     note : str, optional
         A remark for the person who edits the schema; no model reads it.
     """
@@ -116,6 +119,7 @@ class Feature(
     protected: bool = False
     actionable: Actionable = "free"
     step_cost: float = 1.0
+    why: str | None = None
     note: str | None = None
 
     @property

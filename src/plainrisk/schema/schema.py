@@ -335,7 +335,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         ----------
         changes : dict with "outcome", "policy" and "features", or a Schema
             Entries that are not named stay, None removes one. Of a feature, `label`, `labels`, `unit`, `reason`,
-            `reasons`, `protected`, `actionable`, `step_cost` and `note` may change.
+            `reasons`, `protected`, `actionable`, `step_cost`, `why` and `note` may change.
 
         Examples
         --------

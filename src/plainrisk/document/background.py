@@ -1,0 +1,346 @@
+"""The sections on what the model is: purpose, data, what the modeller required, method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from plainrisk.document import pictures
+from plainrisk.document.blocks import Block, Bullets, Gap, Grid, Paragraph
+from plainrisk.document.figures import NONE, count, figure, percent, points
+
+__all__ = ["OWNER", "VALIDATOR", "Commands", "data", "identity", "levels", "method", "purpose", "schema"]
+
+OWNER, VALIDATOR = "the model owner", "the validator"
+# What may stand about the model in its file, by the name it has there, with what it should say.
+ABOUT = {
+    "purpose": "what the model is for, and which decisions it supports",
+    "owner": "who owns the model",
+    "developer": "who developed it, and when",
+    "version": "the version of the model, and what changed since the last",
+    "approval": "who approved it, when, and on which conditions",
+    "materiality": "the model's materiality: portfolio, exposure, decisions a year, and the tier of the inventory",
+    "intended use": "products, channels, applicants and decisions it may be used for",
+    "limits": "for whom and for what it must not be used, and what overrides are allowed",
+}
+RULES = {
+    "not_better": "not better",
+    "worst": "as the worst",
+    "neutral": "no effect",
+    "error": "refused",
+    "free": "own effect",
+}
+MOST_VALUES = 25
+
+
+@dataclass(frozen=True)
+class Commands:
+    """The words that stand for files in commands, and the columns that were asked for."""
+
+    model: str = "MODEL"
+    test: str = "TEST"
+    train: str = "TRAIN"
+
+    def __call__(self, verb: str, *words: str) -> str:
+        """Return a command of the model."""
+        return " ".join(("plainrisk", verb, self.model, *words))
+
+
+def purpose(n: dict[str, Any], _: Commands) -> Iterator[Block]:
+    """What the owner says about the model, with gaps where nothing is said."""
+    about = n["model"]["about"]
+    model = n["model"]
+    yield Paragraph(f"The model gives the probability that {model['outcome']}. Decisions follow from it by a cut-off.")
+    yield _decision(n)
+    for name, what in ABOUT.items():
+        text = about.get(name) or about.get(name.replace(" ", "_"))
+        yield Paragraph(f"{name.capitalize()}: {text}") if text else Gap(OWNER, f"{name} ({what})")
+    known = {*ABOUT, *(name.replace(" ", "_") for name in ABOUT), "name"}
+    others = [f"{name}: {text}" for name, text in about.items() if name not in known]
+    if others:
+        yield Bullets(others)
+    yield Paragraph(
+        "These texts stand in the model file and are covered by its hash: plainrisk annotate MODEL --about "
+        '"materiality=...".'
+    )
+
+
+def _decision(n: dict[str, Any]) -> Block:
+    cutoff, side = n["model"]["cutoff"], "below" if n["model"]["adverse"] == "positive" else "at or above"
+    if cutoff["stated"]:
+        return Paragraph(
+            f"Applicants are approved whose probability is {side} the cut-off of {percent(cutoff['value'])}."
+        )
+    return Gap(OWNER, f"the cut-off. The model file states none; this document tries {percent(cutoff['value'])}")
+
+
+def data(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    """Files, rows, outcomes and the quality of values."""
+    yield Gap(OWNER, "origin of the data, period, definition of the outcome and its window, how rows were sampled")
+    yield Gap(OWNER, "what was excluded before these files were made, how many rows, and why (refused applicants, too)")
+    samples = [(what, n["data"][key]) for what, key in (("test", "test"), ("training", "train")) if n["data"][key]]
+    yield Grid(
+        "Rows that this document was computed from.",
+        ("sample", "file", "rows", "columns", "with the outcome", "rate", "mean prediction", "duplicates"),
+        [
+            (
+                what,
+                one["name"],
+                count(one["rows"]),
+                count(one["columns"]),
+                count(one["positives"]),
+                percent(one["base_rate"]),
+                percent(one["mean_risk"]),
+                count(one["duplicates"]),
+            )
+            for what, one in samples
+        ],
+        command=run("evaluate", run.test),
+        note="Every row has an outcome and was scored: a row that cannot be used stops the document. Duplicates repeat "
+        "an earlier row in all features of the model and in the outcome.",
+        left=(0, 1),
+    )
+    hashes = [(file["name"], count(file["rows"]), file["sha256"]) for _, one in samples for file in one["files"]]
+    if hashes:
+        yield Grid(
+            "Files, by their SHA-256.", ("file", "rows", "SHA-256"), hashes, command="sha256sum FILE", left=(0, 2)
+        )
+    fit = n["model"]["fit"]
+    if fit is not None:
+        yield Paragraph(
+            f"The model was fitted to {count(fit['rows'])} rows with an observed rate of {percent(fit['base_rate'])}. "
+            + _same_rows(n)
+        )
+    yield from _values(n, run)
+
+
+def _same_rows(n: dict[str, Any]) -> str:
+    if n["refits"] is None:
+        return "The training file was not given, so what is said of it comes from counts in the model file."
+    same = n["refits"]["same_rows"]
+    return f"The training file given {'agrees' if same else 'DOES NOT agree'} with the counts in the model file."
+
+
+def _values(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    test, before = n["data"]["test"], n["data"]["training_missing"]
+    lines = []
+    for name in n["model"]["features"]:
+        own = test["values"].get(name, {})
+        if own or before.get(name):
+            share = own.get("missing", 0) / test["rows"]
+            strange = (count(own.get("out_of_range", 0)), count(own.get("unseen", 0)))
+            lines.append((name, percent(before.get(name)), percent(share), *strange))
+    if not lines:
+        yield Paragraph("No value of the test rows is missing, beyond the range of training, or of an unseen category.")
+        return
+    yield Grid(
+        "Missing and unusual values of the test rows.",
+        ("feature", "missing in training", "missing in test", "beyond the range", "unseen category"),
+        lines[:MOST_VALUES],
+        command=run("score", run.test, "-o scores.csv"),
+        note=_rest(lines, MOST_VALUES, "features"),
+    )
+
+
+def _rest(lines: list[Any], most: int, noun: str) -> str:
+    return f"... and {len(lines) - most} more {noun}, in the JSON beside this document." if len(lines) > most else ""
+
+
+def schema(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    """What the modeller required, feature by feature, and why."""
+    features = [one for one in n["schema"] if one["read"]]
+    directed = [one for one in features if one["direction"] != "none"]
+    yield Paragraph(
+        f"The model reads {len(features)} features. For {len(directed)} of them the modeller states a direction, which "
+        "the model keeps for every possible applicant (see the certificate)."
+    )
+    yield Grid(
+        "What is required of each feature.",
+        ("feature", "direction", "empty fields and codes", "marks and edits", "reason"),
+        [(_named(one), _direction(one), _codes(one), _marks(one), _why(one)) for one in features],
+        command=run("annotate"),
+        note="Falling: a higher value never raises the probability. Not better: never better for the applicant than "
+        "the best "
+        "measured level. Own effect: outside the order, as the data say.",
+        left=(0, 1, 2, 3, 4),
+    )
+    unsaid = [one["title"] for one in features if one["why"] is None and _needs_reason(one)]
+    if unsaid:
+        named = ", ".join(unsaid) if len(unsaid) <= 6 else f"{len(unsaid)} features, as marked in the table"
+        yield Gap(OWNER, f'the reason for what is required of {named} (why = "..." in the schema)')
+
+
+def _needs_reason(one: dict[str, Any]) -> bool:
+    return bool(one["direction"] != "none" or one["protected"] or one["edits"] or one["special_rules"])
+
+
+def _named(one: dict[str, Any]) -> str:
+    """Return what people call a feature, and its column where that is another name."""
+    return str(one["title"]) if one["title"] == one["feature"] else f"{one['title']} ({one['feature']})"
+
+
+def _direction(one: dict[str, Any]) -> str:
+    return {"increasing": "rising", "decreasing": "falling", "none": NONE}[one["direction"]]
+
+
+def _codes(one: dict[str, Any]) -> str:
+    by_rule = {one["missing"] or "free": ["empty"]}
+    for code in one["special_values"]:
+        by_rule.setdefault(one["special_rules"].get(code, "free"), []).append(code)
+    if one["lower_bound"] is not None:
+        by_rule.setdefault(one["below_bound"] or "free", []).append(f"below {one['lower_bound']:g}")
+    return "; ".join(f"{', '.join(levels)}: {RULES[rule]}" for rule, levels in by_rule.items())
+
+
+def _marks(one: dict[str, Any]) -> str:
+    return "; ".join([*(["protected"] if one["protected"] else []), *one["edits"]]) or NONE
+
+
+def _why(one: dict[str, Any]) -> str:
+    if one["why"]:
+        return str(one["why"])
+    return "[to be completed]" if _needs_reason(one) else NONE
+
+
+def method(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    """The method in plain words, and one applicant computed by hand."""
+    model, fit = n["model"], n["model"]["fit"]
+    yield Paragraph(f"{model['what']}. " + _sum_in_words(model))
+    if model["bands"] is not None:
+        yield from _bands(model["bands"])
+    if model["weights"]:
+        yield Grid(
+            "Weights of the parts.",
+            ("part", "weight"),
+            [(name, figure(w)) for name, w in model["weights"].items()],
+            command=run("report", "-o page.html"),
+        )
+    if fit is not None:
+        yield Paragraph(_fit_in_words(fit))
+        settings = [f"{name} = {text}" for name, text in fit["parameters"].items()]
+        yield Paragraph(f"Settings of the fit ({fit['estimator']}): {'; '.join(settings)}.")
+    yield Paragraph(
+        "A contribution is the difference that a feature makes to the probability, compared with a reference "
+        "applicant: the "
+        "probability of the reference and all contributions add up to the probability of the applicant. No "
+        "contribution is an "
+        "approximation, and no step after the model changes the probability."
+    )
+    yield Gap(OWNER, "which other designs were considered, and why this one was chosen")
+    if n["example"] is not None:
+        yield from _example(n)
+    yield from _leading_shapes(n, run)
+
+
+def _sum_in_words(model: dict[str, Any]) -> str:
+    if not model["additive"]:
+        return "Every part is a sum of decision trees. The parts add up; inside a part, features do not."
+    start = (
+        "Each feature of an applicant falls into one level (a bin, a category, a code, or empty). The level has a "
+        "score. "
+    )
+    pairs = f"{len(model['pairs'])} pairs of features have a table of scores of their own. " if model["pairs"] else ""
+    many = len(model["parts"]) > 1
+    parts = (
+        "Scores are added up within each part, and the parts are weighted. "
+        if many
+        else "The scores are added up, with a constant. "
+    )
+    return (
+        start
+        + pairs
+        + parts
+        + "The sum is turned into a probability by a rising function, which is the same for everybody."
+    )
+
+
+def _bands(bands: dict[str, Any]) -> Iterator[Block]:
+    knots, values, rates = bands["knots"], bands["values"], bands["rates"]
+    yield Grid(
+        "From the sum of scores to the probability: straight pieces.",
+        ("sum from", "to", "probability from", "to", "points per 0.1 of the sum"),
+        [
+            (figure(knots[k]), figure(knots[k + 1]), percent(values[k]), percent(values[k + 1]), f"{10 * rates[k]:.1f}")
+            for k in range(len(rates))
+        ],
+        note="The first and the last piece run on until the probability is 0% or 100%.",
+        left=(),
+    )
+
+
+def _fit_in_words(fit: dict[str, Any]) -> str:
+    end = "The solver ended at the optimum" if fit["converged"] else "The solver STOPPED BEFORE the optimum"
+    kkt = max(fit["kkt"], default=0.0)
+    left = f" Features without evidence add nothing: {', '.join(fit['features_left'])}." if fit["features_left"] else ""
+    clipped = (
+        f" {percent(fit['clipped'])} of the training rows are cut off at an end of the scale." if fit["clipped"] else ""
+    )
+    steps = f"largest residual of the optimality conditions {kkt:.0e}, {sum(fit['iterations'])} iterations"
+    return f"{end} ({steps}).{left}{clipped}"
+
+
+def _example(n: dict[str, Any]) -> Iterator[Block]:
+    found = n["example"]
+    yield Grid(
+        "One probability computed by hand: an applicant with the most frequent level of every feature.",
+        ("feature", "level", "score"),
+        [
+            ("(constant)", "", figure(found["intercept"], 4, "+")),
+            *((one["title"], one["level"], figure(one["score"], 4, "+")) for one in found["terms"]),
+            ("sum of scores", "", figure(found["sum"], 4, "+")),
+            ("probability", "", percent(found["risk"], 2)),
+        ],
+        left=(0, 1),
+    )
+
+
+def _leading_shapes(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    tables = {table["feature"]: table for table in n["shapes"]["tables"]}
+    titles = {one["feature"]: one["title"] for one in n["schema"]}
+    ranked = [
+        one["feature"] for one in n["shapes"]["importance"] if one["feature"] in tables and "×" not in one["feature"]
+    ]
+    if ranked:
+        yield pictures.shapes([tables[name] for name in ranked[:6]], [titles.get(name, name) for name in ranked[:6]])
+        yield Paragraph(
+            f"All levels of all features are in the annex. To see and move them: {run('report', '-o page.html')}"
+        )
+
+
+def levels(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    """All levels of all features: an annex from which the model can be built again."""
+    titles = {one["feature"]: one["title"] for one in n["schema"]}
+    rows = []
+    for table in n["shapes"]["tables"]:
+        effects = [None] * len(table["names"]) if table["effect"] is None else table["effect"]
+        columns = (table["names"], table["rows"], table["bad_rate"], table["score"], effects)
+        for j, (name, weight, rate, score, effect) in enumerate(zip(*columns, strict=True)):
+            if weight or j < table["n_ordered"] or score:
+                title = titles.get(table["feature"], table["feature"])
+                rows.append((title, name, count(weight), percent(rate), figure(score, 4, "+"), points(effect)))
+    yield Grid(
+        "Every level: training rows, observed rate, score, and what it does to a typical applicant.",
+        ("feature", "level", "rows", "rate", "score", "points"),
+        rows,
+        command=run("scorecard"),
+        note="Points: percentage points of probability for a typical applicant. Levels that training did not see "
+        "are left out "
+        "where their score is 0.",
+        left=(0, 1),
+    )
+
+
+def identity(n: dict[str, Any]) -> Iterator[Block]:
+    """What is documented: names and hashes."""
+    model, test = n["model"], n["data"]["test"]
+    lines = [("Model", model["name"]), ("Version", model["about"].get("version", "[to be completed]"))]
+    lines += [("Owner", model["about"].get("owner", "[to be completed]")), ("What it is", model["what"])]
+    lines += [("Form, SHA-256", model["form_sha256"])]
+    if model["file"] is not None:
+        lines += [("Model file", model["file"]["name"]), ("File, SHA-256", model["file"]["sha256"])]
+    lines += [
+        ("Test rows", f"{test['name']}, {count(test['rows'])} rows"),
+        ("Written by", f"plainrisk {n['plainrisk']}"),
+    ]
+    yield Grid("What this document is about.", ("", ""), lines, left=(0, 1))

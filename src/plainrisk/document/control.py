@@ -1,0 +1,249 @@
+"""The sections on what is done with the model: reasons, sensitivity, limitations, certificate, code, monitoring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from plainrisk.document.background import OWNER, VALIDATOR, Commands
+from plainrisk.document.blocks import Block, Bullets, Gap, Grid, Paragraph
+from plainrisk.document.figures import count, figure, percent, with_ends
+
+__all__ = ["certificate", "implementation", "limitations", "monitoring", "reasons", "sensitivity", "signatures"]
+
+SEVERITY = {"high": "High", "medium": "Medium", "note": "Note"}
+
+
+def reasons(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    """What the refused would be told."""
+    found, policy = n["reasons"], n["model"]["policy"]
+    if found is None:
+        yield Paragraph("The model is not additive in its features, so no reasons are computed here.")
+        return
+    titles = {one["feature"]: (one["title"], one["reason"]) for one in n["schema"]}
+    compared = "the best level of every feature" if found["reference"] == "best" else "the typical applicant"
+    yield Paragraph(
+        f"{count(found['refused'])} of {count(n['data']['test']['rows'])} test rows are refused. Each gets at most "
+        f"{found['k']} reasons: "
+        f"the features that cost most compared with {compared}"
+        + (", grouped by subscale" if policy.get("order") == "subscale" else "")
+        + "."
+        + (
+            f" For {count(found['withheld'])} of them a protected feature costs more than the last reason named, "
+            f"and is withheld."
+            if found["withheld"]
+            else ""
+        )
+    )
+    shown = sorted(found["features"], key=lambda one: -one["any"])
+    yield Grid(
+        "How often each feature is a reason.",
+        ("feature", "words", "first reason", "among the reasons"),
+        [
+            (
+                titles[one["feature"]][0],
+                titles[one["feature"]][1] or titles[one["feature"]][0],
+                _of(one["first"], found),
+                _of(one["any"], found),
+            )
+            for one in shown
+        ],
+        command=run("reasons", run.test, "-o reasons.csv"),
+        note="Words: of measured values; empty fields and codes have words of their own.",
+        left=(0, 1),
+    )
+    wordless = [titles[one["feature"]][0] for one in shown if titles[one["feature"]][1] is None]
+    if wordless:
+        yield Gap(OWNER, f"words for a reason that an applicant understands, for: {', '.join(wordless)}")
+
+
+def _of(part: int, found: dict[str, Any]) -> str:
+    return percent(part / found["refused"] if found["refused"] else None)
+
+
+def sensitivity(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    """Which features move the probability."""
+    titles = {one["feature"]: one["title"] for one in n["schema"]}
+    shown = [one for one in n["shapes"]["importance"] if one["mean"] is not None][:20]
+    unit = shown[0]["unit"] if shown else "probability"
+    scale, digits = (100, 1) if unit == "probability" else (1, 3)
+    yield Grid(
+        "How much each feature moves the probability of the test rows.",
+        ("feature", "mean effect", "from the least to the largest effect"),
+        [
+            (
+                titles.get(one["feature"] or one["subscale"], one["feature"] or one["subscale"]),
+                figure(scale * one["mean"], digits),
+                figure(scale * one["span"], digits),
+            )
+            for one in shown
+        ],
+        command=run("explain", run.test, "-o contributions.csv"),
+        note=f"In {'percentage points' if unit == 'probability' else unit}; mean of the absolute contributions.",
+    )
+
+
+def limitations(n: dict[str, Any], _: Commands) -> Iterator[Block]:
+    """What the program found by itself."""
+    found = n["limitations"]
+    yield Paragraph(
+        "The program looks for these limitations by fixed rules; what it cannot see is not listed. Every line "
+        "needs an answer."
+    )
+    yield Grid(
+        f"{len(found)} limitations found.",
+        ("severity", "section", "limitation"),
+        [(SEVERITY[one["severity"]], one["section"].capitalize(), one["text"]) for one in found],
+        left=(0, 1, 2),
+    )
+    yield Gap(
+        VALIDATOR, "further limitations, the answer to each of these, and which of them bind the use of the model"
+    )
+
+
+def certificate(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    """What is proved, and how to check it without us."""
+    found = n["certificate"]
+    stored = (
+        "The model file holds a certificate that says the same." if found["stored"] and not found["differences"] else ""
+    )
+    stored = (
+        "The stored certificate says otherwise: " + "; ".join(found["differences"]) if found["differences"] else stored
+    )
+    yield Paragraph(
+        f"{'All properties hold' if found['valid'] else 'SOME PROPERTIES DO NOT HOLD'}. They are proved from the "
+        f"model file alone, "
+        f"for every possible applicant, and do not depend on test rows. {stored}",
+        strong=True,
+    )
+    yield Grid(
+        "The certificate.",
+        ("state", "property", "evidence"),
+        [("holds" if one["holds"] else "BROKEN", one["name"], one["detail"]) for one in found["checks"]],
+        command=run("certify"),
+        left=(0, 1, 2),
+    )
+    better = [one for one in found["outside"] if one["below"] > 0]
+    if better:
+        yield Grid(
+            "Empty fields and codes that can be better for the applicant than the best measured level.",
+            ("feature", "level", "training rows", "points better, at most"),
+            [(one["feature"], one["level"], count(one["rows"]), f"{100 * one['below_risk']:.1f}") for one in better],
+            command=run("certify"),
+            left=(0, 1),
+        )
+    yield Paragraph("To check this without trusting the program that wrote it:")
+    yield Bullets(_checks(n, run))
+
+
+def _checks(n: dict[str, Any], run: Commands) -> list[str]:
+    file = n["model"]["file"]
+    digest = "" if file is None else f" It must be {file['sha256']}."
+    return [
+        f"Compute the hash of the model file: sha256sum {run.model}.{digest}",
+        (
+            "Take the annex with all levels, add up the scores of an applicant by hand, and compare the probability "
+            "with that of the system."
+        ),
+        (
+            f"Run the exported SQL or Python in an environment of yours (plainrisk export {run.model} -o score.sql "
+            f"--dialect sqlite). Neither "
+            "needs this program."
+        ),
+    ]
+
+
+def implementation(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    """Whether code that was exported gives the same answers."""
+    yield Grid(
+        "Exports, written and run when this document was made.",
+        ("file", "run by", "rows", "largest difference", "reasons", "decisions", "agrees"),
+        [_export(one) for one in n["exports"]],
+        command=run("export", "-o score.sql --dialect sqlite --check"),
+        note="Rows are made from the levels of the model. Reasons, decisions: rows that differ.",
+        left=(0, 1, 6),
+    )
+    hashes = [(one["file"], one["sha256"]) for one in n["exports"] if "sha256" in one]
+    yield Grid("Exports, by their SHA-256.", ("file", "SHA-256"), hashes, left=(0, 1))
+    again = (n["refits"] or {}).get("again")
+    if again and "error" not in again:
+        same = (
+            "gives the same model, to the last bit"
+            if again["same_form"]
+            else f"moves a probability by at most {percent(again['largest_move'], 2)}"
+        )
+        yield Paragraph(f"Fitting again to the training file, with the settings of the model file, {same}.")
+    yield Gap(OWNER, "the system in which the model runs, how its version is controlled, and who may change it")
+
+
+def _export(one: dict[str, Any]) -> tuple[str, ...]:
+    if "error" in one:
+        return (one["file"], one["error"], "", "", "", "", "not run")
+    differ = (count(one["reasons"]), count(one["decisions"]))
+    return (
+        one["file"],
+        one["engine"],
+        count(one["rows"]),
+        "0" if one["largest"] == 0 else f"{one['largest']:.0e}",
+        *differ,
+        "yes" if one["agrees"] else "NO",
+    )
+
+
+def monitoring(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    """What is watched, beside which limits."""
+    limits, figures = n["model"]["policy"].get("drift", {}), n["performance"]["figures"]
+    moderate, large = limits.get("moderate", 0.1), limits.get("large", 0.25)
+    auc, gap = figures["auc"], figures["gap"]
+    yield Grid(
+        "A plan to start from: the figures of this document, and when to act.",
+        ("figure", "today", "look into it", "act", "command"),
+        [
+            (
+                "PSI of each feature and of the probability",
+                "see Stability",
+                f"from {moderate:g}",
+                f"from {large:g}",
+                run("drift", "NEW"),
+            ),
+            ("AUC", with_ends(auc), f"below {figure(auc['low'])}", "to be set", run("evaluate", "NEW")),
+            (
+                "Mean prediction less observed rate",
+                with_ends(gap, 3, "+"),
+                "interval leaves out 0",
+                "to be set",
+                run("evaluate", "NEW"),
+            ),
+            (
+                "Approval rate",
+                percent(n["cutoffs"]["chosen"]["approval"]["estimate"]),
+                "to be set",
+                "to be set",
+                run("cutoffs", "NEW"),
+            ),
+            ("Impact ratio of groups", "see Fairness", "below 0.9", "below 0.8", run("fairness", "NEW")),
+        ],
+        note="Limits of the PSI stand in the policy of the model file; the others are proposals.",
+        left=(0, 1, 2, 3, 4),
+    )
+    yield Gap(
+        OWNER, "how often each figure is looked at, by whom, the limits to be set, and what follows when one is crossed"
+    )
+    yield Gap(OWNER, "how overrides are recorded and reviewed")
+
+
+def signatures(_n: dict[str, Any], _: Commands) -> Iterator[Block]:
+    """Who signs."""
+    yield Paragraph(
+        "Signed on the basis of this document, including the gaps that were completed and the limitations that "
+        "were answered."
+    )
+    people = ("Developed by", "Model owner", "Validated by", "Head of validation", "Approved by")
+    yield Grid(
+        "Signatures.",
+        ("role", "name", "date", "signature"),
+        [(role, "\n\n", "", "") for role in people],
+        left=(0, 1, 2, 3),
+        widths=(0.2, 0.3, 0.15, 0.35),
+    )
+    yield Gap(VALIDATOR, "the outcome of the validation: approved, approved with conditions (list them), or rejected")

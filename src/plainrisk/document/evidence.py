@@ -1,0 +1,172 @@
+"""What a document is made from: a model, rows that it was not fitted to, and what else was given; all checked first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plainrisk._types import Floats, Outcome
+from plainrisk.data.frame import Frame, as_frame, column_of, refuse_other_order
+from plainrisk.errors import DataError, did_you_mean
+from plainrisk.form import FitRecord, RiskForm
+from plainrisk.model import FormMethods
+
+__all__ = ["Evidence", "Sample", "Source", "gather"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where rows came from.
+
+    Attributes
+    ----------
+    name : as it stands in commands
+    files : name, SHA-256 and rows of every file; none for rows in memory
+    """
+
+    name: str
+    files: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows with outcomes and risks.
+
+    Attributes
+    ----------
+    source : where they came from
+    rows : all columns
+    outcome : (n,) 1 where the outcome is the one whose probability is the risk
+    risk : (n,) what the model predicts
+    """
+
+    source: Source
+    rows: Frame
+    outcome: Outcome
+    risk: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """All that was given.
+
+    Attributes
+    ----------
+    model : the model; its `form`, `record` and texts `about` it
+    file : the model's file, if it is in one
+    test : rows that the model was not fitted to
+    train : the training rows, if they are at hand
+    against : the risks of another model on the test rows, its name, and its form if it is one of ours
+    time : the period of every test row, and the name of the column
+    by : columns of groups
+    """
+
+    model: FormMethods
+    file: Path | None
+    test: Sample
+    train: Sample | None = None
+    against: tuple[str, Floats, RiskForm | None] | None = None
+    time: tuple[str, Any] | None = None
+    by: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def form(self) -> RiskForm:
+        """The model's form."""
+        return self.model.form_
+
+    @property
+    def record(self) -> FitRecord | None:
+        """How the model was fitted."""
+        return self.model.fit_record_
+
+    @property
+    def about(self) -> Mapping[str, str]:
+        """The texts about the model."""
+        return self.model.about
+
+    def labels(self, sample: Sample) -> Any:
+        """Return the outcomes of rows as the model knows them."""
+        return np.array(self.form.classes)[sample.outcome]
+
+
+def gather(
+    model: FormMethods,
+    data: Any,
+    y: Any = None,
+    *,
+    train: Any = None,
+    train_y: Any = None,
+    against: Any = None,
+    time: str | None = None,
+    by: Sequence[str] = (),
+    target: str | None = None,
+    sources: Mapping[str, Source] | None = None,
+    file: Path | None = None,
+) -> Evidence:
+    """Check what a document is to be made from; every error comes before any work."""
+    form, names = model.form_, dict(sources or {})
+    test = _sample(form, data, y, target, names.get("test", Source("TEST")))
+    columns = {"time": (time,) if time is not None else (), "by": tuple(by)}
+    for option, asked in columns.items():
+        for name in asked:
+            _require_column(option, name, test.rows)
+    return Evidence(
+        model=model,
+        file=file,
+        test=test,
+        train=None if train is None else _sample(form, train, train_y, target, names.get("train", Source("TRAIN"))),
+        against=None if against is None else _against(form, against, test.rows, names.get("against")),
+        time=None if time is None else (time, test.rows.column(time)),
+        by={name: test.rows.column(name) for name in by},
+    )
+
+
+def _sample(form: RiskForm, data: Any, y: Any, target: str | None, source: Source) -> Sample:
+    refuse_other_order(data, y=y)
+    rows = form.align(data)
+    if rows.n_rows == 0:
+        raise DataError(f"document: {source.name} has no rows.")
+    name = target or form.schema.target
+    if y is None:
+        if name is None:
+            raise DataError("document: which column is the outcome? The model does not name it. Give target.")
+        if name not in rows.columns:
+            hint = did_you_mean(name, rows.names)
+            raise DataError(f"document: {source.name} has no column of outcomes {name!r}.{hint}")
+        y = rows.column(name)
+    try:
+        outcome = column_of(y).outcomes(form.classes)
+    except DataError as error:
+        raise DataError(f"document: {source.name}: outcome {name!r}: {error}") from None
+    if len(outcome) != rows.n_rows:
+        raise DataError(f"document: there are {len(outcome):,} outcomes for {rows.n_rows:,} rows.")
+    return Sample(source, rows, outcome, form.risk(rows))
+
+
+def _require_column(option: str, name: str, rows: Frame) -> None:
+    if name not in rows.columns:
+        raise DataError(f"document: {option}: there is no column {name!r} in the data.{did_you_mean(name, rows.names)}")
+
+
+def _against(form: RiskForm, against: Any, rows: Frame, source: Source | None) -> tuple[str, Floats, RiskForm | None]:
+    """Return another model's risks: those of a model, or a column of probabilities from any system."""
+    other = getattr(against, "form_", None)
+    if other is not None:
+        if not form.predicts_as(other):
+            raise DataError("document: the two models predict different outcomes, so their risks cannot be compared.")
+        return source.name if source else "OLD", other.risk(other.align(as_frame(rows))), other
+    if isinstance(against, str):
+        _require_column("against", against, rows)
+        risk, name = rows.numbers(against), against
+    else:
+        risk, name = np.asarray(against, dtype=np.float64), "AGAINST"
+    if risk.shape != (rows.n_rows,) or not ((risk >= 0) & (risk <= 1)).all():
+        raise DataError(
+            f"document: against: {name!r} must hold a probability from 0 to 1 for every row; some are missing or "
+            "outside."
+        )
+    return name, risk, None

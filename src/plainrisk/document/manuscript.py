@@ -1,0 +1,96 @@
+"""From numbers to a manuscript: the first page, then the chapters of a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from plainrisk.document.background import Commands, identity
+from plainrisk.document.blocks import Block, Bullets, Grid, Heading, Manuscript, Paragraph, Picture, gaps_of
+from plainrisk.document.figures import count, percent, share_with_ends, short_hash, with_ends
+from plainrisk.document.profiles import Profile
+
+__all__ = ["manuscript"]
+
+
+def manuscript(numbers: dict[str, Any], profile: Profile, run: Commands) -> Manuscript:
+    """Return what is to be written."""
+    chapters = list(profile.blocks(numbers, run))
+    model = numbers["model"]
+    return Manuscript(
+        title=model["name"],
+        subtitle=profile.title,
+        header=f"{model['name']}  ·  form {short_hash(model['form_sha256'])}",
+        footer=f"plainrisk {numbers['plainrisk']}",
+        blocks=list(_numbered([*_first_page(numbers, profile, chapters), *chapters])),
+    )
+
+
+def _numbered(blocks: Sequence[Block]) -> Iterator[Block]:
+    """Number chapters, their sections, tables and pictures."""
+    chapter = section = tables = pictures = 0
+    for block in blocks:
+        if isinstance(block, Heading) and block.level == 1:
+            chapter, section = chapter + 1, 0
+            yield replace(block, text=f"{chapter}. {block.text}")
+        elif isinstance(block, Heading) and block.level == 2 and chapter:
+            section += 1
+            yield replace(block, text=f"{chapter}.{section} {block.text}")
+        elif isinstance(block, Grid):
+            tables += 1
+            yield replace(block, caption=f"Table {tables}. {block.caption}")
+        elif isinstance(block, Picture):
+            pictures += 1
+            yield replace(block, caption=f"Figure {pictures}. {block.caption}")
+        else:
+            yield block
+
+
+def _first_page(n: dict[str, Any], profile: Profile, chapters: Sequence[Block]) -> Iterator[Block]:
+    yield from identity(n)
+    yield Heading(2, "Summary")
+    yield from _summary(n, chapters)
+    yield Heading(2, "How to read this document")
+    if profile.basis:
+        yield Paragraph(profile.basis)
+    yield Paragraph(
+        "Every figure was computed from the model and the rows named above; nothing was typed in. The line under a "
+        "table is the "
+        "command that prints the same figures. Text in square brackets is for a person to complete. All figures "
+        "stand in the JSON "
+        "file beside this document."
+    )
+    yield Bullets([title for title, _ in profile.chapters])
+
+
+def _summary(n: dict[str, Any], chapters: Sequence[Block]) -> Iterator[Block]:
+    figures, chosen = n["performance"]["figures"], n["cutoffs"]["chosen"]
+    grave = [one["text"] for one in n["limitations"] if one["severity"] == "high"]
+    valid = n["certificate"]["valid"] and not n["certificate"]["differences"]
+    gaps = len(list(gaps_of(chapters)))
+    yield Grid(
+        "The model at a glance.",
+        ("", ""),
+        [
+            (
+                "Test rows, observed rate",
+                f"{count(n['performance']['rows'])}, {share_with_ends(n['performance']['base_rate'])}",
+            ),
+            ("AUC", with_ends(figures["auc"])),
+            ("Calibration slope", with_ends(figures["slope"])),
+            ("Mean prediction less observed rate", with_ends(figures["gap"], 3, "+")),
+            (
+                "Approved at the cut-off of " + percent(n["model"]["cutoff"]["value"]),
+                share_with_ends(chosen["approval"]),
+            ),
+            ("Bad rate among the approved", share_with_ends(chosen["bad_rate"])),
+            ("Certificate", "all properties hold" if valid else "DOES NOT HOLD"),
+            ("Limitations found by the program", f"{len(n['limitations'])}, of them {len(grave)} high"),
+            ("Gaps that people must complete", count(gaps)),
+        ],
+        left=(0, 1),
+    )
+    if grave:
+        yield Paragraph("Limitations of high severity:", strong=True)
+        yield Bullets(grave)

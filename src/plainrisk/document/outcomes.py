@@ -1,0 +1,424 @@
+"""The sections on how the model did: performance, calibration, groups, time, shifts, challengers, prices of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from plainrisk.document import pictures
+from plainrisk.document.background import OWNER, VALIDATOR, Commands
+from plainrisk.document.blocks import Block, Gap, Grid, Heading, Paragraph
+from plainrisk.document.figures import (
+    count,
+    figure,
+    percent,
+    points,
+    points_with_ends,
+    share_with_ends,
+    value,
+    with_ends,
+)
+
+__all__ = ["calibration", "challengers", "fairness", "performance", "periods", "prices", "segments", "stability"]
+
+LABELS = {
+    "auc": "AUC",
+    "gini": "Gini",
+    "h_measure": "H-measure",
+    "ks": "KS",
+    "brier": "Brier score",
+    "log_loss": "Log loss",
+    "ece": "Expected calibration error",
+    "gap": "Mean prediction less observed rate",
+    "slope": "Calibration slope",
+    "intercept": "Calibration intercept",
+}
+WORTH = {
+    "auc": "1 is perfect ranking, 0.5 none",
+    "gini": "2 AUC - 1",
+    "h_measure": "costs of wrong decisions by beta(2, 2); 1 is perfect",
+    "ks": "largest distance of the two distributions",
+    "brier": "mean squared error; 0 is perfect",
+    "log_loss": "0 is perfect",
+    "ece": "15 equal-width bins; 0 is perfect",
+    "gap": "0 if calibrated in the large",
+    "slope": "1 if calibrated; below 1: too extreme",
+    "intercept": "0 if calibrated",
+}
+MOST_PRICES = 30
+
+
+def performance(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    """All figures with intervals, the spread of probabilities, and what the cut-off does."""
+    found = n["performance"]
+    yield Paragraph(
+        f"{count(found['rows'])} test rows, observed rate {share_with_ends(found['base_rate'])}, mean prediction "
+        f"{percent(found['mean_risk'])}. Intervals are of {found['level']:.0%}."
+    )
+    yield Grid(
+        "Figures of the model on the test rows.",
+        ("figure", "value", "interval", "how to read it"),
+        [(LABELS[name], figure(r["estimate"]), _interval(r), WORTH[name]) for name, r in found["figures"].items()],
+        command=run("evaluate", run.test),
+        note=" ".join([*found["notes"], "AUC and Gini: DeLong; slope and intercept: sandwich; the others: bootstrap."]),
+        left=(0, 3),
+    )
+    yield pictures.histogram(n["data"]["histogram"], n["model"]["outcome"])
+    yield from _cutoffs(n, run)
+
+
+def _interval(found: Mapping[str, Any]) -> str:
+    return "–" if value(found["low"]) is None else f"{figure(found['low'])} to {figure(found['high'])}"
+
+
+def _cutoffs(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    found, chosen = n["cutoffs"], n["cutoffs"]["chosen"]
+    cutoff = n["model"]["cutoff"]
+    owner = "of the policy" if cutoff["stated"] else "tried, since the policy has none"
+    yield Paragraph(
+        f"The cut-off {owner} is {percent(cutoff['value'])}. It approves {share_with_ends(chosen['approval'])} of "
+        f"the test rows; the "
+        f"bad rate among them is {share_with_ends(chosen['bad_rate'])}. It refuses "
+        f"{share_with_ends(chosen['bads_refused'])} of the "
+        f"bad and {share_with_ends(chosen['goods_refused'])} of the good."
+    )
+    yield pictures.cutoffs(found, chosen)
+    yield Grid(
+        "Cut-offs at even steps of approval.",
+        ("cut-off", "approved", "bad rate of the approved", "bad refused", "good refused"),
+        [
+            (
+                percent(one["cutoff"], 2),
+                percent(one["approval"]["estimate"]),
+                share_with_ends(one["bad_rate"]),
+                percent(one["bads_refused"]["estimate"]),
+                percent(one["goods_refused"]["estimate"]),
+            )
+            for one in found["cutoffs"][1::2]
+        ],
+        command=run("cutoffs", run.test, f"--cutoff {cutoff['value']:g}"),
+        note="Bad is the adverse outcome. Intervals are of 95% (Wilson), each at a fixed cut-off.",
+        left=(),
+    )
+    if not cutoff["stated"]:
+        yield Gap(OWNER, "how the cut-off is set: costs, prices, appetite for risk")
+
+
+def segments(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    """The same figures inside groups that were asked for, and along the feature that matters most."""
+    for report in n["groups"]:
+        if report["kind"] == "protected":
+            continue
+        why = ", the feature that matters most" if report["kind"] == "leading" else ""
+        yield Grid(
+            f"By {report['title']}{why}.",
+            ("segment", "rows", "observed rate", "mean prediction", "difference in points", "AUC"),
+            [
+                (
+                    _named(group),
+                    count(group["rows"]),
+                    share_with_ends(group["base_rate"]),
+                    percent(group["mean_risk"]),
+                    points_with_ends(group["gap"]),
+                    with_ends(group["auc"], 2),
+                )
+                for group in report["groups"]
+            ],
+            command=run("evaluate", run.test, f"--by '{report['column']}'"),
+            note="Inside the levels of a feature of the model the AUC is lower than over all rows, since that "
+            "feature no longer "
+            "ranks."
+            if report["kind"] == "leading"
+            else "",
+        )
+    yield Paragraph("Other segments: plainrisk document ... --by COLUMN, repeatable.")
+
+
+def _named(group: Mapping[str, Any]) -> str:
+    return f"{group['group']} (small)" if group["small"] else str(group["group"])
+
+
+def periods(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    """Figures by period."""
+    found = n["periods"]
+    if found is None:
+        yield Gap(VALIDATOR, "performance over time. No column of periods was given (--time COLUMN)")
+        return
+    column = found["column"]
+    yield pictures.periods(found["periods"], column)
+    yield Grid(
+        f"By {column}.",
+        (column, "rows", "observed rate", "mean prediction", "difference in points", "AUC", "approved", "PSI"),
+        [
+            (
+                _named({"group": one["period"], **one}),
+                count(one["rows"]),
+                share_with_ends(one["base_rate"]),
+                percent(one["mean_risk"]),
+                points(one["gap"]["estimate"]),
+                with_ends(one["auc"], 2),
+                percent(one["approval"]["estimate"]),
+                figure(one["psi"], 3),
+            )
+            for one in found["periods"]
+        ],
+        command=run("periods", run.test, f"--time {column}"),
+        note=f"PSI: of the probability, against {found['against']}. An index of few rows is large by chance.",
+    )
+
+
+def calibration(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    """Whether a probability of 10% means 10%."""
+    bins, figures = n["performance"]["calibration"], n["performance"]["figures"]
+    yield Paragraph(
+        f"Mean prediction less observed rate: {points_with_ends(figures['gap'])} percentage points. Calibration "
+        f"slope: "
+        f"{with_ends(figures['slope'])}, intercept {with_ends(figures['intercept'])}. Expected calibration error: "
+        f"{with_ends(figures['ece'])}."
+    )
+    tests = n["performance"]["tests"]
+    chi, z = tests["hosmer_lemeshow"], tests["spiegelhalter"]
+    yield Paragraph(
+        f"Tests that all probabilities are right: Hosmer and Lemeshow {figure(chi['statistic'], 2)} in "
+        f"{chi['degrees']} groups, "
+        f"p = {figure(chi['p_value'], 4)}; Spiegelhalter z = {figure(z['statistic'], 2)}, p = "
+        f"{figure(z['p_value'], 4)}. Large samples "
+        "reject gaps that nobody would mind, so read the gaps first."
+    )
+    yield pictures.calibration(bins)
+    columns = (bins[name] for name in ("lower", "upper", "count", "predicted", "observed", "low", "high"))
+    yield Grid(
+        "Predicted and observed rates in ten bins of about equal size.",
+        ("prediction from", "to", "rows", "mean prediction", "observed rate", "interval", "Jeffreys p", "remark"),
+        [
+            (
+                percent(a, 2),
+                percent(b, 2),
+                count(rows),
+                percent(p, 2),
+                percent(o, 2),
+                f"{percent(low)} to {percent(high)}",
+                figure(grade["p_value"]),
+                "" if low <= p <= high else "prediction too high" if p > high else "prediction too low",
+            )
+            for a, b, rows, p, o, low, high, grade in zip(*columns, tests["grades"], strict=True)
+        ],
+        command=run("evaluate", run.test),
+        note="Jeffreys p: of the test that the prediction is not too low. In four of ten calibrated models, one or "
+        "more of the ten intervals miss by chance.",
+        left=(7,),
+    )
+
+
+def stability(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    """How far the test rows are from the training rows."""
+    found = n["drift"]
+    if found is None:
+        yield Paragraph(
+            "The model file counts no training rows, so shifts cannot be told without the training file (--train)."
+        )
+        return
+    yield pictures.drift(found)
+    moved = [one for one in found["features"] if one["size"] != "small"]
+    unit = "points" if found["unit"] == "probability" else found["unit"]
+    limits = found["limits"]
+    yield Paragraph(
+        f"{len(moved)} of {len(found['features'])} features have a moderate or large shift (population stability "
+        f"index from "
+        f"{limits['moderate']:g} and {limits['large']:g} on)."
+    )
+    shown = (moved or found["features"])[:12]
+    yield Grid(
+        "Shifts of features between training and test rows, the largest first.",
+        ("feature", "PSI", "size", f"effect on the prediction ({unit})"),
+        [
+            (
+                one["feature"],
+                figure(one["psi"], 4),
+                one["size"],
+                points(one["shift"], 2) if unit == "points" else figure(one["shift"], 4, "+"),
+            )
+            for one in shown
+        ],
+        command=run("drift", run.test, *(["--old", run.train] if n["refits"] is not None else [])),
+        left=(0, 2),
+    )
+    for one in found["subscales"]:
+        if one["subscale"] == "risk":
+            yield Paragraph(
+                f"The probability itself: PSI {figure(one['psi'], 4)} ({one['size']}), mean "
+                f"{percent(one['old_risk'])} in training, "
+                f"{percent(one['new_risk'])} in the test rows."
+            )
+
+
+def challengers(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    """What others would use, fitted to the same rows, and the model that was given to compare with."""
+    found, other = n["refits"], n["against"]
+    if other is not None:
+        yield from _against(other, n, run)
+    if found is None:
+        yield Paragraph("Challengers are fitted to the training rows. They were not given (--train FILE).")
+        return
+    ours = n["performance"]["figures"]
+    lines = [
+        (
+            "this model",
+            figure(ours["auc"]["estimate"], 4),
+            "",
+            figure(ours["log_loss"]["estimate"], 4),
+            "",
+            figure(ours["brier"]["estimate"], 4),
+        )
+    ]
+    for one in found["challengers"]:
+        if one["note"]:
+            lines.append((one["name"], one["note"], "", "", "", ""))
+            continue
+        auc, loss, brier = (one["figures"][name]["estimate"] for name in ("auc", "log_loss", "brier"))
+        gaps = one["differences"]
+        lines.append(
+            (
+                one["name"],
+                figure(auc, 4),
+                with_ends(gaps["auc"], 4, "+"),
+                figure(loss, 4),
+                with_ends(gaps["log_loss"], 4, "+"),
+                figure(brier, 4),
+            )
+        )
+    yield Grid(
+        "Challengers as they come, fitted to the same training rows, on the test rows.",
+        ("model", "AUC", "less this model", "log loss", "less this model", "Brier score"),
+        lines,
+        command=f"plainrisk fit {run.train} --schema SCHEMA --challengers --test {run.test}",
+        note="Paired intervals of 95%. "
+        + " ".join(f"{one['name']}: {one['settings']}." for one in found["challengers"] if not one["note"])
+        + " Challengers keep no direction and no rule.",
+    )
+    yield Gap(VALIDATOR, "whether a challenger that is ahead would be acceptable, and if not, why")
+
+
+def _against(other: dict[str, Any], n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    yield Heading(3, f"Compared with {other['name']}")
+    ours, figures = n["performance"]["figures"], ("auc", "ks", "brier", "log_loss", "ece", "slope")
+    yield Grid(
+        f"This model and {other['name']} on the same test rows.",
+        ("figure", "this model", other["name"], "difference"),
+        [
+            (
+                LABELS[f],
+                figure(ours[f]["estimate"]),
+                figure(other["figures"][f]["estimate"]),
+                with_ends(other["differences"][f], 3, "+"),
+            )
+            for f in figures
+        ],
+        command=run("evaluate", run.test, f"--against {other['name']}"),
+        note=f"DeLong's test of equal AUC: p = {figure(other['p_value'], 4)}. Intervals are paired.",
+    )
+    words = {
+        "approved_by_both": "approved by both",
+        "only_by_this": "approved by this model only",
+        "only_by_other": "approved by the other only",
+    }
+    words["refused_by_both"] = "refused by both"
+    yield Grid(
+        f"Decisions at the same cut-off of {percent(n['model']['cutoff']['value'])}.",
+        ("decision", "rows", "observed rate"),
+        [
+            (words[one["which"]], count(one["rows"]), percent(one["positives"] / one["rows"] if one["rows"] else None))
+            for one in other["decisions"]
+        ],
+    )
+    if other["diff"] is not None:
+        moved = other["diff"]["moved"]
+        what = f"{len(moved)} features differ: {', '.join(moved)}." if moved else "No feature differs."
+        yield Paragraph(f"{what} {'; '.join(other['diff']['lines'])}.")
+
+
+def prices(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    """What directions and rules cost in accuracy."""
+    found = n["refits"]
+    if found is None or found["prices"] is None:
+        why = (
+            "They were not given (--train FILE)."
+            if found is None
+            else found.get("why_no_prices", "The file does not say how to fit it again.")
+        )
+        yield Paragraph(f"Prices come from fitting the model without each rule, which needs the training rows. {why}")
+        return
+    priced = found["prices"]
+    yield Paragraph(priced["verdict"], strong=True)
+    rows = priced["prices"]
+    yield Grid(
+        f"Prices of directions and rules, on {priced['folds']} folds of the training rows.",
+        ("rule", "log loss added", "AUC lost", "clear"),
+        [
+            (
+                one["what"],
+                one["note"] or with_ends(one["log_loss"], 4, "+"),
+                with_ends(one["auc"], 4, "+"),
+                "yes" if one["clear"] else "",
+            )
+            for one in rows[:MOST_PRICES]
+        ],
+        command=f"plainrisk fit {run.train} --schema SCHEMA --cv {priced['folds']} --prices",
+        note=" ".join(
+            [
+                "Positive: the rule costs accuracy. Paired intervals of 95%; clear: the interval leaves out 0.",
+                *priced["notes"],
+            ]
+        ),
+        left=(0, 3),
+    )
+
+
+def fairness(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    """Groups by protected features and by columns that were asked for."""
+    reports = [report for report in n["groups"] if report["kind"] != "leading"]
+    read = [one["title"] for one in n["schema"] if one["protected"] and one["read"]]
+    yield Paragraph(
+        f"The model reads these protected features: {', '.join(read)}. They are never named as a reason or as advice."
+        if read
+        else "The model reads no feature that its schema marks as protected."
+    )
+    if not reports:
+        yield Gap(
+            VALIDATOR,
+            "groups to compare. The model reads no protected feature, and no column of groups was given (--by COLUMN)",
+        )
+        return
+    for report in reports:
+        yield Heading(3, f"By {report['title']}")
+        if len(report["groups"]) <= 12:
+            yield pictures.groups(report)
+        yield Grid(
+            f"Approval by {report['title']}, compared with {report['reference']}.",
+            (
+                "group",
+                "rows",
+                "approved",
+                "impact ratio",
+                "approved among the good",
+                "observed rate",
+                "difference in points",
+            ),
+            [
+                (
+                    _named(group),
+                    count(group["rows"]),
+                    share_with_ends(group["approval"]),
+                    with_ends(group["impact"], 2) + (" *" if group["below_four_fifths"] else ""),
+                    percent(group["opportunity"]["estimate"]),
+                    percent(group["base_rate"]["estimate"]),
+                    points(group["gap"]["estimate"]),
+                )
+                for group in report["groups"]
+            ],
+            command=run("fairness", run.test, f"--by '{report['column']}' --cutoff {report['cutoff']:g}"),
+            note="Impact ratio: approval rate over that of the reference group; * below four fifths. Difference: "
+            "mean prediction "
+            "less observed rate.",
+        )
+    yield Gap(VALIDATOR, "whether differences between groups are explained by risk, and which alternatives were tried")

@@ -1,0 +1,223 @@
+"""The documents themselves: what stands in them, that they are the same again, and what is refused before any work."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import re
+import zipfile
+
+import docx
+import numpy as np
+import polars as pl
+import pytest
+
+import plainrisk as pr
+from plainrisk.document import PROFILES, write_document
+from plainrisk.document.limitations import limitations
+from plainrisk.errors import DataError, OutputError
+
+
+@pytest.fixture(scope="module")
+def written(case, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("written")
+    return write_document(case.model, folder / "model.docx", case.test, time="month", by=["branch"], file=case.file)
+
+
+def texts_of(path):
+    document = docx.Document(path)
+    cells = [cell.text for table in document.tables for row in table.rows for cell in row.cells]
+    return document, [paragraph.text for paragraph in document.paragraphs] + cells
+
+
+def test_a_word_document_names_the_model_on_every_page_and_marks_its_gaps(written, case):
+    document, texts = texts_of(written.document)
+    section = document.sections[0]
+    digest = json.loads(case.file.read_text(encoding="utf-8"))["form_sha256"]
+    assert section.header.paragraphs[0].text == f"Synthetic  ·  form {digest[:16]}"
+    fields = [e.text for e in section.footer._element.iter() if e.tag.endswith("instrText")]
+    assert fields == ["PAGE", "NUMPAGES"]
+    assert digest in texts
+    for gap in written.gaps:
+        assert gap in texts
+    assert len(document.inline_shapes) == 8
+    assert all(shape._inline.docPr.get("descr") for shape in document.inline_shapes)
+    assert "Head of validation" in texts
+    assert "More of it, less risk: policy 7" in texts
+
+
+def test_every_table_of_figures_names_a_command_that_exists(written):
+    from plainrisk.cli.commands import COMMANDS
+
+    _, texts = texts_of(written.document)
+    verbs = [verb for text in texts for verb in re.findall(r"plainrisk ([a-z-]+) (?:model\.json|MODEL|TRAIN)", text)]
+    assert len(verbs) > 12
+    assert set(verbs) <= set(COMMANDS)
+
+
+def test_the_same_numbers_give_the_same_bytes(written, case, tmp_path):
+    again = write_document(case.model, tmp_path / "model.docx", case.test, time="month", by=["branch"], file=case.file)
+    assert again.document.read_bytes() == written.document.read_bytes()
+    assert again.numbers.read_bytes() == written.numbers.read_bytes()
+    with zipfile.ZipFile(again.document) as packed:
+        assert {entry.date_time for entry in packed.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+def test_figures_of_the_document_stand_in_its_numbers(written):
+    numbers = json.loads(written.numbers.read_text(encoding="utf-8"))
+    _, texts = texts_of(written.document)
+    auc = numbers["performance"]["figures"]["auc"]
+    assert f"{auc['estimate']:.3f}" in texts
+    assert f"{auc['low']:.3f} to {auc['high']:.3f}" in texts
+    (branches,) = [one for one in numbers["groups"] if one["column"] == "branch"]
+    for group in branches["groups"]:
+        assert f"{group['mean_risk']:.1%}" in texts
+    assert numbers["gaps"] == list(written.gaps)
+    assert numbers["limitations"] == list(written.limitations)
+
+
+class Checker(html.parser.HTMLParser):
+    VOID = frozenset({"meta", "img"})
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_one_well_formed_file_that_loads_nothing(case, tmp_path):
+    renamed = case.model.annotate(about={"owner": "<script>alert(1)</script>"})
+    renamed.document(tmp_path / "model.html", case.test)
+    text = (tmp_path / "model.html").read_text(encoding="utf-8")
+    checker = Checker()
+    checker.feed(text)
+    assert checker.open == []
+    assert "script" not in [tag for tag, _ in checker.seen]
+    sources = [attrs["src"] for _, attrs in checker.seen if "src" in attrs]
+    assert sources
+    assert all(source.startswith("data:image/png;base64,") for source in sources)
+
+
+def test_markdown_has_every_table_and_no_broken_row(case, tmp_path):
+    renamed = case.model.annotate(about={"owner": "a | b"})
+    renamed.document(tmp_path / "model.md", case.test)
+    lines = (tmp_path / "model.md").read_text(encoding="utf-8").splitlines()
+    tables = [line for line in lines if line.startswith("|")]
+    widths = [len(re.findall(r"(?<!\\)\|", line)) for line in tables]
+    for k, line in enumerate(tables):
+        if "---" in line and set(line) <= set("|-: "):
+            assert widths[k - 1] == widths[k] == widths[k + 1]
+    assert any("a \\| b" in line for line in tables)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_profile_orders_all_sections(case, tmp_path, profile):
+    written = case.model.document(tmp_path / "model.md", case.test, profile=profile)
+    headings = re.findall(r"^### (\d+)\.\d+ (.*)$", written.document.read_text(encoding="utf-8"), re.MULTILINE)
+    plain = {"Performance", "Calibration", "Fairness", "Method", "Signatures", "Limitations found by the program"}
+    assert plain <= {name for _, name in headings}
+    assert len({name for _, name in headings}) == len(headings) == 20
+    chapters = [int(number) for number, _ in headings]
+    assert chapters == sorted(chapters)
+
+
+def test_a_legal_profile_asks_a_person_for_what_no_program_knows(case, tmp_path):
+    asked = case.model.document(tmp_path / "model.md", case.test, profile="ai-act")
+    text = asked.document.read_text(encoding="utf-8")
+    assert any("declaration" in gap for gap in asked.gaps)
+    assert "is for the provider to judge" in text
+    assert "compliant" not in text
+
+
+# ---- what is refused
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("model.pdf", {}, "must end in .docx, .md or .html"),
+        ("model.docx", {"profile": "sr11-7"}, "there is no profile 'sr11-7'"),
+        ("model.docx", {"time": "mont"}, "time: there is no column 'mont'.*Did you mean 'month'"),
+        ("model.docx", {"by": ["brunch"]}, "by: there is no column 'brunch'.*Did you mean 'branch'"),
+        ("model.docx", {"against": "othr"}, "against: there is no column 'othr'"),
+        ("model.docx", {"against": "month"}, "month"),
+        ("model.docx", {"target": "good"}, "has no column of outcomes 'good'"),
+        ("model.docx", {"time": "id"}, "at most 40 fit a document"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_written(case, tmp_path, name, options, message):
+    rows = case.test.with_columns(id=pl.int_range(pl.len()))
+    with pytest.raises((DataError, ValueError), match=message):
+        case.model.document(tmp_path / name, rows, **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_rows_without_outcomes_features_or_rows_are_refused(case, tmp_path):
+    path = tmp_path / "model.docx"
+    with pytest.raises(DataError, match="no column of outcomes 'bad'"):
+        case.model.document(path, case.test.drop("bad"))
+    with pytest.raises(DataError, match="is not in the data"):
+        case.model.document(path, case.test.drop(case.first))
+    with pytest.raises(DataError, match="has no rows"):
+        case.model.document(path, case.test[:0])
+    holes = case.test.with_columns(bad=pl.when(pl.int_range(pl.len()) == 3).then(None).otherwise(pl.col("bad")))
+    with pytest.raises(DataError, match=r"row 3 .* has no outcome"):
+        case.model.document(path, holes)
+    with pytest.raises(OutputError, match=r"the folder .* does not exist"):
+        case.model.document(tmp_path / "none" / "model.docx", case.test)
+    assert not list(tmp_path.iterdir())
+
+
+def test_probabilities_beyond_one_are_none(case, tmp_path):
+    rows = case.test.with_columns(score=pl.lit(1.5))
+    with pytest.raises(DataError, match="'score' must hold a probability"):
+        case.model.document(tmp_path / "model.md", rows, against="score")
+
+
+# ---- what the program finds by itself
+
+
+def severities(numbers, **changes):
+    return {(one["severity"], one["section"]): one["text"] for one in limitations({**numbers, **changes})}
+
+
+def test_training_rows_as_test_rows_are_noticed(case, tmp_path):
+    written = case.model.document(tmp_path / "model.md", case.train)
+    assert any("seem to be the training rows" in one["text"] for one in written.limitations)
+
+
+def test_one_outcome_and_few_rows_are_noticed(case, tmp_path):
+    good = case.test.filter(pl.col("bad") == 0)
+    written = case.model.document(tmp_path / "model.md", good)
+    assert any("one outcome only" in one["text"] for one in written.limitations)
+    few = case.model.document(tmp_path / "model.md", case.test[:150])
+    assert any("The rarer outcome occurs in" in one["text"] for one in few.limitations)
+
+
+def test_shifts_strange_values_and_miscalibration_are_noticed(case, tmp_path):
+    moved = case.test.with_columns(pl.col(case.first) * 10, bad=pl.Series(np.resize([1, 1, 0], case.test.height)))
+    found = [one["text"] for one in case.model.document(tmp_path / "model.md", moved).limitations]
+    assert any("large shift" in text and case.first in text for text in found)
+    assert any("Values that training never saw" in text and case.first in text for text in found)
+    assert any("lower than the observed rate" in text for text in found)
+
+
+def test_a_model_without_cut_off_file_and_record_has_a_document(case, tmp_path):
+    bare = pr.RiskModel(
+        case.model.form_.__class__(
+            **{
+                **{name: getattr(case.model.form_, name) for name in case.model.form_.__struct_fields__},
+                "schema": case.model.form_.schema.annotate({"policy": {"cutoff": None}}),
+            }
+        )
+    )
+    written = bare.document(tmp_path / "model.md", case.test)
+    assert any("states none" in gap for gap in written.gaps)
+    assert any("does not say how the model was fitted" in one["text"] for one in written.limitations)
