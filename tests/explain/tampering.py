@@ -213,8 +213,10 @@ def variety(make_form, golden):
     }
     for seed, (pairs, has_trees) in enumerate(itertools.product((False, True), (False, True))):
         for extra in range(6):
-            made = make_form(10 * seed + extra, features=known, pairs=pairs, trees=has_trees)
-            found.append(_ordered(plain_form(made)) if extra % 2 else plain_form(made))
+            made = plain_form(make_form(10 * seed + extra, features=known, pairs=pairs, trees=has_trees))
+            if made["pool"]["kind"] == "mixture" and extra % 3:
+                made["pool"]["link"] = {"kind": "bands", "knots": [0.1, 0.4, 0.9], "values": [0.05, 0.5, 0.95]}
+            found.append(_ordered(made) if extra % 2 else made)
     return found
 
 

@@ -1,6 +1,7 @@
 /** The page's arithmetic: the same answers as Python's, from the same form. */
 
 export { beyond } from "./beyond";
+export { certify } from "./certify";
 export { explain } from "./contributions";
 export { SearchError } from "./elimination";
 export { RowError } from "./levels";

@@ -115,6 +115,7 @@ export interface Feature {
   below_bound?: Rule | null;
   categories?: (string | number)[] | null;
   unseen?: "neutral" | "error";
+  protected?: boolean;
   actionable?: "free" | "up" | "down" | "fixed";
   step_cost?: number;
   note?: string | null;
@@ -126,6 +127,7 @@ export interface Schema {
   adverse?: "positive" | "negative";
   features?: Record<string, Feature>;
   subscales?: Record<string, string[]>;
+  policy?: { inquiries?: string[] };
 }
 
 export interface Form {

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
-import type { DataSummary, ModelPayload, Ranged } from "../engine";
+import { useMemo } from "preact/hooks";
+import { certify, type DataSummary, type ModelPayload, type Ranged } from "../engine";
 import { useStore } from "../state";
 import { count, decimals, difference, digits, number, percent, share } from "./format";
 import { CALIBRATION, Mark, ModelChoice } from "./overview";
@@ -77,7 +78,10 @@ function Identity({ info }: { info: ModelPayload }) {
 }
 
 function Checks({ info }: { info: ModelPayload }) {
+  const store = useStore();
   const { checks, notes, outside } = info.certificate;
+  const model = store.model.value;
+  const here = useMemo(() => new Map(certify(model).map((claim) => [claim.name, claim.holds])), [model]);
   return (
     <Section id="certificate" title="Certificate">
       <Table
@@ -87,6 +91,7 @@ function Checks({ info }: { info: ModelPayload }) {
         columns={[
           { head: "holds", value: (c) => c.holds, text: (c) => <Mark holds={c.holds} /> },
           { head: "check", value: (c) => c.name },
+          { head: "in this page", value: (c) => (here.get(c.name) === c.holds ? "checked here" : "not so here") },
           { head: "evidence", value: (c) => c.detail },
         ]}
       />
