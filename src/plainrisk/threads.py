@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-__all__ = ["MANY_ROWS", "PIECE_ROWS", "n_threads", "one_blas_thread", "parallel_for", "parallel_map"]
+__all__ = ["MANY_ROWS", "PIECE_ROWS", "alone", "n_threads", "one_blas_thread", "parallel_for", "parallel_map"]
 
 MANY_ROWS = 1 << 16  # with fewer rows, handing work to another thread costs more than it saves
 PIECE_ROWS = 1 << 15  # rows worked on at a time, so that what is computed for them fits the processor's cache
@@ -37,6 +37,17 @@ def n_threads() -> int:
     if wanted.isdecimal() and int(wanted) > 0:
         return int(wanted)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Use no other thread inside the block: where many processes work side by side."""
+    before = getattr(_this, "is_worker", False)
+    _this.is_worker = True
+    try:
+        yield
+    finally:
+        _this.is_worker = before
 
 
 def parallel_map(function: Callable[[T], R], items: Iterable[T], rows: int = MANY_ROWS) -> Iterator[R]:

@@ -123,7 +123,8 @@ def test_the_driver_s_fit_is_the_model_s(data, link):
     assert (fitted.part,) == model.form_.parts
     assert fitted.ridge == 0.01
     assert fitted.solution.objective == model.solution_.objective
-    scores = np.concatenate(list(fitted.scores()))
+    (scores,) = fitted.scores.sum(lambda rows: ((rows.scores[:, 0],),))
+    scores = np.concatenate(scores)
     np.testing.assert_allclose(scores, model.form_.score(X), rtol=0, atol=1e-12)
 
 

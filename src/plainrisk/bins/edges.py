@@ -175,14 +175,21 @@ class ValueCounts:
 
     def add(self, x: Array, target: Array, weight: Floats | None) -> None:
         """Count the values of a batch."""
-        if self.bits:
-            # Before they are sorted: equal numbers are cheaper than buckets of different ones.
-            x = _bucket_ends(x, self.bits)
-        found = histogram(x, target, weight)
-        if self.histogram is None:
-            self.histogram = found
+        self._merge(histogram(x, target, weight), 0)
+
+    def __add__(self, other: ValueCounts) -> ValueCounts:
+        """Return the counts of the rows of both."""
+        both = ValueCounts(self.most)
+        for one in (self, other):
+            both._merge(one.histogram, one.bits)
+        return both
+
+    def _merge(self, found: Histogram | None, bits: int) -> None:
+        if found is None or self.histogram is None:
+            self.histogram, self.bits = (self.histogram, self.bits) if found is None else (found, bits)
             return
-        found = merge(self.histogram, found)
+        self.bits = max(self.bits, bits)
+        found = merge(coarsen(self.histogram, self.bits), coarsen(found, self.bits))
         while len(found.values) > self.most:
             self.bits += 1
             found = coarsen(found, self.bits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -43,11 +44,13 @@ class LevelFinder:
     values : ValueCounts of the measurements
     labels : the text labels seen, each with its weight if rare ones are to be joined
     too_near : whether values differ, but by so little that a tree separates none
-    n_grouped : how many categories share a level because there are too many
+    n_labels, n_grouped : how many categories there are, and how many share a level because there are too many
+    levels : what was found
     """
 
     too_near = False
-    n_grouped = 0
+    n_labels = n_grouped = 0
+    levels: Levels
 
     def __init__(
         self,
@@ -86,11 +89,25 @@ class LevelFinder:
             self._count_values(frame, target, weight)
         elif self._lists_labels:
             self._count_labels(frame, weight)
-            if len(self.labels) > self._most_labels + len(self.feature.special_values):
-                raise DataError(
-                    f"Data: feature {self.name!r} has more than {self._most_labels:,} categories. "
-                    "Group them (rare = 0.001 joins the rare ones), or leave it out."
-                )
+            self._check_labels()
+
+    def __add__(self, other: LevelFinder) -> LevelFinder:
+        """Return what is known of the rows of both."""
+        both = copy.copy(self)
+        both.values = self.values + other.values
+        both.labels = {name: self.labels.get(name, 0.0) + other.labels.get(name, 0.0) for name in self.labels}
+        both.labels |= {name: weight for name, weight in other.labels.items() if name not in self.labels}
+        both._weight = self._weight + other._weight
+        if self._lists_labels:
+            both._check_labels()
+        return both
+
+    def _check_labels(self) -> None:
+        if len(self.labels) > self._most_labels + len(self.feature.special_values):
+            raise DataError(
+                f"Data: feature {self.name!r} has more than {self._most_labels:,} categories. "
+                "Group them (rare = 0.001 joins the rare ones), or leave it out."
+            )
 
     def _count_labels(self, frame: Frame, weight: Floats | None) -> None:
         column = frame.labels(self.name)
@@ -115,15 +132,16 @@ class LevelFinder:
             raise DataError(f"Data: feature {self.name!r}: {error}") from None
 
     def finish(self) -> Levels:
-        """Return the levels; what was counted is given up."""
+        """Return the levels, and keep them as `levels`; what was counted is given up."""
         if self.feature.kind == "categorical":
             shares = {label: count / max(self._weight, np.finfo(float).tiny) for label, count in self.labels.items()}
             beyond = _beyond(self.feature, shares, self._most_kept)
-            self.n_grouped = len(beyond)
-            return _categories(self.name, self.feature, shares, beyond)
-        levels = self._bins(self._edges() if self._counts_values else self._given_edges)
-        self.values.histogram = None
-        return levels
+            self.n_labels, self.n_grouped = len(shares), len(beyond)
+            self.levels = _categories(self.name, self.feature, shares, beyond)
+        else:
+            self.levels = self._bins(self._edges() if self._counts_values else self._given_edges)
+        self.labels, self.values.histogram = {}, None
+        return self.levels
 
     def _edges(self) -> tuple[float, ...]:
         counts = self.values.histogram

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -9,9 +10,12 @@ from typing import Any, Protocol
 from plainrisk.checks import FUNCTION, LIST, check_parameters, whole
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.data.reader import Files, Kind, Table, open_table
+from plainrisk.data.spool import Arrays, Kept, Spool
 from plainrisk.errors import DataError, did_you_mean
+from plainrisk.threads import parallel_map
+from plainrisk.totals import added, identity
 
-__all__ = ["BATCH_ROWS", "Batches", "Rows", "as_batches", "csv", "parquet"]
+__all__ = ["BATCH_ROWS", "Batches", "Rows", "StoredRows", "as_batches", "csv", "is_stored", "parquet", "spark"]
 
 # Thirty columns of this many numbers are 60 MB.
 BATCH_ROWS = 1 << 18
@@ -34,8 +38,55 @@ class Rows(Protocol):
         """Read all rows once, some of the columns or all; the same rows every time."""
 
 
+class StoredRows:
+    """Rows that are not in memory, and what a fit asks of them; functions are as `plainrisk.totals` wants them."""
+
+    names: tuple[str, ...]
+    weight: str | None = None
+
+    def first(self, columns: Sequence[str]) -> Frame | None:
+        """Return some of the rows, to look at their types; None if there are none."""
+        raise NotImplementedError
+
+    def totals(
+        self,
+        functions: Sequence[Callable[[Any], Any]],
+        columns: Sequence[str],
+        task: str,
+        finish: Callable[[Any], Any] = identity,
+        read: Callable[[Frame], Any] = identity,
+    ) -> list[Any]:
+        """Add up what each function says of all rows, in one pass, and finish every sum.
+
+        Parameters
+        ----------
+        read : what makes of a batch that which the functions are given; a batch of which it makes None is left out
+        """
+        raise NotImplementedError
+
+    def keep(self, function: Callable[[Frame], Arrays | None], columns: Sequence[str], task: str) -> Kept:
+        """Keep arrays of every batch where the rows are."""
+        raise NotImplementedError
+
+    def gathered(self, function: Callable[[Frame], Any], columns: Sequence[str], task: str) -> list[Any]:
+        """Return what a function says of every batch, brought here: as much as all rows, for what is no sum."""
+        raise NotImplementedError
+
+    def read_as(self, kinds: Mapping[str, Kind] | None) -> StoredRows:
+        """Return the same rows, the columns of CSV files read by what they mean; see `plainrisk.data.reader`."""
+        return self
+
+    def free(self) -> None:
+        """Give up what was kept of the rows during a fit."""
+
+
+def is_stored(X: Any) -> bool:
+    """Whether rows are not in memory."""
+    return isinstance(X, StoredRows)
+
+
 @dataclass(frozen=True)
-class Batches:
+class Batches(StoredRows):
     """Rows in batches, to pass as X to `fit`; y and sample_weight are then names of columns.
 
     Attributes
@@ -79,6 +130,40 @@ class Batches:
         """Return the same rows, the columns of CSV files read by what they mean; see `plainrisk.data.reader`."""
         return self if self.by_kind is None else self.by_kind(kinds)
 
+    def first(self, columns: Sequence[str]) -> Frame | None:
+        """Return the first batch."""
+        return next(self.batches(columns, "looking at the first rows"), None)
+
+    def totals(
+        self,
+        functions: Sequence[Callable[[Any], Any]],
+        columns: Sequence[str],
+        task: str,
+        finish: Callable[[Any], Any] = identity,
+        read: Callable[[Frame], Any] = identity,
+    ) -> list[Any]:
+        """Add up what each function says of all rows, batch by batch, and finish every sum."""
+        totals: list[Any] = [None] * len(functions)
+        for frame in self.batches(columns, task):
+            rows = read(frame)
+            if rows is not None:
+                found = parallel_map(functools.partial(_say, rows=rows), functions, frame.n_rows)
+                totals = [added(total, part) for total, part in zip(totals, found, strict=True)]
+        return list(map(finish, totals))
+
+    def keep(self, function: Callable[[Frame], Arrays | None], columns: Sequence[str], task: str) -> Kept:
+        """Keep arrays of every batch, in memory or on disk."""
+        spool = Spool()
+        for frame in self.batches(columns, task):
+            arrays = function(frame)
+            if arrays is not None:
+                spool.append(arrays)
+        return spool
+
+    def gathered(self, function: Callable[[Frame], Any], columns: Sequence[str], task: str) -> list[Any]:
+        """Return what a function says of every batch, one after the other."""
+        return [found for frame in self.batches(columns, task) if (found := function(frame)) is not None]
+
     def batches(self, columns: Sequence[str] | None = None, task: str = "reading rows") -> Iterator[Frame]:
         """Read all rows once, some of the columns or all."""
         wanted = self.names if columns is None else tuple(dict.fromkeys(columns))
@@ -96,6 +181,10 @@ class Batches:
                 self.progress(task, done, self.n_rows)
         if done != self.n_rows:
             raise DataError(f"Data: {done:,} rows were read where there were {self.n_rows:,}. Did the files change?")
+
+
+def _say(function: Callable[[Any], Any], rows: Any) -> Any:
+    return function(rows)
 
 
 def parquet(files: Files, *, batch_rows: int = BATCH_ROWS, progress: Progress | None = None) -> Batches:
@@ -139,6 +228,27 @@ def csv(
     text : columns that are text whatever they hold, such as codes that look like numbers in some of the files
     """
     return as_batches(open_table(files, missing, ".csv", text), batch_rows, progress)
+
+
+def spark(df: Any, weight: str | None = None, *, progress: Progress | None = None) -> StoredRows:
+    """Return the rows of a Spark DataFrame, to be added up where they are.
+
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame, classic (Spark 4) or Connect
+        It is read several times, so it should give the same rows each time.
+    weight : str, optional
+        The column of weights, unless `fit` is given another.
+    progress : called with the task, and twice with the number of the pass, after each pass over the rows
+
+    Returns
+    -------
+    StoredRows
+        To pass as X to `fit`, with y the name of a column. The model is that of the same rows in memory, to 1e-9.
+    """
+    from plainrisk.data.spark_rows import spark_rows
+
+    return spark_rows(df, weight, progress)
 
 
 def as_batches(table: Table, batch_rows: int = BATCH_ROWS, progress: Progress | None = None) -> Batches:

@@ -5,19 +5,31 @@ from __future__ import annotations
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator
-from typing import IO, Any
+from collections.abc import Callable, Iterator
+from typing import IO, Any, Protocol
 
 import numpy as np
 
 from plainrisk._types import Array
+from plainrisk.totals import total_of
 
-__all__ = ["Spool"]
+__all__ = ["Arrays", "Kept", "Spool"]
 
 Arrays = tuple[Array, ...]
 
 # Bytes that are kept in memory before the groups move to disk.
 IN_MEMORY = 1 << 27
+
+
+class Kept(Protocol):
+    """Groups of arrays that stay where they were made: in memory, on disk, on other machines."""
+
+    def total(self, function: Callable[[int, Arrays], Any]) -> Any:
+        """Add up what a function says of the number and the arrays of every group, in a fixed order."""
+
+    @property
+    def only(self) -> Arrays | None:
+        """The arrays, where they are one group in memory."""
 
 
 class Spool:
@@ -80,3 +92,12 @@ class Spool:
 
     def __iter__(self) -> Iterator[Arrays]:
         return (self[i] for i in range(len(self)))
+
+    def total(self, function: Callable[[int, Arrays], Any]) -> Any:
+        """Add up what a function says of the number and the arrays of every group; see `Kept`."""
+        return total_of(function(number, arrays) for number, arrays in enumerate(self))
+
+    @property
+    def only(self) -> Arrays | None:
+        """The arrays, where they are one group in memory."""
+        return self._held[0] if len(self) == 1 and not self.on_disk else None

@@ -6,29 +6,31 @@ codes, outcomes, weights) lies in a spool, in memory or on disk, so that a solve
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from plainrisk._native import level_sums, logistic_pass, look_up
 from plainrisk._types import Codes, Floats
 from plainrisk.bins import Anchor, Criterion, JointCode, LevelFinder, code_type, joint_codes, level_anchors
-from plainrisk.data.spool import Spool
+from plainrisk.data.spool import Arrays, Kept
 from plainrisk.errors import quoted, warn
 from plainrisk.fit.training import Training, TrainingRows
 from plainrisk.form import Levels, Linear, Link
 from plainrisk.schema import Schema
-from plainrisk.solve import Block, Blocks, Rows
+from plainrisk.solve import Block, MappedRows, Rows
 from plainrisk.threads import parallel_map
 
 __all__ = [
     "CodedRows",
     "Held",
-    "SpooledBlocks",
+    "KeptRows",
     "centred",
     "code_rows",
     "collapsed",
@@ -86,7 +88,6 @@ def learn_levels(
     lines: bool = False,
 ) -> dict[str, Levels]:
     """Find the levels of every feature in one pass; see `LevelFinder` for the settings."""
-    features = training.schema.features
     finder = functools.partial(
         LevelFinder,
         max_bins=max_bins,
@@ -96,21 +97,13 @@ def learn_levels(
         criterion=criterion,
         lines=lines,
     )
-    finders = [finder(name, feature) for name, feature in features.items()]
-    found: dict[str, Levels] = {}
-    left = training.n_rows
-    for batch in training.batches(task="finding bins"):
-        left -= batch.n_rows
-        # After the last batch levels are found at once, so that one feature's values are in memory at a time.
-        look = functools.partial(_look, batch=batch, last=left == 0)
-        for one, levels in zip(finders, parallel_map(look, finders, batch.n_rows), strict=True):
-            if levels is not None:
-                found[one.name] = levels
+    looks = [_Look(finder(name, feature)) for name, feature in training.schema.features.items()]
+    finders = training.sums(looks, finish=_finish, task="finding bins")
     _warn_of_coarse_edges(finders)
     for one in finders:
         if one.n_grouped:
             warn(
-                f"Data: feature {one.name!r} has {len(one.labels):,} categories; the {one.n_grouped:,} rarest "
+                f"Data: feature {one.name!r} has {one.n_labels:,} categories; the {one.n_grouped:,} rarest "
                 "share one effect. If it is an identifier, leave it out; else group its categories in the schema."
             )
     near = [finder.name for finder in finders if finder.too_near]
@@ -119,12 +112,24 @@ def learn_levels(
             f"Data: the values of {quoted(near)} all lie within 1e-7, which a tree does not separate: one bin each. "
             "Change the unit, or take criterion='quantile'.",
         )
-    return found
+    return {finder.name: finder.levels for finder in finders}
 
 
-def _look(finder: LevelFinder, batch: Training, last: bool) -> Levels | None:
-    finder.add(batch.frame, batch.target.view(np.bool_), batch.weight)
-    return finder.finish() if last else None
+@dataclass(frozen=True)
+class _Look:
+    """What a finder counts in some rows."""
+
+    finder: LevelFinder
+
+    def __call__(self, batch: Training) -> LevelFinder:
+        finder = copy.deepcopy(self.finder)
+        finder.add(batch.frame, batch.target.view(np.bool_), batch.weight)
+        return finder
+
+
+def _finish(finder: LevelFinder) -> LevelFinder:
+    finder.finish()
+    return finder
 
 
 def _warn_of_coarse_edges(finders: Sequence[LevelFinder]) -> None:
@@ -154,25 +159,43 @@ def code_rows(
     names = tuple(levels)
     sizes = [len(one) for one in levels.values()]
     joints = joint_codes(sizes, training.n_rows)
-    spool = training.spool()
-    weights, positives = ([np.zeros(joint.size) for joint in joints] for _ in range(2))
-    for batch in training.batches(task="coding rows"):
-        encode = functools.partial(_encode, batch=batch, names=names, levels=tuple(levels.values()))
-        codes = list(parallel_map(encode, joints, batch.n_rows))
-        for sums, values in ((weights, batch.weight), (positives, batch.positive.astype(np.float64))):
-            for total, more in zip(sums, level_sums(values, codes, [j.size for j in joints]), strict=True):
-                total += more
-        own = () if batch.weight is None else (batch.weight,)
-        columns = () if dense is None else (dense(batch),)
-        spool.append((*codes, batch.positive, *own, *columns))
-    rows = Rows(SpooledBlocks(spool, len(joints), dense=dense is not None))
+    encode = _Encode(names, tuple(levels.values()), joints, dense)
+    kept = training.keep(encode, task="coding rows")
+    rows = KeptRows(kept, len(joints), dense=dense is not None)
+    weights, positives = rows.sum(_CodeSums([joint.size for joint in joints]), whole_blocks=True)
     return CodedRows(
         names, tuple(levels.values()), _margins(joints, weights), _margins(joints, positives), joints, rows
     )
 
 
-def _encode(joint: JointCode, batch: Training, names: Sequence[str], levels: Sequence[Levels]) -> Codes:
-    return joint.encode([levels[j].codes(batch.frame, names[j]) for j in joint.features])
+@dataclass(frozen=True)
+class _Encode:
+    """From rows to what is kept of them; see `KeptRows`."""
+
+    names: tuple[str, ...]
+    levels: tuple[Levels, ...]
+    joints: tuple[JointCode, ...]
+    dense: Callable[[Training], Floats] | None
+
+    def __call__(self, batch: Training) -> Arrays:
+        codes = parallel_map(functools.partial(self._code, batch=batch), self.joints, batch.n_rows)
+        weight = () if batch.weight is None else (batch.weight,)
+        columns = () if self.dense is None else (self.dense(batch),)
+        return (*codes, batch.positive, *weight, *columns)
+
+    def _code(self, joint: JointCode, batch: Training) -> Codes:
+        return joint.encode([self.levels[j].codes(batch.frame, self.names[j]) for j in joint.features])
+
+
+@dataclass(frozen=True)
+class _CodeSums:
+    """Sums of the weight by joint code, and of that of the positive outcome."""
+
+    sizes: list[int]
+
+    def __call__(self, block: Block) -> tuple[list[Floats], list[Floats]]:
+        positive = block.positive.astype(np.float64)
+        return level_sums(block.weight, block.codes, self.sizes), level_sums(positive, block.codes, self.sizes)
 
 
 def _margins(joints: Sequence[JointCode], by_code: Sequence[Floats]) -> tuple[Floats, ...]:
@@ -180,28 +203,42 @@ def _margins(joints: Sequence[JointCode], by_code: Sequence[Floats]) -> tuple[Fl
     return tuple(sums for joint, own in zip(joints, by_code, strict=True) for sums in joint.margins(own))
 
 
-class SpooledBlocks(Blocks):
-    """Blocks of rows in a spool, one in memory at a time.
+class KeptRows(Rows):
+    """Rows that stay where they are kept.
 
     Parameters
     ----------
-    spool : per batch: the joint codes, positive, then the weight if there is one, then numeric columns if there are any
+    kept : per batch: the joint codes, positive, then the weight if there is one, then numeric columns if there are any
     n_codes : how many joint codes there are
     dense : whether there are numeric columns
     """
 
-    def __init__(self, spool: Spool, n_codes: int, *, dense: bool = False) -> None:
-        self.spool, self.n_codes, self.dense = spool, n_codes, dense
+    def __init__(self, kept: Kept, n_codes: int, *, dense: bool = False) -> None:
+        self.kept, self.n_codes, self.dense = kept, n_codes, dense
 
-    def __len__(self) -> int:
-        return len(self.spool)
+    def _total(self, function: Callable[[Block], Any]) -> Any:
+        return self.kept.total(_OfBlocks(self.n_codes, self.dense, function))
 
-    def block(self, number: int) -> Block:
-        """Return one block."""
-        arrays = self.spool[number]
+    def mapped(self, change: Callable[[Block], Block]) -> Rows:
+        """Return the same rows with other codes; made once where they lie in memory."""
+        only = self.kept.only
+        return (
+            MappedRows(self, change) if only is None else Rows([_OfBlocks(self.n_codes, self.dense, change)(0, only)])
+        )
+
+
+@dataclass(frozen=True)
+class _OfBlocks:
+    """A function of blocks, given what is kept of them."""
+
+    n_codes: int
+    dense: bool
+    function: Callable[[Block], Any]
+
+    def __call__(self, number: int, arrays: Arrays) -> Any:
         positive, *rest = arrays[self.n_codes :]
         dense = rest.pop() if self.dense else None
-        return Block(arrays[: self.n_codes], positive, rest[0] if rest else None, dense)
+        return self.function(Block(arrays[: self.n_codes], positive, rest[0] if rest else None, dense, number))
 
 
 def collapsed(rows: Rows, sizes: Sequence[int]) -> Rows:
@@ -210,18 +247,26 @@ def collapsed(rows: Rows, sizes: Sequence[int]) -> Rows:
     if grid > min(max(4096, n_rows // 4), _MOST_CELLS):
         return rows
 
-    def count(block: Block) -> tuple[Floats, Floats]:
-        key = np.zeros(len(block), np.intp)
-        for code, size in zip(block.codes, sizes, strict=True):
-            key *= size
-            key += code
-        total = np.bincount(key, block.weight, minlength=grid).astype(np.float64)
-        return total, np.bincount(key, block.positive, minlength=grid).astype(np.float64)
-
-    total, positive = rows.sum(count, whole_blocks=True)
+    total, positive = rows.sum(_CellSums(tuple(sizes), grid), whole_blocks=True)
     used = np.flatnonzero(total > 0)
     codes = zip(np.unravel_index(used, tuple(sizes)), sizes, strict=True)
     return Rows([Block(tuple(code.astype(code_type(n)) for code, n in codes), positive[used], total[used])])
+
+
+@dataclass(frozen=True)
+class _CellSums:
+    """Sums of the weight by combination of codes, and of that of the positive outcome."""
+
+    sizes: tuple[int, ...]
+    grid: int
+
+    def __call__(self, block: Block) -> tuple[Floats, Floats]:
+        key = np.zeros(len(block), np.intp)
+        for code, size in zip(block.codes, self.sizes, strict=True):
+            key *= size
+            key += code
+        total = np.bincount(key, block.weight, minlength=self.grid).astype(np.float64)
+        return total, np.bincount(key, block.positive, minlength=self.grid).astype(np.float64)
 
 
 def scores_by_code(coded: CodedRows, level_scores: Sequence[Floats]) -> list[Floats]:
@@ -240,20 +285,28 @@ def sums_by_code(
 
     The loss is the log loss, or the squared error where the link is linear.
     """
-    sizes = [len(table) for table in tables]
+    return rows.sum(_SlopeSums(isinstance(link, Linear), intercept, tables))
 
-    def logistic(block: Block) -> tuple[float, list[Floats], list[Floats]]:
-        passed = logistic_pass(intercept, block.codes, tables, block.positive, block.weight, curvature=True)
-        return passed.loss, passed.by_code, level_sums(passed.curvature, block.codes, sizes)
 
-    def squares(block: Block) -> tuple[float, list[Floats], list[Floats]]:
-        score = look_up(intercept, block.codes, tables, len(block))
+@dataclass(frozen=True)
+class _SlopeSums:
+    """What `sums_by_code` says of some rows."""
+
+    linear: bool
+    intercept: float
+    tables: Sequence[Floats]
+
+    def __call__(self, block: Block) -> tuple[float, list[Floats], list[Floats]]:
+        sizes = [len(table) for table in self.tables]
+        if not self.linear:
+            rows = (block.codes, self.tables, block.positive, block.weight)
+            passed = logistic_pass(self.intercept, *rows, curvature=True)
+            return passed.loss, passed.by_code, level_sums(passed.curvature, block.codes, sizes)
+        score = look_up(self.intercept, block.codes, self.tables, len(block))
         weight = np.ones(len(block)) if block.weight is None else block.weight
         loss = float(weight @ score**2 + block.positive @ (1.0 - 2.0 * score))
         slope = 2.0 * (weight * score - block.positive)
         return loss, level_sums(slope, block.codes, sizes), level_sums(2.0 * weight, block.codes, sizes)
-
-    return rows.sum(squares if isinstance(link, Linear) else logistic)
 
 
 def centred(scores: Floats, weights: Floats, n_ordered: int) -> tuple[list[float], float]:

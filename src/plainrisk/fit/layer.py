@@ -13,14 +13,13 @@ among the residuals, and the loop is gone through again from where it stood.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import msgspec
 import numpy as np
 
-from plainrisk._native import look_up
 from plainrisk._types import Floats
 from plainrisk.bins import Axis, Criterion
 from plainrisk.bins.edges import Histogram, fine_edges
@@ -39,10 +38,12 @@ from plainrisk.fit.finer import finer_cuts
 from plainrisk.fit.merge import FineTables, Merged
 from plainrisk.fit.pair_search import PairEvidence, chosen_pairs, rank_pairs
 from plainrisk.fit.pairs import PairRows, Pairs, coarse_axes
+from plainrisk.fit.scored import CodedScores, own_weight
 from plainrisk.fit.training import TrainingRows
 from plainrisk.form import Bins, GroupEvidence, Linear, Logistic, Part
 from plainrisk.schema import Schema
 from plainrisk.solve import (
+    Block,
     Evidence,
     LogisticLoss,
     Moments,
@@ -154,11 +155,11 @@ class LayerFit:
     pair_evidence: tuple[PairEvidence, ...] | None = None
     covariance: tuple[float, ...] = ()
 
-    def scores(self) -> Iterator[Floats]:
-        """Yield the scores of the training rows, batch by batch, from their codes."""
+    @property
+    def scores(self) -> CodedScores:
+        """The training rows with their scores, from their codes."""
         intercept = self.part.intercept if self.chosen is not None else self.solution.intercept
-        for block in self.rows:
-            yield look_up(intercept, block.codes, self.tables, len(block))
+        return CodedScores(self.rows, intercept, self.tables)
 
 
 @dataclass(frozen=True)
@@ -272,7 +273,7 @@ def _fit_smooth(training: TrainingRows, settings: LayerSettings) -> LayerFit:
 def _fit_features(training: TrainingRows, settings: LayerSettings) -> tuple[Plan, Fitted]:
     """Fit smooth shapes without pairs: few bins to begin with, finer ones where the evidence asks for them."""
     coded, bins = code_fine_rows(training), FEW_BINS
-    total = rows_meant(training, settings.weights)
+    total = rows_meant(training, coded.rows, settings.weights)
     plan = Plan(coded, training.schema, settings.link, "smooth", total=total, cuts=some_cuts(coded, bins))
     fitted = fit_plan(plan)
     while asked := _asked_cuts(plan, fitted, some_cuts(coded, 4 * bins), settings.tolerance):
@@ -526,7 +527,7 @@ def _link(name: LinkName) -> Logistic | Linear:
     return Logistic() if name == "logistic" else Linear()
 
 
-def rows_meant(training: TrainingRows, weights: Weights) -> float:
+def rows_meant(training: TrainingRows, rows: Rows, weights: Weights) -> float:
     """Return how many rows the weights of rows stand for.
 
     Their sum, if they are counts; the number of rows, if only their ratios matter. If it is not said, weights that are
@@ -534,13 +535,37 @@ def rows_meant(training: TrainingRows, weights: Weights) -> float:
     """
     if weights == "counts":
         return training.total
-    # What class weights add is no evidence.
-    each = [] if weights == "relative" else [b.sample_weight for b in training.batches((), "reading weights")]
-    known = [weight for weight in each if weight is not None]
-    least = min((float(weight.min()) for weight in known), default=0.0)
-    if not least or any(np.abs(weight / least - np.rint(weight / least)).max() > 1e-9 for weight in known):
+    (lowest,) = rows.sum(_LeastWeight(training.factors), whole_blocks=True)
+    least = min(lowest, default=0.0)
+    if weights == "relative" or not least:
         return float(training.n_rows)
-    return sum(float(weight.sum()) for weight in known) / least
+    broken, total = rows.sum(_Multiples(training.factors, least), whole_blocks=True)
+    return float(training.n_rows) if broken else total / least
+
+
+@dataclass(frozen=True)
+class _LeastWeight:
+    """The least weight of a block; what class weights add is no evidence."""
+
+    factors: Floats | None
+
+    def __call__(self, block: Block) -> tuple[tuple[float, ...]]:
+        weight = own_weight(block.weight, block.positive, self.factors)
+        return (() if weight is None else (float(weight.min()),),)
+
+
+@dataclass(frozen=True)
+class _Multiples:
+    """Whether weights are no whole multiples of a unit, and their sum."""
+
+    factors: Floats | None
+    unit: float
+
+    def __call__(self, block: Block) -> tuple[int, float]:
+        weight = own_weight(block.weight, block.positive, self.factors)
+        if weight is None:
+            return 0, 0.0
+        return int(np.abs(weight / self.unit - np.rint(weight / self.unit)).max() > 1e-9), float(weight.sum())
 
 
 def resolve_ridge(ridge: Ridge, total: float) -> float:

@@ -81,23 +81,10 @@ def rank_pairs(
     total : how many rows the weights stand for; by default the sum of the weights
     """
     names, tables = _candidates(coded, axes, level_scores), scores_by_code(coded, level_scores)
-    reader = CoarseReader(coded, axes, names)
-    sizes = [axes[name].size for name in names]
-
-    def sums(block: Block) -> tuple[list[Floats], list[Floats]]:
-        risk = np.clip(link.value(look_up(intercept, block.codes, tables, len(block))), 1e-6, 1.0 - 1e-6)
-        weight = np.ones(len(block)) if block.weight is None else block.weight
-        residual, variance = block.positive - weight * risk, weight * risk * (1.0 - risk)
-        codes = reader.codes(block)
-        found: tuple[list[Floats], list[Floats]] = [], []
-        for k in range(len(names) - 1):
-            rest = (codes[k], codes[k + 1 :], sizes[k], sizes[k + 1 :])
-            for into, values in zip(found, (residual, variance), strict=True):
-                into += pair_sums(values, *rest)
-        return found
-
     if len(names) < 2:
         return []
+    sizes = [axes[name].size for name in names]
+    sums = _CellSums(CoarseReader.of(coded, axes, names), sizes, link, intercept, tables)
     residuals, variances = coded.rows.sum(sums)
     n_rows = coded.rows.totals[1] if total is None else total
     unit = n_rows / coded.rows.totals[1]
@@ -106,6 +93,30 @@ def rank_pairs(
     threshold = _threshold(np.array(list(found.values())))
     best = sorted(found.items(), key=lambda one: -one[1])
     return [PairEvidence(pair, _root(factor), factor / n_rows, threshold) for pair, factor in best]
+
+
+@dataclass(frozen=True)
+class _CellSums:
+    """Sums of residuals and of their variances by cell of every pair, at a model without pairs."""
+
+    reader: CoarseReader
+    sizes: Sequence[int]
+    link: Link
+    intercept: float
+    tables: Sequence[Floats]
+
+    def __call__(self, block: Block) -> tuple[list[Floats], list[Floats]]:
+        score = look_up(self.intercept, block.codes, self.tables, len(block))
+        risk = np.clip(self.link.value(score), 1e-6, 1.0 - 1e-6)
+        weight = np.ones(len(block)) if block.weight is None else block.weight
+        residual, variance = block.positive - weight * risk, weight * risk * (1.0 - risk)
+        codes, sizes = self.reader.codes(block), self.sizes
+        found: tuple[list[Floats], list[Floats]] = [], []
+        for k in range(len(codes) - 1):
+            rest = (codes[k], codes[k + 1 :], sizes[k], sizes[k + 1 :])
+            for into, values in zip(found, (residual, variance), strict=True):
+                into += pair_sums(values, *rest)
+        return found
 
 
 def _log_factor(u: Axis, v: Axis, residual: Floats, weight: Floats) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -25,7 +25,7 @@ from plainrisk.fit.choices import CELLS
 from plainrisk.fit.coding import CodedRows
 from plainrisk.form import Bins, Levels, PairTable, outside_rules
 from plainrisk.schema import Rule, Schema
-from plainrisk.solve import Block, Blocks, Rows
+from plainrisk.solve import Block, Rows
 
 __all__ = ["CoarseReader", "PairRows", "Pairs", "coarse_axes"]
 
@@ -62,24 +62,57 @@ def _held(axis: Axis, levels: Levels, rules: Mapping[int, Rule], worse: int) -> 
     return replace(axis, coarse=coarse, neutral=tuple(neutral))
 
 
+@dataclass(frozen=True)
 class CoarseReader:
-    """Reads the coarse levels of some features from the joint codes of rows."""
+    """Reads the coarse levels of some features from the joint codes of rows.
 
-    def __init__(self, coded: CodedRows, axes: Mapping[str, Axis], names: Sequence[str]) -> None:
-        self.tables: list[tuple[int, Codes]] = []
+    Attributes
+    ----------
+    tables : by feature, the joint code, and the coarse level of each of its numbers
+    """
+
+    tables: tuple[tuple[int, Codes], ...]
+
+    @classmethod
+    def of(cls, coded: CodedRows, axes: Mapping[str, Axis], names: Sequence[str]) -> CoarseReader:
+        """Return what reads these features of coded rows."""
+        tables = []
         where = {j: (k, joint) for k, joint in enumerate(coded.joints) for j in joint.features}
         for name in names:
             j = coded.names.index(name)
             k, joint = where[j]
-            self.tables.append((k, axes[name].coarse[joint.levels[joint.features.index(j)]]))
+            tables.append((k, axes[name].coarse[joint.levels[joint.features.index(j)]]))
+        return cls(tuple(tables))
 
     def codes(self, block: Block) -> list[Codes]:
         """Return the coarse levels of a block's rows, by feature."""
         return [table[block.codes[k]] for k, table in self.tables]
 
 
-class PairRows(Blocks):
-    """Blocks of rows with one more code for each pair: the cell of its coarse table.
+@dataclass(frozen=True)
+class _WithCells:
+    """Adds to the codes of rows one for each pair: the cell of its coarse table.
+
+    Attributes
+    ----------
+    widths, sizes : by pair, how many coarse levels the second feature has, and how many cells there are
+    """
+
+    reader: CoarseReader
+    widths: Sequence[int]
+    sizes: Sequence[int]
+
+    def __call__(self, block: Block) -> Block:
+        coarse = self.reader.codes(block)
+        cells = [
+            u.astype(code_type(size)) * code_type(size)(width) + v.astype(code_type(size))
+            for u, v, width, size in zip(coarse[::2], coarse[1::2], self.widths, self.sizes, strict=True)
+        ]
+        return replace(block, codes=(*block.codes, *cells))
+
+
+class PairRows:
+    """Rows with one more code for each pair: the cell of its coarse table.
 
     Attributes
     ----------
@@ -89,20 +122,6 @@ class PairRows(Blocks):
 
     def __init__(self, coded: CodedRows, axes: Mapping[str, Axis], pairs: Sequence[tuple[str, str]]) -> None:
         self.coded, self.axes, self.pairs = coded, axes, tuple(pairs)
-        self._reader = CoarseReader(coded, axes, [name for pair in pairs for name in pair])
-
-    def __len__(self) -> int:
-        return len(self.coded.rows.blocks)
-
-    def block(self, number: int) -> Block:
-        """Return one block."""
-        block = self.coded.rows.blocks[number]
-        coarse = self._reader.codes(block)
-        cells = [
-            u.astype(code_type(size)) * code_type(size)(self.axes[pair[1]].size) + v.astype(code_type(size))
-            for pair, u, v, size in zip(self.pairs, coarse[::2], coarse[1::2], self.sizes, strict=True)
-        ]
-        return Block((*block.codes, *cells), block.positive, block.weight, block.dense)
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -112,19 +131,13 @@ class PairRows(Blocks):
     @cached_property
     def rows(self) -> Rows:
         """All rows."""
-        return Rows([self[0]] if len(self) == 1 else self)  # one batch lies in memory
+        reader = CoarseReader.of(self.coded, self.axes, [name for pair in self.pairs for name in pair])
+        return self.coded.rows.mapped(_WithCells(reader, [self.axes[v].size for _, v in self.pairs], self.sizes))
 
     @cached_property
     def counts(self) -> tuple[list[Floats], list[Floats]]:
         """The weight of every cell of every pair, and that of the positive outcome."""
-        n = len(self.coded.joints)
-
-        def count(block: Block) -> tuple[list[Floats], list[Floats]]:
-            cells = block.codes[n:]
-            positive = block.positive.astype(np.float64)
-            return level_sums(block.weight, cells, self.sizes), level_sums(positive, cells, self.sizes)
-
-        return self.rows.sum(count)
+        return self.rows.sum(_CellCounts(len(self.coded.joints), self.sizes))
 
     @cached_property
     def contrasts(self) -> list[Contrast]:
@@ -172,6 +185,19 @@ class PairRows(Blocks):
 
     def _levels(self, name: str) -> Levels:
         return self.coded.levels[self.coded.names.index(name)]
+
+
+@dataclass(frozen=True)
+class _CellCounts:
+    """The weight of every cell of every pair, and that of the positive outcome; the cells come after other codes."""
+
+    n_others: int
+    sizes: Sequence[int]
+
+    def __call__(self, block: Block) -> tuple[list[Floats], list[Floats]]:
+        cells = block.codes[self.n_others :]
+        positive = block.positive.astype(np.float64)
+        return level_sums(block.weight, cells, self.sizes), level_sums(positive, cells, self.sizes)
 
 
 def _axis_levels(axis: Axis, levels: Levels) -> Levels:

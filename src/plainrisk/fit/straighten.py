@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from plainrisk.checks import words
 from plainrisk.errors import ExtractionError
 from plainrisk.explain.elimination import score_limits
 from plainrisk.fit.bands import FEWEST, Pieces, ScoreSums, fitted_bands
-from plainrisk.fit.training import TrainingRows
+from plainrisk.fit.scored import PartScores, Scored
 from plainrisk.form import (
     ALPHA_STAR,
     Alone,
@@ -38,24 +38,13 @@ __all__ = [
     "KNOTS",
     "Knots",
     "Lines",
-    "PartScores",
-    "Portfolio",
     "degrees_of",
     "pooled_score",
     "straightened",
-    "training_portfolio",
 ]
 
 Knots = Literal["portfolio", "attainable", "universal"]
 KNOTS = words("portfolio", "attainable", "universal")
-
-# Goes through the portfolio, batch by batch: the score of every row in every part, what every row weighs, and how much
-# of that has the positive outcome, if it is known.
-Portfolio = Callable[[], Iterable[tuple[Floats, Floats | None, Floats | None]]]
-
-
-# Goes through the training rows, batch by batch: the score of every row in every part, (rows, parts).
-PartScores = Callable[[], Iterator[Floats]]
 
 
 @dataclass(frozen=True)
@@ -68,20 +57,9 @@ class Lines:
     epsilon: float = 0.0
 
 
-def training_portfolio(training: TrainingRows, scores: PartScores) -> Portfolio:
-    """Return the training rows as a portfolio."""
-
-    def portfolio() -> Iterator[tuple[Floats, Floats | None, Floats | None]]:
-        for batch, found in zip(training.batches((), "scoring the portfolio"), scores(), strict=True):
-            positive = np.asarray(batch.target, dtype=np.float64)
-            yield found, batch.weight, positive if batch.weight is None else batch.weight * positive
-
-    return portfolio
-
-
 def straightened(
     form: RiskForm,
-    portfolio: Portfolio | None,
+    portfolio: PartScores | None,
     lines: Lines,
     degrees: Sequence[float] | None = None,
     n_rows: float | None = None,
@@ -90,6 +68,7 @@ def straightened(
 
     Parameters
     ----------
+    portfolio : the rows that knots are chosen by, if any
     degrees : of freedom, of every part
     n_rows : how many rows the weights of the portfolio stand for; by default as many as there are
     """
@@ -116,7 +95,7 @@ def straightened(
 
     swap = msgspec.structs.replace
     rows = None if pieces == 1 or knots == "universal" else portfolio
-    seen: Sequence[ScoreSums | None] = [None] * len(form.parts) if rows is None else _gathered(rows())
+    seen: Sequence[ScoreSums | None] = [None] * len(form.parts) if rows is None else rows.sum(_PartSums())[0]
     each = zip(form.parts, seen, degrees or [0.0] * len(form.parts), strict=True)
     links = [line(part.link, sums, part, free) for part, sums, free in each]
     parts = tuple(swap(part, link=link) for part, link in zip(form.parts, links, strict=True))
@@ -126,17 +105,19 @@ def straightened(
     pooled = None
     if rows is not None:
         # The second layer's scores are those of the parts as they are now.
-        pooled = _gathered((pooled_score(straight, found)[:, None], w, positive) for found, w, positive in rows())[0]
+        (pooled,) = rows.sum(_PartSums(straight))[0]
     return swap(straight, pool=swap(pool, link=line(pool.link, pooled, None)))
 
 
-def _gathered(batches: Iterable[tuple[Floats, Floats | None, Floats | None]]) -> list[ScoreSums]:
-    """Return the sums of all rows, one entry per column of the batches."""
-    totals: list[ScoreSums] = []
-    for scores, weight, positive in batches:
-        batch = [ScoreSums.of(np.ascontiguousarray(column), weight, positive) for column in scores.T]
-        totals = [a + b for a, b in zip(totals, batch, strict=True)] if totals else batch
-    return totals
+@dataclass(frozen=True)
+class _PartSums:
+    """Sums by score: of every part, or of the second layer of a form."""
+
+    pooled: RiskForm | None = None
+
+    def __call__(self, rows: Scored) -> tuple[list[ScoreSums]]:
+        scores = rows.scores if self.pooled is None else pooled_score(self.pooled, rows.scores)[:, None]
+        return ([ScoreSums.of(np.ascontiguousarray(column), rows.weight, rows.positive) for column in scores.T],)
 
 
 def degrees_of(record: FitRecord | None, solution: Any, form: RiskForm) -> list[float]:

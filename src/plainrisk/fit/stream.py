@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from plainrisk._types import Array, Bools, Floats, Index, Outcome
 from plainrisk.data.frame import Frame
-from plainrisk.data.rows import Batches
-from plainrisk.data.spool import Spool
+from plainrisk.data.rows import StoredRows
+from plainrisk.data.spool import Arrays, Kept
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.fit.training import (
@@ -25,65 +25,33 @@ from plainrisk.fit.training import (
 )
 from plainrisk.schema import Schema
 from plainrisk.schema.check import refuse_forbidden
+from plainrisk.totals import Then, identity
 
 __all__ = ["Stream", "read_stream"]
 
 
 @dataclass(frozen=True)
-class Stream:
-    """Rows that are read in batches; see `TrainingRows`.
+class _Reader:
+    """From a batch of a table to training rows; it is sent to where the rows are.
 
     Attributes
     ----------
-    source : where the rows are
     target, weight : names of columns; weight may be None
-    n_rows, total, positive_total : over all rows with a weight
     keep : (rows of the source,), the rows that count, or None for all
     """
 
-    source: Batches
     schema: Schema
     target: str
     weight: str | None
     classes: Array
     base_rate: float
     factors: Floats | None
-    n_rows: int
-    total: float
-    positive_total: float
     keep: Bools | None = None
-    named: bool = True
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns a model reads: all but outcome and weight."""
-        return tuple(n for n in self.source.names if n not in (self.target, self.weight))
-
-    @property
-    def in_memory(self) -> Training:
-        """Rows that a method must hold all at once."""
-        raise DataError(
-            "Data: this needs all rows in memory, and they come in batches. Read them into a data frame first, "
-            "a sample if they are too many."
-        )
-
-    def with_schema(self, schema: Schema | None) -> Stream:
-        """Return the same rows for a model with this schema."""
-        return self if schema is None else replace(self, schema=schema)
-
-    def batches(self, names: Sequence[str] | None = None, task: str = "reading rows") -> Iterator[Training]:
-        """Read all rows once: some features or all."""
-        features = self.schema.features if names is None else names
-        own = [self.target] if self.weight is None else [self.target, self.weight]
-        for frame in self.source.batches([*features, *own], task):
-            frame = read_texts(frame, self.schema.readings)
-            refuse_forbidden(self.schema, frame)
-            batch = self._batch(frame)
-            if batch is not None:
-                yield batch
-
-    def _batch(self, frame: Frame) -> Training | None:
+    def __call__(self, frame: Frame) -> Training | None:
         """Read outcome and weight; rows that do not count are left out, None if that leaves none."""
+        frame = read_texts(frame, self.schema.readings)
+        refuse_forbidden(self.schema, frame)
         target = (_labels(frame, self.target) == self.classes[1]).astype(np.uint8)
         weight = None if self.weight is None else _weights(frame, self.weight)
         if self.factors is not None:
@@ -97,39 +65,132 @@ class Stream:
             return batch
         return batch.subset(np.flatnonzero(counts)) if counts.any() else None
 
-    def outcomes(self) -> Outcome:
-        """Return the outcome of every row that counts: one byte a row."""
-        return np.concatenate([batch.target for batch in self.batches((), "reading outcomes")])
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The columns of outcome and weight."""
+        return (self.target,) if self.weight is None else (self.target, self.weight)
 
-    def subset(self, index: Index) -> Stream:
-        """Return some of the rows that count, by their positions in ascending order."""
-        kept = np.concatenate([self._counting(frame) for frame in self._own_columns()])
-        chosen = np.zeros(len(kept), bool)
-        chosen[np.flatnonzero(kept)[index]] = True
-        part = replace(self, keep=chosen)
-        n_rows, sums = 0, np.zeros(2)
-        for batch in part.batches((), "counting rows"):
-            n_rows += batch.n_rows
-            sums += np.bincount(batch.target, batch.weight, minlength=2)
-        return replace(part, n_rows=n_rows, total=float(sums.sum()), positive_total=float(sums[1]))
-
-    def spool(self) -> Spool:
-        """Return an empty list for what is kept of each batch, which moves to disk when it grows."""
-        return Spool()
-
-    def _own_columns(self) -> Iterator[Frame]:
-        own = [self.target] if self.weight is None else [self.target, self.weight]
-        return self.source.batches(own, "counting rows")
-
-    def _counting(self, frame: Frame) -> Bools:
-        counts = np.ones(frame.n_rows, bool)
-        if self.weight is not None:
-            counts = _weights(frame, self.weight) > 0
+    def counting(self, frame: Frame) -> Bools:
+        """Return which rows of a batch count."""
+        counts = np.ones(frame.n_rows, bool) if self.weight is None else _weights(frame, self.weight) > 0
         return counts if self.keep is None else counts & self.keep[frame.first : frame.first + frame.n_rows]
 
 
+@dataclass(frozen=True)
+class Stream:
+    """Rows that are not in memory; see `TrainingRows`.
+
+    Attributes
+    ----------
+    source : where the rows are
+    reader : from a batch of them to training rows
+    n_rows, total, positive_total : over all rows with a weight
+    """
+
+    source: StoredRows
+    reader: _Reader
+    n_rows: int
+    total: float
+    positive_total: float
+    named: bool = True
+
+    @property
+    def schema(self) -> Schema:
+        """What is known of the features."""
+        return self.reader.schema
+
+    @property
+    def classes(self) -> Array:
+        """The two labels, the positive one last."""
+        return self.reader.classes
+
+    @property
+    def base_rate(self) -> float:
+        """The share of the positive outcome before class weights."""
+        return self.reader.base_rate
+
+    @property
+    def factors(self) -> Floats | None:
+        """What class weights multiply the weight of a row by."""
+        return self.reader.factors
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns a model reads: all but outcome and weight."""
+        return tuple(n for n in self.source.names if n not in self.reader.own)
+
+    @property
+    def in_memory(self) -> Training:
+        """Rows that a method must hold all at once."""
+        raise DataError(
+            "Data: this needs all rows in memory, and they come in batches. Read them into a data frame first, "
+            "a sample if they are too many."
+        )
+
+    def with_schema(self, schema: Schema | None) -> Stream:
+        """Return the same rows for a model with this schema."""
+        return self if schema is None else replace(self, reader=replace(self.reader, schema=schema))
+
+    def _columns(self, names: Sequence[str] | None) -> tuple[str, ...]:
+        return (*(self.schema.features if names is None else names), *self.reader.own)
+
+    def sum(self, function: Callable[[Training], Any], names: Sequence[str] = (), task: str = "reading rows") -> Any:
+        """Add up what a function says of all rows."""
+        return self.sums([function], names, task)[0]
+
+    def sums(
+        self,
+        functions: Sequence[Callable[[Training], Any]],
+        names: Sequence[str] | None = None,
+        task: str = "reading rows",
+        finish: Callable[[Any], Any] = identity,
+    ) -> list[Any]:
+        """Add up what each function says of all rows, in one pass."""
+        return self.source.totals(functions, self._columns(names), task, finish, self.reader)
+
+    def keep(self, function: Callable[[Training], Arrays], names: Sequence[str] | None = None, task: str = "") -> Kept:
+        """Keep arrays of every batch where the rows are."""
+        return self.source.keep(Then(self.reader, function), self._columns(names), task)
+
+    def gathered(self, function: Callable[[Training], Any], names: Sequence[str] | None = None) -> list[Any]:
+        """Return what a function says of every batch."""
+        return self.source.gathered(Then(self.reader, function), self._columns(names), "gathering rows")
+
+    def free(self) -> None:
+        """Give up what was kept of the rows."""
+        self.source.free()
+
+    def first(self) -> Frame:
+        """Return some of the rows, to look at their types."""
+        frame = self.source.first(tuple(self.schema.features))
+        assert frame is not None, "there are rows"
+        return frame
+
+    def outcomes(self) -> Outcome:
+        """Return the outcome of every row that counts: one byte a row."""
+        return np.concatenate(self.gathered(_target, ()))
+
+    def subset(self, index: Index) -> Stream:
+        """Return some of the rows that count, by their positions in ascending order."""
+        masks = self.source.gathered(self.reader.counting, self.reader.own, "counting rows")
+        kept = np.concatenate(masks)
+        chosen = np.zeros(len(kept), bool)
+        chosen[np.flatnonzero(kept)[index]] = True
+        part = replace(self, reader=replace(self.reader, keep=chosen))
+        n_rows, sums = part.sum(_class_sums, (), "counting rows")
+        return replace(part, n_rows=n_rows, total=float(sums.sum()), positive_total=float(sums[1]))
+
+
+def _target(batch: Training) -> Outcome:
+    return batch.target
+
+
+def _class_sums(batch: Training) -> tuple[int, Floats]:
+    return batch.n_rows, np.bincount(batch.target, batch.weight, minlength=2).astype(np.float64)
+
+
 def read_stream(
-    source: Batches,
+    source: StoredRows,
     y: Any,
     schema: Schema | None,
     sample_weight: Any,
@@ -137,23 +198,12 @@ def read_stream(
 ) -> Stream:
     """Check rows in batches and their outcomes in one pass over the outcome's column."""
     target = _column(source, y, "y", None if schema is None else schema.target)
-    weight = None if sample_weight is None else _column(source, sample_weight, "sample_weight", None)
+    weight = source.weight if sample_weight is None else _column(source, sample_weight, "sample_weight", None)
     source = source.read_as(None if schema is None else schema.kinds)
     known = _first_look(source, schema, target, weight)
-    sums: dict[Any, float] = {}
-    n_rows = 0
     own = [target] if weight is None else [target, weight]
-    for frame in source.batches(own, "reading outcomes"):
-        labels, code = np.unique(_labels(frame, target), return_inverse=True)
-        row_weight = np.ones(frame.n_rows) if weight is None else _weights(frame, weight)
-        n_rows += int(np.count_nonzero(row_weight))
-        if sums and {isinstance(label, str) for label in (*sums, *labels.tolist())} == {True, False}:
-            raise DataError(
-                f"Data: the target {target!r} changes between numbers and text; the batch from row {frame.first:,} on "
-                "differs from those before. Read it in one type."
-            )
-        for label, total in zip(labels.tolist(), np.bincount(code, row_weight).tolist(), strict=True):
-            sums[label] = sums.get(label, 0.0) + total
+    (counts,) = source.totals([_Outcomes(target, weight)], own, "reading outcomes")
+    sums, n_rows = counts.sums, counts.n_rows
     classes = np.array(sorted(sums))
     check_two_labels(classes)
     if len(classes) == 2 and position_of(classes, known) == 0:
@@ -163,21 +213,39 @@ def read_stream(
         raise DataError(f"Data: the target must have two classes; there is only one class in {target!r}.")
     factors = None if class_weight is None else class_factors_of(by_class, class_weight, classes, n_rows)
     trained = by_class if factors is None else by_class * factors
-    return Stream(
-        source=source,
-        schema=known,
-        target=target,
-        weight=weight,
-        classes=classes,
-        base_rate=float(by_class[1] / by_class.sum()),
-        factors=factors,
-        n_rows=n_rows,
-        total=float(trained.sum()),
-        positive_total=float(trained[1]),
-    )
+    reader = _Reader(known, target, weight, classes, float(by_class[1] / by_class.sum()), factors)
+    return Stream(source, reader, n_rows, float(trained.sum()), float(trained[1]))
 
 
-def _column(source: Batches, given: Any, what: str, default: str | None) -> str:
+@dataclass(frozen=True)
+class _Outcomes:
+    """The weight of every outcome, and how many rows have one; called with a batch, it counts there."""
+
+    target: str
+    weight: str | None
+    sums: dict[Any, float] = field(default_factory=dict)
+    n_rows: int = 0
+    first: int = 0
+
+    def __call__(self, frame: Frame) -> _Outcomes:
+        labels, code = np.unique(_labels(frame, self.target), return_inverse=True)
+        row_weight = np.ones(frame.n_rows) if self.weight is None else _weights(frame, self.weight)
+        sums = np.bincount(code, row_weight, minlength=len(labels)).tolist()
+        check_two_labels(labels)
+        found = dict(zip(labels.tolist(), sums, strict=True))
+        return replace(self, sums=found, n_rows=int(np.count_nonzero(row_weight)), first=frame.first)
+
+    def __add__(self, other: _Outcomes) -> _Outcomes:
+        if {isinstance(label, str) for label in (*self.sums, *other.sums)} == {True, False}:
+            raise DataError(
+                f"Data: the target {self.target!r} changes between numbers and text; the batch from row "
+                f"{other.first:,} on differs from those before. Read it in one type."
+            )
+        sums = {label: self.sums.get(label, 0.0) + other.sums.get(label, 0.0) for label in {**self.sums, **other.sums}}
+        return replace(self, sums=sums, n_rows=self.n_rows + other.n_rows)
+
+
+def _column(source: StoredRows, given: Any, what: str, default: str | None) -> str:
     if given is None and default is not None:
         given = default
     if not isinstance(given, str):
@@ -188,17 +256,18 @@ def _column(source: Batches, given: Any, what: str, default: str | None) -> str:
     return given
 
 
-def _first_look(source: Batches, schema: Schema | None, target: str, weight: str | None) -> Schema:
+def _first_look(source: StoredRows, schema: Schema | None, target: str, weight: str | None) -> Schema:
     """Return the schema, checked against the first batch; later batches are checked as they are read."""
-    if source.n_rows == 0:
-        raise DataError("Data: 0 sample(s), a minimum of 1 is required. There are no rows to fit.")
     features = [n for n in source.names if n not in (target, weight)]
     if schema is not None:
         for name in schema.features:
             if name not in features:
                 raise DataError(f"Data: there is no column {name!r}.{did_you_mean(name, features)}")
         features = list(schema.features)
-    return resolve_schema(schema, next(source.batches(features, "looking at the first rows")))
+    frame = source.first(features)
+    if frame is None:
+        raise DataError("Data: 0 sample(s), a minimum of 1 is required. There are no rows to fit.")
+    return resolve_schema(schema, frame)
 
 
 def _labels(frame: Frame, name: str) -> Array:

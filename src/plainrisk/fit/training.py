@@ -1,12 +1,13 @@
 """What `fit` was given, read and checked once: the rows, the schema, the target as 0/1, the weights.
 
-Rows have one protocol, `TrainingRows`, wherever they live. `Training` holds rows in memory, which are one batch;
-`Stream` reads them in many (`plainrisk.fit.stream`).
+Rows have one protocol, `TrainingRows`, wherever they live: apply a function to every batch and add up what comes back,
+or keep what a function returns where the rows are. `Training` holds rows in memory, which are one batch; a `Stream`
+(`plainrisk.fit.stream`) asks rows in files, or on other machines. Functions are as `plainrisk.totals` wants them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -16,11 +17,13 @@ from plainrisk._types import Array, Floats, Index, Outcome
 from plainrisk.checks import check_parameters, number
 from plainrisk.data.columns import floats_or_none, is_missing, unmasked
 from plainrisk.data.frame import Frame, as_frame, checked_by_sklearn, refuse_other_order
-from plainrisk.data.spool import Spool
+from plainrisk.data.spool import Arrays, Kept, Spool
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, SchemaError, did_you_mean, nameless, quoted, warn
 from plainrisk.schema import Feature, Schema, label_of
 from plainrisk.schema.outcomes import bad_label
+from plainrisk.threads import parallel_map
+from plainrisk.totals import identity
 
 __all__ = [
     "Training",
@@ -80,8 +83,29 @@ class TrainingRows(Protocol):
     def in_memory(self) -> Training:
         """All rows at once, or an error where they are read in batches."""
 
-    def batches(self, names: Sequence[str] | None = None, task: str = "reading rows") -> Iterator[Training]:
-        """Go through all rows once: all features, or some."""
+    def sum(self, function: Callable[[Training], Any], names: Sequence[str] = (), task: str = "") -> Any:
+        """Add up what a function says of all rows, read with these features."""
+
+    def sums(
+        self,
+        functions: Sequence[Callable[[Training], Any]],
+        names: Sequence[str] | None = None,
+        task: str = "",
+        finish: Callable[[Any], Any] = identity,
+    ) -> list[Any]:
+        """Add up what each function says of all rows, in one pass, and finish every sum; all features, or some."""
+
+    def keep(self, function: Callable[[Training], Arrays], names: Sequence[str] | None = None, task: str = "") -> Kept:
+        """Keep arrays of every batch where the rows are."""
+
+    def gathered(self, function: Callable[[Training], Any], names: Sequence[str] | None = None) -> list[Any]:
+        """Return what a function says of every batch, for a method that is no sum; refused where rows are too many."""
+
+    def free(self) -> None:
+        """Give up what was kept of the rows; the rows themselves stay."""
+
+    def first(self) -> Frame:
+        """Return some of the rows, to look at their types."""
 
     def outcomes(self) -> Outcome:
         """Return the outcome of every row."""
@@ -91,9 +115,6 @@ class TrainingRows(Protocol):
 
     def with_schema(self, schema: Schema | None) -> TrainingRows:
         """Return the same rows for a model with this schema."""
-
-    def spool(self) -> Spool:
-        """Return an empty list for what is kept of each batch, in memory or on disk."""
 
 
 @dataclass(frozen=True)
@@ -157,9 +178,36 @@ class Training:
         """Return the outcome of every row."""
         return self.target
 
-    def batches(self, names: Sequence[str] | None = None, task: str = "") -> Iterator[Training]:
-        """Return all rows as the one batch they are."""
-        yield self
+    def sum(self, function: Callable[[Training], Any], names: Sequence[str] = (), task: str = "") -> Any:
+        """Return what a function says of the rows."""
+        return function(self)
+
+    def sums(
+        self,
+        functions: Sequence[Callable[[Training], Any]],
+        names: Sequence[str] | None = None,
+        task: str = "",
+        finish: Callable[[Any], Any] = identity,
+    ) -> list[Any]:
+        """Return what each function says of the rows, finished at once: what one needs in memory is soon gone."""
+        return list(parallel_map(lambda function: finish(function(self)), functions, self.n_rows))
+
+    def keep(self, function: Callable[[Training], Arrays], names: Sequence[str] | None = None, task: str = "") -> Kept:
+        """Keep the arrays that a function returns; rows that are in memory stay there."""
+        spool = Spool(limit=np.inf)
+        spool.append(function(self))
+        return spool
+
+    def gathered(self, function: Callable[[Training], Any], names: Sequence[str] | None = None) -> list[Any]:
+        """Return what a function says of the rows, the one batch they are."""
+        return [function(self)]
+
+    def free(self) -> None:
+        """Do nothing: what was kept goes with the last who asks for it."""
+
+    def first(self) -> Frame:
+        """Return the rows."""
+        return self.frame
 
     def with_schema(self, schema: Schema | None) -> Training:
         """Return the same rows for a model with this schema."""
@@ -169,10 +217,6 @@ class Training:
         """Return some of the rows."""
         weight = None if self.weight is None else self.weight[index]
         return replace(self, frame=self.frame.rows(index), target=self.target[index], weight=weight)
-
-    def spool(self) -> Spool:
-        """Return an empty list for what is kept of the rows; rows that are in memory stay there."""
-        return Spool(limit=np.inf)
 
 
 def read_training(

@@ -13,7 +13,7 @@ from plainrisk.fit.bands import Pieces
 from plainrisk.fit.choices import TOLERANCE
 from plainrisk.fit.layer import Chosen, LayerSettings, LinkName, Shapes, Weights, fit_layer
 from plainrisk.fit.pairs import Pairs
-from plainrisk.fit.straighten import KNOTS, Knots, Lines, degrees_of, straightened, training_portfolio
+from plainrisk.fit.straighten import KNOTS, Knots, Lines, degrees_of, straightened
 from plainrisk.fit.training import TrainingRows
 from plainrisk.form import Alone
 from plainrisk.models.base import CLASS_WEIGHT, RULES, PartScores, RiskClassifier, Rules
@@ -182,23 +182,19 @@ class AdditiveRiskModel(RiskClassifier):
             self.evidence_ = fitted.chosen.groups
         if fitted.pair_evidence is not None:
             self.pair_evidence_ = fitted.pair_evidence
-
-        def scores() -> Any:
-            return (score[:, None] for score in fitted.scores())
-
         if fitted.chosen is not None and all(group.left for group in fitted.chosen.groups):
             warn(
                 "AdditiveRiskModel: the rows are no evidence for any feature, so everybody gets about the base rate. "
                 "There may be too few rows, or nothing in the features that tells the outcomes apart."
             )
         evidence = () if fitted.chosen is None else fitted.chosen.groups
-        self._keep(training, [fitted.part], Alone(), [fitted.solution], scores, evidence, fitted.covariance)
+        self._keep(training, [fitted.part], Alone(), [fitted.solution], fitted.scores, evidence, fitted.covariance)
         if self.link == "bands":
             degrees = degrees_of(self.fit_record_, fitted.solution, self.form_)
             lines = Lines(self.pieces, self.knots)
-            self.form_ = straightened(self.form_, training_portfolio(training, scores), lines, degrees, fitted.n_rows)
-            self._note_clipping(training, scores)
-        return scores
+            self.form_ = straightened(self.form_, fitted.scores, lines, degrees, fitted.n_rows)
+            self._note_clipping(training, fitted.scores)
+        return fitted.scores
 
     @property
     def _settings(self) -> LayerSettings:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
 import msgspec
@@ -13,11 +14,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from plainrisk._types import Bools, Floats
 from plainrisk.checks import NOTHING, Allowed, check_parameters, instance, words
 from plainrisk.data.frame import as_frame
-from plainrisk.data.rows import Batches
+from plainrisk.data.rows import is_stored
 from plainrisk.errors import StoppedEarly, quoted, warn
-from plainrisk.fit.straighten import PartScores, pooled_score
+from plainrisk.fit.scored import FormScores, PartScores, Scored, own_weight
+from plainrisk.fit.straighten import pooled_score
 from plainrisk.fit.stream import read_stream
-from plainrisk.fit.training import TrainingRows, read_training
+from plainrisk.fit.training import Training, TrainingRows, read_training
 from plainrisk.form import (
     Bins,
     FitRecord,
@@ -34,7 +36,7 @@ from plainrisk.form import (
     outside_rules,
 )
 from plainrisk.form.beyond import widen_ranges
-from plainrisk.form.risk_cells import N_CELLS, TrainedRisks, count_risks
+from plainrisk.form.risk_cells import TrainedRisks, count_risks
 from plainrisk.model import FormMethods
 from plainrisk.models.leaks import warn_of_leaks
 from plainrisk.schema import Feature, Schema
@@ -49,10 +51,8 @@ __all__ = [
     "RiskClassifier",
     "Rules",
     "clipped_share",
-    "form_scores",
     "pooled_risk",
     "warn_of_clipping",
-    "weighted_scores",
 ]
 
 LOG = logging.getLogger("plainrisk")
@@ -99,7 +99,10 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         self._check_parameters()
         training = self._read(X if columns is None else as_frame(X, columns), y, sample_weight)
         LOG.info("%s: fitting to %s rows, %s features", type(self).__name__, training.n_rows, len(training.names))
-        self._fit_whole(training)
+        try:
+            self._fit_whole(training)
+        finally:
+            training.free()
         record = getattr(self, "fit_record_", None)  # experts of other libraries have none
         LOG.info("%s: fitted. %s", type(self).__name__, record.reason if record is not None else "")
         form = getattr(self, "form_", None)  # a mixture with an expert of several parts has none
@@ -116,7 +119,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         check_parameters(type(self).__name__, self.get_params(deep=False), self.allowed)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-        read = read_stream if isinstance(X, Batches) else read_training
+        read = read_stream if is_stored(X) else read_training
         return read(X, y, self.schema, sample_weight, self._class_weight)
 
     @property
@@ -139,11 +142,12 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         if hasattr(self, "form_"):  # a mixture with an expert of several parts has none
             self.form_ = msgspec.structs.replace(self.form_, ranges=value_ranges(self.form_, training))
             if self.fit_record_ is not None:
-                risks = trained_risks(self.form_, training, scores)
+                found = FormScores(self.form_, training) if scores is None else scores
+                risks = trained_risks(self.form_, training, found)
                 self.fit_record_ = msgspec.structs.replace(self.fit_record_, risks=risks)
 
-    def _fit_rows(self, training: TrainingRows) -> PartScores:
-        """Fit the model to rows that were read already; return how to go through their scores."""
+    def _fit_rows(self, training: TrainingRows) -> PartScores | None:
+        """Fit the model to rows that were read already; return them with their scores."""
         self._check_parameters()  # of a model inside another, too
         training = training.with_schema(training.schema.with_rules(free=not self._keeps_rules))
         for name in ("feature_names_in_", "ridge_", "evidence_", "pair_evidence_"):  # of an earlier fit
@@ -155,7 +159,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
             self.feature_names_in_ = np.array(training.names, dtype=object)
         return self._fit(training)
 
-    def _fit(self, training: TrainingRows) -> PartScores:
+    def _fit(self, training: TrainingRows) -> PartScores | None:
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
@@ -184,9 +188,9 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
             parts=tuple(parts),
             pool=pool,
         )
-        found = form_scores(self.form_, training) if scores is None else scores
+        found = FormScores(self.form_, training) if scores is None else scores
         self.n_iter_ = max((s.iterations for s in solutions), default=0)
-        clipped = clipped_share(self.form_, weighted_scores(training, found))
+        clipped = clipped_share(self.form_, found, training.factors)
         self.fit_record_ = FitRecord(
             estimator=type(self).__name__,
             parameters={k: _describe(v) for k, v in self.get_params(deep=False).items() if k != "schema"},
@@ -209,7 +213,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
 
     def _note_clipping(self, training: TrainingRows, scores: PartScores, who: str | None = None) -> None:
         """Keep how many rows are clipped, after the links were replaced, and tell the user if they are many."""
-        share, record = clipped_share(self.form_, weighted_scores(training, scores)), self.fit_record_
+        share, record = clipped_share(self.form_, scores, training.factors), self.fit_record_
         who = type(self).__name__ if who is None else who
         if record is not None:
             self.fit_record_ = msgspec.structs.replace(record, estimator=who, clipped=share)
@@ -229,27 +233,50 @@ def value_ranges(form: RiskForm, training: TrainingRows) -> dict[str, tuple[floa
     """Return the smallest and the largest measured value of every continuous feature that a form reads."""
     known = training.schema.features
     names = [name for name in form.features if known[name].kind == "continuous"]
-    ranges: dict[str, tuple[float, float]] = {}
-    for batch in training.batches(names, "looking for the range of every feature") if names else ():
-        widen_ranges(ranges, training.schema, batch.frame, names)
-    return {name: ranges[name] for name in names if name in ranges}
+    if not names:
+        return {}
+    found: _Ranges = training.sum(_Ranges(tuple(names)), names, "looking for the range of every feature")
+    return {name: found.ranges[name] for name in names if name in found.ranges}
 
 
-def form_scores(form: RiskForm, training: TrainingRows) -> PartScores:
-    """Score the training rows by a form, for models that keep no codes of them."""
-    return lambda: (form.part_scores(batch.frame) for batch in training.batches(form.features, "scoring rows"))
+@dataclass(frozen=True)
+class _Ranges:
+    """The smallest and the largest measured value by feature; called with a batch, it looks there."""
+
+    names: tuple[str, ...]
+    ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def __call__(self, batch: Training) -> _Ranges:
+        ranges: dict[str, tuple[float, float]] = {}
+        widen_ranges(ranges, batch.schema, batch.frame, self.names)
+        return replace(self, ranges=ranges)
+
+    def __add__(self, other: _Ranges) -> _Ranges:
+        both = self.ranges | other.ranges
+        for name in self.ranges.keys() & other.ranges.keys():
+            (low, high), (least, most) = self.ranges[name], other.ranges[name]
+            both[name] = min(low, least), max(high, most)
+        return replace(self, ranges=both)
 
 
 def trained_risks(form: RiskForm, training: TrainingRows, scores: PartScores) -> TrainedRisks:
     """Count the probabilities of the training rows, without class weights."""
-    total, counts = 0.0, np.zeros((2, N_CELLS))
-    batches = training.batches((), "counting probabilities")
-    for batch, part_scores in zip(batches, scores(), strict=True):
-        risk, weight = pooled_risk(form, part_scores), batch.sample_weight
+    total, rows, positives = scores.sum(_RiskCounts(form, training.factors))
+    return TrainedRisks.of(total, rows, positives)
+
+
+@dataclass(frozen=True)
+class _RiskCounts:
+    """The sum of probabilities, and their counts by cell: of all rows, and of those with the positive outcome."""
+
+    form: RiskForm
+    factors: Floats | None
+
+    def __call__(self, rows: Scored) -> tuple[float, Floats, Floats]:
+        risk, weight = pooled_risk(self.form, rows.scores), own_weight(rows.weight, rows.positive, self.factors)
         weight = np.ones(len(risk)) if weight is None else weight
-        total += float(weight @ risk)
-        counts += [count_risks(risk, weight), count_risks(risk, weight * batch.target)]
-    return TrainedRisks.of(total, *counts)
+        hits = weight * (np.asarray(rows.positive) > 0)
+        return float(weight @ risk), count_risks(risk, weight), count_risks(risk, hits)
 
 
 def pooled_risk(form: RiskForm, part_scores: Floats) -> Floats:
@@ -258,26 +285,30 @@ def pooled_risk(form: RiskForm, part_scores: Floats) -> Floats:
     return score if link is None else link.value(score)
 
 
-def weighted_scores(training: TrainingRows, scores: PartScores) -> Iterator[tuple[Floats, Floats | None]]:
-    """Go through the training rows: the score of every row in every part, and its weight without class weights."""
-    batches = training.batches((), "scoring the portfolio")
-    return ((found, batch.sample_weight) for batch, found in zip(batches, scores(), strict=True))
-
-
-def clipped_share(form: RiskForm, portfolio: Iterable[tuple[Floats, Floats | None]]) -> float:
-    """Return the weighted share of rows whose line is cut off at the last link, given their scores in every part.
+def clipped_share(form: RiskForm, portfolio: PartScores, factors: Floats | None = None) -> float:
+    """Return the weighted share of rows whose line is cut off at the last link, without class weights.
 
     A mixture has no link of its own; its share is that of the rows where all its experts are cut off at the same end.
     """
     last = list(form.links) if form.last_link is None else [form.last_link]
     if all(isinstance(link, Logistic) for link in last):
         return 0.0  # a sigmoid is never cut off: no need to score the rows
-    total = clipped = 0.0
-    for part_scores, weight in portfolio:
-        found = _clipped(form, part_scores)
-        total += len(found) if weight is None else float(weight.sum())
-        clipped += float(np.count_nonzero(found) if weight is None else weight[found].sum())
-    return clipped / total
+    total, clipped = portfolio.sum(_Clipped(form, factors))
+    return float(clipped / total)
+
+
+@dataclass(frozen=True)
+class _Clipped:
+    """The weight of rows, and of those that are cut off."""
+
+    form: RiskForm
+    factors: Floats | None
+
+    def __call__(self, rows: Scored) -> tuple[float, float]:
+        found, weight = _clipped(self.form, rows.scores), own_weight(rows.weight, rows.positive, self.factors)
+        if weight is None:
+            return float(len(found)), float(np.count_nonzero(found))
+        return float(weight.sum()), float(weight[found].sum())
 
 
 def _clipped(form: RiskForm, part_scores: Floats) -> Bools:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, SchemaError, missing_extra, quoted, warn
 from plainrisk.extract.trees import booster_trees
 from plainrisk.fit.coding import learn_levels
-from plainrisk.fit.training import TrainingRows
+from plainrisk.fit.training import Training, TrainingRows
 from plainrisk.form import Alone, Logistic, TreeInput, TreePart
 from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
 from plainrisk.schema import Schema
@@ -128,9 +129,18 @@ def check_params(params: Mapping[str, Any] | None) -> None:
 
 def _gathered(inputs: tuple[TreeInput, ...], training: TrainingRows) -> tuple[Any, Any, Any]:
     """Return matrix, outcomes and weights: XGBoost grows its trees in memory, on numbers of four bytes."""
-    batches = [(_short_numbers(inputs, b.frame), b.target, b.weight) for b in training.batches()]
-    matrix, target, weights = zip(*batches, strict=True)
+    matrix, target, weights = zip(*training.gathered(_Matrix(inputs)), strict=True)
     return np.concatenate(matrix), np.concatenate(target), None if weights[0] is None else np.concatenate(weights)
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """What XGBoost reads of some rows."""
+
+    inputs: tuple[TreeInput, ...]
+
+    def __call__(self, batch: Training) -> tuple[Any, Any, Any]:
+        return _short_numbers(self.inputs, batch.frame), batch.target, batch.weight
 
 
 def _short_numbers(inputs: tuple[TreeInput, ...], frame: Frame) -> Array:
@@ -156,7 +166,7 @@ def tree_inputs(training: TrainingRows) -> tuple[TreeInput, ...]:
             "the categories in the data, or remove groups and rare."
         )
     inputs: list[TreeInput] = []
-    first = next(training.batches(task="looking at the first rows")).frame
+    first = training.first()
     levels = learn_levels(training, lines=True)
     seen = _seen_labels(training)
     for name, feature in training.schema.features.items():
@@ -175,12 +185,21 @@ def tree_inputs(training: TrainingRows) -> tuple[TreeInput, ...]:
 def _seen_labels(training: TrainingRows) -> dict[str, set[str]]:
     """Return the categories that training rows have, of the features for which the schema refuses all others."""
     strict = [n for n, f in training.schema.features.items() if f.unseen == "error" and f.kind == "categorical"]
-    seen: dict[str, set[str]] = {name: set() for name in strict}
-    for batch in training.batches(strict, "looking at categories") if strict else ():
-        for name in strict:
-            column = batch.frame.labels(name)
-            seen[name].update(column.labels[k] for k in np.unique(column.codes) if k >= 0)
-    return seen
+    if not strict:
+        return {}
+    (seen,) = training.sum(_SeenLabels(tuple(strict)), strict, "looking at categories")
+    return {name: set(labels) for name, labels in zip(strict, seen, strict=True)}
+
+
+@dataclass(frozen=True)
+class _SeenLabels:
+    """The categories of features in some rows."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, batch: Training) -> tuple[list[tuple[str, ...]]]:
+        columns = [batch.frame.labels(name) for name in self.names]
+        return ([tuple(column.labels[k] for k in np.unique(column.codes) if k >= 0) for column in columns],)
 
 
 def _warn_of_special_values(schema: Schema) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,13 +23,13 @@ from plainrisk.fit.straighten import degrees_of
 from plainrisk.fit.training import Training, TrainingRows
 from plainrisk.form import GroupEvidence, Part, RiskForm, TreePart
 from plainrisk.form.file import PackedState
-from plainrisk.models.base import CLASSIFIER, PartScores, RiskClassifier, form_scores, pooled_risk
+from plainrisk.models.base import CLASSIFIER, RiskClassifier
 from plainrisk.schema import Schema
 
 __all__ = [
     "ESTIMATORS",
     "Expert",
-    "FittedExperts",
+    "ExpertRisks",
     "evidence_of",
     "fit_experts",
     "subscales_of",
@@ -120,29 +120,24 @@ def with_schema(estimator: Any, schema: Schema) -> Any:
 
 
 @dataclass(frozen=True)
-class FittedExperts:
-    """Experts, and how to go through the scores of the rows they were fitted to; None where one has no form."""
+class ExpertRisks:
+    """The risk every expert sees in rows; sent to where the rows are.
 
-    experts: dict[str, Expert]
-    scores: tuple[PartScores | None, ...]
+    Attributes
+    ----------
+    experts : their forms, or the experts themselves where they have none
+    """
 
-    def part_scores(self) -> Iterator[Floats]:
-        """Yield the scores of the training rows by every expert, each a part, batch by batch: (rows, experts)."""
-        each = [scores() for scores in self.scores if scores is not None]
-        for columns in zip(*each, strict=True):
-            yield np.column_stack(columns)
+    experts: tuple[RiskForm | Expert, ...]
 
-    def risks(self, training: TrainingRows) -> Iterator[tuple[Training, Floats]]:
-        """Yield the training rows and the risk every expert sees in them, batch by batch: (rows, experts)."""
-        each = [None if scores is None else scores() for scores in self.scores]
-        for batch in training.batches(task="weighing experts"):
-            columns = []
-            for expert, scores in zip(self.experts.values(), each, strict=True):
-                if scores is None or expert.form is None:
-                    columns.append(expert.risk(batch.frame))
-                else:
-                    columns.append(pooled_risk(expert.form, next(scores)))
-            yield batch, np.column_stack(columns)
+    @classmethod
+    def of(cls, experts: Mapping[str, Expert]) -> ExpertRisks:
+        """Return the risks of experts."""
+        return cls(tuple(expert if expert.form is None else expert.form for expert in experts.values()))
+
+    def __call__(self, frame: Frame) -> Floats:
+        """Return the risks: (rows, experts)."""
+        return np.column_stack([expert.risk(frame) for expert in self.experts])
 
 
 def evidence_of(models: Mapping[str, Any]) -> tuple[GroupEvidence, ...]:
@@ -151,7 +146,7 @@ def evidence_of(models: Mapping[str, Any]) -> tuple[GroupEvidence, ...]:
     return tuple(group for record in records if record is not None for group in record.evidence)
 
 
-def fit_experts(estimator: Any, training: TrainingRows) -> FittedExperts:
+def fit_experts(estimator: Any, training: TrainingRows) -> dict[str, Expert]:
     """Fit a clone of the estimator (or each subscale's own, from a dict) on every subscale."""
     subscales = subscales_of(training.schema)
     if isinstance(estimator, Mapping):
@@ -159,28 +154,24 @@ def fit_experts(estimator: Any, training: TrainingRows) -> FittedExperts:
             if name not in estimator:
                 raise DataError(f"There is no estimator for subscale {name!r}.{did_you_mean(name, estimator)}")
     experts: dict[str, Expert] = {}
-    scores: list[PartScores | None] = []
     with warnings.catch_warnings():
         # What the user should know is said once, by the whole model.
         warnings.simplefilter("ignore", PlainriskWarning)
         for name, features in subscales.items():
             one = estimator[name] if isinstance(estimator, Mapping) else estimator
-            experts[name], own = _fit_expert(one, name, features, training)
-            scores.append(own)
-    return FittedExperts(experts, tuple(scores))
+            experts[name] = _fit_expert(one, name, features, training)
+            training.free()  # the next one has codes of its own
+    return experts
 
 
-def _fit_expert(
-    estimator: Any, name: str, features: tuple[str, ...], training: TrainingRows
-) -> tuple[Expert, PartScores | None]:
+def _fit_expert(estimator: Any, name: str, features: tuple[str, ...], training: TrainingRows) -> Expert:
     schema = training.schema.part(features)
     if is_ours(estimator):
         model = with_schema(estimator, schema)
-        scores = model._fit_rows(training.with_schema(schema))
-        return Expert(name, features, model, model.form_), scores
+        model._fit_rows(training.with_schema(schema))
+        return Expert(name, features, model, model.form_)
     model, rows = _fit_foreign(estimator, name, features, training.in_memory, schema)
-    form = _form_or_none(model, rows, features, schema)
-    return Expert(name, features, model, form), None if form is None else form_scores(form, training)
+    return Expert(name, features, model, _form_or_none(model, rows, features, schema))
 
 
 def _fit_foreign(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from plainrisk.errors import warn
-from plainrisk.fit.training import TrainingRows
+from plainrisk.fit.training import Training, TrainingRows
 from plainrisk.form import Bins, Part, RiskForm, Table
 from plainrisk.schema.check import feature_cells, say_leak
 from plainrisk.schema.evidence import FEW, Cells, leaks_of, level_cells, spread_rows
@@ -53,10 +54,25 @@ def _counted(form: RiskForm, training: TrainingRows) -> dict[str, Cells]:
 
 def _sampled(names: Sequence[str], training: TrainingRows) -> dict[str, Cells]:
     """Count features of lines and trees in the first batch that has enough rows of both outcomes."""
-    for batch in training.batches(names, "looking for leaks") if names else ():
-        rows = spread_rows(batch.n_rows, _SAMPLE)
-        bad = (batch.target[rows] == (training.schema.worse > 0)).astype(np.float64)
-        if FEW <= bad.sum() <= len(bad) - FEW:
-            known = training.schema.features
-            return {name: feature_cells(name, known[name], batch.frame, rows, bad) for name in names}
-    return {}
+    if not names:
+        return {}
+    found: _FirstCells = training.sum(_FirstCells(tuple(names)), names, "looking for leaks")
+    return found.cells
+
+
+@dataclass(frozen=True)
+class _FirstCells:
+    """The cells of features in the first batch that has enough rows of both outcomes; called, it looks at a batch."""
+
+    names: tuple[str, ...]
+    cells: dict[str, Cells] = field(default_factory=dict)
+
+    def __call__(self, batch: Training) -> _FirstCells:
+        rows, known = spread_rows(batch.n_rows, _SAMPLE), batch.schema.features
+        bad = (batch.target[rows] == (batch.schema.worse > 0)).astype(np.float64)
+        if not FEW <= bad.sum() <= len(bad) - FEW:
+            return self
+        return replace(self, cells={n: feature_cells(n, known[n], batch.frame, rows, bad) for n in self.names})
+
+    def __add__(self, other: _FirstCells) -> _FirstCells:
+        return self if self.cells else other

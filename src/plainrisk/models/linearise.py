@@ -15,7 +15,8 @@ from plainrisk.data.frame import as_frame, frame_like
 from plainrisk.errors import DataError
 from plainrisk.extract import extract_form
 from plainrisk.fit.bands import Pieces
-from plainrisk.fit.straighten import KNOTS, Knots, Lines, degrees_of, straightened, training_portfolio
+from plainrisk.fit.scored import FormScores, GivenScores, Scored
+from plainrisk.fit.straighten import KNOTS, Knots, Lines, degrees_of, straightened
 from plainrisk.fit.training import TrainingRows, read_weight
 from plainrisk.form import (
     ALPHA_STAR,
@@ -28,7 +29,6 @@ from plainrisk.models.base import (
     PartScores,
     RiskClassifier,
     clipped_share,
-    form_scores,
     warn_of_clipping,
 )
 from plainrisk.models.experts import takes_missing
@@ -115,7 +115,7 @@ class Linearised(RiskClassifier):
         self.n_features_in_ = len(training.names)
         if training.named:
             self.feature_names_in_ = np.array(training.names, dtype=object)
-        self._straighten(training, form, form_scores(form, training))
+        self._straighten(training, form, FormScores(form, training))
         return self
 
     @property
@@ -126,14 +126,15 @@ class Linearised(RiskClassifier):
     def _fit(self, training: TrainingRows) -> PartScores:
         self.estimator_ = clone(self.estimator)
         scores = self.estimator_._fit_rows(training)
-        return self._straighten(training, self.estimator_.form_, scores)
+        form = self.estimator_.form_
+        return self._straighten(training, form, FormScores(form, training) if scores is None else scores)
 
     def _straighten(self, training: TrainingRows, form: RiskForm, scores: PartScores) -> PartScores:
         """Replace the links of a fitted form, and say how many rows are clipped."""
         inner = self.estimator_
         degrees = degrees_of(getattr(inner, "fit_record_", None), getattr(inner, "solution_", None), form)
         lines = Lines(self.pieces, self.knots, self.alpha, self.epsilon)
-        self.form_ = straightened(form, training_portfolio(training, scores), lines, degrees)
+        self.form_ = straightened(form, scores, lines, degrees)
         self.n_iter_ = getattr(self.estimator_, "n_iter_", 0)
         if hasattr(self.estimator_, "solution_"):
             self.solution_ = self.estimator_.solution_
@@ -189,9 +190,10 @@ def linearise(
     if not len(scores):
         raise DataError("linearise: the portfolio X has no rows.")
     weight = read_weight(sample_weight, len(scores))
-    straight = straightened(form, lambda: [(scores, weight, None)], lines)
+    portfolio = GivenScores(Scored(scores, weight, None))
+    straight = straightened(form, portfolio, lines)
     record = getattr(model, "fit_record_", None)
-    who, share = f"Linearised({type(model).__name__})", clipped_share(straight, [(scores, weight)])
+    who, share = f"Linearised({type(model).__name__})", clipped_share(straight, portfolio)
     warn_of_clipping(who, share, straight.last_link)
     return RiskModel(straight, record and msgspec.structs.replace(record, estimator=who, clipped=share, risks=None))
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
@@ -28,7 +26,7 @@ from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
 from plainrisk.models.experts import (
     ESTIMATORS,
     Expert,
-    FittedExperts,
+    ExpertRisks,
     evidence_of,
     fit_experts,
     takes_missing,
@@ -36,15 +34,16 @@ from plainrisk.models.experts import (
 )
 from plainrisk.schema import Schema
 from plainrisk.solve import Moments, minimise_squares
-from plainrisk.solve.hedge import hedge_weights, learning_rate, row_losses, summed_losses
+from plainrisk.solve.hedge import LossName, hedge_weights, learning_rate, row_losses, summed_losses
+from plainrisk.totals import total_of
 
 if TYPE_CHECKING:
     from plainrisk.explain import Explanation
 
-__all__ = ["RiskSums", "SubscaleMixture", "loss_clip"]
+__all__ = ["SubscaleMixture", "loss_clip", "risk_products", "stacked_weights"]
 
-# Goes through rows, batch by batch, with the risk that every expert sees in them: (rows, experts).
-Judged = Callable[[], Iterator[tuple[Training, Floats]]]
+# Experts, and the rows that they are judged on.
+Judged = Sequence[tuple[Mapping[str, Expert], TrainingRows]]
 
 # The least risk that a line fitted directly is charged for.
 DIRECT_CLIP = 1e-3
@@ -140,49 +139,35 @@ class SubscaleMixture(RiskClassifier):
         self._kept = None if weight is None or weight.ndim != 1 or weight.all() else np.flatnonzero(weight)
         return super()._read(X, y, sample_weight)
 
-    def _fit(self, training: TrainingRows) -> PartScores:
+    def _fit(self, training: TrainingRows) -> PartScores | None:
         estimator = AdditiveRiskModel() if self.estimator is None else self.estimator
         self.schema_ = training.schema
         warn_of_unassigned(type(self).__name__, training.schema)
-        fitted = fit_experts(estimator, training)
-        self.experts_ = fitted.experts
+        self.experts_ = fit_experts(estimator, training)
         self.clips_ = np.array([self._clip_of(e) for e in self.experts_.values()])
         self.class_factors_ = np.ones(2) if training.factors is None else training.factors
         self.total_ = training.total
-        self.losses_ = np.zeros(len(self.experts_))
-        sums = RiskSums(len(self.experts_))
-        judged = self._judged(estimator, training, fitted)
-        for rows, risks in judged():
-            self.losses_ += summed_losses(risks, rows.target, rows.weight, self.loss, self.clips_)
-            if self.weights == "stacking":
-                sums.add(risks, rows)
-        weights = sums.weights() if self.weights == "stacking" else self._hedge()
-        self.link_ = self._fitted_link(weights, judged()) if self.calibrate else None
-        return self._keep_weights(training, fitted, weights)
+        judged = self._judged(estimator, training)
+        judge = _Judge(self.loss, self.clips_)
+        self.losses_, gram, moment = _summed(judged, judge)
+        weights = stacked_weights(gram, moment) if self.weights == "stacking" else self._hedge()
+        self.link_ = self._fitted_link(weights, judged) if self.calibrate else None
+        return self._keep_weights(training, weights)
 
-    def _judged(self, estimator: Any, training: TrainingRows, fitted: FittedExperts) -> Judged:
-        """Return how to go through the rows that the experts are judged on."""
+    def _judged(self, estimator: Any, training: TrainingRows) -> Judged:
+        """Return the experts with the rows that they are judged on; with `cv`, rows that they have not seen."""
         if self.cv is None:
-            return lambda: fitted.risks(training)
-        folds = [
-            (training.subset(test), fit_experts(estimator, training.subset(train)).experts)
-            for train, test in inner_splits(training.outcomes(), self.cv, self._kept)
-        ]
+            return [(self.experts_, training)]
+        splits = inner_splits(training.outcomes(), self.cv, self._kept)
+        return [(fit_experts(estimator, training.subset(seen)), training.subset(new)) for seen, new in splits]
 
-        def held_out() -> Iterator[tuple[Training, Floats]]:
-            for fold, experts in folds:
-                for rows in fold.batches(task="weighing experts"):
-                    yield rows, np.column_stack([e.risk(rows.frame) for e in experts.values()])
-
-        return held_out
-
-    def _fitted_link(self, weights: Floats, judged: Iterator[tuple[Training, Floats]]) -> Bands:
+    def _fitted_link(self, weights: Floats, judged: Judged) -> Bands:
         """Return the line that calibrates the pool, from sums over rows."""
-        sums = [ScoreSums.of(log_odds(risks @ weights), rows.weight, rows.positive) for rows, risks in judged]
+        (sums,) = _summed(judged, _PoolSums(weights))
         degrees = 0.0
         if self.cv is None:  # else the rows were held out
             degrees = math.fsum(w * e.degrees for w, e in zip(weights, self.experts_.values(), strict=True))
-        return calibrating_bands(functools.reduce(operator.add, sums), degrees)
+        return calibrating_bands(sums, degrees)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> SubscaleMixture:
         """Move the weights on with new rows; the experts stay as they are. The first call fits them.
@@ -399,16 +384,16 @@ class SubscaleMixture(RiskClassifier):
     def _pool(self) -> Mixture:
         return Mixture(tuple(self.weights_.values()), self.link_)
 
-    def _keep_weights(self, training: TrainingRows, fitted: FittedExperts, weights: Floats) -> PartScores:
+    def _keep_weights(self, training: TrainingRows, weights: Floats) -> PartScores | None:
         if hasattr(self, "form_"):
             del self.form_
         self._set_weights(weights)
         if not all(e.has_part for e in self.experts_.values()):
-            return fitted.part_scores
+            return None
         solutions = [e.model.solution_ for e in self.experts_.values() if hasattr(e.model, "solution_")]
         parts = [e.part for e in self.experts_.values()]
         evidence = evidence_of({name: e.model for name, e in self.experts_.items()})
-        return self._keep(training, parts, self._pool, solutions, fitted.part_scores, evidence)
+        return self._keep(training, parts, self._pool, solutions, evidence=evidence)
 
 
 def loss_clip(link: Link | None) -> float:
@@ -426,22 +411,62 @@ def loss_clip(link: Link | None) -> float:
     return 1e-15
 
 
-class RiskSums:
-    """Sums of products of the experts' risks, to which rows are added batch by batch."""
+def _summed(judged: Judged, function: Callable[[Floats, Training], Any]) -> Any:
+    """Add up what a function says of all rows, given the risks that the experts see in them."""
+    return total_of(
+        rows.sum(
+            _OfRisks(ExpertRisks.of(experts), function),
+            [name for expert in experts.values() for name in expert.features],
+            "weighing experts",
+        )
+        for experts, rows in judged
+    )
 
-    def __init__(self, n_experts: int) -> None:
-        self.gram = np.zeros((n_experts + 1, n_experts + 1))
-        self.moment = np.zeros(n_experts + 1)
 
-    def add(self, risks: Floats, rows: Training) -> None:
-        """Add rows and the risks the experts see in them: (rows, experts)."""
-        weighted = risks if rows.weight is None else risks * rows.weight[:, None]
-        self.gram[0, 0] += rows.total  # the intercept stands alone and plays no part in the weights
-        self.gram[1:, 1:] += weighted.T @ risks
-        self.moment[1:] += weighted.T @ rows.target.astype(np.float64)
+@dataclass(frozen=True)
+class _OfRisks:
+    """A function of rows and of the risks that experts see in them."""
 
-    def weights(self) -> Floats:
-        """Return nonnegative least-squares weights of the risks, without constant, scaled to sum 1."""
-        n_experts = len(self.moment) - 1
-        found = minimise_squares(Moments(self.gram, self.moment), lower=np.zeros(n_experts)).coefficients
-        return found / found.sum() if found.sum() > 0 else np.full(n_experts, 1.0 / n_experts)
+    risks: ExpertRisks
+    function: Callable[[Floats, Training], Any]
+
+    def __call__(self, rows: Training) -> Any:
+        return self.function(self.risks(rows.frame), rows)
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """The losses of experts in some rows, and the products of their risks."""
+
+    loss: LossName
+    clips: Floats
+
+    def __call__(self, risks: Floats, rows: Training) -> tuple[Floats, Floats, Floats]:
+        return summed_losses(risks, rows.target, rows.weight, self.loss, self.clips), *risk_products(risks, rows)
+
+
+@dataclass(frozen=True)
+class _PoolSums:
+    """Sums by the log odds of the pool."""
+
+    weights: Floats
+
+    def __call__(self, risks: Floats, rows: Training) -> tuple[ScoreSums]:
+        return (ScoreSums.of(log_odds(risks @ self.weights), rows.weight, rows.positive),)
+
+
+def risk_products(risks: Floats, rows: Training) -> tuple[Floats, Floats]:
+    """Return the products of the experts' risks, (rows, experts), with each other and with the outcome."""
+    weighted = risks if rows.weight is None else risks * rows.weight[:, None]
+    gram, moment = np.zeros((risks.shape[1] + 1,) * 2), np.zeros(risks.shape[1] + 1)
+    gram[0, 0] = rows.total  # the intercept stands alone and plays no part in the weights
+    gram[1:, 1:] = weighted.T @ risks
+    moment[1:] = weighted.T @ rows.target.astype(np.float64)
+    return gram, moment
+
+
+def stacked_weights(gram: Floats, moment: Floats) -> Floats:
+    """Return nonnegative least-squares weights of the risks, without constant, scaled to sum 1."""
+    n_experts = len(moment) - 1
+    found = minimise_squares(Moments(gram, moment), lower=np.zeros(n_experts)).coefficients
+    return found / found.sum() if found.sum() > 0 else np.full(n_experts, 1.0 / n_experts)

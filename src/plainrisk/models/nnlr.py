@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -91,15 +91,12 @@ def _fit_lines(training: TrainingRows, ridge: float) -> tuple[Fitted, _Scaling]:
             )
     scaling = _Scaling.of(training, lines)
 
-    def columns(batch: Training) -> Floats:
-        return scaling.columns(batch.frame, [one.codes(batch.frame, name) == 0 for name, one in lines.items()])
-
     signs = np.array([features[name].sign for name in lines])
     # In scaled units the coefficient is scale times larger, so its penalty is smaller by scale squared.
     with np.errstate(over="ignore"):
         shrunk = np.minimum(1.0 / scaling.scales / scaling.scales, 1e100)
     bounds = LineBounds(np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf), shrunk)
-    coded = code_rows(training, levels, columns)
+    coded = code_rows(training, levels, _Columns(scaling, tuple(lines.values())))
     return fit_plan(Plan(coded, schema, "logistic", "lines", ridge, lines=bounds)), scaling
 
 
@@ -140,24 +137,18 @@ class _Scaling:
 
     @classmethod
     def of(cls, training: TrainingRows, levels: Mapping[str, Levels]) -> _Scaling:
-        n = len(levels)
-        largest, weights, sums, squares, reach = (np.zeros(n) for _ in range(5))
-        for j, x, _ in _measured(training, levels):
-            largest[j] = max(largest[j], float(np.abs(x).max()))
+        names, each, n = tuple(levels), tuple(levels.values()), len(levels)
+        if not n:
+            return cls((), *(np.zeros(0),) * 3)
+        task, one = "measuring columns", np.ones(n)
+        largest = training.sum(_Measured(names, each, one, 0.0 * one), names, task).reach
         largest = np.where(largest < 1e-290, 0.0, largest)  # a slope per such a unit would be no number
-        for j, x, w in _measured(training, levels):
-            if largest[j]:
-                weights[j] += len(x) if w is None else w.sum()
-                sums[j] += (x / largest[j]).sum() if w is None else w @ (x / largest[j])
-        middles = sums / np.where(weights > 0, weights, 1.0)
-        for j, x, w in _measured(training, levels):
-            if largest[j]:
-                moved = x / largest[j] - middles[j]
-                reach[j] = max(reach[j], float(np.abs(moved).max()))
-                squares[j] += moved @ moved if w is None else w @ moved**2
-        varies = reach > 1e-12
-        spreads = np.sqrt(np.where(varies, squares, 0.0) / np.where(varies, weights, 1.0))
-        return cls(tuple(levels), largest, middles, spreads)
+        found = training.sum(_Measured(names, each, largest, 0.0 * one), names, task)
+        middles = found.sums / np.where(found.weights > 0, found.weights, 1.0)
+        moved = training.sum(_Measured(names, each, largest, middles), names, task)
+        varies = moved.reach > 1e-12
+        spreads = np.sqrt(np.where(varies, moved.squares, 0.0) / np.where(varies, found.weights, 1.0))
+        return cls(names, largest, middles, spreads)
 
     @property
     def centers(self) -> Floats:
@@ -179,10 +170,55 @@ class _Scaling:
         return out
 
 
-def _measured(training: TrainingRows, levels: Mapping[str, Levels]) -> Iterator[tuple[int, Floats, Floats | None]]:
-    """Yield, batch by batch, the measured numbers of each column and their weights."""
-    for batch in training.batches(tuple(levels), "measuring columns"):
-        for j, (name, one) in enumerate(levels.items()):
+@dataclass(frozen=True)
+class _Columns:
+    """The scaled columns of some rows."""
+
+    scaling: _Scaling
+    levels: tuple[Levels, ...]
+
+    def __call__(self, batch: Training) -> Floats:
+        names = self.scaling.names
+        measured = [one.codes(batch.frame, name) == 0 for name, one in zip(names, self.levels, strict=True)]
+        return self.scaling.columns(batch.frame, measured)
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """Sums over the measured numbers of columns, each less a middle after division by a unit; called, it adds up rows.
+
+    Attributes
+    ----------
+    units, middles : (columns,); a column whose unit is 0 is left out
+    reach : the largest of all, without sign
+    weights, sums, squares : of weight, of weight times the number, of weight times its square
+    """
+
+    names: tuple[str, ...]
+    levels: tuple[Levels, ...]
+    units: Floats
+    middles: Floats
+    reach: Floats = field(default_factory=lambda: np.zeros(0))
+    weights: Floats = field(default_factory=lambda: np.zeros(0))
+    sums: Floats = field(default_factory=lambda: np.zeros(0))
+    squares: Floats = field(default_factory=lambda: np.zeros(0))
+
+    def __call__(self, batch: Training) -> _Measured:
+        reach, weights, sums, squares = (np.zeros(len(self.names)) for _ in range(4))
+        for j, (name, one) in enumerate(zip(self.names, self.levels, strict=True)):
             inside = one.codes(batch.frame, name) == 0
-            if inside.any():
-                yield j, batch.frame.numbers(name)[inside], None if batch.weight is None else batch.weight[inside]
+            if not self.units[j] or not inside.any():
+                continue
+            x = batch.frame.numbers(name)[inside] / self.units[j] - self.middles[j]
+            w = None if batch.weight is None else batch.weight[inside]
+            reach[j] = float(np.abs(x).max())
+            weights[j] = len(x) if w is None else w.sum()
+            with np.errstate(over="ignore"):
+                sums[j] = x.sum() if w is None else w @ x
+                squares[j] = x @ x if w is None else w @ x**2
+        return replace(self, reach=reach, weights=weights, sums=sums, squares=squares)
+
+    def __add__(self, other: _Measured) -> _Measured:
+        reach = np.maximum(self.reach, other.reach)
+        sums = {n: getattr(self, n) + getattr(other, n) for n in ("weights", "sums", "squares")}
+        return replace(self, reach=reach, **sums)

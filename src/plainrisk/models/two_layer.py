@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from plainrisk.bins import Criterion
 from plainrisk.checks import Allowed
+from plainrisk.data.spool import Arrays
 from plainrisk.fit.choices import TOLERANCE
-from plainrisk.fit.coding import SpooledBlocks
+from plainrisk.fit.coding import KeptRows
 from plainrisk.fit.layer import LinkName, Shapes, resolve_ridge
 from plainrisk.fit.pairs import Pairs
-from plainrisk.fit.training import TrainingRows
+from plainrisk.fit.training import Training, TrainingRows
 from plainrisk.form import Layer, Linear, Logistic
 from plainrisk.models.arm import LAYER, AdditiveRiskModel
 from plainrisk.models.base import PartScores, RiskClassifier, Rules
-from plainrisk.models.experts import ESTIMATORS, FittedExperts, evidence_of, fit_experts, warn_of_unassigned
+from plainrisk.models.experts import ESTIMATORS, ExpertRisks, evidence_of, fit_experts, warn_of_unassigned
 from plainrisk.schema import Schema
 from plainrisk.solve import Layout, LogisticLoss, Moments, Rows, Solution, minimise, minimise_squares
 
@@ -84,11 +86,12 @@ class TwoLayerRiskModel(RiskClassifier):
 
     def _fit(self, training: TrainingRows) -> PartScores:
         warn_of_unassigned(type(self).__name__, training.schema)
-        fitted = fit_experts(self._one_layer(), training)
-        self.estimators_ = {name: expert.model for name, expert in fitted.experts.items()}
-        parts = [expert.part for expert in fitted.experts.values()]
+        experts = fit_experts(self._one_layer(), training)
+        self.estimators_ = {name: expert.model for name, expert in experts.items()}
+        parts = [expert.part for expert in experts.values()]
         self.ridge_ = resolve_ridge(self.ridge, training.total)
-        self.solution_ = second_layer(self.link, _risk_rows(training, fitted), len(parts), self.ridge_)
+        kept = training.keep(_RiskColumns(ExpertRisks.of(experts)), task="weighing experts")
+        self.solution_ = second_layer(self.link, KeptRows(kept, 0, dense=True), len(parts), self.ridge_)
         self.weights_ = dict(zip(self.estimators_, self.solution_.coefficients.tolist(), strict=True))
         pool = Layer(
             intercept=self.solution_.intercept,
@@ -96,9 +99,8 @@ class TwoLayerRiskModel(RiskClassifier):
             link=Logistic() if self.link == "logistic" else Linear(),
         )
         firsts = [m.solution_ for m in self.estimators_.values() if hasattr(m, "solution_")]
-        return self._keep(
-            training, parts, pool, [*firsts, self.solution_], fitted.part_scores, evidence_of(self.estimators_)
-        )
+        solutions = [*firsts, self.solution_]
+        return self._keep(training, parts, pool, solutions, evidence=evidence_of(self.estimators_))
 
     def _one_layer(self) -> Any:
         if self.estimator is not None:
@@ -116,13 +118,15 @@ class TwoLayerRiskModel(RiskClassifier):
         )
 
 
-def _risk_rows(training: TrainingRows, fitted: FittedExperts) -> Rows:
-    """Return the risks the experts see in the rows they were fitted to, as numeric columns."""
-    spool = training.spool()
-    for batch, risks in fitted.risks(training):
-        own = () if batch.weight is None else (batch.weight,)
-        spool.append((batch.positive, *own, risks))
-    return Rows(SpooledBlocks(spool, 0, dense=True))
+@dataclass(frozen=True)
+class _RiskColumns:
+    """The risks that experts see in rows, as numeric columns; see `KeptRows`."""
+
+    risks: ExpertRisks
+
+    def __call__(self, batch: Training) -> Arrays:
+        weight = () if batch.weight is None else (batch.weight,)
+        return (batch.positive, *weight, self.risks(batch.frame))
 
 
 def second_layer(link: LinkName, risks: Rows, n_experts: int, ridge: float) -> Solution:

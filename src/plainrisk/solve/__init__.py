@@ -3,17 +3,17 @@
 from plainrisk.solve.evidence import Evidence, Hyperprior, averaged, log_factors, maximise_evidence, polished
 from plainrisk.solve.loss import LogisticLoss
 from plainrisk.solve.newton import BOX, Solution, kkt_residual, minimise
-from plainrisk.solve.rows import Block, Blocks, Layout, Rows
+from plainrisk.solve.rows import Block, Layout, MappedRows, Rows
 from plainrisk.solve.squares import Moments, minimise_squares
 
 __all__ = [
     "BOX",
     "Block",
-    "Blocks",
     "Evidence",
     "Hyperprior",
     "Layout",
     "LogisticLoss",
+    "MappedRows",
     "Moments",
     "Rows",
     "Solution",

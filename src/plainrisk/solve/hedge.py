@@ -19,7 +19,7 @@ from plainrisk._types import Array, Floats
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.threads import PIECE_ROWS
 
-__all__ = ["hedge_weights", "learning_rate", "row_losses", "summed_losses"]
+__all__ = ["LossName", "hedge_weights", "learning_rate", "row_losses", "summed_losses"]
 
 LossName = Literal["log", "brier"]
 

@@ -10,7 +10,8 @@ With score s_i, total weight w_i and positive weight t_i of row i, and W the sum
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -48,16 +49,7 @@ class LogisticLoss:
 
     def value_and_gradient(self, point: Floats) -> tuple[float, Floats]:
         """Return the mean loss and its gradient."""
-        tables, slopes = self._parameters(point)
-
-        def sums(block: Block) -> tuple[float, float, list[Floats], Floats]:
-            found = _pass(point, tables, slopes, block)
-            by_dense = np.zeros(0)
-            if block.dense is not None and found.residual is not None:
-                by_dense = found.residual @ block.dense
-            return found.loss, found.residual_sum, found.by_code, by_dense
-
-        loss, residual, by_code, by_dense = self.rows.sum(sums)
+        loss, residual, by_code, by_dense = self.rows.sum(_Slopes(*self._parameters(point)))
         total = self.rows.totals[1]
         gradient = self.layout.gather(by_code, by_dense if self.layout.n_dense else None)
         return loss / total, np.concatenate([[residual], gradient]) / total
@@ -67,20 +59,12 @@ class LogisticLoss:
 
         With more coefficients than rows it is of low rank.
         """
-        tables, slopes = self._parameters(point)
-
-        def curvature(block: Block) -> Floats:
-            found = _pass(point, tables, slopes, block, curvature=True).curvature
-            return np.zeros(0) if found is None else found
-
-        def gram(block: Block) -> tuple[Floats]:
-            each = list(parallel_map(curvature, block.pieces(), len(block)))
-            return (self.layout.gram(np.concatenate(each), block),)
-
+        curvature = _Curvature(*self._parameters(point))
         if self._columns is not None:
-            weight = np.concatenate([curvature(block) for block in self.rows]) / self.rows.totals[1]
+            (by_row,) = self.rows.sum(_OfRows(curvature), whole_blocks=True)
+            weight = np.concatenate(by_row) / self.rows.totals[1]
             return LowRank(np.sqrt(weight)[:, None] * self._columns, np.zeros(len(point)))
-        (H,) = (self.rows if exact else self._sample).sum(gram, whole_blocks=True)
+        (H,) = (self.rows if exact else self._sample).sum(_Gram(self.layout, curvature), whole_blocks=True)
         return np.asarray(H / self.rows.totals[1])
 
     @cached_property
@@ -88,10 +72,11 @@ class LogisticLoss:
         """The columns of all rows, where there are more columns than rows."""
         if self.rows.totals[0] > self.layout.n_coefficients:
             return None
-        return np.vstack([self.layout.matrix(block) for block in self.rows])
+        (columns,) = self.rows.sum(_OfRows(self.layout.matrix), whole_blocks=True)
+        return np.vstack(columns)
 
-    def _parameters(self, point: Floats) -> tuple[list[Floats], Floats]:
-        return self.layout.tables(point[1:]), self.layout.dense_part(point[1:])
+    def _parameters(self, point: Floats) -> tuple[float, list[Floats], Floats]:
+        return float(point[0]), self.layout.tables(point[1:]), self.layout.dense_part(point[1:])
 
     @property
     def is_sampled(self) -> bool:
@@ -109,34 +94,100 @@ class LogisticLoss:
         return _sampled(self.rows, self.layout, wanted / n_rows)
 
 
-def _pass(
-    point: Floats, tables: list[Floats], slopes: Floats, block: Block, *, curvature: bool = False
-) -> LogisticPass:
-    """Pass over some rows; residuals are kept where numeric columns need them."""
-    offset = None if block.dense is None else block.dense @ slopes
-    rows = (block.codes, tables, block.positive, block.weight, offset)
-    return logistic_pass(float(point[0]), *rows, residual=block.dense is not None, curvature=curvature)
+@dataclass(frozen=True)
+class _Pass:
+    """A pass over some rows, given the scores of their codes and the slopes of numeric columns."""
+
+    intercept: float
+    tables: list[Floats]
+    slopes: Floats
+
+    def over(self, block: Block, *, residual: bool = False, curvature: bool = False) -> LogisticPass:
+        offset = None if block.dense is None else block.dense @ self.slopes
+        rows = (block.codes, self.tables, block.positive, block.weight, offset)
+        return logistic_pass(self.intercept, *rows, residual=residual, curvature=curvature)
+
+
+class _Slopes(_Pass):
+    """Sums of the loss and of its gradient; residuals are kept where numeric columns need them."""
+
+    def __call__(self, block: Block) -> tuple[float, float, list[Floats], Floats]:
+        passed = self.over(block, residual=block.dense is not None)
+        by_dense = np.zeros(0)
+        if block.dense is not None and passed.residual is not None:
+            by_dense = passed.residual @ block.dense
+        return passed.loss, passed.residual_sum, passed.by_code, by_dense
+
+
+class _Curvature(_Pass):
+    """The curvature of the loss at every row."""
+
+    def __call__(self, block: Block) -> Floats:
+        each = parallel_map(self._piece, block.pieces(), len(block))
+        return np.concatenate([np.zeros(0), *each])
+
+    def _piece(self, block: Block) -> Floats:
+        found = self.over(block, residual=block.dense is not None, curvature=True).curvature
+        return np.zeros(0) if found is None else found
+
+
+@dataclass(frozen=True)
+class _Gram:
+    """Sums of products of columns, weighted by the curvature."""
+
+    layout: Layout
+    curvature: _Curvature
+
+    def __call__(self, block: Block) -> tuple[Floats]:
+        return (self.layout.gram(self.curvature(block), block),)
+
+
+@dataclass(frozen=True)
+class _OfRows:
+    """What a function returns for every row, all of them brought here: for few rows."""
+
+    function: Callable[[Block], Floats]
+
+    def __call__(self, block: Block) -> tuple[tuple[Floats]]:
+        return ((self.function(block),),)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Some rows of a block; see `_sampled`."""
+
+    chances: list[Floats]
+    share: float
+
+    def __call__(self, block: Block) -> tuple[tuple[Block]]:
+        chance = np.full(len(block), self.share)
+        for code, least in zip(block.codes, self.chances, strict=True):
+            np.maximum(chance, least[code], out=chance)
+        index = np.flatnonzero(np.random.default_rng(block.number).random(len(block)) < chance)
+        some = block.take(index)
+        weight = 1.0 / chance[index] if some.weight is None else some.weight / chance[index]
+        return ((replace(some, weight=weight),),)
+
+
+@dataclass(frozen=True)
+class _CodeCounts:
+    """How many rows have each code."""
+
+    sizes: tuple[int, ...]
+
+    def __call__(self, block: Block) -> tuple[list[Floats]]:
+        return (level_sums(None, block.codes, self.sizes),)
 
 
 def _sampled(rows: Rows, layout: Layout, share: float) -> Rows:
     """Return a random share of the rows, rows of rare levels more often, with weights that make up for it."""
-    chances = _chances(rows, layout, share)
-    kept: list[Block] = []
-    for number, block in enumerate(rows):
-        chance = np.full(len(block), share)
-        for code, least in zip(block.codes, chances, strict=True):
-            np.maximum(chance, least[code], out=chance)
-        index = np.flatnonzero(np.random.default_rng(number).random(len(block)) < chance)
-        some = block.take(index)
-        weight = 1.0 / chance[index] if some.weight is None else some.weight / chance[index]
-        kept.append(Block(some.codes, some.positive, weight, some.dense))
-    return Rows(kept)
+    return Rows(rows.sum(_Sample(_chances(rows, layout, share), share), whole_blocks=True)[0])
 
 
 def _chances(rows: Rows, layout: Layout, share: float) -> list[Floats]:
     """Return, per joint code, the chance that a row with each code has at least to be in the sample."""
     total = rows.totals[0]
-    (by_code,) = rows.sum(lambda block: (level_sums(None, block.codes, layout.sizes),))
+    (by_code,) = rows.sum(_CodeCounts(layout.sizes))
     chances = []
     for counts, matrix in zip(by_code, layout.matrices, strict=True):
         # Columns have two values, centred or not; the side with fewer rows is what a sample could lose.

@@ -5,7 +5,7 @@ The score of row i is
     intercept + sum over joint codes k of (matrices[k] @ beta_k)[codes[k][i]] + dense[i] @ beta_dense
 
 All that fitting asks of rows is sums, so rows have one protocol, wherever they live: apply a small function to each
-block, and add up what comes back (`Rows.sum`).
+block, and add up what comes back (`Rows.sum`). A function may be sent to another machine; see `plainrisk.totals`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVarTuple, overload
+from typing import Any, TypeVarTuple
 
 import numpy as np
 
 from plainrisk._native import level_sums, pair_sums
 from plainrisk._types import Array, Codes, Floats, Index
 from plainrisk.threads import PIECE_ROWS, parallel_map
+from plainrisk.totals import Then, total_of
 
-__all__ = ["Block", "Blocks", "Layout", "Rows"]
+__all__ = ["Block", "Layout", "MappedRows", "Rows"]
 
 Ts = TypeVarTuple("Ts")
 
@@ -36,12 +37,14 @@ class Block:
     positive : (n,) weight of the positive outcome; bytes of 0 and 1 where rows have no weights
     weight : (n,) total weight, or None where every row weighs 1
     dense : (n, q) numeric columns, or None
+    number : which block of all rows this is, wherever they are gone through from
     """
 
     codes: tuple[Codes, ...]
     positive: Array
     weight: Floats | None = None
     dense: Floats | None = None
+    number: int = 0
 
     def __len__(self) -> int:
         return len(self.positive)
@@ -53,6 +56,7 @@ class Block:
             self.positive[rows],
             None if self.weight is None else self.weight[rows],
             None if self.dense is None else self.dense[rows],
+            self.number,
         )
 
     def pieces(self) -> list[Block]:
@@ -62,66 +66,76 @@ class Block:
         return [self.take(slice(start, start + PIECE_ROWS)) for start in range(0, len(self), PIECE_ROWS)]
 
 
-class Blocks(Sequence[Block]):
-    """Blocks that are made when they are asked for; a kind of them says how many there are, and makes each."""
-
-    def block(self, number: int) -> Block:
-        """Return one block."""
-        raise NotImplementedError
-
-    @overload
-    def __getitem__(self, index: int) -> Block: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Block]: ...
-    def __getitem__(self, index: int | slice) -> Block | list[Block]:
-        if isinstance(index, slice):
-            return [self.block(k) for k in range(*index.indices(len(self)))]
-        return self.block(index)
-
-
-@dataclass(frozen=True)
 class Rows:
-    """Blocks of rows, in memory or read one after the other each time they are asked for.
+    """Rows in memory, and what is asked of rows; those elsewhere answer `_total` and `mapped` in their way.
 
-    Attributes
+    Parameters
     ----------
-    blocks : any sequence of `Block`; it is gone through in order
+    blocks : gone through in order
     """
 
-    blocks: Sequence[Block]
-
-    def __iter__(self) -> Iterator[Block]:
-        return iter(self.blocks)
+    def __init__(self, blocks: Sequence[Block] = ()) -> None:
+        self.blocks = blocks
 
     def sum(self, function: Callable[[Block], tuple[*Ts]], *, whole_blocks: bool = False) -> tuple[*Ts]:
-        """Apply a function to all rows and add up the tuples it returns.
+        """Apply a function to all rows and add up the tuples it returns; see `plainrisk.totals`.
 
         It is given a piece at a time, on all cores; or whole blocks, if it shares out its work itself. Neither the
         pieces nor the order of additions depend on the number of threads.
         """
-        total: tuple[*Ts] | None = None
-        for block in self:
-            parts = map(function, [block]) if whole_blocks else parallel_map(function, block.pieces(), len(block))
-            for part in parts:
-                total = part if total is None else _added(total, part)
+        total = self._total(function if whole_blocks else _InPieces(function))
         assert total is not None, "there is at least one block"
-        return total
+        return total  # type: ignore[no-any-return]
+
+    def _total(self, function: Callable[[Block], Any]) -> Any:
+        """Add up what a function says of every block."""
+        return total_of(map(function, self.blocks))
+
+    def mapped(self, change: Callable[[Block], Block]) -> Rows:
+        """Return the same rows with other codes."""
+        return Rows([change(block) for block in self.blocks])
+
+    def __iter__(self) -> Iterator[Block]:
+        """Go through all blocks, brought here: for few rows."""
+        return iter(self.sum(_collect, whole_blocks=True)[0])
 
     @cached_property
     def totals(self) -> tuple[int, float, float]:
         """Number of rows, total weight, weight of the positive outcome."""
-
-        def totals(block: Block) -> tuple[int, float, float]:
-            weight = len(block) if block.weight is None else block.weight.sum()
-            return len(block), float(weight), float(block.positive.sum(dtype=np.float64))
-
-        return self.sum(totals)
+        return self.sum(_totals)
 
 
-def _added(total: tuple[Any, ...], part: tuple[Any, ...]) -> Any:
-    """Add two tuples item by item; lists of arrays are added array by array."""
-    both = zip(total, part, strict=True)
-    return tuple([x + y for x, y in zip(a, b, strict=True)] if isinstance(a, list) else a + b for a, b in both)
+class MappedRows(Rows):
+    """Rows that are changed each time they are gone through."""
+
+    def __init__(self, rows: Rows, change: Callable[[Block], Block]) -> None:
+        self.rows, self.change = rows, change
+
+    def _total(self, function: Callable[[Block], Any]) -> Any:
+        return self.rows._total(Then(self.change, function))
+
+    def mapped(self, change: Callable[[Block], Block]) -> Rows:
+        """Return the same rows with other codes."""
+        return MappedRows(self.rows, Then(self.change, change))
+
+
+@dataclass(frozen=True)
+class _InPieces:
+    """A function of pieces of a block, on all cores."""
+
+    function: Callable[[Block], Any]
+
+    def __call__(self, block: Block) -> Any:
+        return total_of(parallel_map(self.function, block.pieces(), len(block)))
+
+
+def _collect(block: Block) -> tuple[tuple[Block, ...]]:
+    return ((block,),)
+
+
+def _totals(block: Block) -> tuple[int, float, float]:
+    weight = len(block) if block.weight is None else block.weight.sum()
+    return len(block), float(weight), float(block.positive.sum(dtype=np.float64))
 
 
 @dataclass(frozen=True)

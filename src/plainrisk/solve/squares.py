@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -43,18 +44,11 @@ class Moments:
     def of(cls, layout: Layout, rows: Rows) -> Moments:
         """Add up the products of the columns of a layout over rows."""
 
-        def moment(block: Block) -> tuple[Floats]:
-            outcome = block.positive.astype(np.float64)
-            by_dense = None if block.dense is None else outcome @ block.dense
-            by_column = layout.gather(level_sums(outcome, block.codes, layout.sizes), by_dense)
-            return (np.concatenate([[outcome.sum()], by_column]),)
-
         if rows.totals[0] <= layout.n_coefficients:
-            root = np.vstack(
-                [layout.matrix(b) * (1.0 if b.weight is None else np.sqrt(b.weight)[:, None]) for b in rows]
-            )
-            return cls(LowRank(root, np.zeros(root.shape[1])), *rows.sum(moment, whole_blocks=True))
-        return cls(*rows.sum(lambda block: (layout.gram(block.weight, block), *moment(block)), whole_blocks=True))
+            roots, moment = rows.sum(_Products(layout, by_row=True), whole_blocks=True)
+            root = np.vstack(roots)
+            return cls(LowRank(root, np.zeros(root.shape[1])), moment)
+        return cls(*rows.sum(_Products(layout), whole_blocks=True))
 
     @property
     def total(self) -> float:
@@ -64,6 +58,24 @@ class Moments:
     def mean_squared_error(self, point: Floats) -> float:
         """Return the mean squared error of a line; y is 0 or 1, so y^2 = y."""
         return float(self.moment[0] - 2.0 * self.moment @ point + point @ (self.gram @ point)) / self.total
+
+
+@dataclass(frozen=True)
+class _Products:
+    """Sums of products of columns with each other and with the outcome; or the rows' roots, where they are few."""
+
+    layout: Layout
+    by_row: bool = False
+
+    def __call__(self, block: Block) -> tuple[Any, Floats]:
+        outcome = block.positive.astype(np.float64)
+        by_dense = None if block.dense is None else outcome @ block.dense
+        by_column = self.layout.gather(level_sums(outcome, block.codes, self.layout.sizes), by_dense)
+        moment = np.concatenate([[outcome.sum()], by_column])
+        if not self.by_row:
+            return self.layout.gram(block.weight, block), moment
+        root = self.layout.matrix(block)
+        return ((root if block.weight is None else root * np.sqrt(block.weight)[:, None],), moment)
 
 
 def minimise_squares(

@@ -43,7 +43,7 @@ from plainrisk.form import (
 )
 from plainrisk.models.arm import AdditiveRiskModel
 from plainrisk.models.linearise import Linearised
-from plainrisk.models.mixture import RiskSums, SubscaleMixture
+from plainrisk.models.mixture import SubscaleMixture, risk_products, stacked_weights
 from plainrisk.models.two_layer import TwoLayerRiskModel, second_layer
 from plainrisk.solve import Block, Rows
 from plainrisk.solve.hedge import hedge_weights, learning_rate, summed_losses
@@ -197,7 +197,7 @@ def _plan(part: Part, model: AdditiveRiskModel, cells: Training) -> Plan:
         return Plan(coded, schema, settings.link, "steps", model.ridge_, held=held)
     coded = code_fine_rows(cells)
     pairs = None if chosen.axes is None else PairRows(coded, chosen.axes, chosen.pairs)
-    total = rows_meant(cells, settings.weights)
+    total = rows_meant(cells, coded.rows, settings.weights)
     cuts = {name: frozenset(cuts) for name, cuts in chosen.cuts.items()}
     kept = {"cuts": cuts, "pairs": pairs, "held": chosen.held, "known": chosen, "total": total}
     return Plan(coded, schema, settings.link, "smooth", **kept)  # type: ignore[arg-type]
@@ -274,9 +274,7 @@ class _Refitter:
             found = second_layer(model.link, Rows([block]), risks.shape[1], model.ridge_)
             return msgspec.structs.replace(pool, intercept=found.intercept, weights=tuple(found.coefficients.tolist()))
         if model.weights == "stacking":
-            sums = RiskSums(risks.shape[1])
-            sums.add(risks, rows)
-            return msgspec.structs.replace(pool, weights=tuple(sums.weights().tolist()))
+            return msgspec.structs.replace(pool, weights=tuple(stacked_weights(*risk_products(risks, rows)).tolist()))
         losses = summed_losses(risks, rows.target, rows.weight, model.loss, model.clips_)
         eta = learning_rate(model.learning_rate, risks.shape[1], rows.total)
         return msgspec.structs.replace(pool, weights=tuple(hedge_weights(losses, eta).tolist()))

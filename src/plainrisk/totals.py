@@ -1,0 +1,56 @@
+"""Sums of partial results: what a small function returns for some rows, added to what it returns for others.
+
+Such functions go to where the rows are, which may be another machine. So they are functions of a module or small
+dataclasses with a `__call__`, never closures over a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Then", "added", "identity", "total_of"]
+
+
+def added(total: Any, part: Any) -> Any:
+    """Add two partial results; None stands for no rows.
+
+    Tuples are added item by item, and lists in them array by array. A tuple inside a tuple is collected: those of all
+    rows come one after the other.
+
+    >>> added((1, [1, 2], ("a",)), (2, [3, 4], ("b",)))
+    (3, [4, 6], ('a', 'b'))
+    """
+    if total is None or part is None:
+        return part if total is None else total
+    if not isinstance(total, tuple):
+        return total + part
+    both = zip(total, part, strict=True)
+    return tuple([x + y for x, y in zip(a, b, strict=True)] if isinstance(a, list) else a + b for a, b in both)
+
+
+def total_of(parts: Iterable[Any]) -> Any:
+    """Add partial results up, in their order; None if there are none."""
+    total = None
+    for part in parts:
+        total = added(total, part)
+    return total
+
+
+def identity(total: Any) -> Any:
+    """Return a sum as it is."""
+    return total
+
+
+@dataclass(frozen=True)
+class Then:
+    """One function after another; rows that the first leaves out (None) are not given to the second."""
+
+    first: Callable[[Any], Any]
+    second: Callable[[Any], Any]
+
+    def __call__(self, rows: Any) -> Any:
+        """Return what the second says of what the first returns."""
+        found = self.first(rows)
+        return None if found is None else self.second(found)

@@ -1,0 +1,282 @@
+"""Rows of a Spark table, asked through a stand-in for its DataFrame: what is sent, merged, cached and refused.
+
+The stand-in has partitions and no Spark, so that all classifiers can be fitted in many of them; `tests/spark` does the
+same with Spark itself, for a few.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import plainrisk as pr
+from plainrisk.data.spark_rows import _MERGED, SparkRows
+from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
+
+cloudpickle = pytest.importorskip("pyspark.cloudpickle", reason="pip install 'plainrisk[spark]'")
+
+OURS = [name for name in pr.CLASSIFIERS if "XGB" not in name]
+
+
+class Table:
+    """What is asked of a DataFrame: every function goes to its partitions as bytes, as it would to other machines."""
+
+    def __init__(self, parts, log=None):
+        self.parts, self.log = parts, [] if log is None else log
+        self.columns = parts[0].column_names
+
+    def selectExpr(self, *expressions):
+        def column(part, number, expression):
+            name, _, alias = expression.partition(" as ")
+            if name == "spark_partition_id()":
+                return alias, pa.array([number] * part.num_rows, pa.int32())
+            if " div " in name:
+                name, _, width = name.partition(" div ")
+                return alias, pa.array([value // int(width) for value in part[name].to_pylist()], pa.int32())
+            return (alias or name).strip("`"), part[name.strip("`")]
+
+        each = [dict(column(part, n, e) for e in expressions) for n, part in enumerate(self.parts)]
+        return Table([pa.table(columns) for columns in each], self.log)
+
+    def mapInArrow(self, function, schema):
+        assert schema == "part int, item int, blob binary"
+        function = cloudpickle.loads(cloudpickle.dumps(function))
+        return Table([_joined(function(iter(part.to_batches(max_chunksize=100)))) for part in self.parts], self.log)
+
+    def groupBy(self, *keys):
+        assert keys == ("item", "part")
+        return self
+
+    def applyInArrow(self, function, schema):
+        assert schema == "part int, item int, blob binary"
+        function = cloudpickle.loads(cloudpickle.dumps(function))
+        records = [record for part in self.parts for record in part.to_pylist()]
+        found = []
+        for key in sorted({(r["item"], r["part"]) for r in records}, reverse=True):
+            group = [r for r in records if (r["item"], r["part"]) == key][::-1]
+            assert len(group) <= _MERGED
+            found.append(function(pa.Table.from_pylist(group)))
+        return Table([pa.concat_tables(found)], self.log)
+
+    def persist(self):
+        self.log.append("persist")
+        return self
+
+    def unpersist(self):
+        self.log.append("unpersist")
+
+    def limit(self, n):
+        return Table([self.toArrow()[:n]], self.log)
+
+    def toArrow(self):
+        return pa.concat_tables(self.parts)
+
+
+def _joined(batches):
+    batches = list(batches)
+    empty = pa.schema([("part", pa.int32()), ("item", pa.int32()), ("blob", pa.binary())])
+    return pa.Table.from_batches(batches, empty)
+
+
+def spark_table(table: pl.DataFrame, parts: int, *, shuffled: bool = True) -> Table:
+    """The rows in so many partitions of different sizes, of which some may be empty."""
+    arrow = table.to_arrow()
+    rng = np.random.default_rng(parts)
+    order = rng.permutation(len(arrow)) if shuffled else np.arange(len(arrow))
+    home = np.sort(rng.integers(0, parts, len(arrow)) ** 2 // parts) if parts > 1 else np.zeros(len(arrow))
+    return Table([arrow.take(order[home == k]) for k in range(parts)])
+
+
+def rows_of(df: Table, **options) -> SparkRows:
+    return SparkRows(df, tuple(df.columns), **options)
+
+
+@pytest.fixture(scope="module")
+def german():
+    data = pr.datasets.load("german", backend="polars")
+    return data, data.frame.with_columns(bad=data.target, exposure=np.arange(data.frame.height) % 3)
+
+
+@pytest.fixture(scope="module")
+def holes():
+    """Missing numbers and categories, special values, a category of one row."""
+    rng = np.random.default_rng(5)
+    n = 1_500
+    age, job = rng.integers(20, 70, n).astype(float), rng.choice(["a", "b", "c"], n).astype(object)
+    income = np.round(rng.lognormal(3, 1, n), 2)
+    risk = 1 / (1 + np.exp(1 + 0.4 * np.log(income) - 0.02 * (age - 45) * (income < 20)))
+    bad = rng.random(n) < np.where(rng.random(n) < 0.1, 0.5, risk)
+    age[rng.random(n) < 0.1], income[rng.random(n) < 0.1], job[rng.random(n) < 0.1] = np.nan, -9.0, None
+    job[7] = "rare one"
+    schema = pr.Schema(
+        target="bad",
+        features={
+            "age": {"kind": "continuous", "missing": "not_better"},
+            "income": {"kind": "continuous", "direction": "decreasing", "special_values": [-9]},
+            "job": {"kind": "categorical", "rare": 0.01},
+        },
+        subscales={"Person": ["age", "job"], "Money": ["income"]},
+    )
+    frame = pl.DataFrame({"age": age, "income": income, "job": job.tolist()}, nan_to_null=True)
+    return schema, frame.with_columns(bad=pl.Series(bad.astype(np.int64)), weight=rng.integers(1, 4, n))
+
+
+def fitted(model, *arguments, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PlainriskWarning)
+        return model.fit(*arguments, **options)
+
+
+def same(one, other, table):
+    np.testing.assert_allclose(one.predict_proba(table), other.predict_proba(table), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_model_is_the_one_in_memory(german, name):
+    data, table = german
+    df = spark_table(table, 7)
+    there = fitted(pr.make_classifier(name, data.schema), rows_of(df), "bad")
+    here = fitted(pr.make_classifier(name, data.schema), data.frame, data.target)
+    same(there, here, table)
+    assert there.fit_record_.rows == here.fit_record_.rows == 1_000
+    assert there.fit_record_.clipped == pytest.approx(here.fit_record_.clipped, abs=1e-12)
+    assert df.log.count("persist") == df.log.count("unpersist") > 0
+
+
+@pytest.mark.parametrize(("name", "parts"), [("ARM1", 1), ("ARM1", 1_100), ("MixLinARM1", 64)])
+def test_partitions_do_not_matter(german, name, parts):
+    """Few are merged here, many where they are, and very many in two rounds."""
+    data, table = german
+    here = fitted(pr.make_classifier(name, data.schema), data.frame, data.target)
+    there = [fitted(pr.make_classifier(name, data.schema), rows_of(spark_table(table, parts)), "bad") for _ in range(2)]
+    same(there[0], here, table)
+    assert there[0].form_ == there[1].form_, "the same partitions give the same bytes"
+
+
+@pytest.mark.parametrize("name", ["NNLR", "SmoothARM1", "ARM2"])
+def test_holes_special_values_and_weights(holes, name):
+    schema, table = holes
+    y, w = table["bad"].to_numpy(), table["weight"].to_numpy()
+    X = table.select("age", "income", "job")
+    there = fitted(pr.make_classifier(name, schema), rows_of(spark_table(table, 7), weight="weight"))
+    same(there, fitted(pr.make_classifier(name, schema), X, y, sample_weight=w), X)
+
+
+def test_pairs_and_intervals(holes):
+    schema, table = holes
+    X = table.select("age", "income", "job")
+    options = {"shapes": "smooth", "pairs": [("age", "income")], "intervals": True}
+    there = fitted(pr.AdditiveRiskModel(schema, **options), rows_of(spark_table(table.drop("weight"), 5)))
+    here = fitted(pr.AdditiveRiskModel(schema, **options), X, table["bad"].to_numpy())
+    same(there, here, X)
+    assert [p.features for p in there.form_.parts[0].pairs] == [p.features for p in here.form_.parts[0].pairs] != []
+    np.testing.assert_allclose(there.fit_record_.covariance, here.fit_record_.covariance, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{"weights": "stacking"}, {"class_weight": "balanced"}])
+def test_mixtures_that_are_weighed_otherwise(german, options):
+    data, table = german
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PlainriskWarning)
+        models = [pr.SubscaleMixture(schema=data.schema, **options) for _ in range(2)]
+        there = models[0].fit(rows_of(spark_table(table.drop("exposure"), 7)), "bad")
+        here = models[1].fit(data.frame, data.target)
+    assert there.weights_ == pytest.approx(here.weights_, abs=1e-9)
+
+
+def test_what_is_no_sum_is_refused_with_the_reason(german):
+    data, table = german
+    df = spark_table(table, 3)
+    for model in (pr.make_classifier("XGB", data.schema), pr.SubscaleMixture(schema=data.schema, cv=3)):
+        with pytest.raises(DataError, match=r"needs rows one by one.*boosted trees.*a sample in memory"):
+            fitted(model, rows_of(df), "bad")
+    assert df.log.count("persist") == df.log.count("unpersist")
+
+
+def test_an_error_in_a_partition_names_the_feature_and_frees_the_cache(holes):
+    schema, table = holes
+    spoilt = table.with_columns(income=pl.when(pl.col("income") == table["income"][9]).then(np.inf).otherwise("income"))
+    df = spark_table(spoilt, 40)
+    with pytest.raises(DataError, match=r"'income'.*partition \d+"):
+        fitted(pr.AdditiveRiskModel(schema), rows_of(df))
+    assert df.log.count("persist") == df.log.count("unpersist")
+
+
+def test_an_error_while_codes_are_made_is_told_too(german):
+    data, table = german
+    df = spark_table(table, 3)
+
+    class Broken(Table):
+        """The rows of the pass that codes them are others than those that were counted."""
+
+        def mapInArrow(self, function, schema):
+            if "_Keep" in str(function.__closure__[0].cell_contents):
+                column = pa.array([np.inf] * self.parts[1].num_rows)
+                at = self.parts[1].column_names.index("Credit amount")
+                self.parts[1] = self.parts[1].set_column(at, "Credit amount", column)
+            return super().mapInArrow(function, schema)
+
+        def selectExpr(self, *expressions):
+            return Broken(super().selectExpr(*expressions).parts, self.log)
+
+    with pytest.raises(DataError, match="'Credit amount'"):
+        fitted(pr.make_classifier("ARM1", data.schema), rows_of(Broken(df.parts, df.log)), "bad")
+    assert df.log.count("persist") == df.log.count("unpersist") == 1
+
+
+def test_outcomes_that_are_missing_or_mixed(german):
+    data, table = german
+    gone = table.with_columns(bad=pl.when(pl.int_range(pl.len()) == 600).then(None).otherwise("bad"))
+    with pytest.raises(DataError, match=r"target 'bad' is missing in row"):
+        fitted(pr.AdditiveRiskModel(data.schema), rows_of(spark_table(gone, 4)), "bad")
+    parts = [table[:500].to_arrow(), table[500:].with_columns(pl.col("bad").cast(pl.String)).to_arrow()]
+    with pytest.raises(DataError, match="changes between numbers and text"):
+        fitted(pr.AdditiveRiskModel(data.schema), rows_of(Table(parts)), "bad")
+    with pytest.raises(DataError, match="there is only one class"):
+        fitted(pr.AdditiveRiskModel(data.schema), rows_of(spark_table(table.filter(data.target == 1), 4)), "bad")
+    with pytest.raises(DataError, match="There are no rows to fit"):
+        fitted(pr.AdditiveRiskModel(data.schema), rows_of(spark_table(table[:0], 1)), "bad")
+
+
+def test_many_values_have_a_stated_resolution_that_no_partitions_change(monkeypatch):
+    monkeypatch.setattr("plainrisk.bins.edges.MOST_VALUES", 256)
+    data = pr.datasets.make_credit(3_000, 1, n_features=4)
+    table = data.frame.with_columns(bad=data.target)
+    found = []
+    for parts in (2, 40):
+        with pytest.warns(PlainriskWarning, match="more than 256 distinct values. Bin edges there are exact to one"):
+            found.append(pr.AdditiveRiskModel(data.schema).fit(rows_of(spark_table(table, parts)), "bad"))
+    levels = [[shape.levels for shape in model.form_.parts[0].shapes.values()] for model in found]
+    assert levels[0] == levels[1]
+
+
+def test_a_missing_column_and_a_wrong_table_are_named(german):
+    data, table = german
+    with pytest.raises(DataError, match="no column 'Credit amount'"):
+        fitted(pr.AdditiveRiskModel(data.schema), rows_of(spark_table(table.drop("Credit amount"), 2)), "bad")
+    with pytest.raises(DataError, match="takes a DataFrame of Spark 4, not DataFrame"):
+        pr.rows.spark(table)
+    with pytest.raises(DataError, match="sample_weight names no column: 'exposures'"):
+        pr.rows.spark(spark_table(table, 2), "exposures")
+
+
+def test_what_spark_raises_is_said_in_one_line():
+    from plainrisk.data.spark_errors import raised_by_spark
+
+    said = {
+        "ModuleNotFoundError: No module named 'plainrisk'": "no plainrisk .*venv-pack",
+        "[PYTHON_VERSION_MISMATCH] Python in worker has different version": "another Python.*PYSPARK_PYTHON",
+        "[JAVA_GATEWAY_EXITED] Java gateway process exited": "Java 17 or newer",
+        "Job 3 cancelled because of user": "was cancelled",
+        "Connection refused": "connection was lost",
+        'Traceback\n  File "x.py"\nValueError: no such thing\n\tat org': "failed: ValueError: no such thing",
+    }
+    for text, message in said.items():
+        with pytest.raises(PlainriskError, match=rf"Spark, fitting: .*{message}"), raised_by_spark("fitting"):
+            raise RuntimeError(text)
+    with pytest.raises(KeyError, match="mine"), raised_by_spark("fitting"):
+        raise KeyError("mine")
