@@ -42,7 +42,7 @@ RANKS: dict[str, float] = {
                 "tables",
                 "text",
             ),
-            *("intervals", "threads"),
+            *("intervals", "threads", "totals"),
         ],
         0,
     ),
@@ -58,6 +58,7 @@ RANKS: dict[str, float] = {
     "document": 3.7,
     "datasets": 4,
     "": 4.5,  # plainrisk itself, as imported by others
+    "spark": 4.6,
     "serve": 4.8,  # a command starts it
     "cli": 5,
 }
@@ -340,3 +341,19 @@ def test_no_file_names_the_machine_it_was_written_on():
     for path in (*MODULES, *LAB_MODULES, *TESTS, *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
         text = path.read_text(encoding="utf-8")
         assert not [place for place in places if place in text], path
+
+
+# Where rows live is known to `data` alone: nothing else may ask, or go through them batch by batch.
+_PLACES = re.compile(r"isinstance\([^)]*\b(Batches|SparkRows|Spool|StoredRows|Stream|Training)\b|\.batches\(")
+_SPARK = re.compile(r"pyspark|SparkRows|spark_rows|mapInArrow", re.IGNORECASE)
+
+
+def test_no_model_asks_where_rows_live():
+    rooms = ("bins", "fit", "models", "solve")
+    asked = [relative(p) for p in MODULES if package_of(p) in rooms and _PLACES.search(p.read_text(encoding="utf-8"))]
+    assert asked == []
+
+
+def test_spark_is_known_to_data_and_its_own_module_alone():
+    known = [p for p in MODULES if _SPARK.search(p.read_text(encoding="utf-8"))]
+    assert {package_of(p) for p in known} <= {"data", "spark"}
