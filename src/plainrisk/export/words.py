@@ -12,19 +12,18 @@ from plainrisk.form import Bins, Curve, Levels, Line, Part, RiskForm, outside_ru
 from plainrisk.form.wording import outcome_words, say_value
 from plainrisk.schema import Feature, label_of
 
-__all__ = ["round_between", "words_of"]
+__all__ = ["example_of", "round_between", "words_of"]
 
 
 def words_of(form: RiskForm, inputs: Sequence[Input], keys: Sequence[tuple[str, str | None]]) -> Words:
     """Return how people see a form; keys are the (subscale, feature or pair) of every contribution."""
     fields = []
     for i in inputs:
-        feature, (levels, weights, middle) = form.schema.features[i.feature], next(_seen(form, i.feature))
+        feature, (levels, _, _) = form.schema.features[i.feature], next(_seen(form, i.feature))
         unit = "" if feature.unit is None else f" ({feature.unit})"
         choices = tuple(_choices(feature, levels))
-        example = _example(feature, levels, weights, middle)
         hint = "" if choices else _hint(feature)
-        fields.append(FieldWords(feature.title(i.feature) + unit, choices, example, hint))
+        fields.append(FieldWords(feature.title(i.feature) + unit, choices, example_of(form, i.feature), hint))
     return Words(outcome_words(form.schema, form.classes[-1]), tuple(fields), tuple(_pieces(form, keys)))
 
 
@@ -79,8 +78,19 @@ def _codes(feature: Feature, levels: Levels) -> list[Any]:
     return [] if set(codes) <= set(levels.special_values) else codes
 
 
-def _example(feature: Feature, levels: Levels, weights: Sequence[float], middle: float | None) -> float | str | None:
-    """Return a value in the commonest level that a row may have."""
+def example_of(form: RiskForm, name: str) -> float | str | None:
+    """Return a value in the commonest level of a feature that a row may have; None where there is none.
+
+    >>> import plainrisk as pr
+    >>> german = pr.datasets.load("german")
+    >>> form = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target).form_
+    >>> example_of(form, "Housing"), example_of(form, "Duration in month")
+    ('A152', 25.0)
+    """
+    feature, seen = form.schema.features[name], next(_seen(form, name), None)
+    if seen is None:
+        return None
+    levels, weights, middle = seen
     refused = {code for code, rule in outside_rules(feature, levels).items() if rule == "error"}
     last = levels.n_ordered if isinstance(levels, Bins) else len(levels.categories)
     allowed = [code for code in range(last) if code not in refused]

@@ -11,7 +11,8 @@ from typing import Any
 
 from plainrisk.errors import ModelFileError, PlainriskError
 from plainrisk.explain import certify
-from plainrisk.form import Bins, Line, Part, RiskForm, Table, form_hash
+from plainrisk.export.words import example_of
+from plainrisk.form import form_hash
 from plainrisk.form.file import Certificate
 from plainrisk.model import RiskModel, load
 from plainrisk.report import Subject, collect, page
@@ -52,8 +53,8 @@ class Served:
         if not certificate.valid:
             broken = "; ".join(check.name for check in certificate.checks if not check.holds)
             raise ModelFileError(f"{path}: the certificate does not hold ({broken}), so the model is not served.")
-        requests = Requests(model.form_, example_row(model.form_))
-        return cls(path.stem, model, form_hash(model.form_), certificate, requests)
+        example = {name: example_of(model.form_, name) for name in model.form_.features}
+        return cls(path.stem, model, form_hash(model.form_), certificate, Requests(model.form_, example))
 
     @property
     def identity(self) -> dict[str, str]:
@@ -133,35 +134,3 @@ def _stamp(path: Path) -> Stamp | None:
     except OSError:
         return None
     return found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def example_row(form: RiskForm) -> dict[str, Any]:
-    """Return an applicant who has the commonest level of every feature, for documentation.
-
-    >>> import plainrisk as pr
-    >>> german = pr.datasets.load("german")
-    >>> form = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target).form_
-    >>> example_row(form)["Housing"]
-    'A152'
-    """
-    row: dict[str, Any] = {}
-    for part in form.parts:
-        shapes = part.shapes if isinstance(part, Part) else {}
-        row |= {name: _commonest(shape) for name, shape in shapes.items() if name not in row}
-    return {name: row.get(name) for name in form.features}
-
-
-def _commonest(shape: Any) -> float | str | None:
-    levels = shape.levels
-    if isinstance(shape, Line):
-        return shape.center
-    if not isinstance(shape, Table):
-        return None
-    code = max(range(len(levels)), key=shape.weights.__getitem__)
-    if not isinstance(levels, Bins):
-        return str(levels.labels[code]) if code < levels.missing else None
-    if code >= levels.n_ordered:
-        return None
-    # An edge belongs to the bin on its left; beyond the last one any larger number will do.
-    edges = levels.edges
-    return edges[code] if code < len(edges) else (edges[-1] + 1.0 if edges else 0.0)
