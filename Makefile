@@ -7,8 +7,9 @@ BUILT := pyproject.toml setup.py $(wildcard src/plainrisk/_native/*.[ch])
 
 # What depends on linear algebra is tested a second time under other kernels of OpenBLAS, what depends on the compiled
 # kernels a second time without them, and with them under sanitizers by `make sanitize`.
-OTHER_BLAS_TOO := $(addprefix tests/,solve fit models property)
-NUMPY_TOO := $(addprefix tests/,native bins form catalogue)
+OTHER_BLAS_TOO := $(addprefix tests/,solve fit) $(addprefix tests/models/test_,arm.py hard_cases.py nnlr.py two_layer.py) \
+  $(addprefix tests/property/test_,invariances.py monotone_exactly.py rules_exactly.py)
+NUMPY_TOO := $(addprefix tests/,native bins form)
 SANITIZED := build/sanitized
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g
 

@@ -117,9 +117,11 @@ def fit(kind, name, ridge):
     return model, X, y, weight, caught
 
 
-@pytest.mark.parametrize("ridge", [0.0, "auto"])
+# The experts of a second layer are the models above it, which meet both ridges.
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize(
+    ("kind", "ridge"), [*((kind, "auto") for kind in MODELS), *((k, 0.0) for k in ("ARM1", "direct ARM1", "NNLR"))]
+)
 def test_it_converges_or_says_so_once_and_is_usable(kind, name, ridge, tmp_path):
     model, X, y, weight, caught = fit(kind, name, ridge)
     stops = [w for w in caught if w.category is StoppedEarly]
