@@ -133,13 +133,15 @@ class FormMethods(PackedState):
     def feature_importances_(self) -> Floats:
         """The mean absolute contribution of every column over the training rows, in shares that sum to 1.
 
-        A pair counts half for each of its features. Lines and trees keep no counts of the training rows; their
+        A pair counts half for each of its features. Curves and trees keep no counts of the training rows; their
         importance is in ``overview(X)``.
         """
         self._require_form()
         found = column_importance(self.form_)
         if found is None:
-            raise AttributeError("feature_importances_ is for models of tables. overview(X).importance takes rows.")
+            raise AttributeError(
+                "feature_importances_ is for models of tables and lines. overview(X).importance takes rows."
+            )
         return found
 
     def predict(self, X: Any, *, columns: Sequence[str] | None = None) -> Array:
@@ -363,7 +365,7 @@ class FormMethods(PackedState):
         Parameters
         ----------
         X : rows, default=None
-            Take the importance over these, not over the training counts. Lines, curves and trees need rows.
+            Take the importance over these, not over the training counts. Curves and trees need rows.
         columns : list of str, default=None
             The names of the columns, for rows that have none.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+import plainrisk as pr
+
 from .conftest import VIEWS
+
+Opener = Callable[..., Any]
 
 SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
@@ -186,3 +191,22 @@ def test_frame_of_a_notebook(browser: Any, model: Any) -> None:
     assert tab.locator("h1").inner_text() == "Notebook"
     context.close()
     assert noise == []
+
+
+def test_a_line_says_what_one_unit_adds(open_page: Opener, written: Callable[..., Path], german: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = pr.make_classifier("LinNNLR", german.schema).fit(german.frame, german.target)
+    page = open_page(written("lines", model), "model").page
+    card = page.locator("article.card", has_text="Duration of the loan")
+    assert card.locator(".sentence").inner_text() == "-0.54 points per month, for everybody inside the linear range."
+
+
+def test_a_mixture_shows_what_each_subscale_says(open_page: Opener, written: Callable[..., Path], german: Any) -> None:
+    model = pr.make_classifier("MixARM1", german.schema).fit(german.frame, german.target)
+    page = open_page(written("mixture", model), "applicant").page
+    page.locator(".terms summary").click()
+    cells = [row.split("\t") for row in page.locator(".terms tbody tr").all_inner_texts()]
+    assert [cell[0] for cell in cells] == [*model.weights_, "Sum"]
+    for (_, own, term), weight in zip(cells, model.weights_.values(), strict=False):
+        assert float(term.strip("%")) == pytest.approx(weight * float(own.strip("%")), abs=0.011)

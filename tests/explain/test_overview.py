@@ -7,12 +7,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import plainrisk as pr
 from plainrisk.errors import DataError
 from plainrisk.explain import Refits, explain, overview
 from plainrisk.explain.reference import make_reference
-from plainrisk.form import Alone, Table
+from plainrisk.form import Alone
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the line is cut off")
 
@@ -98,17 +99,48 @@ def test_weights_of_the_subscales(credit):
     assert alone.overview().weights == {}
 
 
-def test_lines_have_no_one_effect_but_an_importance_over_rows(credit):
-    model = pr.NonnegativeLogisticRegression(credit.schema.select(["income", "age"])).fit(credit.frame, credit.target)
+def test_lines_show_a_step_and_are_ranked_by_their_mean_distance(credit):
+    schema = credit.schema.select(["income", "age"])
+    model = pr.make_classifier("LinNNLR", schema).fit(credit.frame, credit.target)
     found = model.overview()
-    assert np.isnan(found.shape("income").score[0])
-    assert all(np.isnan(i.mean) for i in found.importance)
-    assert not any(isinstance(s, Table) for s in model.form_.parts[0].shapes.values())
-    assert model.overview(credit.frame).importance[0].mean > 0
-    assert found.shape("income").effect[1:].tolist() == pytest.approx([0.0], abs=0.2)  # missing, which nobody is
-    assert np.isnan(found.shape("income").effect[0])
-    with pytest.raises(DataError, match="need rows"):
-        found.plot_importance()
+    table = found.shape("income")
+    shape, link = model.form_.parts[0].shapes["income"], model.form_.last_link
+    units = {"per unit": 1.0, "per 100": 100.0, "per 1,000": 1000.0, "per 10,000": 10_000.0}[table.labels[0]]
+    assert table.score[0] == pytest.approx(shape.slope * units)
+    assert table.effect[0] == pytest.approx(shape.slope * units * link.slope)
+    income = np.asarray(credit.frame["income"].to_numpy(), dtype=float)
+    income = income[~np.isnan(income)]
+    assert shape.deviation == pytest.approx(np.abs(income - income.mean()).mean(), rel=1e-9)
+    # What a line does is its slope times the distance from the mean, on average over the measured rows.
+    (one,) = [i for i in found.importance if i.feature == "income"]
+    missing = shape.weights[-1] * abs(table.effect[-1])
+    wanted = (len(income) * shape.deviation * abs(shape.slope) * link.slope + missing) / len(credit.frame)
+    assert one.mean == pytest.approx(wanted, rel=1e-6)
+    assert one.span == pytest.approx(np.ptp(income) * abs(shape.slope) * link.slope, rel=1e-6)
+    values, effects = table.curve
+    assert (values[0], values[-1]) == (income.min(), income.max())
+    np.testing.assert_allclose(np.diff(effects) / np.diff(values), shape.slope * link.slope, rtol=1e-6)
+    figure = found.plot("income")[0].figure
+    assert len(figure.axes[0].lines[0].get_xdata()) == len(values)
+    assert len(found.plot_importance(most=2).patches) == 2
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
+
+
+def test_a_linearised_regression_is_seen_like_any_other(credit):
+    frame = credit.frame.select(["income", "age"])
+    values = np.nan_to_num(frame.to_numpy().astype(float), nan=40.0) / [1000.0, 1.0]
+    rows = pd.DataFrame(values, columns=["income", "age"])
+    model = pr.linearise(LogisticRegression().fit(rows, credit.target), rows)
+    found = model.overview()
+    over_rows = {i.feature: i.mean for i in model.overview(rows).importance}
+    for one in found.importance:
+        assert one.mean == pytest.approx(over_rows[one.feature], rel=0.1)  # over rows, clipped ones count less
+    found.plot("age")
+    assert model.scorecard().rows[0].level == "per unit"
+    bare = pr.linearise(LogisticRegression().fit(rows, credit.target))
+    with pytest.raises(DataError, match="lines without counts need rows"):
+        bare.overview().plot_importance()
+    bare.overview(rows).plot("age")
 
 
 def test_without_training_counts_the_rows_say_who_is_typical(model, credit):

@@ -183,25 +183,52 @@ def test_a_pair_whose_rounding_breaks_a_direction_is_refused():
     assert model.scorecard(decimals=1).checks[0].holds
 
 
+# ---- lines
+
+
+@pytest.mark.parametrize("name", ["LinNNLR", "NNLR"])
+@pytest.mark.parametrize("decimals", [None, 2])
+@pytest.mark.filterwarnings("ignore:.*the line is cut off")
+def test_a_line_has_points_per_unit(german, name, decimals):
+    model = pr.make_classifier(name, german.schema).fit(german.frame, german.target)
+    card = model.scorecard(decimals=decimals)
+    rows = [row for row in card.rows if row.feature == "Duration in month"]
+    assert rows[0].level == "per month"
+    part = model.form_.parts[0]
+    slope = part.shapes["Duration in month"].slope
+    wanted = 100 * slope * part.link.slope if name == "LinNNLR" else slope * 20 / np.log(2)
+    assert rows[0].points == pytest.approx(wanted, abs=0.5 / 72 * 10**-card.decimals)
+    # By hand: the base, the points of categories, and points per unit times the values.
+    total = np.full(german.frame.height, card.base + sum(p.base for p in card.parts))
+    for feature, shape in part.shapes.items():
+        own = {row.level: row.points for row in card.rows if row.feature == feature}
+        column = german.frame[feature]
+        if hasattr(shape, "slope"):
+            level, points = next(iter(own.items()))
+            units = 1000.0 if "1,000" in level else 1.0
+            total += points / units * column.to_numpy().astype(float)
+        else:
+            total += np.array([own[label] for label in column])
+    np.testing.assert_allclose(
+        np.clip(total, card.low, card.high), card.score(german.frame), atol=0.51 * 10**-card.decimals
+    )
+    risk = model.form_.risk(german.frame)
+    assert np.abs(card.risk(card.score(german.frame)) - risk).max() <= card.rounding_risk
+    assert "Points per unit are multiplied by the value" in " ".join(card.facts())
+
+
 # ---- what has no card
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("NNLR", "enters as a line or a curve"),
         ("MixARM1", "joined after curved links or bands"),
         ("ARM2", "such as 'MixLinARM1' or 'LinARM2'"),
     ],
 )
 def test_what_does_not_add_up_is_refused_with_the_nearest_way(german, name, message):
-    schema = german.schema
-    frame = german.frame
-    if name == "NNLR":
-        numbers = [n for n, f in schema.features.items() if f.kind == "continuous"][:3]
-        schema = pr.Schema(features={n: pr.Feature(kind="continuous") for n in numbers})
-        frame = frame[numbers]
-    model = pr.make_classifier(name, schema).fit(frame, german.target)
+    model = pr.make_classifier(name, german.schema).fit(german.frame, german.target)
     with pytest.raises(DataError, match=message):
         model.scorecard()
 

@@ -11,6 +11,7 @@
   const answers = asked.rows.map((row) => ({
     risk: attempt(() => engine.risk(model, row)),
     explanation: attempt(() => engine.explain(model, row, asked.reference)),
+    formula: attempt(() => engine.formula(model, row)),
     reasons: attempt(() => engine.reasons(model, row)),
     refused: attempt(() => engine.refused(model, engine.risk(model, row), asked.cutoff)),
     beyond: attempt(() => engine.beyond(model, row)),

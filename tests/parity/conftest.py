@@ -96,6 +96,7 @@ def check(form, frame, *, cutoff=0.3, what_ifs=0, by=by_node):
     exact = not any(isinstance(link, Logistic) for link in form.links)
     check_risks(form, rows, found["answers"], exact)
     check_contributions(form, rows, data, found["answers"], exact)
+    check_formula(form, rows, found["answers"])
     check_reasons(form, rows, data, found["answers"])
     check_decisions(form, rows, cutoff, found["answers"])
     check_what_if(form, rows, cutoff, found["whatIfs"])
@@ -120,6 +121,20 @@ def check_contributions(form, rows, data, found, exact):
     )
     names = [python.features[k] for k in order]
     assert [t["name"] for p in explanations[0]["parts"] for t in p["terms"]] == [n for n in names if n is not None]
+
+
+def check_formula(form, rows, found):
+    try:
+        python = py.explain(form, rows, reference="zero")
+    except DataError:
+        assert not any(a["formula"] for a in found)
+        return
+    page = [a["formula"] for a in found]
+    assert [f["start"] for f in page] == pytest.approx(python.constant.tolist(), abs=1e-12)
+    assert np.abs(np.array([[t["value"] for t in f["terms"]] for f in page]) - python.contributions).max() < 1e-12
+    assert [f["total"] for f in page] == pytest.approx(python.total.tolist(), abs=1e-11)
+    if python.part_risks is not None:
+        assert np.abs(np.array([[t["own"] for t in f["terms"]] for f in page]) - python.part_risks).max() < 1e-12
 
 
 def part_values(part):

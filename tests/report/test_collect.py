@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import plainrisk as pr
-from plainrisk.errors import DataError
+from plainrisk.errors import DataError, PlainriskWarning
 from plainrisk.report import Subject, collect, described
 
 NAMES = ["SmoothARM1", "LinARM2", "MixLinARM1", "NNLR"]
@@ -109,6 +109,21 @@ def test_a_line_is_drawn_by_points(models, german):
     for shape in lines:
         effects = [point["effect"] for point in shape["curve"]]
         assert effects == sorted(effects) or effects == sorted(effects, reverse=True)
+
+
+def test_a_line_says_what_one_unit_adds(german):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PlainriskWarning)
+        model = pr.make_classifier("LinNNLR", german.schema).fit(german.frame, german.target)
+    shapes = {shape["feature"]: shape for shape in of(model)["models"][0]["shapes"]}
+    assert shapes["Duration in month"]["sentence"] == "-0.54 points per month, for everybody inside the linear range"
+    assert shapes["Duration in month"]["effect"][0] is None
+    purpose = shapes["Purpose"]
+    assert purpose["sentence"] is None
+    usual = purpose["labels"].index("A43")
+    assert purpose["steps"][usual] is None
+    rows = {row.level: row.points for row in model.effects().of("Purpose")}
+    assert [rows.get(level) for level in range(len(purpose["labels"]))] == purpose["steps"]
 
 
 def test_intervals_where_the_model_has_them(german):

@@ -3,7 +3,7 @@
 import { meanRate, valueOf } from "./links";
 import { pairwiseSum } from "./numbers";
 import { lastLink, pairLevels, poolScore, refuseForbidden, riskOf } from "./score";
-import type { Explanation, Model, PairTable, ReadyPart, Reference, Row } from "./types";
+import type { Explanation, Formula, Model, PairTable, ReadyPart, Reference, Row } from "./types";
 
 const NO_SUBSCALE = "(no subscale)";
 const ACROSS = "(across subscales)";
@@ -150,6 +150,43 @@ function addUp(pieces: number[], whole: number): void {
     const now = pieces.map(Math.abs);
     pieces[now.indexOf(Math.max(...now))] += gap;
   }
+}
+
+/** Returns the terms of the formula; null where the risk is no sum of terms. As reference="zero" in Python. */
+export function formula(model: Model, row: Row): Formula | null {
+  const link = lastLink(model.form);
+  const { pool } = model.form;
+  if (pool.kind !== "mixture" && link?.kind !== "linear") return null;
+  refuseForbidden(model, row);
+  const scores = model.parts.map((part) => part.score(row));
+  let start = pool.kind === "layer" ? pool.intercept : 0;
+  let terms: Formula["terms"];
+  if (pool.kind === "alone") {
+    const { part, terms: own } = model.parts[0];
+    const zeros = own.map((term) => {
+      const shape = part.kind === "trees" ? undefined : part.shapes[term.name];
+      return shape?.kind === "line" ? -shape.slope * shape.center : 0;
+    });
+    start = zeros.reduce((sum, zero) => sum + zero, part.intercept);
+    terms =
+      part.kind === "trees"
+        ? [{ name: part.name, features: [], own: null, value: scores[0] - start }]
+        : own.map((term, j) => ({ name: term.name, features: term.features, own: null, value: term.value(row) - zeros[j] }));
+  } else {
+    terms = model.parts.map((part, k) => {
+      const own = valueOf(part.part.link, scores[k]);
+      return { name: part.name, features: [], own, value: part.weight * own };
+    });
+  }
+  if (link?.kind === "linear") {
+    for (const term of terms) term.value *= link.slope;
+    start = link.offset + link.slope * start;
+  } else if (link !== null) {
+    const rate = meanRate(link, start, poolScore(model, scores));
+    for (const term of terms) term.value *= rate;
+    start = valueOf(link, start);
+  }
+  return { start, terms, total: start + pairwiseSum(terms.map((term) => term.value)) };
 }
 
 /** Returns what every subscale and feature contributes to a row's risk, against the typical applicant or a row. */

@@ -2,7 +2,7 @@
 
 export { beyond } from "./beyond";
 export { certify } from "./certify";
-export { explain } from "./contributions";
+export { explain, formula } from "./contributions";
 export { SearchError } from "./elimination";
 export { RowError } from "./levels";
 export { labelOf } from "./numbers";

@@ -190,6 +190,10 @@ export interface ShapeTable {
   high: (number | null)[] | null;
   /** Of a line or a curve: values and effects to draw it by. */
   curve: { value: number; effect: number }[] | null;
+  /** Points that a step to each level adds: from the level before, or from the most frequent category. */
+  steps: (string | null)[] | null;
+  /** Of a line: what one unit more adds, and for whom. */
+  sentence: string | null;
   unit: string;
 }
 
@@ -413,6 +417,15 @@ export interface Term {
   features: string[];
   /** Contribution in probability. */
   value: number;
+}
+
+/** The risk as a sum of terms: of a pool, weight times risk of every part; of a line, coefficient times value. */
+export interface Formula {
+  /** What everybody starts from; it may be outside 0 to 1. */
+  start: number;
+  terms: { name: string; features: string[]; own: number | null; value: number }[];
+  /** All added up: the risk, where the line is not clipped. */
+  total: number;
 }
 
 export interface Explanation {

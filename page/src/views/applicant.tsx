@@ -2,12 +2,13 @@ import { batch, useSignal } from "@preact/signals";
 import { Bar } from "../charts/bar";
 import { Gauge } from "../charts/gauge";
 import { Waterfall } from "../charts/waterfall";
-import { beyond, parseRow, reasons, refused, type Row } from "../engine";
+import { beyond, formula, parseRow, reasons, refused, type Row } from "../engine";
 import { type Person, type Store, toAddress, useStore } from "../state";
 import { FeatureControl } from "./controls";
 import { cost, limit as limitText, percent, points } from "./format";
 import { ModelChoice } from "./overview";
-import { bySubscale, forPeople, leftOf, subscaleText, titleOf } from "./words";
+import { type Column, Table } from "./table";
+import { bySubscale, forPeople, isProtected, leftOf, subscaleText, titleOf } from "./words";
 import { useLater } from "./pause";
 import { WhatIfSection } from "./whatif";
 
@@ -252,7 +253,39 @@ function Breakdown() {
         {explanation.reference === "typical" && "The typical applicant is the average of the applicants the model was built on. "}
         The points add up exactly.
       </p>
+      <Terms />
     </section>
+  );
+}
+
+/** The risk as a sum of terms, where it is one. */
+function Terms() {
+  const store = useStore();
+  const model = store.model.value;
+  const found = formula(model, store.rows.a.value);
+  const risk = store.evaluated.value.explanation?.risk;
+  if (!found || risk === undefined) return null;
+  const pooled = found.terms.some((term) => term.own !== null);
+  const lines = [{ name: "Start", own: null as number | null, value: found.start }];
+  let guarded = 0;
+  for (const { name, features, own, value } of found.terms) {
+    if (features.length && isProtected(model, features)) guarded += value;
+    else lines.push({ name: pooled ? subscaleText(model, name) : titleOf(model, name, features.length ? features : [name]), own, value });
+  }
+  if (guarded) lines.push({ name: "Protected attributes", own: null, value: guarded });
+  if (pooled && found.start === 0) lines.shift();
+  lines.push({ name: "Sum", own: null, value: found.total });
+  const columns: Column<(typeof lines)[number]>[] = [
+    { head: pooled ? "subscale" : "feature", value: (l) => l.name },
+    { head: pooled ? "weight × probability" : "coefficient × value", value: (l) => l.value, as: (v) => percent(v, 2) },
+  ];
+  if (pooled) columns.splice(1, 0, { head: "probability by itself", value: (l) => l.own, as: (v) => (v == null ? "" : percent(v, 2)) });
+  return (
+    <details class="screen-only terms">
+      <summary>{pooled ? "What each subscale says by itself" : "As coefficients times values"}</summary>
+      <Table caption="The probability as a sum of terms" rows={lines} columns={columns} />
+      {Math.abs(found.total - risk) > 1e-9 && <p class="hint">{`The probability is held at ${percent(risk, 0)}.`}</p>}
+    </details>
   );
 }
 

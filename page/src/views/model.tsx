@@ -130,6 +130,7 @@ interface Line {
   effect: number | null;
   low: number | null;
   high: number | null;
+  step: string | null;
 }
 
 function linesOf(table: ShapeTable, names: readonly string[]): Line[] {
@@ -142,10 +143,12 @@ function linesOf(table: ShapeTable, names: readonly string[]): Line[] {
     effect: table.effect?.[i] ?? null,
     low: table.low?.[i] ?? null,
     high: table.high?.[i] ?? null,
+    step: table.steps?.[i] ?? null,
   }));
 }
 
-function columnsOf(lines: readonly Line[], effect: boolean): Column<Line>[] {
+function columnsOf(lines: readonly Line[], table: ShapeTable): Column<Line>[] {
+  const effect = table.effect !== null;
   const columns: Column<Line>[] = [
     { head: "level", value: (l) => l.label },
     { head: "rows", value: (l) => l.rows, as: count },
@@ -157,6 +160,10 @@ function columnsOf(lines: readonly Line[], effect: boolean): Column<Line>[] {
     columns.push({ head: "95% low", value: (l) => l.low, as: difference });
     columns.push({ head: "95% high", value: (l) => l.high, as: difference });
   }
+  if (lines.some((l) => l.step !== null)) {
+    const head = table.kind === "pair" ? "adds, points" : table.ordered ? "against the one before, points" : "against the most frequent, points";
+    columns.push({ head, value: (l) => l.step });
+  }
   return columns;
 }
 
@@ -165,7 +172,7 @@ function Details({ table, names }: { table: ShapeTable; names: readonly string[]
   return (
     <details class="screen-only">
       <summary>Table</summary>
-      <Table caption={`Levels of ${table.feature}`} rows={lines} columns={columnsOf(lines, table.effect !== null)} />
+      <Table caption={`Levels of ${table.feature}`} rows={lines} columns={columnsOf(lines, table)} />
     </details>
   );
 }
@@ -197,6 +204,7 @@ function ShapeCard({ model, table }: { model: Model; table: ShapeTable }) {
       ) : (
         <p class="hint">The form does not know the typical applicant; give data to see effects in probability.</p>
       )}
+      {table.sentence && <p class="sentence">{`${table.sentence}.`}</p>}
       <Details table={table} names={names} />
     </>
   );

@@ -20,7 +20,7 @@ import numpy as np
 from plainrisk._types import Array, Floats, Index
 from plainrisk.errors import DataError
 from plainrisk.explain.atoms import Atoms, atoms_of
-from plainrisk.form import Part, RiskForm
+from plainrisk.form import Line, Part, RiskForm, Shape
 
 __all__ = ["JointOptions", "Options", "PairScores", "check_states", "joint_options", "pareto", "score_limits"]
 
@@ -176,13 +176,13 @@ def _order(sizes: Mapping[str, int], pairs: Sequence[PairScores]) -> list[tuple[
 
 
 def score_limits(form: RiskForm, part: Part) -> tuple[float, float]:
-    """Return the least and the greatest score that a part of tables can give.
+    """Return the least and the greatest score that a part of tables can give; of lines, over their training values.
 
     They are attained. Where pairs connect more features than a search can go through, they are bounds: the sums of the
     least and of the greatest entries.
     """
     paired = [name for name in part.features if any(True for _ in part.pairs_with(name))]
-    alone = [shape.scores for name, shape in part.shapes.items() if name not in paired]
+    alone = [_scores_of(form, name, shape) for name, shape in part.shapes.items() if name not in paired]
     atoms = atoms_of(form) if paired else {}
     options = {name: _all_levels(part, atoms[name]) for name in paired}
     pairs = [(pair.features, np.asarray(pair.scores)) for pair in part.pairs]
@@ -195,6 +195,12 @@ def score_limits(form: RiskForm, part: Part) -> tuple[float, float]:
             joint = [*own, *(least(map(least, pair.scores)) for pair in part.pairs)]
         ends.append(part.intercept + math.fsum((*map(least, alone), *joint)))
     return ends[0], ends[1]
+
+
+def _scores_of(form: RiskForm, name: str, shape: Shape) -> tuple[float, ...]:
+    """Return the scores of a shape; of a line those at its center and at the ends of its training values."""
+    ends = form.ranges.get(name, ()) if isinstance(shape, Line) else ()
+    return (*shape.scores, *(shape.slope * (x - shape.center) for x in ends if isinstance(shape, Line)))
 
 
 def _all_levels(part: Part, atoms: Atoms) -> Options:

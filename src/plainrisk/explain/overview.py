@@ -15,6 +15,8 @@ from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import explain
 from plainrisk.explain.reference import Reference, knows_typical, make_reference, pool_weights
 from plainrisk.form import Alone, Curve, Line, Linear, Logistic, PairTable, Part, RiskForm, Shape
+from plainrisk.form.beyond import widen_ranges
+from plainrisk.form.wording import per_units
 from plainrisk.tables import TableResult, text_table
 
 if TYPE_CHECKING:
@@ -25,12 +27,18 @@ __all__ = [
     "Overview",
     "ShapeTable",
     "column_importance",
+    "curve_of",
     "level_effects",
     "level_scores",
+    "line_step",
     "overview",
     "shape_table",
     "term_of",
 ]
+
+
+CURVE_POINTS = 61  # at which a line or a curve is drawn
+TWO = ("pair", "curve")  # what a ShapeTable has beside its columns
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,8 @@ class ShapeTable:
         does not know who is typical
     unit : of the score: "probability" or "log odds" where the score is that itself, else "score"
     pair : of a pair of features, its table with two sides
+    curve : of a line or a curve, values over the training range and what each does to the typical applicant. Its first
+        level stands for one step of a line ("per month"), and has no score of its own for a curve
     """
 
     feature: str
@@ -66,6 +76,7 @@ class ShapeTable:
     effect: Floats | None
     unit: str
     pair: PairTable | None = None
+    curve: tuple[Floats, Floats] | None = None
 
 
 @dataclass(frozen=True)
@@ -143,7 +154,7 @@ class Overview(TableResult):
         """Return everything as plain data; a rate without rows is None."""
         shapes = []
         for t in self.shapes:
-            plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(t).items() if k != "pair"}
+            plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(t).items() if k not in TWO}
             plain["bad_rate"] = [None if r != r else r for r in plain["bad_rate"]]
             shapes.append(plain)
         return {"shapes": shapes, "importance": [asdict(i) for i in self.importance], "weights": self.weights}
@@ -180,16 +191,20 @@ class Overview(TableResult):
 def overview(form: RiskForm, X: Any = None) -> Overview:
     """Return the shapes, the importance and the weights of a form.
 
-    Importance is the mean contribution over the rows X, or over the training counts. Lines, curves and trees need rows.
+    Importance is the mean contribution over the rows X, or over the training counts; of lines, whose values nobody
+    counts, at their mean distance from the center. Curves and trees need rows.
     """
-    typical = _typical(form, X)
+    typical, spans = _typical(form, X), dict(form.ranges)
+    if X is not None:
+        numbers = [n for n in form.features if n not in spans and form.schema.features[n].kind == "continuous"]
+        widen_ranges(spans, form.schema, form.align(X), numbers)
     tables = tuple(
-        shape_table(form, typical, k, name)
+        shape_table(form, typical, k, name, spans.get(name))
         for k, part in enumerate(form.parts)
         if isinstance(part, Part)
         for name in part.term_names
     )
-    found = _from_counts(tables) if X is None or typical is None else _from_rows(form, typical, X)
+    found = _from_counts(form, typical, tables) if X is None or typical is None else _from_rows(form, typical, X)
     weights = (
         {} if isinstance(form.pool, Alone) else dict(zip((p.name for p in form.parts), pool_weights(form), strict=True))
     )
@@ -223,12 +238,40 @@ def _typical(form: RiskForm, X: Any) -> Reference | None:
     return None if X is None else make_reference(form, "typical", X)
 
 
+def curve_of(
+    form: RiskForm, typical: Reference | None, k: int, name: str, span: tuple[float, float] | None
+) -> tuple[Floats, Floats] | None:
+    """Return values of a line or a curve over a span, and what each does to the risk of the typical applicant."""
+    part = form.parts[k]
+    assert isinstance(part, Part)
+    shape = part.shapes.get(name)
+    if typical is None or span is None or not isinstance(shape, Line | Curve):
+        return None
+    values: Floats = np.linspace(*span, CURVE_POINTS)
+    values = values[shape.levels.code_numbers(values) == 0]
+    return values, _risk_changes(form, typical, k, name, shape.of_numbers(values))
+
+
+def _risk_changes(form: RiskForm, typical: Reference, k: int, name: str, scores: Floats) -> Floats:
+    """Return what scores of a term of part k do to the risk of the typical applicant."""
+    point = typical.points[k]
+    return typical.risks(form, k, point.score - point.terms[name] + scores) - typical.risk(form)
+
+
+def line_step(form: RiskForm, name: str) -> float:
+    """Return how many units a step of a line has: 1, or a power of ten where that is far too little or too much."""
+    low, high = form.ranges.get(name, (0.0, 0.0))
+    span = high - low
+    if 1 <= span <= 1000 or not span:
+        return 1.0
+    return float(10.0 ** math.floor(math.log10(span / (2 if span < 1 else 10))))
+
+
 def level_effects(form: RiskForm, typical: Reference, k: int, name: str) -> Floats:
     """Return what each level of a term of part k does to the risk of the typical applicant; NaN for a line."""
-    part, point = form.parts[k], typical.points[k]
+    part = form.parts[k]
     assert isinstance(part, Part)
-    others = point.score - point.terms[name]
-    return typical.risks(form, k, others + level_scores(part, name)) - typical.risk(form)
+    return _risk_changes(form, typical, k, name, level_scores(part, name))
 
 
 def term_of(part: Part, name: str) -> Shape | PairTable:
@@ -258,12 +301,22 @@ def _unit(form: RiskForm, part: Any) -> str:
     return "log odds" if isinstance(part.link, Logistic) else "score"
 
 
-def shape_table(form: RiskForm, typical: Reference | None, k: int, name: str) -> ShapeTable:
-    """Return the table of a term of part k; without a typical applicant it has no effects."""
+def shape_table(
+    form: RiskForm, typical: Reference | None, k: int, name: str, span: tuple[float, float] | None = None
+) -> ShapeTable:
+    """Return the table of a term of part k; without a typical applicant it has no effects, without a span no curve."""
     part, feature = form.parts[k], form.schema.features.get(name)
     assert isinstance(part, Part)
     term = term_of(part, name)
     rows, bad, labels = np.ravel(term.weights), np.ravel(term.positives), _labels(term)
+    score, effect = level_scores(part, name), None if typical is None else level_effects(form, typical, k, name)
+    if isinstance(term, Line) and feature is not None:
+        step = line_step(form, name)
+        labels = (per_units(feature, step), *labels[1:])
+        score[0] = term.slope * step
+        if typical is not None and effect is not None:
+            point = typical.points[k]
+            effect[0] = _risk_changes(form, typical, k, name, np.array([point.terms[name] + score[0]]))[0]
     return ShapeTable(
         feature=name,
         part=part.name,
@@ -273,24 +326,42 @@ def shape_table(form: RiskForm, typical: Reference | None, k: int, name: str) ->
         rows=rows,
         bad=bad,
         bad_rate=np.where(rows > 0, bad / np.where(rows > 0, rows, 1.0), np.nan),
-        score=level_scores(part, name),
-        effect=None if typical is None else level_effects(form, typical, k, name),
+        score=score,
+        effect=effect,
         unit=_unit(form, part),
         pair=term if isinstance(term, PairTable) else None,
+        curve=curve_of(form, typical, k, name, span),
     )
 
 
-def _from_counts(tables: tuple[ShapeTable, ...]) -> list[Importance]:
+def _from_counts(form: RiskForm, typical: Reference | None, tables: tuple[ShapeTable, ...]) -> list[Importance]:
     found = []
     for t in tables:
-        amount = t.score if t.effect is None else t.effect
+        size, ends = _sizes(form, typical, t)
         seen = t.rows > 0
         mean = span = np.nan
-        if seen.any() and not np.isnan(amount[seen]).any():
-            mean = float(t.rows[seen] @ np.abs(amount[seen]) / t.rows[seen].sum())
-            span = float(np.ptp(amount[seen]))
+        if seen.any() and not np.isnan(size[seen]).any():
+            mean = float(t.rows[seen] @ size[seen] / t.rows[seen].sum())
+            span = float(np.ptp(ends[np.append(seen, np.ones(len(ends) - len(seen), np.bool_))]))
         found.append(Importance(t.part, t.feature, mean, span, t.unit if t.effect is None else "probability"))
     return found
+
+
+def _sizes(form: RiskForm, typical: Reference | None, table: ShapeTable) -> tuple[Floats, Floats]:
+    """Return how much every level matters, and the effects that there are; those of a line are at its center first."""
+    amount = table.score if table.effect is None else table.effect
+    k = next(k for k, part in enumerate(form.parts) if part.name == table.part)
+    line = form.parts[k].shapes.get(table.feature)  # type: ignore[union-attr]  # trees have no tables
+    if not isinstance(line, Line):
+        return np.abs(amount), amount
+    size, ends = np.abs(amount), amount.copy()
+    if typical is None or not line.deviation:
+        size[0] = ends[0] = np.nan
+        return size, ends
+    sides = np.array([-line.deviation, line.deviation, 0.0]) * line.slope
+    *apart, ends[0] = _risk_changes(form, typical, k, table.feature, sides)
+    size[0] = np.abs(apart).mean()
+    return size, ends if table.curve is None else np.append(ends, table.curve[1])
 
 
 def _from_rows(form: RiskForm, typical: Reference, X: Any) -> list[Importance]:

@@ -128,14 +128,22 @@ def draw_bars(found: Explanation, row: int, *, ax: Any = None) -> Any:
 def draw_shape(table: ShapeTable, interval: Interval | None = None, *, axes: Any = None) -> Any:
     """Draw one feature: the effect of every level, with intervals, above its training rows and bad rates."""
     shown = [j for j in range(len(table.labels)) if table.rows[j] > 0 or j < table.n_ordered]
-    shown = [j for j in shown if table.score[j] == table.score[j]]
+    shown = [j for j in shown if table.score[j] == table.score[j] or (j == 0 and table.curve is not None)]
+    if not shown:
+        raise DataError(f"There is nothing to draw of {table.feature!r}: nobody knows its values. Use overview(X).")
     if axes is None:
         axes = new_axes(max(4.5, 1.6 + 0.75 * len(shown)), 4.4, 2, (2, 1))
     top, bottom = axes
     x = np.arange(len(shown)) + np.array([0.4 * (j >= table.n_ordered) for j in shown])
     y = table.score[shown] if table.effect is None else table.effect[shown]
     ordered = [i for i, j in enumerate(shown) if j < table.n_ordered]
-    if table.ordered:
+    labels = [table.labels[j] for j in shown]
+    if table.curve is not None:
+        values, effects = table.curve
+        labels[0] = f"{values[0]:.4g} to {values[-1]:.4g}"
+        top.plot(np.linspace(-0.45, 0.45, len(values)), effects, color=DOWN, linewidth=1.6)
+        y[0] = np.nan  # no dot: the line is drawn
+    elif table.ordered:
         top.plot(x[ordered], y[ordered], color=DOWN, linewidth=1.2, drawstyle="steps-mid")
     top.plot(x, y, "o", color=DOWN, markersize=6)
     if interval is not None:
@@ -145,16 +153,16 @@ def draw_shape(table: ShapeTable, interval: Interval | None = None, *, axes: Any
     top.set_title(short(table.feature, 60), loc="left", fontsize=10, **PLAIN)
     unit_axis(top, table.unit if table.effect is None else "probability", "effect", axis="y", signed=True)
     tidy(top, "y")
-    _draw_counts(bottom, x, table, shown)
+    _draw_counts(bottom, x, table, shown, labels)
     return axes
 
 
-def _draw_counts(ax: Any, x: Any, table: ShapeTable, shown: list[int]) -> None:
+def _draw_counts(ax: Any, x: Any, table: ShapeTable, shown: list[int], labels: list[str]) -> None:
     ax.bar(x, table.rows[shown], color="#BDBDBD", width=0.7)
     for at, j in zip(x, shown, strict=True):
         if table.rows[j] > 0:
             ax.text(at, table.rows[j], f"{table.bad_rate[j]:.0%}", ha="center", va="bottom", fontsize=8)
-    name_levels(ax, x, [table.labels[j] for j in shown])
+    name_levels(ax, x, labels)
     ax.set_ylabel("training rows,\nbad rate", fontsize=8)
     ax.margins(y=0.22)
     tidy(ax, "y")
@@ -196,7 +204,7 @@ def draw_importance(found: Overview, *, most: int = 20, ax: Any = None) -> Any:
     """Draw mean absolute contributions, and thin lines for their whole span."""
     shown = [i for i in found.importance if i.mean == i.mean][:most]
     if not shown:
-        raise DataError("There is nothing to draw: lines, curves and trees need rows. Use overview(form, X).")
+        raise DataError("There is nothing to draw: curves, trees and lines without counts need rows. Use overview(X).")
     ax = new_axes(6.5, 1.2 + 0.3 * len(shown)) if ax is None else ax
     y = np.arange(len(shown))
     ax.plot([[0] * len(shown), [i.span for i in shown]], [y, y], color=NEUTRAL, linewidth=1.5, zorder=1)

@@ -9,6 +9,9 @@ good to bad, and every `pdo` points double the odds. With the factor :math:`F = 
 of which every one of the n features gets its own :math:`-F f_u` and the n-th share of the rest. Where every link is a
 line, points are percentage points of the probability instead, each part has a base, and a part is cut off where its
 line is. All points are rounded; what that changes is bounded, and directions are checked on the rounded tables.
+
+A feature that enters as a line has points per unit, counted from the value 0, so that what it has there is in the base.
+They are rounded to as many digits as move the points of no training value by more than a rounded table does.
 """
 
 from __future__ import annotations
@@ -26,10 +29,24 @@ from plainrisk.checks import NOTHING, check_parameters, number, whole
 from plainrisk.errors import DataError
 from plainrisk.explain.certify import Check, monotone_checks
 from plainrisk.explain.elimination import score_limits
-from plainrisk.explain.overview import ShapeTable, shape_table
+from plainrisk.explain.overview import ShapeTable, line_step, shape_table
 from plainrisk.explain.reference import pool_weights
 from plainrisk.explain.scorecard import CardPart, CardRow, Scorecard, turn_of
-from plainrisk.form import Alone, Bands, Bins, Layer, Levels, Linear, Logistic, PairTable, Part, RiskForm, Table
+from plainrisk.form import (
+    Alone,
+    Bands,
+    Bins,
+    Curve,
+    Layer,
+    Levels,
+    Line,
+    Linear,
+    Logistic,
+    PairTable,
+    Part,
+    RiskForm,
+    Table,
+)
 
 __all__ = ["scorecard"]
 
@@ -62,11 +79,12 @@ def scorecard(
     pdo: float = USUAL["pdo"],
     decimals: int | None = None,
 ) -> Scorecard:
-    """Return the scorecard of a form of tables; see `RiskModel.scorecard`."""
+    """Return the scorecard of a form of tables and lines; see `RiskModel.scorecard`."""
     given = {"points": points, "odds": odds, "pdo": pdo, "decimals": decimals}
     check_parameters("scorecard", given, POINTS)
     parts = _tables(form)
     in_log_odds = isinstance(form.pool, Alone) and not isinstance(parts[0].link, Linear)
+    form, parts = _from_zero(form, parts)
     if not in_log_odds and (points, odds, pdo) != tuple(USUAL.values()):
         raise DataError(
             "scorecard: points, odds and pdo are for log odds. This model is a line in probability, whose points are "
@@ -118,9 +136,9 @@ def _tables(form: RiskForm) -> list[Part]:
         raise DataError("scorecard: trees have no points that add up by feature. Fit 'SmoothARM1' for a card.")
     for part in parts:
         for name, shape in part.shapes.items():
-            if not isinstance(shape, Table):
+            if isinstance(shape, Curve):
                 raise DataError(
-                    f"scorecard: feature {name!r} enters as a line or a curve, which has no levels to give points to. "
+                    f"scorecard: feature {name!r} enters as a curve, which has no levels to give points to. "
                     "Fit a model with bins, such as 'ARM1' or 'SmoothARM1'."
                 )
     if not isinstance(form.pool, Alone):
@@ -135,6 +153,21 @@ def _tables(form: RiskForm) -> list[Part]:
     return parts
 
 
+def _from_zero(form: RiskForm, parts: Sequence[Part]) -> tuple[RiskForm, list[Part]]:
+    """Return the same form with lines that are 0 at the value 0, and what they were there in the intercepts."""
+    moved = []
+    for part in parts:
+        lines = {name: s for name, s in part.shapes.items() if isinstance(s, Line)}
+        zeros = {name: -line.slope * line.center for name, line in lines.items()}
+        shapes: dict[str, Any] = dict(part.shapes)
+        for name, line in lines.items():
+            outside = tuple(score - zeros[name] for score in line.scores[1:])
+            shapes[name] = msgspec.structs.replace(line, center=0.0, scores=(0.0, *outside))
+        intercept = math.fsum((part.intercept, *zeros.values()))
+        moved.append(msgspec.structs.replace(part, intercept=intercept, shapes=shapes))
+    return msgspec.structs.replace(form, parts=tuple(moved)), moved
+
+
 def _constant(form: RiskForm, parts: Sequence[Part]) -> list[str]:
     """Return the terms whose levels all count the same: 0, since shapes are centred."""
     weights = pool_weights(form)
@@ -142,14 +175,14 @@ def _constant(form: RiskForm, parts: Sequence[Part]) -> list[str]:
         name
         for part, weight in zip(parts, weights, strict=True)
         for name, table in _terms(part)
-        if weight and np.any(np.asarray(table.scores))
+        if weight and np.any(_array(table))
     }
     return [name for name in dict.fromkeys(n for part in parts for n in part.term_names) if name not in moves]
 
 
-def _terms(part: Part) -> Iterator[tuple[str, Table | PairTable]]:
+def _terms(part: Part) -> Iterator[tuple[str, Table | Line | PairTable]]:
     for name, shape in part.shapes.items():
-        assert isinstance(shape, Table)
+        assert not isinstance(shape, Curve)
         yield name, shape
     yield from ((pair.name, pair) for pair in part.pairs)
 
@@ -163,7 +196,7 @@ def _without(part: Part, names: Sequence[str]) -> Part:
 def _log_odds(part: Part, points: float, odds: float, pdo: float, sign: int) -> _Scale:
     factor = pdo / math.log(2)
     rest = points - factor * (math.log(odds) + sign * part.intercept)
-    n = len(part.shapes)
+    n = sum(isinstance(shape, Table) for shape in part.shapes.values())
     return _Scale(-sign * factor, 0.0 if n else rest, rest / n if n else 0.0)
 
 
@@ -196,19 +229,26 @@ def _rounded(
 ) -> tuple[RiskForm, tuple[CardPart, ...], list[float]]:
     """Return a form whose scores are rounded points, its parts on the card, and the largest error in each."""
     unit, swap = 10.0**digits, msgspec.structs.replace
-    whole_parts, off_parts, limits = [], [], []
+    whole_parts, off_parts, limits, once_more = [], [], [], 0.0
     for part, scale in zip(parts, scales, strict=True):
         exact = {
-            n: unit * ((scale.share if n in part.shapes else 0.0) + scale.rate * _array(t)) for n, t in _terms(part)
+            n: unit * ((scale.share if isinstance(t, Table) else 0.0) + scale.rate * _array(t)) for n, t in _terms(part)
         }
         points = {name: found.round() + 0.0 for name, found in exact.items()}
+        for name, (reach, slope) in _reaches(form, part, exact).items():
+            points[name][0] = round(slope, max(0, math.ceil(math.log10(reach))))
         base = round(unit * scale.base)
         ends = [end if math.isinf(end) else round(unit * end) / unit for end in (scale.low, scale.high)]
         limits.append(CardPart(part.name, base / unit, *ends))
         whole_parts.append(_with_scores(part, turn * base, {n: turn * found for n, found in points.items()}))
         off = {name: points[name] - exact[name] for name in points}
-        off_parts.append(_with_scores(part, base - unit * scale.base, off))
-    errors = []
+        reaches = _reaches(form, part, exact)
+        for name, (reach, _) in reaches.items():
+            off[name][0] *= reach
+        # Fractions of points are rounded once more when all are added up.
+        off_parts.append(_as_tables(_with_scores(part, base - unit * scale.base, off), off))
+        once_more = max(once_more, 0.5 / unit if reaches else 0.0)
+    errors = [once_more]
     off_form = swap(form, parts=tuple(off_parts))
     for off_part, scale, ends_of in zip(off_parts, scales, limits, strict=True):
         cut = [abs(a - b) for a, b in ((ends_of.low, scale.low), (ends_of.high, scale.high)) if math.isfinite(b)]
@@ -216,19 +256,45 @@ def _rounded(
     return swap(form, parts=tuple(whole_parts)), tuple(limits), errors
 
 
-def _array(table: Table | PairTable) -> Floats:
+def _array(table: Table | Line | PairTable) -> Floats:
+    """Return the scores; of a line its slope in the place of its first level."""
+    if isinstance(table, Line):
+        return np.array([table.slope, *table.scores[1:]])
     return np.asarray(table.scores, dtype=np.float64)
 
 
+def _reaches(form: RiskForm, part: Part, exact: dict[str, Floats]) -> dict[str, tuple[float, float]]:
+    """Return by line how far its training values are from 0, and its exact slope in points."""
+    lines = {name: shape for name, shape in part.shapes.items() if isinstance(shape, Line)}
+    ends = {name: form.ranges.get(name, (0.0, 0.0)) for name in lines}
+    return {name: (max(abs(low), abs(high), 1.0), float(exact[name][0])) for name, (low, high) in ends.items()}
+
+
+def _as_tables(part: Part, scores: dict[str, Floats]) -> Part:
+    """Return the part with its lines as tables of these scores."""
+    shapes: dict[str, Any] = {
+        name: s
+        if isinstance(s, Table)
+        else Table(levels=s.levels, scores=tuple(scores[name].tolist()), weights=s.weights, positives=s.positives)
+        for name, s in part.shapes.items()
+    }
+    return msgspec.structs.replace(part, shapes=shapes)
+
+
 def _with_scores(part: Part, intercept: float, scores: dict[str, Floats]) -> Part:
-    """Return the part with other scores."""
+    """Return the part with other scores; of a line the first is its slope."""
 
     def given(name: str) -> Any:
         found = scores[name].tolist()
         return tuple(map(tuple, found)) if scores[name].ndim > 1 else tuple(found)
 
     swap = msgspec.structs.replace
-    shapes = {name: swap(shape, scores=given(name)) for name, shape in part.shapes.items()}
+    shapes: dict[str, Any] = {
+        name: swap(shape, slope=float(scores[name][0]), scores=(0.0, *given(name)[1:]))
+        if isinstance(shape, Line)
+        else swap(shape, scores=given(name))
+        for name, shape in part.shapes.items()
+    }
     pairs = tuple(swap(pair, scores=given(pair.name)) for pair in part.pairs)
     return swap(part, intercept=float(intercept), shapes=shapes, pairs=pairs)
 
@@ -251,11 +317,16 @@ def _rows(form: RiskForm, parts: Sequence[Part], rounded: RiskForm, size: float,
         assert isinstance(part, Part)
         for name, table in _terms(part):
             points = size * np.ravel(_array(table)) + 0.0
-            yield from _level_rows(shape_table(exact, None, k, name), _conditions(table), points, sign)
+            found = shape_table(exact, None, k, name)
+            if isinstance(table, Line):
+                points[0] = float(f"{points[0] * line_step(form, name):.12g}")
+            yield from _level_rows(found, _conditions(table, found.labels), points, sign)
 
 
-def _conditions(table: Table | PairTable) -> list[str]:
+def _conditions(table: Table | Line | PairTable, labels: Sequence[str]) -> list[str]:
     """Return the levels in words: of a pair, that of each feature."""
+    if isinstance(table, Line):
+        return [labels[0], *_labels(table.levels)[1:]]
     if isinstance(table, Table):
         return _labels(table.levels)
     (u, v), (first, second) = table.features, map(_labels, table.levels)

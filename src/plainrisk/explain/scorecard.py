@@ -19,7 +19,7 @@ from plainrisk.errors import missing_extra, quoted, warn
 from plainrisk.explain.certify import Check
 from plainrisk.explain.options import Adverse
 from plainrisk.files import replacing, write_text
-from plainrisk.form import Logistic, RiskForm
+from plainrisk.form import Line, Logistic, RiskForm
 from plainrisk.tables import TableResult, markdown_table, text_table
 from plainrisk.text import is_formula
 
@@ -229,6 +229,8 @@ def _exactness_facts(card: Scorecard) -> Iterator[str]:
             "The model reads its scores, which are log odds, by bands of straight lines; the points stand for the "
             f"sigmoid behind them. The two probabilities differ by at most {card.band_gap:.2%}, rounding apart."
         )
+    if any(isinstance(shape, Line) for part in card.form.parts for shape in getattr(part, "shapes", {}).values()):
+        yield "Points per unit are multiplied by the value; the bounds hold over the values of the training rows."
     if card.checks:
         yield f"The directions of {len(card.checks)} features hold on the rounded points."
     if card.left_out:

@@ -19,7 +19,7 @@ import numpy as np
 
 from plainrisk._types import Floats
 from plainrisk.errors import DataError
-from plainrisk.explain.overview import term_of
+from plainrisk.explain.overview import line_step, term_of
 from plainrisk.explain.reference import pool_weights
 from plainrisk.explain.uncertainty import Refits, drawn
 from plainrisk.form import (
@@ -69,6 +69,7 @@ class EffectRow:
     least, most : what it adds to the probability; equal where that is the same for everybody
     by_band : the same by band, where the link has bands
     low, high : the ends of its 90% interval, around `least` and `most`; None where the model has no covariance
+    level : the number of the level that is stepped to, as in `overview`; None of a curve
     """
 
     part: str
@@ -82,6 +83,7 @@ class EffectRow:
     by_band: tuple[float, ...] = ()
     low: float | None = None
     high: float | None = None
+    level: int | None = None
 
     @property
     def points(self) -> str:
@@ -237,7 +239,7 @@ def _steps(form: RiskForm, k: int, name: str) -> Iterator[_Step]:
     feature, levels, weights = form.schema.features[name], term.levels, np.asarray(term.weights)
     n = levels.n_ordered
     if isinstance(term, Line):
-        step = _unit(form, name)
+        step = line_step(form, name)
         yield _Step("line", per_units(feature, step), 0.0, step)
         usual, against = math.nan, say_number(float(f"{term.center:.4g}"))  # a line is 0 at its center
     elif isinstance(term, Curve):
@@ -274,15 +276,6 @@ def _pair_steps(form: RiskForm, pair: PairTable) -> Iterator[_Step]:
         each = zip(pair.features, pair.levels, codes, strict=True)
         words = [f"{form.schema.title(f)}: {say_level(form.schema.features[f], lv, c)}" for f, lv, c in each]
         yield _Step("pair", f"{' with '.join(words)}, on top of both", math.nan, cell)
-
-
-def _unit(form: RiskForm, name: str) -> float:
-    """Return how many units a step of a line has: 1, or a power of ten where that is far too little or too much."""
-    low, high = form.ranges.get(name, (0.0, 0.0))
-    span = high - low
-    if 1 <= span <= 1000 or not span:
-        return 1.0
-    return float(10.0 ** math.floor(math.log10(span / (2 if span < 1 else 10))))
 
 
 def _intervals(
@@ -411,7 +404,8 @@ def _row(form: RiskForm, k: int, name: str, step: _Step, reach: _Reach, interval
     names = term.features if isinstance(term, PairTable) else (name,)
     label = " × ".join(form.schema.title(n) for n in names)
     by_band = reach.by_band(score)
-    return EffectRow(part.name, name, label, step.kind, step.change, score, least, most, by_band, low, high)
+    level = 0 if isinstance(term, Line) and step.kind == "line" else None if step.kind == "line" else int(step.after)
+    return EffectRow(part.name, name, label, step.kind, step.change, score, least, most, by_band, low, high, level)
 
 
 def _points(value: float) -> str:

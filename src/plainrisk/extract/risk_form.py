@@ -30,6 +30,7 @@ from plainrisk.form import (
     Table,
     TreePart,
 )
+from plainrisk.form.beyond import widen_ranges
 from plainrisk.schema import Feature, Schema
 
 __all__ = ["build_form"]
@@ -50,13 +51,19 @@ def build_form(
     features = {name: _feature(schema.features.get(name), kind) for name, kind in _kinds(read).items()}
     members = {s: tuple(f for f in names if f in features) for s, names in schema.subscales.items()}
     subscales = {s: names for s, names in members.items() if names}
-    return RiskForm(
+    form = RiskForm(
         schema=msgspec.structs.replace(schema, features=features, subscales=subscales),
         columns=read.columns,
         classes=read.classes,
         parts=(_tree_part(read) if isinstance(read, TreeSum) else _part(read, features, rows),),
         pool=Alone(),
     )
+    if frame is None:
+        return form
+    ranges: dict[str, tuple[float, float]] = {}
+    numbers = [name for name, feature in features.items() if feature.kind == "continuous"]
+    widen_ranges(ranges, form.schema, frame, numbers)
+    return msgspec.structs.replace(form, ranges=ranges)
 
 
 def _part(read: Additive, features: Mapping[str, Feature], rows: TrainingRows | None) -> Part:
@@ -261,14 +268,16 @@ def _number_shape(name: str, effect: NumberEffect, feature: Feature, rows: Train
 
 def _line(name: str, piece: Piece, levels: Bins, found: _Levels, rows: TrainingRows | None) -> tuple[Shape, float]:
     constant, slope = piece.moved(0.0).coefficients[:2]
-    center = 0.0
+    center = deviation = 0.0
     if rows is not None:
         x = rows.frame.numbers(name)
-        center = rows.mean(x, levels.code_numbers(x) == 0)
+        measured = levels.code_numbers(x) == 0
+        center = rows.mean(x, measured)
+        deviation = rows.mean(np.abs(x - center), measured)
     mean = constant + slope * center
     fields = found.less(mean)
     fields["scores"] = (0.0, *fields["scores"][1:])
-    return Line(slope=slope, center=center, levels=levels, **fields), mean
+    return Line(slope=slope, center=center, levels=levels, deviation=deviation, **fields), mean
 
 
 def _curve(

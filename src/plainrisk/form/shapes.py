@@ -55,11 +55,19 @@ class Table(
         return np.asarray(self.scores, dtype=np.float64)
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True, tag="line", tag_field="kind", forbid_unknown_fields=True):
+class Line(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,  # a line without deviation is written as it was before there was any, so hashes hold
+    tag="line",
+    tag_field="kind",
+    forbid_unknown_fields=True,
+):
     """A straight line, ``slope * (x - center)``, with a score per level outside the order.
 
     Level 0 is the line itself (its score is 0); special values, values below the bound and missing values
-    follow as in `Bins`.
+    follow as in `Bins`. `deviation` is the mean distance of the training values from the center; 0 if nobody knows.
     """
 
     slope: float
@@ -68,11 +76,14 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, tag="line", tag_field="kin
     scores: tuple[float, ...]
     weights: tuple[float, ...]
     positives: tuple[float, ...]
+    deviation: float = 0.0
 
     def __post_init__(self) -> None:
         _check_levels(self)
         if not (math.isfinite(self.slope) and math.isfinite(self.center)) or self.levels.edges:
             raise ModelFileError("Model: a line needs a finite slope and center, and no bin edges.")
+        if not 0 <= self.deviation < math.inf:
+            raise ModelFileError("Model: the deviation of a line must be at least 0.")
 
     def of_numbers(self, x: Floats) -> Floats:
         """Return what each number adds to the score."""

@@ -104,7 +104,7 @@ def _part(fitted: Fitted, scaling: _Scaling, schema: Schema) -> Part:
     """Return the fitted part: lines for measurements, tables for categories."""
     basis, intercept = fitted.basis, float(fitted.point[0])
     slopes = fitted.point[1 + basis.n_levels :] / scaling.scales
-    lines = dict(zip(scaling.names, zip(slopes, scaling.centers, strict=True), strict=True))
+    lines = dict(zip(scaling.names, zip(slopes, scaling.centers, scaling.deviations, strict=True), strict=True))
     coded = basis.coded
     shapes: dict[str, Shape] = {}
     for j, scores in enumerate(basis.level_scores(fitted.point[1:])):
@@ -112,9 +112,10 @@ def _part(fitted: Fitted, scaling: _Scaling, schema: Schema) -> Part:
         counts = {"weights": tuple(weights.tolist()), "positives": tuple(coded.positives[j].tolist())}
         if name in lines:
             # The line is 0 at its center, so levels never seen (score 0) are neutral already.
-            slope, center = map(float, lines[name])
+            slope, center, deviation = map(float, lines[name])
+            assert isinstance(levels, Bins)
             own = tuple(held_scores(scores, weights, levels, schema.features[name], schema.worse).tolist())
-            shapes[name] = Line(slope=slope, center=center, levels=levels, scores=own, **counts)  # type: ignore[arg-type]
+            shapes[name] = Line(slope=slope, center=center, levels=levels, scores=own, deviation=deviation, **counts)
             continue
         shifted, mean = centred(scores, weights, levels.n_ordered if schema.features[name].sign else 0)
         intercept += mean
@@ -134,12 +135,13 @@ class _Scaling:
     largest: Floats
     middles: Floats
     spreads: Floats
+    distances: Floats
 
     @classmethod
     def of(cls, training: TrainingRows, levels: Mapping[str, Levels]) -> _Scaling:
         names, each, n = tuple(levels), tuple(levels.values()), len(levels)
         if not n:
-            return cls((), *(np.zeros(0),) * 3)
+            return cls((), *(np.zeros(0),) * 4)
         task, one = "measuring columns", np.ones(n)
         largest = training.sum(_Measured(names, each, one, 0.0 * one), names, task).reach
         largest = np.where(largest < 1e-290, 0.0, largest)  # a slope per such a unit would be no number
@@ -147,13 +149,19 @@ class _Scaling:
         middles = found.sums / np.where(found.weights > 0, found.weights, 1.0)
         moved = training.sum(_Measured(names, each, largest, middles), names, task)
         varies = moved.reach > 1e-12
-        spreads = np.sqrt(np.where(varies, moved.squares, 0.0) / np.where(varies, found.weights, 1.0))
-        return cls(names, largest, middles, spreads)
+        total = np.where(varies, found.weights, 1.0)
+        squares, distances = (np.where(varies, sums, 0.0) / total for sums in (moved.squares, moved.distances))
+        return cls(names, largest, middles, np.sqrt(squares), distances)
 
     @property
     def centers(self) -> Floats:
         """Where each line is 0."""
         return self.middles * self.largest
+
+    @property
+    def deviations(self) -> Floats:
+        """The mean distance from the centers."""
+        return self.distances * self.largest
 
     @property
     def scales(self) -> Floats:
@@ -191,7 +199,7 @@ class _Measured:
     ----------
     units, middles : (columns,); a column whose unit is 0 is left out
     reach : the largest of all, without sign
-    weights, sums, squares : of weight, of weight times the number, of weight times its square
+    weights, sums, squares, distances : of weight, of weight times the number, its square, its size without sign
     """
 
     names: tuple[str, ...]
@@ -202,9 +210,10 @@ class _Measured:
     weights: Floats = field(default_factory=lambda: np.zeros(0))
     sums: Floats = field(default_factory=lambda: np.zeros(0))
     squares: Floats = field(default_factory=lambda: np.zeros(0))
+    distances: Floats = field(default_factory=lambda: np.zeros(0))
 
     def __call__(self, batch: Training) -> _Measured:
-        reach, weights, sums, squares = (np.zeros(len(self.names)) for _ in range(4))
+        reach, weights, sums, squares, distances = (np.zeros(len(self.names)) for _ in range(5))
         for j, (name, one) in enumerate(zip(self.names, self.levels, strict=True)):
             inside = one.codes(batch.frame, name) == 0
             if not self.units[j] or not inside.any():
@@ -216,9 +225,10 @@ class _Measured:
             with np.errstate(over="ignore"):
                 sums[j] = x.sum() if w is None else w @ x
                 squares[j] = x @ x if w is None else w @ x**2
-        return replace(self, reach=reach, weights=weights, sums=sums, squares=squares)
+                distances[j] = np.abs(x).sum() if w is None else w @ np.abs(x)
+        return replace(self, reach=reach, weights=weights, sums=sums, squares=squares, distances=distances)
 
     def __add__(self, other: _Measured) -> _Measured:
         reach = np.maximum(self.reach, other.reach)
-        sums = {n: getattr(self, n) + getattr(other, n) for n in ("weights", "sums", "squares")}
+        sums = {n: getattr(self, n) + getattr(other, n) for n in ("weights", "sums", "squares", "distances")}
         return replace(self, reach=reach, **sums)

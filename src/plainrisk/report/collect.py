@@ -15,10 +15,10 @@ from plainrisk._version import __version__
 from plainrisk.checks import NOTHING, PROBABILITY, check_parameters, instance, whole
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError
-from plainrisk.explain import Interval, Refits, certify, drawn, overview
+from plainrisk.explain import Effects, Interval, Refits, certify, drawn, effects, overview
 from plainrisk.explain.contributions import subscale_of
 from plainrisk.explain.options import Adverse
-from plainrisk.explain.overview import ShapeTable
+from plainrisk.explain.overview import ShapeTable, curve_of
 from plainrisk.explain.reference import Reference, knows_typical, make_reference
 from plainrisk.form import (
     Alone,
@@ -45,7 +45,6 @@ from plainrisk.report.verdict import plain_ranking
 __all__ = ["Subject", "collect", "described", "row_values"]
 
 FORMAT = 1
-POINTS = 61  # at which a line or a curve is drawn
 DRAWS = 200  # of the posterior, for intervals
 ALLOWED = {
     "applicants": whole(0),
@@ -170,6 +169,7 @@ def _model(
     homes = subscale_of(form)
     left = () if fit is None else fit.features_left
     refits = None if fit is None or not fit.covariance else drawn(form, fit.covariance, DRAWS, 0)
+    steps = effects(form, fit)
     start = start_row(form)
     best = _reference(form, "best", rows, adverse)
     return {
@@ -193,6 +193,7 @@ def _model(
         "inputs": (asked := inputs(form, start, homes, left, rows)),
         "shapes": [
             _shape(form, table, homes, typical, refits, {i["feature"]: (i["low"], i["high"]) for i in asked})
+            | _steps(steps, table)
             for table in glance.shapes
         ],
         "importance": glance.to_dict()["importance"],
@@ -268,9 +269,9 @@ def _shape(
         "bad": table.bad.tolist(),
         "bad_rate": table.bad_rate.tolist(),
         "score": table.score.tolist(),
-        "effect": None if table.effect is None else table.effect.tolist(),
+        "effect": None if table.effect is None else _without_step(term, table.effect),
         **_ends(interval),
-        "curve": _curve(form, k, part, table.feature, typical, spans),
+        "curve": _curve(curve_of(form, typical, k, table.feature, spans.get(table.feature))),
         "unit": table.unit,
     }
 
@@ -282,6 +283,23 @@ def _level_names(form: RiskForm, term: Shape | PairTable, name: str) -> list[str
     return [text for name, levels in known for text in say_levels(features[name], levels)]
 
 
+def _without_step(term: Shape | PairTable, effect: Floats) -> list[float | None]:
+    """Return the effects of the levels; the first of a line is that of a step, and no level's."""
+    return [None, *effect.tolist()[1:]] if isinstance(term, Line) else effect.tolist()
+
+
+def _steps(found: Effects, table: ShapeTable) -> dict[str, Any]:
+    """Return what a step to each level adds to the probability, in words, and of a line in a sentence."""
+    rows = [row for row in found.of(table.feature) if row.part == table.part]
+    points = {row.level: row.points for row in rows if row.level is not None}
+    lines = [row for row in rows if row.kind == "line"]
+    scope = found.scopes[table.part]
+    return {
+        "steps": [points.get(level) for level in range(len(table.labels))] if points else None,
+        "sentence": f"{lines[0].points} points {lines[0].change}{scope}" if len(lines) == 1 else None,
+    }
+
+
 _KINDS = {Table: "table", Line: "line", Curve: "curve", PairTable: "pair"}
 
 
@@ -289,23 +307,11 @@ def _ends(interval: Interval | None) -> dict[str, Any]:
     return {name: None if interval is None else getattr(interval, name).tolist() for name in ("low", "high")}
 
 
-def _curve(
-    form: RiskForm,
-    k: int,
-    part: Part,
-    name: str,
-    typical: Reference | None,
-    spans: dict[str, tuple[float, float]],
-) -> list[dict[str, float]] | None:
+def _curve(found: tuple[Floats, Floats] | None) -> list[dict[str, float]] | None:
     """Return points of a line or a curve: values, and what they do to the risk of the typical applicant."""
-    shape = part.shapes.get(name)
-    if typical is None or shape is None or isinstance(shape, Table):
+    if found is None:
         return None
-    values: Floats = np.linspace(*spans[name], POINTS)
-    values = values[shape.levels.code_numbers(values) == 0]
-    point = typical.points[k]
-    risks = typical.risks(form, k, point.score - point.terms[name] + shape.of_numbers(values))
-    effects = risks - typical.risk(form)
+    values, effects = found
     return [{"value": x, "effect": y} for x, y in zip(values.tolist(), effects.tolist(), strict=True)]
 
 
