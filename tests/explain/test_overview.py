@@ -103,24 +103,24 @@ def test_lines_show_a_step_and_are_ranked_by_their_mean_distance(credit):
     schema = credit.schema.select(["income", "age"])
     model = pr.make_classifier("LinNNLR", schema).fit(credit.frame, credit.target)
     found = model.overview()
-    table = found.shape("income")
-    shape, link = model.form_.parts[0].shapes["income"], model.form_.last_link
-    units = {"per unit": 1.0, "per 100": 100.0, "per 1,000": 1000.0, "per 10,000": 10_000.0}[table.labels[0]]
-    assert table.score[0] == pytest.approx(shape.slope * units)
-    assert table.effect[0] == pytest.approx(shape.slope * units * link.slope)
-    income = np.asarray(credit.frame["income"].to_numpy(), dtype=float)
-    income = income[~np.isnan(income)]
-    assert shape.deviation == pytest.approx(np.abs(income - income.mean()).mean(), rel=1e-9)
+    table = found.shape("age")
+    shape, link = model.form_.parts[0].shapes["age"], model.form_.last_link
+    assert table.labels[0] == "per unit"
+    assert table.score[0] == pytest.approx(shape.slope)
+    assert table.effect[0] == pytest.approx(shape.slope * link.slope)
+    age = np.asarray(credit.frame["age"].to_numpy(), dtype=float)
+    age = age[~np.isnan(age)]
+    assert shape.deviation == pytest.approx(np.abs(age - age.mean()).mean(), rel=1e-9)
     # What a line does is its slope times the distance from the mean, on average over the measured rows.
-    (one,) = [i for i in found.importance if i.feature == "income"]
+    (one,) = [i for i in found.importance if i.feature == "age"]
     missing = shape.weights[-1] * abs(table.effect[-1])
-    wanted = (len(income) * shape.deviation * abs(shape.slope) * link.slope + missing) / len(credit.frame)
+    wanted = (len(age) * shape.deviation * abs(shape.slope) * link.slope + missing) / len(credit.frame)
     assert one.mean == pytest.approx(wanted, rel=1e-6)
-    assert one.span == pytest.approx(np.ptp(income) * abs(shape.slope) * link.slope, rel=1e-6)
+    assert one.span == pytest.approx(np.ptp(age) * abs(shape.slope) * link.slope, rel=1e-6)
     values, effects = table.curve
-    assert (values[0], values[-1]) == (income.min(), income.max())
+    assert (values[0], values[-1]) == (age.min(), age.max())
     np.testing.assert_allclose(np.diff(effects) / np.diff(values), shape.slope * link.slope, rtol=1e-6)
-    figure = found.plot("income")[0].figure
+    figure = found.plot("age")[0].figure
     assert len(figure.axes[0].lines[0].get_xdata()) == len(values)
     assert len(found.plot_importance(most=2).patches) == 2
     assert model.feature_importances_.sum() == pytest.approx(1.0)

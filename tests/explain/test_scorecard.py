@@ -199,7 +199,7 @@ def test_a_line_has_points_per_unit(german, name, decimals):
     wanted = 100 * slope * part.link.slope if name == "LinNNLR" else slope * 20 / np.log(2)
     assert rows[0].points == pytest.approx(wanted, abs=0.5 / 72 * 10**-card.decimals)
     # By hand: the base, the points of categories, and points per unit times the values.
-    total = np.full(german.frame.height, card.base + sum(p.base for p in card.parts))
+    total = np.full(len(german.frame), card.base + sum(p.base for p in card.parts))
     for feature, shape in part.shapes.items():
         own = {row.level: row.points for row in card.rows if row.feature == feature}
         column = german.frame[feature]
