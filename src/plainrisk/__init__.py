@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from plainrisk.validate.holdout import cutoffs, drift, evaluate, fairness
     from plainrisk.validate.periods import periods
     from plainrisk.validate.prices import prices
+    from plainrisk.validate.quality import quality
+    from plainrisk.validate.stress import sensitivity, stress
+    from plainrisk.validate.weak_spots import weak_spots
 
 __all__ = [
     "ALPHA_STAR",
@@ -64,10 +67,14 @@ __all__ = [
     "metrics",
     "periods",
     "prices",
+    "quality",
     "register_extractor",
     "rows",
+    "sensitivity",
+    "stress",
     "suggest_pairs",
     "verify_export",
+    "weak_spots",
 ]
 
 # Each part is imported when it is first asked for: a command needs few of them, and estimators load scikit-learn, which
@@ -103,6 +110,9 @@ _OWNERS = {
     "schema": ("Feature", "Schema"),
     "validate.periods": ("periods",),
     "validate.prices": ("prices",),
+    "validate.quality": ("quality",),
+    "validate.stress": ("sensitivity", "stress"),
+    "validate.weak_spots": ("weak_spots",),
 }
 _OWNER = {name: module for module, names in _OWNERS.items() for name in names}
 

@@ -50,3 +50,65 @@ def test_periods(run, later, tmp_path):
     for text in ("shifts against the training rows", "2024-Q3", "largest psi", "months on book", "small shift"):
         assert text in shown
     assert "--time 'dya' is not in the data. Did you mean 'day'" in run(*words[:4], "dya").stderr
+
+
+def test_quality(run, later, tmp_path):
+    model, file, frame = later
+    lines = file.read_text().splitlines()
+    lines[3] = lines[3].replace(lines[3].split(",")[0], "x", 1)
+    (tmp_path / "bad.csv").write_text("\n".join([*lines, lines[1]]) + "\n")
+    found = told(run("quality", model, tmp_path / "bad.csv", "--json", "-o", tmp_path / "q.csv"))
+    high = [issue for issue in found["issues"] if issue["severity"] == "high"]
+    assert [(issue["feature"], issue["what"]) for issue in high] == [(frame.columns[0], "type")]
+    assert pl.read_csv(tmp_path / "q.csv")["what"].to_list() == [issue["what"] for issue in found["issues"]]
+    assert "repeated rows" in run("quality", model, tmp_path / "bad.csv").stdout
+    whole = told(run("quality", model, file, "--json"))
+    assert whole["issues"] == plain(pr.quality(pr.load(model), frame))["issues"]
+
+
+def test_stress_and_sensitivity(run, later, tmp_path):
+    model, file, frame = later
+    words = ("stress", model, file, "--shock", "income=-10%", "--shock", "loan_amount=+500", "--by", "age=30,50")
+    loaded = pr.load(model)
+    expected = pr.stress(loaded, frame, ["income=-10%", "loan_amount=+500"], by="age", bands=[30, 50])
+    found = told(run(*words, "--json", "-o", tmp_path / "s.csv"))
+    assert {name: found[name] for name in plain(expected)} == plain(expected)
+    assert pl.read_csv(tmp_path / "s.csv")["group"].to_list() == ["(all rows)", "below 30", "30 to 49", "50 and over"]
+    assert "expected bad rate" in run(*words).stdout
+    moved = told(run("stress", model, file, "--cutoff", "0.3", "--json"))
+    assert moved["features"] == plain(pr.sensitivity(loaded, frame, cutoff=0.3))["features"]
+    assert "shuffled" in run("stress", model, file).stdout
+    assert "--by needs a change" in run("stress", model, file, "--by", "age").stderr
+    assert "the sign is needed" in run("stress", model, file, "--shock", "income=500").stderr
+
+
+def test_weak_spots(run, later, tmp_path):
+    model, file, frame = later
+    turned = frame.with_columns(
+        region=pl.Series(["north", "south"] * 250),
+        bad=pl.when(pl.arange(500) % 2 == 0).then(1).otherwise(pl.col("bad")),
+    )
+    turned.write_csv(tmp_path / "turned.csv")
+    words = ("weak-spots", model, tmp_path / "turned.csv", "--more", "region")
+    found = told(run(*words, "--json", "-o", tmp_path / "w.csv"))
+    assert found == {**found, **plain(pr.weak_spots(pr.load(model), turned, columns=["region"]))}
+    assert found["spots"][0]["columns"] == ["region"]
+    assert pl.read_csv(tmp_path / "w.csv")["slice"][0] == found["spots"][0]["slice"]
+    assert "weak in" in run(*words).stdout
+    assert "No weak spot" in run("weak-spots", model, file, "--no-pairs", "--min-rows", "80", "--alpha", "0.001").stdout
+
+
+def test_groups_and_a_challenger_column(run, later, tmp_path):
+    model, file, frame = later
+    loaded = pr.load(model)
+    other = (loaded.predict_proba(frame)[:, 1] * 0.9).round(6)
+    frame.with_columns(other=pl.Series(other)).write_csv(tmp_path / "other.csv")
+    words = ("evaluate", model, tmp_path / "other.csv", "--against", "other", "--by", "age=30,50", "--by", "housing")
+    found = told(run(*words, "--json"))
+    expected = pr.evaluate(loaded, frame, against=other, by=("age", "housing"), bands={"age": [30, 50]})
+    assert found["p_value"] == expected.p_value
+    assert found["groups"].keys() == expected.groups.keys()
+    assert "must hold a probability from 0 to 1" in run(*words[:4], "age").stderr
+    assert "othr" in run(*words[:4], "othr").stderr
+    fair = told(run("fairness", model, file, "--by", "age=30,50", "--json"))
+    assert fair["groups"] == plain(pr.fairness(loaded, frame, by="age", bands=[30, 50]))["groups"]

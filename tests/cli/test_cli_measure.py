@@ -247,7 +247,7 @@ def test_the_schema_says_which_outcome_is_bad(run, credit, second, tmp_path):
 @pytest.mark.parametrize("words", [("evaluate", "--by"), ("fairness", "--cutoff", "0.3", "--by")])
 def test_of_many_groups_fifty_are_shown(run, credit, second, tmp_path, words):
     file = tmp_path / "many.csv"
-    second[2].head(200).with_columns(customer=pl.int_range(200) % 60 + 1000).write_csv(file)
+    second[2].head(200).with_columns(customer=pl.format("c{}", pl.int_range(200) % 60 + 1000)).write_csv(file)
     command, *options = words
     words = (command, credit.model_file, file, *options, "customer")
     shown = run(*words)

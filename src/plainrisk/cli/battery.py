@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,7 @@ import typer
 from rich.text import Text
 
 from plainrisk.cli import show, source, tables
-from plainrisk.cli.options import Column, Data, Json, Level, Missing, ModelArgument, TableOutput
+from plainrisk.cli.options import Column, Data, Json, Level, Missing, ModelArgument, TableOutput, read_groups
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.model import RiskModel, load
 from plainrisk.tables import TableResult
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
     import polars as pl
 
     from plainrisk.validate.periods import Periods
+    from plainrisk.validate.quality import Quality
+    from plainrisk.validate.stress import Sensitivity, Stress
+    from plainrisk.validate.weak_spots import WeakSpots
 
-__all__ = ["periods"]
+__all__ = ["periods", "quality", "stress", "weak_spots"]
 
 MOST_FEATURES = 5  # on screen
 NUMBERS = ("--column", "--months")  # columns that are read as they are; those of other options are text
@@ -134,3 +138,158 @@ def _show_periods(found: Periods) -> None:
         show.print_table(header, lines, numbers=header[1:], title="Vintages")
     note = "psi: population stability index, of the risk unless a feature is named. gap: mean risk less base rate."
     console.print(note, style="dim")
+
+
+# ---- quality
+
+
+def quality(
+    model: ModelArgument,
+    data: Data,
+    target: Column = None,
+    output: TableOutput = None,
+    missing: Missing = None,
+    json: Json = False,
+) -> None:
+    """List what is wrong with rows that a model is to score: absent columns, types, missing and unseen values."""
+    from plainrisk.validate.quality import quality as look
+
+    tables.check_table(output)
+    loaded = load(model)
+    # Numbers are read as the file has them: text among them is what is looked for.
+    known = source.kinds_of_forms([loaded.form_], target)
+    frame = source.open_source(data, missing, {n: kind for n, kind in known.items() if kind != "continuous"}).frame
+    if target is not None and target not in frame.columns:
+        raise DataError(f"{data}: --column {target!r} is not in the data.{did_you_mean(target, frame.columns)}")
+    found = look(loaded, frame, None if target is None else frame[target])
+    finish(found, {"model": str(model), "data": data}, output, json, lambda: _show_quality(found))
+
+
+def _show_quality(found: Quality) -> None:
+    show.out().print(found._headline(), style="bold")
+    styles = {"high": "bold red", "moderate": "yellow", "low": ""}
+    lines: list[list[str | Text]] = [
+        [Text(issue.severity, styles[issue.severity]), issue.feature, issue.what, f"{issue.rows:,}", issue.message]
+        for issue in found.issues
+    ]
+    if lines:
+        show.print_table(("severity", "column", "what", "rows", ""), lines, numbers=("rows",), whole=("severity",))
+
+
+# ---- stress
+
+
+def stress(
+    model: ModelArgument,
+    data: Data,
+    shock: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--shock",
+            metavar="FEATURE=CHANGE",
+            help="A change for every applicant: income=-10%, income=+500, housing=rent. Repeatable, all at once. "
+            "Without it: which input moves decisions most.",
+        ),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", metavar="COLUMN", help="Also by group; of numbers in bands, COLUMN=25,35. Repeatable."),
+    ] = None,
+    cutoff: Cutoff = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of values that are exchanged or moved.")] = 0,
+    output: TableOutput = None,
+    missing: Missing = None,
+    json: Json = False,
+) -> None:
+    """Change the applicants: what happens to approvals and bad rates; or see which input moves decisions most."""
+    from plainrisk.validate.stress import sensitivity
+    from plainrisk.validate.stress import stress as change
+
+    tables.check_table(output)
+    loaded, (columns, bands) = load(model), read_groups(by)
+    if columns and not shock:
+        raise DataError("stress: --by needs a change. Add --shock FEATURE=CHANGE.")
+    frame, _ = read_rows(loaded, data, missing, None, dict.fromkeys(columns, "--by"))
+    facts = {"model": str(model), "data": data}
+    if not shock:
+        moved = sensitivity(loaded, frame, cutoff=cutoff, seed=seed)
+        finish(moved, facts, output, json, lambda: _show_sensitivity(moved))
+        return
+    found = change(loaded, frame, shock, by=columns or None, bands=bands or None, cutoff=cutoff)
+    finish(found, facts, output, json, lambda: _show_stress(found))
+
+
+def _show_stress(found: Stress) -> None:
+    show.out().print(found._headline(), style="bold")
+    lines: list[list[str | Text]] = [
+        [
+            g.group,
+            f"{g.rows:,}",
+            f"{g.approval:.1%} -> {g.approval_after:.1%}",
+            f"{g.bad_rate:.1%} -> {g.bad_rate_after:.1%}",
+            f"{g.now_refused:,}",
+            f"{g.now_approved:,}",
+        ]
+        for g in found.groups
+    ]
+    header = ("group", "rows", "approved", "expected bad rate", "now refused", "now approved")
+    show.print_table(header, lines, numbers=header[1:])
+    show.out().print("expected bad rate: by the model's own probabilities, of the approved.", style="dim")
+
+
+def _show_sensitivity(found: Sensitivity) -> None:
+    show.out().print(found._headline(), style="bold")
+    names = ("shuffled", "up", "down", "rounded")
+    lines: list[list[str | Text]] = [[f.feature, *(_share(getattr(f, name)) for name in names)] for f in found.features]
+    show.print_table(("feature", *names), lines, numbers=names)
+    note = "shuffled: applicants exchange their values. rounded: values are moved within the rounding they show."
+    show.out().print(note, style="dim")
+
+
+def _share(share: float) -> str:
+    return "" if math.isnan(share) else f"{share:.1%}"
+
+
+# ---- weak spots
+
+
+def weak_spots(
+    model: ModelArgument,
+    data: Data,
+    more: Annotated[
+        list[str] | None,
+        typer.Option("--more", metavar="COLUMN", help="A column to look at beside the model's features. Repeatable."),
+    ] = None,
+    pairs: Annotated[bool, typer.Option(help="Look at slices of two columns, too.")] = True,
+    min_rows: Annotated[
+        int | None, typer.Option("--min-rows", metavar="ROWS", help="Of a slice; without it 2%, at least 50.")
+    ] = None,
+    alpha: Annotated[
+        float, typer.Option("--alpha", help="The chance, at most, of naming a slice if there is nothing to name.")
+    ] = 0.05,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of the samples that say what chance does.")] = 0,
+    target: Column = None,
+    output: TableOutput = None,
+    missing: Missing = None,
+    json: Json = False,
+) -> None:
+    """Name the slices of rows in which calibration or ranking is worse than on the whole, and chance is ruled out."""
+    from plainrisk.validate.weak_spots import weak_spots as search
+
+    tables.check_table(output)
+    loaded, columns = load(model), more or []
+    frame, y = read_rows(loaded, data, missing, target, dict.fromkeys(columns, "--more"))
+    options: dict[str, Any] = {"columns": columns, "pairs": pairs, "min_rows": min_rows, "level": alpha, "seed": seed}
+    found = search(loaded, frame, y, **options)
+    finish(found, {"model": str(model), "data": data}, output, json, lambda: _show_weak_spots(found))
+
+
+def _show_weak_spots(found: WeakSpots) -> None:
+    show.out().print(found._headline(), style="bold")
+    lines: list[list[str | Text]] = [
+        [s.slice, s.weakness, f"{s.rows:,}", f"{s.predicted:.1%}", show.percent(s.observed), f"{s.p_value:.3f}"]
+        for s in found.spots
+    ]
+    header = ("slice", "weak in", "rows", "mean risk", "observed", "p")
+    if lines:
+        show.print_table(header, lines, numbers=header[2:])

@@ -31,7 +31,7 @@ PANELS = {
     "Fit": ("demo", "fit"),
     "Explain": ("explain", "what-if", "bins", "diff", "scorecard"),
     "Decide": ("cutoffs", "annotate", "score", "reasons"),
-    "Validate": ("evaluate", "fairness", "certify", "drift", "periods"),
+    "Validate": ("evaluate", "fairness", "certify", "drift", "periods", "quality", "stress", "weak-spots"),
     "Deploy": ("report", "document", "export", "serve"),
 }
 # By the module beside this one and the name in it: a function, or a group of commands.
@@ -54,6 +54,9 @@ COMMANDS = {
     "certify": ("monitor", "certify"),
     "drift": ("monitor", "drift"),
     "periods": ("battery", "periods"),
+    "quality": ("battery", "quality"),
+    "stress": ("battery", "stress"),
+    "weak-spots": ("battery", "weak_spots"),
     "report": ("report", "report"),
     "document": ("document", "document"),
     "export": ("export", "export"),
@@ -89,6 +92,15 @@ LINES = {
         "Compare new rows with old ones: shifts of features, subscales and risk, and with outcomes of performance."
     ),
     "periods": "Measure a model by month or quarter: AUC, calibration, approval rate, shifts of features; vintages.",
+    "quality": (
+        "List what is wrong with rows that a model is to score: absent columns, types, missing and unseen values."
+    ),
+    "stress": (
+        "Change the applicants: what happens to approvals and bad rates; or see which input moves decisions most."
+    ),
+    "weak-spots": (
+        "Name the slices of rows in which calibration or ranking is worse than on the whole, and chance is ruled out."
+    ),
     "report": "Write the decision page: see the model, move an applicant, ask what would change the decision, offline.",
     "document": (
         "Write the model document: measured, checked and marked where a person must complete it; a file to sign."
@@ -123,6 +135,9 @@ EXAMPLES = {
     "certify": "plainrisk certify model.json",
     "drift": "plainrisk drift model.json new.csv --old train.csv",
     "periods": "plainrisk periods model.json later.csv --time month",
+    "quality": "plainrisk quality model.json new.csv",
+    "stress": "plainrisk stress model.json test.csv --shock income=-10% --by region",
+    "weak-spots": "plainrisk weak-spots model.json test.csv --more region",
     "report": "plainrisk report model.json test.csv -o page.html",
     "document": "plainrisk document model.json test.csv --train train.csv -o model.docx",
     "export": "plainrisk export model.json --dialect duckdb -o score.sql",
@@ -134,6 +149,7 @@ LAB = ("study", "compare")
 VALUES = {
     "--about": "owner=Retail",
     "--against": "old.json",
+    "--alpha": "0.01",
     "--amount": "loan_amount",
     "--answers": "2",
     "--applicants": "100",
@@ -165,6 +181,7 @@ VALUES = {
     "--missing": "NA",
     "--model": "ARM1",
     "--months": "months_on_book",
+    "--more": "region",
     "--odds": "30",
     "--old": "train.csv",
     "--output": "table.xlsx",
@@ -183,6 +200,7 @@ VALUES = {
     "--seconds": "60",
     "--seed": "7",
     "--set": "'policy.reasons = 3'",
+    "--shock": "income=-10%",
     "--smt": "model.smt2",
     "--split": "treeshap",
     "--table": "applicants",

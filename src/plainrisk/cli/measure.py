@@ -24,6 +24,7 @@ from plainrisk.cli.options import (
     ModelArgument,
     TableOutput,
     Weight,
+    read_groups,
     read_numbers,
 )
 from plainrisk.cli.runner import RowReader
@@ -38,7 +39,7 @@ from plainrisk.measure.cutoffs import Cutoff, Cutoffs, risk_cutoffs
 from plainrisk.measure.evaluation import Evaluation, evaluate_risk
 from plainrisk.model import FormMethods, RiskModel, load
 from plainrisk.text import plain_number, show_p
-from plainrisk.validate.scored import groups_of
+from plainrisk.validate.grouping import groups_by
 
 if TYPE_CHECKING:
     import polars as pl
@@ -123,6 +124,13 @@ class ScoredRows:
         except DataError as error:
             raise DataError(f"{self.data}: outcome {target!r}: {error}") from None
 
+    def probabilities(self, name: str) -> Floats:
+        """Return a column of probabilities, of another system."""
+        found: Floats = self.columns[name].cast(float).fill_null(math.nan).to_numpy()
+        if not ((found >= 0) & (found <= 1)).all():
+            raise DataError(f"{self.data}: --against {name!r} must hold a probability from 0 to 1 in every row.")
+        return found
+
     def column(self, name: str | None) -> Any:
         """Return a further column, or None where none was asked for."""
         return None if name is None else self.columns[name].to_numpy()
@@ -142,11 +150,21 @@ def evaluate(
     model: ModelArgument,
     data: Data,
     against: Annotated[
-        Path | None, typer.Option("--against", metavar="MODEL", help="Another model file to compare with.")
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="MODEL",
+            help="Another model file to compare with, or the column that holds the risks of another system.",
+        ),
     ] = None,
     by: Annotated[
-        str | None,
-        typer.Option("--by", metavar="COLUMN", help="Evaluate the rows of every value of this column separately."),
+        list[str] | None,
+        typer.Option(
+            "--by",
+            metavar="COLUMN",
+            help="Evaluate the rows of every value of this column separately; of numbers in bands, COLUMN=25,35,45. "
+            "Repeatable, for intersections.",
+        ),
     ] = None,
     grades: Annotated[
         str | None,
@@ -168,34 +186,37 @@ def evaluate(
 ) -> None:
     """Measure a model on rows with outcomes, with confidence intervals; compare two models on the same rows."""
     tables.check_table(output)
-    models = [load(path) for path in (model, against) if path is not None]
+    other_file = against is not None and (against.endswith(".json") or Path(against).is_file())
+    models = [load(model), *([load(against)] if against is not None and other_file else [])]
+    columns, bands = read_groups(by)
     if not models[0].form_.predicts_as(models[-1].form_):
         raise DataError("--against: the two models predict different outcomes, so they cannot be compared.")
     name = _target(models[0], target)
-    rows = ScoredRows.read(data, models, {name: "--column", by: "--by", weight: "--weight"}, missing)
+    asked: dict[str | None, str] = {name: "--column", **dict.fromkeys(columns, "--by"), weight: "--weight"}
+    rows = ScoredRows.read(data, models, asked | ({} if other_file else {against: "--against"}), missing)
     found = evaluate_risk(
         rows.outcomes(models[0].form_, name),
         rows.risks[0],
-        against=rows.risks[1] if against is not None else None,
-        by=None if by is None else rows.columns[by],
+        against=None if against is None else rows.risks[1] if other_file else rows.probabilities(against),
+        by=groups_by("evaluate", rows.columns, columns, bands, models[0].form_) if columns else None,
         grades=None if grades is None else read_numbers("--grades", grades),
         sample_weight=rows.column(weight),
         level=level,
         seed=seed,
     )
     found = replace(found, seen_before=rows.seen_before)
-    result = {"model": str(model), "data": data, "against": None if against is None else str(against)}
+    result = {"model": str(model), "data": data, "against": against}
     comparison = found.to_dict()
     if against is not None:
-        result["against"] = str(against)
         comparison["other"] = comparison.pop("against")
     if output is not None:
         tables.write_table(found.columns(), output)
-    show.result({**result, **comparison}, json, lambda _: _show_evaluation(data, found, by, grades is not None))
+    words = " and ".join(columns)
+    show.result({**result, **comparison}, json, lambda _: _show_evaluation(data, found, words, grades is not None))
     show.wrote(output)
 
 
-def _show_evaluation(data: str, found: Evaluation, by: str | None, graded: bool) -> None:
+def _show_evaluation(data: str, found: Evaluation, by: str, graded: bool) -> None:
     console = show.out()
     rate = found.base_rate
     console.print(
@@ -215,7 +236,7 @@ def _show_evaluation(data: str, found: Evaluation, by: str | None, graded: bool)
     _show_calibration(found)
     if graded and found.tests is not None:
         _show_grades(found.tests)
-    if by is not None:
+    if by:
         _show_groups(by, found)
     console.print(LEGEND, style="dim")
 
@@ -420,9 +441,12 @@ def fairness(
     model: ModelArgument,
     data: Data,
     by: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            "--by", metavar="COLUMN", help="The column that holds the groups. Without it, every protected feature."
+            "--by",
+            metavar="COLUMN",
+            help="The column that holds the groups; of numbers in bands, COLUMN=25,35,45. Repeatable, for "
+            "intersections. Without it, every protected feature.",
         ),
     ] = None,
     cutoff: Annotated[
@@ -449,7 +473,8 @@ def fairness(
     if decided is None:
         raise DataError(f"fairness: {model} holds no cut-off to decide by. Add --cutoff RISK.")
     name = target or loaded.form_.schema.target
-    columns = [by] if by is not None else list(loaded.form_.schema.protected)
+    named, bands = read_groups(by)
+    columns = named or tuple(loaded.form_.schema.protected)
     if not columns:
         raise DataError(f"fairness: {model} names no protected feature. Add --by COLUMN.")
     asked: dict[str | None, str] = dict.fromkeys(columns, "--by")
@@ -460,12 +485,14 @@ def fairness(
     options: dict[str, Any] = {"adverse": loaded.form_.schema.adverse, "reference": reference}
     options |= {"cutoff": decided, "level": level}
     found = {
-        column: compare_groups(outcomes, rows.risks[0], groups_of(loaded.form_, column, rows.columns), **options)
-        for column in columns
+        " and ".join(each): compare_groups(
+            outcomes, rows.risks[0], groups_by("fairness", rows.columns, each, bands, loaded.form_), **options
+        )
+        for each in ([named] if named else [(column,) for column in columns])
     }
     result: dict[str, Any] = {"model": str(model), "data": data, "outcomes": known}
-    if by is not None:
-        result |= {"by": by, **found[by].to_dict()}
+    if named:
+        result |= {"by": " and ".join(named), **found[" and ".join(named)].to_dict()}
     else:
         result["protected"] = {column: report.to_dict() for column, report in found.items()}
     if output is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from inspect import Parameter
@@ -31,6 +32,7 @@ __all__ = [
     "Weight",
     "declared",
     "names_data",
+    "read_groups",
     "read_numbers",
     "read_options",
 ]
@@ -110,6 +112,17 @@ def read_numbers(option: str, text: str) -> list[float]:
         return [float(number) for number in text.split(",")]
     except ValueError:
         raise DataError(f"{option} {text}: write numbers with commas between them, such as 0.02,0.05,0.1.") from None
+
+
+def read_groups(given: Sequence[str] | None) -> tuple[tuple[str, ...], dict[str, list[float]]]:
+    """Read the columns of --by, and where bands of their numbers begin.
+
+    >>> read_groups(["age=25,35", "sex", "a=b"])
+    (('age', 'sex', 'a=b'), {'age': [25.0, 35.0]})
+    """
+    found = [re.fullmatch(r"(.+)=(-?[\d.]+(?:,-?[\d.]+)*)", text) for text in given or ()]
+    names = tuple(text if m is None else m[1] for text, m in zip(given or (), found, strict=True))
+    return names, {m[1]: read_numbers("--by", m[2]) for m in found if m is not None}
 
 
 # ---- options that the library declares

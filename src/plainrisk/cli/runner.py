@@ -44,7 +44,12 @@ MOST_LINES = 10  # features with values that are missing or new, on screen
 ROW = "row of the data"
 COPY = "as written: "
 # What a column is that an option names.
-KINDS: Mapping[str, Kind] = {"--by": "text", "--weight": "continuous", "--amount": "continuous"}
+KINDS: Mapping[str, Kind] = {
+    "--against": "continuous",
+    "--by": "text",
+    "--weight": "continuous",
+    "--amount": "continuous",
+}
 
 
 @dataclass(frozen=True)

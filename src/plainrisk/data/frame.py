@@ -215,7 +215,9 @@ def position_names(n: int) -> tuple[str, ...]:
 
 
 def column_of(values: Any) -> Labels:
-    """Read one sequence (the target, a group) as labels."""
+    """Read one sequence (the target, a group) as labels; labels are what they are."""
+    if isinstance(values, Labels):
+        return values
     column = _as_column(values)
     return labels_of(column.ravel() if isinstance(column, np.ndarray) else column)
 

@@ -29,8 +29,8 @@ from plainrisk.measure.cutoffs import risk_cutoffs
 from plainrisk.measure.evaluation import evaluate_risk
 from plainrisk.report import described
 from plainrisk.schema import Feature
+from plainrisk.validate.grouping import groups_by
 from plainrisk.validate.periods import periods
-from plainrisk.validate.scored import groups_of
 
 __all__ = ["collect"]
 
@@ -244,7 +244,7 @@ def _cutoffs(given: Evidence) -> dict[str, Any]:
 def _groups(given: Evidence) -> list[dict[str, Any]]:
     """Compare groups: of protected features, of columns that were asked for, and of the feature that matters most."""
     form, test = given.form, given.test
-    asked = {name: ("protected", groups_of(form, name, test.rows)) for name in form.schema.protected}
+    asked = {name: ("protected", groups_by("document", test.rows, name, None, form)) for name in form.schema.protected}
     asked |= {name: ("asked", column) for name, column in given.by.items()}
     first = _first_feature(given)
     if first is not None and first not in asked:

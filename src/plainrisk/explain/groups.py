@@ -122,7 +122,7 @@ def compare_groups(
     ----------
     y : (n,) 0/1 outcomes, 1 the positive one; None where they are not known
     risk : (n,) predicted probabilities
-    groups : (n,) the group of every applicant; those without one are a group of their own, "(no group)"
+    groups : (n,) the group of every applicant, or `Labels`; those without one are a group of their own, "(no group)"
     cutoff : applicants below it are approved; with adverse="negative", those at or above it
     reference : the group to compare with; default the largest that has a name
     level : of the intervals

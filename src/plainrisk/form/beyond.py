@@ -14,7 +14,17 @@ from plainrisk.form.form import Part, RiskForm
 from plainrisk.form.levels import Bins, Categories
 from plainrisk.schema import Feature, Schema
 
-__all__ = ["ENOUGH", "beyond", "counts", "names_beyond", "strangers", "warn_of_strangers", "widen_ranges"]
+__all__ = [
+    "ENOUGH",
+    "beyond",
+    "counts",
+    "is_measured",
+    "names_beyond",
+    "strangers",
+    "unusual",
+    "warn_of_strangers",
+    "widen_ranges",
+]
 
 ENOUGH = 20  # rows that cannot all be new by chance
 
@@ -29,14 +39,15 @@ def widen_ranges(ranges: dict[str, tuple[float, float]], schema: Schema, frame: 
     """Add to the smallest and the largest measured value of continuous features those of some rows."""
     for name in names:
         values = frame.numbers(name)
-        values = values[_is_measured(schema.features[name], values)]
+        values = values[is_measured(schema.features[name], values)]
         if len(values):
             low, high = ranges.get(name, (math.inf, -math.inf))
             # Adding 0 makes one zero of the two there are.
             ranges[name] = (min(low, float(values.min()) + 0.0), max(high, float(values.max()) + 0.0))
 
 
-def _is_measured(feature: Feature, values: Floats) -> Bools:
+def is_measured(feature: Feature, values: Floats) -> Bools:
+    """Return which numbers are measurements: not missing, no code, not below the lower bound."""
     special = Bins((), tuple(map(float, feature.special_values)), feature.lower_bound)
     return np.asarray(special.code_numbers(values) == 0)
 
@@ -46,7 +57,7 @@ def _outside(form: RiskForm, frame: Frame, name: str) -> Bools | None:
     if name in form.ranges:
         low, high = form.ranges[name]
         values = frame.numbers(name)
-        return np.asarray(_is_measured(feature, values) & ((values < low) | (values > high)))
+        return np.asarray(is_measured(feature, values) & ((values < low) | (values > high)))
     levels = _categories(form, name)
     return None if levels is None else np.asarray(levels.codes(frame, name) == len(levels) - 1)
 
@@ -68,12 +79,12 @@ def counts(form: RiskForm, frame: Frame) -> dict[str, dict[str, int]]:
     >>> counts(form, form.align({**german.frame[0].to_dicts()[0], "Housing": "boat"}))
     {'Housing': {'unseen': 1}}
     """
-    found = {name: {k: int(rows.sum()) for k, rows in _unusual(form, frame, name).items()} for name in form.features}
+    found = {name: {k: int(rows.sum()) for k, rows in unusual(form, frame, name).items()} for name in form.features}
     some = {name: {what: n for what, n in own.items() if n} for name, own in found.items()}
     return {name: own for name, own in some.items() if own}
 
 
-def _unusual(form: RiskForm, frame: Frame, name: str) -> dict[str, Bools]:
+def unusual(form: RiskForm, frame: Frame, name: str) -> dict[str, Bools]:
     """Return which rows lack a value, and which have one that is beyond training."""
     levels = _categories(form, name)
     if levels is not None:

@@ -80,10 +80,36 @@ class Letter(
 class Limits(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
 ):
-    """The population stability index from which a shift counts as moderate, and as large."""
+    """From where on a model is to be looked at again; `drift` uses the first two, `monitor` all.
+
+    Parameters
+    ----------
+    moderate, large : float
+        The population stability index from which a shift counts as moderate, and as large.
+    missing, unseen : float
+        By how much the missing share of a feature may rise, and which share of its values training may not have seen.
+    auc : float, optional
+        The AUC to compare with, as of validation; that of the training rows, which is better than on new ones, unless
+        stated.
+    auc_drop : float
+        By how much the AUC may be less than that.
+    gap : float
+        By how much the mean probability may differ from the share of the positive outcome.
+    approval : float, optional
+        The approval rate to compare with; that of the training rows unless stated.
+    approval_shift : float
+        By how much the approval rate may differ from that.
+    """
 
     moderate: float = 0.1
     large: float = 0.25
+    missing: float = 0.05
+    unseen: float = 0.01
+    auc: float | None = None
+    auc_drop: float = 0.05
+    gap: float = 0.05
+    approval: float | None = None
+    approval_shift: float = 0.1
 
     def size(self, psi: float) -> str:
         """Return the size of a shift in words.
@@ -179,6 +205,10 @@ def policy_problems(policy: Policy, features: Collection[str]) -> Iterator[str]:
     limits = policy.drift
     if not 0 < limits.moderate <= limits.large < math.inf:
         yield "policy: the drift limits must be above 0, moderate not above large."
+    for name in ("missing", "unseen", "auc", "auc_drop", "gap", "approval", "approval_shift"):
+        value = getattr(limits, name)
+        if value is not None and not 0 <= value <= 1:
+            yield f"policy: the drift limit {name} must be from 0 to 1, not {value:g}."
     for field in policy.letter.__struct_fields__:
         if not getattr(policy.letter, field).strip():
             yield f"policy: letter.{field} is empty."

@@ -19,13 +19,13 @@ from plainrisk.explain.groups import compare_groups
 from plainrisk.explain.monitor import risk_drift
 from plainrisk.measure.cutoffs import Cutoffs, risk_cutoffs
 from plainrisk.measure.evaluation import Evaluation, evaluate_risk
+from plainrisk.validate.grouping import Bands, groups_by
 from plainrisk.validate.scored import (
     adverse_of,
     classes_of,
     column_in,
     cutoff_of,
     form_of,
-    groups_of,
     judged,
     risks_of,
     target_name,
@@ -42,6 +42,7 @@ def evaluate(
     *,
     against: Any = None,
     by: Any = None,
+    bands: Bands = None,
     grades: Sequence[float] | None = None,
     sample_weight: Any = None,
     level: float = 0.95,
@@ -57,10 +58,14 @@ def evaluate(
         None where only risks are given.
     y : (n,), default=None
         The outcomes, as the model knows them; None takes the target column of the model's schema from the rows.
-    against : a fitted classifier, or (n,) risks, default=None
-        Another model to compare with on the same rows: DeLong's test of the AUCs, a paired bootstrap of the rest.
-    by : str or (n,), default=None
-        A column of the rows, or the group of every row, such as its month: the same figures for every group.
+    against : a fitted classifier, (n,) risks, or str, default=None
+        Another model to compare with on the same rows, or the column that holds its risks: DeLong's test of the AUCs,
+        a paired bootstrap of the rest.
+    by : str, tuple of str, or (n,), default=None
+        A column of the rows, several for their intersections, or the group of every row, such as its month: the same
+        figures for every group.
+    bands : list of float, int, or dict by column, default=None
+        Of groups that are numbers: where bands begin, or how many there are. None makes five of more than 30 numbers.
     grades : list of float, default=None
         The probabilities at which a new grade begins, for Jeffreys' test; None makes ten grades of about equal size.
     sample_weight : (n,), default=None
@@ -85,10 +90,13 @@ def evaluate(
     >>> bool(auc.low < auc.estimate < auc.high), found.rows
     (True, 400)
     """
+    if isinstance(against, str):
+        column_in("evaluate: against", against, X)
+        against = as_frame(X).numbers(against)
     models = [one for one in (model, against) if one is not None]
     refuse_other_order(X, y=y, by=by, sample_weight=sample_weight)
     outcomes, risks = judged("evaluate", models, X, target_of("evaluate", model, X) if y is None else y)
-    groups = by if not isinstance(by, str) else column_in("evaluate: by", by, X)
+    groups = None if by is None else groups_by("evaluate", X, by, bands, form_of(model))
     other = risks[1] if len(risks) > 1 else None
     options: dict[str, Any] = {"grades": grades, "sample_weight": sample_weight, "level": level, "seed": seed}
     found = evaluate_risk(outcomes, risks[0], against=other, by=groups, **options)
@@ -166,6 +174,7 @@ def fairness(
     y: Any = None,
     *,
     by: Any = None,
+    bands: Bands = None,
     cutoff: float | None = None,
     reference: str | None = None,
     adverse: Any = None,
@@ -180,9 +189,11 @@ def fairness(
         None where only probabilities are given.
     y : (n,), default=None
         The outcomes, as the model knows them; None takes the target column of the model's schema, if the rows have it.
-    by : str or (n,), default=None
-        A column of the rows, or the group of every applicant; None takes the protected feature of the model, if it has
-        one only. Applicants without a group are a group of their own, "(no group)".
+    by : str, tuple of str, or (n,), default=None
+        A column of the rows, several for their intersections, or the group of every applicant; None takes the protected
+        feature of the model, if it has one only. Applicants without a group are a group of their own, "(no group)".
+    bands : list of float, int, or dict by column, default=None
+        Of groups that are numbers: where bands begin, or how many there are. None makes five of more than 30 numbers.
     cutoff : float, default=None
         Who is approved; None takes the cut-off of the model's policy.
     reference : str, default=None
@@ -215,7 +226,7 @@ def fairness(
     else:
         outcomes, (risk,) = judged("fairness", [model], X, y)
     options: dict[str, Any] = {"cutoff": decided, "adverse": adverse_of(model, adverse), "reference": reference}
-    return compare_groups(outcomes, risk, _groups(model, X, by), level=level, **options)
+    return compare_groups(outcomes, risk, _groups(model, X, by, bands), level=level, **options)
 
 
 def drift(model: Any, X: Any, y: Any = None, *, old: Any = None, old_y: Any = None, level: float = 0.95) -> Drift:
@@ -261,8 +272,8 @@ def drift(model: Any, X: Any, y: Any = None, *, old: Any = None, old_y: Any = No
     return risk_drift(new, before, y=known[0], old_y=known[1], level=level)
 
 
-def _groups(model: Any, X: Any, by: Any) -> Any:
-    """Return the group of every row: those given, or a column of the rows."""
+def _groups(model: Any, X: Any, by: Any, bands: Bands) -> Any:
+    """Return the group of every row; without any, by the one protected feature of the model."""
     form = form_of(model)
     if by is None:
         protected = () if form is None else tuple(form.schema.protected)
@@ -270,7 +281,4 @@ def _groups(model: Any, X: Any, by: Any) -> Any:
             several = f" It has several protected features: {quoted(protected)}." if protected else ""
             raise DataError(f"fairness: by which groups? Give by, a column of the rows or a group for each.{several}")
         by = protected[0]
-    if not isinstance(by, str):
-        return by
-    column = column_in("fairness: by", by, X)
-    return column if form is None else groups_of(form, by, X)
+    return groups_by("fairness", X, by, bands, form)

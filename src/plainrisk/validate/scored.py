@@ -11,12 +11,10 @@ from plainrisk._types import Array, Bools, Floats
 from plainrisk.checks import NOTHING, PROBABILITY, check_parameters
 from plainrisk.data.columns import Labels
 from plainrisk.data.frame import Frame, as_frame, column_of, refuse_other_order
-from plainrisk.data.texts import read_texts
 from plainrisk.decision import refused
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.options import Adverse
-from plainrisk.form import FitRecord, Part, RiskForm
-from plainrisk.form.wording import say_levels
+from plainrisk.form import FitRecord, RiskForm
 from plainrisk.schema import label_of
 
 __all__ = [
@@ -26,7 +24,6 @@ __all__ = [
     "column_in",
     "cutoff_of",
     "form_of",
-    "groups_of",
     "judged",
     "risks_of",
     "target_name",
@@ -147,18 +144,6 @@ def adverse_of(model: Any, given: Any) -> Any:
     """Return which outcome is the bad one: what was given, or what the model's schema says."""
     form = form_of(model)
     return given if given is not None else "positive" if form is None else form.schema.adverse
-
-
-def groups_of(form: RiskForm, name: str, rows: Any) -> Any:
-    """Return the group of every row: a column as it is, or, of a protected feature of the model, its level in words."""
-    frame, feature = as_frame(rows), form.schema.features.get(name)
-    shapes = [part.shapes[name] for part in form.parts if isinstance(part, Part) and name in part.shapes]
-    if feature is None or not shapes or not feature.protected:
-        return frame.column(name)
-    levels = shapes[0].levels
-    names = np.array(say_levels(feature, levels), dtype=object)
-    rules = {} if feature.reading is None else {name: feature.reading}
-    return names[levels.codes(read_texts(frame, rules), name)]
 
 
 def classes_of(who: str, models: list[Any]) -> Array | None:

@@ -1,0 +1,334 @@
+r"""Weak spots: slices of rows in which a model does worse than on the whole, named only where chance is ruled out.
+
+A slice is a group of one column, or of two. In every slice two statistics are standardised, given probabilities q that
+are right on the whole (the model's, behind their calibration line):
+
+- calibration, :math:`\sum (y - q) / \sqrt{\sum v}` with :math:`v = q (1 - q)`, to either side;
+- ranking, the score test of a slope below 1, :math:`\sum (y - q)(s - \bar s) / \sqrt{\sum v (s - \bar s)^2}` with the
+  log odds s and their mean weighted by v: the AUC of the slice is below what its probabilities promise.
+
+Slices overlap, so the largest of all statistics is compared with the largest in samples of outcomes drawn from q (the
+maximum statistic of Westfall and Young, which controls the chance of naming any slice that has nothing). The model's
+own estimates are uncertain, too, as if the training rows were a second sample of the slice: statistics are divided by
+:math:`\sqrt{1 + n / N}` for n rows and N training rows. A slice that is named is set aside before the next is sought.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+
+from plainrisk._types import Bools, Floats, Index
+from plainrisk.checks import FLAG, LEVEL, NOTHING, SEED, check_parameters, whole
+from plainrisk.data.frame import Frame
+from plainrisk.errors import DataError
+from plainrisk.explain.overview import column_importance
+from plainrisk.intervals import Range, auc_range, normal_quantile, wilson
+from plainrisk.measure.calibration import calibration_line
+from plainrisk.measure.predictions import Predictions
+from plainrisk.tables import TableResult
+from plainrisk.validate.grouping import groups_by
+from plainrisk.validate.scored import Scored, column_in
+
+__all__ = ["WeakSpot", "WeakSpots", "weak_spots"]
+
+OPTIONS = {"pairs": FLAG, "min_rows": NOTHING | whole(2), "level": LEVEL, "seed": SEED}
+ALONE, PAIRED = 6, 3  # bands of a number in slices of one column, and of two
+MOST_PAIRED = 15  # columns whose pairs are looked at: the most important ones
+MOST_GROUPS = 12  # of a column of categories: its largest
+FEWEST = 10.0  # expected outcomes of either kind in a slice: with fewer the statistics are no longer normal
+SAMPLES = 499
+SAMPLED_ROWS = 20_000  # of which the largest statistic by chance is found; more rows do not change it
+MOST_NAMED = 10
+CERTAIN = 1e-6  # log odds of a risk of 0 or 1
+
+
+@dataclass(frozen=True)
+class WeakSpot:
+    """A slice in which the model is worse than on the whole.
+
+    Attributes
+    ----------
+    slice : in words
+    columns, groups : what it is made of
+    weakness : "calibration" or "ranking"
+    rows, share : how many rows it has
+    predicted : the mean probability
+    observed : the share of the positive outcome, Wilson's interval
+    gap : predicted less observed
+    auc : in the slice, DeLong's interval
+    promised : the AUC that the probabilities of the slice promise
+    p_value : that some slice looks so bad by chance
+    """
+
+    slice: str
+    columns: tuple[str, ...]
+    groups: tuple[str, ...]
+    weakness: str
+    rows: int
+    share: float
+    predicted: float
+    observed: Range
+    gap: Range
+    auc: Range
+    promised: float
+    p_value: float
+
+
+@dataclass(frozen=True, repr=False)
+class WeakSpots(TableResult):
+    """The slices that are named.
+
+    Attributes
+    ----------
+    rows, tested : rows with known outcomes, and how many slices were looked at
+    level : the chance, at most, of naming a slice if there is nothing to name
+    p_value : of the worst slice
+    spots : the worst first; those of the others that overlap it are judged without its rows
+    """
+
+    rows: int
+    tested: int
+    level: float
+    p_value: float
+    spots: tuple[WeakSpot, ...]
+
+    def _headline(self) -> str:
+        found = f"{len(self.spots)} weak spots" if self.spots else f"No weak spot (the worst: p = {self.p_value:.2f})"
+        return f"{found} among {self.tested:,} slices of {self.rows:,} rows, at most {self.level:.0%} by chance"
+
+    def columns(self) -> dict[str, Any]:
+        """Return one line per weak spot, as columns by name; intervals as _low and _high."""
+        plain = ("slice", "weakness", "rows", "share", "predicted")
+        found: dict[str, Any] = {name: [getattr(s, name) for s in self.spots] for name in plain}
+        for name in ("observed", "gap", "auc"):
+            for end, suffix in (("estimate", ""), ("low", "_low"), ("high", "_high")):
+                found[name + suffix] = [getattr(getattr(s, name), end) for s in self.spots]
+        return found | {name: [getattr(s, name) for s in self.spots] for name in ("promised", "p_value")}
+
+
+def weak_spots(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    columns: Sequence[str] = (),
+    pairs: bool = True,
+    min_rows: int | None = None,
+    level: float = 0.05,
+    seed: int = 0,
+) -> WeakSpots:
+    """Look for slices in which calibration or ranking is worse than on the whole, and name those that are no chance.
+
+    Parameters
+    ----------
+    model : a fitted classifier, or (n,) probabilities
+    X : rows
+    y : (n,), default=None
+        The outcomes, some of which may be missing; None takes the target column of the model's schema from the rows.
+    columns : list of str, default=()
+        Columns to look at beside the features of the model, such as the region.
+    pairs : bool, default=True
+        Whether to look at slices of two columns, too.
+    min_rows : int, default=None
+        Of a slice; None is 2% of the rows, at least 50.
+    level : float, default=0.05
+        The chance, at most, of naming a slice if there is nothing to name.
+    seed : int, default=0
+        Of the samples that say what chance does.
+
+    Returns
+    -------
+    WeakSpots
+
+    Examples
+    --------
+    >>> import plainrisk as pr
+    >>> credit = pr.datasets.make_credit(3000, seed=2)
+    >>> model = pr.make_classifier("ARM1", credit.schema).fit(credit.frame[:2000], credit.target[:2000])
+    >>> found = pr.weak_spots(model, credit.frame[2000:], credit.target[2000:])
+    >>> found.spots, found.tested > 100
+    ((), True)
+    """
+    given = {"pairs": pairs, "min_rows": min_rows, "level": level, "seed": seed}
+    check_parameters("weak_spots", given, OPTIONS)
+    scored = Scored.of("weak_spots", model, X, y)
+    rows = np.flatnonzero(scored.known)
+    if not len(rows):
+        raise DataError("weak_spots: no outcome is known.")
+    for name in columns:
+        column_in("weak_spots: columns", name, X)
+    checked = Predictions(scored.positive[rows], scored.risk[rows], np.ones(len(rows)))
+    least = max(50, len(rows) // 50) if min_rows is None else int(min_rows)
+    search = _Search(checked, _slices(scored, rows, columns, pairs=bool(pairs)), least, scored)
+    return search.run(float(level), int(seed))
+
+
+# ---- slices
+
+
+@dataclass(frozen=True)
+class _Slice:
+    columns: tuple[str, ...]
+    groups: tuple[str, ...]
+    rows: Index
+
+    @property
+    def words(self) -> str:
+        return " and ".join(f"{name}: {group}" for name, group in zip(self.columns, self.groups, strict=True))
+
+
+def _slices(scored: Scored, rows: Index, more: Sequence[str], *, pairs: bool) -> Iterator[_Slice]:
+    """Yield the groups of every column, and of every two of the most important columns."""
+    form, frame = scored.form, scored.frame.rows(rows)
+    names = list(form.features) if form is not None else list(frame.names)
+    names = list(dict.fromkeys([*names, *more]))
+    for name in names:
+        for group, own in _cut(scored, frame, name, ALONE).items():
+            yield _Slice((name,), (group,), own)
+    if not pairs:
+        return
+    importance = None if form is None else column_importance(form)
+    if importance is not None and form is not None:
+        size = dict(zip(form.columns, importance.tolist(), strict=True))
+        names.sort(key=lambda name: -size.get(name, math.inf))  # columns that were asked for come first
+    coarse = {name: _cut(scored, frame, name, PAIRED) for name in names[:MOST_PAIRED]}
+    for one, two in combinations(coarse, 2):
+        for (a, rows_a), (b, rows_b) in product(coarse[one].items(), coarse[two].items()):
+            yield _Slice((one, two), (a, b), np.intersect1d(rows_a, rows_b, assume_unique=True))
+
+
+def _cut(scored: Scored, frame: Frame, name: str, bands: int) -> dict[str, Index]:
+    """Return the rows of every group of a column: bands of numbers, else the largest groups."""
+    try:
+        labels = groups_by("weak_spots", frame, name, bands, scored.form)
+    except DataError:  # texts
+        labels = groups_by("weak_spots", frame, name, None, scored.form)
+    groups = labels.groups()
+    largest = sorted(groups, key=lambda group: -len(groups[group]))[:MOST_GROUPS]
+    return {group: groups[group] for group in groups if group in largest}
+
+
+# ---- the search
+
+
+class _Search:
+    """Statistics of all slices, as sums over their rows."""
+
+    def __init__(self, checked: Predictions, slices: Iterator[_Slice], least: int, scored: Scored) -> None:
+        from scipy.sparse import csr_array
+
+        self.checked, n = checked, len(checked.bad)
+        self.q = _right_on_the_whole(checked)
+        self.s = np.log(self.q) - np.log1p(-self.q)
+        self.v = self.q * (1 - self.q)
+        self.slices = [s for s in slices if len(s.rows) >= least and self._has_outcomes(s.rows)]
+        ends = np.cumsum([0, *(len(s.rows) for s in self.slices)])
+        rows = np.concatenate([np.empty(0, np.intp), *(s.rows for s in self.slices)])
+        self.members = csr_array((np.ones(len(rows)), rows, ends), shape=(len(self.slices), n))
+        trained = None if scored.record is None else scored.record.rows
+        self.scale = 1.0 if not trained else 1 / math.sqrt(1 + n / trained)
+
+    def _has_outcomes(self, rows: Index) -> bool:
+        expected = float(self.q[rows].sum())
+        return min(expected, len(rows) - expected) >= FEWEST
+
+    def run(self, level: float, seed: int) -> WeakSpots:
+        """Name slices, one after the other, while they are worse than chance allows."""
+        n = len(self.checked.bad)
+        named: list[WeakSpot] = []
+        if not self.slices:
+            return WeakSpots(n, 0, level, math.nan, ())
+        by_chance = self._largest_by_chance(seed)
+        worst, left, residual = math.nan, np.ones(n, bool), self.checked.bad - self.q
+        while len(named) < MOST_NAMED:
+            calibration, ranking = self._statistics(residual[:, None], left)
+            sizes = self.scale * np.maximum(np.abs(calibration), -ranking)[:, 0]
+            k = int(np.argmax(sizes))
+            p = (1 + int((by_chance >= sizes[k]).sum())) / (1 + len(by_chance))
+            worst = p if not named else worst
+            if p > level:
+                break
+            weakness = "calibration" if abs(calibration[k, 0]) >= -ranking[k, 0] else "ranking"
+            named.append(self._spot(self.slices[k], weakness, p))
+            left[self.slices[k].rows] = False
+        return WeakSpots(n, len(self.slices), level, worst, tuple(named))
+
+    def _statistics(
+        self, residuals: Floats, left: Bools | None = None, rows: Index | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return both statistics of every slice in every column of residuals; 0 where too few rows are left."""
+        q, s, v = (each if rows is None else each[rows] for each in (self.q, self.s, self.v))
+        members = self.members if rows is None else self.members[:, rows]
+        if left is not None:
+            q, v, residuals = q * left, v * left, residuals * left[:, None]
+        expected, known = members @ q, members @ (np.ones(len(q)) if left is None else left * 1.0)
+        enough = np.minimum(expected, known - expected) >= (FEWEST if rows is None else 0)
+        total = members @ v
+        mean = (members @ (v * s)) / np.maximum(total, 1e-300)
+        spread = members @ (v * s**2) - mean**2 * total
+        sums = members @ residuals
+        slopes = members @ (residuals * s[:, None]) - mean[:, None] * sums
+        with np.errstate(invalid="ignore", divide="ignore"):
+            calibration = np.where(enough[:, None], sums / np.sqrt(total)[:, None], 0.0)
+            ranking = np.where((enough & (spread > 1e-9 * total))[:, None], slopes / np.sqrt(spread)[:, None], 0.0)
+        return np.nan_to_num(calibration), np.nan_to_num(ranking)
+
+    def _largest_by_chance(self, seed: int) -> Floats:
+        """Return the largest statistic of every sample of outcomes that are as probable as they are said to be."""
+        rng, n = np.random.default_rng(seed), len(self.q)
+        rows = None if n <= SAMPLED_ROWS else np.sort(rng.choice(n, SAMPLED_ROWS, replace=False))
+        q = self.q if rows is None else self.q[rows]
+        found = []
+        for start in range(0, SAMPLES, 50):
+            drawn = (rng.random((len(q), min(50, SAMPLES - start))) < q[:, None]) - q[:, None]
+            calibration, ranking = self._statistics(drawn, rows=rows)
+            found.append(np.maximum(np.abs(calibration), -ranking).max(axis=0))
+        return np.concatenate(found)
+
+    def _spot(self, found: _Slice, weakness: str, p: float) -> WeakSpot:
+        rows, z = found.rows, normal_quantile(0.95)
+        bad, risk = self.checked.bad[rows], self.checked.risk[rows]
+        observed, predicted = wilson(int(bad.sum()), len(rows), z), float(risk.mean())
+        return WeakSpot(
+            slice=found.words,
+            columns=found.columns,
+            groups=found.groups,
+            weakness=weakness,
+            rows=len(rows),
+            share=len(rows) / len(self.checked.bad),
+            predicted=predicted,
+            observed=observed,
+            gap=Range(predicted - observed.estimate, predicted - observed.high, predicted - observed.low),
+            auc=auc_range(bad, risk, z),
+            promised=_promised_auc(self.q[rows]),
+            p_value=p,
+        )
+
+
+def _right_on_the_whole(checked: Predictions) -> Floats:
+    """Return the probabilities behind their calibration line, so that a slice is compared with the whole."""
+    risk = np.clip(checked.risk, CERTAIN, 1 - CERTAIN)
+    line = calibration_line(Predictions(checked.bad, risk, checked.weight))
+    if not (math.isfinite(line.slope) and line.slope > 0):
+        return risk
+    odds = np.exp(np.clip(line.intercept + line.slope * (np.log(risk) - np.log1p(-risk)), -20, 20))
+    return np.asarray(odds / (1 + odds))
+
+
+def _promised_auc(q: Floats) -> float:
+    """Return the expected AUC of rows whose probabilities are right; ties count one half.
+
+    >>> round(_promised_auc(np.array([0.1, 0.9])), 4)  # 0.81 against 0.01
+    0.9878
+    """
+    of_row = np.unique(q, return_inverse=True)[1]
+    good, bad = (np.bincount(of_row, weights=side) for side in (1 - q, q))
+    own = float((q * (1 - q)).sum())
+    above = float(bad @ (np.cumsum(good) - good / 2)) - own / 2
+    return above / (float(bad.sum() * good.sum()) - own)
