@@ -33,9 +33,9 @@ SETTINGS: dict[str, Any] = {}  # parameters of all models; the tolerance is one
 
 # The choices, with the least and the greatest value that each can be moved to.
 MOVED: dict[str, tuple[Any, Any]] = {
-    "FEW_BINS": (2, 160),
+    "FEW_BINS": (2, 80),
     "FINE_BINS": (20, 2000),
-    "HALVINGS": (0, 60),
+    "BLUR": (1e-7, 1e-5),
     "TAIL": (0.004, 0.4),
     "SPREAD": (0.01, 1.0),
     "APART": (0.2, 20.0),

@@ -170,7 +170,7 @@ def test_bayes_factors_compare_with_the_model_without_the_group(credit):
     for u in range(3):
         without = np.where(np.arange(3) == u, 1e10, evidence.precision)
         gain = found - log_evidence(*problem, without, groups, value)
-        assert factors[u] == pytest.approx(gain, abs=1e-4)
+        assert factors[u] == pytest.approx(gain, abs=1e-3)  # the Hessian is of a point close by
 
 
 def noisy_rows(rng, n=400, n_features=3):
@@ -320,3 +320,19 @@ def test_tails_are_drawn_to_the_body(credit):
     assert sizes == sorted(sizes)
     assert sizes[1] < 0.8 * sizes[2]
     np.testing.assert_allclose(gaps[2], np.abs(alone[1:] - alone[0]), atol=0.05)
+
+
+@pytest.mark.parametrize("precision", [10.0, 100.0])
+def test_directions_find_half_normal_precisions_within_a_factor(precision):
+    """With bounds the evidence keeps the constants of the normal prior; docs/choices.md says how far off that is."""
+    rng = np.random.default_rng(5)
+    features, steps, n = 8, 16, 5000
+    beta = np.abs(rng.normal(size=(features, steps))) / precision**0.5
+    codes = tuple(rng.integers(0, steps + 1, size=(features, n)).astype(np.uint8))
+    matrix = np.tri(steps + 1, steps, -1)
+    score = sum((matrix @ own)[code] for own, code in zip(beta, codes, strict=True))
+    y = (rng.random(n) < 1 / (1 + np.exp(score.mean() + 1.5 - score))).astype(np.uint8)
+    loss = LogisticLoss(Layout((matrix,) * features), Rows([Block(codes, y)]))
+    groups = np.repeat(np.arange(features), steps)
+    found = maximise_evidence(loss, groups, lower=np.zeros(len(groups)))
+    assert 0.25 * precision < np.median(found.precision) < 1.25 * precision

@@ -3,7 +3,9 @@
 Within a bin let r = sum(y - p) and w = sum(p (1 - p)) by fine level, p being the fitted risk. To second order, steps b
 between the fine levels change the log likelihood by g'b - b'Hb/2, where g and H are those of the steps less their mean
 over the bin; and so finer steps have a Bayes factor (`plainrisk.solve.log_factors`), averaged over their precision. A
-feature as a whole may ask for finer bins, since its shape bends everywhere; or one of its bins, since it jumps there.
+feature as a whole may ask for finer bins, since its shape bends everywhere; or one of its bins, where it wanders from
+level to level, jumps once, or has one level that is unlike its neighbours. These three are as likely beforehand, and so
+are the places of a jump.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from plainrisk._types import Floats
 from plainrisk.fit.choices import POSITIVE, PRECISIONS
 from plainrisk.solve import averaged, log_factors
 
-__all__ = ["finer_cuts"]
+__all__ = ["blurred", "finer_cuts"]
 
 
 def finer_cuts(
@@ -43,21 +45,59 @@ def finer_cuts(
     bins = [(start, end) for start, end in pairwise(starts) if end - start > 1]
     if not bins:
         return set()
-    factors = np.array([_log_factors(residual[a:b], curvature[a:b]) for a, b in bins])
-    asked: set[int] = set()
-    if averaged(factors.sum(axis=0)) > max(POSITIVE, least):
-        asked |= {cut for cut in candidates if cut not in cuts}
     # Any of the bins may be the one that jumps.
     bar = max(POSITIVE + math.log(len(starts)), least)
-    for (start, end), own in zip(bins, factors, strict=True):
-        if averaged(own) > bar:
-            asked |= set(range(start + 1, end))
-    return asked
+    inside = [_cuts_inside(residual, curvature, start, end, bar) for start, end in bins]
+    # What is left for the feature as a whole are the bins that do not speak for themselves.
+    silent = [ends for ends, cuts_inside in zip(bins, inside, strict=True) if not cuts_inside]
+    walks = [_walk(residual[start:end], curvature[start:end]) for start, end in silent]
+    bends = bool(walks) and averaged(np.sum(walks, axis=0)) > max(POSITIVE, least)
+    return set().union(*inside, (cut for cut in candidates if bends and cut not in cuts))
 
 
-def _log_factors(residual: Floats, curvature: Floats) -> Floats:
+def blurred(scores: Floats, curvature: Floats, n_bins: int) -> float:
+    """Return what log likelihood so many bins would lose of a line that moves the score as much as this shape does.
+
+    >>> blurred(np.array([-1.0, 1.0]), np.array([50.0, 50.0]), 10)
+    0.5
+    """
+    mean = float(curvature @ scores) / max(float(curvature.sum()), np.finfo(float).tiny)
+    return 0.5 * float(curvature @ (scores - mean) ** 2) / n_bins**2
+
+
+def _cuts_inside(residual: Floats, curvature: Floats, start: int, end: int, bar: float) -> set[int]:
+    """Return the cuts that a bin asks for, and those that the bins ask for which they make."""
+    if end - start < 2:
+        return set()
+    r, w = residual[start:end], curvature[start:end]
+    jumps, levels = _singles(np.cumsum(r)[:-1], np.cumsum(w)[:-1], r, w), _singles(r, w, r, w)
+    one_jump, one_level, walk = averaged(jumps.ravel()), averaged(levels.ravel()), averaged(_walk(r, w))
+    if averaged(np.array([one_jump, one_level, walk])) <= bar:
+        return set()
+    if max(one_jump, one_level) <= bar:
+        return set(range(start + 1, end))
+    at = start + int(np.logaddexp.reduce(jumps if one_jump > one_level else levels, axis=1).argmax())
+    cuts = {at + 1} if one_jump > one_level else {at, at + 1} - {start, end}
+    return cuts.union(
+        *(_cuts_inside(residual, curvature, *ends, bar) for ends in pairwise([start, *sorted(cuts), end]))
+    )
+
+
+def _walk(residual: Floats, curvature: Floats) -> Floats:
     """Return the logarithms of the Bayes factors of the steps within a bin, by precision."""
     n = len(residual)
     steps = np.tri(n, k=-1)[:, : n - 1]
     steps = steps - curvature @ steps / max(float(curvature.sum()), np.finfo(float).tiny)
     return log_factors(steps.T @ (curvature[:, None] * steps), steps.T @ residual, np.array(PRECISIONS))
+
+
+def _singles(score: Floats, weight: Floats, residual: Floats, curvature: Floats) -> Floats:
+    """Return those of single coefficients that are 1 on a part of a bin, (coefficients, precisions).
+
+    Parameters
+    ----------
+    score, weight : (coefficients,) the sums of residuals and curvatures over these parts
+    """
+    share = weight / max(float(curvature.sum()), np.finfo(float).tiny)
+    g, h, precisions = score - share * residual.sum(), np.maximum(weight * (1.0 - share), 0.0), np.array(PRECISIONS)
+    return np.asarray(0.5 * (g[:, None] ** 2 / (precisions + h[:, None]) - np.log1p(h[:, None] / precisions)))

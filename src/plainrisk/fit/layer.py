@@ -26,15 +26,15 @@ from plainrisk.bins.edges import Histogram, fine_edges
 from plainrisk.errors import DataError
 from plainrisk.fit.basis import Basis, LineBounds, line_basis, smooth_basis, step_basis, table_part
 from plainrisk.fit.choices import (
+    BLUR,
     FEW_BINS,
     FINE_BINS,
     FLOOR_ROWS,
     FLOOR_SHARE,
-    HALVINGS,
     TOLERANCE,
 )
 from plainrisk.fit.coding import CodedRows, Held, code_rows, learn_levels, rule_anchors, scores_by_code, sums_by_code
-from plainrisk.fit.finer import finer_cuts
+from plainrisk.fit.finer import blurred, finer_cuts
 from plainrisk.fit.merge import FineTables, Merged
 from plainrisk.fit.pair_search import PairEvidence, chosen_pairs, rank_pairs
 from plainrisk.fit.pairs import PairRows, Pairs, coarse_axes
@@ -69,6 +69,7 @@ __all__ = [
     "find_pairs",
     "fit_layer",
     "fit_plan",
+    "halvings",
     "resolve_ridge",
     "rows_meant",
 ]
@@ -84,6 +85,9 @@ Cuts = Mapping[str, frozenset[int]]
 _MOST_LEVELS = 254
 # Coefficients whose covariance is written out at most: a matrix of 200 MB.
 _MOST_COVARIANCE = 5000
+# What another update of the precisions would raise the log marginal likelihood by, where one stops: while the basis may
+# change, and at the end.
+_ROUGHLY, _EXACTLY = 0.3, 1e-2
 # Groups with fewer effective degrees of freedom are said to have no evidence.
 _NOTHING = 0.01
 
@@ -177,6 +181,7 @@ class Plan:
     held : levels that are held from the beginning
     known : the precisions of groups, by names and kind, where they are not to be found; and phi
     weighted : the rows with other weights
+    rough : whether precisions need to be found roughly only, since the basis may change
     """
 
     coded: CodedRows
@@ -191,6 +196,7 @@ class Plan:
     held: Held = field(default_factory=dict)
     known: Chosen | None = None
     weighted: Rows | None = None
+    rough: bool = False
 
     def basis(self, held: Held) -> Basis:
         """Return the coefficients, given what holds levels outside the order."""
@@ -252,6 +258,9 @@ def _fit_smooth(training: TrainingRows, settings: LayerSettings) -> LayerFit:
     ranked = None
     if settings.pairs is not None:
         plan, fitted, ranked = _with_pairs(plan, fitted, settings.pairs)
+    if plan.rough:
+        plan = replace(plan, rough=False)
+        fitted = fit_plan(plan, fitted)
     fitted = _polished(plan, fitted)
     assert plan.total is not None
     floor = settings.min_rows(int(plan.total)) / plan.total
@@ -274,9 +283,9 @@ def _fit_features(training: TrainingRows, settings: LayerSettings) -> tuple[Plan
     """Fit smooth shapes without pairs: few bins to begin with, finer ones where the evidence asks for them."""
     coded, bins = code_fine_rows(training), FEW_BINS
     total = rows_meant(training, coded.rows, settings.weights)
-    plan = Plan(coded, training.schema, settings.link, "smooth", total=total, cuts=some_cuts(coded, bins))
+    plan = Plan(coded, training.schema, settings.link, "smooth", total=total, cuts=some_cuts(coded, bins), rough=True)
     fitted = fit_plan(plan)
-    while asked := _asked_cuts(plan, fitted, some_cuts(coded, 4 * bins), settings.tolerance):
+    while asked := _asked_cuts(plan, fitted, bins, settings.tolerance):
         bins *= 4
         plan = replace(plan, cuts={name: cuts | asked.get(name, set()) for name, cuts in plan.cuts.items()})
         fitted = fit_plan(plan, fitted)
@@ -292,9 +301,18 @@ def find_pairs(training: TrainingRows, settings: LayerSettings) -> tuple[PairEvi
 def code_fine_rows(training: TrainingRows) -> CodedRows:
     """Find fine bins, and code the rows."""
     levels = learn_levels(
-        training, max_bins=FINE_BINS, criterion="fine", halvings=HALVINGS, most_categories=_MOST_LEVELS
+        training, max_bins=FINE_BINS, criterion="fine", halvings=halvings(FINE_BINS), most_categories=_MOST_LEVELS
     )
     return code_rows(training, levels)
+
+
+def halvings(bins: int) -> int:
+    """Return how often the outermost of so many bins are halved towards the ends: finer bins have finer ends.
+
+    >>> [halvings(bins) for bins in (2, 8, 16, 200)]
+    [0, 2, 3, 6]
+    """
+    return max(0, bins.bit_length() - 2)
 
 
 def some_cuts(coded: CodedRows, bins: int) -> dict[str, frozenset[int]]:
@@ -305,7 +323,7 @@ def some_cuts(coded: CodedRows, bins: int) -> dict[str, frozenset[int]]:
         if isinstance(levels, Bins):
             inside = np.maximum(weights[:n], np.finfo(float).tiny)
             h = Histogram(np.arange(n, dtype=float), np.ones(n, np.int64), inside, np.zeros(n))
-            by_feature[name] = frozenset(np.ceil(fine_edges(h, min(bins, n), HALVINGS)).astype(int).tolist())
+            by_feature[name] = frozenset(np.ceil(fine_edges(h, min(bins, n), halvings(bins))).astype(int).tolist())
     return by_feature
 
 
@@ -314,7 +332,11 @@ def fit_plan(plan: Plan, start: Fitted | None = None) -> Fitted:
 
     A level that is held stays held, so this ends.
     """
-    held = {name: {**own, **plan.held.get(name, {})} for name, own in rule_anchors(plan.coded, plan.schema).items()}
+    known = [plan.held, {} if start is None else start.basis.held]
+    held = {name: dict(own) for name, own in rule_anchors(plan.coded, plan.schema).items()}
+    for name, own in held.items():
+        for before in known:
+            own.update(before.get(name, {}))
     while True:
         basis = plan.basis(held)
         fitted = _penalised(plan, basis, start)
@@ -346,6 +368,8 @@ def _penalised(plan: Plan, basis: Basis, start: Fitted | None) -> Fitted:
         lower=basis.lower,
         point=point,
         precision=precision,
+        population=None if start is None or start.evidence is None else (start.evidence.mean, start.evidence.variance),
+        tolerance=_ROUGHLY if plan.rough else _EXACTLY,
     )
     return Fitted(basis, evidence.point, evidence)
 
@@ -393,8 +417,12 @@ def _polished(plan: Plan, fitted: Fitted) -> Fitted:
     return replace(fitted, point=solution.point, solution=solution)
 
 
-def _asked_cuts(plan: Plan, fitted: Fitted, candidates: Cuts, tolerance: float) -> dict[str, set[int]]:
-    """Return the cuts that the evidence asks for, by feature; not those that merging would undo."""
+def _asked_cuts(plan: Plan, fitted: Fitted, bins: int, tolerance: float) -> dict[str, set[int]]:
+    """Return the cuts that the evidence asks for, by feature; not those that merging would undo.
+
+    Features that move the score get twice as many bins as all begin with, since a line or a curve that few bins blur
+    shows little of it in any of them.
+    """
     basis, coded = fitted.basis, plan.coded
     tables = scores_by_code(coded, basis.level_scores(fitted.point[1:]))
     _, slope, curvature = sums_by_code(basis.rows, _link(plan.link), float(fitted.point[0]), tables)
@@ -405,12 +433,14 @@ def _asked_cuts(plan: Plan, fitted: Fitted, candidates: Cuts, tolerance: float) 
         [unit * own for joint, sums in zip(coded.joints, by_code, strict=False) for own in joint.margins(sums)]
         for by_code in (slope, curvature)
     )
-    by_feature = {}
-    for j, name in enumerate(coded.names):
+    by_feature, twice, candidates = {}, some_cuts(coded, 2 * FEW_BINS), some_cuts(coded, 4 * bins)
+    for j, (name, scores) in enumerate(zip(coded.names, basis.level_scores(fitted.point[1:]), strict=True)):
         if name in plan.cuts:
             n = coded.levels[j].n_ordered
             by_level = -residuals[j][:n], curvatures[j][:n]
             by_feature[name] = finer_cuts(*by_level, plan.cuts[name], candidates[name], tolerance * total)
+            if blurred(scores[:n], curvatures[j][:n], FEW_BINS) > BLUR * total:
+                by_feature[name] |= twice[name] - plan.cuts[name]
     return {name: cuts for name, cuts in by_feature.items() if cuts}
 
 
@@ -430,13 +460,13 @@ def _with_pairs(plan: Plan, fitted: Fitted, pairs: Pairs) -> tuple[Plan, Fitted,
         plan = replace(plan, pairs=PairRows(plan.coded, axes, wanted))
         fitted = fit_plan(plan, fitted)
         weak = _weak_pairs(fitted) if pairs == "auto" else []
+        if not weak and plan.rough:  # what a rough fit keeps must be needed at the end, too
+            plan = replace(plan, rough=False)
+            continue
         if not weak:
             return plan, fitted, ranked
         wanted = [pair for pair in wanted if pair not in weak]
-    if plan.pairs is not None:  # none was needed
-        plan = replace(plan, pairs=None)
-        fitted = fit_plan(plan, fitted)
-    return plan, fitted, ranked
+    return replace(plan, pairs=None, rough=True), fitted, ranked
 
 
 def _weak_pairs(fitted: Fitted) -> list[tuple[str, ...]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
 
 from plainrisk._types import Bools, Floats, Index
 
@@ -57,7 +57,9 @@ def add_diagonal(H: Curvature, diagonal: Floats) -> Curvature:
     """Return ``H + diag(diagonal)``."""
     if isinstance(H, LowRank):
         return LowRank(H.root, H.extra + diagonal)
-    return H + np.diag(diagonal)
+    out = H.copy()
+    out.flat[:: len(out) + 1] += diagonal
+    return out
 
 
 def submatrix(H: Curvature, at: Index) -> Floats:
@@ -102,9 +104,10 @@ class _Dense:
         if self.H is not None:
             inverse = np.asarray(np.linalg.pinv(self.H, hermitian=True), np.float64)
             return [inverse[np.ix_(block, block)] for block in blocks]
-        inverse = dpotri(self.factor, lower=1)[0]  # what is above the diagonal means nothing
-        lower = [np.tril(inverse[np.ix_(block, block)]) for block in blocks]
-        return [one + np.tril(one, -1).T for one in lower]
+        # With H = LL', a block is the product of columns of L^-1: the whole inverse would take twice as long.
+        inverse = dtrtri(self.factor, lower=1)[0]
+        columns = [inverse[block.min(initial=len(inverse)) :, block] for block in blocks]
+        return [each.T @ each for each in columns]
 
 
 class _Woodbury:
@@ -185,7 +188,7 @@ class _Projected:
 def _cholesky(H: Floats) -> Floats | None:
     """Return the lower Cholesky factor, or None where a pivot is rounding."""
     diagonal = H.diagonal().copy()
-    factor, failed = dpotrf(H.T, lower=1, clean=0)  # H is symmetric, and its transpose in LAPACK's order
+    factor, failed = dpotrf(H.T, lower=1)  # H is symmetric, and its transpose in LAPACK's order
     return None if failed or (factor.diagonal() ** 2 < _FLAT * diagonal).any() else factor
 
 

@@ -42,6 +42,9 @@ __all__ = ["Evidence", "Hyperprior", "averaged", "log_factors", "maximise_eviden
 _START, _LEAST, _MOST, _LONGEST = 10.0, 1e-3, 1e12, 2.0
 _MOST_UPDATES = 200
 _EM_STEPS = 10
+# The Hessian is taken anew after steps that gain more, by row, than this times the tolerance: scores that move less
+# hardly change it.
+_STALE = 1.0 / 60.0
 # Where tau^2 starts: far out, so that groups that differ come apart before they are drawn together.
 _FIRST_VARIANCE = 10.0
 
@@ -96,6 +99,7 @@ class Evidence:
     edf : (p,), effective degrees of freedom of every coefficient
     gradient : (groups,), of the log posterior density by the logarithm of each precision: 0 at the maximum
     scale : phi
+    mean, variance : of the population, mu and tau^2
     updates : how often the precisions were updated
     converged : whether they were found
     free : (1 + p,), which coefficients no bound holds, the intercept first
@@ -107,6 +111,8 @@ class Evidence:
     edf: Floats
     gradient: Floats
     scale: float
+    mean: float
+    variance: float
     updates: int
     converged: bool
     free: Bools
@@ -149,6 +155,7 @@ def maximise_evidence(
     lower: Floats | None = None,
     point: Floats | None = None,
     precision: Floats | None = None,
+    population: tuple[float, float] | None = None,
     tolerance: float = 1e-2,
 ) -> Evidence:
     """Return the most probable coefficients, and the precisions of their groups.
@@ -163,13 +170,14 @@ def maximise_evidence(
     lower : (p,), optional
     point : where to begin, optional: the intercept and the coefficients
     precision : where to begin, optional: (groups,), NaN where nothing is known
+    population : where to begin, optional: mu and tau^2
     tolerance : it stops when another update would raise the log marginal likelihood by less than about this
     """
     n_groups = int(groups.max(initial=-1)) + 1
     prior = Hyperprior.flat(n_groups) if hyperprior is None else hyperprior
     with one_blas_thread():
         search = _Search(_sum_of_losses(loss, total), groups, lower, prior)
-        state = search.start(point, precision)
+        state = search.start(point, precision, population)
         return search.run(state, tolerance)
 
 
@@ -210,6 +218,7 @@ class _Total(Protocol):
     """A sum of losses over rows."""
 
     start: Floats
+    total: float
 
     def value_and_gradient(self, point: Floats) -> tuple[float, Floats]: ...
     def hessian(self, point: Floats) -> Curvature: ...
@@ -320,31 +329,38 @@ class _Search:
         order = np.argsort(groups, kind="stable")
         self.blocks = np.split(1 + order, np.cumsum(np.bincount(groups, minlength=self.n_groups))[:-1])[: self.n_groups]
 
-    def start(self, point: Floats | None, precision: Floats | None) -> _State:
+    def start(self, point: Floats | None, precision: Floats | None, population: tuple[float, float] | None) -> _State:
         """Return the state to begin with."""
         first = np.maximum(self.loss.start if point is None else point, self.lower)
         known = np.full(self.n_groups, np.nan) if precision is None else precision
+        mean, variance = (np.nan, _FIRST_VARIANCE) if population is None else population
+        usual = np.exp(mean + self.prior.unit)
         value, gradient = self.loss.value_and_gradient(first)
         return _State(
             point=first,
-            precision=np.where(np.isnan(known), _START, known),
+            precision=np.clip(
+                np.where(~np.isnan(known), known, np.where(np.isnan(usual), _START, usual)), _LEAST, _MOST
+            ),
             scale=self.loss.scale(first, 0.0),
             value=value,
             gradient=gradient,
-            mean=np.nan,
-            variance=_FIRST_VARIANCE,
+            mean=mean,
+            variance=variance,
             step=np.zeros(self.n_groups),
             pace=np.ones(self.n_groups),
         )
 
     def run(self, state: _State, tolerance: float) -> Evidence:
         """Search until an update is expected to gain less than the tolerance."""
-        settled, updates = False, 0
-        while not settled and updates < _MOST_UPDATES:
-            newton = self._newton(state)
-            state, gain = self._updated(state, newton)
-            settled, updates = newton.gain + gain <= tolerance, updates + 1
-        newton = self._newton(state)
+        updates, H = 0, self.loss.hessian(state.point)
+        newton = self._newton(state, H)
+        after, gain = self._updated(state, newton)
+        while newton.gain + gain > tolerance and updates < _MOST_UPDATES:
+            if newton.gain > _STALE * tolerance * self.loss.total:
+                H = self.loss.hessian(after.point)
+            state, updates = after, updates + 1
+            newton = self._newton(state, H)
+            after, gain = self._updated(state, newton)
         slope, curvature = self._slopes(state.precision, newton)
         pull, _ = self._density(np.log(state.precision), state.mean, state.variance, curvature)
         return Evidence(
@@ -353,8 +369,10 @@ class _Search:
             edf=newton.edf,
             gradient=slope + pull[:-1],
             scale=state.scale,
+            mean=state.mean,
+            variance=state.variance,
             updates=updates,
-            converged=settled,
+            converged=updates < _MOST_UPDATES,
             free=newton.quadratic.state == FREE,
             quadratic=newton.quadratic,
         )
@@ -366,10 +384,10 @@ class _Search:
         H[np.diag_indices_from(H)] += 1e-9
         return -A.T @ ((A @ np.append(theta, mean) - t) / v), H
 
-    def _newton(self, state: _State) -> _Newton:
-        """Take a step of the coefficients at the present precisions."""
+    def _newton(self, state: _State, H: Curvature) -> _Newton:
+        """Take a step of the coefficients at the present precisions, H being about the Hessian there."""
         penalty = np.concatenate([[0.0], state.precision[self.groups]])
-        quadratic = BoxedQuadratic(add_diagonal((1.0 / state.scale) * self.loss.hessian(state.point), penalty))
+        quadratic = BoxedQuadratic(add_diagonal((1.0 / state.scale) * H, penalty))
         slope = state.gradient / state.scale + penalty * state.point
         d = quadratic.minimise(slope, self.lower - state.point, self.upper - state.point)
         edf, edf_squared = self._degrees(quadratic, state.precision)

@@ -205,7 +205,7 @@ class _Newton:
         if step.length > 0 and step.decrease > 0:
             self.here = self.problem.at(self.problem.inside(self.here.point + d))
         self.polished += 1
-        slow = step.ratio > _SLOW_STEP
+        slow = step.ratio > _SLOW_STEP and last.length < np.inf
         next_length = step.length * max(step.ratio, last.ratio)
         stuck = slow and fresh and self.exact and self.polished > 2
         found = next_length <= _STEP_TOLERANCE or self.polished == _MOST_POLISHING or stuck

@@ -139,6 +139,40 @@ def _totals(block: Block) -> tuple[int, float, float]:
 
 
 @dataclass(frozen=True)
+class _Joined:
+    """Joint codes as digits of one number.
+
+    Attributes
+    ----------
+    which : the joint codes
+    numbers : of each, the number of every code among those that differ in their columns
+    columns : (combinations of these numbers, columns)
+    """
+
+    which: tuple[int, ...]
+    numbers: tuple[Index, ...]
+    columns: Floats
+
+    def with_next(self, other: _Joined) -> _Joined:
+        """Return both as one; the other has the last digit."""
+        n, m = len(self.columns), len(other.columns)
+        columns = np.hstack([np.repeat(self.columns, m, axis=0), np.tile(other.columns, (n, 1))])
+        numbers = (*(m * number for number in self.numbers), *other.numbers)
+        return _Joined(self.which + other.which, numbers, columns)
+
+    def codes(self, block: Block) -> Codes:
+        """Return the numbers of some rows."""
+        n = len(self.columns)
+        kind: Any = np.uint8 if n <= 2**8 else np.uint16 if n <= 2**16 else np.uint32
+        first, *others = (
+            number.astype(kind)[block.codes[k]] for k, number in zip(self.which, self.numbers, strict=True)
+        )
+        for other in others:
+            first += other
+        return first
+
+
+@dataclass(frozen=True)
 class Layout:
     """How the p coefficients become row scores.
 
@@ -168,14 +202,26 @@ class Layout:
         return self.n_dense + sum(int(matrix.shape[1]) for matrix in self.matrices)
 
     @cached_property
-    def distinct(self) -> tuple[tuple[Codes, Floats], ...]:
-        """Per joint code, the number of every code among those that differ in their columns, and these columns."""
-        found: list[tuple[Codes, Floats]] = []
-        for matrix in self.matrices:
+    def _distinct(self) -> list[_Joined]:
+        """The joint codes; levels that share a bin have the same columns, and are counted together."""
+        found = []
+        for k, matrix in enumerate(self.matrices):
             rows, number = np.unique(matrix, axis=0, return_inverse=True)
-            kind: type[np.uint8 | np.uint32] = np.uint8 if len(rows) <= 2**8 else np.uint32
-            found.append((number.astype(kind), rows))
-        return tuple(found)
+            found.append(_Joined((k,), (number,), rows))
+        return found
+
+    def _joined(self, limit: int) -> list[_Joined]:
+        """Return the joint codes, neighbours as one while there are at most so many combinations of their columns.
+
+        There are fewer pairs of them, so a Hessian takes fewer passes over the rows.
+        """
+        found: list[_Joined] = []
+        for one in self._distinct:
+            if found and len(found[-1].columns) * len(one.columns) <= limit:
+                found[-1] = found[-1].with_next(one)
+            else:
+                found.append(one)
+        return found
 
     def tables(self, beta: Floats) -> list[Floats]:
         """Return the score of every code of every joint code."""
@@ -205,28 +251,37 @@ class Layout:
         Without values every row counts 1.
         """
         total = float(len(block)) if values is None else float(values.sum())
-        # Levels that share a bin have the same columns, and are counted together.
-        codes = [number[code] for code, (number, _) in zip(block.codes, self.distinct, strict=True)]
-        by_code = level_sums(values, codes, [len(rows) for _, rows in self.distinct])
+        joined = self._joined(int(np.clip(len(block) ** 0.5, 16, 2**8)))
+        codes = [one.codes(block) for one in joined]
+        columns = [one.columns for one in joined]
+        by_code = level_sums(values, codes, [len(rows) for rows in columns])
         by_dense = None
         if block.dense is not None:
             by_dense = block.dense.sum(axis=0) if values is None else values @ block.dense
         G = np.zeros((1 + self.n_coefficients, 1 + self.n_coefficients))
         G[0, 0] = total
-        each = [sums @ rows for sums, (_, rows) in zip(by_code, self.distinct, strict=True)]
+        each = [sums @ rows for sums, rows in zip(by_code, columns, strict=True)]
         slopes = [] if by_dense is None else [by_dense]
         G[0, 1:] = G[1:, 0] = np.concatenate([np.zeros(0), *each, *slopes])
-        self._add_pairs(values, codes, by_code, G[1:, 1:])
+        self._add_pairs(values, codes, by_code, columns, G[1:, 1:])
         if block.dense is not None and self.n_dense:
             self._add_dense(values, block, block.dense, G[1:, 1:])
         return G
 
-    def _add_pairs(self, values: Floats | None, codes: Sequence[Codes], by_code: Sequence[Floats], out: Floats) -> None:
+    def _add_pairs(
+        self,
+        values: Floats | None,
+        codes: Sequence[Codes],
+        by_code: Sequence[Floats],
+        columns: Sequence[Floats],
+        out: Floats,
+    ) -> None:
         """Fill in the sums for pairs of columns of joint codes; a task is one joint code with those after it."""
-        columns = [rows for _, rows in self.distinct]
+        ends = np.cumsum([0, *(rows.shape[1] for rows in columns)]).tolist()
+        places = list(map(slice, ends[:-1], ends[1:]))
 
         def add(k: int) -> None:
-            matrix, where = columns[k], self.columns[k]
+            matrix, where = columns[k], places[k]
             # A code is never together with another of the same joint code.
             out[where, where] = matrix.T @ (by_code[k][:, None] * matrix)
             others = range(k + 1, len(columns))
@@ -234,8 +289,8 @@ class Layout:
             tables = pair_sums(values, codes[k], [codes[other] for other in others], len(matrix), sizes)
             for other, table in zip(others, tables, strict=True):
                 both = matrix.T @ table @ columns[other]
-                out[where, self.columns[other]] = both
-                out[self.columns[other], where] = both.T
+                out[where, places[other]] = both
+                out[places[other], where] = both.T
 
         n = len(columns)
         for _ in parallel_map(add, range(n), n * (len(codes[0]) if n else 0)):  # each fills in rows of its own
