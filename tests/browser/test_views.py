@@ -155,6 +155,14 @@ def test_shifts_are_said_in_words(
     assert "from 0.1 a shift is moderate, from 0.25 it is large" in section.inner_text()
 
 
+def test_the_certificate_is_checked_here(open_page: Callable[..., Any], german_page: Path) -> None:
+    seen = open_page(german_page)
+    seen.go("validator")
+    rows = seen.page.locator("section[aria-labelledby=certificate] table").first.locator("tbody tr")
+    assert rows.count() >= 5
+    assert rows.get_by_text("checked here").count() == rows.count()
+
+
 def test_tables_can_be_downloaded(open_page: Callable[..., Any], german_page: Path, model: Any) -> None:
     seen = open_page(german_page, "validator")
     section = seen.page.get_by_role("region", name="Levels", exact=True)
