@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from plainrisk.cli import show, source, tables
-from plainrisk.cli.options import Column, Data, Json, Level, Missing, ModelArgument, TableOutput, read_groups
+from plainrisk.cli.options import Column, Cutoff, Data, Json, Level, Missing, ModelArgument, TableOutput, read_groups
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.model import RiskModel, load
 from plainrisk.tables import TableResult
@@ -28,10 +28,6 @@ __all__ = ["periods", "quality", "stress", "weak_spots"]
 
 MOST_FEATURES = 5  # on screen
 NUMBERS = ("--column", "--months")  # columns that are read as they are; those of other options are text
-Cutoff = Annotated[
-    float | None,
-    typer.Option("--cutoff", metavar="RISK", help="The cut-off to decide by; without it, the model's own."),
-]
 
 
 def read_rows(
@@ -55,11 +51,6 @@ def finish(found: TableResult, facts: dict[str, Any], output: Path | None, json:
         tables.write_table(found.columns(), output)
     show.result({**facts, **found.to_dict()}, json, lambda _: as_text())
     show.wrote(output)
-
-
-def size_word(size: str) -> Text:
-    """Return the size of a shift in words and colour."""
-    return Text(f"{size} shift", {"large": "bold red", "moderate": "yellow", "small": "green"}[size])
 
 
 def few(rows: int, small: bool) -> Text:
@@ -111,7 +102,14 @@ def _show_periods(found: Periods) -> None:
     console = show.out()
     console.print(found._headline(), style="bold")
     lines: list[list[str | Text]] = [
-        [p.period, f"{p.rows:,}", f"{p.mean_risk:.1%}", show.percent(p.approval), f"{p.psi:.3f}", size_word(p.size)]
+        [
+            p.period,
+            f"{p.rows:,}",
+            f"{p.mean_risk:.1%}",
+            show.percent(p.approval),
+            f"{p.psi:.3f}",
+            show.size_word(p.size),
+        ]
         for p in found.periods
     ]
     header: tuple[str, ...] = ("period", "rows", "mean risk", "approved", "psi", "")
@@ -127,7 +125,7 @@ def _show_periods(found: Periods) -> None:
     largest = sorted(highest, key=lambda name: -highest[name].features[name])[:MOST_FEATURES]
     if largest:
         each = [(name, highest[name], highest[name].features[name]) for name in largest]
-        lines = [[name, f"{psi:.3f}", p.period, size_word(found.limits.size(psi))] for name, p, psi in each]
+        lines = [[name, f"{psi:.3f}", p.period, show.size_word(found.limits.size(psi))] for name, p, psi in each]
         title = "The features that moved most (-o has all)"
         show.print_table(("feature", "largest psi", "in", ""), lines, numbers=("largest psi",), title=title)
     if found.vintages:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from plainrisk._types import Floats, Outcome
 from plainrisk.checks import NOTHING, PROBABILITY, check_parameters
-from plainrisk.cli import show, tables
+from plainrisk.cli import options, show, tables
 from plainrisk.cli.options import (
     Column,
     Data,
@@ -449,10 +449,7 @@ def fairness(
             "intersections. Without it, every protected feature.",
         ),
     ] = None,
-    cutoff: Annotated[
-        float | None,
-        typer.Option("--cutoff", metavar="RISK", help="The cut-off to decide by; without it, the model's own."),
-    ] = None,
+    cutoff: options.Cutoff = None,
     reference: Annotated[
         str | None,
         typer.Option(

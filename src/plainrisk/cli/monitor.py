@@ -124,11 +124,11 @@ def _show_drift(found: Drift, trained_rate: float | None) -> None:
     lines: list[list[str | Text]] = []
     for f in found.features:
         amount = f"{f.shift:+.2%}" if found.unit == "probability" else f"{f.shift:+.4f}"
-        lines.append([f.feature, f"{f.psi:.4f}", _word(f.size), amount, show.signed_bar(f.psi, largest, 8)])
+        lines.append([f.feature, f"{f.psi:.4f}", show.size_word(f.size), amount, show.signed_bar(f.psi, largest, 8)])
     show.print_table(("feature", "psi", "", unit, "index"), lines, numbers=("psi", unit))
     if found.subscales:
         rows: list[list[str | Text]] = [
-            [s.subscale, f"{s.psi:.4f}", _word(s.size), f"{s.old_risk:.2%}", f"{s.new_risk:.2%}"]
+            [s.subscale, f"{s.psi:.4f}", show.size_word(s.size), f"{s.old_risk:.2%}", f"{s.new_risk:.2%}"]
             for s in found.subscales
         ]
         numbers = ("psi", "risk then", "risk now")
@@ -165,7 +165,3 @@ def _show_performance(found: Drift) -> None:
         ends = "" if math.isnan(auc.low) else f" ({auc.low:+.4f}, {auc.high:+.4f})"
         gap = show.percent(found.gap_change, "+")
         show.out().print(f"AUC changed by {auc.estimate:+.4f}{ends}, mean risk less base rate by {gap}.")
-
-
-def _word(size: str) -> Text:
-    return Text(f"{size} shift", {"large": "bold red", "moderate": "yellow", "small": "green"}[size])

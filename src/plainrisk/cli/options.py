@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Column",
+    "Cutoff",
     "Data",
     "Json",
     "Level",
@@ -85,6 +86,10 @@ Positive = Annotated[
 SchemaFile = Annotated[
     Path | None,
     typer.Option("--schema", metavar="SCHEMA", help="A schema, .toml or .json (see: plainrisk schema infer)."),
+]
+Cutoff = Annotated[
+    float | None,
+    typer.Option("--cutoff", metavar="RISK", help="The cut-off to decide by; without it, the model's own."),
 ]
 Column = Annotated[str | None, typer.Option("--column", metavar="COLUMN", help="The column that holds the outcome.")]
 

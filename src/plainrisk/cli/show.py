@@ -46,6 +46,7 @@ __all__ = [
     "result",
     "shape",
     "signed_bar",
+    "size_word",
     "solver",
 ]
 
@@ -210,6 +211,11 @@ def ratio(found: Range) -> str:
     if math.isnan(found.estimate):
         return "?"
     return f"{found.estimate:.3f}" + ("" if math.isnan(found.low) else f" ({found.low:.3f}, {found.high:.3f})")
+
+
+def size_word(size: str) -> Text:
+    """Return the size of a shift in words and colour."""
+    return Text(f"{size} shift", {"large": "bold red", "moderate": "yellow", "small": "green"}[size])
 
 
 class Bar:

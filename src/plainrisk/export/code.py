@@ -117,14 +117,6 @@ class CodePrinter(ex.Printer):
         """A number; negative ones in brackets."""
         return digits(e.value) if e.value >= 0 else f"({digits(e.value)})"
 
-    def exp(self, e: ex.Exp) -> str:
-        """The exponential."""
-        return f"{self.EXP}({self.show(e.x)})"
-
-    def abs(self, e: ex.Abs) -> str:
-        """The absolute value."""
-        return f"{self.ABS}({self.show(e.x)})"
-
     def clip(self, e: ex.Clip) -> str:
         """A value between two numbers."""
         low = "-1e308" if e.low == float("-inf") else digits(e.low)

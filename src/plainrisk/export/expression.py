@@ -361,6 +361,7 @@ class Printer:
 
     SYMBOLS: Mapping[str, str] = {}
     AND, OR = "and", "or"
+    ABS, EXP = "ABS", "EXP"
 
     def show(self, e: Expr) -> str:
         """Return an expression as text."""
@@ -380,6 +381,14 @@ class Printer:
         if isinstance(e.a, Op) and e.symbol in "+-" and e.a.symbol in "+-":
             a = a[1:-1]
         return f"({a} {e.symbol} {self.show(e.b)})"
+
+    def exp(self, e: Exp) -> str:
+        """The exponential."""
+        return f"{self.EXP}({self.show(e.x)})"
+
+    def abs(self, e: Abs) -> str:
+        """The absolute value."""
+        return f"{self.ABS}({self.show(e.x)})"
 
     def compare(self, e: Compare) -> str:
         """A comparison."""

@@ -75,12 +75,6 @@ class _Printer(ex.Printer):
     def number(self, e: ex.Number) -> str:
         return digits(e.value) if e.value >= 0 else f"({digits(e.value)})"
 
-    def exp(self, e: ex.Exp) -> str:
-        return f"EXP({self.show(e.x)})"
-
-    def abs(self, e: ex.Abs) -> str:
-        return f"ABS({self.show(e.x)})"
-
     def clip(self, e: ex.Clip) -> str:
         x = self.show(e.x)
         x = x if math.isinf(e.low) else f"MAX({x},{digits(e.low)})"

@@ -135,12 +135,6 @@ class _Printer(ex.Printer):
     def text(self, e: ex.Text) -> str:
         return self.dialect.string(e.value)
 
-    def exp(self, e: ex.Exp) -> str:
-        return f"EXP({self.show(e.x)})"
-
-    def abs(self, e: ex.Abs) -> str:
-        return f"ABS({self.show(e.x)})"
-
     def clip(self, e: ex.Clip) -> str:
         x, low, high = self.show(e.x), self.show(ex.Number(e.low)), self.show(ex.Number(e.high))
         floor = "" if e.low == float("-inf") else f"WHEN {x} < {low} THEN {low} "

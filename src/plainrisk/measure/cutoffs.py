@@ -252,31 +252,9 @@ def risk_cutoffs(
     cutoff: float | None = None,
     level: float = 0.95,
 ) -> Cutoffs:
-    """Return approval, bad rate, refused outcomes and profit at every cut-off.
+    """Return approval, bad rate, refused outcomes and profit at every cut-off; `pr.cutoffs` takes a model and rows.
 
-    Parameters
-    ----------
-    y : (n,)
-        Outcomes, 0/1; 1 is the positive one.
-    risk : (n,)
-        Probabilities of the positive outcome.
-    cost_bad : float, default=1.0
-        What an approved applicant with a bad outcome costs; with `amount`, the share of it that is lost.
-    gain_good : float, default=None
-        What an approved applicant with a good outcome brings; with `amount`, a share of it. None: no profits.
-    amount : (n,), default=None
-        The amount of every loan.
-    sample_weight : (n,), default=None
-    adverse : "positive" or "negative", default="positive"
-        Which outcome is the bad one. Approved is a risk below the cut-off ("positive"), or from it on ("negative").
-    cutoff : float, default=None
-        The cut-off of the policy, for `Cutoffs.chosen`.
-    level : float, default=0.95
-        Of the intervals: Wilson for shares, the central limit theorem for the profit, each at a fixed cut-off.
-
-    Returns
-    -------
-    Cutoffs
+    Outcomes are 0 and 1, `amount` is that of every loan, and all else is as it is there.
 
     Examples
     --------
