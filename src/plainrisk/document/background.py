@@ -8,7 +8,7 @@ from typing import Any
 
 from plainrisk.document import pictures
 from plainrisk.document.blocks import Block, Bullets, Gap, Grid, Paragraph
-from plainrisk.document.figures import NONE, count, figure, percent, points
+from plainrisk.document.figures import NONE, count, figure, percent, points, titles_of
 
 __all__ = ["OWNER", "VALIDATOR", "Commands", "data", "identity", "levels", "method", "purpose", "schema"]
 
@@ -123,14 +123,14 @@ def _same_rows(n: dict[str, Any]) -> str:
 
 
 def _values(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    test, before = n["data"]["test"], n["data"]["training_missing"]
+    test, before, titles = n["data"]["test"], n["data"]["training_missing"], titles_of(n)
     lines = []
     for name in n["model"]["features"]:
         own = test["values"].get(name, {})
         if own or before.get(name):
             share = own.get("missing", 0) / test["rows"]
             strange = (count(own.get("out_of_range", 0)), count(own.get("unseen", 0)))
-            lines.append((name, percent(before.get(name)), percent(share), *strange))
+            lines.append((titles[name], percent(before.get(name)), percent(share), *strange))
     if not lines:
         yield Paragraph("No value of the test rows is missing, beyond the range of training, or of an unseen category.")
         return
@@ -297,7 +297,7 @@ def _example(n: dict[str, Any]) -> Iterator[Block]:
 
 def _leading_shapes(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     tables = {table["feature"]: table for table in n["shapes"]["tables"]}
-    titles = {one["feature"]: one["title"] for one in n["schema"]}
+    titles = titles_of(n)
     ranked = [
         one["feature"] for one in n["shapes"]["importance"] if one["feature"] in tables and "×" not in one["feature"]
     ]
@@ -310,7 +310,7 @@ def _leading_shapes(n: dict[str, Any], run: Commands) -> Iterator[Block]:
 
 def levels(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     """All levels of all features: an annex from which the model can be built again."""
-    titles = {one["feature"]: one["title"] for one in n["schema"]}
+    titles = titles_of(n)
     rows = []
     for table in n["shapes"]["tables"]:
         effects = [None] * len(table["names"]) if table["effect"] is None else table["effect"]

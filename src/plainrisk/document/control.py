@@ -7,7 +7,7 @@ from typing import Any
 
 from plainrisk.document.background import OWNER, VALIDATOR, Commands
 from plainrisk.document.blocks import Block, Bullets, Gap, Grid, Paragraph
-from plainrisk.document.figures import count, figure, percent, with_ends
+from plainrisk.document.figures import count, figure, percent, titles_of, with_ends
 
 __all__ = ["certificate", "implementation", "limitations", "monitoring", "reasons", "sensitivity", "signatures"]
 
@@ -63,7 +63,7 @@ def _of(part: int, found: dict[str, Any]) -> str:
 
 def sensitivity(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     """Which features move the probability."""
-    titles = {one["feature"]: one["title"] for one in n["schema"]}
+    titles = titles_of(n)
     shown = [one for one in n["shapes"]["importance"] if one["mean"] is not None][:20]
     unit = shown[0]["unit"] if shown else "probability"
     scale, digits = (100, 1) if unit == "probability" else (1, 3)
@@ -128,7 +128,10 @@ def certificate(n: dict[str, Any], run: Commands) -> Iterator[Block]:
         yield Grid(
             "Empty fields and codes that can be better for the applicant than the best measured level.",
             ("feature", "level", "training rows", "points better, at most"),
-            [(one["feature"], one["level"], count(one["rows"]), f"{100 * one['below_risk']:.1f}") for one in better],
+            [
+                (titles_of(n)[one["feature"]], one["level"], count(one["rows"]), f"{100 * one['below_risk']:.1f}")
+                for one in better
+            ],
             command=run("certify"),
             left=(0, 1),
         )
@@ -142,6 +145,12 @@ def _checks(n: dict[str, Any], run: Commands) -> list[str]:
     return [
         f"Compute the hash of the model file: sha256sum {run.model}.{digest}",
         (
+            f"Write verify.py (plainrisk certify {run.model} --checker verify.py), read it (it is one file of plain "
+            f"Python), and run it anywhere: python verify.py {run.model}. It checks hashes and claims again, by code "
+            f"of its own.{_checker(n)}"
+        ),
+        f"Give the claims to a solver: plainrisk certify {run.model} --smt model.smt2, then z3 model.smt2.",
+        (
             "Take the annex with all levels, add up the scores of an applicant by hand, and compare the probability "
             "with that of the system."
         ),
@@ -151,6 +160,14 @@ def _checks(n: dict[str, Any], run: Commands) -> list[str]:
             "needs this program."
         ),
     ]
+
+
+def _checker(n: dict[str, Any]) -> str:
+    found = n["certificate"]["checker"]
+    if found is None:
+        return ""
+    held = sum(one["holds"] for one in found)
+    return f" When this document was made, {held} of its {len(found)} claims held."
 
 
 def implementation(n: dict[str, Any], run: Commands) -> Iterator[Block]:

@@ -15,7 +15,7 @@ from plainrisk.errors import DataError, did_you_mean
 from plainrisk.form import FitRecord, RiskForm
 from plainrisk.model import FormMethods
 
-__all__ = ["Evidence", "Sample", "Source", "gather"]
+__all__ = ["Evidence", "Sample", "Source", "gather", "plain"]
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,23 @@ class Evidence:
         """The texts about the model."""
         return self.model.about
 
+    @property
+    def cutoff(self) -> float:
+        """The cut-off of the policy; without one, the base rate of training, to try."""
+        stated = self.form.schema.policy.cutoff
+        if stated is not None:
+            return stated
+        rate = float(self.test.outcome.mean()) if self.record is None else self.record.base_rate
+        return round(rate, 2)
+
     def labels(self, sample: Sample) -> Any:
         """Return the outcomes of rows as the model knows them."""
         return np.array(self.form.classes)[sample.outcome]
+
+
+def plain(value: Any) -> Any:
+    """Turn numpy's numbers and arrays into Python's, for msgspec."""
+    return value.tolist()
 
 
 def gather(

@@ -16,6 +16,7 @@ __all__ = [
     "points_with_ends",
     "share_with_ends",
     "short_hash",
+    "titles_of",
     "value",
     "with_ends",
 ]
@@ -111,6 +112,15 @@ def points_with_ends(found: Ends) -> str:
     '-1.2 (-2.0 to +0.1)'
     """
     return _ends(found, points)
+
+
+def titles_of(numbers: Mapping[str, Any]) -> dict[str, str]:
+    """Return what people call each feature of the model.
+
+    >>> titles_of({"schema": [{"feature": "dur", "title": "Duration"}]})
+    {'dur': 'Duration'}
+    """
+    return {one["feature"]: one["title"] for one in numbers["schema"]}
 
 
 def short_hash(digest: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from plainrisk.document.figures import count, figure, percent, points_with_ends, value, with_ends
+from plainrisk.document.figures import count, figure, percent, points_with_ends, titles_of, value, with_ends
 from plainrisk.schema.protected import looks_protected
 
 __all__ = ["limitations"]
@@ -124,12 +124,14 @@ def _population(numbers: dict[str, Any]) -> Found:
         now = test["values"].get(name, {}).get("missing", 0) / test["rows"]
         if share is not None and abs(now - share) > MISSING_SHIFT:
             yield "medium", "data", f"{name} is empty in {percent(now)} of the test rows, in training {percent(share)}."
-    drift = numbers["drift"]
+    drift, titles = numbers["drift"], titles_of(numbers)
     for size, severity in (("large", "high"), ("moderate", "medium")):
         moved = (
             []
             if drift is None
-            else [f"{one['feature']} ({figure(one['psi'])})" for one in drift["features"] if one["size"] == size]
+            else [
+                f"{titles[one['feature']]} ({figure(one['psi'])})" for one in drift["features"] if one["size"] == size
+            ]
         )
         if moved:
             yield severity, "stability", f"Features with a {size} shift against training (PSI): {', '.join(moved)}."
@@ -174,12 +176,13 @@ def _form(numbers: dict[str, Any]) -> Found:
         yield "note", "certificate", f"{note}."
     for level in certificate["outside"]:
         if level["below"] > 0:
+            where = f"{titles_of(numbers)[level['feature']]}, {level['level']}"
             yield (
                 "medium",
                 "schema",
                 (
-                    f"{level['feature']}, {level['level']}: up to {100 * level['below_risk']:.1f} percentage points "
-                    f"better for the applicant than the best measured level ({count(level['rows'])} training rows)."
+                    f"{where}: up to {100 * level['below_risk']:.1f} percentage points better for the applicant than the "
+                    f"best measured level ({count(level['rows'])} training rows)."
                 ),
             )
     if fit is None:

@@ -15,6 +15,7 @@ from plainrisk.document.figures import (
     points,
     points_with_ends,
     share_with_ends,
+    titles_of,
     value,
     with_ends,
 )
@@ -218,7 +219,7 @@ def stability(n: dict[str, Any], run: Commands) -> Iterator[Block]:
             "The model file counts no training rows, so shifts cannot be told without the training file (--train)."
         )
         return
-    yield pictures.drift(found)
+    yield pictures.drift(found, titles_of(n))
     moved = [one for one in found["features"] if one["size"] != "small"]
     unit = "points" if found["unit"] == "probability" else found["unit"]
     limits = found["limits"]
@@ -233,7 +234,7 @@ def stability(n: dict[str, Any], run: Commands) -> Iterator[Block]:
         ("feature", "PSI", "size", f"effect on the prediction ({unit})"),
         [
             (
-                one["feature"],
+                titles_of(n)[one["feature"]],
                 figure(one["psi"], 4),
                 one["size"],
                 points(one["shift"], 2) if unit == "points" else figure(one["shift"], 4, "+"),
@@ -333,7 +334,8 @@ def _against(other: dict[str, Any], n: dict[str, Any], run: Commands) -> Iterato
     )
     if other["diff"] is not None:
         moved = other["diff"]["moved"]
-        what = f"{len(moved)} features differ: {', '.join(moved)}." if moved else "No feature differs."
+        names = ", ".join(titles_of(n).get(name, name) for name in moved)
+        what = f"{len(moved)} features or pairs differ: {names}." if moved else "No feature differs."
         yield Paragraph(f"{what} {'; '.join(other['diff']['lines'])}.")
 
 

@@ -141,7 +141,7 @@ def _with_ends(ax: Any, x: Any, found: Sequence[Mapping[str, Any]], style: str, 
     )
 
 
-def drift(found: Mapping[str, Any], most: int = 20) -> Picture:
+def drift(found: Mapping[str, Any], titles: Mapping[str, str], most: int = 20) -> Picture:
     """Show the indices of features, with the limits of the policy."""
     shown = found["features"][:most]
 
@@ -152,7 +152,7 @@ def drift(found: Mapping[str, Any], most: int = 20) -> Picture:
             ax.axvline(
                 found["limits"][name], color=INK, linestyle=style, label=f"{name} shift: {found['limits'][name]:g}"
             )
-        ax.set_yticks(y, [_shorter(one["feature"], 36) for one in shown], **PLAIN)
+        ax.set_yticks(y, [_shorter(titles[one["feature"]], 36) for one in shown], **PLAIN)
         ax.invert_yaxis()
         ax.set_xlabel("population stability index")
         figure.legend(loc="outside upper right", ncols=2, frameon=False)

@@ -1,0 +1,220 @@
+"""What is measured on the rows of a document: values, figures, groups, periods, shifts, reasons, comparisons."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from plainrisk.data.columns import Labels
+from plainrisk.document.evidence import Evidence, Sample, plain
+from plainrisk.errors import DataError
+from plainrisk.explain import SeenRows, decide, diff, drift, overview
+from plainrisk.explain.groups import compare_groups
+from plainrisk.form import Levels, Part, RiskForm, Table
+from plainrisk.form.wording import say_levels
+from plainrisk.measure.cutoffs import risk_cutoffs
+from plainrisk.measure.evaluation import evaluate_risk
+from plainrisk.validate.grouping import groups_by
+from plainrisk.validate.periods import periods
+from plainrisk.validate.quality import quality
+from plainrisk.validate.stress import sensitivity, stress
+from plainrisk.validate.weak_spots import weak_spots
+
+__all__ = ["against", "by_period", "cutoffs", "data", "groups", "performance", "reasons", "sensitive", "shifts", "weak"]
+
+BARS = 20  # of the histogram of risks
+SHOCK = 10  # percent by which numbers move against the applicants
+MOST_GROUPS = 40  # of a column: one of identifiers has thousands
+
+
+def data(given: Evidence) -> dict[str, Any]:
+    """Describe the rows: how many, with which outcomes, values and probabilities."""
+    return {
+        "test": _sample(given, given.test),
+        "train": None if given.train is None else _sample(given, given.train),
+        "quality": msgspec.to_builtins(quality(given.model, given.test.rows, given.labels(given.test)), enc_hook=plain),
+        "histogram": _histogram(given.test),
+    }
+
+
+def _sample(given: Evidence, sample: Sample) -> dict[str, Any]:
+    form, rows = given.form, sample.rows
+    return {
+        "name": sample.source.name,
+        "files": list(sample.source.files),
+        "rows": rows.n_rows,
+        "columns": len(rows.names),
+        "positives": int(sample.outcome.sum()),
+        "base_rate": float(sample.outcome.mean()),
+        "mean_risk": float(sample.risk.mean()),
+        "seen_before": SeenRows(form, given.record).add(rows).are_all,
+    }
+
+
+def _histogram(sample: Sample) -> dict[str, Any]:
+    edges = np.linspace(0.0, 1.0, BARS + 1)
+    sides = {"positive": sample.outcome == 1, "other": sample.outcome == 0}
+    return {"edges": edges, **{name: np.histogram(sample.risk[side], edges)[0] for name, side in sides.items()}}
+
+
+def performance(given: Evidence) -> dict[str, Any]:
+    """Measure ranking and calibration."""
+    test = given.test
+    return evaluate_risk(test.outcome, test.risk).to_dict()
+
+
+def cutoffs(given: Evidence) -> dict[str, Any]:
+    """Say what cut-offs do."""
+    test, cutoff = given.test, given.cutoff
+    found = risk_cutoffs(test.outcome, test.risk, adverse=given.form.schema.adverse, cutoff=cutoff)
+    assert found.chosen is not None
+    return {**found.to_dict(), "chosen": found.chosen.to_dict()}
+
+
+def groups(given: Evidence) -> list[dict[str, Any]]:
+    """Compare groups: of protected features, of columns that were asked for, and of the feature that matters most.
+
+    Numbers of many values stand in bands.
+    """
+    form, rows = given.form, given.test.rows
+    kinds = dict.fromkeys(form.schema.protected, "protected") | dict.fromkeys(given.by, "asked")
+    first = _first_feature(given)
+    found = {name: (kind, groups_by("document", rows, name, None, form)) for name, kind in kinds.items()}
+    if first is not None and first not in found:
+        levels = _levels(form, first)
+        assert levels is not None
+        codes = levels.codes(rows, first).astype(np.intp)
+        found[first] = ("leading", Labels(codes, say_levels(form.schema.features[first], levels)))
+    return [_group(given, name, *of) for name, of in found.items() if len(of[1].groups()) <= MOST_GROUPS]
+
+
+def _group(given: Evidence, name: str, kind: str, groups: Labels) -> dict[str, Any]:
+    cutoff, adverse = given.cutoff, given.form.schema.adverse
+    found = compare_groups(given.test.outcome, given.test.risk, groups, cutoff=cutoff, adverse=adverse)
+    order = {label: k for k, label in enumerate(groups.groups())}
+    found = replace(found, groups=tuple(sorted(found.groups, key=lambda group: order[group.group])))
+    return {
+        "column": name,
+        "title": given.form.schema.title(name),
+        "kind": kind,
+        **msgspec.to_builtins(found, enc_hook=plain),
+    }
+
+
+def _first_feature(given: Evidence) -> str | None:
+    """Return the feature that matters most and has levels."""
+    tables = {n: s for part in given.form.parts if isinstance(part, Part) for n, s in part.shapes.items()}
+    ranked = [one.feature for one in overview(given.form, given.test.rows).importance if one.feature in tables]
+    return next((name for name in ranked if name is not None and isinstance(tables[name], Table)), None)
+
+
+def _levels(form: RiskForm, name: str) -> Levels | None:
+    shapes = (part.shapes[name] for part in form.parts if isinstance(part, Part) and name in part.shapes)
+    return next((shape.levels for shape in shapes), None)
+
+
+def by_period(given: Evidence) -> dict[str, Any] | None:
+    """Measure the model by time, where a column of periods was given."""
+    if given.time is None:
+        return None
+    (name, column), test = given.time, given.test
+    found = periods(given.model, test.rows, given.labels(test), time=column, cutoff=given.cutoff)
+    if len(found.periods) > MOST_GROUPS:
+        many = f"{len(found.periods):,} periods; at most {MOST_GROUPS} fit a document"
+        raise DataError(f"document: time: column {name!r} has {many}. Give quarters or years.")
+    return {"column": name, **found.to_dict()}
+
+
+def weak(given: Evidence) -> dict[str, Any]:
+    """Look for slices in which the model is worse than on the whole."""
+    names = [name for name in given.by if name not in given.form.features]
+    return weak_spots(given.model, given.test.rows, given.labels(given.test), columns=names).to_dict()
+
+
+def sensitive(given: Evidence) -> dict[str, Any]:
+    """Say which inputs move decisions, and what happens if all that have a direction move against the applicants."""
+    model, rows, form = given.model, given.test.rows, given.form
+    found = {"inputs": sensitivity(model, rows, cutoff=given.cutoff).to_dict(), "stress": None}
+    sides = {name: f.sign * form.schema.worse for name, f in form.schema.features.items() if f.kind == "continuous"}
+    shocks = [
+        f"{name}={'+' if side > 0 else '-'}{SHOCK}%" for name, side in sides.items() if side and name in form.features
+    ]
+    if shocks:
+        by = form.schema.protected[0] if form.schema.protected else None
+        found["stress"] = stress(model, rows, shocks, by=by, cutoff=given.cutoff).to_dict()
+    return found
+
+
+def shifts(given: Evidence) -> dict[str, Any] | None:
+    """Compare the test rows with the training rows: as they are, or as the form counts them."""
+    train = given.train
+    try:
+        found = drift(given.form, given.test.rows, None if train is None else train.rows, record=given.record)
+    except DataError:
+        return None  # the form counts no training rows
+    plain: dict[str, Any] = found.to_dict()
+    return plain
+
+
+def reasons(given: Evidence) -> dict[str, Any] | None:
+    """Count the reasons that the refused of the test rows would be given."""
+    form = given.form
+    cutoff = given.cutoff
+    policy = msgspec.structs.replace(form.schema.policy, cutoff=cutoff)
+    form = msgspec.structs.replace(form, schema=form.schema.replace(policy=policy))
+    try:
+        found = decide(form, given.test.rows).found
+    except DataError:
+        return None  # trees are not additive in their features
+    assert found.refused is not None
+    codes = found.codes[found.refused]
+    named = [
+        (name, [int((codes[:, r] == c).sum()) for r in range(codes.shape[1])])
+        for c, name in enumerate(found.candidates)
+    ]
+    return {
+        "refused": int(found.refused.sum()),
+        "k": found.k,
+        "reference": found.reference,
+        "features": [{"feature": n, "first": at[0], "any": sum(at)} for n, at in named if sum(at)],
+        "named": {str(k): int(((codes >= 0).sum(axis=1) == k).sum()) for k in range(codes.shape[1] + 1)},
+        "withheld": int((found.withheld[found.refused] > 0).sum()),
+    }
+
+
+def against(given: Evidence) -> dict[str, Any] | None:
+    """Compare with the other model that was given."""
+    if given.against is None:
+        return None
+    (name, risk, form), test = given.against, given.test
+    compared = evaluate_risk(test.outcome, test.risk, against=risk).to_dict()
+    cutoff, adverse = given.cutoff, given.form.schema.adverse
+    ours, theirs = ((one < cutoff) == (adverse == "positive") for one in (test.risk, risk))
+    swapped = {"approved_by_both": ours & theirs, "only_by_this": ours & ~theirs, "only_by_other": theirs & ~ours}
+    swapped["refused_by_both"] = ~ours & ~theirs
+    return {
+        "name": name,
+        "is_model": form is not None,
+        "figures": compared["against"]["figures"],
+        "differences": compared["differences"],
+        "p_value": compared["p_value"],
+        "decisions": [
+            {"which": which, "rows": int(rows.sum()), "positives": int(test.outcome[rows].sum())}
+            for which, rows in swapped.items()
+        ],
+        "diff": None if form is None else _diff(form, given),
+    }
+
+
+def _diff(old: RiskForm, given: Evidence) -> dict[str, Any]:
+    found = diff(old, given.form, given.test.rows, cutoff=given.cutoff)
+    assert found.rows is not None
+    return {
+        "moved": [term.feature for term in found.terms if term.status != "same"],
+        "added": found.added,
+        "removed": found.removed,
+        "lines": list(found.rows.lines),
+    }
