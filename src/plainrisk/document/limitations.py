@@ -181,8 +181,8 @@ def _form(numbers: dict[str, Any]) -> Found:
                 "medium",
                 "schema",
                 (
-                    f"{where}: up to {100 * level['below_risk']:.1f} percentage points better for the applicant than the "
-                    f"best measured level ({count(level['rows'])} training rows)."
+                    f"{where}: up to {100 * level['below_risk']:.1f} percentage points better for the applicant than "
+                    f"the best measured level ({count(level['rows'])} training rows)."
                 ),
             )
     if fit is None:
