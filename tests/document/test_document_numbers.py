@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
+import polars as pl
 import pytest
 import statsmodels.api as sm
 from scipy.stats import ks_2samp
@@ -79,16 +80,16 @@ def test_rows_and_values(numbers, case, judged):
     found, test = numbers["data"]["test"], case.test
     assert (found["rows"], found["positives"], found["columns"]) == (len(y), y.sum(), test.width)
     close([found["base_rate"], found["mean_risk"]], [y.mean(), p.mean()])
-    features = list(case.model.form_.features)
-    assert found["duplicates"] == test.height - test.select([*features, "bad"]).unique().height
     assert not found["seen_before"]
     assert numbers["data"]["train"]["seen_before"]
-    for name in features:
-        said = found["values"].get(name, {}).get("missing", 0)
-        assert said == test[name].is_null().sum() + (test[name].is_nan().sum() if test[name].dtype.is_float() else 0)
-        trained = case.train[name]
-        empty = trained.is_null().sum() + (trained.is_nan().sum() if trained.dtype.is_float() else 0)
-        close(numbers["data"]["training_missing"][name], empty / len(trained))
+    issues = numbers["data"]["quality"]["issues"]
+    for name in case.model.form_.features:
+        if case.model.form_.schema.features[name].kind != "continuous":
+            continue
+        low, high = case.train[name].min(), case.train[name].max()
+        beyond = ((test[name] < low) | (test[name] > high)).sum()
+        said = [one["rows"] for one in issues if (one["feature"], one["what"]) == (name, "out of range")]
+        assert said == ([beyond] if beyond else [])
     histogram = numbers["data"]["histogram"]
     for side, wanted in (("positive", p[y == 1]), ("other", p[y == 0])):
         assert histogram[side] == np.histogram(wanted, 20, (0, 1))[0].tolist()
@@ -137,6 +138,30 @@ def test_shifts(numbers, case):
         )
         seen = (np.array(one["old"]) > 0) | (np.array(one["new"]) > 0)
         close(one["psi"], ((new - old) * np.log(new / old))[seen].sum())
+
+
+def test_weak_spots_sensitivity_and_stress_are_those_of_the_functions(numbers, case, judged):
+    y, p = judged
+    given = case.test.drop("other")
+    spots = pr.weak_spots(case.model, given, y, columns=["branch"])
+    assert numbers["weak_spots"]["tested"] == spots.tested
+    assert [one["slice"] for one in numbers["weak_spots"]["spots"]] == [spot.slice for spot in spots.spots]
+    worse = {"increasing": 1.1, "decreasing": 0.9}
+    moved, features = case.test, case.model.form_.schema.features
+    for name, feature in features.items():
+        if feature.kind == "continuous" and feature.sign:
+            special = [float(code) for code in feature.special_values]
+            move = (
+                pl.when(pl.col(name).is_in(special))
+                .then(pl.col(name))
+                .otherwise(pl.col(name) * worse[feature.direction])
+            )
+            moved = moved.with_columns(move.alias(name))
+    (rows, *_) = numbers["sensitivity"]["stress"]["groups"]
+    after = case.model.predict_proba(moved)[:, 1]
+    close([rows["approval"], rows["approval_after"]], [(p < CUTOFF).mean(), (after < CUTOFF).mean()])
+    close([rows["risk"], rows["risk_after"]], [p.mean(), after.mean()])
+    close(rows["bad_rate_after"], after[after < CUTOFF].mean())
 
 
 def test_reasons_are_those_of_the_refused(numbers, case, judged):

@@ -82,7 +82,7 @@ def data(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     samples = [(what, n["data"][key]) for what, key in (("test", "test"), ("training", "train")) if n["data"][key]]
     yield Grid(
         "Rows that this document was computed from.",
-        ("sample", "file", "rows", "columns", "with the outcome", "rate", "mean prediction", "duplicates"),
+        ("sample", "file", "rows", "columns", "with the outcome", "rate", "mean prediction"),
         [
             (
                 what,
@@ -92,13 +92,11 @@ def data(n: dict[str, Any], run: Commands) -> Iterator[Block]:
                 count(one["positives"]),
                 percent(one["base_rate"]),
                 percent(one["mean_risk"]),
-                count(one["duplicates"]),
             )
             for what, one in samples
         ],
         command=run("evaluate", run.test),
-        note="Every row has an outcome and was scored: a row that cannot be used stops the document. Duplicates repeat "
-        "an earlier row in all features of the model and in the outcome.",
+        note="Every row has an outcome and was scored: a row that cannot be used stops the document.",
         left=(0, 1),
     )
     hashes = [(file["name"], count(file["rows"]), file["sha256"]) for _, one in samples for file in one["files"]]
@@ -123,23 +121,29 @@ def _same_rows(n: dict[str, Any]) -> str:
 
 
 def _values(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    test, before, titles = n["data"]["test"], n["data"]["training_missing"], titles_of(n)
-    lines = []
-    for name in n["model"]["features"]:
-        own = test["values"].get(name, {})
-        if own or before.get(name):
-            share = own.get("missing", 0) / test["rows"]
-            strange = (count(own.get("out_of_range", 0)), count(own.get("unseen", 0)))
-            lines.append((titles[name], percent(before.get(name)), percent(share), *strange))
-    if not lines:
-        yield Paragraph("No value of the test rows is missing, beyond the range of training, or of an unseen category.")
+    found, titles = n["data"]["quality"], titles_of(n)
+    if not found["issues"]:
+        yield Paragraph(
+            "Nothing is wrong with the test rows, compared with what training saw: no value of another type, beyond "
+            "the range or of an unseen category, no field that is empty more often, no repeated rows."
+        )
         return
     yield Grid(
-        "Missing and unusual values of the test rows.",
-        ("feature", "missing in training", "missing in test", "beyond the range", "unseen category"),
-        lines[:MOST_VALUES],
-        command=run("score", run.test, "-o scores.csv"),
-        note=_rest(lines, MOST_VALUES, "features"),
+        "Quality of the test rows against the model.",
+        ("severity", "feature", "rows", "share", "what"),
+        [
+            (
+                one["severity"],
+                titles.get(one["feature"], one["feature"]) or "(rows)",
+                count(one["rows"]),
+                percent(one["share"]),
+                one["message"],
+            )
+            for one in found["issues"][:MOST_VALUES]
+        ],
+        command=run("quality", run.test),
+        note=_rest(found["issues"], MOST_VALUES, "issues"),
+        left=(0, 1, 4),
     )
 
 

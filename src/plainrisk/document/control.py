@@ -7,10 +7,11 @@ from typing import Any
 
 from plainrisk.document.background import OWNER, VALIDATOR, Commands
 from plainrisk.document.blocks import Block, Bullets, Gap, Grid, Paragraph
-from plainrisk.document.figures import count, figure, percent, titles_of, with_ends
+from plainrisk.document.figures import count, figure, percent, points, titles_of, with_ends
 
 __all__ = ["certificate", "implementation", "limitations", "monitoring", "reasons", "sensitivity", "signatures"]
 
+MOST_INPUTS = 12
 SEVERITY = {"high": "High", "medium": "Medium", "note": "Note"}
 
 
@@ -80,6 +81,65 @@ def sensitivity(n: dict[str, Any], run: Commands) -> Iterator[Block]:
         ],
         command=run("explain", run.test, "-o contributions.csv"),
         note=f"In {'percentage points' if unit == 'probability' else unit}; mean of the absolute contributions.",
+    )
+    yield from _decisions(n, run)
+    if n["sensitivity"]["stress"] is not None:
+        yield from _stress(n, run)
+
+
+def _decisions(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    found, titles = n["sensitivity"]["inputs"], titles_of(n)
+    shown = [*found["features"][:MOST_INPUTS], *found["features"][MOST_INPUTS:][-1:]]
+    change = f"{found['change']:.0%}"
+    yield Grid(
+        f"Decisions that change at the cut-off of {percent(found['cutoff'])}.",
+        ("feature", "exchanged", f"{change} more", f"{change} less", "approval, more", "approval, less", "rounded"),
+        [
+            (
+                titles.get(one["feature"], one["feature"]),
+                *(percent(one[name]) for name in ("shuffled", "up", "down")),
+                *(points(one[name]) for name in ("approval_up", "approval_down")),
+                percent(one["rounded"]),
+            )
+            for one in shown
+        ],
+        command=run("stress", run.test),
+        note="Exchanged: applicants get each other's values. Rounded: values move within the digit they are rounded "
+        "to. Approval: change of its rate in percentage points.",
+    )
+
+
+def _stress(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    found = n["sensitivity"]["stress"]
+    shocks = [text.rpartition("=") for text in found["shocks"]]
+    moved = ", ".join(f"{titles_of(n).get(name, name)} {change}" for name, _, change in shocks)
+    yield Paragraph(
+        f"Stress: all numbers with a direction move by a tenth against every applicant ({moved}). What follows is what "
+        "the model would do; whether it would be right, no test row can say."
+    )
+    yield Grid(
+        "Before and after the stress, all rows and groups.",
+        ("group", "rows", "mean bad risk", "after", "approved", "after", "expected bad rate", "after"),
+        [
+            (
+                one["group"],
+                count(one["rows"]),
+                *(percent(one[name]) for name in ("risk", "risk_after", "approval", "approval_after")),
+                *(percent(one[name]) for name in ("bad_rate", "bad_rate_after")),
+            )
+            for one in found["groups"]
+        ],
+        command=run("stress", run.test, f"--shock '{found['shocks'][0]}' ..."),
+        note=_beyond(found["beyond"]),
+    )
+
+
+def _beyond(rows: dict[str, int]) -> str:
+    most = max(rows.values(), default=0)
+    return (
+        f"Values of up to {count(most)} rows leave the range of training, where the model was never seen."
+        if most
+        else ""
     )
 
 

@@ -14,14 +14,14 @@ ENOUGH_OUTCOMES = 100  # of each outcome: below, calibration curves and AUC say 
 WIDE_AUC = 0.05  # an interval of the AUC that is wider does not tell good models from middling ones
 TOO_GOOD = 0.99
 MANY_OUTSIDE = 3  # of ten intervals of 95%; as many miss by chance once in ninety models
-STRANGE_SHARE, MISSING_SHIFT = 0.01, 0.05  # of rows, before values beyond training or emptier fields are named
+GRAVITY = {"high": "high", "moderate": "medium"}
 
 Found = Iterator[tuple[str, str, str]]
 
 
 def limitations(numbers: dict[str, Any]) -> list[dict[str, str]]:
     """Return every limitation found: how grave it is, in which section, and in words; the gravest first."""
-    checks = (_sample, _figures, _calibration, _population, _groups, _form, _schema, _comparisons)
+    checks = (_sample, _figures, _calibration, _population, _slices, _groups, _form, _schema, _comparisons)
     found = [one for check in checks for one in check(numbers)]
     order = {"high": 0, "medium": 1, "note": 2}
     return [
@@ -45,19 +45,6 @@ def _sample(numbers: dict[str, Any]) -> Found:
                 f"The rarer outcome occurs in {count(min(positives, others))} test rows. With fewer than "
                 f"{ENOUGH_OUTCOMES} of each outcome, figures of calibration and ranking are uncertain."
             ),
-        )
-    if test["duplicates"]:
-        yield (
-            "note",
-            "data",
-            f"{count(test['duplicates'])} test rows repeat an earlier row in all features and in the outcome.",
-        )
-    if test["constant"]:
-        names = ", ".join(test["constant"])
-        yield (
-            "medium",
-            "data",
-            f"Features with one value in all test rows, so that nothing about them was tested: {names}.",
         )
 
 
@@ -108,22 +95,11 @@ def _leaves_out(found: dict[str, float], point: float) -> bool:
 
 
 def _population(numbers: dict[str, Any]) -> Found:
-    test, before = numbers["data"]["test"], numbers["data"]["training_missing"]
-    strange = [
-        f"{name} ({count(own.get('unseen', 0) + own.get('out_of_range', 0))} rows)"
-        for name, own in test["values"].items()
-        if own.get("unseen", 0) + own.get("out_of_range", 0) > STRANGE_SHARE * test["rows"]
-    ]
-    if strange:
-        yield (
-            "medium",
-            "data",
-            f"Values that training never saw, in more than 1% of the test rows: {', '.join(strange)}.",
-        )
-    for name, share in before.items():
-        now = test["values"].get(name, {}).get("missing", 0) / test["rows"]
-        if share is not None and abs(now - share) > MISSING_SHIFT:
-            yield "medium", "data", f"{name} is empty in {percent(now)} of the test rows, in training {percent(share)}."
+    for issue in numbers["data"]["quality"]["issues"]:
+        if issue["severity"] == "low":
+            continue  # the section on data has them
+        name = titles_of(numbers).get(issue["feature"], issue["feature"])
+        yield GRAVITY[issue["severity"]], "data", f"{name}: {issue['message']}" if name else issue["message"]
     drift, titles = numbers["drift"], titles_of(numbers)
     for size, severity in (("large", "high"), ("moderate", "medium")):
         moved = (
@@ -163,6 +139,17 @@ def _groups(numbers: dict[str, Any]) -> Found:
                         f"by {points_with_ends(group['gap'])} percentage points."
                     ),
                 )
+
+
+def _slices(numbers: dict[str, Any]) -> Found:
+    for spot in numbers["weak_spots"]["spots"]:
+        if spot["weakness"] == "calibration":
+            what = f"the prediction differs from the observed rate by {points_with_ends(spot['gap'])} percentage points"
+        else:
+            what = (
+                f"the AUC is {with_ends(spot['auc'], 2)}, and the probabilities promise {figure(spot['promised'], 2)}"
+            )
+        yield "high", "weak spots", f"In the slice {spot['slice']} ({count(spot['rows'])} rows), {what}."
 
 
 def _form(numbers: dict[str, Any]) -> Found:

@@ -131,7 +131,8 @@ def by_period(given: Evidence) -> dict[str, Any] | None:
 def weak(given: Evidence) -> dict[str, Any]:
     """Look for slices in which the model is worse than on the whole."""
     names = [name for name in given.by if name not in given.form.features]
-    return weak_spots(given.model, given.test.rows, given.labels(given.test), columns=names).to_dict()
+    found: dict[str, Any] = weak_spots(given.model, given.test.rows, given.labels(given.test), columns=names).to_dict()
+    return found
 
 
 def sensitive(given: Evidence) -> dict[str, Any]:

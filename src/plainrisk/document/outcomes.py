@@ -20,7 +20,7 @@ from plainrisk.document.figures import (
     with_ends,
 )
 
-__all__ = ["calibration", "challengers", "fairness", "performance", "periods", "prices", "segments", "stability"]
+__all__ = ["LABELS", "calibration", "fairness", "performance", "periods", "segments", "stability", "weak_spots"]
 
 LABELS = {
     "auc": "AUC",
@@ -46,7 +46,6 @@ WORTH = {
     "slope": "1 if calibrated; below 1: too extreme",
     "intercept": "0 if calibrated",
 }
-MOST_PRICES = 30
 
 
 def performance(n: dict[str, Any], run: Commands) -> Iterator[Block]:
@@ -253,126 +252,37 @@ def stability(n: dict[str, Any], run: Commands) -> Iterator[Block]:
             )
 
 
-def challengers(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    """What others would use, fitted to the same rows, and the model that was given to compare with."""
-    found, other = n["refits"], n["against"]
-    if other is not None:
-        yield from _against(other, n, run)
-    if found is None:
-        yield Paragraph("Challengers are fitted to the training rows. They were not given (--train FILE).")
+def weak_spots(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    """The slices in which the model is worse than on the whole, beyond chance."""
+    found = n["weak_spots"]
+    looked = f"{count(found['tested'])} slices of the test rows were looked at: groups of one column, and of two"
+    alike = f"The chance of naming a slice where there is nothing to name is at most {found['level']:.0%}."
+    if not found["spots"]:
+        yield Paragraph(
+            f"No slice is worse than the whole beyond chance (the worst: p = {figure(found['p_value'], 2)}). {looked}. "
+            f"{alike}"
+        )
         return
-    ours = n["performance"]["figures"]
-    lines = [
-        (
-            "this model",
-            figure(ours["auc"]["estimate"], 4),
-            "",
-            figure(ours["log_loss"]["estimate"], 4),
-            "",
-            figure(ours["brier"]["estimate"], 4),
-        )
-    ]
-    for one in found["challengers"]:
-        if one["note"]:
-            lines.append((one["name"], one["note"], "", "", "", ""))
-            continue
-        auc, loss, brier = (one["figures"][name]["estimate"] for name in ("auc", "log_loss", "brier"))
-        gaps = one["differences"]
-        lines.append(
-            (
-                one["name"],
-                figure(auc, 4),
-                with_ends(gaps["auc"], 4, "+"),
-                figure(loss, 4),
-                with_ends(gaps["log_loss"], 4, "+"),
-                figure(brier, 4),
-            )
-        )
+    yield Paragraph(f"{looked}. {alike}")
     yield Grid(
-        "Challengers as they come, fitted to the same training rows, on the test rows.",
-        ("model", "AUC", "less this model", "log loss", "less this model", "Brier score"),
-        lines,
-        command=f"plainrisk fit {run.train} --schema SCHEMA --challengers --test {run.test}",
-        note="Paired intervals of 95%. "
-        + " ".join(f"{one['name']}: {one['settings']}." for one in found["challengers"] if not one["note"])
-        + " Challengers keep no direction and no rule.",
-    )
-    yield Gap(VALIDATOR, "whether a challenger that is ahead would be acceptable, and if not, why")
-
-
-def _against(other: dict[str, Any], n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    yield Heading(3, f"Compared with {other['name']}")
-    ours, figures = n["performance"]["figures"], ("auc", "ks", "brier", "log_loss", "ece", "slope")
-    yield Grid(
-        f"This model and {other['name']} on the same test rows.",
-        ("figure", "this model", other["name"], "difference"),
+        "Slices in which calibration or ranking is worse than on the whole.",
+        ("slice", "weakness", "rows", "mean prediction", "observed rate", "AUC", "AUC promised", "p"),
         [
             (
-                LABELS[f],
-                figure(ours[f]["estimate"]),
-                figure(other["figures"][f]["estimate"]),
-                with_ends(other["differences"][f], 3, "+"),
+                spot["slice"],
+                spot["weakness"],
+                count(spot["rows"]),
+                percent(spot["predicted"]),
+                share_with_ends(spot["observed"]),
+                with_ends(spot["auc"], 2),
+                figure(spot["promised"], 2),
+                figure(spot["p_value"]),
             )
-            for f in figures
+            for spot in found["spots"]
         ],
-        command=run("evaluate", run.test, f"--against {other['name']}"),
-        note=f"DeLong's test of equal AUC: p = {figure(other['p_value'], 4)}. Intervals are paired.",
-    )
-    words = {
-        "approved_by_both": "approved by both",
-        "only_by_this": "approved by this model only",
-        "only_by_other": "approved by the other only",
-    }
-    words["refused_by_both"] = "refused by both"
-    yield Grid(
-        f"Decisions at the same cut-off of {percent(n['model']['cutoff']['value'])}.",
-        ("decision", "rows", "observed rate"),
-        [
-            (words[one["which"]], count(one["rows"]), percent(one["positives"] / one["rows"] if one["rows"] else None))
-            for one in other["decisions"]
-        ],
-    )
-    if other["diff"] is not None:
-        moved = other["diff"]["moved"]
-        names = ", ".join(titles_of(n).get(name, name) for name in moved)
-        what = f"{len(moved)} features or pairs differ: {names}." if moved else "No feature differs."
-        yield Paragraph(f"{what} {'; '.join(other['diff']['lines'])}.")
-
-
-def prices(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    """What directions and rules cost in accuracy."""
-    found = n["refits"]
-    if found is None or found["prices"] is None:
-        why = (
-            "They were not given (--train FILE)."
-            if found is None
-            else found.get("why_no_prices", "The file does not say how to fit it again.")
-        )
-        yield Paragraph(f"Prices come from fitting the model without each rule, which needs the training rows. {why}")
-        return
-    priced = found["prices"]
-    yield Paragraph(priced["verdict"], strong=True)
-    rows = priced["prices"]
-    yield Grid(
-        f"Prices of directions and rules, on {priced['folds']} folds of the training rows.",
-        ("rule", "log loss added", "AUC lost", "clear"),
-        [
-            (
-                one["what"],
-                one["note"] or with_ends(one["log_loss"], 4, "+"),
-                with_ends(one["auc"], 4, "+"),
-                "yes" if one["clear"] else "",
-            )
-            for one in rows[:MOST_PRICES]
-        ],
-        command=f"plainrisk fit {run.train} --schema SCHEMA --cv {priced['folds']} --prices",
-        note=" ".join(
-            [
-                "Positive: the rule costs accuracy. Paired intervals of 95%; clear: the interval leaves out 0.",
-                *priced["notes"],
-            ]
-        ),
-        left=(0, 3),
+        command=run("weak-spots", run.test),
+        note="AUC promised: what the probabilities of the slice would give if they were right.",
+        left=(0, 1),
     )
 
 

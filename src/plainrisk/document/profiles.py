@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from plainrisk.document import background, control, outcomes
+from plainrisk.document import background, comparisons, control, outcomes
 from plainrisk.document.background import OWNER, VALIDATOR, Commands
 from plainrisk.document.blocks import Block, Gap, Heading
 from plainrisk.errors import DataError, did_you_mean
@@ -30,11 +30,12 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "segments": ("Performance by segment", outcomes.segments),
     "periods": ("Performance by period", outcomes.periods),
     "stability": ("Stability of the population", outcomes.stability),
-    "challengers": ("Challengers", outcomes.challengers),
-    "prices": ("What directions and rules cost", outcomes.prices),
+    "weak_spots": ("Weak spots", outcomes.weak_spots),
+    "challengers": ("Challengers", comparisons.challengers),
+    "prices": ("What directions and rules cost", comparisons.prices),
     "fairness": ("Fairness", outcomes.fairness),
     "reasons": ("Reasons given to applicants", control.reasons),
-    "sensitivity": ("Sensitivity", control.sensitivity),
+    "sensitivity": ("Sensitivity and stress", control.sensitivity),
     "limitations": ("Limitations found by the program", control.limitations),
     "certificate": ("Certificate, and how to check it", control.certificate),
     "implementation": ("Implementation", control.implementation),
@@ -81,7 +82,7 @@ def profile_of(name: str) -> Profile:
 
 
 _END = ("Annex and signatures", ("levels", "signatures"))
-_RESULTS = ("performance", "calibration", "segments", "periods")
+_RESULTS = ("performance", "calibration", "segments", "weak_spots", "periods")
 
 PROFILES: dict[str, Profile] = {
     "plain": Profile(

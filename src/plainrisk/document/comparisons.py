@@ -1,0 +1,138 @@
+"""The sections that compare: with challengers, with another model, and with the model without each of its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from plainrisk.document.background import VALIDATOR, Commands
+from plainrisk.document.blocks import Block, Gap, Grid, Heading, Paragraph
+from plainrisk.document.figures import count, figure, percent, titles_of, with_ends
+from plainrisk.document.outcomes import LABELS
+
+__all__ = ["challengers", "prices"]
+
+MOST_PRICES = 30
+
+
+def challengers(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    """What others would use, fitted to the same rows, and the model that was given to compare with."""
+    found, other = n["refits"], n["against"]
+    if other is not None:
+        yield from _against(other, n, run)
+    if found is None:
+        yield Paragraph("Challengers are fitted to the training rows. They were not given (--train FILE).")
+        return
+    ours = n["performance"]["figures"]
+    lines = [
+        (
+            "this model",
+            figure(ours["auc"]["estimate"], 4),
+            "",
+            figure(ours["log_loss"]["estimate"], 4),
+            "",
+            figure(ours["brier"]["estimate"], 4),
+        )
+    ]
+    for one in found["challengers"]:
+        if one["note"]:
+            lines.append((one["name"], one["note"], "", "", "", ""))
+            continue
+        auc, loss, brier = (one["figures"][name]["estimate"] for name in ("auc", "log_loss", "brier"))
+        gaps = one["differences"]
+        lines.append(
+            (
+                one["name"],
+                figure(auc, 4),
+                with_ends(gaps["auc"], 4, "+"),
+                figure(loss, 4),
+                with_ends(gaps["log_loss"], 4, "+"),
+                figure(brier, 4),
+            )
+        )
+    yield Grid(
+        "Challengers as they come, fitted to the same training rows, on the test rows.",
+        ("model", "AUC", "less this model", "log loss", "less this model", "Brier score"),
+        lines,
+        command=f"plainrisk fit {run.train} --schema SCHEMA --challengers --test {run.test}",
+        note="Paired intervals of 95%. "
+        + " ".join(f"{one['name']}: {one['settings']}." for one in found["challengers"] if not one["note"])
+        + " Challengers keep no direction and no rule.",
+    )
+    yield Gap(VALIDATOR, "whether a challenger that is ahead would be acceptable, and if not, why")
+
+
+def _against(other: dict[str, Any], n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    yield Heading(3, f"Compared with {other['name']}")
+    ours, figures = n["performance"]["figures"], ("auc", "ks", "brier", "log_loss", "ece", "slope")
+    yield Grid(
+        f"This model and {other['name']} on the same test rows.",
+        ("figure", "this model", other["name"], "difference"),
+        [
+            (
+                LABELS[f],
+                figure(ours[f]["estimate"]),
+                figure(other["figures"][f]["estimate"]),
+                with_ends(other["differences"][f], 3, "+"),
+            )
+            for f in figures
+        ],
+        command=run("evaluate", run.test, f"--against {other['name']}"),
+        note=f"DeLong's test of equal AUC: p = {figure(other['p_value'], 4)}. Intervals are paired.",
+    )
+    words = {
+        "approved_by_both": "approved by both",
+        "only_by_this": "approved by this model only",
+        "only_by_other": "approved by the other only",
+    }
+    words["refused_by_both"] = "refused by both"
+    yield Grid(
+        f"Decisions at the same cut-off of {percent(n['model']['cutoff']['value'])}.",
+        ("decision", "rows", "observed rate"),
+        [
+            (words[one["which"]], count(one["rows"]), percent(one["positives"] / one["rows"] if one["rows"] else None))
+            for one in other["decisions"]
+        ],
+    )
+    if other["diff"] is not None:
+        moved = other["diff"]["moved"]
+        names = ", ".join(titles_of(n).get(name, name) for name in moved)
+        what = f"{len(moved)} features or pairs differ: {names}." if moved else "No feature differs."
+        yield Paragraph(f"{what} {'; '.join(other['diff']['lines'])}.")
+
+
+def prices(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    """What directions and rules cost in accuracy."""
+    found = n["refits"]
+    if found is None or found["prices"] is None:
+        why = (
+            "They were not given (--train FILE)."
+            if found is None
+            else found.get("why_no_prices", "The file does not say how to fit it again.")
+        )
+        yield Paragraph(f"Prices come from fitting the model without each rule, which needs the training rows. {why}")
+        return
+    priced = found["prices"]
+    yield Paragraph(priced["verdict"], strong=True)
+    rows = priced["prices"]
+    yield Grid(
+        f"Prices of directions and rules, on {priced['folds']} folds of the training rows.",
+        ("rule", "log loss added", "AUC lost", "clear"),
+        [
+            (
+                one["what"],
+                one["note"] or with_ends(one["log_loss"], 4, "+"),
+                with_ends(one["auc"], 4, "+"),
+                "yes" if one["clear"] else "",
+            )
+            for one in rows[:MOST_PRICES]
+        ],
+        command=f"plainrisk fit {run.train} --schema SCHEMA --cv {priced['folds']} --prices",
+        note=" ".join(
+            [
+                "Positive: the rule costs accuracy. Paired intervals of 95%; clear: the interval leaves out 0.",
+                *priced["notes"],
+            ]
+        ),
+        left=(0, 3),
+    )
