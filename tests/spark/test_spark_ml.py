@@ -1,0 +1,110 @@
+"""The Estimator and the Model of Spark's pipelines: SQL that says what Python says, saved without a class of the JVM."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import plainrisk as pr
+from plainrisk.errors import DataError, PlainriskWarning
+
+pytestmark = [
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:pyspark"),
+    pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning"),
+]
+FEATURES = ["age", "income", "job"]
+
+
+@pytest.fixture(scope="module")
+def model(loans):
+    schema, frame = loans
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PlainriskWarning)
+        return pr.make_classifier("SmoothARM1", schema).fit(frame.select(FEATURES), frame["bad"].to_numpy())
+
+
+def test_sql_says_what_python_says(table, loans, model):
+    from plainrisk.spark import RiskClassifierModel
+
+    X = loans[1].select(FEATURES)
+    scorer = RiskClassifierModel(model).setParams(reasonsCol="why", contributionsCol="parts")
+    scored = scorer.transform(table.withColumnRenamed("weight", "risk of fire"))
+    assert scored.columns[:5] == [*FEATURES, "bad", "risk of fire"]
+    plan = scored._jdf.queryExecution().toString()
+    assert "ArrowEvalPython" not in plan
+    assert "MapInArrow" not in plan
+    rows = scored.select("risk", "prediction", "why", "parts", "probability").collect()
+    proba = model.predict_proba(X)
+    np.testing.assert_allclose([row["risk"] for row in rows], proba[:, 1], rtol=0, atol=1e-12)
+    np.testing.assert_allclose([row["probability"].toArray() for row in rows], proba, rtol=0, atol=1e-12)
+    assert [row["prediction"] for row in rows] == model.predict(X).astype(float).tolist()
+    reasons = model.reasons(X)
+    texts = np.array([*reasons.texts, None], dtype=object)[reasons.text_codes]
+    assert [row["why"] for row in rows] == [[text for text in own if text is not None] for own in texts]
+    explained = model.explain(X)
+    for name, own in zip(explained.features, explained.contributions.T, strict=True):
+        np.testing.assert_allclose([row["parts"][name] for row in rows], own, rtol=0, atol=1e-12)
+
+
+def test_a_row_that_cannot_be_scored_is_told_or_fails(table, model):
+    from pyspark.errors import PySparkException
+
+    from plainrisk.spark import RiskClassifierModel
+
+    spoilt = table.limit(2).selectExpr("age", "double('inf') AS income", "job")
+    told = RiskClassifierModel(model).setParams(problemCol="problem").transform(spoilt).first()
+    assert (told["risk"], told["problem"]) == (None, "feature 'income' holds infinity")
+    scored = RiskClassifierModel(model).transform(spoilt)
+    with pytest.raises(PySparkException, match="feature 'income' holds infinity"):
+        scored.collect()
+
+
+def test_trees_are_scored_through_arrow(table, loans):
+    from plainrisk.spark import RiskClassifierModel
+
+    pytest.importorskip("xgboost")
+    schema, frame = loans
+    numbers = schema.select(["age", "income"])
+    trees = pr.make_classifier("XGB", numbers).fit(frame.select("age", "income"), frame["bad"].to_numpy())
+    rows = RiskClassifierModel(trees).transform(table.repartition(2)).select("age", "income", "risk").toPandas()
+    np.testing.assert_allclose(rows["risk"], trees.predict_proba(rows[["age", "income"]])[:, 1], rtol=0, atol=1e-12)
+    with pytest.raises(DataError, match="sum of trees has no contributions and reasons"):
+        RiskClassifierModel(trees).setParams(reasonsCol="why").transform(table)
+
+
+def test_a_pipeline_is_fitted_saved_and_read(table, loans, tmp_path):
+    from pyspark.ml import Pipeline, PipelineModel
+
+    from plainrisk.spark import RiskClassifier
+
+    schema, frame = loans
+    stage = RiskClassifier(schema=schema, classifier="DirectARM1", options={"max_bins": 3}, weightCol="weight")
+    stage.write().overwrite().save(str(tmp_path / "stage"))
+    again = RiskClassifier.load(str(tmp_path / "stage"))
+    assert again.explainParams() == stage.explainParams()
+    fitted = Pipeline(stages=[again]).fit(table)
+    here = pr.make_classifier("DirectARM1", schema, max_bins=3)
+    here.fit(frame.select(FEATURES), frame["bad"].to_numpy(), sample_weight=frame["weight"].to_numpy())
+    fitted.save(str(tmp_path / "pipeline"))
+    read = PipelineModel.load(str(tmp_path / "pipeline"))
+    risks = [row["risk"] for row in read.transform(table).select("risk").collect()]
+    np.testing.assert_allclose(risks, here.predict_proba(frame.select(FEATURES))[:, 1], rtol=0, atol=1e-9)
+
+
+def test_cross_validation_and_an_evaluator_of_spark(table, loans):
+    from pyspark.ml.evaluation import BinaryClassificationEvaluator
+    from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
+
+    from plainrisk.spark import RiskClassifier
+
+    stage = RiskClassifier(schema=loans[0], classifier="DirectARM1")
+    grid = ParamGridBuilder().addGrid(stage.options, ['{"max_bins": 3}']).build()
+    judge = BinaryClassificationEvaluator(labelCol="bad")
+    found = CrossValidator(estimator=stage, estimatorParamMaps=grid, evaluator=judge, numFolds=2, seed=1).fit(table)
+    assert 0.55 < found.avgMetrics[0] < 1.0
+    assert judge.evaluate(found.bestModel.transform(table)) > 0.6
