@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DoubleType, StructType
 
 from plainrisk.data.frame import as_frame
+from plainrisk.data.remote import open_remote, write_remote
 from plainrisk.data.rows import spark as spark_rows
 from plainrisk.data.spark_errors import raised_by_spark
 from plainrisk.errors import DataError
@@ -45,7 +46,7 @@ from plainrisk.model import RiskModel, load
 from plainrisk.models.registry import make_classifier
 from plainrisk.schema import Schema
 
-__all__ = ["RiskClassifier", "RiskClassifierModel"]
+__all__ = ["RiskClassifier", "RiskClassifierModel", "score_table"]
 
 _ROW, _TABLE = "__plainrisk_row", "plainrisk_rows"
 _ANSWER = "__plainrisk_{}".format
@@ -76,6 +77,7 @@ class _Columns(Params):  # type: ignore[misc]
     riskCol: Any = _param("riskCol", "the probability of the positive outcome, a number; '' for none")
     reasonsCol: Any = _param("reasonsCol", "array of the reasons, the first one first; '' for none")
     contributionsCol: Any = _param("contributionsCol", "map from feature to its share of the probability; '' for none")
+    decisionCol: Any = _param("decisionCol", "approved or refused, by the policy's cut-off; '' for none")
     problemCol: Any = _param("problemCol", "why a row cannot be scored; without it, such a row fails the job")
 
     def __init__(self) -> None:
@@ -87,8 +89,13 @@ class _Columns(Params):  # type: ignore[misc]
             riskCol="risk",
             reasonsCol="",
             contributionsCol="",
+            decisionCol="",
             problemCol="",
         )
+
+    def setParams(self, **params: Any) -> Any:
+        """Set parameters by name."""
+        return self._set(**params)
 
     def column(self, name: str) -> str:
         """Return the name of a column of answers; empty if it is not wanted."""
@@ -109,8 +116,10 @@ class RiskClassifier(Estimator, _Columns, DefaultParamsReadable, DefaultParamsWr
     featuresCols : list of str, optional
         Plain columns; by default the features of the schema, or every column but outcome and weight.
     weightCol : str, optional
-    probabilityCol, rawPredictionCol, predictionCol, riskCol, reasonsCol, contributionsCol, problemCol : str
+    probabilityCol, rawPredictionCol, predictionCol, riskCol, reasonsCol, contributionsCol, decisionCol : str
         Names of the columns that `transform` adds; "" for none.
+    problemCol : str
+        Why a row cannot be scored; without it, such a row fails the job.
 
     Examples
     --------
@@ -142,16 +151,12 @@ class RiskClassifier(Estimator, _Columns, DefaultParamsReadable, DefaultParamsWr
         riskCol: str = "risk",
         reasonsCol: str = "",
         contributionsCol: str = "",
+        decisionCol: str = "",
         problemCol: str = "",
     ) -> None:
         super().__init__()
         self._setDefault(classifier="SmoothARM1", options="{}")
         self._set(**self._input_kwargs)
-
-    def setParams(self, **params: Any) -> RiskClassifier:
-        """Set parameters by name."""
-        self._set(**params)
-        return self
 
     def _fit(self, dataset: Any) -> RiskClassifierModel:
         known = self._schema
@@ -214,7 +219,7 @@ class RiskClassifierModel(Model, _Columns, MLReadable, MLWritable):  # type: ign
 
     def _transform(self, dataset: Any) -> Any:
         has_trees = any(isinstance(part, TreePart) for part in self.form_.parts)
-        if has_trees and (self.column("reasonsCol") or self.column("contributionsCol")):
+        if has_trees and any(map(self.column, ("reasonsCol", "contributionsCol", "decisionCol"))):
             raise DataError("RiskClassifierModel: a sum of trees has no contributions and reasons by feature.")
         with raised_by_spark("scoring"):
             scored = self._by_arrow(dataset) if has_trees else self._by_sql(dataset)
@@ -274,6 +279,10 @@ class RiskClassifierModel(Model, _Columns, MLReadable, MLWritable):  # type: ign
         if self.column("reasonsCol"):
             texts = [F.col(o.name) for o in self._program.outputs if re.fullmatch(r"reason_\d+", o.name)]
             yield F.filter(F.array(*texts), lambda text: text.isNotNull()).alias(self.column("reasonsCol"))
+        if self.column("decisionCol"):
+            if all(o.name != "decision" for o in self._program.outputs):
+                raise DataError("RiskClassifierModel: decisionCol needs a cut-off: model.annotate(cutoff=...).")
+            yield F.col("decision").alias(self.column("decisionCol"))
         if self.column("contributionsCol"):
             pieces = [o for o in self._program.outputs if o.name.startswith("part_")]
             pairs = [piece for o in pieces for piece in (F.lit(o.title), F.col(o.name))]
@@ -326,3 +335,42 @@ class _ModelReader(MLReader):  # type: ignore[misc]
         model._resetUid(metadata["uid"])
         DefaultParamsReader.getAndSetParams(model, metadata)
         return model
+
+
+def score_table(
+    model: RiskModel,
+    data: str,
+    output: str,
+    *,
+    keep: Sequence[str] = (),
+    reasons: int = 0,
+    decision: bool = False,
+    master: str | None = None,
+    conf: Sequence[str] = (),
+) -> int:
+    """Score a table of Spark, write risk, decision and reasons beside the columns to keep, and count the rows.
+
+    Parameters
+    ----------
+    data, master, conf : as for `plainrisk.data.remote.open_remote`
+    output : a path of any file system that Spark knows; Parquet unless its ending differs
+    keep : columns of the table
+    reasons : how many at most
+    decision : whether to add the decision
+    """
+    scorer = RiskClassifierModel(model).setParams(
+        probabilityCol="",
+        rawPredictionCol="",
+        predictionCol="",
+        problemCol="problem",
+        reasonsCol="reasons" if reasons else "",
+        decisionCol="decision" if decision else "",
+    )
+    scored = scorer.transform(open_remote(data, master, conf))
+    columns = [*(F.col(f"`{name.replace('`', '``')}`") for name in keep), F.col("risk")]
+    columns += [F.col("decision")] if decision else []
+    for n in range(reasons):
+        text = F.try_element_at("reasons", F.lit(n + 1))
+        columns.append((F.when(F.col("decision") == "refused", text) if decision else text).alias(f"reason_{n + 1}"))
+    with raised_by_spark("scoring"):
+        return write_remote(scored.select(*columns, "problem"), output)

@@ -149,8 +149,8 @@ def test_spark_connect(needs_spark, loans, tmp_path):
 
 def test_no_driver_file_is_left_when_java_is_absent(needs_spark, tmp_path):
     script = (
-        "from plainrisk.data.spark_session import open_spark; from plainrisk.errors import PlainriskError\n"
-        "try: open_spark('spark:x', 'local', ())\nexcept PlainriskError as error: print(error)"
+        "from plainrisk.data.remote import open_remote; from plainrisk.errors import PlainriskError\n"
+        "try: open_remote('spark:x', 'local', ())\nexcept PlainriskError as error: print(error)"
     )
     env = {**os.environ, "JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, env=env)

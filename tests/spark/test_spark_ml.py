@@ -1,4 +1,4 @@
-"""The Estimator and the Model of Spark's pipelines: SQL that says what Python says, saved without a class of the JVM."""
+"""The Estimator and the Model of Spark's pipelines: SQL says what Python says, and no class of the JVM is saved."""
 
 from __future__ import annotations
 

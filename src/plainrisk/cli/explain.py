@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -13,6 +14,7 @@ from rich.text import Text
 from plainrisk._types import Bools, Floats
 from plainrisk.checks import NOTHING, PROBABILITY, check_parameters
 from plainrisk.cli import show, source, tables
+from plainrisk.cli.options import Conf, Master
 from plainrisk.cli.runner import Request, Work, row_command
 from plainrisk.data.frame import Frame
 from plainrisk.decision import refused
@@ -25,7 +27,7 @@ from plainrisk.explain.what_if import planner
 from plainrisk.form import RiskForm
 from plainrisk.form.beyond import counts, names_beyond
 from plainrisk.form.wording import outcome_words, say_value
-from plainrisk.model import RiskModel
+from plainrisk.model import RiskModel, load
 
 __all__ = ["explain", "print_answers", "print_applicant", "reasons", "score", "what_if"]
 
@@ -36,7 +38,38 @@ Cutoff = Annotated[
 ]
 
 
-@row_command()
+def _score_elsewhere(
+    request: Request,
+    decision: bool,
+    cutoff: float | None,
+    reasons: int,
+    beyond: bool,
+    master: str | None,
+    conf: Sequence[str] | None,
+) -> None:
+    """Score rows where they are, and write them there."""
+    from plainrisk.spark import score_table
+
+    if request.output is None or beyond:
+        raise DataError("score: rows in Spark are written, all of them: add -o OUT.parquet, and leave out --beyond.")
+    model = load(request.model)
+    if decision or cutoff is not None:
+        model = with_cutoff("score", model, request, cutoff)
+    rows = score_table(
+        model,
+        request.data,
+        str(request.output),
+        keep=request.keep or (),
+        reasons=reasons,
+        decision=decision or cutoff is not None,
+        master=master,
+        conf=conf or (),
+    )
+    result = {"model": str(request.model), "data": request.data, "file": str(request.output), "rows": rows}
+    show.result(result, request.json, lambda _: show.out().print(f"{rows:,} rows scored: wrote {request.output}"))
+
+
+@row_command(elsewhere=_score_elsewhere)
 def score(
     model: RiskModel,
     request: Request,
@@ -53,6 +86,8 @@ def score(
         bool,
         typer.Option("--beyond", help="Add the features whose values are beyond those of the training rows."),
     ] = False,
+    master: Master = None,
+    conf: Conf = None,
 ) -> Work:
     """Show the risk of one row, or write the risk of every row; with decision and reasons if asked for."""
     decided = decision or cutoff is not None

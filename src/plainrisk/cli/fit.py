@@ -18,7 +18,7 @@ from plainrisk.checks import NOTHING, check_parameters, whole, words
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.annotate import About, Cutoff, Date, read_about
 from plainrisk.cli.main import ExitCode
-from plainrisk.cli.options import Column, Data, Json, Missing, Positive, SchemaFile, Weight
+from plainrisk.cli.options import Column, Conf, Data, Json, Master, Missing, Positive, SchemaFile, Weight
 from plainrisk.cli.validation import (
     Validation,
     show_challengers,
@@ -28,6 +28,8 @@ from plainrisk.cli.validation import (
     show_test,
 )
 from plainrisk.data.frame import as_frame
+from plainrisk.data.remote import is_remote, remote_rows
+from plainrisk.data.rows import Progress, StoredRows, as_batches
 from plainrisk.errors import DataError, quoted, warn
 from plainrisk.explain import overview
 from plainrisk.explain.outside import binding_levels
@@ -142,6 +144,8 @@ def fit(
             "Needs --schema; without cross validation.",
         ),
     ] = False,
+    master: Master = None,
+    conf: Conf = None,
     cutoff: Cutoff = None,
     about: About = None,
     date: Date = False,
@@ -158,6 +162,7 @@ def fit(
     tables.check_output(output, (".json",))
     check_parameters("fit", {"--cutoff": cutoff}, {"--cutoff": CUTOFF})
     texts = read_about(about, date)
+    stream = stream or is_remote(data)
     if stream and provenance:
         raise DataError("--provenance needs all rows at once for their fingerprint. Leave out --stream.")
     given = {"ridge": _ridge(ridge), "max_bins": max_bins, "min_bin_rows": min_bin_rows, "pairs": _pairs(pairs)}
@@ -176,7 +181,9 @@ def fit(
         plan.require_no_stream(len(names))
         known = source.schema_to_stream(schema, target, positive)
         models = {name: make_classifier(name, known, **options) for name in names}
-        _fit_stream(models[names[0]], data, missing or (), known)
+        with show.progress("Reading rows") as bar:
+            rows_there = _stream(data, missing or (), known, master, conf or (), bar.move)
+            models[names[0]].fit(rows_there)
     else:
         stated = None if schema is None else Schema.load(schema)
         kinds = source.kinds_to_fit(stated, target, positive)
@@ -298,12 +305,13 @@ def _pair_facts(estimator: Any, rows: source.Rows, plan: Validation) -> dict[str
 # ---- streams
 
 
-def _fit_stream(estimator: Any, data: str, missing: Sequence[str], known: Schema) -> None:
-    """Fit to rows that are read in batches, with a bar that shows every pass."""
-    from plainrisk.data import rows
-
-    with show.progress("Reading rows") as bar:
-        estimator.fit(rows.as_batches(source.scan_source(data, missing, known.kinds), progress=bar.move))
+def _stream(
+    data: str, missing: Sequence[str], known: Schema, master: str | None, conf: Sequence[str], progress: Progress
+) -> StoredRows:
+    """Return rows that are not read at once, with a bar that shows every pass."""
+    if is_remote(data):
+        return remote_rows(data, master, conf, progress)
+    return as_batches(source.scan_source(data, missing, known.kinds), progress=progress)
 
 
 # ---- results

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Column",
+    "Conf",
     "Cutoff",
     "Data",
     "Json",
     "Level",
+    "Master",
     "Missing",
     "ModelArgument",
     "OptionalData",
@@ -101,6 +103,18 @@ TableOutput = Annotated[
         metavar="FILE",
         help="Write the table: .csv, .xlsx, .md, .html, .json, .parquet, .jsonl or .csv.gz.",
     ),
+]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        "--master",
+        metavar="URL",
+        help="For DATA in Spark (spark:TABLE or spark:PATH): where it runs, such as 'local[2]' or sc://host:15002.",
+    ),
+]
+Conf = Annotated[
+    list[str] | None,
+    typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark, as for spark-submit. Repeatable."),
 ]
 Weight = Annotated[
     str | None, typer.Option("--weight", metavar="COLUMN", help="The column that holds the weights of the rows.")

@@ -23,6 +23,7 @@ from plainrisk._types import Bools
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.options import Data, Json, Missing, ModelArgument, declared, read_options
 from plainrisk.data.reader import Kind
+from plainrisk.data.remote import is_remote
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.form import RiskForm
 from plainrisk.form.beyond import warn_of_strangers
@@ -99,7 +100,10 @@ class Work:
 
 
 def row_command(
-    options: type | None = None, *, model_alone: tuple[str, str, Callable[[RiskModel, Request], None]] | None = None
+    options: type | None = None,
+    *,
+    model_alone: tuple[str, str, Callable[[RiskModel, Request], None]] | None = None,
+    elsewhere: Callable[..., None] | None = None,
 ) -> Callable[[Callable[..., Work]], Callable[..., None]]:
     """Make a command of a function that takes a model, the request, the options and parameters of its own.
 
@@ -107,6 +111,7 @@ def row_command(
     ----------
     options : a declaration of `plainrisk.explain.options`, whose fields become options of the command
     model_alone : a flag, its help, and what is done instead with it; then no data are needed
+    elsewhere : what is done instead with rows that stay where they are, given the request and the parameters
     """
     flag, about, instead = model_alone or ("", "", None)
 
@@ -121,6 +126,9 @@ def row_command(
                 return
             if request.data is None:
                 raise typer.BadParameter(f"DATA is missing. Only --{flag} does without.")
+            if elsewhere is not None and is_remote(request.data):
+                elsewhere(request, **{p.name: given[p.name] for p in own})
+                return
 
             def work(model: RiskModel) -> Work:
                 arguments = {p.name: given[p.name] for p in own}

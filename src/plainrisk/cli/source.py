@@ -17,6 +17,7 @@ import msgspec
 from plainrisk._types import Array
 from plainrisk.data.columns import is_word
 from plainrisk.data.reader import READ, Kind, Table, open_table
+from plainrisk.data.remote import is_remote
 from plainrisk.data.texts import parse
 from plainrisk.errors import DataError, SchemaError, did_you_mean, quoted, warn
 from plainrisk.schema import Schema, label_of
@@ -159,6 +160,11 @@ def _spooled() -> Path:
 
 def _is_data_set(data: str) -> bool:
     """Whether `data` names a data set; a file of that name comes first."""
+    if is_remote(data):
+        raise DataError(
+            f"{data}: fit and score work on rows where they are; this command needs the rows themselves. Give it a "
+            "sample, or the scored columns: plainrisk score MODEL DATA --keep OUTCOME -o scored.parquet."
+        )
     if data == STDIN or os.path.exists(data):
         return False
     from plainrisk import datasets
@@ -233,7 +239,9 @@ def kinds_to_fit(stated: Schema | None, target: str | None, positive: str | None
 def schema_to_stream(path: Path | None, target: str | None, positive: str | None) -> Schema:
     """Return the schema of rows that are read in batches, of which nothing can be inferred."""
     if path is None:
-        raise SchemaError("--stream needs --schema SCHEMA. Draft one from a sample: plainrisk schema infer SAMPLE.")
+        raise SchemaError(
+            "--stream needs --schema SCHEMA, and so does Spark. Draft one from a sample: plainrisk schema infer SAMPLE."
+        )
     return _with_outcome(Schema.load(path), target, positive, str(path))
 
 
