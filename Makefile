@@ -14,7 +14,7 @@ SANITIZED := build/sanitized
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g
 
 .DEFAULT_GOAL := help
-.PHONY: help demo page images tools quick test format lint types unit sanitize bench orientation paper clean
+.PHONY: help demo page images tools quick test format lint types unit sanitize bench bench-spark orientation paper clean
 
 help:
 	@echo "make demo        fit, certify and explain models on built-in credit data (about a minute)"
@@ -24,6 +24,7 @@ help:
 	@echo "make sanitize    the compiled kernels under the address and undefined-behaviour sanitizers"
 	@echo "make orientation count lines, files, constants and the way of a fit for docs/architecture.md"
 	@echo "make paper       reproduce the paper's tables and write docs/results (hours; PAPER=report for the report alone)"
+	@echo "make bench-spark time fits to a Spark table (SPARK='--rows 200000' for minutes)"
 	@echo "make bench       time plainrisk beside its rivals (half an hour; BENCH=--quick for minutes)"
 
 $(BIN)/python:
@@ -78,7 +79,7 @@ types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 unit: $(VENV)/.installed-dev tools
-	$(BIN)/python -m pytest -n 2 -q
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
 	core=$$($(BIN)/python scripts/other_blas.py); if [ -n "$$core" ]; then \
 	  echo "again with OPENBLAS_CORETYPE=$$core"; \
 	  OPENBLAS_CORETYPE=$$core $(BIN)/python -m pytest -n 2 -q $(OTHER_BLAS_TOO); fi
@@ -102,6 +103,10 @@ $(BENCH_VENV)/.installed: $(BUILT) lab/pyproject.toml
 
 bench: $(BENCH_VENV)/.installed
 	$(BENCH_VENV)/bin/python -m benchmarks.run $(BENCH)
+
+# Needs Java 17 and the extra spark. SPARK="--rows 200000" and the like go to the runner.
+bench-spark: $(VENV)/.installed-dev
+	$(BIN)/python scripts/spark_bench.py $(SPARK)
 
 # Counts the house: lines, files, constants, the way of a fit; the table stands in docs/architecture.md.
 orientation: $(VENV)/.installed-dev

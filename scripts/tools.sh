@@ -15,7 +15,7 @@ need chromium chromium chromium-browser google-chrome
 if [ -n "$CI" ]; then
     need nodejs node
     need gcc gcc cc
-    need default-jre-headless java
+    need default-jre-headless java # PMML, and Spark
     need postgresql initdb "/usr/lib/postgresql/*/bin/initdb"
     need libreoffice-calc-nogui soffice
 fi
@@ -24,4 +24,4 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     export DEBIAN_FRONTEND=noninteractive
     if apt-get update -qq && apt-get install -y -qq --no-install-recommends $missing >/dev/null; then exit 0; fi
 fi
-echo "Not here, and cannot be installed:$missing. Tests that need them are skipped; in CI, those of exports fail."
+echo "Not here, and cannot be installed:$missing. Tests that need them are skipped; in CI, those of exports and of Spark fail."

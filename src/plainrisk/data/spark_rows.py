@@ -54,6 +54,16 @@ class SparkRows(StoredRows):
     progress: Progress | None = None
     _state: _State = field(default_factory=lambda: _State(), repr=False)
 
+    @property
+    def passes(self) -> int:
+        """How many passes over the rows there were."""
+        return self._state.passes
+
+    @property
+    def received(self) -> int:
+        """How many bytes of partial results came back."""
+        return self._state.received
+
     def first(self, columns: Sequence[str]) -> Frame | None:
         """Return some of the rows, to look at their types."""
         with raised_by_spark("looking at the first rows"):
@@ -105,6 +115,7 @@ class SparkRows(StoredRows):
         if self._state.parts is None:
             self._state.parts = 1 + max((part for part, _, _ in records), default=0)
         self._state.passes += 1
+        self._state.received += sum(len(blob) for _, _, blob in records)
         if self.progress is not None:
             self.progress(task, self._state.passes, self._state.passes)
         totals: list[Any] = [None] * n_items
@@ -135,10 +146,11 @@ class SparkRows(StoredRows):
 
 @dataclass
 class _State:
-    """What passes have found: how many partitions there are, how many passes there were, and what is cached."""
+    """What passes have found: partitions, passes, the bytes that came back, and what is cached."""
 
     parts: int | None = None
     passes: int = 0
+    received: int = 0
     cached: list[Any] = field(default_factory=list)
 
 
