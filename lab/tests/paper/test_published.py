@@ -10,9 +10,10 @@ import csv
 
 import numpy as np
 import pytest
+from scipy.stats import wilcoxon
 
 from plainrisk.errors import DataError
-from plainrisk_lab.compare import friedman, hodges_lehmann_table, wilcoxon_holm
+from plainrisk_lab.compare import friedman, hodges_lehmann_table, holm, wilcoxon_holm
 from plainrisk_lab.paper.published import paper_table
 
 HIGHER_IS_BETTER = {"auc": True, "ece": False, "mce": False, "certainty": False}
@@ -103,6 +104,13 @@ def test_the_textbook_estimator_is_not_the_printed_one(paper_folder, metric, mis
     ours = PRINTED_SIGN[metric] * hodges_lehmann_table(results_of(metric), pairs="all").differences
     printed = upper_cells(paper_folder, f"{metric}_hodges_lehmann")
     assert sum(abs(ours[place] - float(cell)) > 0.00055 + 1e-12 for place, cell in printed.items()) == missed
+
+
+def test_one_significance_of_the_mce_misses_by_the_normal_approximation(paper_folder):
+    values, printed = results_of("mce").values, upper_cells(paper_folder, "mce_significant")
+    p = [wilcoxon(values[:, i], values[:, j], zero_method="pratt", method="approx").pvalue for i, j in printed]
+    found = holm(p) <= 0.05
+    assert sum(bool(int(cell)) == bool(own) for cell, own in zip(printed.values(), found, strict=True)) == 65
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,9 +13,12 @@ import msgspec
 import numpy as np
 import pytest
 
+from plainrisk.errors import DataError
 from plainrisk_lab.paper.__main__ import main
-from plainrisk_lab.paper.plans import STUDIES
+from plainrisk_lab.paper.plans import STUDIES, narrowed
+from plainrisk_lab.paper.published import paper_table
 from plainrisk_lab.paper.report import write_report
+from plainrisk_lab.paper.restore import restore
 from plainrisk_lab.paper.smooth import write_page
 from plainrisk_lab.study import METRICS, ClassifierSpec, Store, run, study_table
 from plainrisk_lab.study.store import Cell, CellKey, DataSet
@@ -111,8 +116,87 @@ def test_the_command_runs_a_study_and_writes_its_report(tmp_path, monkeypatch, c
     monkeypatch.setitem(STUDIES, "paper", small)
     words = ["--store", str(tmp_path / "s.db"), "--output", str(tmp_path)]
     assert main(["run", "paper", "--jobs", "0", *words]) == 0
-    assert "paper: 2 fits, 0 were there, 0 failed." in capsys.readouterr().out
+    assert "paper: 2 fits, 0 were there, 0 failed." in capsys.readouterr().err
     assert main(["report", *words]) == 0
     assert "1. The paper reproduced" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert main(["report", "--store", str(tmp_path / "none.db")]) == 2
     assert "does not exist" in capsys.readouterr().err
+
+
+# ---- the commands
+
+NAMES = ("ARM1", "LinARM1", "MixARM1", "XGB")
+
+
+def contents(path):
+    """What a store holds but times, memory and versions."""
+    with Store(path, create=False) as store:
+        plan = store.plan("german")
+        (data,) = store.sets("german")
+        every = [c for spec in plan.lineup for c in store.cells(data.fingerprint, spec.key, plan.cv, 0, risks=True)]
+        return [(c.key, c.status, c.figures, c.risks.tobytes()) for c in every]
+
+
+def test_the_german_column_comes_out_bit_for_bit(tmp_path, capsys) -> None:
+    pytest.importorskip("xgboost")
+    words = ["table", "german", "--classifiers", *NAMES, "--folds", "3", "--metric", "auc", "ece", "--jobs", "0"]
+    for name in ("first", "second"):
+        assert main([*words, "--store", str(tmp_path / name)]) == 0
+    first, second = contents(tmp_path / "first"), contents(tmp_path / "second")
+    assert first == second
+    assert len(first) == 12
+    shown = capsys.readouterr().out
+    assert "3 stratified folds, seed 0; the paper has 10." in shown
+    assert f"/ {paper_table('auc').value('german', 'LinARM1'):.4f} (" in shown
+    assert "**german: ece**" in shown
+
+
+def test_the_german_column_has_all_twelve_and_ten_folds() -> None:
+    plan = STUDIES["german"]
+    assert ([d.name for d in plan.data], len(plan.lineup), plan.cv) == (["german"], 12, 10)
+    # The same fits as those of the study on all data sets, so a store shares them.
+    assert {spec.key for spec in plan.lineup} == {spec.key for spec in STUDIES["paper"].lineup}
+
+
+def test_plans_are_narrowed_and_linarm2_is_read_as_asked(capsys) -> None:
+    plan = narrowed(STUDIES["paper"], ["heloc"], ["LinARM2"], 4, "refitted")
+    (spec,) = plan.lineup
+    assert (plan.cv, [d.name for d in plan.data]) == (4, ["heloc"])
+    assert (spec.name, spec.make) == ("LinARM2", "plainrisk_lab.paper.variants:refitted_line")
+    with pytest.raises(DataError, match=r"The study 'paper' has no data set 'helok'\. Did you mean 'heloc'"):
+        narrowed(STUDIES["paper"], ["helok"])
+    with pytest.raises(DataError, match="has no classifier 'ARM3'"):
+        narrowed(STUDIES["paper"], classifiers=["ARM3"])
+    assert main(["run", "papers"]) == 2
+    assert "There is no study 'papers'. There is: paper," in capsys.readouterr().err
+
+
+def test_results_are_read_back_into_a_store(published, tmp_path, capsys) -> None:
+    kept = [row for row in published if (row["study"], row["dataset"]) == ("balanced", "german")]
+    path = tmp_path / "some.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, kept[0])
+        writer.writeheader()
+        writer.writerows(kept)
+    for n in (len(kept), 0):  # once, since they are there then
+        assert main(["restore", str(path), "--store", str(tmp_path / "s.db")]) == 0
+        assert f"{n:,} fits read into" in capsys.readouterr().out
+    with Store(tmp_path / "s.db") as store:
+        found = study_table(store, "balanced", "auc").value("german", "ARM1")
+    assert found == pytest.approx(np.mean([float(r["auc"]) for r in kept if r["classifier"] == "ARM1"]), abs=1e-9)
+    path.write_text(path.read_text(encoding="utf-8").replace("balanced,", "unknown,"), encoding="utf-8")
+    with pytest.raises(DataError, match="there is no study 'unknown'"):
+        restore(path, tmp_path / "s.db")
+
+
+def test_study_report_reads_the_store_of_the_paper(tmp_path) -> None:
+    """In a process of its own, where nothing else has named the metrics of the paper."""
+    words = ["run", "german", "--classifiers", "ARM1", "--folds", "2", "--jobs", "0", "--store", str(tmp_path / "s.db")]
+    assert main(words) == 0
+    for command in ("report", "status"):
+        code = (
+            f"from plainrisk.cli.main import main; main(['study', {command!r}, '--store', {str(tmp_path / 's.db')!r}])"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "german" in done.stdout

@@ -8,10 +8,12 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 from plainrisk._types import Floats
+from plainrisk.form import ALPHA_STAR
 from plainrisk.measure.metrics import Reliability, reliability
+from plainrisk_lab.paper.alpha import squared_error
 from plainrisk_lab.study import Plan, Store
 
-__all__ = ["COLORS", "legend", "pooled", "reliability_svg"]
+__all__ = ["COLORS", "alpha_svg", "legend", "pooled", "reliability_svg"]
 
 # Told apart by readers who do not see red and green as different.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
@@ -54,6 +56,43 @@ def reliability_svg(title: str, curves: Mapping[str, Reliability]) -> str:
         f'aria-label={about} font-family="system-ui, sans-serif" font-size="11" fill="#1b1f24">'
         + "".join(parts)
         + "</svg>"
+    )
+
+
+def alpha_svg() -> str:
+    """Draw the squared error of the clipped line by alpha, and the best line beside the sigmoid."""
+    alphas, scores = np.linspace(0.25, 10.0, 118), np.linspace(-7.0, 7.0, 141)
+    errors = np.array([squared_error(alpha) for alpha in alphas])
+    top = float(errors.max())
+    left = _curve(alphas / 10.0, errors / top, 0.0, COLORS[0])
+    x, y = _x(ALPHA_STAR / 10.0), _y(squared_error(ALPHA_STAR) / top)
+    dot = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{COLORS[1]}"/>'
+    move = _LEFT + _SIDE + 40.0
+    sigmoid = _curve((scores + 7) / 14, 1 / (1 + np.exp(-scores)), move, COLORS[0])
+    line = _curve(
+        (scores + 7) / 14, np.clip(0.5 + scores / (2 * ALPHA_STAR), 0, 1), move, COLORS[1], ' stroke-dasharray="5 3"'
+    )
+    frames = [_bare_frame(0.0, f"squared error, least at α* = {ALPHA_STAR:.4f}", "α, from 0 to 10")]
+    frames.append(_bare_frame(move, "sigmoid and clipped line", "score, from −7 to 7"))
+    width, height = 2 * move, _TOP + _SIDE + _BOTTOM
+    return (
+        f'<svg width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
+        'aria-label="Squared error by alpha, and the best clipped line" font-family="system-ui, sans-serif" '
+        f'font-size="11" fill="#1b1f24">{"".join([*frames, left, dot, sigmoid, line])}</svg>'
+    )
+
+
+def _curve(x: Floats, y: Floats, move: float, color: str, more: str = "") -> str:
+    points = " ".join(f"{_x(a) + move:.1f},{_y(b):.1f}" for a, b in zip(x, y, strict=True))
+    return f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="1.6"{more}/>'
+
+
+def _bare_frame(move: float, title: str, axis: str) -> str:
+    left, bottom, middle = _x(0) + move, _y(0), _x(0.5) + move
+    return (
+        f'<text x="{left:.0f}" y="16" font-weight="600">{escape(title)}</text>'
+        f'<rect x="{left:.0f}" y="{_y(1):.0f}" width="{_SIDE:.0f}" height="{_SIDE:.0f}" fill="none" stroke="#d8dee4"/>'
+        f'<text x="{middle:.0f}" y="{bottom + 20:.0f}" text-anchor="middle" fill="#57606a">{escape(axis)}</text>'
     )
 
 

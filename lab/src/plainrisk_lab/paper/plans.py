@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
+import msgspec
+
 import plainrisk_lab.paper.published  # noqa: F401 - it adds the metrics that the plans ask for
+from plainrisk.errors import DataError, did_you_mean
 from plainrisk_lab.study import METRICS, ClassifierSpec, Plan
 
-__all__ = ["STUDIES"]
+__all__ = ["STUDIES", "narrowed"]
 
 _TWELVE = (
     *("NNLR", "LinNNLR", "ARM1", "ARM2", "LinARM1", "LinARM2"),
@@ -21,7 +24,7 @@ _PAPER_SETS = (*_SMALL, *(f"lc_{k}" for k in range(13)))
 _DIRECT = {"DirectARM2": "ARM2", "MixDirectARM1": "MixARM1"}
 _OURS = (
     *("ARM1", "LinARM1", "BandARM1", "DirectARM1", "ARM2", "LinARM2", "DirectARM2"),
-    *("MixARM1", "MixLinARM1", "MixDirectARM1", "XGB", "MonoXGB"),
+    *("MixARM1", "CalibratedMixARM1", "MixLinARM1", "MixDirectARM1", "XGB", "MonoXGB"),
 )
 
 
@@ -122,6 +125,8 @@ STUDIES: Mapping[str, Plan] = {
     for plan in (
         _plan("paper", _PAPER_SETS, _under("paper", _TWELVE)),
         _plan("balanced", _PAPER_SETS, _under("balanced", _TWELVE)),
+        # One column, in less than a minute, from data that come with the package.
+        _plan("german", ("german",), _under("paper", _TWELVE)),
         # What if PAY_0 of Taiwan had no order?
         _plan("one-hot", ("taiwan",), _ONE_HOT),
         # What do columns known only afterwards do to the AUC?
@@ -138,7 +143,7 @@ STUDIES: Mapping[str, Plan] = {
         # Where does the paper's solver stop?
         _plan("slsqp", _SMALL, _SLSQP),
         # How do ours compare with each other and with rivals, at the true base rate?
-        _plan("product", (*_PAPER_SETS, "lending_club_2007_2011"), (*_any_bin(_OURS), *_RIVALS)),
+        _plan("product", (*_PAPER_SETS, "lending_club_2007_2011"), (_SMOOTH[0], *_any_bin(_OURS), *_RIVALS)),
         # How do smooth shapes compare, and with pairs? Rivals of the study "product" are on the same folds.
         _plan("smooth", (*_TEN, "lending_club_2007_2011"), _SMOOTH),
         _plan("smooth-rivals", (*_TEN, "lending_club_2007_2011"), _SMOOTH_RIVALS),
@@ -148,3 +153,39 @@ STUDIES: Mapping[str, Plan] = {
         _plan("codes", _POLAND, _CODES),
     )
 }
+
+
+def narrowed(
+    plan: Plan,
+    datasets: Iterable[str] | None = None,
+    classifiers: Iterable[str] | None = None,
+    folds: int | None = None,
+    linarm2: Literal["replaced", "refitted"] = "replaced",
+) -> Plan:
+    """Return a plan for some of its data sets and classifiers only, and for another number of folds.
+
+    Parameters
+    ----------
+    linarm2 : "replaced" has both links of a fitted ARM2 replaced, "refitted" fits the second layer to lines
+
+    >>> small = narrowed(STUDIES["paper"], ["german"], ["ARM1", "XGB"], 5)
+    >>> [d.name for d in small.data], [c.name for c in small.lineup], small.cv
+    (['german'], ['ARM1', 'XGB'], 5)
+    """
+    lineup = plan.lineup
+    if linarm2 == "refitted":
+        ridge = "auto" if plan.name == "balanced" else 0.0
+        refitted = _spec("LinARM2", "plainrisk_lab.paper.variants:refitted_line", ridge=ridge)
+        lineup = tuple(refitted if spec.name == "LinARM2" else spec for spec in lineup)
+    chosen = {
+        "datasets": _chosen("data set", plan, {d.name: d for d in plan.data}, datasets),
+        "classifiers": _chosen("classifier", plan, {c.name: c for c in lineup}, classifiers),
+    }
+    return msgspec.structs.replace(plan, **chosen, cv=plan.cv if folds is None else folds)
+
+
+def _chosen(what: str, plan: Plan, known: Mapping[str, Any], names: Iterable[str] | None) -> tuple[Any, ...]:
+    for name in names or ():
+        if name not in known:
+            raise DataError(f"The study {plan.name!r} has no {what} {name!r}.{did_you_mean(name, known)}")
+    return tuple(known.values()) if names is None else tuple(known[name] for name in names)

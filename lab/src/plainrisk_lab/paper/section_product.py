@@ -28,25 +28,26 @@ _PAIRS = (
     ("DirectARM1", "ARM1"),
     ("DirectARM2", "ARM2"),
     ("MixDirectARM1", "MixLinARM1"),
+    ("CalibratedMixARM1", "MixARM1"),
     ("ARM1", "XGB"),
-    ("ARM1cv", "TunedXGB"),
-    ("ARM1cv", "EBM"),
-    ("ARM1cv", "BinnedLR"),
-    ("DirectARM1cv", "TunedXGB"),
+    ("SmoothARM1", "ARM1"),
+    ("SmoothARM1", "TunedXGB"),
+    ("SmoothARM1", "EBM"),
+    ("SmoothARM1", "BinnedLR"),
 )
 # What each gives up, or not, for adding up in probability.
-_IN_PROBABILITY = ("LinARM1", "BandARM1", "DirectARM1", "DirectARM1cv")
-_SHOWN = ("ARM1", "LinARM1", "BandARM1", "DirectARM1")
-_CONTENDERS = ("BandARM1", "ARM1cv", "DirectARM1cv")
+_IN_PROBABILITY = ("LinARM1", "BandARM1", "DirectARM1", "SmoothARM1")
+_SHOWN = ("SmoothARM1", "LinARM1", "BandARM1", "DirectARM1")
+_CONTENDERS = ("SmoothARM1", "BandARM1", "DirectARM1")
 _RIVALS = ("EBM", "BinnedLR", "Optbinning", "LightGBM", "XGB", "TunedXGB")
 _OURS = (
-    *("ARM1", "LinARM1", "BandARM1", "DirectARM1", "ARM2", "LinARM2", "DirectARM2"),
-    *("MixARM1", "MixLinARM1", "MixDirectARM1", "ARM1cv", "DirectARM1cv"),
+    *("SmoothARM1", "ARM1", "LinARM1", "BandARM1", "DirectARM1", "ARM2", "LinARM2", "DirectARM2"),
+    *("MixARM1", "CalibratedMixARM1", "MixLinARM1", "MixDirectARM1"),
 )
 _KINDS: dict[str, Sequence[str]] = {
-    "ours, exact in probability": ("BandARM1", "DirectARM1", "DirectARM1cv", "LinARM1"),
-    "ours, log odds": ("ARM1", "ARM1cv"),
-    "ours, by subscales": ("ARM2", "LinARM2", "DirectARM2", "MixARM1", "MixLinARM1", "MixDirectARM1"),
+    "ours, exact in probability": ("SmoothARM1", "BandARM1", "DirectARM1", "LinARM1"),
+    "ours, log odds": ("ARM1",),
+    "ours, by subscales": ("ARM2", "LinARM2", "DirectARM2", "MixARM1", "CalibratedMixARM1", "MixLinARM1"),
     "additive rivals": ("EBM", "BinnedLR", "Optbinning"),
     "trees": ("LightGBM", "TunedXGB", "XGB", "MonoXGB"),
 }
@@ -111,7 +112,7 @@ def _duels_told(view: View) -> Iterator[str]:
     """Say how ours do against each rival, by AUC."""
     found = duels(view.table("product", "auc"), _CONTENDERS, _RIVALS)
     for name in dict.fromkeys(d.ours for d in found):
-        aside = " (what `plainrisk fit` makes unless told)" if name == "BandARM1" else ""
+        aside = " (what `plainrisk fit` makes)" if name == "SmoothARM1" else ""
         yield f"{name}{aside}, typical difference of AUC: {told([d for d in found if d.ours == name])}."
 
 

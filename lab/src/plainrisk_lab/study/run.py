@@ -32,7 +32,7 @@ from plainrisk_lab.study.plan import METRICS, ClassifierSpec, DataSpec, Plan
 from plainrisk_lab.study.sources import StudyData, load_data, stratified_folds
 from plainrisk_lab.study.store import Cell, CellKey, DataSet, Store
 
-__all__ = ["Progress", "Summary", "run"]
+__all__ = ["Progress", "Summary", "register", "run"]
 
 _PACKAGES = (
     *("plainrisk", "numpy", "scipy", "scikit-learn", "xgboost", "xgboost-cpu"),
@@ -100,7 +100,7 @@ def run(
     start, fitted = time.perf_counter(), 0
     tell = progress or (lambda _: None)
     with Store(store) as kept:
-        sets = [_register(kept, plan, spec) for spec in plan.data]
+        sets = [register(kept, plan, spec) for spec in plan.data]
         kept.put_plan(plan, sets)
         _fill_metrics(kept, plan)
         final = ("done",) if retry else ("done", "failed")
@@ -126,7 +126,7 @@ def run(
     )
 
 
-def _register(store: Store, plan: Plan, spec: DataSpec) -> DataSet:
+def register(store: Store, plan: Plan, spec: DataSpec) -> DataSet:
     """Find out which rows a data set is, and keep its outcomes; one that cannot be read is a row that says why."""
     try:
         data = load_data(spec)
