@@ -761,3 +761,19 @@ def test_what_is_left_of_a_calibrated_mixture(data):
         pr.Linearised(pr.SubscaleMixture(schema=SCHEMA, calibrate=True)).fit(X, y)
     with pytest.raises(DataError, match="calibrate must be"):
         pr.SubscaleMixture(schema=SCHEMA, calibrate="bands").fit(X, y)
+
+
+def test_regret_stands_beside_its_bound(data, tmp_path):
+    X, y = data
+    model = pr.SubscaleMixture(schema=SCHEMA).fit(X, y)
+    regret = model.fit_record_.regret
+    assert regret == model.regret_
+    assert regret.best == min(zip(model.losses_, model.weights_, strict=True))[1]
+    assert 0 < regret.least <= regret.greatest <= regret.bound
+    assert str(regret).endswith(f"summed over the rows; at most {regret.bound:,.4g}")
+    model.save(tmp_path / "m.json")
+    assert pr.load(tmp_path / "m.json").fit_record_.regret == regret
+    moved = model.partial_fit(X[:100], y[:100])
+    assert moved.fit_record_.regret == moved.regret_ != regret
+    for options in ({"weights": "stacking"}, {"learning_rate": 0.0}):
+        assert pr.SubscaleMixture(schema=SCHEMA, **options).fit(X, y).fit_record_.regret is None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 
 from plainrisk.errors import DataError
-from plainrisk.solve.hedge import hedge_weights, learning_rate, row_losses, summed_losses
+from plainrisk.solve.hedge import hedge_weights, learning_rate, loss_sums, regret_range, row_losses, summed_losses
 from plainrisk.solve.rows import PIECE_ROWS
 
 
@@ -160,3 +160,34 @@ def test_a_million_rows_of_large_losses_do_not_underflow():
     expected = np.array([1e-15, 1e-12, 2e-12])  # w is proportional to exp(-mean loss) = the risk said
     np.testing.assert_allclose(weights, expected / expected.sum(), rtol=1e-9)
     assert hedge_weights(losses, 1.0).tolist() == [0.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("eta", [0.01, 0.3, 2.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_regret_of_every_order_of_the_rows_lies_in_the_range(eta, weighted):
+    rng = np.random.default_rng(5)
+    risks, target = rng.uniform(0.05, 0.95, (200, 4)), rng.integers(0, 2, 200)
+    weight = rng.uniform(0.1, 2.0, 200) if weighted else None
+    sums = loss_sums(risks, target, weight)
+    np.testing.assert_allclose(sums[:-1], summed_losses(risks, target, weight))
+    least, greatest, bound = regret_range(sums[:-1], sums[-1], eta)
+    assert least <= greatest <= bound
+    losses = row_losses(risks, target) * (1.0 if weight is None else weight[:, None])
+    for _ in range(20):
+        losses = rng.permutation(losses)
+        paid, before = 0.0, np.zeros(4)
+        for row in losses:  # the algorithm as written
+            paid += hedge_weights(before, eta) @ row
+            before = before + row
+        assert least - 1e-9 <= paid - before.min() <= greatest + 1e-9
+
+
+def test_the_bound_of_hedge_s_own_rate_is_the_textbook_s():
+    """Losses within [0, 1] that spread over all of it, M rows, n experts: sqrt(M ln(n) / 2)."""
+    risks = np.tile([[0.0, 1.0, 0.5]], (400, 1))
+    losses = loss_sums(risks, np.arange(400) % 2, None, "brier")
+    assert losses[-1] == 400
+    bound = regret_range(losses[:-1], losses[-1], learning_rate("hedge", 3, 400))[2]
+    assert bound == pytest.approx(np.sqrt(400 * np.log(3) / 2), rel=1e-12)
+    # The paper's rate does not grow more careful with the rows: its bound is M / 8 and a constant.
+    assert regret_range(losses[:-1], losses[-1], learning_rate("paper", 3, 400))[2] == pytest.approx(50 + np.log(3))

@@ -334,7 +334,7 @@ def facts(estimator: Any) -> dict[str, Any]:
 def certified(estimator: Any) -> dict[str, Any]:
     """Return what the solver and the fitted model certify, as plain data."""
     record = msgspec.to_builtins(estimator.fit_record_)
-    fields = ("objective", "kkt", "iterations", "converged", "reason", "clipped")
+    fields = ("objective", "kkt", "iterations", "converged", "reason", "clipped", "regret")
     return {
         "parameters": record["parameters"],
         "solver": {name: record[name] for name in fields},

@@ -294,7 +294,8 @@ def solver(record: Mapping[str, Any]) -> None:
     problems = len(record["kkt"])
     if not problems:
         return
-    what = "1 problem" if problems == 1 else f"{problems} problems, the last one weighs the others"
+    last = "each an expert" if record["regret"] else "the last one weighs the others"
+    what = "1 problem" if problems == 1 else f"{problems} problems, {last}"
     rows = [
         ["solved", what],
         ["objective", f"{record['objective'][-1]:.10g}"],
@@ -303,6 +304,10 @@ def solver(record: Mapping[str, Any]) -> None:
         ["stopped because", record["reason"]],
         ["rows clipped to 0 or 1", f"{record['clipped']:.1%}"],
     ]
+    if record["regret"]:
+        from plainrisk.form.file import Regret
+
+        rows.append(["regret of the weights", str(Regret(**record["regret"]))])
     print_table(("solver", ""), rows)
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "ModelFile",
     "OutsideLevel",
     "PackedState",
+    "Regret",
     "form_hash",
     "read_model",
     "write_model",
@@ -65,6 +66,26 @@ class GroupEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return " × ".join(self.features)
 
 
+class Regret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much more Hedge's weights lost on the rows that judged the experts than the best expert did, summed.
+
+    Attributes
+    ----------
+    best : the expert that lost least
+    least, greatest : between which numbers the regret lies, whatever the order of the rows
+    bound : what it can be at most, by the learning rate and the spread of the losses
+    """
+
+    best: str
+    least: float
+    greatest: float
+    bound: float
+
+    def __str__(self) -> str:
+        between = f"{self.least:,.4g} to {self.greatest:,.4g} against {self.best!r}"
+        return visible(f"{between}, summed over the rows; at most {self.bound:,.4g}")
+
+
 class FitRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a form was found; for the reader and for `at_base_rate`, never used in scoring.
 
@@ -80,6 +101,7 @@ class FitRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     covariance : if intervals were asked for, that of the intercept, the scores of all levels and the cells of all pairs
         in the order of the form: its lower triangle, row by row
     risks : the probabilities of the training rows as counts, without class weights; older files have none
+    regret : of a mixture with Hedge weights, that of the weights against the best expert
     """
 
     estimator: str
@@ -97,6 +119,7 @@ class FitRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     evidence: tuple[GroupEvidence, ...] = ()
     covariance: tuple[float, ...] = ()
     risks: TrainedRisks | None = None
+    regret: Regret | None = None
 
     @property
     def features_left(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from plainrisk.fit.bands import ScoreSums, calibrating_bands, log_odds
 from plainrisk.fit.splits import SPLITS, inner_splits
 from plainrisk.fit.training import Training, TrainingRows, read_more
 from plainrisk.form import Bands, Linear, Link, Mixture
+from plainrisk.form.file import Regret
 from plainrisk.model import RiskModel
 from plainrisk.models.arm import AdditiveRiskModel
 from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
@@ -34,7 +35,7 @@ from plainrisk.models.experts import (
 )
 from plainrisk.schema import Schema
 from plainrisk.solve import Moments, minimise_squares
-from plainrisk.solve.hedge import LossName, hedge_weights, learning_rate, row_losses, summed_losses
+from plainrisk.solve.hedge import LossName, hedge_weights, learning_rate, loss_sums, regret_range, row_losses
 from plainrisk.totals import total_of
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class SubscaleMixture(RiskClassifier):
     weights_ : dict of subscale to weight
     link_ : Bands from the pooled risk to the calibrated one; None without `calibrate`
     losses_ : (subscales,) summed losses behind the weights; `partial_fit` adds to them
+    regret_ : Regret of Hedge's weights against the best expert, beside its bound; None with weights="stacking"
     learning_rate_ : float
     experts_ : dict of subscale to Expert
     form_ : RiskForm, where every expert has one
@@ -149,7 +151,9 @@ class SubscaleMixture(RiskClassifier):
         self.total_ = training.total
         judged = self._judged(estimator, training)
         judge = _Judge(self.loss, self.clips_)
-        self.losses_, gram, moment = _summed(judged, judge)
+        totals, gram, moment = _summed(judged, judge)
+        self.losses_, self.spread_ = totals[:-1], float(totals[-1])
+        self.regret_: Regret | None = None
         weights = stacked_weights(gram, moment) if self.weights == "stacking" else self._hedge()
         self.link_ = self._fitted_link(weights, judged) if self.calibrate else None
         return self._keep_weights(training, weights)
@@ -192,9 +196,8 @@ class SubscaleMixture(RiskClassifier):
         if self.weights == "stacking":
             raise DataError("partial_fit moves Hedge weights; with weights='stacking' fit again.")
         rows = self._more(X, y, sample_weight)
-        self.losses_ = self.losses_ + summed_losses(
-            self._risks(rows.frame), rows.target, rows.weight, self.loss, self.clips_
-        )
+        more = loss_sums(self._risks(rows.frame), rows.target, rows.weight, self.loss, self.clips_)
+        self.losses_, self.spread_ = self.losses_ + more[:-1], self.spread_ + float(more[-1])
         self.total_ += rows.total
         self._set_weights(self._hedge())
         return self
@@ -373,12 +376,16 @@ class SubscaleMixture(RiskClassifier):
 
     def _hedge(self) -> Floats:
         self.learning_rate_ = learning_rate(self.learning_rate, len(self.experts_), self.total_)
+        if self.learning_rate_ > 0:
+            best = list(self.experts_)[int(self.losses_.argmin())]
+            self.regret_ = Regret(best, *regret_range(self.losses_, self.spread_, self.learning_rate_))
         return hedge_weights(self.losses_, self.learning_rate_)
 
     def _set_weights(self, weights: Floats) -> None:
         self.weights_ = dict(zip(self.experts_, weights.tolist(), strict=True))
         if hasattr(self, "form_"):
             self.form_ = msgspec.structs.replace(self.form_, pool=self._pool)
+            self._note_regret()
 
     @property
     def _pool(self) -> Mixture:
@@ -393,7 +400,13 @@ class SubscaleMixture(RiskClassifier):
         solutions = [e.model.solution_ for e in self.experts_.values() if hasattr(e.model, "solution_")]
         parts = [e.part for e in self.experts_.values()]
         evidence = evidence_of({name: e.model for name, e in self.experts_.items()})
-        return self._keep(training, parts, self._pool, solutions, evidence=evidence)
+        scores = self._keep(training, parts, self._pool, solutions, evidence=evidence)
+        self._note_regret()
+        return scores
+
+    def _note_regret(self) -> None:
+        if self.fit_record_ is not None:
+            self.fit_record_ = msgspec.structs.replace(self.fit_record_, regret=self.regret_)
 
 
 def loss_clip(link: Link | None) -> float:
@@ -442,7 +455,7 @@ class _Judge:
     clips: Floats
 
     def __call__(self, risks: Floats, rows: Training) -> tuple[Floats, Floats, Floats]:
-        return summed_losses(risks, rows.target, rows.weight, self.loss, self.clips), *risk_products(risks, rows)
+        return loss_sums(risks, rows.target, rows.weight, self.loss, self.clips), *risk_products(risks, rows)
 
 
 @dataclass(frozen=True)

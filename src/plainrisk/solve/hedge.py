@@ -19,7 +19,7 @@ from plainrisk._types import Array, Floats
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.threads import PIECE_ROWS
 
-__all__ = ["LossName", "hedge_weights", "learning_rate", "row_losses", "summed_losses"]
+__all__ = ["LossName", "hedge_weights", "learning_rate", "loss_sums", "regret_range", "row_losses", "summed_losses"]
 
 LossName = Literal["log", "brier"]
 
@@ -67,13 +67,62 @@ def summed_losses(
     loss: LossName = "log",
     clip: Floats | float = 1e-15,
 ) -> Floats:
-    """Return each expert's summed loss, block by block, so that memory stays that of one block."""
-    total = np.zeros(risks.shape[1])
+    """Return each expert's summed loss."""
+    return loss_sums(risks, target, weight, loss, clip)[:-1]
+
+
+def loss_sums(
+    risks: Floats,
+    target: Array,
+    weight: Floats | None = None,
+    loss: LossName = "log",
+    clip: Floats | float = 1e-15,
+) -> Floats:
+    """Return each expert's summed loss, and last the sum of the squared spread of the losses: (experts + 1,).
+
+    The spread of a row is how far its greatest loss is from its least; `regret_range` asks for it. Rows are added up
+    block by block, so that memory stays that of one block.
+    """
+    total = np.zeros(risks.shape[1] + 1)
     for start in range(0, len(risks), PIECE_ROWS):
         rows = slice(start, start + PIECE_ROWS)
         losses = row_losses(np.asarray(risks[rows], dtype=np.float64), target[rows], loss, clip)
-        total += losses.sum(axis=0) if weight is None else weight[rows] @ losses
+        if weight is not None:
+            losses *= weight[rows][:, None]
+        total[:-1] += losses.sum(axis=0)
+        total[-1] += float((np.ptp(losses, axis=1) ** 2).sum())
     return total
+
+
+def regret_range(losses: Floats, spread: float, eta: float) -> tuple[float, float, float]:
+    r"""Return between which numbers Hedge's regret lies, whatever the order of the rows, and its bound.
+
+    The regret is Hedge's loss :math:`\sum_i w_i \cdot \ell_i`, with the weights before each row, less the loss of the
+    best expert. Hedge's loss is at least the mix loss, which no order of the rows changes, and by Hoeffding's lemma at
+    most that and :math:`\eta/8` times the spread B:
+
+    .. math:: -	frac1\eta \ln 	frac1n \sum_S e^{-\eta L_S} - \min_S L_S \le 	ext{regret} \le
+        \ldots + 	frac\eta8 B \le 	frac{\ln n}{\eta} + 	frac\eta8 B
+
+    With Hedge's own rate and losses within [0, 1] the bound is :math:`\sqrt{M \ln n / 2}`.
+
+    Parameters
+    ----------
+    losses, spread : as `loss_sums` returns them
+    eta : the learning rate, above 0
+
+    Returns
+    -------
+    least, greatest, bound
+
+    >>> least, greatest, bound = regret_range(np.array([10.0, 12.0]), 8.0, 0.5)
+    >>> round(least, 3), round(greatest, 3), round(bound, 3)
+    (0.76, 1.26, 1.886)
+    """
+    lead = losses - losses.min()
+    least = -math.log(float(np.exp(-eta * lead).mean())) / eta
+    slack = eta / 8.0 * spread
+    return least, least + slack, math.log(len(losses)) / eta + slack
 
 
 def hedge_weights(losses: Floats, eta: float) -> Floats:

@@ -73,8 +73,9 @@ def claims_section(view: View) -> Iterator[Block]:
     yield Prose(
         f"Every verdict is computed from the figures beside it. A difference of up to {NEGLIGIBLE} counts as "
         f"negligible, of up to {SMALL} as small or minor, of more than {LARGE} as large; a median of ours repeats the "
-        "paper's if it has the same sign and is within a factor of two of it, and in part with the sign alone. Differences are typical ones "
-        "(Hodges-Lehmann, pairs i < j, first minus second). Published: the 24 data sets of the appendix. Ours: "
+        "paper's if it has the same sign and is within a factor of two of it, and in part with the sign alone. "
+        "Differences are typical ones (Hodges-Lehmann, pairs i < j, first minus second). Published: the 24 data sets "
+        "of the appendix. Ours: "
         f"{_sets(view)}, {how}; calibration errors by the paper's definition."
     )
     rows: list[list[Cell]] = [

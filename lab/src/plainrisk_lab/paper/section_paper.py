@@ -338,4 +338,6 @@ def reliability_pictures(view: View, study: str, names: tuple[str, ...]) -> Pict
         if known:
             svgs.append(reliability_svg(title_of(data.name), known))
     caption = "Predicted against observed risk, 15 equal bins; the area of a dot is its share of the rows."
+    if len(svgs) < len(view.table(study, "auc").datasets):
+        caption += " Figures read back from a .csv file have no predicted risks to draw; a new run of the study has."
     return Pictures(tuple(svgs), caption, legend(names))
