@@ -3,7 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import plainrisk_lab.paper.published  # noqa: F401 - it adds the metrics
 from plainrisk_lab.study import METRICS
 
 

@@ -64,7 +64,6 @@ def run(
 @study_app.command()
 def status(study: Name = None, store: StoreFile = DEFAULT_STORE, json: Json = False) -> None:
     """Show how far the studies are, where the time went, and what failed or is not here."""
-    from plainrisk_lab.paper import published  # noqa: F401 - as in `report`
     from plainrisk_lab.study import Store
 
     with Store(store, create=False) as kept:
@@ -96,7 +95,6 @@ def report(
     from plainrisk.cli.tables import WRITE, check_output, write_table
     from plainrisk.files import write_text
     from plainrisk_lab import study as studies
-    from plainrisk_lab.paper import published  # noqa: F401 - it adds the metrics that the paper's plans ask for
 
     if output is not None:
         check_output(output, WRITE)

@@ -10,9 +10,9 @@ import numpy as np
 from plainrisk._types import Floats, Outcome
 from plainrisk_lab.paper.document import Block, Cell, Grid
 from plainrisk_lab.paper.grids import figure, title_of
-from plainrisk_lab.paper.published import as_printed, paper_table
+from plainrisk_lab.paper.published import paper_table
 from plainrisk_lab.paper.view import View, prose
-from plainrisk_lab.study import ClassifierSpec
+from plainrisk_lab.study import ClassifierSpec, as_printed
 
 __all__ = ["Spread", "pairing_account", "shuffled"]
 

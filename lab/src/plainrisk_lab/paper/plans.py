@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import msgspec
 
-import plainrisk_lab.paper.published  # noqa: F401 - it adds the metrics that the plans ask for
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk_lab.study import METRICS, ClassifierSpec, Plan
 

@@ -1,4 +1,4 @@
-"""The published tables, and the calibration errors as they seem to have been computed."""
+"""The published tables."""
 
 from __future__ import annotations
 
@@ -8,31 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from plainrisk._types import Array, Floats
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.measure.metrics import Reliability, reliability
-from plainrisk_lab.study import METRICS, Metric, StudyTable
+from plainrisk_lab.study import StudyTable
 
-__all__ = ["AS_PRINTED", "as_printed", "paper_table"]
-
-
-def as_printed(outcome: Array, risk: Floats) -> Reliability:
-    """Bin as the published calibration tables seem to have been made.
-
-    Both columns of predict_proba, read row by row, stand against the outcomes written twice in a row, so that a
-    prediction meets the outcome of another row. This is no measure of calibration: it is here to show where the
-    published figures come from.
-    """
-    both = np.column_stack([1.0 - risk, risk]).ravel()
-    return reliability(np.tile(outcome, 2), both)
-
-
-#: Two metrics that only this reproduction needs; they join those of studies.
-AS_PRINTED = (
-    Metric("ece_as_printed", "ECE as printed", False, lambda y, p: as_printed(y, p).expected_error / 2.0),
-    Metric("mce_as_printed", "MCE as printed", False, lambda y, p: as_printed(y, p).maximum_error),
-)
-METRICS.update({metric.name: metric for metric in AS_PRINTED})
+__all__ = ["paper_table"]
 
 
 def paper_table(metric: str) -> StudyTable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plainrisk_lab.study.plan import METRICS, ClassifierSpec, DataSpec, Metric, Plan, load_plan
+from plainrisk_lab.study.plan import METRICS, ClassifierSpec, DataSpec, Metric, Plan, as_printed, load_plan
 from plainrisk_lab.study.run import Progress, Summary, run
 from plainrisk_lab.study.store import Store
 from plainrisk_lab.study.tables import StudyTable, folds_of, report, study_table, write_folds
@@ -17,6 +17,7 @@ __all__ = [
     "Store",
     "StudyTable",
     "Summary",
+    "as_printed",
     "folds_of",
     "load_plan",
     "report",
