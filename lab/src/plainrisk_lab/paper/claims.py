@@ -200,7 +200,8 @@ def _attributions(low: float) -> tuple[str, str]:
     risk = model.predict_proba(german.frame)[:, 1]
     inside = (risk > 0) & (risk < 1)
     gap = float(np.abs(found.total - risk)[inside].max())
-    told = f"LinNNLR on German: on the {inside.sum():,} of {len(risk):,} rows inside the range they do, to {max(gap, 1e-12):.0e}"
+    rows = f"{inside.sum():,} of {len(risk):,} rows"
+    told = f"LinNNLR on German: on the {rows} inside the range they do, to {max(gap, 1e-12):.0e}"
     return (
         told,
         verdict_of([abs(low - 0.069) < 1e-3, gap < 1e-12]),
