@@ -79,17 +79,19 @@ def test_the_table_of_the_page_is_that_of_today():
     assert done.returncode == 0, done.stderr
 
 
-def test_a_table_of_yesterday_is_told(orientation, tmp_path, monkeypatch):
+def test_a_table_of_yesterday_or_above_a_limit_is_refused(orientation, tmp_path, monkeypatch):
     page = tmp_path / "page.md"
-    page.write_text(
-        f"{orientation.BEGIN}\n{orientation.written([('lines', '6', '9'), ('files', '1', '')])}\n{orientation.END}\n"
-    )
+    kept = [("lines", "1,000", "1,100"), ("lengths", "7, 20, 150", "")]
+    page.write_text(f"{orientation.BEGIN}\n{orientation.written(kept)}\n{orientation.END}\n")
     monkeypatch.setattr(orientation, "PAGE", page)
-    assert orientation.check_table([("lines", "6", "9"), ("files", "1", "")]) is None
-    with pytest.raises(SystemExit, match=r"run make orientation\. Today:\n\| lines \| 7 \| 9 \|$"):
-        orientation.check_table([("lines", "7", "9"), ("files", "1", "")])
+    assert orientation.check_table([("lines", "1,049", "1,100"), kept[1]]) is None
+    for lines in [("lines", "1,051", "1,100"), ("lines", "1,000", "1,200"), ("lines", "1,000", "999")]:
+        with pytest.raises(SystemExit, match=r"run make orientation\. Today:\nlines: 1,0"):
+            orientation.check_table([lines, kept[1]])
+    with pytest.raises(SystemExit, match="lengths: 7, 20, 190; on the page 7, 20, 150"):
+        orientation.check_table([kept[0], ("lengths", "7, 20, 190", "")])
     with pytest.raises(SystemExit, match="run make orientation"):
-        orientation.check_table([("lines", "6", "9")])
+        orientation.check_table(kept[:1])
 
 
 def stored(folder, name, risks, *, converged=True, error=""):
