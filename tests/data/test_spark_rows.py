@@ -35,6 +35,8 @@ class Table:
             name, _, alias = expression.partition(" as ")
             if name == "spark_partition_id()":
                 return alias, pa.array([number] * part.num_rows, pa.int32())
+            if name == "0":
+                return alias, pa.array([0] * part.num_rows, pa.int32())
             if " div " in name:
                 name, _, width = name.partition(" div ")
                 return alias, pa.array([value // int(width) for value in part[name].to_pylist()], pa.int32())

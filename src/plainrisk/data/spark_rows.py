@@ -102,17 +102,21 @@ class SparkRows(StoredRows):
 
     def merged(self, found: Any, n_items: int, task: str, finish: Callable[[Any], Any] = identity) -> list[Any]:
         """Bring partial results together, item by item, in the order of their partitions."""
-        parts = self._state.parts or 1
+        parts = self._state.parts
         with raised_by_spark(task):
-            while parts > _MERGED or finish is not identity:
-                parts = -(-parts // _MERGED)
-                last = finish if parts == 1 else identity
-                grouped = found.selectExpr("item", f"part div {_MERGED} as part", "part as place", "blob")
-                found = grouped.groupBy("item", "part").applyInArrow(_arrow_function(_Merge(last)), _RECORD)
-                if parts == 1:
-                    break
+            # The first pass counts the partitions, and its results are few; all else is merged where the rows are.
+            there = parts is not None and (parts > _MERGED or finish is not identity)
+            while there:
+                parts = -(-(parts or 1) // _MERGED)
+                there = parts > _MERGED or (parts > 1 and finish is not identity)
+                merge = _Merge(finish if parts == 1 else identity)
+                # Spark may cut a query anew for every pass, so the last round takes whatever there is.
+                group = "0" if parts == 1 else f"part div {_MERGED}"
+                grouped = found.selectExpr("item", f"{group} as part", "part as place", "blob")
+                found = grouped.groupBy("item", "part").applyInArrow(_arrow_function(merge), _RECORD)
             records = sorted(_records(found.toArrow().to_batches()), key=lambda record: record[:2])
-        if self._state.parts is None:
+        first = self._state.parts is None
+        if first:
             self._state.parts = 1 + max((part for part, _, _ in records), default=0)
         self._state.passes += 1
         self._state.received += sum(len(blob) for _, _, blob in records)
@@ -124,7 +128,7 @@ class SparkRows(StoredRows):
         for total in totals:
             if isinstance(total, _Refused):
                 raise total.error
-        return totals
+        return list(map(finish, totals)) if first else totals
 
     def _mapped(self, job: Callable[[Iterable[Any]], Iterator[Any]], columns: Sequence[str]) -> Any:
         for name in columns:
