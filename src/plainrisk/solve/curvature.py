@@ -15,7 +15,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
 
 from plainrisk._types import Bools, Floats, Index
 
-__all__ = ["Curvature", "Factor", "LowRank", "add_diagonal", "factorise", "solve_semidefinite", "submatrix"]
+__all__ = ["Curvature", "Factor", "LowRank", "add_diagonal", "factorise", "solve_semidefinite"]
 
 # A direction whose curvature is less than this share of the largest is rounding: nothing moves along it.
 _FLAT = 1e-11
@@ -60,14 +60,6 @@ def add_diagonal(H: Curvature, diagonal: Floats) -> Curvature:
     out = H.copy()
     out.flat[:: len(out) + 1] += diagonal
     return out
-
-
-def submatrix(H: Curvature, at: Index) -> Floats:
-    """Return rows and columns of a matrix."""
-    if isinstance(H, LowRank):
-        root = H.root[:, at]
-        return np.asarray(root.T @ root + np.diag(H.extra[at]))
-    return np.asarray(H[np.ix_(at, at)])
 
 
 class Factor(Protocol):
