@@ -29,9 +29,12 @@ if TYPE_CHECKING:
     from plainrisk.validate.challengers import challengers
     from plainrisk.validate.crossval import cross_validate
     from plainrisk.validate.holdout import cutoffs, drift, evaluate, fairness
+    from plainrisk.validate.monitoring import monitor
+    from plainrisk.validate.overrides import overrides
     from plainrisk.validate.periods import periods
     from plainrisk.validate.prices import prices
     from plainrisk.validate.quality import quality
+    from plainrisk.validate.stability import stability
     from plainrisk.validate.stress import sensitivity, stress
     from plainrisk.validate.weak_spots import weak_spots
 
@@ -65,12 +68,15 @@ __all__ = [
     "load",
     "make_classifier",
     "metrics",
+    "monitor",
+    "overrides",
     "periods",
     "prices",
     "quality",
     "register_extractor",
     "rows",
     "sensitivity",
+    "stability",
     "stress",
     "suggest_pairs",
     "verify_export",
@@ -108,9 +114,12 @@ _OWNERS = {
     "models.registry": ("CLASSIFIERS", "make_classifier"),
     "models.two_layer": ("TwoLayerRiskModel",),
     "schema": ("Feature", "Schema"),
+    "validate.monitoring": ("monitor",),
+    "validate.overrides": ("overrides",),
     "validate.periods": ("periods",),
     "validate.prices": ("prices",),
     "validate.quality": ("quality",),
+    "validate.stability": ("stability",),
     "validate.stress": ("sensitivity", "stress"),
     "validate.weak_spots": ("weak_spots",),
 }

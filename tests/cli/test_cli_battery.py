@@ -112,3 +112,47 @@ def test_groups_and_a_challenger_column(run, later, tmp_path):
     assert "othr" in run(*words[:4], "othr").stderr
     fair = told(run("fairness", model, file, "--by", "age=30,50", "--json"))
     assert fair["groups"] == plain(pr.fairness(loaded, frame, by="age", bands=[30, 50]))["groups"]
+
+
+def test_stability(run, credit, later, tmp_path):
+    model, file, frame = later
+    words = ("stability", model, credit.csv, "--new", file, "--refits", "2", "--seed", "4")
+    expected = pr.stability(pr.load(model), credit.frame, credit.frame["bad"], new=frame, n=2, seed=4)
+    found = told(run(*words, "--json", "-o", tmp_path / "s.csv"))
+    assert {name: found[name] for name in plain(expected)} == plain(expected)
+    assert pl.read_csv(tmp_path / "s.csv")["feature"].to_list() == [f.feature for f in expected.features]
+    assert "rows in another order" in run(*words).stdout
+
+
+def test_overrides(run, later, tmp_path):
+    model, _, frame = later
+    officer = np.where(np.arange(500) % 5 == 0, "refused", "approved")
+    frame.with_columns(officer=pl.Series(officer)).write_csv(tmp_path / "o.csv")
+    words = ("overrides", model, tmp_path / "o.csv", "--decision", "officer")
+    found = told(run(*words, "--json", "-o", tmp_path / "t.csv"))
+    expected = pr.overrides(pr.load(model), frame, decisions=officer)
+    assert {name: found[name] for name in plain(expected)} == plain(expected)
+    assert pl.read_csv(tmp_path / "t.csv")["rows"].to_list() == [cell.rows for cell in expected.cells]
+    assert "kappa" in run(*words).stdout
+    assert "no decision is 'yes'" in run(*words, "--approved", "yes").stderr
+
+
+def test_monitor_ends_with_5_where_a_limit_is_crossed(run, later, tmp_path):
+    strict, file, frame = later
+    model = tmp_path / "model.json"  # fitted to few rows, it promises too much
+    pr.load(strict).annotate({"policy": {"drift": {"auc_drop": 0.3}}}).save(model)
+    words = ("monitor", model, file, "--history", tmp_path / "looks.jsonl", "--label", "2026-10")
+    quiet = run(*words, "--json", "-o", tmp_path / "m.csv", "--plot", tmp_path / "m.png")
+    assert told(quiet)["crossed"] == []
+    expected = pr.monitor(pr.load(model), frame, label="2026-10")
+    assert told(quiet)["checks"] == plain(expected)["checks"]
+    assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
+    assert pl.read_csv(tmp_path / "m.csv")["figure"][0] == expected.checks[0].figure
+    frame.sort("bureau_score").head(200).write_csv(tmp_path / "poor.csv")
+    crossed = run("monitor", model, tmp_path / "poor.csv", *words[3:5], "--json")
+    assert crossed.exit_code == 5
+    assert "shift" in json.loads(crossed.stdout)["crossed"]
+    looks = [json.loads(line) for line in (tmp_path / "looks.jsonl").read_text().splitlines()]
+    assert [look["label"] for look in looks] == ["2026-10", str(tmp_path / "poor.csv")]
+    assert "limits crossed" in run("monitor", model, tmp_path / "poor.csv").stdout
+    assert ".png" in run("monitor", model, file, "--plot", tmp_path / "m.txt").stderr

@@ -9,7 +9,7 @@ from scipy.special import expit, logit
 
 import plainrisk as pr
 from plainrisk.errors import DataError
-from plainrisk.validate.weak_spots import _promised_auc
+from plainrisk.validate.weak_spots import promised_auc
 
 
 def sample(seed, n=1500):
@@ -62,11 +62,11 @@ def test_a_model_that_is_wrong_everywhere_alike_has_no_weak_spot():
     assert pr.weak_spots(expit(1.5 * logit(p) + 1), X, y).spots == ()
 
 
-def test_the_promised_auc_is_that_of_many_outcomes(rng):
+def test_thepromised_auc_is_that_of_many_outcomes(rng):
     p = rng.beta(2, 3, 60).round(1).clip(0.05, 0.95)
     weight = [(a * (1 - b), (a > b) + (a == b) / 2) for i, a in enumerate(p) for j, b in enumerate(p) if i != j]
     total = np.array(weight)
-    assert _promised_auc(p) == pytest.approx((total[:, 0] @ total[:, 1]) / total[:, 0].sum())
+    assert promised_auc(p) == pytest.approx((total[:, 0] @ total[:, 1]) / total[:, 0].sum())
 
 
 def test_a_model_of_ours_and_further_columns():

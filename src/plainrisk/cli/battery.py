@@ -11,22 +11,31 @@ import typer
 from rich.text import Text
 
 from plainrisk.cli import show, source, tables
+from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Column, Cutoff, Data, Json, Level, Missing, ModelArgument, TableOutput, read_groups
 from plainrisk.errors import DataError, did_you_mean
+from plainrisk.files import replacing
+from plainrisk.intervals import Range
 from plainrisk.model import RiskModel, load
 from plainrisk.tables import TableResult
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from plainrisk.validate.monitoring import Monitoring
+    from plainrisk.validate.overrides import Overrides
     from plainrisk.validate.periods import Periods
     from plainrisk.validate.quality import Quality
+    from plainrisk.validate.stability import Stability
     from plainrisk.validate.stress import Sensitivity, Stress
     from plainrisk.validate.weak_spots import WeakSpots
 
-__all__ = ["periods", "quality", "stress", "weak_spots"]
+__all__ = ["monitor", "overrides", "periods", "quality", "stability", "stress", "weak_spots"]
 
 MOST_FEATURES = 5  # on screen
+REFITTED = ("decisions", "decisions_most", "reasons", "reasons_most")
+# Without the time and the name of the program, the same history gives the same bytes.
+PICTURES = {".png": {"Software": None}, ".svg": {"Date": None}}
 NUMBERS = ("--column", "--months")  # columns that are read as they are; those of other options are text
 
 
@@ -51,6 +60,12 @@ def finish(found: TableResult, facts: dict[str, Any], output: Path | None, json:
         tables.write_table(found.columns(), output)
     show.result({**facts, **found.to_dict()}, json, lambda _: as_text())
     show.wrote(output)
+
+
+def save_figure(axes: Any, path: Path) -> None:
+    """Write the figure of some axes."""
+    with replacing(path) as temporary:
+        axes[0].figure.savefig(temporary, dpi=160, metadata=PICTURES[path.suffix.lower()])
 
 
 def few(rows: int, small: bool) -> Text:
@@ -291,3 +306,173 @@ def _show_weak_spots(found: WeakSpots) -> None:
     header = ("slice", "weak in", "rows", "mean risk", "observed", "p")
     if lines:
         show.print_table(header, lines, numbers=header[2:])
+
+
+# ---- stability
+
+
+def stability(
+    model: ModelArgument,
+    data: Data,
+    new: Annotated[
+        str | None,
+        typer.Option("--new", metavar="DATA", help="Rows to decide and explain; without it, the training rows."),
+    ] = None,
+    refits: Annotated[int, typer.Option("--refits", min=2, help="How many refits to resampled rows.")] = 20,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of the samples.")] = 0,
+    cutoff: Cutoff = None,
+    target: Column = None,
+    output: TableOutput = None,
+    missing: Missing = None,
+    json: Json = False,
+) -> None:
+    """Fit a model again to resampled training rows: which decisions flip, which first reasons and shapes change."""
+    from plainrisk.validate.stability import stability as refit
+
+    tables.check_table(output)
+    loaded = load(model)
+    frame, y = read_rows(loaded, data, missing, target, {})
+    rows = None if new is None else read_rows(loaded, new, missing, None, {})[0]
+    with show.progress("Refits", refits) as bar:
+        options: dict[str, Any] = {"new": rows, "n": refits, "seed": seed, "cutoff": cutoff}
+        found = refit(loaded, frame, y, **options, progress=lambda done, total: bar.move("refits", done, total))
+    finish(found, {"model": str(model), "data": data, "new": new}, output, json, lambda: _show_stability(found))
+
+
+def _show_stability(found: Stability) -> None:
+    lines: list[list[str | Text]] = [
+        [r.kind, str(r.refits), f"{r.risk:.2%}", *(_share(getattr(r, name)) for name in REFITTED)] for r in found.refits
+    ]
+    header: tuple[str, ...] = (
+        "refits to",
+        "how many",
+        "risk moves",
+        "decisions flip",
+        "at most",
+        "first reasons",
+        "at most ",
+    )
+    show.print_table(header, lines, numbers=header[1:], title=f"What changes for {found.rows:,} rows")
+    unit = 100 if found.unit == "probability" else 1
+    lines = [
+        [f.feature, f"{unit * f.size:.2f}", f"{unit * f.spread:.2f}", f"{f.kept:.0%}", _share(f.up), _share(f.down)]
+        for f in found.features
+    ]
+    header = ("feature", "size", "spread", "kept", "a bin up", "a bin down")
+    show.print_table(header, lines, numbers=header[1:], title="Contributions over refits, and decisions that flip")
+    points = "percentage points" if unit == 100 else found.unit
+    console = show.out()
+    if not math.isnan(found.unsteady):
+        console.print(f"{found.unsteady:.1%} of the decisions flip in more than one refit of ten.")
+    console.print(f"size, spread: mean absolute contribution and its standard deviation, in {points}.", style="dim")
+
+
+# ---- overrides
+
+
+def overrides(
+    model: ModelArgument,
+    data: Data,
+    decision: Annotated[
+        str, typer.Option("--decision", metavar="COLUMN", help="The column that holds what people decided.")
+    ],
+    approved: Annotated[
+        str | None,
+        typer.Option(
+            "--approved", metavar="LABEL", help="Which decision means approved; without it, words such as yes."
+        ),
+    ] = None,
+    cutoff: Cutoff = None,
+    target: Column = None,
+    level: Level = 0.95,
+    output: TableOutput = None,
+    missing: Missing = None,
+    json: Json = False,
+) -> None:
+    """Compare what people decided with what the model decides: agreement, override rates, and what came of them."""
+    from plainrisk.validate.overrides import overrides as compare
+
+    tables.check_table(output)
+    loaded = load(model)
+    frame, y = read_rows(loaded, data, missing, target, {decision: "--decision"})
+    found = compare(loaded, frame, y, decisions=decision, approved=approved, cutoff=cutoff, level=level)
+    finish(found, {"model": str(model), "data": data}, output, json, lambda: _show_overrides(found))
+
+
+def _show_overrides(found: Overrides) -> None:
+    console = show.out()
+    console.print(found._headline(), style="bold")
+    lines: list[list[str | Text]] = [
+        [
+            c.model,
+            c.person,
+            f"{c.rows:,}",
+            show.percent(c.rate),
+            _share(c.risk),
+            few(c.known, c.small) if c.known else "0",
+            show.percent(c.bad_rate),
+        ]
+        for c in found.cells
+    ]
+    header = ("model", "people", "rows", "share", "mean risk", "outcomes", "bad rate")
+    show.print_table(header, lines, numbers=header[2:], whole=header)
+    note = "share: of those whom the model decided so; where people decide otherwise, the override rate."
+    left = f" {found.undecided:,} rows without a decision are left out." if found.undecided else ""
+    console.print(note + left, style="dim")
+
+
+# ---- monitor
+
+
+def monitor(
+    model: ModelArgument,
+    data: Data,
+    history: Annotated[
+        Path | None, typer.Option("--history", metavar="FILE", help="A file of JSON lines to which this look is added.")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option("--label", metavar="TEXT", help="What the rows are called in the history.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the history: .png or .svg.")] = None,
+    cutoff: Cutoff = None,
+    target: Column = None,
+    output: TableOutput = None,
+    missing: Missing = None,
+    json: Json = False,
+) -> None:
+    """Put new rows beside the limits kept in the model; ends with 5 if one is crossed."""
+    from plainrisk.validate.monitoring import monitor as look
+
+    tables.check_table(output)
+    tables.check_output(plot, tuple(PICTURES))
+    loaded = load(model)
+    frame, y = read_rows(loaded, data, missing, target, {})
+    found = look(loaded, frame, y, cutoff=cutoff, label=data if label is None else label, history=history)
+    if plot is not None:
+        save_figure(found.plot(), plot)
+    finish(found, {"model": str(model), "data": data}, output, json, lambda: _show_monitoring(found))
+    show.wrote(plot)
+    if found.crossed:
+        raise typer.Exit(ExitCode.LIMIT_CROSSED)
+
+
+def _show_monitoring(found: Monitoring) -> None:
+    console = show.out()
+    console.print(found._headline(), style="bold")
+    styles = {"crossed": "bold red", "watch": "yellow", "too few rows": "", "within": "green"}
+    shown = [c for c in found.checks if c.state != "within" or not c.feature]
+    lines: list[list[str | Text]] = [
+        [
+            c.name,
+            show.ratio(Range(c.value, c.low, c.high)),
+            "" if math.isnan(c.baseline) else f"{c.baseline:.3f}",
+            f"{c.limit:.3f}",
+            Text(c.state, styles[c.state]),
+        ]
+        for c in shown
+    ]
+    header = ("figure", "value", "compared with", "limit", "")
+    show.print_table(header, lines, numbers=header[1:4], whole=header[1:])
+    rest = len(found.checks) - len(shown)
+    if rest:
+        console.print(f"{rest} more figures of features are within their limits (--json has all).", style="dim")

@@ -31,7 +31,10 @@ PANELS = {
     "Fit": ("demo", "fit"),
     "Explain": ("explain", "what-if", "bins", "diff", "scorecard"),
     "Decide": ("cutoffs", "annotate", "score", "reasons"),
-    "Validate": ("evaluate", "fairness", "certify", "drift", "periods", "quality", "stress", "weak-spots"),
+    "Validate": (
+        *("evaluate", "fairness", "certify", "drift", "periods", "quality", "stress", "weak-spots"),
+        *("stability", "overrides", "monitor"),
+    ),
     "Deploy": ("report", "document", "export", "serve"),
 }
 # By the module beside this one and the name in it: a function, or a group of commands.
@@ -57,6 +60,9 @@ COMMANDS = {
     "quality": ("battery", "quality"),
     "stress": ("battery", "stress"),
     "weak-spots": ("battery", "weak_spots"),
+    "stability": ("battery", "stability"),
+    "overrides": ("battery", "overrides"),
+    "monitor": ("battery", "monitor"),
     "report": ("report", "report"),
     "document": ("document", "document"),
     "export": ("export", "export"),
@@ -101,6 +107,13 @@ LINES = {
     "weak-spots": (
         "Name the slices of rows in which calibration or ranking is worse than on the whole, and chance is ruled out."
     ),
+    "stability": (
+        "Fit a model again to resampled training rows: which decisions flip, which first reasons and shapes change."
+    ),
+    "overrides": (
+        "Compare what people decided with what the model decides: agreement, override rates, and what came of them."
+    ),
+    "monitor": "Put new rows beside the limits kept in the model; ends with 5 if one is crossed.",
     "report": "Write the decision page: see the model, move an applicant, ask what would change the decision, offline.",
     "document": (
         "Write the model document: measured, checked and marked where a person must complete it; a file to sign."
@@ -138,6 +151,9 @@ EXAMPLES = {
     "quality": "plainrisk quality model.json new.csv",
     "stress": "plainrisk stress model.json test.csv --shock income=-10% --by region",
     "weak-spots": "plainrisk weak-spots model.json test.csv --more region",
+    "stability": "plainrisk stability model.json train.csv --new test.csv",
+    "overrides": "plainrisk overrides model.json test.csv --decision officer",
+    "monitor": "plainrisk monitor model.json new.csv --history looks.jsonl",
     "report": "plainrisk report model.json test.csv -o page.html",
     "document": "plainrisk document model.json test.csv --train train.csv -o model.docx",
     "export": "plainrisk export model.json --dialect duckdb -o score.sql",
@@ -154,6 +170,7 @@ VALUES = {
     "--answers": "2",
     "--applicants": "100",
     "--approval": "0.7",
+    "--approved": "yes",
     "--bad-rate": "0.05",
     "--by": "month",
     "--checker": "verify.py",
@@ -163,6 +180,7 @@ VALUES = {
     "--cutoff": "0.2",
     "--cv": "5",
     "--decimals": "1",
+    "--decision": "officer",
     "--dialect": "duckdb",
     "--every": "quarter",
     "--folder": "demo",
@@ -170,8 +188,10 @@ VALUES = {
     "--gain-good": "1",
     "--grades": "0.02,0.05,0.1",
     "--group": "customer",
+    "--history": "looks.jsonl",
     "--host": "0.0.0.0",
     "--keep": "id",
+    "--label": "2026-10",
     "--level": "0.9",
     "--max-bins": "8",
     "--max-megabytes": "16",
@@ -182,11 +202,13 @@ VALUES = {
     "--model": "ARM1",
     "--months": "months_on_book",
     "--more": "region",
+    "--new": "test.csv",
     "--odds": "30",
     "--old": "train.csv",
     "--output": "table.xlsx",
     "--pairs": "auto",
     "--pdo": "40",
+    "--plot": "history.png",
     "--points": "500",
     "--port": "8080",
     "--profile": "sr-26-2",
@@ -194,6 +216,7 @@ VALUES = {
     "--positive": "1",
     "--reasons": "4",
     "--reference": "typical",
+    "--refits": "50",
     "--ridge": "0.001",
     "--row": "5",
     "--schema": "loans.toml",

@@ -89,8 +89,7 @@ class Limits(
     missing, unseen : float
         By how much the missing share of a feature may rise, and which share of its values training may not have seen.
     auc : float, optional
-        The AUC to compare with, as of validation; that of the training rows, which is better than on new ones, unless
-        stated.
+        The AUC to compare with, as of validation; unless stated, what the probabilities of the new rows promise.
     auc_drop : float
         By how much the AUC may be less than that.
     gap : float

@@ -35,7 +35,7 @@ from plainrisk.tables import TableResult
 from plainrisk.validate.grouping import groups_by
 from plainrisk.validate.scored import Scored, column_in
 
-__all__ = ["WeakSpot", "WeakSpots", "weak_spots"]
+__all__ = ["WeakSpot", "WeakSpots", "promised_auc", "weak_spots"]
 
 OPTIONS = {"pairs": FLAG, "min_rows": NOTHING | whole(2), "level": LEVEL, "seed": SEED}
 ALONE, PAIRED = 6, 3  # bands of a number in slices of one column, and of two
@@ -306,7 +306,7 @@ class _Search:
             observed=observed,
             gap=Range(predicted - observed.estimate, predicted - observed.high, predicted - observed.low),
             auc=auc_range(bad, risk, z),
-            promised=_promised_auc(self.q[rows]),
+            promised=promised_auc(self.q[rows]),
             p_value=p,
         )
 
@@ -321,10 +321,10 @@ def _right_on_the_whole(checked: Predictions) -> Floats:
     return np.asarray(odds / (1 + odds))
 
 
-def _promised_auc(q: Floats) -> float:
+def promised_auc(q: Floats) -> float:
     """Return the expected AUC of rows whose probabilities are right; ties count one half.
 
-    >>> round(_promised_auc(np.array([0.1, 0.9])), 4)  # 0.81 against 0.01
+    >>> round(promised_auc(np.array([0.1, 0.9])), 4)  # 0.81 against 0.01
     0.9878
     """
     of_row = np.unique(q, return_inverse=True)[1]

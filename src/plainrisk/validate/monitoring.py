@@ -1,0 +1,312 @@
+"""Monitoring: new rows beside the limits that the model's policy keeps, and a history of such looks."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plainrisk.checks import LEVEL, check_parameters
+from plainrisk.errors import DataError
+from plainrisk.explain import drift as form_drift
+from plainrisk.explain.monitor import Drift, Performance
+from plainrisk.files import read_text, write_text
+from plainrisk.form import Part, RiskForm, Table, form_hash
+from plainrisk.form.beyond import unusual
+from plainrisk.intervals import Range, is_small, newcombe, normal_quantile, wilson
+from plainrisk.schema import Limits
+from plainrisk.tables import TableResult
+from plainrisk.validate.scored import Scored
+from plainrisk.validate.weak_spots import promised_auc
+
+__all__ = ["Monitoring", "MonitoringCheck", "monitor"]
+
+GROUPS = 10  # of probabilities, whose index is compared
+STATES = ("crossed", "watch", "too few rows", "within")
+SIZE_LIMIT = 64 * 2**20  # bytes of a history
+
+
+@dataclass(frozen=True)
+class MonitoringCheck:
+    """A figure beside its limit.
+
+    Attributes
+    ----------
+    figure : "shift", "missing", "unseen", "AUC", "gap" or "approval"
+    feature : whose; empty for the probability
+    value, low, high : the figure with its interval, as far as it has one
+    baseline : what it is compared with: training, what the policy states, or for the AUC what the probabilities of the
+        rows promise; NaN for shifts
+    limit : the value from which it is crossed
+    state : "crossed" if the limit is, and chance alone does not explain it; "too few rows" if chance does; "watch" for
+        a moderate shift; else "within"
+    """
+
+    figure: str
+    feature: str
+    value: float
+    low: float
+    high: float
+    baseline: float
+    limit: float
+    state: str
+
+    @property
+    def name(self) -> str:
+        """The figure and the feature."""
+        return f"{self.figure} of {self.feature}" if self.feature else self.figure
+
+
+@dataclass(frozen=True, repr=False)
+class Monitoring(TableResult):
+    """New rows beside the limits of the model.
+
+    Attributes
+    ----------
+    label : of the rows, such as their month
+    model : the SHA-256 of the form
+    rows, known : all rows, and those whose outcome is known
+    level : of the intervals
+    checks : the crossed limits first
+    history : what earlier looks found, and this one, as kept in the file of the history
+    """
+
+    label: str
+    model: str
+    rows: int
+    known: int
+    level: float
+    checks: tuple[MonitoringCheck, ...]
+    history: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def crossed(self) -> tuple[str, ...]:
+        """The limits that were crossed."""
+        return tuple(check.name for check in self.checks if check.state == "crossed")
+
+    def _headline(self) -> str:
+        word = f"{len(self.crossed)} limits crossed" if self.crossed else "No limit crossed"
+        return f"{word} in {self.rows:,} rows ({self.known:,} outcomes known), {len(self.checks)} checks"
+
+    def columns(self) -> dict[str, Any]:
+        """Return one line per check, as columns by name."""
+        return {name: [getattr(c, name) for c in self.checks] for name in MonitoringCheck.__dataclass_fields__}
+
+    def record(self) -> dict[str, Any]:
+        """Return what a history keeps of this look."""
+        names = ("value", "low", "high", "limit", "state")
+        checks = {c.name: {name: _finite(getattr(c, name)) for name in names} for c in self.checks}
+        return {"label": self.label, "model": self.model, "rows": self.rows, "known": self.known, "checks": checks}
+
+    def to_dict(self) -> Any:
+        """Return everything as plain data."""
+        return {**super().to_dict(), "crossed": list(self.crossed)}
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the history of the figures of the probability, with their limits; returns the axes."""
+        from plainrisk.explain.plots import draw_series
+
+        past = self.history or (self.record(),)
+        names = ("shift", "AUC", "gap", "approval")
+        lines = {name: [_range(look["checks"].get(name)) for look in past] for name in names}
+        shown = {name: line for name, line in lines.items() if any(math.isfinite(r.estimate) for r in line)}
+        marks = {c.name: (c.limit, -c.limit) if c.name == "gap" else (c.limit,) for c in self.checks}
+        marks |= {c.name: _both_sides(c) for c in self.checks if c.name == "approval"}
+        return draw_series([look["label"] for look in past], shown, marks, axes)
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _range(check: Mapping[str, Any] | None) -> Range:
+    values = [math.nan if check is None or check[n] is None else check[n] for n in ("value", "low", "high")]
+    return Range(*values)
+
+
+def _both_sides(check: MonitoringCheck) -> tuple[float, float]:
+    away = abs(check.limit - check.baseline)
+    return check.baseline - away, check.baseline + away
+
+
+def monitor(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    cutoff: float | None = None,
+    label: str = "",
+    history: str | Path | None = None,
+    level: float = 0.99,
+) -> Monitoring:
+    """Put new rows beside the limits that the policy of the model keeps.
+
+    Shifts of the probability and of features, missing and unseen values, and as far as there are outcomes and a
+    cut-off AUC, calibration gap and approval rate. A limit counts as crossed only if chance does not explain it.
+
+    Parameters
+    ----------
+    model : a model of ours
+        With the limits of its policy (`policy.drift`); ``annotate`` changes them.
+    X : rows
+    y : (n,), default=None
+        The outcomes, some of which may be missing; None takes the target column of the model's schema, if it is there.
+    cutoff : float, default=None
+        Who is approved; None takes the cut-off of the model's policy, if it has one.
+    label : str, default=""
+        What the rows are called in the history, such as their month.
+    history : path, default=None
+        A file of JSON lines to which this look is added; it is made if it is not there.
+    level : float, default=0.99
+        Of the intervals, and of what counts as chance; many figures are looked at, so it is high.
+
+    Returns
+    -------
+    Monitoring
+
+    Examples
+    --------
+    >>> import plainrisk as pr
+    >>> credit = pr.datasets.make_credit(2000, seed=2, backend="polars")
+    >>> model = pr.make_classifier("ARM1", credit.schema).fit(credit.frame, credit.target)
+    >>> pr.monitor(model, credit.frame, credit.target).crossed
+    ()
+    >>> poorer = credit.frame.sort("bureau_score").head(500)
+    >>> pr.monitor(model, poorer).crossed[:2]
+    ('shift', 'shift of bureau_score')
+    """
+    check_parameters("monitor", {"level": level}, {"level": LEVEL})
+    scored = Scored.of("monitor", model, X, y, cutoff)
+    past = () if history is None else _read_history(history)
+    checks = sorted(_Checks(scored, float(level)), key=lambda check: STATES.index(check.state))
+    own = scored.our_form
+    found = Monitoring(label, form_hash(own), len(scored.risk), int(scored.known.sum()), float(level), tuple(checks))
+    if history is None:
+        return found
+    found = replace(found, history=(*past, found.record()))
+    write_text(history, "".join(json.dumps(look, ensure_ascii=False) + "\n" for look in found.history))
+    return found
+
+
+def _read_history(path: str | Path) -> tuple[dict[str, Any], ...]:
+    """Return the looks that a file holds; none if it is not there."""
+    if not Path(path).exists():
+        return ()
+    found = []
+    for number, line in enumerate(read_text(path, limit=SIZE_LIMIT, error=DataError).splitlines(), start=1):
+        try:
+            look = json.loads(line)
+            good = isinstance(look["label"], str) and isinstance(look["checks"], dict)
+        except (ValueError, KeyError, TypeError):
+            good = False
+        if not good:
+            raise DataError(f"{path}: line {number} is no look that monitor wrote. Give another file.")
+        found.append(look)
+    return tuple(found)
+
+
+class _Checks:
+    """All figures of some rows beside their limits."""
+
+    def __init__(self, scored: Scored, level: float) -> None:
+        self.scored, self.form, self.z = scored, scored.our_form, normal_quantile(level)
+        self.level, self.limits = level, self.form.schema.policy.drift
+        self.risks = None if scored.record is None else scored.record.risks
+        self.rows = len(scored.risk)
+
+    def __iter__(self) -> Iterator[MonitoringCheck]:
+        yield from self._shifts()
+        yield from self._values()
+        yield from self._performance()
+        yield from self._approval()
+
+    def _shifts(self) -> Iterator[MonitoringCheck]:
+        try:
+            found = form_drift(self.form, self.scored.frame, record=self.scored.record)
+        except DataError:  # an older file of a model whose levels nobody counted
+            return
+        if found.risk is not None:
+            yield self._shift("", found.risk.psi, GROUPS, found)
+        for feature in found.features:
+            yield self._shift(feature.feature, feature.psi, sum(share > 0 for share in feature.old), found)
+
+    def _shift(self, feature: str, psi: float, groups: int, found: Drift) -> MonitoringCheck:
+        """Compare an index with what chance does: nearly chi-squared, over the sizes of the two samples."""
+        from scipy.special import chdtri
+
+        limits: Limits = self.limits
+        chance = 0.0
+        if groups > 1:
+            chance = float(chdtri(groups - 1, 1 - self.level)) * (1 / found.old_rows + 1 / found.new_rows)
+        state = "within" if psi < limits.moderate else "too few rows" if psi <= chance else "watch"
+        state = "crossed" if psi >= limits.large and psi > chance else state
+        nan = math.nan
+        return MonitoringCheck("shift", feature, psi, nan, nan, nan, limits.large, state)
+
+    def _values(self) -> Iterator[MonitoringCheck]:
+        """Compare missing shares with training, and count values that training never saw."""
+        frame, nan = self.form.align(self.scored.frame), math.nan
+        for name in self.form.features:
+            rows = unusual(self.form, frame, name)
+            share = wilson(int(rows["missing"].sum()), self.rows, self.z)
+            trained = _missing_in_training(self.form, name)
+            if trained is not None:
+                rise = newcombe(share, wilson(trained[0], trained[1], self.z))
+                state = _state(rise.estimate > self.limits.missing, clear=rise.low > 0)
+                yield self._check("missing", name, share, trained[0] / trained[1], self.limits.missing, state)
+            strange = int(sum((found for what, found in rows.items() if what != "missing"), np.zeros(self.rows)).sum())
+            seen = wilson(strange, self.rows, self.z)
+            state = _state(seen.estimate > self.limits.unseen, clear=strange > 1)
+            yield MonitoringCheck("unseen", name, seen.estimate, seen.low, seen.high, nan, self.limits.unseen, state)
+
+    def _performance(self) -> Iterator[MonitoringCheck]:
+        known = self.scored.known
+        if not known.any():
+            return
+        risk, positive = self.scored.risk[known], self.scored.positive[known]
+        found, enough = Performance.of(risk, positive, self.level), not is_small(len(positive), int(positive.sum()))
+        if math.isfinite(found.auc.estimate):
+            base = promised_auc(risk) if self.limits.auc is None else self.limits.auc
+            dropped = found.auc.estimate < base - self.limits.auc_drop
+            state = _state(dropped, clear=enough and found.auc.high < base)
+            yield self._check("AUC", "", found.auc, base, -self.limits.auc_drop, state)
+        clear = enough and not found.gap.low <= 0 <= found.gap.high
+        state = _state(abs(found.gap.estimate) > self.limits.gap, clear=clear)
+        yield self._check("gap", "", found.gap, 0.0, self.limits.gap, state)
+
+    def _approval(self) -> Iterator[MonitoringCheck]:
+        cutoff = self.scored.cutoff
+        if cutoff is None:
+            return
+        base = self.limits.approval
+        if base is None:
+            if self.risks is None:
+                return
+            below = self.risks.share_below(cutoff)
+            base = below if self.scored.adverse == "positive" else 1 - below
+        found = wilson(int((~self.scored.refused()).sum()), self.rows, self.z)
+        side = -1 if found.estimate < base else 1
+        beyond = abs(found.estimate - base) > self.limits.approval_shift
+        state = _state(beyond, clear=not found.low <= base <= found.high)
+        yield self._check("approval", "", found, base, side * self.limits.approval_shift, state)
+
+    def _check(self, figure: str, feature: str, found: Range, base: float, away: float, state: str) -> MonitoringCheck:
+        return MonitoringCheck(figure, feature, found.estimate, found.low, found.high, base, base + away, state)
+
+
+def _state(beyond: bool, *, clear: bool) -> str:
+    return "within" if not beyond else "crossed" if clear else "too few rows"
+
+
+def _missing_in_training(form: RiskForm, name: str) -> tuple[float, float] | None:
+    """Return the weight of missing values in training, and of all, where a table counts them."""
+    for part in form.parts:
+        shape = part.shapes.get(name) if isinstance(part, Part) else None
+        if isinstance(shape, Table) and sum(shape.weights) > 0:
+            return float(shape.weights[shape.levels.missing]), float(sum(shape.weights))
+    return None
