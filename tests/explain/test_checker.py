@@ -187,6 +187,13 @@ def test_script_is_short_and_needs_nothing(tampering, tmp_path, german):
     assert (broken.returncode, claims["monotone in Duration in month"]) == (1, False)
 
 
+def test_features_may_be_called_as_fields_are(tampering, make_form):
+    text = json.dumps(tampering.plain_form(make_form(1)))
+    for old, new in (("age", "category"), ("job", "edges"), ("debt", "kind"), ("rent", "feature")):
+        text = text.replace(f'"{old}"', f'"{new}"')
+    verify.check(json.loads(text), "form")
+
+
 def test_a_certificate_that_says_otherwise_is_found(tmp_path, german, capsys):
     path = tmp_path / "model.json"
     certificate = german.certify()

@@ -69,7 +69,8 @@ def read(path: str) -> Any:
 def check(value: Any, kind: str = "") -> None:
     """Raise where a record has unknown content, which may mean anything, or does not fit together."""
     if isinstance(value, dict):
-        kind = kind or ("tree" if "missing_left" in value else "input" if "category" in value else "")
+        tree, entry = {"edges", "missing_left"} <= value.keys(), isinstance(value.get("feature"), str)
+        kind = kind or ("tree" if tree else "input" if entry else "")  # other tables have records by name
         kind = value["kind"] if isinstance(value.get("kind"), str) else kind
         if kind and not (value.keys() <= KEYS[kind] and fits(kind, value)):
             raise ValueError(f"{kind}: unknown content, or content that does not fit together")
@@ -340,4 +341,5 @@ def main(path: str, *options: str) -> int:
 
 
 if __name__ == "__main__":
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
     sys.exit(main(*sys.argv[1:]) if sys.argv[1:] else __doc__)
