@@ -216,11 +216,11 @@ class Feature:
         leaves: dict[int, set[float]] = {}
         for k in reversed(range(len(tree["inputs"]))):
             entry = part["inputs"][tree["inputs"][k]] if tree["inputs"][k] >= 0 else None
-            sides = (
-                [leaves[tree[side][k]] for side in ("left", "right")[:: self.sign]] if entry else [{tree["values"][k]}]
-            )
-            leaves[k] = set().union(*sides)
-            if entry and entry["feature"] == self.name and (entry["category"] or min(sides[1]) < max(sides[0])):
+            sides = [leaves[tree[side][k]] for side in ("left", "right")[:: self.sign]] if entry else []
+            leaves[k] = set().union(*sides) if entry else {tree["values"][k]}
+            if not entry or entry["feature"] != self.name:
+                continue
+            if entry["category"] is not None or min(sides[1]) < max(sides[0]):
                 return False
         return True
 
@@ -312,9 +312,7 @@ def largest_gap(form: Any) -> Any:
         rates = [0.0 if a == b else (q - p) / (b - a) for (a, p), (b, q) in zip(old[1], runs, strict=True)]
         scale = [rates[-1] * w * rate for w, rate in zip(weights(form), rates[:-1], strict=True)]
         pieces = [
-            rate * (b - a)
-            for rate, *rows in zip(scale, old[0], terms, strict=True)
-            for a, b in zip(*rows, strict=False)
+            rate * (b - a) for rate, *rows in zip(scale, old[0], terms, strict=True) for a, b in zip(*rows, strict=True)
         ]
         gap = abs(old[1][-1][1] + math.fsum(pieces) - runs[-1][1])
         gaps.append(gap / (1.0 + math.fsum(map(abs, pieces))))
@@ -326,8 +324,9 @@ def main(path: str, *options: str) -> int:
     try:
         model = read(path)
         found = claims(model["form"])
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        print(f"DAMAGED  {path}: {error}")
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+        damaged = json.dumps({"valid": False, "damaged": str(error)})
+        print(damaged if "--json" in options else f"DAMAGED  {path}: {error}")
         return 2
     stored = {check["name"]: check["holds"] for check in (model.get("certificate") or {}).get("checks", ())}
     now = {name: holds for name, holds, _ in found}
