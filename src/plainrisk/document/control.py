@@ -7,7 +7,17 @@ from typing import Any
 
 from plainrisk.document.background import OWNER, VALIDATOR, Commands
 from plainrisk.document.blocks import Block, Bullets, Gap, Grid, Paragraph
-from plainrisk.document.figures import count, figure, percent, points, titles_of, with_ends
+from plainrisk.document.figures import (
+    NONE,
+    count,
+    figure,
+    percent,
+    points,
+    share_with_ends,
+    titles_of,
+    value,
+    with_ends,
+)
 
 __all__ = ["certificate", "implementation", "limitations", "monitoring", "reasons", "sensitivity", "signatures"]
 
@@ -17,7 +27,7 @@ SEVERITY = {"high": "High", "medium": "Medium", "note": "Note"}
 
 def reasons(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     """What the refused would be told."""
-    found, policy = n["reasons"], n["model"]["policy"]
+    found = n["reasons"]
     if found is None:
         yield Paragraph("The model is not additive in its features, so no reasons are computed here.")
         return
@@ -27,7 +37,7 @@ def reasons(n: dict[str, Any], run: Commands) -> Iterator[Block]:
         f"{count(found['refused'])} of {count(n['data']['test']['rows'])} test rows are refused. Each gets at most "
         f"{found['k']} reasons: "
         f"the features that cost most compared with {compared}"
-        + (", grouped by subscale" if policy.get("order") == "subscale" else "")
+        + (", grouped by subscale" if n["model"]["order"] == "subscale" else "")
         + "."
         + (
             f" For {count(found['withheld'])} of them a protected feature costs more than the last reason named, "
@@ -269,40 +279,38 @@ def _export(one: dict[str, Any]) -> tuple[str, ...]:
 
 def monitoring(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     """What is watched, beside which limits."""
-    limits, figures = n["model"]["policy"].get("drift", {}), n["performance"]["figures"]
-    moderate, large = limits.get("moderate", 0.1), limits.get("large", 0.25)
-    auc, gap = figures["auc"], figures["gap"]
+    limits, figures = n["model"]["limits"], n["performance"]["figures"]
+    auc, approval = figures["auc"], n["cutoffs"]["chosen"]["approval"]
+    known = auc["estimate"] if limits["auc"] is None else limits["auc"]
+    rate = approval["estimate"] if limits["approval"] is None else limits["approval"]
+    least = NONE if value(known) is None else figure(known - limits["auc_drop"])
+    psi, gap = f"{limits['moderate']:g}; {limits['large']:g}", with_ends(figures["gap"], 3, "+")
+    rows = [
+        ("PSI of each feature and of the probability", "see Stability", psi, "drift"),
+        ("AUC", with_ends(auc), f"below {least}", "evaluate"),
+        ("Mean prediction less observed rate", gap, f"beyond ±{limits['gap']:g}", "evaluate"),
+        (
+            "Approval rate",
+            share_with_ends(approval),
+            f"{percent(rate)} ± {100 * limits['approval_shift']:g} points",
+            "cutoffs",
+        ),
+        ("Empty fields, by feature", "see Data", f"{100 * limits['missing']:g} points more", "quality"),
+        ("Values that training never saw", "see Data", f"{percent(limits['unseen'])} of the rows", "quality"),
+        ("Impact ratio of groups", "see Fairness", "below 0.8", "fairness"),
+    ]
     yield Grid(
-        "A plan to start from: the figures of this document, and when to act.",
-        ("figure", "today", "look into it", "act", "command"),
-        [
-            (
-                "PSI of each feature and of the probability",
-                "see Stability",
-                f"from {moderate:g}",
-                f"from {large:g}",
-                run("drift", "NEW"),
-            ),
-            ("AUC", with_ends(auc), f"below {figure(auc['low'])}", "to be set", run("evaluate", "NEW")),
-            (
-                "Mean prediction less observed rate",
-                with_ends(gap, 3, "+"),
-                "interval leaves out 0",
-                "to be set",
-                run("evaluate", "NEW"),
-            ),
-            (
-                "Approval rate",
-                percent(n["cutoffs"]["chosen"]["approval"]["estimate"]),
-                "to be set",
-                "to be set",
-                run("cutoffs", "NEW"),
-            ),
-            ("Impact ratio of groups", "see Fairness", "below 0.9", "below 0.8", run("fairness", "NEW")),
-        ],
-        note="Limits of the PSI stand in the policy of the model file; the others are proposals.",
-        left=(0, 1, 2, 3, 4),
+        "What is watched, beside the limits.",
+        ("figure", "in this document", "limit", "command"),
+        [(what, now, limit, run(verb, "NEW")) for what, now, limit, verb in rows],
+        note="All limits but the last stand in the policy of the model file (policy.drift).",
+        left=(0, 1, 2, 3),
     )
+    if limits["auc"] is None:
+        yield Paragraph(
+            f"The policy keeps no AUC to compare with, so that of this document is used above. To keep it: plainrisk "
+            f"annotate {run.model} --set policy.drift.auc={figure(auc['estimate'])}."
+        )
     yield Gap(
         OWNER, "how often each figure is looked at, by whom, the limits to be set, and what follows when one is crossed"
     )
