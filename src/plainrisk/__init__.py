@@ -10,6 +10,7 @@ from plainrisk._version import __version__
 if TYPE_CHECKING:
     from plainrisk import datasets, errors, explain
     from plainrisk.data import rows
+    from plainrisk.explain.best_line import best_line
     from plainrisk.explain.diff import diff
     from plainrisk.exports import verify_export
     from plainrisk.extract import extract_form, register_extractor
@@ -52,6 +53,7 @@ __all__ = [
     "SubscaleMixture",
     "TwoLayerRiskModel",
     "__version__",
+    "best_line",
     "bootstrap",
     "challengers",
     "cross_validate",
@@ -96,6 +98,7 @@ _MODULES = {
     "schema": "schema",
 }
 _OWNERS = {
+    "explain.best_line": ("best_line",),
     "explain.diff": ("diff",),
     "exports": ("verify_export",),
     "extract": ("extract_form", "register_extractor"),

@@ -816,7 +816,10 @@ class RiskModel(FormMethods):
     form_ : RiskForm
     fit_record_ : how it was fitted, or None
     about : texts by name, such as owner, purpose or approval
+    clipped_ : of a model made by `linearise`, the share of the rows given that its line cuts off; else None
     """
+
+    clipped_: float | None = None
 
     def __init__(
         self,
@@ -834,6 +837,43 @@ class RiskModel(FormMethods):
 
     def __repr__(self) -> str:
         return repr(self.form_).replace("RiskForm", "RiskModel", 1)
+
+    @classmethod
+    def from_fitted(
+        cls, model: Any, X: Any = None, *, schema: Schema | None = None, y: Any = None, sample_weight: Any = None
+    ) -> RiskModel:
+        """Return a fitted logistic model of another library with the methods of ours: the same probabilities, exactly.
+
+        `pr.linearise` goes on to a line in probability.
+
+        Parameters
+        ----------
+        model : fitted model
+            Logistic regressions of scikit-learn, statsmodels and glum, also in pipelines; EBM, LogisticGAM, scorecards
+            of optbinning, boosted trees of scikit-learn, XGBoost and LightGBM.
+        X : rows, default=None
+            The training rows: they count rows per level and centre every shape, so that 0 means neutral.
+        schema : Schema, default=None
+            Directions, labels, subscales and policy of the features.
+        y, sample_weight : default=None
+            Outcomes and weights of the rows X, for the bad rates per level.
+
+        Returns
+        -------
+        RiskModel
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X = german.frame[["Duration in month", "Credit amount"]]
+        >>> regression = LogisticRegression(max_iter=1000).fit(X, german.target)
+        >>> read = pr.RiskModel.from_fitted(regression, X)
+        >>> bool(abs(read.predict_proba(X) - regression.predict_proba(X)).max() < 1e-12)
+        True
+        """
+        from plainrisk.extract import extract_form
+
+        return cls(extract_form(model, X, schema=schema, y=y, sample_weight=sample_weight))
 
     def fit(self, X: Any, y: Any = None) -> NoReturn:
         """Refuse: scikit-learn takes only objects with this method, but a finished model has nothing to fit.

@@ -53,10 +53,26 @@ def test_arrays_have_no_names(credit):
     np.testing.assert_allclose(form.score(credit.numbers), model.decision_function(X), rtol=0, atol=1e-12)
 
 
-def test_interactions_and_many_classes_are_refused(credit):
-    pairs = glassbox.ExplainableBoostingClassifier(**{**SMALL, "interactions": [(0, 1)]})
-    with pytest.raises(ExtractionError, match=r"the first is age x income.*interactions=0"):
-        extract_form(pairs.fit(credit.numbers, credit.y))
+def test_interactions_are_pairs(credit):
+    kinds = ["continuous"] * 4 + ["nominal", "nominal"]
+    X = credit.X.copy()
+    X.loc[X.index[::9], "job"] = None
+    X.loc[X.index[::7], "age"] = np.nan
+    job = list(X.columns).index("job")
+    options = {**SMALL, "interactions": [(0, 1), (0, job)], "feature_types": kinds}
+    model = glassbox.ExplainableBoostingClassifier(**options).fit(X, credit.y)
+    odd = X.copy()
+    odd["job"] = ["never seen", *X["job"][1:]]
+    for form in (extract_form(model, X), extract_form(model)):
+        assert len(form.parts[0].pairs) == 2
+        for rows in (X, odd):
+            np.testing.assert_allclose(form.score(rows), model.decision_function(rows), rtol=0, atol=1e-12)
+    for pair in extract_form(model, X).parts[0].pairs:
+        assert np.sum(pair.weights) == len(X)
+        assert np.vdot(pair.weights, pair.scores) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_many_classes_are_refused(credit):
     many = glassbox.ExplainableBoostingClassifier(**SMALL).fit(credit.numbers, credit.X.region)
     with pytest.raises(ExtractionError, match="multi-class"):
         extract_form(many)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import plainrisk as pr
 from plainrisk.errors import ExtractionError
 from plainrisk.extract import extract_form
 
@@ -62,11 +63,11 @@ def test_a_formula_of_plain_columns(credit):
 
 def test_refusals(credit, rows):
     X = sm.add_constant(rows)
-    with pytest.raises(ExtractionError, match="Probit cannot be read: it is not a logistic model"):
+    with pytest.raises(ExtractionError, match=r"its link is probit.*pr.linearise\(model\)"):
         extract_form(sm.Probit(credit.y, X).fit(disp=0))
-    probit = sm.families.Binomial(sm.families.links.Probit())
-    with pytest.raises(ExtractionError, match="Binomial with a Probit link"):
-        extract_form(sm.GLM(credit.y, X, family=probit).fit())
+    cauchy = sm.families.Binomial(sm.families.links.Cauchy())
+    with pytest.raises(ExtractionError, match="Binomial with a Cauchy link"):
+        extract_form(sm.GLM(credit.y, X, family=cauchy).fit())
     with pytest.raises(ExtractionError, match="Poisson with a Log link"):
         extract_form(sm.GLM(credit.y, X, family=sm.families.Poisson()).fit())
     with pytest.raises(ExtractionError, match="MNLogit cannot be read"):
@@ -75,3 +76,20 @@ def test_refusals(credit, rows):
         extract_form(sm.Logit(credit.y, X))
     with pytest.raises(ExtractionError, match="fitted with an offset"):
         extract_form(sm.GLM(credit.y, X, family=BINOMIAL, offset=np.ones(len(X))).fit())
+
+
+@pytest.mark.parametrize(("link", "sigmoid"), [("Probit", "probit"), ("CLogLog", "cloglog")])
+def test_other_links_are_linearised_by_their_own_line(credit, rows, link, sigmoid):
+    X = sm.add_constant(rows)
+    family = sm.families.Binomial(getattr(sm.families.links, link)())
+    results = sm.GLM(credit.y, X, family=family).fit()
+    line = pr.best_line(sigmoid)
+    model = pr.linearise(results, X)
+    score = np.asarray(results.predict(X, which="linear"))
+    wanted = np.clip((score - line.lower) / (line.upper - line.lower), 0, 1)
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], wanted, rtol=0, atol=1e-12)
+    assert model.clipped_ == pytest.approx(np.mean((wanted == 0) | (wanted == 1)), abs=1e-12)
+    turned = pr.linearise(results, X, schema=pr.Schema(positive=0))
+    np.testing.assert_allclose(turned.predict_proba(X)[:, list(turned.classes_).index(0)], 1 - wanted, atol=1e-12)
+    with pytest.raises(pr.errors.DataError, match="has one best line"):
+        pr.linearise(results, X, pieces=3)

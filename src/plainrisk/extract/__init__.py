@@ -8,6 +8,7 @@ from plainrisk.extract.effects import LabelEffect, NumberEffect
 from plainrisk.extract.pipelines import read_pipeline, read_search
 from plainrisk.extract.reading import Additive, TreeSum
 from plainrisk.extract.registry import extract_form, read_form, refuse_type, register_extractor, supported_models
+from plainrisk.extract.scorecards import read_optbinning
 from plainrisk.extract.trees import (
     read_gradient_boosting,
     read_hist_gradient_boosting,
@@ -33,6 +34,7 @@ for _name, _reader in {
     "interpret.glassbox.ExplainableBoostingClassifier": read_ebm,
     "lightgbm.Booster": read_lightgbm_booster,
     "lightgbm.LGBMClassifier": read_lightgbm_classifier,
+    "optbinning.Scorecard": read_optbinning,
     "plainrisk.model.FormMethods": read_form,
     "pygam.GAM": read_logistic_gam,
     "sklearn.ensemble.GradientBoostingClassifier": read_gradient_boosting,

@@ -16,8 +16,8 @@ import numpy as np
 from plainrisk._types import Floats
 from plainrisk.data.columns import label_of
 from plainrisk.data.frame import Frame
-from plainrisk.extract.effects import Effect, LabelEffect, NumberEffect, Piece, add_effects
-from plainrisk.extract.reading import Additive, class_pair, input_names, refuse, require_fitted, sklearn_names
+from plainrisk.extract.effects import Effect, LabelEffect, NumberEffect, PairEffect, Piece, add_effects
+from plainrisk.extract.reading import Additive, Sigmoid, class_pair, input_names, refuse, require_fitted, sklearn_names
 
 __all__ = ["read_ebm", "read_glum", "read_linear", "read_logistic_gam", "read_sgd", "read_statsmodels"]
 
@@ -96,7 +96,7 @@ def read_statsmodels(results: Any, frame: Frame | None) -> Additive:
     """Read the results of a fit; the constant column becomes the intercept and is no feature."""
     results = getattr(results, "_results", results)  # inside the wrapper that puts names on arrays
     model = results.model
-    _require_logit(model)
+    sigmoid = _sigmoid_of(model)
     names = [str(name) for name in model.exog_names]
     constant = model.data.const_idx
     others = [name for j, name in enumerate(names) if j != constant]
@@ -113,20 +113,29 @@ def read_statsmodels(results: Any, frame: Frame | None) -> Additive:
         # The value of the constant column is 1, unless somebody made their own.
         level = 1.0 if getattr(model, "exog", None) is None else float(model.exog[0, constant])
         intercept = level * float(parameters[constant])
-    return Additive(intercept=intercept, effects=_lines(features, slopes), columns=columns)
+    return Additive(intercept=intercept, effects=_lines(features, slopes), columns=columns, sigmoid=sigmoid)
 
 
-def _require_logit(model: Any) -> None:
+_LINKS: dict[str, Sigmoid] = {
+    "Logit": "logistic",
+    "Probit": "probit",
+    "CLogLog": "cloglog",
+}
+
+
+def _sigmoid_of(model: Any) -> Sigmoid:
+    """Return the sigmoid of a model of statsmodels, without offsets."""
     kind = type(model).__name__
-    if kind == "GLM":
-        family, link = type(model.family).__name__, type(model.family.link).__name__
-        if family != "Binomial" or link != "Logit":
-            raise refuse(model, f"it is {family} with a {link} link. Use Binomial with the logit link.")
-    elif kind != "Logit":
-        raise refuse(model, "it is not a logistic model. Logit and GLM (Binomial, logit link) are.")
+    link = type(model.family.link).__name__ if kind == "GLM" else kind
+    if kind == "GLM" and (type(model.family).__name__ != "Binomial" or link not in _LINKS):
+        family = type(model.family).__name__
+        raise refuse(model, f"it is {family} with a {link} link. Use Binomial with the logit, probit or cloglog link.")
+    if link not in _LINKS:
+        raise refuse(model, "it is not a logistic model. Logit, Probit and GLM (Binomial) are read.")
     for extra in ("offset", "exposure"):
         if np.any(getattr(model, extra, None)):
             raise refuse(model, f"it was fitted with an {extra}, which is no feature. Make it a column.")
+    return _LINKS[link]
 
 
 def _require_plain_columns(model: Any, names: list[str]) -> None:
@@ -160,16 +169,25 @@ def read_ebm(model: Any, frame: Frame | None) -> Additive:
     if getattr(model, "link_", "logit") != "logit":
         raise refuse(model, f"its link is {model.link_!r}. Use the log loss, whose link is the logit.")
     own = [str(name) for name in model.feature_names_in_]
-    pairs = [term for term in terms if len(term) > 1]
-    if pairs:
-        words = " x ".join(own[j] for j in pairs[0])
-        raise refuse(model, f"it has {len(pairs)} interactions (the first is {words}). Fit it with interactions=0.")
+    larger = [term for term in terms if len(term) > 2]
+    if larger:
+        words = " x ".join(own[j] for j in larger[0])
+        raise refuse(model, f"it has interactions of more than two features (the first is {words}). Use pairs.")
     columns = input_names(model, own, len(own), frame, made_up=r"feature_\d+")
     effects: dict[str, Effect] = {name: _unused(model, j) for j, name in enumerate(columns)}
-    for (j,), scores in zip(terms, model.term_scores_, strict=True):
-        effects[columns[j]] = _ebm_effect(model.bins_[j][0], np.asarray(scores, dtype=np.float64))
+    pairs = []
+    for term, found in zip(terms, model.term_scores_, strict=True):
+        scores = np.asarray(found, dtype=np.float64)
+        if len(term) == 1:
+            effects[columns[term[0]]] = _ebm_effect(model.bins_[term[0]][0], scores)
+            continue
+        u, v = term
+        # Terms of several features may have coarser bins; the last stand for all higher ones.
+        bins = [model.bins_[j][min(1, len(model.bins_[j]) - 1)] for j in term]
+        axes = tuple(_ebm_effect(b, np.arange(n, dtype=np.float64)) for b, n in zip(bins, scores.shape, strict=True))
+        pairs.append(PairEffect((columns[u], columns[v]), (axes[0], axes[1]), tuple(map(tuple, scores.tolist()))))
     intercept = float(np.ravel(model.intercept_)[0])
-    return Additive(intercept=intercept, effects=effects, columns=columns, classes=classes)
+    return Additive(intercept=intercept, effects=effects, columns=columns, classes=classes, pairs=tuple(pairs))
 
 
 def _ebm_effect(bins: Any, scores: Floats) -> Effect:

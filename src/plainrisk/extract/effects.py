@@ -15,7 +15,7 @@ import numpy as np
 
 from plainrisk.errors import ExtractionError
 
-__all__ = ["Effect", "LabelEffect", "NumberEffect", "Piece", "add_effects"]
+__all__ = ["Effect", "LabelEffect", "NumberEffect", "PairEffect", "Piece", "add_effects"]
 
 
 @dataclass(frozen=True)
@@ -163,6 +163,23 @@ class LabelEffect:
 
 
 Effect = NumberEffect | LabelEffect
+
+
+@dataclass(frozen=True)
+class PairEffect:
+    """What two features add together: steps, labels or both, with a number per combination.
+
+    Attributes
+    ----------
+    features : the two
+    axes : of each its levels, as a step function or labels whose values are the numbers of rows or columns of `scores`;
+        missing and unknown values have rows or columns, too
+    scores : (rows, columns)
+    """
+
+    features: tuple[str, str]
+    axes: tuple[NumberEffect | LabelEffect, NumberEffect | LabelEffect]
+    scores: tuple[tuple[float, ...], ...]
 
 
 def add_effects(effects: dict[str, Effect], feature: str, effect: Effect) -> None:

@@ -346,8 +346,19 @@ def _sum_behind(read: Additive, columns: Columns, names: tuple[str, ...]) -> Add
         effect = read.effects[name]
         inner = column.labelled(effect) if isinstance(effect, LabelEffect) else column.mapped(effect)
         add_effects(effects, column.feature, inner)
+    column_of = dict(zip(read.columns, columns, strict=True))
+    for pair in read.pairs:
+        for name in pair.features:
+            if not column_of[name].is_plain:
+                raise ExtractionError(
+                    f"Extract: feature {column_of[name].feature!r} stands in an interaction after a step has changed "
+                    "its values. Interactions can be read of features as they are."
+                )
+    pairs = tuple(
+        replace(p, features=(column_of[p.features[0]].feature, column_of[p.features[1]].feature)) for p in read.pairs
+    )
     in_order = {name: effects[name] for name in names if name in effects}
-    return replace(read, effects=in_order, columns=names)
+    return replace(read, effects=in_order, pairs=pairs, columns=names)
 
 
 def _trees_behind(read: TreeSum, columns: Columns, names: tuple[str, ...]) -> TreeSum:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from plainrisk.data.frame import Frame
 from plainrisk.errors import ExtractionError
-from plainrisk.extract.effects import Effect
+from plainrisk.extract.effects import Effect, PairEffect
 from plainrisk.form import RiskForm, Tree, TreeInput
 
 __all__ = [
     "Additive",
     "Extractor",
     "Label",
+    "Sigmoid",
     "TreeSum",
     "class_pair",
     "input_names",
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 Label = str | int | float | bool
+Sigmoid = Literal["logistic", "probit", "cloglog"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,12 +39,16 @@ class Additive:
     ----------
     columns : the model's input columns in order; those without an effect are not features
     classes : the two outcomes; the log odds are those of the last
+    pairs : what pairs of features add
+    sigmoid : from the sum to the probability, "logistic" unless the sum is no log odds
     """
 
     intercept: float
     effects: Mapping[str, Effect]
     columns: tuple[str, ...]
     classes: tuple[Label, Label] = (0, 1)
+    pairs: tuple[PairEffect, ...] = ()
+    sigmoid: Sigmoid = "logistic"
 
 
 @dataclass(frozen=True, kw_only=True)

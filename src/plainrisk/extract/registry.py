@@ -11,7 +11,7 @@ import numpy as np
 
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.errors import DataError, ExtractionError, ModelFileError, PlainriskError
-from plainrisk.extract.reading import Additive, Extractor, TreeSum, refuse, require_fitted
+from plainrisk.extract.reading import Additive, Extractor, Sigmoid, TreeSum, refuse, require_fitted
 from plainrisk.extract.risk_form import build_form
 from plainrisk.form import RiskForm
 from plainrisk.schema import Schema
@@ -19,6 +19,7 @@ from plainrisk.schema import Schema
 __all__ = [
     "class_names",
     "extract_form",
+    "read_any",
     "read_form",
     "read_model",
     "refuse_type",
@@ -78,16 +79,33 @@ def extract_form(
     >>> bool(abs(form.score(X) - model.decision_function([[a] for a in X["age"]])).max() < 1e-12)
     True
     """
+    form, sigmoid = read_any(model, X, schema, y, sample_weight)
+    if sigmoid != "logistic":
+        raise refuse(
+            model,
+            f"its link is {sigmoid}, and a risk form knows log odds and lines. Make it a line: pr.linearise(model).",
+        )
+    return form
+
+
+def read_any(
+    model: Any, X: Any = None, schema: Schema | None = None, y: Any = None, sample_weight: Any = None
+) -> tuple[RiskForm, Sigmoid]:
+    """Read a fitted model as a form, and the sigmoid that its score stands before: "logistic" but for a few.
+
+    Before another sigmoid the form's own link is not the model's.
+    """
     if isinstance(model, RiskForm):
-        return model
+        return model, "logistic"
     if X is None and (y is not None or sample_weight is not None):
         raise DataError("Extract: y and sample_weight belong to rows. Pass X too.")
     frame = None if X is None else as_frame(X)
     read = read_model(model, frame)
     if isinstance(read, RiskForm):
-        return read
+        return read, "logistic"
+    sigmoid: Sigmoid = read.sigmoid if isinstance(read, Additive) else "logistic"
     try:
-        return build_form(read, frame, schema, y, sample_weight)
+        return build_form(read, frame, schema, y, sample_weight), sigmoid
     except ModelFileError as error:
         raise refuse(model, f"its numbers make no risk form. {error}") from None
 

@@ -14,7 +14,7 @@ from plainrisk._types import Bools, Floats
 from plainrisk.data.columns import label_of
 from plainrisk.data.frame import Frame, column_of
 from plainrisk.errors import DataError, SchemaError, did_you_mean
-from plainrisk.extract.effects import Effect, LabelEffect, NumberEffect, Piece
+from plainrisk.extract.effects import Effect, LabelEffect, NumberEffect, PairEffect, Piece
 from plainrisk.extract.reading import Additive, Label, TreeSum
 from plainrisk.form import (
     Alone,
@@ -24,6 +24,7 @@ from plainrisk.form import (
     Levels,
     Line,
     Logistic,
+    PairTable,
     Part,
     RiskForm,
     Shape,
@@ -76,7 +77,39 @@ def _part(read: Additive, features: Mapping[str, Feature], rows: TrainingRows | 
         else:
             shapes[name], mean = _label_shape(name, effect, features[name], rows)
         means.append(mean)
-    return Part(name="all", intercept=math.fsum([read.intercept, *means]), shapes=shapes, link=Logistic())
+    pairs = []
+    for pair in read.pairs:
+        table, mean = _pair_table(pair, rows)
+        pairs.append(table)
+        means.append(mean)
+    intercept = math.fsum([read.intercept, *means])
+    return Part(name="all", intercept=intercept, shapes=shapes, link=Logistic(), pairs=tuple(pairs))
+
+
+def _pair_table(pair: PairEffect, rows: TrainingRows | None) -> tuple[PairTable, float]:
+    """Return the table of a pair, centred if there are rows, and the mean that was taken out of it."""
+    (first, at_first), (second, at_second) = map(_axis, pair.axes)
+    scores = np.asarray(pair.scores)[np.ix_(at_first, at_second)]
+    weights, positives, mean = np.ones(scores.shape), np.zeros(scores.shape), 0.0
+    if rows is not None:
+        codes = tuple(lv.codes(rows.frame, name) for lv, name in zip((first, second), pair.features, strict=True))
+        weights = np.zeros(scores.shape)
+        np.add.at(weights, codes, rows.weight)
+        np.add.at(positives, codes, rows.positive)
+        mean = float(np.vdot(weights, scores)) / float(weights.sum())
+    tables = (tuple(map(tuple, table.tolist())) for table in (scores - mean, weights, positives))
+    found = dict(zip(("scores", "weights", "positives"), tables, strict=True))
+    return PairTable(features=pair.features, levels=(first, second), **found), mean
+
+
+def _axis(effect: Effect) -> tuple[Levels, list[int]]:
+    """Return the levels of one feature of a pair, and the row or column of its scores that each of them has."""
+    if isinstance(effect, NumberEffect):
+        numbers = [*(piece.coefficients[0] for piece in effect.pieces), effect.missing]
+        return Bins(edges=effect.edges), [int(n or 0) for n in numbers]
+    labels = tuple(effect.scores)
+    numbers = [*effect.scores.values(), effect.missing, effect.unseen]
+    return Categories(labels, len(labels)), [int(n or 0) for n in numbers]
 
 
 def _tree_part(read: TreeSum) -> TreePart:
@@ -135,7 +168,10 @@ def _turned(read: Additive | TreeSum) -> Additive | TreeSum:
     first, last = read.classes
     if isinstance(read, Additive):
         effects: dict[str, Effect] = {name: effect.scaled(-1.0) for name, effect in read.effects.items()}
-        return replace(read, intercept=-read.intercept, effects=effects, classes=(last, first))
+        flipped = tuple(
+            replace(p, scores=tuple(tuple(-score for score in row) for row in p.scores)) for p in read.pairs
+        )
+        return replace(read, intercept=-read.intercept, effects=effects, pairs=flipped, classes=(last, first))
     trees = tuple(msgspec.structs.replace(t, values=tuple(-v for v in t.values)) for t in read.trees)
     return replace(read, intercept=-read.intercept, trees=trees, classes=(last, first))
 

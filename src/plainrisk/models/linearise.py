@@ -13,7 +13,9 @@ from sklearn.base import clone
 from plainrisk.checks import Allowed, check_parameters, number, whole, words
 from plainrisk.data.frame import as_frame, frame_like
 from plainrisk.errors import DataError
+from plainrisk.explain.best_line import Sigmoid, best_line
 from plainrisk.extract import extract_form
+from plainrisk.extract.registry import read_any
 from plainrisk.fit.bands import Pieces
 from plainrisk.fit.scored import FormScores, GivenScores, Scored
 from plainrisk.fit.straighten import KNOTS, Knots, Lines, degrees_of, straightened
@@ -158,16 +160,18 @@ def linearise(
 
     Parameters
     ----------
-    model : fitted model, anything `extract_form` can read
+    model : fitted model, anything `RiskModel.from_fitted` can read; also probit and complementary log-log models of
+        statsmodels, whose best line is another (`best_line`)
     X : rows, optional
         For column names where the model keeps none, and for bands that fit the portfolio: those nearest to the
         sigmoid. `Linearised` knows the outcomes, and follows them.
     knots : default "portfolio" with X, else "universal"
-    alpha, epsilon, pieces : as in Linearised
+    alpha, epsilon, pieces : as in Linearised; before another sigmoid than the logistic there is one piece, the best
 
     Returns
     -------
     RiskModel
+        Its `clipped_` is the share of the rows X that the line cuts off; None without X.
 
     Examples
     --------
@@ -182,20 +186,33 @@ def linearise(
     check_parameters("linearise", given, {name: Linearised.allowed[name] for name in given})
     if pieces != 1 and where != "universal" and X is None:
         raise DataError(f"knots={where!r} needs the portfolio: pass X, or use knots='universal'.")
-    form, lines = extract_form(model, X, schema=schema), Lines(pieces, where, alpha, epsilon)
+    (form, sigmoid), lines = read_any(model, X, schema), Lines(pieces, where, alpha, epsilon)
+    other = None if sigmoid == "logistic" else _before_another(form, sigmoid, lines)
     if X is None:
         # How many rows are clipped is not known, so nothing is said of the fit.
-        return RiskModel(straightened(form, None, lines))
+        return RiskModel(other or straightened(form, None, lines))
     scores = form.part_scores(X)
     if not len(scores):
         raise DataError("linearise: the portfolio X has no rows.")
     weight = read_weight(sample_weight, len(scores))
     portfolio = GivenScores(Scored(scores, weight, None))
-    straight = straightened(form, portfolio, lines)
+    straight = other or straightened(form, portfolio, lines)
     record = getattr(model, "fit_record_", None)
     who, share = f"Linearised({type(model).__name__})", clipped_share(straight, portfolio)
     warn_of_clipping(who, share, straight.last_link)
-    return RiskModel(straight, record and msgspec.structs.replace(record, estimator=who, clipped=share, risks=None))
+    found = RiskModel(straight, record and msgspec.structs.replace(record, estimator=who, clipped=share, risks=None))
+    found.clipped_ = share
+    return found
+
+
+def _before_another(form: RiskForm, sigmoid: Sigmoid, lines: Lines) -> RiskForm:
+    """Return the form of a probit or a complementary log-log model with the best line of its own sigmoid."""
+    if lines.pieces != 1 or lines.alpha != ALPHA_STAR:
+        raise DataError(f"linearise: a {sigmoid} model has one best line. Leave out pieces and alpha.")
+    link = best_line(sigmoid).link(lines.epsilon)
+    if form.classes[1] == 0:  # the score of the other outcome is turned, and so is its line
+        link = msgspec.structs.replace(link, offset=1.0 - link.offset)
+    return msgspec.structs.replace(form, parts=(msgspec.structs.replace(form.parts[0], link=link),))
 
 
 def _fit_foreign(model: Any, X: Any, y: Any, sample_weight: Any) -> Any:

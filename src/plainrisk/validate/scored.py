@@ -102,7 +102,7 @@ class Scored:
     def our_form(self) -> RiskForm:
         """The form of a model of ours, or an error."""
         if self.form is None:
-            raise DataError(f"{self.who}: needs a model of plainrisk (pr.RiskModel(pr.extract_form(model)) makes one).")
+            raise DataError(f"{self.who}: needs a model of plainrisk (pr.RiskModel.from_fitted(model) makes one).")
         return self.form
 
     @property
