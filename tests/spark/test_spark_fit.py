@@ -1,0 +1,135 @@
+"""Fits to Spark tables: the model in memory, whatever the partitions, and what happens when Spark fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import plainrisk as pr
+from plainrisk.errors import PlainriskWarning
+
+pytestmark = [
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:pyspark"),
+]
+FEATURES = ["age", "income", "job"]
+
+
+def fitted(model, *arguments, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PlainriskWarning)
+        return model.fit(*arguments, **options)
+
+
+def in_memory(name, loans, *, weighted=False):
+    schema, frame = loans
+    weight = frame["weight"].to_numpy() if weighted else None
+    return fitted(pr.make_classifier(name, schema), frame.select(FEATURES), frame["bad"].to_numpy(), weight)
+
+
+def same(there, here, loans):
+    X = loans[1].select(FEATURES)
+    np.testing.assert_allclose(there.predict_proba(X), here.predict_proba(X), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "parts", "weighted"),
+    [("ARM1", 3, True), ("MixLinARM1", 1, False), ("ARM2", 1, False), ("DirectARM1", 35, True)],
+)
+def test_the_model_is_the_one_in_memory(table, loans, name, parts, weighted):
+    seen = []
+    rows = pr.rows.spark(
+        table.repartition(parts), "weight" if weighted else None, progress=lambda *said: seen.append(said)
+    )
+    there = fitted(pr.make_classifier(name, loans[0]), rows)
+    same(there, in_memory(name, loans, weighted=weighted), loans)
+    assert seen[0] == ("reading outcomes", 1, 1)
+    assert [done for _, done, _ in seen] == list(range(1, len(seen) + 1))
+    assert there.fit_record_.rows == 600
+    assert not table.sparkSession.sparkContext._jsc.getPersistentRDDs().size() > 1, "only the table itself is cached"
+
+
+def test_smooth_shapes_in_bands(table, loans):
+    schema, frame = loans
+    model = pr.AdditiveRiskModel(schema, shapes="smooth", link="bands", pieces=3)
+    there = fitted(model, pr.rows.spark(table.repartition(2)))
+    here = fitted(
+        pr.AdditiveRiskModel(schema, shapes="smooth", link="bands", pieces=3),
+        frame.select(FEATURES),
+        frame["bad"].to_numpy(),
+    )
+    same(there, here, loans)
+
+
+def test_a_worker_that_is_killed_changes_nothing(table, loans, tmp_path):
+    killed = str(tmp_path / "killed")
+
+    def kill_once(batches):
+        import signal
+
+        for batch in batches:
+            try:
+                os.close(os.open(killed, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                yield batch
+                continue
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    df = table.repartition(2).mapInArrow(kill_once, table.schema)
+    there = fitted(pr.make_classifier("DirectARM1", loans[0]), pr.rows.spark(df))
+    assert os.path.exists(killed), "a worker was killed"
+    same(there, in_memory("DirectARM1", loans), loans)
+
+
+CONNECT = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import numpy as np, polars as pl
+from pyspark.sql import SparkSession
+import plainrisk as pr
+session = (SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false")
+    .config("spark.sql.shuffle.partitions", "2").getOrCreate())
+frame, schema = pl.read_parquet(sys.argv[1]), pr.Schema.load(sys.argv[2])
+df = session.createDataFrame(frame.to_arrow()).repartition(3)
+X, y, w = frame.select("age", "income", "job"), frame["bad"].to_numpy(), frame["weight"].to_numpy()
+there = pr.make_classifier("DirectARM1", schema).fit(pr.rows.spark(df, "weight"))
+here = pr.make_classifier("DirectARM1", schema).fit(X, y, sample_weight=w)
+print("fit", np.abs(there.predict_proba(X) - here.predict_proba(X)).max())
+from plainrisk.spark import RiskClassifierModel
+model = RiskClassifierModel(here)
+model.setParams(reasonsCol="why", probabilityCol="", rawPredictionCol="")
+scored = model.transform(session.createDataFrame(frame.to_arrow())).select("risk").toArrow()["risk"].to_numpy()
+print("sql", np.abs(scored - here.predict_proba(X)[:, 1]).max())
+session.stop()
+"""
+
+
+def test_spark_connect(needs_spark, loans, tmp_path):
+    schema, frame = loans
+    frame.write_parquet(tmp_path / "loans.parquet")
+    schema.save(tmp_path / "loans.toml")
+    command = [sys.executable, "-c", CONNECT, str(tmp_path / "loans.parquet"), str(tmp_path / "loans.toml")]
+    env = {name: value for name, value in os.environ.items() if not name.startswith("SPARK")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    found = dict(line.split() for line in done.stdout.splitlines() if line.startswith(("fit ", "sql ")))
+    assert found.keys() == {"fit", "sql"}, done.stderr[-3000:]
+    assert float(found["fit"]) < 1e-9
+    assert float(found["sql"]) < 1e-12
+
+
+def test_no_driver_file_is_left_when_java_is_absent(needs_spark, tmp_path):
+    script = (
+        "from plainrisk.data.remote import open_remote; from plainrisk.errors import PlainriskError\n"
+        "try: open_remote('spark:x', 'local', ())\nexcept PlainriskError as error: print(error)"
+    )
+    env = {**os.environ, "JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, env=env)
+    assert "Spark 4 needs Java 17 or newer" in done.stdout, json.dumps(done.stderr[-2000:])
