@@ -14,7 +14,7 @@ from plainrisk.cli.app import app
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "desk.md"
-PAGES = [PAGE, DOCS / "prices.md", DOCS / "terms.md", DOCS / "validation.md"]
+PAGES = [PAGE, DOCS / "other-libraries.md", DOCS / "prices.md", DOCS / "terms.md", DOCS / "validation.md"]
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
