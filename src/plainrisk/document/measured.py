@@ -121,6 +121,8 @@ def by_period(given: Evidence) -> dict[str, Any] | None:
     if given.time is None:
         return None
     (name, column), test = given.time, given.test
+    if test.rows.is_numeric(name) and (n := len(np.unique(test.rows.numbers(name)))) > MOST_GROUPS:
+        raise DataError(f"document: time: column {name!r} holds {n:,} numbers; at most {MOST_GROUPS} fit a document.")
     found = periods(given.model, test.rows, given.labels(test), time=column, cutoff=given.cutoff)
     if len(found.periods) > MOST_GROUPS:
         many = f"{len(found.periods):,} periods; at most {MOST_GROUPS} fit a document"
