@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import plainrisk as pr
-from plainrisk.errors import PlainriskWarning
+from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),
@@ -87,6 +87,28 @@ def test_a_worker_that_is_killed_changes_nothing(table, loans, tmp_path):
     there = fitted(pr.make_classifier("DirectARM1", loans[0]), pr.rows.spark(df))
     assert os.path.exists(killed), "a worker was killed"
     same(there, in_memory("DirectARM1", loans), loans)
+
+
+def test_errors_are_one_line_and_free_the_cache(spark, table, loans):
+    schema, model = loans[0], pr.make_classifier("DirectARM1", loans[0])
+    spoilt = table.selectExpr("age", "CASE WHEN income = -9 THEN double('inf') ELSE income END AS income", "job", "bad")
+    with pytest.raises(PlainriskError, match=r"feature 'income' holds infinity"):
+        fitted(model, pr.rows.spark(spoilt))
+
+    def broken(batches):
+        for _ in batches:
+            raise ValueError("the tape is torn")
+            yield
+
+    with pytest.raises(PlainriskError, match=r"^Spark, .*: a partition failed: ValueError: the tape is torn$"):
+        fitted(model, pr.rows.spark(table.mapInArrow(broken, table.schema)))
+    with pytest.raises(DataError, match="target 'bad' is missing in row"):
+        fitted(model, pr.rows.spark(table.selectExpr("age", "income", "job", "nullif(bad, 1) AS bad")))
+    with pytest.raises(DataError, match="There are no rows to fit"):
+        fitted(model, pr.rows.spark(table.where("bad > 1")))
+    with pytest.raises(DataError, match=r"boosted trees.*a sample in memory"):
+        fitted(pr.make_classifier("XGB", schema.select(["age", "income"])), pr.rows.spark(table))
+    assert spark.sparkContext._jsc.getPersistentRDDs().size() <= 1
 
 
 CONNECT = """
