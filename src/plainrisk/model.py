@@ -660,6 +660,8 @@ class FormMethods(PackedState):
         """Return models drawn from the posterior of a smooth model's scores: credible intervals without a bootstrap.
 
         The model was fitted with ``intervals=True``. Draws may break directions; the model itself never does.
+        In simulations, intervals of 90% covered 91% of the true probabilities where shapes are straight, and 84 to 86%
+        where they jump, since bins blur a jump (docs/choices.md).
 
         Parameters
         ----------

@@ -109,12 +109,16 @@ Master = Annotated[
     typer.Option(
         "--master",
         metavar="URL",
-        help="For DATA in Spark (spark:TABLE or spark:PATH): where it runs, such as 'local[2]' or sc://host:15002.",
+        help="For DATA in Spark (spark:TABLE or spark:PATH): where it runs. (example: --master sc://host:15002)",
     ),
 ]
 Conf = Annotated[
     list[str] | None,
-    typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark, as for spark-submit. Repeatable."),
+    typer.Option(
+        "--conf",
+        metavar="KEY=VALUE",
+        help="A setting of Spark, as for spark-submit. Repeatable. (example: --conf spark.executor.memory=8g)",
+    ),
 ]
 Weight = Annotated[
     str | None, typer.Option("--weight", metavar="COLUMN", help="The column that holds the weights of the rows.")
