@@ -50,6 +50,11 @@ def two_layers(credit):
     return pr.TwoLayerRiskModel(schema=credit.schema).fit(credit.frame, credit.target)
 
 
+def without_risks(record):
+    """A linearised model does not know the training probabilities anew; one that is fitted does."""
+    return msgspec.structs.replace(record, risks=None)
+
+
 def quietly(call):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PlainriskWarning)
@@ -72,7 +77,7 @@ def test_the_line_is_the_formula_of_the_model_s_own_log_odds(credit, fitted, nam
         lambda: pr.Linearised(MODELS[name](credit.schema), alpha=alpha, epsilon=epsilon).fit(X, credit.target)
     )
     assert again.form_ == model.form_
-    assert again.fit_record_ == model.fit_record_
+    assert without_risks(again.fit_record_) == without_risks(model.fit_record_)
 
 
 def test_the_default_is_the_paper_s(credit):
@@ -353,7 +358,7 @@ def test_saved_and_loaded(credit, tmp_path, options):
         model.save(tmp_path / "line.json")
         again = pr.load(tmp_path / "line.json")
         assert again.form_ == model.form_
-        assert again.fit_record_ == model.fit_record_
+        assert without_risks(again.fit_record_) == without_risks(model.fit_record_)
         np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
         np.testing.assert_array_equal(again.explain(X).contributions, model.explain(X).contributions)
 
@@ -382,7 +387,7 @@ def test_clipping_is_told_with_its_cure(credit, fitted):
     assert share > 0.5
     with pytest.warns(PlainriskWarning, match=told):
         after = pr.linearise(clone(plain).fit(rare.frame, rare.target), rare.frame)
-    assert after.fit_record_ == model.fit_record_
+    assert without_risks(after.fit_record_) == without_risks(model.fit_record_)
     # The cure works, and warns of nothing.
     cured = pr.Linearised(plain, pieces=3).fit(rare.frame, rare.target)
     assert cured.fit_record_.clipped == 0.0
@@ -393,7 +398,8 @@ def test_clipping_is_told_with_its_cure(credit, fitted):
 def test_the_record_is_that_of_the_fit(credit, fitted):
     model = pr.linearise(fitted["ARM1"], credit.frame, pieces=3)
     was = fitted["ARM1"].fit_record_
-    assert model.fit_record_ == msgspec.structs.replace(was, estimator="Linearised(AdditiveRiskModel)", clipped=0.0)
+    expected = msgspec.structs.replace(was, estimator="Linearised(AdditiveRiskModel)", clipped=0.0)
+    assert model.fit_record_ == without_risks(expected)
 
 
 # ---- refusals

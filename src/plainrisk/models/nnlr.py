@@ -222,7 +222,7 @@ class _Measured:
             w = None if batch.weight is None else batch.weight[inside]
             reach[j] = float(np.abs(x).max())
             weights[j] = len(x) if w is None else w.sum()
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):  # before the unit is known, only `reach` is used
                 sums[j] = x.sum() if w is None else w @ x
                 squares[j] = x @ x if w is None else w @ x**2
                 distances[j] = np.abs(x).sum() if w is None else w @ np.abs(x)
@@ -230,5 +230,6 @@ class _Measured:
 
     def __add__(self, other: _Measured) -> _Measured:
         reach = np.maximum(self.reach, other.reach)
-        sums = {n: getattr(self, n) + getattr(other, n) for n in ("weights", "sums", "squares", "distances")}
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = {n: getattr(self, n) + getattr(other, n) for n in ("weights", "sums", "squares", "distances")}
         return replace(self, reach=reach, **sums)
