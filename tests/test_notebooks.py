@@ -7,6 +7,7 @@ import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import plainrisk as pr
@@ -124,7 +125,11 @@ def plots(model, mixture, german):
     found = model.explain(german.frame)
     calibration = pr.metrics.reliability(german.target, risk)
     chosen = pr.cutoffs(risk, None, german.target)
+    months = [f"2026-{1 + row % 6:02d}" for row in range(len(german.target))]
     return {
+        "BestLine.plot": pr.best_line().plot,
+        "Monitoring.plot": pr.monitor(model, german.frame, german.target, cutoff=0.5).plot,
+        "Periods.plot": pr.periods(model, german.frame, german.target, time=months, cutoff=0.5).plot,
         "Explanation.plot": lambda **to: found.plot(0, **to),
         "Drift.plot": model.drift(german.frame, german.frame).plot,
         "GroupReport.plot": compare_groups(german.target, risk, sex, cutoff=0.5).plot,
@@ -167,7 +172,22 @@ def test_a_plot_is_shown_once_and_returns_its_axes(name, every):
     assert figure.axes[: len(own)] == own
 
 
-@pytest.mark.parametrize("name", sorted(set(drawn()) - {"Overview.plot"}))
+# Of several panels.
+PANELS = ("BestLine.plot", "Monitoring.plot", "Periods.plot")
+
+
+@pytest.mark.parametrize("name", PANELS)
+def test_panels_into_given_axes_make_no_figure(name, every):
+    from matplotlib.figure import Figure
+
+    shape = np.shape(every[name]())
+    plt.close("all")
+    given = Figure(figsize=(9, 6), layout="constrained").subplots(*((1, *shape) if len(shape) == 1 else shape))
+    assert np.shape(every[name](axes=given)) == shape
+    assert plt.get_fignums() == []
+
+
+@pytest.mark.parametrize("name", sorted(set(drawn()) - {"Overview.plot", *PANELS}))
 def test_a_plot_into_given_axes_makes_no_figure(name, every):
     from matplotlib.figure import Figure
 

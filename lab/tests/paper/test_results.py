@@ -197,9 +197,14 @@ def test_study_report_reads_the_store_of_the_paper(tmp_path) -> None:
     words = ["run", "german", "--classifiers", "ARM1", "--folds", "2", "--jobs", "0", "--store", str(tmp_path / "s.db")]
     assert main(words) == 0
     for command in ("report", "status"):
-        code = (
-            f"from plainrisk.cli.main import main; main(['study', {command!r}, '--store', {str(tmp_path / 's.db')!r}])"
-        )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        code = [
+            "-c",
+            "from plainrisk.cli.main import main; main()",
+            "study",
+            command,
+            "--store",
+            str(tmp_path / "s.db"),
+        ]
+        done = subprocess.run([sys.executable, *code], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert "german" in done.stdout

@@ -82,7 +82,8 @@ class BestLine:
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the squared error against alpha, and the line beside the sigmoid; returns the two axes."""
-        left, right = new_axes(10.0, 3.9, columns=2) if axes is None else axes
+        axes = new_axes(10.0, 3.9, columns=2) if axes is None else axes
+        left, right = axes
         alphas = np.linspace(0.05, 4 * self.alpha, 200)
         left.plot(alphas, [self.cost(alpha) for alpha in alphas], color=_BLUE, linewidth=2)
         left.plot([self.alpha], [self.squared_error], "o", color=_RED, markersize=7, zorder=3)
@@ -99,7 +100,7 @@ class BestLine:
         right.legend(loc="center right", frameon=False)
         for ax in (left, right):
             ax.spines[["top", "right"]].set_visible(False)
-        return left, right
+        return axes
 
 
 # Okabe and Ito's colours, told apart by colour-blind readers; line styles tell them apart without colour.
