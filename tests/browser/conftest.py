@@ -33,7 +33,7 @@ def _unavailable(reason: str) -> None:
     pytest.skip(reason)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # one at a time in a process
 def browser() -> Iterator[Any]:
     try:
         from playwright.sync_api import sync_playwright
