@@ -1,4 +1,4 @@
-"""How often weak spots are named where there are none, and where there is one: figures for docs/validation.md.
+"""How often weak spots are named where there are none, and where there is one: figures for docs/guides/validation.md.
 
 Rows are `pr.datasets.make_credit`; a model is fitted to 3,000 of them and looked at on 2,000 others. For the planted
 slice, the odds of a bad outcome are three times what the model says for the renters with the lowest third of incomes.
