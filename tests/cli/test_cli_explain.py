@@ -395,6 +395,14 @@ def test_a_mixture_explained_from_zero_shows_weight_times_risk(run, credit, tmp_
         assert f"risk {risk:.1%}" in text
 
 
+def test_a_row_is_explained_in_eighty_columns(run, credit):
+    lines = run("explain", credit.model_file, credit.csv, "--row", 3).stdout.splitlines()
+    bars = [line for line in lines if "│" in line]
+    assert len({line.index("│") for line in bars}) == 1
+    parts = pr.load(credit.model_file).explain(pl.read_csv(credit.csv)[3:4]).to_dict(0)["subscales"]
+    assert len(bars) == sum(1 + len(part["features"]) for part in parts)  # no bar goes on in a second line
+
+
 def test_effects_need_no_data(run, credit, tmp_path):
     found = run("explain", credit.model_file, "--effects")
     assert found.exit_code == 0, found.stderr

@@ -53,6 +53,13 @@ def test_clipped_rows_say_what_the_pieces_add_up_to(german):
     assert note == f"The pieces add up to {found.total[row]:.1%}; the line is clipped at 100.0%."
 
 
+def test_a_calibrated_mixture_adds_up_from_zero_and_is_cut_off_nowhere(german):
+    found = fitted(german, "CalibratedMixARM1").explain(german.frame, reference="zero")
+    np.testing.assert_allclose(found.total, found.risk, rtol=0, atol=1e-12)
+    for row in range(20):
+        assert not any("clipped" in note for note in found.notes(row))
+
+
 @pytest.mark.parametrize("name", ["MixARM1", "MixLinARM1", "MixXGB"])
 def test_a_mixture_contributes_weight_times_risk(german, name):
     model = fitted(german, name)

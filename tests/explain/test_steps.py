@@ -42,6 +42,8 @@ def test_the_sentence_of_the_paper(fitted, german):
     wanted = "Duration of the loan: -0.54 points per month, for everybody inside the linear range"
     assert found.sentence(row) == wanted
     assert wanted in found.text()
+    assert repr(found).endswith(f"; {model.fit_record_.clipped:.1%} of the training rows are outside.")
+    assert "the same for everybody inside the linear range, with a probability above 0 and below 1" in repr(found)
     # One more month, for everybody who is inside before and after.
     longer = german.frame.with_columns(pl.col("Duration in month") + 1)
     before, after = risk_of(model, german.frame), risk_of(model, longer)
@@ -87,6 +89,9 @@ def test_bands_have_one_column_each(fitted, german):
     for b in range(3):
         stays = (link.band(score) == b) & (link.band(score + row.score) == b)
         np.testing.assert_allclose(moved[stays], row.by_band[b], rtol=0, atol=1e-12)
+    heads = [f"{100 * low:.3g} to {100 * high:.3g}%" for low, high in found.bands["all"]]
+    assert list(found.table()) == ["feature", "step", *heads]
+    assert found.sentence(row).count("points from") == 3
     ends = found.bands["all"]
     assert (ends[0][0], ends[-1][1]) == (0.0, 1.0)
     assert [e for _, e in ends[:-1]] == list(link.values[1:-1])
@@ -139,7 +144,7 @@ def test_intervals_come_from_the_covariance_and_from_refits(fitted, german):
         low, high = np.quantile(spread, [0.05, 0.95])
         assert low < row.score < high
         assert row.low < row.least <= row.most < row.high
-    assert "90% interval" in repr(found) or "1 more columns" in repr(found)
+    assert list(found.table())[-1] == "90% interval"
     assert all(row.low is None for row in fitted("ARM1").effects().rows)
 
 
@@ -167,7 +172,18 @@ def test_pairs_trees_and_empty_fields():
 def test_trees_have_no_steps(fitted):
     found = fitted("MixXGB").effects()
     assert not found.rows
-    assert "have no effect of a single feature" in found.notes[0]
+    assert "have no effect of a single feature" in repr(found)
+
+
+def test_what_holds_for_several_parts_is_said_once(fitted, german):
+    found = fitted("MixARM1").effects()
+    assert len(found.scopes) == 2
+    assert [note.split(".")[0] for note in found.notes] == [
+        "Effects depend on the applicant",
+        "Each row is about its own part, with the weight of the part counted in",
+    ]
+    assert "nine in ten of the rows given" in repr(fitted("MixARM1").effects(german.frame))
+    assert "whom no line cuts off" in repr(fitted("MixLinARM1").effects())
 
 
 def test_lines_step_by_powers_of_ten():

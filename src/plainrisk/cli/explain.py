@@ -185,9 +185,9 @@ def _show_effects(found: Effects, output: Path | None) -> None:
     table = found.table()
     lines = [list(line) for line in zip(*table.values(), strict=True)]
     title = f"Points of the probability that {found.outcome}"
-    show.print_table(tuple(table), lines, numbers=("points", "90% interval"), title=title)
-    scopes = dict.fromkeys(scope.removeprefix(", ") for scope in found.scopes.values())
-    for note in (f"Effects hold {' or '.join(scopes)}." if scopes else "", *found.notes):
+    numbers = tuple(name for name in table if name not in ("part", "feature", "step"))
+    show.print_table(tuple(table), lines, numbers=numbers, title=title)
+    for note in found.notes:
         show.out().print(note, style="dim")
 
 
@@ -232,7 +232,8 @@ def print_explanation(found: Explanation, who: str, form: RiskForm) -> None:
         lines += [line(named(part), _said(found, part["feature"], form), part["contribution"]) for part in parts]
     lines.append([Text("risk", "bold"), "", Text(f"{one['risk']:.1%}", "bold"), ""])
     unit = "part" if found.unit == "probability" else "log odds"
-    show.print_table(("feature", "value", unit, "effect"), lines, numbers=("value", unit), title=f"{who}, explained")
+    header = ("feature", "value", unit, "effect")
+    show.print_table(header, lines, numbers=(unit,), whole=("effect",), title=f"{who}, explained")
     for note in one["notes"]:
         show.out().print(note, style="dim")
     if one["beyond"]:

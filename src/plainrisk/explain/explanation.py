@@ -171,10 +171,14 @@ class Explanation(RowsResult):
             return any(known[name].protected for name in self.pairs.get(feature, (feature,)))
         return self.form.reads_protected(self.subscales[column])
 
+    def _is_cut_off(self, row: int) -> bool:
+        """Whether the terms of a line add up to what its end cuts off."""
+        return self.reference == "zero" and abs(self.total[row] - self.risk[row]) > 1e-9
+
     def notes(self, row: int) -> list[str]:
         """Return what is to be said beside the pieces: where a link bends, and what a further step would do."""
         found = []
-        if self.bends is not None and self.bends[row] and self.reference == "zero":
+        if self.bends is not None and self.bends[row] and self._is_cut_off(row):
             found.append(f"The pieces add up to {self.total[row]:.1%}; the line is clipped at {self.risk[row]:.1%}.")
         elif self.bends is not None and self.bends[row]:
             found.append(f"A link bends between {self.reference} and this row: the parts are at its mean rate.")

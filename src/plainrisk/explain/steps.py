@@ -119,9 +119,15 @@ class Effects(TableResult):
 
     def sentence(self, row: EffectRow) -> str:
         """Return a row as a sentence: "Duration: -0.54 points per month, for everybody inside the linear range"."""
-        if row.kind == "line":
-            return f"{row.label}: {row.points} points {row.change}{self.scopes[row.part]}"
-        return f"{row.label}, {row.change}: {row.points} points{self.scopes[row.part]}"
+        return f"{row.label}: {self.said(row)}"
+
+    def said(self, row: EffectRow) -> str:
+        """Return a row as its sentence goes on after the feature."""
+        if row.by_band:
+            each = zip(row.by_band, self.bands[row.part], strict=True)
+            return f"{row.change}, " + ", ".join(f"{_points(value)} points from {_to(ends)}" for value, ends in each)
+        points = f"{row.points} points {row.change}" if row.kind == "line" else f"{row.change}, {row.points} points"
+        return points + self.scopes[row.part]
 
     def _headline(self) -> str:
         return f"What one step adds to the probability that {self.outcome}, in percentage points"
@@ -132,19 +138,28 @@ class Effects(TableResult):
             "part": [row.part for row in self.rows],
             "feature": [row.label for row in self.rows],
             "step": [row.change for row in self.rows],
-            "points": [row.points for row in self.rows],
         }
         if len(self.scopes) == 1:
             del table["part"]
+        bands = self._bands_of_all()
+        for b, ends in enumerate(bands):
+            table[_to(ends)] = [_points(row.by_band[b]) for row in self.rows]
+        if not bands:
+            table["points"] = [row.points for row in self.rows]
         if any(row.low is not None for row in self.rows):
-            table["90% interval"] = [
+            table["90% interval of all bands" if bands else "90% interval"] = [
                 "" if row.low is None or row.high is None else f"{_points(row.low)} to {_points(row.high)}"
                 for row in self.rows
             ]
         return table
 
+    def _bands_of_all(self) -> tuple[Ends, ...]:
+        """Return the ends of the bands, if every row has the same ones."""
+        found = {self.bands.get(part, ()) for part in self.scopes}
+        return found.pop() if len(found) == 1 else ()
+
     def __repr__(self) -> str:
-        return text_table(self._headline(), self.table(), rows=12)
+        return "\n".join([text_table(self._headline(), self.table(), rows=12), *self.notes])
 
     def text(self) -> str:
         """Return all rows as sentences, and the notes."""
@@ -190,7 +205,7 @@ def effects(form: RiskForm, record: FitRecord | None = None, X: Any = None, refi
     by_name = {part.name: reach for part, reach in zip(form.parts, reaches, strict=True) if isinstance(part, Part)}
     bands = {name: reach.band_ends for name, reach in by_name.items() if reach.band_ends}
     scopes = {name: reach.scope for name, reach in by_name.items()}
-    notes = tuple(_notes(form, reaches, X is not None))
+    notes = tuple(_notes(form, reaches, record, X is not None))
     return Effects(outcome_words(form.schema, form.classes[1]), rows, bands, scopes, notes)
 
 
@@ -308,7 +323,7 @@ class _Reach:
         """Whom a row is about, as a sentence goes on."""
         if all(isinstance(link, Linear) for link in self.links):
             return ", for everybody inside the linear range"
-        return ", depending on the applicant" if _one_of_bands(self.links) is None else ", band by band"
+        return ", depending on the applicant" if _one_of_bands(self.links) is None else ""
 
     @property
     def band_ends(self) -> tuple[Ends, ...]:
@@ -418,27 +433,36 @@ def _points(value: float) -> str:
     return f"{points:+.2f}" if abs(points) >= 0.095 or points == 0 else f"{points:+.2g}"
 
 
-def _notes(form: RiskForm, reaches: Sequence[_Reach], has_rows: bool) -> Iterator[str]:
+def _to(ends: Ends) -> str:
+    return f"{100 * ends[0]:.3g} to {100 * ends[1]:.3g}%"
+
+
+def _notes(form: RiskForm, reaches: Sequence[_Reach], record: FitRecord | None, has_rows: bool) -> Iterator[str]:
+    """Yield whom the rows are about; what holds for several parts is said once."""
+    about: dict[str, list[str]] = {}
     for part, reach in zip(form.parts, reaches, strict=True):
-        who = "" if len(form.parts) == 1 else f" of {part.name!r}"
-        if isinstance(part, TreePart):
-            yield f"The trees{who} have no effect of a single feature; explain(split='treeshap') shares them out."
-        elif reach.band_ends:
-            ends = ", ".join(f"{low:.1%} to {high:.1%}" for low, high in reach.band_ends)
-            yield f"The bands{who}, by probability: {ends}."
-        elif all(isinstance(link, Linear) for link in reach.links) and len(form.parts) == 1:
-            yield f"The linear range is from {reach.links[0].range[0]:.0%} to {reach.links[0].range[1]:.0%}."
-        else:
-            yield _range_note(reach, who, has_rows)
-        if isinstance(part, Part) and part.pairs:
-            yield "A feature that stands in a pair also adds what the pair adds."
+        about.setdefault(_note(part, reach, record, has_rows), []).append(part.name)
+    for note, names in about.items():
+        yield note if len(names) == len(form.parts) else f"{', '.join(names)}: {note}"
+    if any(isinstance(part, Part) and part.pairs for part in form.parts):
+        yield "A feature that stands in a pair also adds what the pair adds."
     if isinstance(form.pool, Layer) or len(form.parts) > 1:
         yield "Each row is about its own part, with the weight of the part counted in."
 
 
-def _range_note(reach: _Reach, who: str, has_rows: bool) -> str:
+def _note(part: Part | TreePart, reach: _Reach, record: FitRecord | None, has_rows: bool) -> str:
+    if isinstance(part, TreePart):
+        return "Trees have no effect of a single feature; explain(split='treeshap') shares them out."
+    if reach.band_ends:
+        return "Effects are by band of the probability: a step that leaves its band goes on as in the next."
     if all(isinstance(link, Linear) for link in reach.links):
-        return f"The line{who} is the same for everybody whom it does not cut off."
-    if all(where == EVERYBODY for where in reach.scores):
-        return f"The ranges{who} are over all applicants there could be."
-    return f"The ranges{who} are over nine in ten of the {'rows given' if has_rows else 'training rows'}."
+        if len(reach.links) > 1 or reach.weight != 1:
+            return "Effects are the same for everybody whom no line cuts off."
+        low, high = reach.links[0].range
+        note = "Effects are the same for everybody inside the linear range"
+        outside = f"; {record.clipped:.1%} of the training rows are outside" if record and record.clipped else ""
+        return f"{note}, with a probability above {low:.3g} and below {high:.3g}{outside}."
+    if EVERYBODY in reach.scores:
+        return "Effects depend on the applicant. Without rows, ranges are over all applicants there could be."
+    who = "rows given" if has_rows else "training rows"
+    return f"Effects depend on the applicant. Ranges are over nine in ten of the {who}."

@@ -293,10 +293,9 @@ def _steps(found: Effects, table: ShapeTable) -> dict[str, Any]:
     rows = [row for row in found.of(table.feature) if row.part == table.part]
     points = {row.level: row.points for row in rows if row.level is not None}
     lines = [row for row in rows if row.kind == "line"]
-    scope = found.scopes[table.part]
     return {
         "steps": [points.get(level) for level in range(len(table.labels))] if points else None,
-        "sentence": f"{lines[0].points} points {lines[0].change}{scope}" if len(lines) == 1 else None,
+        "sentence": found.said(lines[0]) if len(lines) == 1 else None,
     }
 
 
