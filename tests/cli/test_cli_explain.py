@@ -35,8 +35,7 @@ def test_one_row_is_shown(run, credit):
     assert f"{risk:.1%}" in result.stdout
     for name in (*map(credit.schema.title, credit.schema.features), *credit.schema.subscales, "Age (protected)"):
         assert name in result.stdout
-    assert "A link bends between typical and this row: the parts are at its mean rate." in result.stdout
-    assert "From here, 0.1 of score moves the risk by " in result.stdout
+    assert "The points are shares of the whole difference and add up exactly" in result.stdout
     told = json.loads(run("explain", credit.model_file, credit.csv, "--row", 7, "--json").stdout)
     parts = sum(s["contribution"] for s in told["subscales"])
     assert (told["unit"], told["reference"], told["bends"]) == ("probability", "typical", True)

@@ -53,7 +53,7 @@ def test_models_by_name(run, credit, tmp_path, name, estimator, link) -> None:
     words = ("--schema", credit.schema_file, "--model", name, "--ridge", "0.001", "--cv", "2")
     result = run("fit", credit.csv, *words, "-o", tmp_path / "m.json")
     assert result.exit_code == 0
-    assert "KKT" in result.stdout
+    assert "Solved to the optimum." in result.stdout
     assert "in 9 of 9 features with a direction" in result.stdout
     model = pr.load(tmp_path / "m.json")
     assert model.fit_record_.estimator == estimator
@@ -274,5 +274,5 @@ def test_trees_have_no_solver_to_tell_of(run, credit, tmp_path) -> None:
     words = ("--schema", credit.schema_file, "--model", "MonoXGB", "--cv", "0")
     result = run("fit", credit.csv, *words, "-o", tmp_path / "m.json")
     assert result.exit_code == 0
-    assert "KKT" not in result.stdout
+    assert "Solved to the optimum" not in result.stdout
     assert "in 9 of 9 features with a direction" in result.stdout

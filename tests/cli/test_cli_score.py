@@ -248,7 +248,7 @@ def test_a_hint_names_the_columns_of_the_data_alone(run, partial, tmp_path, comm
 def test_one_row_is_shown_without_an_output(run, credit) -> None:
     risk = pr.load(credit.model_file).predict_proba(credit.frame[7])[0, 1]
     words = ("score", credit.model_file, credit.csv, "--row", 7)
-    assert run(*words).stdout == f"Row 7: risk {risk:.4f}\n"
+    assert run(*words).stdout.startswith(f"Row 7: {risk:.1%} probability that ")
     assert json.loads(run(*words, "--json").stdout)["risk"] == risk
 
 

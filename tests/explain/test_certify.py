@@ -146,7 +146,7 @@ def test_a_negative_weight_is_refused(data, name):
     pool = msgspec.structs.replace(form.pool)
     msgspec.structs.force_setattr(pool, "weights", (-1e-12, *pool.weights[1:]))
     certificate = pr.RiskModel(msgspec.structs.replace(form, pool=pool)).certify()
-    said = ["monotone in up", "monotone in down", "rules outside the order", "subscale weights not negative"]
+    said = ["monotone in up", "monotone in down", "empty fields and codes", "subscale weights not negative"]
     assert broken(certificate) == said
 
 
@@ -172,10 +172,10 @@ def test_a_link_that_leaves_the_unit_interval_is_refused(data):
 
 def test_the_certificate_says_in_which_unit_contributions_add_up(data):
     details = {name: MODELS[name].fit(*data).certify().checks[-1].detail for name in MODELS}
-    assert "every link is straight: contributions are pieces of the probability" in details["direct ARM1"]
-    assert "every link is straight: contributions are pieces of the probability" in details["direct ARM2"]
-    assert "at the mean rate of a curved link" in details["ARM1"]
-    assert "at the mean rates of curved links" in details["ARM2"]
+    assert "points of the probability, exact on a straight link" in details["direct ARM1"]
+    assert "points of the probability, exact on a straight link" in details["direct ARM2"]
+    assert "by the mean slope of a curved link" in details["ARM1"]
+    assert "by the mean slopes of curved links" in details["ARM2"]
 
 
 def test_notes_name_thin_and_empty_levels():

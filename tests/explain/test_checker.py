@@ -221,7 +221,7 @@ def test_levels_with_another_order_than_the_schema_are_no_proof(tampering, make_
 def test_a_rule_that_no_level_keeps_is_broken(tampering, make_form):
     fields = {"special_values": (-9.0,), "special_rules": {"-9": "worst"}}
     form = tampering.plain_form(make_form(0, features={"rent": fields}))  # whose levels know no -9
-    assert _verdict(form, "rules outside the order") == (False, False)
+    assert _verdict(form, "empty fields and codes") == (False, False)
 
 
 def _verdict(form, name):

@@ -9,6 +9,7 @@ import pytest
 import plainrisk as pr
 from plainrisk.errors import DataError
 from plainrisk.explain.contributions import mean_rate
+from plainrisk.explain.explanation import SHARES
 from plainrisk.form import (
     Alone,
     Bands,
@@ -189,7 +190,7 @@ def test_a_way_on_one_straight_piece_does_not_bend_and_has_its_slope():
     assert rate[4] == pytest.approx(1 / 14)
 
 
-def test_the_text_says_where_a_link_bends_and_what_a_further_step_would_do():
+def test_the_text_says_that_points_are_shares_where_the_link_is_not_straight():
     form = make_form(Alone(), [LINKS["bands"]])
     X = rows()
     found = pr.RiskModel(form).explain(X)
@@ -197,18 +198,13 @@ def test_the_text_says_where_a_link_bends_and_what_a_further_step_would_do():
     np.testing.assert_array_equal(found.rate, link.derivative(score))
     np.testing.assert_array_equal(found.band, link.band(score))
     inside = int(np.flatnonzero(found.bends & (found.rate > 0))[0])
-    held = int(np.flatnonzero((found.rate == 0) & (found.risk == 1))[0])
-    assert found.notes(inside) == [
-        "A link bends between typical and this row: the parts are at its mean rate.",
-        f"From here, 0.1 of score moves the risk by {10 * found.rate[inside]:.1f} points (band {found.band[inside]}).",
-    ]
-    assert found.notes(held)[1] == "From here, a small step changes nothing: the risk is held at 100% (band 1)."
+    assert found.notes(inside) == [SHARES]
     plain = found.to_dict(inside)
     assert plain["bends"] is True
     assert plain["notes"] == found.notes(inside)
     assert plain["further_step"] == {"band": int(found.band[inside]), "rate": found.rate[inside]}
     straight = int(np.flatnonzero(~found.bends)[0])
-    assert len(found.notes(straight)) == 1
+    assert found.notes(straight) == []
     step = 1e-6
     np.testing.assert_allclose(
         (link.value(score + step) - found.risk)[inside], step * found.rate[inside], rtol=1e-6, atol=0

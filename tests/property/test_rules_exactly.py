@@ -134,7 +134,7 @@ def test_fitted_models_keep_the_rules(rows, name, rule, adverse):
     assert check_rules(model.form_) >= 5
     certificate = model.certify()
     assert certificate.valid, str(certificate)
-    assert "rules outside the order" in [check.name for check in certificate.checks]
+    assert "empty fields and codes" in [check.name for check in certificate.checks]
     if rule == "not_better":
         kept = [one for one in certificate.outside if one.rule == "not_better"]
         assert kept
@@ -178,7 +178,7 @@ def test_without_rules_the_same_rows_beat_every_measured_level(rows):
     assert all((found[level] < measured.min(axis=0)).any() for level in (*list(outside(form, "late"))[:1], max(found)))
     strict = msgspec.structs.replace(form, schema=schema_with("not_better", "positive").with_rules())
     broken = [check.name for check in pr.RiskModel(strict).certify().checks if not check.holds]
-    assert broken == ["rules outside the order"]
+    assert broken == ["empty fields and codes"]
 
 
 # ---- forms of any kind
@@ -239,7 +239,7 @@ def test_the_certificate_is_right_about_any_form(form):
         risk = worse * form.risk(value_frame(values)).reshape(1 + len(measured), -1)
         assert (risk[1:].min(axis=0) - risk[0]).max() <= one.below_risk + 1e-12
         assert (risk[1:].max(axis=0) - risk[0]).max() <= one.lowers_risk + 1e-12
-        if checked.get("rules outside the order") and len(form.parts) == 1:
+        if checked.get("empty fields and codes") and len(form.parts) == 1:
             slack = 1e-12 if form.parts[0].pairs else 0.0  # sums with pairs are rounded
             if one.rule == "not_better":
                 assert (risk[0] >= risk[1:].min(axis=0) - slack).all()

@@ -30,7 +30,7 @@ export function certify(model: Model): Claim[] {
     claims.push({ name: `monotone in ${name}`, holds });
   }
   const ruled = model.features.map((name) => rulesKept(model, atoms.get(name)!)).filter((kept) => kept !== null);
-  if (ruled.length) claims.push({ name: "rules outside the order", holds: ruled.every(Boolean) });
+  if (ruled.length) claims.push({ name: "empty fields and codes", holds: ruled.every(Boolean) });
   const guarded = names.filter((name) => featureOf(model, name).protected);
   if (guarded.length) {
     const asked = schema.policy?.inquiries ?? [];

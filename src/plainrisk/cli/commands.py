@@ -73,7 +73,7 @@ LINES = {
     "data": "The data sets by name: what they are, and whether they are here.",
     "schema": "Draft a schema from data, and check one against data.",
     "demo": "Fit, cross validate, certify and explain models on German credit; offline, in seconds.",
-    "fit": "Fit a model: cross validation figures, the solver's and the model's certificates, the model file.",
+    "fit": "Fit a model: figures by cross validation, the certificate, the model file.",
     "explain": "Show what makes up the risk of one row, or write the contributions of all rows.",
     "what-if": "Show the cheapest changes that get one row approved, or write the cheapest of all rows.",
     "bins": "Write the bins and groups of a model as a schema, to merge or move them by hand and fit again.",

@@ -176,8 +176,7 @@ def _tell_shapes(model: Any, rows: Rows) -> None:
 def _tell_certificate(result: dict[str, Any]) -> None:
     show.heading("What is certain about them?")
     show.out().print(
-        "Every model passes its certificate: what it says is proved for every applicant there could be. "
-        "SmoothARM1's, and what its solver says:"
+        "Every model passes its certificate: what it says is proved for every applicant there could be. SmoothARM1's:"
     )
     show.certificate(result["models"]["SmoothARM1"]["certificate"])
     show.solver(result["models"]["SmoothARM1"]["solver"])

@@ -20,7 +20,7 @@ from plainrisk.data.frame import Frame
 from plainrisk.decision import refused
 from plainrisk.errors import DataError
 from plainrisk.explain import Effects, Explanation, Reasons, WhatIf
-from plainrisk.explain.contributions import explainer
+from plainrisk.explain.contributions import ACROSS, NO_SUBSCALE, explainer
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions
 from plainrisk.explain.reasons import reasoner
 from plainrisk.explain.what_if import planner
@@ -102,7 +102,8 @@ def score(
         outside = names_beyond(model.form_, rows) if beyond else None
         return _Scored(risk, against, found, outside, counts(model.form_, rows))
 
-    return Work(compute, _print_scored, counts=lambda found: found.counts)
+    outcome = outcome_words(model.form_.schema, model.form_.classes[1])
+    return Work(compute, lambda found, row: _print_scored(found, row, outcome), counts=lambda found: found.counts)
 
 
 def with_cutoff(who: str, model: RiskModel, request: Request, given: float | None) -> RiskModel:
@@ -154,10 +155,10 @@ class _Scored:
         return found
 
 
-def _print_scored(found: _Scored, row: int) -> None:
+def _print_scored(found: _Scored, row: int, outcome: str) -> None:
     said = found.to_dict(0)
-    decision = f", {said['decision']}" if "decision" in said else ""
-    show.out().print(f"Row {row}: risk {said['risk']:.4f}{decision}")
+    decision = f"; {said['decision']}" if "decision" in said else ""
+    show.out().print(f"Row {row}: {said['risk']:.1%} probability that {outcome}{decision}")
     for i, reason in enumerate(said.get("reasons", ()), 1):
         show.out().print(f"  {i}. {reason}")
     if said.get("beyond"):
@@ -224,20 +225,37 @@ def print_explanation(found: Explanation, who: str, form: RiskForm) -> None:
     def line(name: str | Text, value: str, contribution: float, style: str = "") -> list[str | Text]:
         return [name, value, Text(amount(contribution), style), show.signed_bar(contribution, largest, 8)]
 
-    lines: list[list[str | Text]] = [[found.reference, "", amount(one["constant"]).lstrip("+"), ""]]
+    lines: list[list[str | Text]] = [[_REFERENCES[found.reference], "", amount(one["constant"]).lstrip("+"), ""]]
     for group in groups:
         own = f"risk {group['risk']:.1%}" if "risk" in group else ""  # of a mixture, before its weight
-        lines.append(line(Text(group["subscale"], "bold"), own, group["contribution"], "bold"))
+        lines.append(line(Text(_subscale_title(group["subscale"], form), "bold"), own, group["contribution"], "bold"))
         parts = sorted(group["features"], key=lambda part: -abs(part["contribution"]))
         lines += [line(named(part), _said(found, part["feature"], form), part["contribution"]) for part in parts]
-    lines.append([Text("risk", "bold"), "", Text(f"{one['risk']:.1%}", "bold"), ""])
-    unit = "part" if found.unit == "probability" else "log odds"
-    header = ("feature", "value", unit, "effect")
-    show.print_table(header, lines, numbers=(unit,), whole=("effect",), title=f"{who}, explained")
+    lines.append([Text("probability", "bold"), "", Text(f"{one['risk']:.1%}", "bold"), ""])
+    outcome = outcome_words(form.schema, form.classes[1])
+    title = f"{who}: {one['risk']:.1%} probability that {outcome}"
+    unit = "contribution" if found.unit == "probability" else "log odds"
+    show.print_table(("feature", "value", unit, "effect"), lines, numbers=(unit,), whole=("effect",), title=title)
     for note in one["notes"]:
         show.out().print(note, style="dim")
     if one["beyond"]:
         show.note(f"Beyond the training rows: {', '.join(known[name].title(name) for name in one['beyond'])}.")
+
+
+# What an explanation starts from, in words.
+_REFERENCES = {
+    "typical": "the typical applicant",
+    "best": "the best levels",
+    "row": "the other applicant",
+    "zero": "every feature at zero",
+}
+
+
+def _subscale_title(name: str, form: RiskForm) -> str:
+    """Return a subscale's name; what belongs to none, or to two, has a mark of its own in results."""
+    if name == ACROSS:
+        return "Combinations"
+    return name if name != NO_SUBSCALE else "Other features" if form.schema.subscales else "All features"
 
 
 def _title(found: Explanation, feature: str, form: RiskForm) -> str:
@@ -272,7 +290,7 @@ def print_applicant(found: Explanation, who: str, form: RiskForm) -> None:
     lines: list[list[str | Text]] = [["the typical applicant", "", f"{found.constant[0]:.1%}", ""]]
     lines += [[title, said, f"{amount:+.1%}", show.signed_bar(amount, largest, 8)] for title, said, amount in parts]
     lines.append([Text(who, "bold"), "", Text(f"{found.risk[0]:.1%}", "bold"), ""])
-    show.print_table(("", "value", "part", "effect"), lines, numbers=("part",))
+    show.print_table(("", "value", "contribution", "effect"), lines, numbers=("contribution",))
 
 
 # ---- reasons

@@ -158,7 +158,7 @@ def fit(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Fit a model: cross validation figures, the solver's and the model's certificates, the model file."""
+    """Fit a model: figures by cross validation, the certificate, the model file."""
     tables.check_output(output, (".json",))
     check_parameters("fit", {"--cutoff": cutoff}, {"--cutoff": CUTOFF})
     texts = read_about(about, date)

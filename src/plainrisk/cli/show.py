@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -290,25 +291,29 @@ def shape(feature: str, table: Shape, outcome: str) -> None:
 
 
 def solver(record: Mapping[str, Any]) -> None:
-    """Print what the solver certifies; nothing of trees, which have none."""
+    """Say how the solver ended; with --verbose, what it certifies. Nothing of trees, which have no solver."""
     problems = len(record["kkt"])
     if not problems:
         return
-    last = "each an expert" if record["regret"] else "the last one weighs the others"
-    what = "1 problem" if problems == 1 else f"{problems} problems, {last}"
-    rows = [
-        ["solved", what],
-        ["objective", f"{record['objective'][-1]:.10g}"],
-        ["largest KKT residual", f"{max(record['kkt']):.1e}"],
-        ["iterations", f"{sum(record['iterations']):,}"],
-        ["stopped because", record["reason"]],
-        ["rows clipped to 0 or 1", f"{record['clipped']:.1%}"],
-    ]
+    console = out()
+    stopped = f"Stopped before the optimum: {record['reason']}."
+    console.print("Solved to the optimum." if record["converged"] else stopped)
+    if record["clipped"]:
+        console.print(f"{record['clipped']:.1%} of the rows are clipped to a probability of 0% or 100%.")
     if record["regret"]:
         from plainrisk.form.file import Regret
 
-        rows.append(["regret of the weights", str(Regret(**record["regret"]))])
-    print_table(("solver", ""), rows)
+        console.print(f"Regret of the subscales' weights: {Regret(**record['regret'])}.")
+    if logging.getLogger("plainrisk").isEnabledFor(logging.INFO):  # --verbose
+        last = "each an expert" if record["regret"] else "the last one weighs the others"
+        rows = [
+            ["problems", "1" if problems == 1 else f"{problems}, {last}"],
+            ["objective", f"{record['objective'][-1]:.10g}"],
+            ["largest KKT residual", f"{max(record['kkt']):.1e}"],
+            ["iterations", f"{sum(record['iterations']):,}"],
+            ["stopped because", record["reason"]],
+        ]
+        print_table(("solver", ""), rows)
 
 
 def certificate(result: Mapping[str, Any]) -> None:

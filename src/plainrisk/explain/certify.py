@@ -76,7 +76,7 @@ class Recheck:
 
 
 def recheck(content: ModelFile, thin: float | None = None) -> Recheck:
-    """Certify the form of a model file again, with the stored certificate's `thin` unless told, and compare the two."""
+    """Certify the form of a model file again, by default with the stored certificate's `thin`, and compare the two."""
     stored = content.certificate
     fresh = certify(content.form, thin=thin if thin is not None else 30.0 if stored is None else stored.thin)
     if stored is None:
@@ -84,17 +84,21 @@ def recheck(content: ModelFile, thin: float | None = None) -> Recheck:
     return Recheck(stored, fresh, tuple(_differences(stored, fresh)))
 
 
+# The names of checks in model files that were written before they were renamed.
+_RENAMED = {"rules outside the order": "empty fields and codes"}
+
+
 def _differences(stored: Certificate, fresh: Certificate) -> list[str]:
     found = []
     if stored.form_sha256 != fresh.form_sha256:
         found.append("the stored certificate is of another form")
-    says, is_so = ({c.name: c.holds for c in certificate.checks} for certificate in (stored, fresh))
+    says, is_so = ({_RENAMED.get(c.name, c.name): c.holds for c in kept.checks} for kept in (stored, fresh))
     for name in dict.fromkeys((*says, *is_so)):
         if says.get(name) != is_so.get(name):
             words = {True: "holds", False: "is broken", None: "is not checked"}
             found.append(f"{name}: stored it {words[says.get(name)]}, checked now it {words[is_so.get(name)]}")
     if stored.outside and stored.outside != fresh.outside:
-        found.append("what levels outside the order can do differs")
+        found.append("what empty fields and codes can do differs")
     if stored.thin == fresh.thin and stored.notes != fresh.notes:
         found.append("the notes on levels differ")
     return found
@@ -309,7 +313,7 @@ def _weights(form: RiskForm) -> Check:
     if isinstance(form.pool, Layer):
         least = min(form.pool.weights)
         return Check("subscale weights not negative", least >= 0, f"the least of {len(form.pool.weights)} is {least:g}")
-    return Check("weights", True, "one part, no pool")
+    return Check("weights", True, "one model, so there are no weights")
 
 
 def _additive(form: RiskForm) -> Check:
@@ -320,14 +324,14 @@ def _additive(form: RiskForm) -> Check:
 
 def _unit_of_sums(form: RiskForm) -> str:
     if form.speaks_probability and any(isinstance(link, Bands) for link in form.links):
-        return "pieces of the probability, at the mean rate of a link that is straight in bands"
+        return "points of the probability, exact on a piecewise-linear link"
     if form.speaks_probability:
-        return "every link is straight: contributions are pieces of the probability"
+        return "points of the probability, exact on a straight link"
     if any(isinstance(part, TreePart) for part in form.parts):
         return "by part only: trees are not additive in their features"
     if isinstance(form.pool, Alone):
-        return "pieces of the probability, at the mean rate of a curved link"
-    return "pieces of the probability, at the mean rates of curved links"
+        return "points of the probability, by the mean slope of a curved link"
+    return "points of the probability, by the mean slopes of curved links"
 
 
 def _largest_gap(form: RiskForm) -> tuple[float, int]:

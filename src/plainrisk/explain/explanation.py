@@ -57,6 +57,12 @@ class RowsResult(TableResult):
         return row % len(self)
 
 
+# What people should know where the link is not straight between the reference and the row.
+SHARES = (
+    "The points are shares of the whole difference and add up exactly; a change of one value alone may do more or less."
+)
+
+
 @dataclass(frozen=True, repr=False)
 class Explanation(RowsResult):
     """Contributions of n rows that add up.
@@ -176,21 +182,15 @@ class Explanation(RowsResult):
         return self.reference == "zero" and abs(self.total[row] - self.risk[row]) > 1e-9
 
     def notes(self, row: int) -> list[str]:
-        """Return what is to be said beside the pieces: where a link bends, and what a further step would do."""
-        found = []
+        """Return what a reader should know about the contributions of a row: how they were shared."""
+        notes = []
         if self.bends is not None and self.bends[row] and self._is_cut_off(row):
-            found.append(f"The pieces add up to {self.total[row]:.1%}; the line is clipped at {self.risk[row]:.1%}.")
+            notes.append(f"The pieces add up to {self.total[row]:.1%}; the line is clipped at {self.risk[row]:.1%}.")
         elif self.bends is not None and self.bends[row]:
-            found.append(f"A link bends between {self.reference} and this row: the parts are at its mean rate.")
+            notes.append(SHARES)
         if self.method == "treeshap":
-            found.append("The scores of trees are shared out by Shapley values.")
-        if self.rate is not None:
-            points = 10 * self.rate[row]
-            step = f"0.1 of score moves the risk by {points:.{1 if points > 0.1 else 3}f} points"
-            where = "" if self.band is None else f" (band {self.band[row]})"
-            held = f"a small step changes nothing: the risk is held at {self.risk[row]:.0%}"
-            found.append(f"From here, {step if self.rate[row] > 0 else held}{where}.")
-        return found
+            notes.append("The scores of trees are shared out by Shapley values.")
+        return notes
 
     def to_frame(self, like: Any = None, *, long: bool = False) -> Any:
         """Return a data frame of the library `like` came from, or without it the rows; in pandas, with their index.

@@ -79,7 +79,7 @@ def outside_check(form: RiskForm, atoms: Mapping[str, Atoms]) -> Check | None:
         users = [(part, weights[k]) for k, part in enumerate(form.parts) if name in part.features]
         own = FeatureRules(feature, atoms[name], form.schema.worse) if users else None
         if own is not None and (unkept := own.unkept):
-            return Check("rules outside the order", False, f"{name}: no level is that of the rule for {unkept}")
+            return Check("empty fields and codes", False, f"{name}: no level is that of the rule for {unkept}")
         for level, rule in own.rules.items() if own is not None else ():
             if rule not in BOUNDS:
                 continue
@@ -88,10 +88,10 @@ def outside_check(form: RiskForm, atoms: Mapping[str, Atoms]) -> Check | None:
                 if own is not None and (weight < 0 or not own.keeps(part, level, rule)):
                     label = atoms[name].levels.labels[level]
                     fault = f"{name}, {label}: the rule {rule!r} is broken in part {part.name!r}"
-                    return Check("rules outside the order", False, fault)
+                    return Check("empty fields and codes", False, fault)
     if not n:
         return None
-    return Check("rules outside the order", True, f"all {n} rules, whatever the other features are")
+    return Check("empty fields and codes", True, f"all {n} rules, whatever the other features are")
 
 
 @dataclass(frozen=True)

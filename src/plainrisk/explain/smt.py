@@ -89,7 +89,7 @@ def _claims(form: RiskForm) -> Iterator[_Claim]:
     for name, feature in form.schema.features.items():
         if feature.sign:
             yield _direction(form, name, feature, atoms.get(name), weights)
-    rules = _Claim("rules outside the order")
+    rules = _Claim("empty fields and codes")
     for name, feature in form.schema.features.items():
         _add_rules(rules, form, FeatureRules(feature, atoms[name], form.schema.worse)) if name in atoms else None
     if rules.against:

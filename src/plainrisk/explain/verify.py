@@ -272,7 +272,7 @@ def claims(form: Any) -> list[tuple[str, bool, str]]:
     rules = [(f, label, rule) for f in features if f.parts for label, rule in f.rules.items() if rule in BOUNDS]
     if rules:
         holds = all(w >= 0 and f.keeps_rule(part, *rule) for f, *rule in rules for part, w in f.parts)
-        found.append(("rules outside the order", holds, "proved"))
+        found.append(("empty fields and codes", holds, "proved"))
     protected = {f.name: f.said.get("actionable") for f in features if f.said.get("protected")}
     if protected:
         named = protected.keys() & schema.get("policy", {}).get("inquiries", ())
