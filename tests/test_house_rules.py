@@ -39,6 +39,7 @@ RANKS: dict[str, float] = {
                 "figures",
                 "files",
                 "schema",
+                "signing",
                 "tables",
                 "text",
             ),

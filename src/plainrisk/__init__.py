@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from plainrisk.extract import extract_form, register_extractor
     from plainrisk.form import ALPHA_STAR, RiskForm
     from plainrisk.measure import metrics
-    from plainrisk.model import RiskModel, load
+    from plainrisk.model import RiskModel, load, sign
     from plainrisk.models.arm import AdditiveRiskModel
     from plainrisk.models.boosted import BoostedRiskModel
     from plainrisk.models.linearise import Linearised, linearise
@@ -78,6 +78,7 @@ __all__ = [
     "register_extractor",
     "rows",
     "sensitivity",
+    "sign",
     "stability",
     "stress",
     "suggest_pairs",
@@ -103,7 +104,7 @@ _OWNERS = {
     "exports": ("verify_export",),
     "extract": ("extract_form", "register_extractor"),
     "form": ("ALPHA_STAR", "RiskForm"),
-    "model": ("RiskModel", "load"),
+    "model": ("RiskModel", "load", "sign"),
     "models.arm": ("AdditiveRiskModel",),
     "models.boosted": ("BoostedRiskModel",),
     "validate.bootstrap": ("bootstrap",),

@@ -4,6 +4,8 @@
      ├─ SchemaError        the schema is wrong, or does not fit the data
      ├─ DataError          the data cannot be used as they are
      ├─ ModelFileError     a model file is damaged, too new or not ours
+     ├─ SignatureError     a file is not signed by the key that is asked for, or was changed after it was signed
+     ├─ KeyFileError       a key cannot be used, or is not of the kind that is needed
      ├─ ExtractionError    a fitted model of another library cannot be read as a risk form
      ├─ OutputError        a file cannot be written; the old one is unchanged
      └─ MissingExtraError  an optional package is not installed
@@ -11,7 +13,7 @@
     PlainriskWarning       something was done that the user should know of, said once
      └─ StoppedEarly       a solver stopped on its rule before it reached the optimum
 
-The first four are also `ValueError` and `OutputError` is also `OSError`, so that scikit-learn and callers who know
+The first six are also `ValueError` and `OutputError` is also `OSError`, so that scikit-learn and callers who know
 only Python can catch them.
 """
 
@@ -28,12 +30,14 @@ from plainrisk.text import visible
 __all__ = [
     "DataError",
     "ExtractionError",
+    "KeyFileError",
     "MissingExtraError",
     "ModelFileError",
     "OutputError",
     "PlainriskError",
     "PlainriskWarning",
     "SchemaError",
+    "SignatureError",
     "StoppedEarly",
     "did_you_mean",
     "listing",
@@ -63,6 +67,14 @@ class DataError(PlainriskError, ValueError):
 
 class ModelFileError(PlainriskError, ValueError):
     """A model file is damaged, too new, too large or not a plainrisk model."""
+
+
+class SignatureError(PlainriskError, ValueError):
+    """A file is not signed by the key that is asked for, or was changed after it was signed."""
+
+
+class KeyFileError(PlainriskError, ValueError):
+    """A file holds no key that can be used, or not the kind of key that is needed."""
 
 
 class ExtractionError(PlainriskError, ValueError):

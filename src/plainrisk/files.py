@@ -9,7 +9,7 @@ import re
 import secrets
 import stat
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -38,14 +38,28 @@ _TOML_TOKEN = re.compile(
 # ---- reading
 
 
-def read_text(path: str | Path, *, limit: int, error: type[PlainriskError]) -> str:
+def read_text(
+    path: str | Path,
+    *,
+    limit: int,
+    error: type[PlainriskError],
+    check: Callable[[bytes], None] | None = None,
+) -> str:
     """Read a UTF-8 text file of at most `limit` bytes; anything wrong becomes one `error`.
 
     The bytes are counted as they come: a pipe or a device says nothing of its size. A byte order mark is left out.
+
+    Parameters
+    ----------
+    check : is given the bytes of the file before anything is read from them, and raises if they must not be used
     """
     try:
         raw = _read_bytes(Path(path), limit)
+        if check is not None and len(raw) <= limit:
+            check(raw)
         text = raw.decode("utf-8-sig")
+    except PlainriskError:
+        raise
     except FileNotFoundError:
         raise error(f"{path} does not exist.") from None
     except IsADirectoryError:

@@ -7,7 +7,7 @@ import importlib
 import logging
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -54,7 +54,7 @@ from plainrisk.form.file import PackedState
 from plainrisk.form.links import at_odds
 from plainrisk.schema import Schema
 
-__all__ = ["CUTOFF", "FormMethods", "RiskModel", "load"]
+__all__ = ["CUTOFF", "FormMethods", "RiskModel", "load", "sign"]
 
 LOG = logging.getLogger("plainrisk")
 T = TypeVar("T")
@@ -923,12 +923,16 @@ def _payload(model: FormMethods, data: Any = None, *, against: Any = None, **opt
     return collect(subjects, data, **options)
 
 
-def load(path: str | Path) -> RiskModel:
+def load(path: str | Path, *, key: str | Path | None = None, signature: str | Path | None = None) -> RiskModel:
     """Read a model file written by `save`.
 
     Parameters
     ----------
     path : str or Path
+    key : str or Path, default=None
+        The public key that the file must be signed by (see `sign`): nothing else is read.
+    signature : str or Path, default=None
+        The file of the signature; None takes that beside the model file, of the same name and ".sig".
 
     Returns
     -------
@@ -938,6 +942,8 @@ def load(path: str | Path) -> RiskModel:
     ------
     ModelFileError
         If the file is damaged, was changed, is too new or is no plainrisk model.
+    SignatureError
+        If the file is not signed by the key.
 
     Examples
     --------
@@ -951,12 +957,65 @@ def load(path: str | Path) -> RiskModel:
     >>> bool((loaded.predict_proba(german.frame) == model.predict_proba(german.frame)).all())
     True
     """
-    content = read_model(path)
+    content = read_model(path, _by_key(path, key, signature))
     model = RiskModel(content.form, content.fit, about=_given(content.about))
     if not content.protected:
         model._unprotected_file = str(path)
     LOG.info("read the model file %s: %s features, %s parts", path, len(content.form.features), len(content.form.parts))
     return model
+
+
+def _by_key(path: str | Path, key: str | Path | None, signature: str | Path | None) -> Callable[[bytes], None] | None:
+    """Return what raises unless the bytes of a file are signed by the key; None where no key is given."""
+    if key is None:
+        if signature is not None:
+            raise DataError("load: a signature says nothing without a key to check it by. Add key=PUBLIC.")
+        return None
+    from plainrisk.signing import check_signature, read_public_key
+
+    public = read_public_key(key)
+    return lambda content: check_signature(content, path, public, signature)
+
+
+def sign(path: str | Path, key: str | Path, *, output: str | Path | None = None) -> Path:
+    """Sign a model file in the format of OpenSSF model signing, offline; `load` with the public key checks it.
+
+    Parameters
+    ----------
+    path : str or Path
+        A model file, which is read to see that it is one, and not changed.
+    key : str or Path
+        The private key, on the curve P-256, in PEM; the environment variable PLAINRISK_KEY_PASSWORD holds the password
+        of one that is protected.
+    output : str or Path, default=None
+        The signature to write; None writes it beside the model file, with the ending ".sig".
+
+    Returns
+    -------
+    Path
+        The signature that was written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import plainrisk as pr
+    >>> from plainrisk.signing import new_key
+    >>> german = pr.datasets.load("german")
+    >>> model = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     public = new_key(f"{folder}/key.pem")
+    ...     model.save(f"{folder}/model.json")
+    ...     print(pr.sign(f"{folder}/model.json", f"{folder}/key.pem").name)
+    ...     loaded = pr.load(f"{folder}/model.json", key=public)
+    model.json.sig
+    """
+    from plainrisk.signing import make_bundle, read_private_key, signature_path
+
+    private, read = read_private_key(key), bytearray()
+    read_model(path, read.extend)
+    place = signature_path(path) if output is None else Path(output)
+    write_text(place, make_bundle(bytes(read), Path(path).name, private))
+    return place
 
 
 def _named(X: Any, columns: Sequence[str] | None) -> Any:

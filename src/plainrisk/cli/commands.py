@@ -35,7 +35,7 @@ PANELS = {
         *("evaluate", "fairness", "certify", "drift", "periods", "quality", "stress", "weak-spots"),
         *("stability", "overrides", "monitor"),
     ),
-    "Deploy": ("report", "document", "export", "serve"),
+    "Deploy": ("report", "document", "export", "serve", "sign", "verify"),
 }
 # By the module beside this one and the name in it: a function, or a group of commands.
 COMMANDS = {
@@ -67,6 +67,8 @@ COMMANDS = {
     "document": ("document", "document"),
     "export": ("export", "export"),
     "serve": ("serve", "serve"),
+    "sign": ("sign", "sign_command"),
+    "verify": ("sign", "verify"),
 }
 # How each command's own help begins.
 LINES = {
@@ -122,6 +124,8 @@ LINES = {
         "Write a model as SQL, code, ONNX, PMML or a spreadsheet that gives the same risk, contributions and reasons."
     ),
     "serve": "Serve risks, contributions, reasons, what-if and the decision page over HTTP.",
+    "sign": "Sign a model file by a key of your own, as OpenSSF model signing does, or make such a key; offline.",
+    "verify": "Check offline that a model file is as the owner of a key signed it; ends with 4 if it is not.",
 }
 # How each command's own help ends.
 EXAMPLES = {
@@ -158,6 +162,8 @@ EXAMPLES = {
     "document": "plainrisk document model.json test.csv --train train.csv -o model.docx",
     "export": "plainrisk export model.json --dialect duckdb -o score.sql",
     "serve": "plainrisk serve model.json --port 8000",
+    "sign": "plainrisk sign model.json --key key.pem",
+    "verify": "plainrisk verify model.json --key key.pub.pem",
 }
 # Commands of plainrisk-lab, which is a package of its own: where it is not installed, we say so.
 LAB = ("study", "compare")
@@ -191,6 +197,7 @@ VALUES = {
     "--history": "looks.jsonl",
     "--host": "0.0.0.0",
     "--keep": "id",
+    "--key": "key.pem",
     "--label": "2026-10",
     "--level": "0.9",
     "--max-bins": "8",
@@ -203,6 +210,7 @@ VALUES = {
     "--months": "months_on_book",
     "--more": "region",
     "--new": "test.csv",
+    "--new-key": "key.pem",
     "--odds": "30",
     "--old": "train.csv",
     "--output": "table.xlsx",
@@ -224,6 +232,7 @@ VALUES = {
     "--seed": "7",
     "--set": "'policy.reasons = 3'",
     "--shock": "income=-10%",
+    "--signature": "model.json.sig",
     "--smt": "model.smt2",
     "--split": "treeshap",
     "--table": "applicants",
@@ -246,6 +255,8 @@ VALUES = {
     "report --by": "region",
     "report --output": "page.html",
     "schema infer --output": "loans.toml",
+    "sign --output": "model.json.sig",
+    "verify --key": "key.pub.pem",
 }
 # What to do first, each with the reason.
 START = {

@@ -30,7 +30,7 @@ class ExitCode(IntEnum):
     BUG = FOUND_PROBLEMS
     USAGE = 2, "the command, a file or the data cannot be used; the message says why"
     MISSING_EXTRA = 3, "an optional package is missing; the message says which"
-    FAILED_CERTIFICATE = 4, "a model fails its certificate; nothing was written"
+    FAILED_CERTIFICATE = 4, "a certificate, a check or a signature fails; nothing was written"
     LIMIT_CROSSED = 5, "monitor: new rows cross a limit that the model keeps"
     HUNG_UP = 129, "the terminal was closed (SIGHUP); nothing was left half-written"
     INTERRUPTED = 130, "interrupted; nothing was left half-written"

@@ -6,7 +6,7 @@ Reading is strict: a file is decoded into known fields of known types, checked, 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -293,9 +293,15 @@ def write_model(
     write_text(path, msgspec.json.format(msgspec.json.encode(content), indent=1).decode() + "\n")
 
 
-def read_model(path: str | Path) -> ModelFile:
-    """Read a model file, or raise one `ModelFileError` that says what is wrong with it."""
-    text = read_text(path, limit=SIZE_LIMIT, error=ModelFileError)
+def read_model(path: str | Path, check: Callable[[bytes], None] | None = None) -> ModelFile:
+    """Read a model file, or raise one `ModelFileError` that says what is wrong with it.
+
+    Parameters
+    ----------
+    path : the file
+    check : is given the bytes of the file before they are read, and raises if they must not be used
+    """
+    text = read_text(path, limit=SIZE_LIMIT, error=ModelFileError, check=check)
     head = parse_json(text, _Head, path, ModelFileError, "a plainrisk model")
     if head.format > FORMAT:
         raise ModelFileError(
