@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any
 
@@ -27,11 +27,13 @@ __all__ = [
     "PROBABILITY",
     "SEED",
     "Allowed",
+    "allowed_parameters",
     "check_parameters",
     "instance",
     "is_finite",
     "mapping",
     "number",
+    "parameter",
     "whole",
     "words",
 ]
@@ -72,6 +74,16 @@ def check_parameters(who: str, given: Mapping[str, Any], table: Mapping[str, All
             near = did_you_mean(value, allowed.known) if isinstance(value, str) else ""
             hint = near if near.startswith(" Did") else ""  # all words are in the message already
             raise DataError(f"{who}: {name} must be {allowed}, not {_shown(value)}.{hint}")
+
+
+def parameter(default: Any, allowed: Allowed) -> Any:
+    """Declare a parameter, a field of a dataclass: its default, and what it may be."""
+    return field(default=default, metadata={"allowed": allowed})
+
+
+def allowed_parameters(declared: type) -> dict[str, Allowed]:
+    """Return what the parameters of a dataclass may be, by name; those that say nothing are left out."""
+    return {own.name: own.metadata["allowed"] for own in fields(declared) if "allowed" in own.metadata}
 
 
 def _shown(value: Any) -> str:

@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 import plainrisk as pr
 from plainrisk.errors import DataError, PlainriskWarning
-from plainrisk.fit.layer import LayerSettings
+from plainrisk.fit.parameters import LayerSettings, least_rows
 from plainrisk.form import Bins
 
 
@@ -263,8 +263,8 @@ def test_more_features_than_rows():
 
 
 def test_a_bin_holds_a_sensible_number_of_rows():
-    assert [LayerSettings().min_rows(n) for n in (1, 99, 1000, 20_000)] == [1, 1, 10, 50]
-    assert LayerSettings(min_bin_rows=7).min_rows(10**6) == 7
+    assert [least_rows(LayerSettings(), n) for n in (1, 99, 1000, 20_000)] == [1, 1, 10, 50]
+    assert least_rows(LayerSettings(min_bin_rows=7), 10**6) == 7
 
 
 @pytest.mark.parametrize("shapes", ["steps", "smooth"])

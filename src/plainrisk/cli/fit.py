@@ -33,10 +33,10 @@ from plainrisk.data.rows import Progress, StoredRows, as_batches
 from plainrisk.errors import DataError, quoted, warn
 from plainrisk.explain import overview
 from plainrisk.explain.outside import binding_levels
+from plainrisk.fit.parameters import RIDGE
 from plainrisk.form import RiskForm
 from plainrisk.measure.evaluation import SUSPICIOUS_AUC, Evaluation
 from plainrisk.model import CUTOFF
-from plainrisk.models.arm import RIDGE
 from plainrisk.models.suggest import suggest_pairs
 from plainrisk.schema import Schema, label_of
 from plainrisk.schema.fingerprint import fingerprint

@@ -21,23 +21,17 @@ import msgspec
 import numpy as np
 
 from plainrisk._types import Floats
-from plainrisk.bins import Axis, Criterion
+from plainrisk.bins import Axis
 from plainrisk.bins.edges import Histogram, fine_edges
 from plainrisk.errors import DataError
 from plainrisk.fit.basis import Basis, LineBounds, line_basis, smooth_basis, step_basis, table_part
-from plainrisk.fit.choices import (
-    BLUR,
-    FEW_BINS,
-    FINE_BINS,
-    FLOOR_ROWS,
-    FLOOR_SHARE,
-    TOLERANCE,
-)
+from plainrisk.fit.choices import BLUR, FEW_BINS, FINE_BINS
 from plainrisk.fit.coding import CodedRows, Held, code_rows, learn_levels, rule_anchors, scores_by_code, sums_by_code
 from plainrisk.fit.finer import blurred, finer_cuts
 from plainrisk.fit.merge import FineTables, Merged
 from plainrisk.fit.pair_search import PairEvidence, chosen_pairs, rank_pairs
-from plainrisk.fit.pairs import PairRows, Pairs, coarse_axes
+from plainrisk.fit.pairs import PairRows, coarse_axes
+from plainrisk.fit.parameters import LayerSettings, LinkName, Pairs, Ridge, Weights, fitted_link, least_rows
 from plainrisk.fit.scored import CodedScores, own_weight
 from plainrisk.fit.training import TrainingRows
 from plainrisk.form import Bins, GroupEvidence, Linear, Logistic, Part
@@ -60,11 +54,7 @@ __all__ = [
     "Chosen",
     "Fitted",
     "LayerFit",
-    "LayerSettings",
-    "LinkName",
     "Plan",
-    "Ridge",
-    "Shapes",
     "code_fine_rows",
     "find_pairs",
     "fit_layer",
@@ -74,10 +64,6 @@ __all__ = [
     "rows_meant",
 ]
 
-LinkName = Literal["logistic", "linear"]
-Shapes = Literal["steps", "smooth"]
-Ridge = float | Literal["auto"]
-Weights = Literal["auto", "relative", "counts"]
 # By feature, the levels that a step leads to.
 Cuts = Mapping[str, frozenset[int]]
 
@@ -90,26 +76,6 @@ _MOST_COVARIANCE = 5000
 _ROUGHLY, _EXACTLY = 0.3, 1e-2
 # Groups with fewer effective degrees of freedom are said to have no evidence.
 _NOTHING = 0.01
-
-
-@dataclass(frozen=True)
-class LayerSettings:
-    """How a one-layer model is fitted; the parameters of `AdditiveRiskModel` of the same names."""
-
-    link: LinkName = "logistic"
-    shapes: Shapes = "steps"
-    max_bins: int | None = None
-    ridge: Ridge = "auto"
-    pairs: Pairs = None
-    criterion: Criterion = "gini"
-    min_bin_rows: int | Literal["auto"] = "auto"
-    tolerance: float = TOLERANCE
-    weights: Weights = "auto"
-    intervals: bool = False
-
-    def min_rows(self, n_rows: int) -> int:
-        """Return the least number of rows in a bin that people read."""
-        return max(1, min(FLOOR_ROWS, int(FLOOR_SHARE * n_rows))) if self.min_bin_rows == "auto" else self.min_bin_rows
 
 
 @dataclass(frozen=True)
@@ -242,14 +208,14 @@ def fit_layer(training: TrainingRows, settings: LayerSettings) -> LayerFit:
     for name, wanted in (("pairs", settings.pairs is not None), ("intervals", settings.intervals)):
         if wanted:
             raise DataError(f"{name} need smooth shapes: AdditiveRiskModel(shapes='smooth', {name}=...).")
-    min_rows = settings.min_rows(training.n_rows)
+    min_rows = least_rows(settings, training.n_rows)
     levels = learn_levels(training, max_bins=settings.max_bins or 5, criterion=settings.criterion, min_rows=min_rows)
     ridge = resolve_ridge(settings.ridge, training.total)
     coded = code_rows(training, levels)
-    fitted = fit_plan(Plan(coded, training.schema, settings.link, "steps", ridge))
+    fitted = fit_plan(Plan(coded, training.schema, fitted_link(settings), "steps", ridge))
     assert fitted.solution is not None
     solution, basis = fitted.solution, fitted.basis
-    part = table_part(basis, solution.intercept, solution.coefficients, _link(settings.link), training.schema)
+    part = table_part(basis, solution.intercept, solution.coefficients, _link(fitted_link(settings)), training.schema)
     return LayerFit(part, solution, coded.rows, basis.layout.tables(solution.coefficients), ridge=ridge)
 
 
@@ -263,7 +229,7 @@ def _fit_smooth(training: TrainingRows, settings: LayerSettings) -> LayerFit:
         fitted = fit_plan(plan, fitted)
     fitted = _polished(plan, fitted)
     assert plan.total is not None
-    floor = settings.min_rows(int(plan.total)) / plan.total
+    floor = least_rows(settings, plan.total) / plan.total
     merged, cells = _merged(plan, fitted, settings, floor)
     part = msgspec.structs.replace(merged.part, pairs=() if plan.pairs is None else plan.pairs.tables(cells))
     assert fitted.solution is not None
@@ -283,7 +249,8 @@ def _fit_features(training: TrainingRows, settings: LayerSettings) -> tuple[Plan
     """Fit smooth shapes without pairs: few bins to begin with, finer ones where the evidence asks for them."""
     coded, bins = code_fine_rows(training), FEW_BINS
     total = rows_meant(training, coded.rows, settings.weights)
-    plan = Plan(coded, training.schema, settings.link, "smooth", total=total, cuts=some_cuts(coded, bins), rough=True)
+    link, cuts = fitted_link(settings), some_cuts(coded, bins)
+    plan = Plan(coded, training.schema, link, "smooth", total=total, cuts=cuts, rough=True)
     fitted = fit_plan(plan)
     while asked := _asked_cuts(plan, fitted, bins, settings.tolerance):
         bins *= 4

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
 
 import msgspec
 import numpy as np
@@ -27,9 +26,7 @@ from plainrisk.form import Bins, Levels, PairTable, outside_rules
 from plainrisk.schema import Rule, Schema
 from plainrisk.solve import Block, Rows
 
-__all__ = ["CoarseReader", "PairRows", "Pairs", "coarse_axes"]
-
-Pairs = Literal["auto"] | int | Sequence[tuple[str, str]] | None
+__all__ = ["CoarseReader", "PairRows", "coarse_axes"]
 
 
 def coarse_axes(coded: CodedRows, schema: Schema, scores: Sequence[Floats]) -> dict[str, Axis]:

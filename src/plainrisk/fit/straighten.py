@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from plainrisk._types import Floats
-from plainrisk.checks import words
+from plainrisk.checks import number, parameter, whole, words
 from plainrisk.errors import ExtractionError
 from plainrisk.explain.elimination import score_limits
 from plainrisk.fit.bands import FEWEST, Pieces, ScoreSums, fitted_bands
@@ -47,14 +47,14 @@ Knots = Literal["portfolio", "attainable", "universal"]
 KNOTS = words("portfolio", "attainable", "universal")
 
 
-@dataclass(frozen=True)
+@dataclass(kw_only=True, eq=False, repr=False)
 class Lines:
-    """What replaces the sigmoid; the parameters of `Linearised` of the same names."""
+    """What replaces the sigmoid; a `Linearised` inherits it."""
 
-    pieces: Pieces = 1
-    knots: Knots = "portfolio"
-    alpha: float = ALPHA_STAR
-    epsilon: float = 0.0
+    alpha: float = parameter(ALPHA_STAR, number(above=0))
+    epsilon: float = parameter(0.0, number(at_least=0, below=0.5))
+    pieces: Pieces = parameter(1, whole(1, 30) | words("auto"))
+    knots: Knots = parameter("portfolio", KNOTS)
 
 
 def straightened(

@@ -2,53 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any, ClassVar, Literal, get_args
+from dataclasses import KW_ONLY, dataclass
 
-from plainrisk.bins import Criterion
-from plainrisk.checks import FLAG, NOTHING, Allowed, number, whole, words
+from plainrisk.checks import parameter, whole, words
 from plainrisk.errors import DataError, warn
 from plainrisk.fit.bands import Pieces
-from plainrisk.fit.choices import TOLERANCE
-from plainrisk.fit.layer import Chosen, LayerSettings, LinkName, Shapes, Weights, fit_layer
-from plainrisk.fit.pairs import Pairs
+from plainrisk.fit.layer import fit_layer
+from plainrisk.fit.parameters import LayerSettings
 from plainrisk.fit.straighten import KNOTS, Knots, Lines, degrees_of, straightened
 from plainrisk.fit.training import TrainingRows
 from plainrisk.form import Alone
-from plainrisk.models.base import CLASS_WEIGHT, RULES, PartScores, RiskClassifier, Rules
+from plainrisk.models.base import PartScores, RiskClassifier
 from plainrisk.schema import Schema
 
-__all__ = ["LAYER", "RIDGE", "AdditiveRiskModel"]
-
-OwnLink = Literal["logistic", "bands", "linear"]
+__all__ = ["AdditiveRiskModel"]
 
 
-def _are_pairs(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(
-        isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(name, str) for name in pair)
-        for pair in value
-    )
-
-
-PAIRS = NOTHING | words("auto") | whole(1) | Allowed(("a list of pairs of features",), _are_pairs)
-RIDGE = words("auto") | number(at_least=0)
-# What the parameters of a one-layer fit may be.
-LAYER: Mapping[str, Allowed] = {
-    "link": words(*get_args(LinkName)),
-    "shapes": words(*get_args(Shapes)),
-    "max_bins": NOTHING | whole(1),
-    "ridge": RIDGE,
-    "pairs": PAIRS,
-    "class_weight": CLASS_WEIGHT,
-    "criterion": words("gini", "entropy", "quantile"),
-    "min_bin_rows": words("auto") | whole(1),
-    "tolerance": number(at_least=0),
-    "rules": RULES,
-}
-
-
-class AdditiveRiskModel(RiskClassifier):
+@dataclass(eq=False, repr=False)
+class AdditiveRiskModel(LayerSettings, RiskClassifier):
     r"""One-layer additive risk model (ARM1) under the schema's monotone directions.
 
     Every feature becomes levels: bins, categories, special values. With link "logistic" the model is
@@ -124,56 +95,16 @@ class AdditiveRiskModel(RiskClassifier):
     [0.01, 0.93]
     """
 
-    allowed: ClassVar[Mapping[str, Allowed]] = {
-        **LAYER,
-        "link": words(*get_args(OwnLink)),
-        "weights": words(*get_args(Weights)),
-        "intervals": FLAG,
-        "pieces": whole(2, 30) | words("auto"),
-        "knots": KNOTS,
-    }
-    _chosen: Chosen | None = None
-
-    def __init__(
-        self,
-        schema: Schema | None = None,
-        *,
-        link: OwnLink = "logistic",
-        shapes: Shapes = "steps",
-        max_bins: int | None = None,
-        ridge: float | Literal["auto"] = "auto",
-        pairs: Pairs = None,
-        class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
-        criterion: Criterion = "gini",
-        min_bin_rows: int | Literal["auto"] = "auto",
-        tolerance: float = TOLERANCE,
-        rules: Rules = "schema",
-        weights: Weights = "auto",
-        intervals: bool = False,
-        pieces: Pieces = "auto",
-        knots: Knots = "portfolio",
-    ) -> None:
-        self.schema = schema
-        self.link = link
-        self.shapes = shapes
-        self.max_bins = max_bins
-        self.ridge = ridge
-        self.pairs = pairs
-        self.class_weight = class_weight
-        self.criterion = criterion
-        self.min_bin_rows = min_bin_rows
-        self.tolerance = tolerance
-        self.rules = rules
-        self.weights = weights
-        self.intervals = intervals
-        self.pieces = pieces
-        self.knots = knots
+    schema: Schema | None = None
+    _: KW_ONLY
+    pieces: Pieces = parameter("auto", whole(2, 30) | words("auto"))
+    knots: Knots = parameter("portfolio", KNOTS)
 
     def _fit(self, training: TrainingRows) -> PartScores:
         for name, wanted in (("pieces", self.pieces != "auto"), ("knots", self.knots != "portfolio")):
             if wanted and self.link != "bands":
                 raise DataError(f"{name} need bands: AdditiveRiskModel(link='bands', {name}=...).")
-        fitted = fit_layer(training, self._settings)
+        fitted = fit_layer(training, self)
         self.solution_ = fitted.solution
         if fitted.ridge is not None:
             self.ridge_ = fitted.ridge
@@ -191,12 +122,7 @@ class AdditiveRiskModel(RiskClassifier):
         self._keep(training, [fitted.part], Alone(), [fitted.solution], fitted.scores, evidence, fitted.covariance)
         if self.link == "bands":
             degrees = degrees_of(self.fit_record_, fitted.solution, self.form_)
-            lines = Lines(self.pieces, self.knots)
+            lines = Lines(pieces=self.pieces, knots=self.knots)
             self.form_ = straightened(self.form_, fitted.scores, lines, degrees, fitted.n_rows)
             self._note_clipping(training, fitted.scores)
         return fitted.scores
-
-    @property
-    def _settings(self) -> LayerSettings:
-        own = {f.name: getattr(self, f.name) for f in fields(LayerSettings)}
-        return LayerSettings(**own | {"link": "linear" if self.link == "linear" else "logistic"})

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Self
 
 import msgspec
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from plainrisk._types import Bools, Floats
-from plainrisk.checks import NOTHING, Allowed, check_parameters, instance, words
+from plainrisk.checks import Allowed, allowed_parameters, check_parameters
 from plainrisk.data.frame import as_frame
 from plainrisk.data.rows import is_stored
 from plainrisk.errors import StoppedEarly, quoted, warn
@@ -45,11 +45,8 @@ from plainrisk.solve import Solution
 
 __all__ = [
     "CLASSIFIER",
-    "CLASS_WEIGHT",
-    "RULES",
     "PartScores",
     "RiskClassifier",
-    "Rules",
     "clipped_share",
     "pooled_risk",
     "warn_of_clipping",
@@ -60,10 +57,7 @@ LOG = logging.getLogger("plainrisk")
 # Above this share of clipped training rows the user is told.
 CLIPPING_WARNING = 0.10
 
-# What parameters of several classifiers may be.
-CLASS_WEIGHT = NOTHING | words("balanced") | instance("a dict of label to weight", Mapping)
-RULES = words("schema", "free")
-Rules = Literal["schema", "free"]
+# What the parameter `estimator` of several classifiers may be.
 CLASSIFIER = Allowed(
     ("a classifier with fit and predict_proba",),
     lambda value: not isinstance(value, type) and hasattr(value, "fit") and hasattr(value, "predict_proba"),
@@ -73,11 +67,11 @@ CLASSIFIER = Allowed(
 class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A scikit-learn classifier whose fitted state is a risk form.
 
-    `allowed` declares what the parameters may be. As scikit-learn wants it, `fit` looks at them, not the constructor.
+    Parameters are declared once, as fields of a dataclass that say what each may be (`parameter`). As scikit-learn
+    wants it, the constructor only assigns, and `fit` checks them.
     """
 
     schema: Schema | None
-    allowed: ClassVar[Mapping[str, Allowed]] = {}
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, columns: Sequence[str] | None = None) -> Self:
         """Fit the model.
@@ -116,7 +110,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         return self
 
     def _check_parameters(self) -> None:
-        check_parameters(type(self).__name__, self.get_params(deep=False), self.allowed)
+        check_parameters(type(self).__name__, self.get_params(deep=False), allowed_parameters(type(self)))
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
         read = read_stream if is_stored(X) else read_training

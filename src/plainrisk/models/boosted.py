@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 
 from plainrisk._types import Array, Floats
-from plainrisk.checks import FLAG, NOTHING, Allowed, instance, number, whole
+from plainrisk.checks import FLAG, NOTHING, instance, number, parameter, whole
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, SchemaError, missing_extra, quoted, warn
 from plainrisk.extract.trees import booster_trees
 from plainrisk.fit.coding import learn_levels
+from plainrisk.fit.parameters import CLASS_WEIGHT, ClassWeight
 from plainrisk.fit.training import Training, TrainingRows
 from plainrisk.form import Alone, Logistic, TreeInput, TreePart
-from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
+from plainrisk.models.base import PartScores, RiskClassifier
 from plainrisk.schema import Schema
 
 __all__ = ["BoostedRiskModel"]
@@ -29,6 +30,7 @@ _FIXED = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class BoostedRiskModel(RiskClassifier):
     """The paper's boosted trees (XGB, MonoXGB): 50 trees of depth 2, whose fitted state is a risk form like any other.
 
@@ -58,33 +60,16 @@ class BoostedRiskModel(RiskClassifier):
     form_ : RiskForm
     """
 
-    allowed: ClassVar[Mapping[str, Allowed]] = {
-        "monotone": FLAG,
-        "max_depth": whole(1),
-        "n_estimators": whole(1),
-        "learning_rate": number(above=0),
-        "class_weight": CLASS_WEIGHT,
-        "params": NOTHING | instance("a dict of parameters of XGBClassifier", Mapping),
-    }
-
-    def __init__(
-        self,
-        schema: Schema | None = None,
-        *,
-        monotone: bool = False,
-        max_depth: int = 2,
-        n_estimators: int = 50,
-        learning_rate: float = 0.1,
-        class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
-        params: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.schema = schema
-        self.monotone = monotone
-        self.max_depth = max_depth
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.class_weight = class_weight
-        self.params = params
+    schema: Schema | None = None
+    _: KW_ONLY
+    monotone: bool = parameter(False, FLAG)
+    max_depth: int = parameter(2, whole(1))
+    n_estimators: int = parameter(50, whole(1))
+    learning_rate: float = parameter(0.1, number(above=0))
+    class_weight: ClassWeight = parameter(None, CLASS_WEIGHT)
+    params: Mapping[str, Any] | None = parameter(
+        None, NOTHING | instance("a dict of parameters of XGBClassifier", Mapping)
+    )
 
     @property
     def _keeps_rules(self) -> bool:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import msgspec
 import numpy as np
 from sklearn.base import clone
 
-from plainrisk.checks import Allowed, check_parameters, number, whole, words
+from plainrisk.checks import allowed_parameters, check_parameters
 from plainrisk.data.frame import as_frame, frame_like
 from plainrisk.errors import DataError
 from plainrisk.explain.best_line import Sigmoid, best_line
@@ -18,7 +19,7 @@ from plainrisk.extract import extract_form
 from plainrisk.extract.registry import read_any
 from plainrisk.fit.bands import Pieces
 from plainrisk.fit.scored import FormScores, GivenScores, Scored
-from plainrisk.fit.straighten import KNOTS, Knots, Lines, degrees_of, straightened
+from plainrisk.fit.straighten import Knots, Lines, degrees_of, straightened
 from plainrisk.fit.training import TrainingRows, read_weight
 from plainrisk.form import (
     ALPHA_STAR,
@@ -39,7 +40,8 @@ from plainrisk.schema import Schema
 __all__ = ["Linearised", "linearise"]
 
 
-class Linearised(RiskClassifier):
+@dataclass(eq=False, repr=False)
+class Linearised(Lines, RiskClassifier):
     r"""A linearised additive model (LAM): the sigmoid replaced by the best clipped line.
 
     .. math:: \tilde\sigma(f) = \operatorname{clip}\Big(\tfrac12 + \tfrac{f}{2\alpha},\ \epsilon,\ 1-\epsilon\Big)
@@ -70,28 +72,7 @@ class Linearised(RiskClassifier):
     form_ : RiskForm
     """
 
-    allowed: ClassVar[Mapping[str, Allowed]] = {
-        "estimator": CLASSIFIER,
-        "alpha": number(above=0),
-        "epsilon": number(at_least=0, below=0.5),
-        "pieces": whole(1, 30) | words("auto"),
-        "knots": KNOTS,
-    }
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        alpha: float = ALPHA_STAR,
-        epsilon: float = 0.0,
-        pieces: Pieces = 1,
-        knots: Knots = "portfolio",
-    ) -> None:
-        self.estimator = estimator
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.pieces = pieces
-        self.knots = knots
+    estimator: Any = field(metadata={"allowed": CLASSIFIER})
 
     @property
     def schema(self) -> Schema | None:  # type: ignore[override]
@@ -135,8 +116,7 @@ class Linearised(RiskClassifier):
         """Replace the links of a fitted form, and say how many rows are clipped."""
         inner = self.estimator_
         degrees = degrees_of(getattr(inner, "fit_record_", None), getattr(inner, "solution_", None), form)
-        lines = Lines(self.pieces, self.knots, self.alpha, self.epsilon)
-        self.form_ = straightened(form, scores, lines, degrees)
+        self.form_ = straightened(form, scores, self, degrees)
         self.n_iter_ = getattr(self.estimator_, "n_iter_", 0)
         if hasattr(self.estimator_, "solution_"):
             self.solution_ = self.estimator_.solution_
@@ -182,11 +162,11 @@ def linearise(
     True
     """
     where: Knots = knots or ("universal" if X is None else "portfolio")
-    given = {"alpha": alpha, "epsilon": epsilon, "pieces": pieces, "knots": where}
-    check_parameters("linearise", given, {name: Linearised.allowed[name] for name in given})
+    lines = Lines(alpha=alpha, epsilon=epsilon, pieces=pieces, knots=where)
+    check_parameters("linearise", vars(lines), allowed_parameters(Lines))
     if pieces != 1 and where != "universal" and X is None:
         raise DataError(f"knots={where!r} needs the portfolio: pass X, or use knots='universal'.")
-    (form, sigmoid), lines = read_any(model, X, schema), Lines(pieces, where, alpha, epsilon)
+    form, sigmoid = read_any(model, X, schema)
     other = None if sigmoid == "logistic" else _before_another(form, sigmoid, lines)
     if X is None:
         # How many rows are clipped is not known, so nothing is said of the fit.

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
 import numpy as np
 
-from plainrisk._types import Array, Floats, Index
-from plainrisk.checks import FLAG, NOTHING, Allowed, number, whole, words
+from plainrisk._types import Array, Floats
+from plainrisk.checks import FLAG, NOTHING, number, parameter, whole, words
 from plainrisk.data.frame import Frame, as_frame, position_names
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, PlainriskError, did_you_mean, nameless
 from plainrisk.explain.options import ExplainOptions, takes
 from plainrisk.fit.bands import ScoreSums, calibrating_bands, log_odds
+from plainrisk.fit.parameters import CLASS_WEIGHT, ClassWeight
 from plainrisk.fit.splits import SPLITS, inner_splits
 from plainrisk.fit.training import Training, TrainingRows, read_more
 from plainrisk.form import Bands, Linear, Link, Mixture
 from plainrisk.form.file import Regret
 from plainrisk.model import RiskModel
 from plainrisk.models.arm import AdditiveRiskModel
-from plainrisk.models.base import CLASS_WEIGHT, PartScores, RiskClassifier
+from plainrisk.models.base import PartScores, RiskClassifier
 from plainrisk.models.experts import (
     ESTIMATORS,
     Expert,
@@ -50,6 +51,7 @@ Judged = Sequence[tuple[Mapping[str, Expert], TrainingRows]]
 DIRECT_CLIP = 1e-3
 
 
+@dataclass(eq=False, repr=False)
 class SubscaleMixture(RiskClassifier):
     r"""A linear opinion pool of subscale experts (SSPM, "MixX"), weighted by SubscaleHedge.
 
@@ -100,40 +102,16 @@ class SubscaleMixture(RiskClassifier):
     ['Credit and loan', 'Personal']
     """
 
-    _kept: Index | None = None
-    allowed: ClassVar[Mapping[str, Allowed]] = {
-        "estimator": ESTIMATORS,
-        "learning_rate": words("paper", "hedge") | number(at_least=0),
-        "loss": words("log", "brier"),
-        "clip": words("auto") | number(above=0, below=0.5),
-        "weights": words("hedge", "stacking"),
-        "cv": NOTHING | whole(2) | SPLITS,
-        "class_weight": CLASS_WEIGHT,
-        "calibrate": FLAG,
-    }
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        schema: Schema | None = None,
-        learning_rate: float | Literal["paper", "hedge"] = "paper",
-        *,
-        loss: Literal["log", "brier"] = "log",
-        clip: float | Literal["auto"] = "auto",
-        weights: Literal["hedge", "stacking"] = "hedge",
-        cv: Any = None,
-        class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
-        calibrate: bool = False,
-    ) -> None:
-        self.estimator = estimator
-        self.schema = schema
-        self.learning_rate = learning_rate
-        self.loss = loss
-        self.clip = clip
-        self.weights = weights
-        self.cv = cv
-        self.class_weight = class_weight
-        self.calibrate = calibrate
+    estimator: Any = parameter(None, ESTIMATORS)
+    schema: Schema | None = None
+    learning_rate: float | Literal["paper", "hedge"] = parameter("paper", words("paper", "hedge") | number(at_least=0))
+    _: KW_ONLY
+    loss: LossName = parameter("log", words(*get_args(LossName)))
+    clip: float | Literal["auto"] = parameter("auto", words("auto") | number(above=0, below=0.5))
+    weights: Literal["hedge", "stacking"] = parameter("hedge", words("hedge", "stacking"))
+    cv: Any = parameter(None, NOTHING | whole(2) | SPLITS)
+    class_weight: ClassWeight = parameter(None, CLASS_WEIGHT)
+    calibrate: bool = parameter(False, FLAG)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
         # Rows without weight are left out, and splits name rows by their place before that.
@@ -162,7 +140,7 @@ class SubscaleMixture(RiskClassifier):
         """Return the experts with the rows that they are judged on; with `cv`, rows that they have not seen."""
         if self.cv is None:
             return [(self.experts_, training)]
-        splits = inner_splits(training.outcomes(), self.cv, self._kept)
+        splits = inner_splits(training.outcomes(), self.cv, getattr(self, "_kept", None))
         return [(fit_experts(estimator, training.subset(seen)), training.subset(new)) for seen, new in splits]
 
     def _fitted_link(self, weights: Floats, judged: Judged) -> Bands:

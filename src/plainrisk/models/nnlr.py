@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 import numpy as np
 
 from plainrisk._types import Bools, Floats
-from plainrisk.checks import Allowed
+from plainrisk.checks import parameter
 from plainrisk.data.frame import Frame
 from plainrisk.errors import SchemaError
 from plainrisk.fit.basis import LineBounds
 from plainrisk.fit.coding import centred, code_rows, learn_levels
 from plainrisk.fit.layer import Fitted, Plan, fit_plan, resolve_ridge
+from plainrisk.fit.parameters import CLASS_WEIGHT, RIDGE, RULES, ClassWeight, Ridge, Rules
 from plainrisk.fit.training import Training, TrainingRows
 from plainrisk.form import Alone, Bins, Levels, Line, Logistic, Part, Shape, Table, held_scores, outside_rules
-from plainrisk.models.arm import RIDGE
-from plainrisk.models.base import CLASS_WEIGHT, RULES, PartScores, RiskClassifier, Rules
+from plainrisk.models.base import PartScores, RiskClassifier
 from plainrisk.schema import Schema
 
 __all__ = ["NonnegativeLogisticRegression"]
 
 
+@dataclass(eq=False, repr=False)
 class NonnegativeLogisticRegression(RiskClassifier):
     r"""Logistic regression whose coefficients have the signs the schema states (NNLR).
 
@@ -51,20 +51,11 @@ class NonnegativeLogisticRegression(RiskClassifier):
     form_, solution_, fit_record_, classes_ : as in AdditiveRiskModel
     """
 
-    allowed: ClassVar[Mapping[str, Allowed]] = {"ridge": RIDGE, "class_weight": CLASS_WEIGHT, "rules": RULES}
-
-    def __init__(
-        self,
-        schema: Schema | None = None,
-        *,
-        ridge: float | Literal["auto"] = 0.0,
-        class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
-        rules: Rules = "schema",
-    ) -> None:
-        self.schema = schema
-        self.ridge = ridge
-        self.class_weight = class_weight
-        self.rules = rules
+    schema: Schema | None = None
+    _: KW_ONLY
+    ridge: Ridge = parameter(0.0, RIDGE)
+    class_weight: ClassWeight = parameter(None, CLASS_WEIGHT)
+    rules: Rules = parameter("schema", RULES)
 
     def _fit(self, training: TrainingRows) -> PartScores:
         self.ridge_ = resolve_ridge(self.ridge, training.total)

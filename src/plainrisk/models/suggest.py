@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from plainrisk.errors import DataError
-from plainrisk.fit.layer import LayerSettings, LinkName, Weights, find_pairs
+from plainrisk.fit.layer import find_pairs
 from plainrisk.fit.pair_search import PairEvidence
+from plainrisk.fit.parameters import LayerSettings, LinkName, Weights
 from plainrisk.fit.training import read_training
 from plainrisk.form import Linear, RiskForm
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import KW_ONLY, dataclass, fields
+from typing import Any, get_args
 
 import numpy as np
 
-from plainrisk.bins import Criterion
-from plainrisk.checks import Allowed
+from plainrisk.checks import parameter, words
 from plainrisk.data.spool import Arrays
-from plainrisk.fit.choices import TOLERANCE
 from plainrisk.fit.coding import KeptRows
-from plainrisk.fit.layer import LinkName, Shapes, resolve_ridge
-from plainrisk.fit.pairs import Pairs
+from plainrisk.fit.layer import resolve_ridge
+from plainrisk.fit.parameters import LayerParameters, LinkName
 from plainrisk.fit.training import Training, TrainingRows
 from plainrisk.form import Layer, Linear, Logistic
-from plainrisk.models.arm import LAYER, AdditiveRiskModel
-from plainrisk.models.base import PartScores, RiskClassifier, Rules
+from plainrisk.models.arm import AdditiveRiskModel
+from plainrisk.models.base import PartScores, RiskClassifier
 from plainrisk.models.experts import ESTIMATORS, ExpertRisks, evidence_of, fit_experts, warn_of_unassigned
 from plainrisk.schema import Schema
 from plainrisk.solve import Layout, LogisticLoss, Moments, Rows, Solution, minimise, minimise_squares
@@ -26,7 +23,8 @@ from plainrisk.solve import Layout, LogisticLoss, Moments, Rows, Solution, minim
 __all__ = ["TwoLayerRiskModel", "second_layer"]
 
 
-class TwoLayerRiskModel(RiskClassifier):
+@dataclass(eq=False, repr=False)
+class TwoLayerRiskModel(LayerParameters, RiskClassifier):
     r"""Two-layer additive risk model (ARM2): a risk per subscale, then nonnegative weights on the risks.
 
     .. math:: r(x) = g\Big(\gamma_0 + \sum_S \gamma_S\, r_S(x)\Big), \quad \gamma_S \ge 0
@@ -53,36 +51,10 @@ class TwoLayerRiskModel(RiskClassifier):
     weights_ : dict of subscale to its weight
     """
 
-    allowed: ClassVar[Mapping[str, Allowed]] = {"estimator": ESTIMATORS, **LAYER}
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        schema: Schema | None = None,
-        *,
-        link: LinkName = "logistic",
-        shapes: Shapes = "steps",
-        max_bins: int | None = None,
-        ridge: float | Literal["auto"] = "auto",
-        pairs: Pairs = None,
-        class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
-        criterion: Criterion = "gini",
-        min_bin_rows: int | Literal["auto"] = "auto",
-        tolerance: float = TOLERANCE,
-        rules: Rules = "schema",
-    ) -> None:
-        self.estimator = estimator
-        self.schema = schema
-        self.link = link
-        self.shapes = shapes
-        self.max_bins = max_bins
-        self.ridge = ridge
-        self.pairs = pairs
-        self.class_weight = class_weight
-        self.criterion = criterion
-        self.min_bin_rows = min_bin_rows
-        self.tolerance = tolerance
-        self.rules = rules
+    estimator: Any = parameter(None, ESTIMATORS)
+    schema: Schema | None = None
+    _: KW_ONLY
+    link: LinkName = parameter("logistic", words(*get_args(LinkName)))
 
     def _fit(self, training: TrainingRows) -> PartScores:
         warn_of_unassigned(type(self).__name__, training.schema)
@@ -105,17 +77,9 @@ class TwoLayerRiskModel(RiskClassifier):
     def _one_layer(self) -> Any:
         if self.estimator is not None:
             return self.estimator
-        return AdditiveRiskModel(
-            link=self.link,
-            shapes=self.shapes,
-            max_bins=self.max_bins,
-            ridge=self.ridge,
-            pairs=self.pairs,
-            criterion=self.criterion,
-            min_bin_rows=self.min_bin_rows,
-            tolerance=self.tolerance,
-            rules=self.rules,
-        )
+        # Class weights are among the weights of the rows already.
+        names = [own.name for own in fields(LayerParameters) if own.name != "class_weight"]
+        return AdditiveRiskModel(**{name: getattr(self, name) for name in names})
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from plainrisk.fit.coding import CodedRows, code_rows, rule_anchors, scores_by_c
 from plainrisk.fit.layer import Fitted, Plan, code_fine_rows, fit_plan, rows_meant
 from plainrisk.fit.merge import FineTables
 from plainrisk.fit.pairs import PairRows
+from plainrisk.fit.parameters import fitted_link
 from plainrisk.fit.training import Training, read_training
 from plainrisk.form import (
     Alone,
@@ -190,17 +191,17 @@ class _Expert:
 
 def _plan(part: Part, model: AdditiveRiskModel, cells: Training) -> Plan:
     """Return what a refit fits: everything that the first fit chose is kept."""
-    settings, schema, chosen = model._settings, cells.schema, model._chosen
+    schema, chosen, link = cells.schema, model._chosen, fitted_link(model)
     if chosen is None:
         coded = code_rows(cells, {name: shape.levels for name, shape in part.shapes.items()})
         held = rule_anchors(coded, schema, [np.asarray(shape.scores) for shape in part.shapes.values()])
-        return Plan(coded, schema, settings.link, "steps", model.ridge_, held=held)
+        return Plan(coded, schema, link, "steps", model.ridge_, held=held)
     coded = code_fine_rows(cells)
     pairs = None if chosen.axes is None else PairRows(coded, chosen.axes, chosen.pairs)
-    total = rows_meant(cells, coded.rows, settings.weights)
+    total = rows_meant(cells, coded.rows, model.weights)
     cuts = {name: frozenset(cuts) for name, cuts in chosen.cuts.items()}
     kept = {"cuts": cuts, "pairs": pairs, "held": chosen.held, "known": chosen, "total": total}
-    return Plan(coded, schema, settings.link, "smooth", **kept)  # type: ignore[arg-type]
+    return Plan(coded, schema, link, "smooth", **kept)  # type: ignore[arg-type]
 
 
 def _starts(coded: CodedRows, j: int, shape: Shape) -> list[int]:

@@ -1,0 +1,88 @@
+"""The parameters of a one-layer fit, declared once: name, type, default, and what each may be.
+
+Estimators inherit them, since scikit-learn reads parameters off a constructor's signature, and a dataclass writes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from plainrisk.bins import Criterion
+from plainrisk.checks import FLAG, NOTHING, Allowed, instance, number, parameter, whole, words
+from plainrisk.fit.choices import FLOOR_ROWS, FLOOR_SHARE, TOLERANCE
+
+__all__ = [
+    "CLASS_WEIGHT",
+    "RIDGE",
+    "RULES",
+    "ClassWeight",
+    "LayerParameters",
+    "LayerSettings",
+    "LinkName",
+    "Pairs",
+    "Ridge",
+    "Rules",
+    "Shapes",
+    "Weights",
+    "fitted_link",
+    "least_rows",
+]
+
+LinkName = Literal["logistic", "linear"]
+Shapes = Literal["steps", "smooth"]
+Pairs = Literal["auto"] | int | Sequence[tuple[str, str]] | None
+Ridge = float | Literal["auto"]
+ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
+Rules = Literal["schema", "free"]
+Weights = Literal["auto", "relative", "counts"]
+
+
+def _are_pairs(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(
+        isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(name, str) for name in pair)
+        for pair in value
+    )
+
+
+RIDGE = words("auto") | number(at_least=0)
+CLASS_WEIGHT = NOTHING | words("balanced") | instance("a dict of label to weight", Mapping)
+RULES = words(*get_args(Rules))
+_PAIRS = NOTHING | words("auto") | whole(1) | Allowed(("a list of pairs of features",), _are_pairs)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LayerParameters:
+    """What models of one layer and of two can be told of their layers; see `AdditiveRiskModel`."""
+
+    link: Literal["logistic", "bands", "linear"] = parameter("logistic", words("logistic", "bands", "linear"))
+    shapes: Shapes = parameter("steps", words(*get_args(Shapes)))
+    max_bins: int | None = parameter(None, NOTHING | whole(1))
+    ridge: Ridge = parameter("auto", RIDGE)
+    pairs: Pairs = parameter(None, _PAIRS)
+    class_weight: ClassWeight = parameter(None, CLASS_WEIGHT)
+    criterion: Criterion = parameter("gini", words("gini", "entropy", "quantile"))
+    min_bin_rows: int | Literal["auto"] = parameter("auto", words("auto") | whole(1))
+    tolerance: float = parameter(TOLERANCE, number(at_least=0))
+    rules: Rules = parameter("schema", RULES)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LayerSettings(LayerParameters):
+    """How one layer is fitted; an `AdditiveRiskModel` is its own settings."""
+
+    weights: Weights = parameter("auto", words(*get_args(Weights)))
+    intervals: bool = parameter(False, FLAG)
+
+
+def fitted_link(settings: LayerSettings) -> LinkName:
+    """Return the link that scores are fitted under: bands take the place of a sigmoid afterwards."""
+    return "linear" if settings.link == "linear" else "logistic"
+
+
+def least_rows(settings: LayerSettings, n_rows: float) -> int:
+    """Return the least number of rows in a bin that people read."""
+    if settings.min_bin_rows != "auto":
+        return settings.min_bin_rows
+    return max(1, min(FLOOR_ROWS, int(FLOOR_SHARE * n_rows)))
