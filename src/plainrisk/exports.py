@@ -31,7 +31,7 @@ from plainrisk.export.python import python_module
 from plainrisk.export.self_test import TEST_ROWS, WORKBOOK_ROWS, Row, SelfTest, make_rows
 from plainrisk.export.sql import DIALECTS, sql_query, sql_test
 from plainrisk.files import SIZE_LIMIT, output_target, parse_json, read_text, replacing, write_text
-from plainrisk.form import RiskForm, form_hash
+from plainrisk.form import Mixture, RiskForm, form_hash
 
 __all__ = [
     "ENDINGS",
@@ -51,16 +51,18 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Answerer:
-    """What the model itself says: the explainer and the reasoner that an export copies."""
+    """What the model itself says: the explainers and the reasoner that an export copies; from zero, of mixtures."""
 
     explainer: Explainer
     reasoner: Reasoner
+    from_zero: Explainer | None
 
     @classmethod
     def of(cls, form: RiskForm, options: ReasonOptions) -> Answerer:
         """Return the answerer of a form: explanations against the typical applicant, reasons as the options say."""
         explain = ExplainOptions(portfolio=options.portfolio)
-        return cls(explainer(form, explain), reasoner(form, options))
+        from_zero = explainer(form, ExplainOptions(reference="zero")) if isinstance(form.pool, Mixture) else None
+        return cls(explainer(form, explain), reasoner(form, options), from_zero)
 
     def program(self, facts: Mapping[str, Any], certificate: Certificate) -> export.Program:
         """Return all of it as a program."""
@@ -73,6 +75,10 @@ class Answerer:
         frame = value_frame({i.feature: values for i, values in columns})
         explained, found = self.explainer.explain(frame), self.reasoner.reasons(frame)
         parts = [explained.risk, explained.constant, *explained.by_subscale.values(), *explained.contributions.T]
+        if self.from_zero is not None:
+            terms = self.from_zero.explain(frame)
+            assert terms.part_risks is not None  # those of a pool's experts
+            parts += [*terms.part_risks.T, *terms.contributions.T]
         answers: list[Any] = [part.tolist() for part in parts]
         if found.refused is not None:
             answers.append(["refused" if refused else "approved" for refused in found.refused])

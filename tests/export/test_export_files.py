@@ -49,6 +49,27 @@ def strict():
     return made("error")
 
 
+@pytest.mark.parametrize("name", ["MixARM1", "CalibratedMixARM1"])
+def test_a_mixture_answers_what_each_expert_says_and_adds(name, tmp_path):
+    credit = pr.datasets.make_credit(400, 7)
+    model = pr.make_classifier(name, credit.schema).fit(credit.frame, credit.target)
+    model.export(tmp_path / "score.py")
+    module = {"__name__": "exported"}
+    exec((tmp_path / "score.py").read_text(encoding="utf-8"), module)
+    for row, risk in zip(credit.frame.head(50).to_dicts(), model.predict_proba(credit.frame)[:50, 1], strict=True):
+        said = module["score"](row)
+        own = [value for key, value in said.items() if key.startswith("expert_")]
+        shares = [value for key, value in said.items() if key.startswith("share_")]
+        if name == "MixARM1":
+            terms = [w * r for w, r in zip(model.weights_.values(), own, strict=True)]
+            assert shares == pytest.approx(terms, abs=1e-12)
+        start = 0.0 if name == "MixARM1" else model.form_.last_link.value(np.zeros(1))[0]
+        assert start + sum(shares) == pytest.approx(risk, abs=1e-12)
+    experts = [expert.model.predict_proba(credit.frame[:1])[0, 1] for expert in model.experts_.values()]
+    first = module["score"](credit.frame.to_dicts()[0])
+    assert [v for k, v in first.items() if k.startswith("expert_")] == pytest.approx(experts, abs=1e-12)
+
+
 FILES = [(target, endings[0], "sqlite" if target == "sql" else None) for target, endings in ENDINGS.items()]
 
 

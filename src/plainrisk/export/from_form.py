@@ -94,7 +94,7 @@ class _Builder:
         terms = [self._terms(k, part) for k, part in enumerate(self.parts)]
         scores, risks, risk = self._risk(terms)
         pieces = self._pieces(self.typical, "c", terms, scores, risks, risk, shared=False)
-        outputs = self._outputs(risk, pieces)
+        outputs = (*self._outputs(risk, pieces), *self._experts(scores[-1], risks, risk))
         best = self._pieces(self.ranking.comparison, "b", terms, scores, risks, risk, shared=True)
         outputs = (*outputs, *self._ranked(risk, best))
         checks = [(check.name, check.holds, check.detail) for check in certificate.checks]
@@ -322,6 +322,25 @@ class _Builder:
         titles = _titles(self.typical.keys)
         named = zip(slugs(titles, "part_", taken), pieces, titles, strict=True)
         return (*outputs, *(Output(name, piece.id, title) for name, piece, title in named))
+
+    def _experts(self, pooled: Name, risks: Sequence[Name], risk: Name) -> tuple[Output, ...]:
+        """The outputs of a mixture's terms: what every expert says by itself, and what that adds, from zero."""
+        pool, titles = self.form.pool, [part.name for part in self.parts]
+        if not isinstance(pool, Mixture):
+            return ()
+        weighted: Sequence[Expr] = [Op("*", Number(w), r) for w, r in zip(pool.weights, risks, strict=True)]
+        if pool.link is not None:
+            weighted = self._follow("z", pool.link, 0.0, pooled, risk, weighted, titles)
+        terms = [
+            self._step(f"share_{j}", term, f"share of {title}")
+            for j, (term, title) in enumerate(zip(weighted, titles, strict=True))
+        ]
+        both = {"expert_": risks, "share_": terms}
+        return tuple(
+            Output(name, step.id, title)
+            for prefix, steps in both.items()
+            for name, step, title in zip(slugs(titles, prefix, set()), steps, titles, strict=True)
+        )
 
     def _ranked(self, risk: Name, pieces: Sequence[Name]) -> list[Output]:
         """The outputs of decision and reasons, from the contributions of features against the reference."""

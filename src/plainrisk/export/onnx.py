@@ -22,10 +22,6 @@ __all__ = ["group_of", "read_facts", "write_onnx"]
 OPSET, ML_OPSET, IR = 18, 4, 8
 _OPS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div"}
 _COMPARES = {"<": "Less", "<=": "LessOrEqual", ">": "Greater", ">=": "GreaterOrEqual", "==": "Equal"}
-OUTPUTS = frozenset({
-    "risk", "typical_risk", "subscales", "contributions", "decision", "reasons", "reason_features", "costs", "withheld",
-    "problem",
-})  # fmt: skip
 
 
 class _Graph(ex.Printer):
@@ -239,7 +235,7 @@ def onnx_model(program: ex.Program, test: SelfTest) -> bytes:
         from onnx import TensorProto, helper
     except ImportError:
         raise missing_extra("onnx", "export") from None
-    clash = {i.feature for i in program.inputs} & OUTPUTS
+    clash = {i.feature for i in program.inputs} & {"problem", *(group_of(o.name) for o in program.outputs)}
     if clash:
         raise DataError(f"export: {min(clash)!r} is the name of an output of the ONNX model. Rename the feature.")
     graph = _Graph(program)
@@ -267,6 +263,7 @@ def _metadata(program: ex.Program, test: SelfTest) -> dict[str, Any]:
         "plainrisk export": dict(program.facts),
         "subscales": [o.title for o in program.outputs if o.name.startswith("subscale_")],
         "contributions": [o.title for o in program.outputs if o.name.startswith("part_")],
+        "experts": [o.title for o in program.outputs if o.name.startswith("expert_")],
         "self_test": {"outputs": [o.name for o in program.outputs], "rows": test.rows, "answers": test.answers},
     }
 
@@ -274,6 +271,7 @@ def _metadata(program: ex.Program, test: SelfTest) -> dict[str, Any]:
 def group_of(name: str) -> str:
     """Return the tensor that an answer stands in: those of one kind stand side by side."""
     kinds = {"subscale": "subscales", "part": "contributions", "cost": "costs", "reason": "reasons"}
+    kinds |= {"expert": "experts", "share": "shares"}
     kind = "reason_feature" if name.startswith("reason_feature_") else name.partition("_")[0]
     return "reason_features" if kind == "reason_feature" else kinds.get(kind, name)
 
