@@ -13,7 +13,7 @@ import pytest
 import plainrisk as pr
 from plainrisk.cli import tables
 from plainrisk.errors import DataError, ModelFileError, OutputError, SchemaError
-from plainrisk.files import parse_json, parse_toml, read_text, replacing, write_text
+from plainrisk.files import parse_json, parse_toml, read_text, replacing, write_text, write_texts
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="modes, links and devices are POSIX's")
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -102,6 +102,48 @@ def test_reading_trouble_is_the_error_that_was_asked_for(tmp_path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(ModelFileError, match=r"folder is a folder\. Give the name of a file"):
         read_text(tmp_path / "folder", limit=10**6, error=ModelFileError)
+
+
+# ---- files that belong together
+
+
+@pytest.fixture
+def two(tmp_path):
+    """A query and its test, both old."""
+    paths = {tmp_path / "a.sql": "query", tmp_path / "a.test.sql": "test"}
+    for path in paths:
+        path.write_text("old")
+    return paths
+
+
+def test_of_two_files_one_that_cannot_be_written_leaves_both_old(two, tmp_path):
+    (tmp_path / "a.test.sql").unlink()
+    (tmp_path / "a.test.sql").mkdir()
+    with pytest.raises(OutputError, match=r"a\.test\.sql cannot be written: it is a folder"):
+        write_texts(two)
+    assert (tmp_path / "a.sql").read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == ["a.sql", "a.test.sql"]
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_an_interrupt_among_the_renames_leaves_both_old_or_both_new(two, tmp_path, monkeypatch, at):
+    rename, renamed = pathlib.Path.replace, []
+
+    def interrupted(path, target):
+        renamed.append(target)
+        if len(renamed) == 2 and at == 2:
+            rename(path, target)
+        if len(renamed) == max(at, 1):
+            if at == 1:
+                rename(path, target)
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    monkeypatch.setattr(pathlib.Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt, match=r"^$"):
+        write_texts(two)
+    assert [path.read_text() for path in two] == (["old", "old"] if at == 0 else ["query", "test"])
+    assert sorted(os.listdir(tmp_path)) == ["a.sql", "a.test.sql"]
 
 
 # ---- what a new file keeps of the old one
@@ -210,9 +252,10 @@ def test_the_longest_names_can_be_written(tmp_path):
         (OSError(errno.ENOSPC, "No space left on device"), "the disk is full"),
         (OSError(errno.EROFS, "Read-only file system"), "the disk is read-only"),
         (OSError("No space left on device (os error 28)"), "the disk is full"),  # as polars says it
+        (Exception(OSError(errno.ENOSPC, "No space left on device")), "the disk is full"),  # as xlsxwriter does
         (RuntimeError("parquet: underlying IO error: No space left on device (os error 28)"), "the disk is full"),
     ],
-    ids=["full", "read-only", "polars", "parquet"],
+    ids=["full", "read-only", "polars", "xlsx", "parquet"],
 )
 def test_a_full_disk_names_the_file_of_the_user(tmp_path, problem, words):
     path = tmp_path / "risks.csv"
@@ -283,11 +326,17 @@ for name in sys.argv[1:]:
 @POSIX
 def test_a_real_limit_of_the_disk_leaves_the_old_files(tmp_path):
     pytest.importorskip("polars")
-    names = ["a.csv", "a.csv.gz", "a.json", "a.jsonl", "a.parquet"]
+    pytest.importorskip("xlsxwriter")
+    names = ["a.csv", "a.csv.gz", "a.json", "a.jsonl", "a.parquet", "a.xlsx"]
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     for name in names:
         (tmp_path / name).write_text("old")
     command = [sys.executable, "-c", LIMITED, *names]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, env=environment)
+    assert os.listdir(temporary) == []
+    temporary.rmdir()
     assert done.stdout.splitlines() == [f"{name} cannot be written: File too large." for name in names], done.stderr
     assert sorted(os.listdir(tmp_path)) == names
     assert {(tmp_path / name).read_text() for name in names} == {"old"}

@@ -38,6 +38,7 @@ RANKS: dict[str, float] = {
                 "errors",
                 "figures",
                 "files",
+                "leftovers",
                 "schema",
                 "signing",
                 "tables",

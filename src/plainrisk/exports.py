@@ -30,7 +30,7 @@ from plainrisk.export.javascript import javascript_module
 from plainrisk.export.python import python_module
 from plainrisk.export.self_test import TEST_ROWS, WORKBOOK_ROWS, Row, SelfTest, make_rows
 from plainrisk.export.sql import DIALECTS, sql_query, sql_test
-from plainrisk.files import SIZE_LIMIT, output_target, parse_json, read_text, replacing, write_text
+from plainrisk.files import SIZE_LIMIT, output_target, parse_json, read_text, replacing, write_text, write_texts
 from plainrisk.form import Mixture, RiskForm, form_hash
 
 __all__ = [
@@ -151,9 +151,7 @@ def write_program(path: str | Path, program: export.Program, test: SelfTest) -> 
     target = facts["target"]
     if target == "sql":
         query = sql_query(program, facts["dialect"], facts["table"], facts["keep"])
-        # The test comes first: if it cannot be written, nothing is.
-        write_text(self_test_path(path), sql_test(program, facts["dialect"], test))
-        write_text(path, query)
+        write_texts({path: query, self_test_path(path): sql_test(program, facts["dialect"], test)})
     elif target in texts:
         write_text(path, texts[target](program, test))
     else:

@@ -6,18 +6,28 @@ import contextlib
 import errno
 import os
 import re
-import secrets
 import stat
+import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from plainrisk.errors import OutputError, PlainriskError
+from plainrisk.leftovers import hold_new_file, new_file_name
 
-__all__ = ["SIZE_LIMIT", "output_target", "parse_json", "parse_toml", "read_text", "replacing", "write_text"]
+__all__ = [
+    "SIZE_LIMIT",
+    "output_target",
+    "parse_json",
+    "parse_toml",
+    "read_text",
+    "replacing",
+    "write_text",
+    "write_texts",
+]
 
 T = TypeVar("T")
 
@@ -141,8 +151,14 @@ def _toml_depth(text: str) -> int:
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a text file in one step."""
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+    write_texts({path: text})
+
+
+def write_texts(texts: Mapping[str | Path, str]) -> None:
+    """Write text files that belong together: all of them, or none."""
+    with _replacing_all(tuple(texts)) as temporaries:
+        for temporary, text in zip(temporaries, texts.values(), strict=True):
+            temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 @contextlib.contextmanager
@@ -152,26 +168,62 @@ def replacing(path: str | Path) -> Iterator[Path]:
     A reader sees the old file or the new one, never half of one. The new file has the mode, and where permitted the
     owner, of the old one; a link stays a link, and its target is replaced. Every error names the file as the user did.
     """
-    target = output_target(path)
-    old = target.stat() if target.exists() else None
-    # The ending stays, since writers choose a format by it; it is cut, since a name may be as long as names may be.
-    temporary = target.parent / f".plainrisk-{secrets.token_hex(8)}-{target.name[-24:]}"
-    try:
-        # A new file has the mode that the umask leaves. One that replaces another is private until it is complete.
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if old is None else 0o600))
+    with _replacing_all((path,)) as (temporary,):
         yield temporary
-        _sync(temporary, os.O_RDWR)
-        if old is not None:
-            _keep_rights(temporary, old)
-        temporary.replace(target)
+
+
+@contextlib.contextmanager
+def _replacing_all(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
+    """Give temporary paths beside files; rename all of them when all are complete, remove them on failure."""
+    targets = [output_target(path) for path in paths]
+    olds = [target.stat() if target.exists() else None for target in targets]
+    temporaries, held = [new_file_name(target) for target in targets], list[int]()
+    try:
+        for temporary, old in zip(temporaries, olds, strict=True):
+            # A new file has the mode that the umask leaves. One that replaces another is private until it is complete.
+            held.append(hold_new_file(temporary, 0o666 if old is None else 0o600))
+        yield temporaries
+        for temporary, old in zip(temporaries, olds, strict=True):
+            _sync(temporary, os.O_RDWR)
+            if old is not None:
+                _keep_rights(temporary, old)
+        if sys.platform == "win32":
+            _close(held)  # Windows renames no open file
+        _rename(temporaries, targets)
     except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        number = _system_error(error)
-        if number in _DISK or temporary.name in f"{error} {getattr(error, 'filename', '')}":
-            raise _unwritable(path, target.parent, number, str(error).replace(str(temporary), str(path))) from None
+        number, message = _system_error(error), f"{error} {getattr(error, 'filename', '')}"
+        own = [n for n, temporary in enumerate(temporaries) if temporary.name in message]
+        if not own and number not in _DISK:
+            raise
+        n = own[0] if own else 0
+        message = str(error).replace(str(temporaries[n]), str(paths[n]))
+        raise _unwritable(paths[n], targets[n].parent, number, message) from None
+    finally:
+        for temporary in temporaries:
+            temporary.unlink(missing_ok=True)
+        _close(held)
+    for folder in {target.parent for target in targets}:
+        with contextlib.suppress(OSError):  # some systems cannot sync a folder
+            _sync(folder, os.O_RDONLY)
+
+
+def _rename(temporaries: Sequence[Path], targets: Sequence[Path]) -> None:
+    """Rename files one after the other; an interrupt after the first waits for the last."""
+    pairs = list(zip(temporaries, targets, strict=True))
+    try:
+        for temporary, target in pairs:
+            temporary.replace(target)
+    except KeyboardInterrupt:
+        if not temporaries[0].exists():
+            for temporary, target in pairs:
+                if temporary.exists():
+                    temporary.replace(target)
         raise
-    with contextlib.suppress(OSError):  # some systems cannot sync a folder
-        _sync(target.parent, os.O_RDONLY)
+
+
+def _close(descriptors: list[int]) -> None:
+    while descriptors:
+        os.close(descriptors.pop())
 
 
 def output_target(path: str | Path) -> Path:
@@ -216,10 +268,10 @@ def _unwritable(path: str | Path, folder: Path, number: int | None, message: str
 
 
 def _system_error(error: BaseException) -> int | None:
-    """Return the system's number of an error; polars gives it in the message alone."""
+    """Return the system's number of an error; polars and xlsxwriter give it in the message alone."""
     if isinstance(error, OSError) and error.errno:
         return error.errno
-    found = re.search(r"\(os error (\d+)\)", str(error))
+    found = re.search(r"(?:\(os error |\[Errno )(\d+)[)\]]", str(error))
     return int(found[1]) if found and isinstance(error, Exception) else None
 
 

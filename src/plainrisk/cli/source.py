@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from plainrisk.data.reader import READ, Kind, Table, open_table
 from plainrisk.data.remote import is_remote
 from plainrisk.data.texts import parse
 from plainrisk.errors import DataError, SchemaError, did_you_mean, quoted, warn
+from plainrisk.leftovers import temporary_folder
 from plainrisk.schema import Schema, label_of
 from plainrisk.schema.check import leak_notes
 from plainrisk.schema.outcomes import bad_label
@@ -147,11 +148,12 @@ def _open(data: str, missing: Sequence[str] | None, texts: Collection[str]) -> T
 
 def _spooled() -> Path:
     """Copy standard input to a temporary file, since rows are read twice; it goes when the command ends."""
-    folder = tempfile.TemporaryDirectory(prefix="plainrisk-")
-    atexit.register(folder.cleanup)
+    kept = contextlib.ExitStack()
+    folder = kept.enter_context(temporary_folder())
+    atexit.register(kept.close)
     start = sys.stdin.buffer.read(4)
     suffix = ".parquet" if start == b"PAR1" else ".csv.gz" if start[:2] == b"\x1f\x8b" else ".csv"
-    path = Path(folder.name) / f"stdin{suffix}"
+    path = folder / f"stdin{suffix}"
     with path.open("wb") as file:
         file.write(start)
         shutil.copyfileobj(sys.stdin.buffer, file)

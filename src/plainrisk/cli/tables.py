@@ -12,7 +12,6 @@ import json
 import math
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from importlib.util import find_spec
@@ -22,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from plainrisk.data.reader import explained, once, suffix_of
 from plainrisk.errors import DataError, missing_extra, quoted, warn
 from plainrisk.files import output_target, replacing
+from plainrisk.leftovers import temporary_folder
 from plainrisk.text import one_line, plain_number
 
 if TYPE_CHECKING:
@@ -83,8 +83,8 @@ def _opened(path: Path, suffix: str) -> Iterator[IO[bytes]]:
 @contextlib.contextmanager
 def standard_output() -> Iterator[Path]:
     """Give a temporary CSV file, and copy it to standard output when it is complete."""
-    with tempfile.TemporaryDirectory(prefix="plainrisk-") as folder:
-        path = Path(folder) / "stdout.csv"
+    with temporary_folder() as folder:
+        path = folder / "stdout.csv"
         yield path
         sys.stdout.flush()
         with path.open("rb") as file:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import io
 import os
 import re
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -24,7 +25,7 @@ import narwhals as nw
 
 from plainrisk.checks import LIST, check_parameters, instance
 from plainrisk.data.columns import PADDED, TRUTH
-from plainrisk.data.records import csv_layout
+from plainrisk.data.records import csv_layout, csv_pieces
 from plainrisk.errors import DataError, missing_extra, quoted
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class Table:
                 (pl.col(n).str.contains(r"^\s*[-+]?\d*(,\d+)*\s*$").all() & pl.col(n).str.contains(",").any()).alias(n)
                 for n in texts
             ]
-            return [n for n, found in rows.select(checks).collect().row(0, named=True).items() if found]
+            return [n for n, found in _summary(rows.select(checks)).row(0, named=True).items() if found]
 
         with self.reading():
             # Most columns of text are found to be none from the first rows.
@@ -132,7 +133,7 @@ class Table:
         if self.written is None or not names:
             return []
         with self.reading():
-            found = once(self.written(names).select(pl.col(names).str.contains(PADDED).any()).collect)
+            found = _summary(self.written(names).select(pl.col(names).str.contains(PADDED).any()))
         return [name for name in names if found[name][0]]
 
     def _numbers(self, lazy: pl.LazyFrame, names: Sequence[str]) -> list[str]:
@@ -142,7 +143,7 @@ class Table:
         if not names:
             return []
         with self.reading():
-            found = once(lazy.select((_number(n).is_not_null() | pl.col(n).is_null()).all() for n in names).collect)
+            found = _summary(lazy.select((_number(n).is_not_null() | pl.col(n).is_null()).all() for n in names))
         return [name for name in names if found[name][0]]
 
     def collect(self) -> pl.DataFrame:
@@ -176,7 +177,7 @@ class Table:
             value = pl.col(name)
             wrong = value.is_not_null() & _number(name).is_infinite().fill_null(True)
             with self.reading():
-                found = once(self.lazy.select(value).with_row_index("row").filter(wrong).head(1).collect)
+                found = _summary(self.lazy.select(value).with_row_index("row").filter(wrong).head(1))
             if len(found):
                 raise DataError(
                     f"{self.where(found['row'][0])}: feature {name!r} is a number in this model but holds text. "
@@ -305,9 +306,9 @@ def _open_csv(path: Path, missing: Sequence[str], texts: Collection[str]) -> _Op
     layout = csv_layout(path)
     stated = {name: pl.String() for name in layout.names if name in texts}
 
-    def scan(types: Mapping[str, Any] | None = None) -> Any:
+    def scan(types: Mapping[str, Any] | None = None, source: Any = path) -> Any:
         return pl.scan_csv(
-            path,
+            source,
             separator=layout.separator,
             schema=None if types is None else {name: types[name] for name in layout.names},
             schema_overrides=stated if types is None else None,
@@ -317,8 +318,25 @@ def _open_csv(path: Path, missing: Sequence[str], texts: Collection[str]) -> _Op
         )
 
     with explained(f"{path} cannot be read", pl.exceptions.PolarsError, OSError):
-        types = once(scan().collect_schema)
+        types = _inferred(scan(source=io.BytesIO(piece)) for piece in csv_pieces(path))
     return _Opened(path, layout.n_rows, types, scan)
+
+
+def _inferred(pieces: Iterable[pl.LazyFrame]) -> dict[str, Any]:
+    """Return the types of all pieces of a file, as if it were inferred whole, which takes a multiple of its size."""
+    import polars as pl
+
+    numbers = [pl.Int64(), pl.Int128(), pl.Float64()]
+    found: dict[str, Any] = {}  # None where no piece has a value
+    for piece in pieces:
+        for name, own in once(piece.collect_schema).items():
+            kind = None if own == pl.String and found.get(name) != own and _is_empty(piece, name) else own
+            before = found.setdefault(name, kind)
+            if before in numbers and kind in numbers:
+                found[name] = max(before, kind, key=numbers.index)
+            elif before != kind:
+                found[name] = pl.String() if before and kind else before or kind
+    return {name: kind or pl.String() for name, kind in found.items()}
 
 
 def _changed(lazy: pl.LazyFrame, types: Mapping[str, Any]) -> dict[str, Any]:
@@ -353,7 +371,7 @@ def _common_type(name: str, opened: Sequence[_Opened]) -> Any:
     if all(one.types[name] == first for one in opened):
         return first
     # A column without any value has no type of its own, whatever a file says.
-    known = [one for one in opened if not _is_empty(one, name)] or list(opened[:1])
+    known = [one for one in opened if not _is_empty(one.scan(one.types), name)] or list(opened[:1])
     first = known[0].types[name]
     other = next((one for one in known if one.types[name] != first), None)
     if other is None:
@@ -366,10 +384,15 @@ def _common_type(name: str, opened: Sequence[_Opened]) -> Any:
     )
 
 
-def _is_empty(one: _Opened, name: str) -> bool:
+def _is_empty(rows: pl.LazyFrame, name: str) -> bool:
     import polars as pl
 
-    return bool(once(one.scan(one.types).select(pl.col(name).is_null().all()).collect).item())
+    return bool(_summary(rows.select(pl.col(name).is_null().all())).item())
+
+
+def _summary(query: pl.LazyFrame) -> pl.DataFrame:
+    """Return what a query says of all rows; they are not held in memory."""
+    return once(lambda: query.collect(engine="streaming"))
 
 
 def _concatenated(parts: Sequence[pl.LazyFrame], names: Sequence[str]) -> pl.LazyFrame:

@@ -8,6 +8,7 @@ ends, so that it costs little beside the parsing.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
@@ -23,10 +24,11 @@ import numpy as np
 from plainrisk._types import Array, Bools
 from plainrisk.errors import DataError
 
-__all__ = ["Layout", "csv_layout", "is_gzip"]
+__all__ = ["Layout", "csv_layout", "csv_pieces", "is_gzip"]
 
 # Large enough for numpy, small enough for the cache.
 BLOCK = 1 << 22
+LONGEST = 1 << 26  # bytes of a record: a file of a few kilobytes may unpack to one of gigabytes
 SEPARATORS = ",;\t"
 QUOTE, LINE_END = ord('"'), ord("\n")
 
@@ -54,9 +56,29 @@ def is_gzip(path: Path) -> bool:
 
 def csv_layout(path: Path) -> Layout:
     """Check every record of a CSV file, and return its columns and how many rows there are; names file and line."""
+    with _opened(path) as file:
+        return _layout(path, file)
+
+
+def csv_pieces(path: Path) -> Iterator[bytes]:
+    """Yield a CSV file in pieces of a few megabytes, which are CSV themselves: the header and some records."""
+    with _opened(path) as file:
+        header, piece = b"", b""
+        for block in _blocks(path, file):
+            piece += block
+            if piece.count(QUOTE) % 2 == 0:  # else it ends inside a field
+                yield header + piece
+                header, piece = header or piece[: int(_record_ends(piece, False)[0]) + 1], b""
+            elif len(piece) > LONGEST:
+                raise _too_long(path)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a CSV file, unpacked; whatever is wrong with it, also later, is an error that names it."""
     try:
         with gzip.open(path, "rb") if is_gzip(path) else path.open("rb") as file:
-            return _layout(path, cast("IO[bytes]", file))
+            yield cast("IO[bytes]", file)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise DataError(
             f"{path} cannot be read: it is damaged, cut off or no gzip file. Compress it or copy it again."
@@ -66,7 +88,7 @@ def csv_layout(path: Path) -> Layout:
 
 
 def _layout(path: Path, file: IO[bytes]) -> Layout:
-    blocks = _blocks(file)
+    blocks = _blocks(path, file)
     first = next(blocks, b"").removeprefix(b"\xef\xbb\xbf")
     if not first.strip():
         raise DataError(f"{path} is empty. A line of column names and rows are needed.")
@@ -91,7 +113,7 @@ def _layout(path: Path, file: IO[bytes]) -> Layout:
     return Layout(separator, names, checker.finish() - 1)
 
 
-def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+def _blocks(path: Path, file: IO[bytes]) -> Iterator[bytes]:
     """Read a file in blocks that end with a line; the last line gets an end if it has none."""
     rest = b""
     while block := file.read(BLOCK):
@@ -101,8 +123,14 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
             rest = tail
         else:
             rest += tail
+        if len(rest) > LONGEST:
+            raise _too_long(path)
     if rest:
         yield rest + b"\n"
+
+
+def _too_long(path: Path) -> DataError:
+    return DataError(f"{path} is no CSV file: a line or a quoted field has more than {LONGEST >> 20} megabytes.")
 
 
 def _first_records(block: bytes) -> tuple[bytes, bytes | None]:

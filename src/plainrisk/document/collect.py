@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from plainrisk.explain import certify, overview, recheck, verify
 from plainrisk.exports import ExportOptions, verify_export, write_export
 from plainrisk.form import Bands, Part, Table, form_hash, read_model
 from plainrisk.form.wording import outcome_words, say_levels
+from plainrisk.leftovers import temporary_folder
 from plainrisk.report import described
 from plainrisk.schema import Feature
 
@@ -218,9 +218,9 @@ def _certificate(given: Evidence) -> dict[str, Any]:
 def _exports(given: Evidence) -> list[dict[str, Any]]:
     """Write the model as Python and as SQL, run both, and compare every answer with the model's."""
     found: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory(prefix="plainrisk-") as folder:
+    with temporary_folder() as folder:
         for name, options in EXPORTS.items():
-            path = Path(folder) / name
+            path = folder / name
             try:
                 write_export(given.form, path, ExportOptions(**options, portfolio=given.test.rows))
                 verified = verify_export(path, given.model, portfolio=given.test.rows)

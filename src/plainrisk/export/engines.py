@@ -11,7 +11,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +24,7 @@ from plainrisk.export.onnx import group_of
 from plainrisk.export.self_test import Row
 from plainrisk.export.sql import dialect_of, table_name
 from plainrisk.export.xlsx import ROWS_SHEET
+from plainrisk.leftovers import temporary_folder
 
 __all__ = ["Answer", "Engine", "Job", "complete", "engine_of", "find_package", "find_tool", "rows_by_name", "write_csv"]
 
@@ -152,7 +152,7 @@ def _c(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
     """Compile and run it with a main function that holds the rows: a fault there ends another process."""
     prints = " ".join(f"text(a.{o.name});" if o.words else f'printf("%.17g ", a.{o.name});' for o in program.outputs)
     main = _MAIN.format(rows=c_rows(program, rows), count=len(rows), prints=prints)
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         shutil.copy(path, Path(folder, "export.c"))
         Path(folder, "main.c").write_text(main, encoding="ascii")
         binary = str(Path(folder, "main"))
@@ -315,7 +315,7 @@ def write_csv(books: Sequence[Path], folder: str | Path, sheet: int) -> None:
 
 def _xlsx(jobs: Sequence[Job]) -> list[list[Answer]]:
     """Read the rows of the self-tests, which are these."""
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         books = [Path(shutil.copy(job.path, Path(folder, f"export{n}.xlsx"))) for n, job in enumerate(jobs)]
         write_csv(books, folder, ROWS_SHEET)
         return [_sheet(next(Path(folder).glob(f"export{n}-*.csv")), *job[1:]) for n, job in enumerate(jobs)]

@@ -46,7 +46,8 @@ def write_xlsx(path: Path, program: Program, test: SelfTest) -> None:
     values = layout.values([example, *test.rows])
     if values[0][-1] == "":  # the example is refused: the last column always has a number
         values[0] = next(iter(values[1:]), values[0])
-    options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+    # In memory: its temporary files would stay behind a signal or a full disk.
+    options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False, "in_memory": True}
     with xlsxwriter.Workbook(str(path), options) as book:
         # No date, so that the same model gives the same bytes.
         book.set_properties({"comments": program.head, "created": datetime.datetime(2000, 1, 1)})

@@ -1,0 +1,113 @@
+"""Temporary files and folders, and those of killed processes, which the next one to write there removes.
+
+A process that is killed cannot remove what it was writing, but the system releases its locks. So whatever is temporary
+is locked as long as its process lives, and what has our kind of name and no lock belongs to nobody. Windows has other
+locks: there it is what has not been touched for a day.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
+
+__all__ = ["hold_new_file", "new_file_name", "temporary_folder"]
+
+_FILE = re.compile(r"\.plainrisk-[0-9a-f]{16}-.*", re.DOTALL)
+_FOLDER = re.compile(r"plainrisk-[0-9a-f]{16}")
+DAY = 86_400.0  # seconds
+
+
+def new_file_name(target: Path) -> Path:
+    """Return a name for a temporary file beside a file."""
+    # The ending stays, since writers choose a format by it; it is cut, since a name may be as long as names may be.
+    return target.parent / f".plainrisk-{secrets.token_hex(8)}-{target.name[-24:]}"
+
+
+def hold_new_file(path: Path, mode: int) -> int:
+    """Create a file and lock it; remove the leftovers beside it. While the descriptor is open, nobody else removes it.
+
+    Who looks for leftovers may find the file before it is locked, and remove it: then it is created once more.
+    """
+    while True:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+        if _lock(descriptor) is not False and _is_at(path, descriptor):
+            break
+        os.close(descriptor)
+    _remove_leftovers(path, _FILE, stat.S_ISREG, os.unlink)
+    return descriptor
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Give a folder of this process in the system's temporary folder, and remove it afterwards."""
+    path = Path(tempfile.gettempdir()) / f"plainrisk-{secrets.token_hex(8)}"
+    descriptor = None
+    try:
+        path.mkdir(0o700)
+        if sys.platform != "win32":
+            descriptor = os.open(path, os.O_RDONLY)
+            _lock(descriptor)
+        _remove_leftovers(path, _FOLDER, stat.S_ISDIR, shutil.rmtree)
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _remove_leftovers(
+    own: Path, name: re.Pattern[str], is_kind: Callable[[int], bool], remove: Callable[[Path], object]
+) -> None:
+    """Remove what has a name of ours beside our own file or folder, belongs to this user and is held by nobody."""
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(own.parent):
+            if entry.name != own.name and name.fullmatch(entry.name):
+                with contextlib.suppress(OSError):  # another process was quicker, or may remove it and we may not
+                    found = entry.stat(follow_symlinks=False)
+                    if is_kind(found.st_mode) and found.st_uid == own.stat().st_uid:
+                        _remove_unless_held(Path(entry.path), own, remove)
+
+
+def _remove_unless_held(path: Path, own: Path, remove: Callable[[Path], object]) -> None:
+    if sys.platform == "win32":
+        if path.stat().st_mtime < own.stat().st_mtime - DAY:
+            remove(path)
+        return
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        if _lock(descriptor):
+            remove(path)
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool | None:
+    """Lock an open file or folder; False if another process holds it, None where there are no such locks."""
+    if sys.platform == "win32":
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # some file systems of networks
+        return None
+    return True
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether a name still stands for an open file."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
