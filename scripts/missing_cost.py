@@ -25,7 +25,7 @@ MODELS = ("SmoothARM1", "BandARM1")
 
 
 def strict(feature: pr.Feature) -> pr.Feature:
-    """Return a feature none of whose levels outside the order may be better than the best measured one."""
+    """Return a feature none of whose special levels may be better than the best measured one."""
     return msgspec.structs.replace(
         feature,
         missing="not_better",

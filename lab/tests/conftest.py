@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from plainrisk.cli.app import app
 
-# Older runners put stdout and stderr together unless told.
+# Older runners put stdout and stderr together by default.
 _APART = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
 
 

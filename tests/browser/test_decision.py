@@ -11,7 +11,7 @@ import pytest
 
 PROTECTED = ("Personal status and sex", "Age", "Foreign worker")
 BAD = "applicant?a.Duration+in+month=48&a.Credit+amount=99999"
-METHOD = (" link", "band", "pool", "atom", "score", "mean rate", "subscale", "(never seen)", " bin", "contribution")
+METHOD = (" link", "band", "pool", "atom", "score", "mean slope", "subscale", "(never seen)", " bin", "contribution")
 METHOD += ("log odds", "reference", "additive", "marginal", "monotone", "A11", "< x")
 
 

@@ -15,7 +15,7 @@ from plainrisk import AdditiveRiskModel, Schema
 from plainrisk.cli.app import app
 from plainrisk.datasets import make_credit
 
-# Older runners put stdout and stderr together unless told.
+# Older runners put stdout and stderr together by default.
 _APART = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
 
 

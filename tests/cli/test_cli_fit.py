@@ -74,7 +74,7 @@ def test_a_data_set_by_name(run, tmp_path) -> None:
     assert (facts["rows"], facts["features"], facts["target"], facts["base_rate"]) == (1000, 20, "good", 0.7)
     assert facts["certificate"]["valid"] is True
     edges = pr.load(tmp_path / "m.json").form_.parts[0].shapes["Credit amount"].levels.edges
-    assert len(edges) == 4  # the built-in schema says five bins, and the schema goes before the option
+    assert len(edges) == 4  # the built-in schema says five bins, and the schema takes precedence over the option
 
 
 @pytest.mark.parametrize("name", ["ARM1", "SmoothARM1"])

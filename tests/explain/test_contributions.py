@@ -119,7 +119,7 @@ def test_log_odds_add_up_to_the_score_where_the_last_link_is_logistic(form):
 
 @every_form
 def test_a_subscales_piece_is_the_chord_of_the_last_link(form):
-    """By brute force: every subscale's risk less the reference's, times its weight and the outer mean rate."""
+    """By brute force: every subscale's risk less the reference's, times its weight and the outer mean slope."""
     X, r = rows(), rows(1)
     found = pr.RiskModel(form).explain(X, reference=r)
     if isinstance(form.pool, Alone):
@@ -159,7 +159,7 @@ def test_there_is_one_piece_per_shape(form):
         assert {f for s, f in pairs if s == part.name} == set(part.shapes)
 
 
-# ---- the mean rate of one link
+# ---- the mean slope of one link
 
 POINTS = np.array([-30.0, -4.0, -1.0, -0.5, -1e-7, 0.0, 1e-12, 0.2, 0.35, 0.9, 1.0, 1.3, 7.0, 1e20])
 

@@ -69,7 +69,7 @@ def test_a_waterfall_says_where_a_link_bends(model, credit):
     cut = int(np.argmax(found.bends))
     straight = int(np.argmin(found.bends))
     titles = [drawn(found.plot(row)).get_title(loc="left") for row in (cut, straight)]
-    assert titles == ["pieces at the mean rate between the two", ""]
+    assert titles == ["pieces at the mean slope between the two", ""]
     labels = [t.get_text() for t in drawn(found.plot(cut)).get_yticklabels()]
     assert not any("cut off" in label for label in labels)
 

@@ -90,7 +90,7 @@ def test_the_direct_line_is_least_squares_on_indicators(data, ridge, weighted):
     stacked = np.vstack([np.column_stack([np.ones(N), A]) * root[:, None], np.zeros((p, 1 + p))])
     stacked[N:, 1:] = np.sqrt(model.ridge_) * np.eye(p)
     wanted = np.concatenate([root * y, np.zeros(p)])
-    # The indicators of a feature add up to the intercept; a hair of ridge leaves scipy's method a unique answer.
+    # The indicators of a feature add up to the intercept; a tiny ridge leaves scipy's method a unique answer.
     keep = stacked if ridge != 0.0 else np.vstack([stacked, 1e-7 * np.eye(1 + p)])
     target = wanted if ridge != 0.0 else np.concatenate([wanted, np.zeros(1 + p)])
     bounds = (np.concatenate([[-np.inf], lower]), np.full(1 + p, np.inf))
@@ -187,7 +187,7 @@ def test_all_rows_special_leave_the_measured_levels_neutral():
 
 
 def test_an_ordered_category_with_a_special_one():
-    """The special category stands outside the order, whatever its effect."""
+    """The special category has no place in the order, whatever its effect."""
     schema = pr.Schema(
         features={
             "g": {"kind": "categorical", "direction": "increasing", "categories": ("1", "2"), "special_values": ("0",)}

@@ -219,5 +219,5 @@ def test_a_file_keeps_rules_and_certificate(rows, tmp_path):
         ("= -9", "worst"),
         ("missing", "not_better"),
     }
-    assert "outside the order: " in str(found)
+    assert "empty fields and codes: " in str(found)
     assert found.to_dict()["outside"][0]["feature"] == "late"

@@ -11,7 +11,7 @@ export interface Column {
   high?: number | undefined;
   rows: number;
   bad: number;
-  /** Outside the order: a special value, below the bound, missing, unseen. */
+  /** A special level: a special value, below the bound, missing, unseen. */
   outside: boolean;
 }
 
@@ -30,7 +30,7 @@ const HEIGHT = 168;
 const COUNTS = 42;
 const MARGIN = { left: 42, right: 8, top: 12, between: 10, bottom: 24 };
 const WIDE = 6; // a curve is as wide as this many levels
-const GAP = 0.6; // between the ordered columns and those outside the order, in columns
+const GAP = 0.6; // between the ordered columns and the special ones, in columns
 
 /** What every level does to the risk of the typical applicant, above how many training rows it had. */
 export function Columns({ columns, edges, curve, ends, label }: Props) {

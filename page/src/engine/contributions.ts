@@ -64,7 +64,7 @@ function at(pair: PairTable, row: Row): [number[], number[]] {
   return [share(0, pair.scores.length), share(1, pair.scores[0].length)];
 }
 
-/** What the page compares with unless it is told: the typical applicant, or where nobody knows it, the row to start from. */
+/** What the page compares with by default: the typical applicant, or where nobody knows it, the row to start from. */
 export function defaultReference(model: Model, name: "typical" | "best"): Reference {
   const { references } = model.info;
   return references[name] ?? references.typical ?? rowReference(model, model.typical);

@@ -6,7 +6,7 @@ import type { Found, Model, Row } from "./types";
 
 const LEAST = 1e-12; // a cost up to this is rounding, not a reason
 
-/** Whether a cut-off refuses a risk: from it on; where the positive outcome is the good one, below it. */
+/** Whether a cut-off refuses a risk: at or above it; where the positive outcome is the good one, below it. */
 export const refused = (model: Model, risk: number, cutoff: number): boolean =>
   model.info.ranking.sign > 0 ? risk >= cutoff : risk < cutoff;
 

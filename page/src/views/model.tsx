@@ -189,7 +189,7 @@ function ShapeCard({ model, table }: { model: Model; table: ShapeTable }) {
     bad: l.bad,
     outside: i >= table.n_ordered,
   }));
-  // A level that no row had, outside the order, has nothing to show.
+  // A special level that no row had has nothing to show.
   const shown = levels.filter((l) => !l.outside || l.rows > 0);
   const run = table.curve;
   const [first, last] = run?.length ? [run[0].value, run[run.length - 1].value] : [0, 1];

@@ -44,7 +44,7 @@ export interface Told {
 
 /**
  * An explanation in people's words, the most important first; protected features stand together, as one sum.
- * Compared with another row, only what differs is told.
+ * Compared with another row, only what differs is shown.
  */
 export function forPeople(model: Model, explanation: Explanation, row: Row, other?: Row): Told {
   const [rank, left, ranking] = [importanceRank(model), leftOf(model), model.info.ranking];

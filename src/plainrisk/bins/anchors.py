@@ -1,4 +1,4 @@
-"""What holds levels outside the order, as the schema's rules say.
+"""What holds special levels, as the schema's rules say.
 
 With a direction the best and the worst measured levels are the two ends of the order, known before the fit; without
 one they are known only from scores. "not_better" is a bound, kept by an active set: the level is free at first, and
@@ -36,7 +36,7 @@ def level_anchors(
     worse: int,
     scores: Floats | None = None,
 ) -> dict[int, Anchor]:
-    """Return what holds the levels outside the order that training rows have.
+    """Return what holds the special levels that training rows have.
 
     Parameters
     ----------

@@ -3,9 +3,9 @@
 A `Contrast` says which coefficients a feature has. Following Chen et al.'s Additive Risk Model:
 
 - with a direction: one nonnegative step between each two neighbouring ordered levels (the half intervals);
-  if levels outside the order occur, one free coefficient for all ordered levels together;
+  if special levels occur, one free coefficient for all ordered levels together;
 - without: one free coefficient per level;
-- each special value, below the bound, missing: one free coefficient, outside the order; or, where a rule holds the
+- each special value, below the bound, missing: a special level with one free coefficient; or, where a rule holds the
   level (`Anchor`), the score of a measured level, a nonnegative step away from one, or their mean.
 
 Levels that training never saw have no coefficient.
@@ -38,7 +38,7 @@ __all__ = [
     "smooth_contrast",
 ]
 
-# Steps between ordered levels, those near either end, effects of levels outside the order, effects of categories, cells
+# Steps between ordered levels, those near either end, effects of special levels, effects of categories, cells
 # of a pair.
 GroupKind = Literal["steps", "lower tail", "upper tail", "outside", "levels", "pair"]
 # What tells a coefficient from the others of its feature: a cut, a level, a cell.
@@ -47,7 +47,7 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True)
 class Anchor:
-    """What holds a level outside the order.
+    """What holds a special level.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ def smooth_contrast(
 ) -> Contrast:
     """Return coefficients that are to be shrunk in groups: the steps of an ordered feature, or an effect per level.
 
-    Levels outside the order have an effect each, a group of their own. Steps are centred on the training rows in the
+    Special levels have an effect each, a group of their own. Steps are centred on the training rows in the
     order, so that shrinking draws the levels outside towards the mean of those inside, wherever the first step is.
 
     Parameters
@@ -184,7 +184,7 @@ def _tails(measured: Floats, cuts: Sequence[int], share: float) -> list[tuple[Gr
 
 
 def outside_contrast(weights: Floats, n_ordered: int, anchors: Anchors = NO_ANCHORS) -> Contrast:
-    """Return one coefficient per level that is outside the order and was seen, for features that are lines."""
+    """Return one coefficient per special level that was seen, for features that are lines."""
     _, outside = _seen_levels(weights, n_ordered, anchors)
     return _anchored(_contrast(_effects(outside), len(weights), n_steps=0), weights, n_ordered, anchors)
 

@@ -52,7 +52,7 @@ class Axis:
 
     @property
     def loose(self) -> Bools:
-        """(levels outside the order, size): each of them."""
+        """(special levels, size): each of them."""
         return np.eye(self.size, dtype=bool)[self.n_ordered :]
 
 
@@ -64,7 +64,7 @@ def coarse_axis(
     Half of the cuts follow the rows and half the steps of the feature itself, since risk that jumps with one feature
     often jumps by an amount that depends on another. Of categories without an order the heaviest stand alone, and
     the others together. Grouping them by what the model says of them would put residuals of one sign together, and
-    chance would look like evidence. Levels outside the order stay as they are.
+    chance would look like evidence. Special levels stay as they are.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def pair_contrast(first: Axis, second: Axis, weights: Floats) -> Contrast:
     - both have: risk that builds up, [u beyond a and v beyond b], and risk for which either suffices, [u beyond a or v
       beyond b].
 
-    In levels outside the order of one feature the other has steps of its own; where both are outside, each cell has an
+    In special levels of one feature the other has steps of its own; where both are outside, each cell has an
     effect. Steps in a direction are at least 0, so every sum of them is monotone.
 
     Parameters
@@ -177,7 +177,7 @@ def _products(first: Floats | Bools, second: Floats | Bools) -> Floats:
 
 
 def _centred(axis: Axis, weights: Floats) -> Floats:
-    """Return the steps of an axis less their means over the ordered levels; 0 outside the order."""
+    """Return the steps of an axis less their means over the ordered levels; 0 for special levels."""
     inside = np.where(axis.inside, weights, 0.0)
     means = axis.beyond @ inside / max(float(inside.sum()), np.finfo(float).tiny)
     return np.where(axis.inside, axis.beyond - means[:, None], 0.0)

@@ -166,7 +166,7 @@ def schema(n: dict[str, Any], run: Commands) -> Iterator[Block]:
         command=run("annotate"),
         note="Falling: a higher value never raises the probability. Not better: never better for the applicant than "
         "the best "
-        "measured level. Own effect: outside the order, as the data say.",
+        "measured level. Own effect: as the data say.",
         left=(0, 1, 2, 3, 4),
     )
     unsaid = [one["title"] for one in features if one["why"] is None and _needs_reason(one)]

@@ -215,7 +215,7 @@ def stability(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     found = n["drift"]
     if found is None:
         yield Paragraph(
-            "The model file counts no training rows, so shifts cannot be told without the training file (--train)."
+            "The model file counts no training rows, so shifts cannot be measured without the training file (--train)."
         )
         return
     yield pictures.drift(found, titles_of(n))

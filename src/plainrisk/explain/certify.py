@@ -192,7 +192,7 @@ def _part_disorder(part: Part, atoms: Atoms, sign: int) -> str | None:
     # Where a pair steps a line or a curve moves by as little as one likes, so it is no help.
     known: list[Levels] = [*([] if shape is None else [shape.levels]), *(pair.levels[axis] for axis, pair in pairs)]
     if len({lv.lower_bound for lv in (atoms.levels, *known) if isinstance(lv, Bins)}) > 1:
-        return "shapes and pairs differ in the bound below which values stand outside the order"
+        return "shapes and pairs differ in the bound below which values are special"
     return _joint_disorder(shape if isinstance(shape, Table) else None, pairs, atoms, sign)
 
 

@@ -252,7 +252,7 @@ def _terms(a: _Side, b: _Side) -> tuple[TermDiff, ...]:
 
 
 def _size(term: TermDiff) -> tuple[bool, float, float]:
-    """Sort by the move in probability where it is known; what cannot be told comes first."""
+    """Sort by the move in probability where it is known; where it is unknown, first."""
     if not term.moves:
         return term.status == "unknown", 0.0, 0.0
     first = term.moves[0]

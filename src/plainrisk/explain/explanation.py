@@ -76,9 +76,9 @@ class Explanation(RowsResult):
     subscales, features : (k,) whose each column is: a feature, or a pair as "u × v"; None where trees make up a whole
         subscale
     reference : what the row is compared with: "typical", "best", "row" or "zero"
-    method : "chord": each piece is a difference of scores times the link's mean rate between the reference and the
+    method : "chord": each piece is a difference of scores times the link's mean slope between the reference and the
         row; "treeshap": the same, and the scores of trees are shared out by Shapley values
-    bends : (n,) whether a link bends between the reference and the row, so that the mean rate is no single slope; from
+    bends : (n,) whether the link is not one straight line between the reference and the row; from
         zero, whether the line is clipped where the row is, so that the pieces do not add up to the risk
     rate : (n,) what a *further* step would do: the last link's slope where the row is, in probability per unit of
         score. It is not the rate of the contributions. None for a pool that has no last link

@@ -98,7 +98,7 @@ def _portfolio() -> Any:
 def _split() -> Any:
     return option(
         "chord",
-        "How differences are shared among features: by the mean rate of each link on the way, trees as a whole; with "
+        "How differences are shared among features: by the mean slope of each link on the way, trees as a whole; with "
         "'treeshap' also the score of trees, by Shapley values against the reference's rows.",
         words=("chord", "treeshap"),
     )

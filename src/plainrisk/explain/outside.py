@@ -1,4 +1,4 @@
-"""What levels outside the order can do: how far below the measured ones they are at most, and whether rules hold.
+"""What special levels can do: how far below the measured ones they are at most, and whether rules hold.
 
 An empty or special field and a measured one are compared like two steps of an order (`plainrisk.explain.certify`): what
 the feature's shape adds, plus the worst case of every pair that it stands in. The other features are different in every
@@ -47,7 +47,7 @@ def least_step(before: Floats, after: Floats) -> int:
 
 
 def outside_levels(form: RiskForm, atoms: Mapping[str, Atoms]) -> Iterator[OutsideLevel]:
-    """Say what every level outside the order can do at most."""
+    """Say what every special level can do at most."""
     for name, feature in form.schema.features.items():
         users = [k for k, part in enumerate(form.parts) if name in part.features]
         if not users:
@@ -96,7 +96,7 @@ def outside_check(form: RiskForm, atoms: Mapping[str, Atoms]) -> Check | None:
 
 @dataclass(frozen=True)
 class BindingLevel:
-    """A level outside the order whose rule binds: its score is that of the best or the worst measured level.
+    """A special level whose rule binds: its score is that of the best or the worst measured level.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class FeatureRules:
 
     @property
     def rules(self) -> dict[int, Rule]:
-        """The rule of every level outside the order that a value can have."""
+        """The rule of every special level that a value can have."""
         rules = outside_rules(self.feature, self.atoms.levels)
         missing = self.atoms.levels.missing
         return {k: rule for k, rule in rules.items() if k == missing or self.atoms.values[k] is not None}

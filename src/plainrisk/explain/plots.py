@@ -76,7 +76,7 @@ def draw_waterfall(
     ax.margins(x=0.14)
     unit_axis(ax, found.unit, "risk" if found.unit == "probability" else "log odds")
     if found.bends is not None and found.bends[row]:
-        ax.set_title("pieces at the mean rate between the two", loc="left", fontsize=9, color=NEUTRAL)
+        ax.set_title("pieces at the mean slope between the two", loc="left", fontsize=9, color=NEUTRAL)
     return ax
 
 
@@ -171,7 +171,7 @@ def _draw_counts(ax: Any, x: Any, table: ShapeTable, shown: list[int], labels: l
 def draw_pair(pair: PairTable, unit: str = "log odds", *, ax: Any = None) -> Any:
     """Draw a pair as a heat map: its score in every cell, above the training rows there; returns the axes.
 
-    Levels outside the order that training never saw are left out, and cells without training rows stay white.
+    Special levels that training never saw are left out, and cells without training rows stay white.
     """
     weights = np.asarray(pair.weights)
     rows, columns = (

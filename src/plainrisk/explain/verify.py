@@ -295,7 +295,7 @@ def risk(link: Any, score: float) -> Any:
 
 
 def largest_gap(form: Any) -> Any:
-    """Return how far contributions, differences of scores at mean rates, are from the difference of two risks."""
+    """Return how far contributions, differences of scores at mean slopes, are from the difference of two risks."""
     rng, gaps, old, pool = random.Random(0), [], None, form["pool"]
     for _ in range(ROWS):
         terms, runs = [], []  # what features, pairs and trees add, by part; the score and the risk of each part

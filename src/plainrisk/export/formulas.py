@@ -62,7 +62,7 @@ def _lines(link: Linear | Bands) -> list[tuple[float, float, tuple[float, float]
 def _one_line(
     offset: float, rate: float, slope: float, ends: tuple[float, float], score: Name, rise: Name, chord: Expr
 ) -> Expr:
-    """The mean rate where both scores lie on one line; `slope` is the link's at the reference, 0 if it is clipped."""
+    """The mean slope where both scores lie on one line; `slope` is the link's at the reference, 0 if it is clipped."""
     line = Op("+", Number(offset), Op("*", Number(rate), score))
     clipped = Either((Compare("<", line, Number(ends[0])), Compare(">", line, Number(ends[1]))))
     if slope == rate:

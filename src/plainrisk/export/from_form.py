@@ -271,11 +271,11 @@ class _Builder:
         pieces: Sequence[Expr],
         notes: Sequence[str],
     ) -> list[Name]:
-        """Turn differences of scores into pieces of the probability, at the link's mean rate."""
+        """Turn differences of scores into pieces of the probability, at the link's mean slope."""
         at_start = float(link.value(np.array([start]))[0])
         rise = self._step(f"{id}_rise", Op("-", value, Number(at_start)))
         run = self._step(f"{id}_run", Op("-", score, Number(start)))
-        rate = self._step(f"{id}_rate", mean_rate(link, start, score, rise, run), "mean rate")
+        rate = self._step(f"{id}_rate", mean_rate(link, start, score, rise, run), "mean slope")
         found = [self._step(f"{id}_{j}", Op("*", p, rate), notes[j]) for j, p in enumerate(pieces)]
         return self._add_up(id, found, rise, notes)
 

@@ -262,7 +262,7 @@ def _label_shape(name: str, effect: LabelEffect, feature: Feature, rows: Trainin
 
 
 def _categories(name: str, effect: LabelEffect, feature: Feature) -> Categories:
-    """Order the categories as the schema does; those it does not list stand outside the order."""
+    """Order the categories as the schema does; those it does not list are special levels."""
     special = [label_of(v) for v in feature.special_values]
     listed = feature.category_labels
     if listed is None:
@@ -286,7 +286,7 @@ def _number_shape(name: str, effect: NumberEffect, feature: Feature, rows: Train
     """Return the table, line or curve of a numeric effect, and the mean that was taken out of it.
 
     A special value of the schema becomes a level of its own, with the effect that the model gives it, so that it
-    stands outside the order.
+    is special.
     """
     special = dict(effect.special)
     for value in feature.special_values:

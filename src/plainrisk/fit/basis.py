@@ -48,7 +48,7 @@ class Basis:
 
     Attributes
     ----------
-    held : what holds the levels outside the order
+    held : what holds the special levels
     weighted : the rows with other weights than they were coded with, for a refit
     """
 
@@ -140,7 +140,7 @@ class Basis:
     def precision_of(self) -> Index:
         """The number of the precision of every group.
 
-        A level outside the order is one coefficient, too few to tell how far to shrink it: all share a precision.
+        A special level is one coefficient, too few to tell how far to shrink it: all share a precision.
         """
         outside = np.array([group.kind == "outside" for group in self.groups], bool)
         own = np.cumsum(~outside) - 1

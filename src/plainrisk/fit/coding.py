@@ -40,7 +40,7 @@ __all__ = [
     "sums_by_code",
 ]
 
-# By feature, what holds its levels outside the order.
+# By feature, what holds its special levels.
 Held = Mapping[str, Mapping[int, Anchor]]
 
 # Cells that distinct rows of a subscale may be counted in: a table of 16 MB.
@@ -68,7 +68,7 @@ class CodedRows:
 
 
 def rule_anchors(coded: CodedRows, schema: Schema, scores: Sequence[Floats] | None = None) -> Held:
-    """Return what holds the levels outside the order, by feature; see `level_anchors`."""
+    """Return what holds the special levels, by feature; see `level_anchors`."""
     known = [None] * len(coded.names) if scores is None else scores
     each = zip(coded.names, coded.levels, coded.weights, known, strict=True)
     return {
@@ -312,7 +312,7 @@ class _SlopeSums:
 def centred(scores: Floats, weights: Floats, n_ordered: int) -> tuple[list[float], float]:
     """Return the scores less their training mean, and the mean.
 
-    A level outside the order that training never saw gets 0, the mean: it is neutral; so do the ordered levels
+    A special level that training never saw gets 0, the mean: it is neutral; so do the ordered levels
     if training saw none of them. Subtracting a constant keeps the order of floating-point numbers, so a monotone
     shape stays exactly monotone.
     """

@@ -165,7 +165,7 @@ class Plan:
     rough: bool = False
 
     def basis(self, held: Held) -> Basis:
-        """Return the coefficients, given what holds levels outside the order."""
+        """Return the coefficients, given what holds special levels."""
         if self.shapes == "steps":
             basis = step_basis(self.coded, self.schema, held)
         elif self.lines is not None:
@@ -295,7 +295,7 @@ def some_cuts(coded: CodedRows, bins: int) -> dict[str, frozenset[int]]:
 
 
 def fit_plan(plan: Plan, start: Fitted | None = None) -> Fitted:
-    """Fit, and as long as a level outside the order breaks its rule, hold it and fit again.
+    """Fit, and as long as a special level breaks its rule, hold it and fit again.
 
     A level that is held stays held, so this ends.
     """

@@ -124,7 +124,7 @@ def _log_factor(u: Axis, v: Axis, residual: Floats, weight: Floats) -> float:
     r, w = residual.ravel(), weight.ravel()
     C = pair_contrast(replace(u, sign=0), replace(v, sign=0), w).matrix
     margins = np.hstack([np.repeat(np.eye(u.size), v.size, axis=0), np.tile(np.eye(v.size), (u.size, 1))])
-    # Rows and columns of the table have the same sum, and some have no rows: a hair of ridge closes what is open.
+    # Rows and columns of the table have the same sum, and some have no rows: a tiny ridge makes the solution unique.
     among = margins.T @ (w[:, None] * margins) + 1e-9 * max(float(w.sum()), 1e-290) * np.eye(margins.shape[1])
     C = C - margins @ np.linalg.solve(among, margins.T @ (w[:, None] * C))
     return averaged(log_factors(C.T @ (w[:, None] * C), C.T @ r, np.array(PRECISIONS)))

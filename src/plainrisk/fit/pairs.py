@@ -32,7 +32,7 @@ __all__ = ["CoarseReader", "PairRows", "coarse_axes"]
 def coarse_axes(coded: CodedRows, schema: Schema, scores: Sequence[Floats]) -> dict[str, Axis]:
     """Return the coarse levels of every feature that can stand in a pair.
 
-    A level outside the order that a rule holds behaves in pairs as the best measured level ("not_better"), as the
+    A special level that a rule holds behaves in pairs as the best measured level ("not_better"), as the
     worst, or adds nothing ("neutral"). Without a direction another level may be the best for every level of the other
     feature, so a feature that needs to know it stands in no pair.
     """

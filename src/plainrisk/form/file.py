@@ -48,7 +48,7 @@ class GroupEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind : "steps" between ordered levels, those of the "lower tail" and the "upper tail", levels "outside" the order,
         "levels" of a categorical feature, or "pair"
     size : how many coefficients
-    precision : of their normal prior, lambda; one for the levels outside the order of all features
+    precision : of their normal prior, lambda; one for the special levels of all features
     edf : effective degrees of freedom, from 0 to `size`
     left : whether there is no evidence for the group, so that it adds nothing
     """
@@ -208,7 +208,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         better = [level for level in self.outside if level.below > 0]
         if self.outside:
             kept = f"{len(self.outside) - len(better)} of {len(self.outside)} empty or special levels"
-            lines.append(f"outside the order: {kept} are never better than the best measured one")
+            lines.append(f"empty fields and codes: {kept} are never better than the best measured one")
             lines += [f"outside {level}" for level in sorted(better, key=lambda level: -level.below_risk)]
         return visible("\n".join([*lines, *(f"note    {n}" for n in self.notes)]))
 

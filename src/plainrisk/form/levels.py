@@ -6,8 +6,8 @@ and nobody else, so they can not disagree.
     Bins        bin 0 .. bin k | special value 0 .. | below the bound | missing
     Categories  category 0 ..  | missing | unseen
 
-The levels before the first bar are the *ordered* ones when the feature has a direction. The others stand
-outside the order, each with an effect of its own.
+The levels before the first bar are the *ordered* ones when the feature has a direction. The others are *special*:
+each has an effect of its own.
 
 A level is a set of numbers, so the levels divide the number line into cells (`Cells`), whose ends are edges, bounds
 and the two sides of single numbers. One number is looked up in them by `level_of`, a column by `codes`, and scoring

@@ -1,4 +1,4 @@
-"""Levels outside the order: which rule the schema has for each, and scores that keep to it.
+"""Special levels: which rule the schema has for each, and scores that keep to it.
 
 Special values, values below the bound and missing values are no measurements, so no direction orders them. A rule says
 what they may do instead. "Better" is what the schema says is better for the applicant: a lower risk, or a higher
@@ -28,7 +28,7 @@ def measured_levels(feature: Feature, levels: Levels) -> Index:
 
 
 def outside_rules(feature: Feature, levels: Levels) -> dict[int, Rule]:
-    """Return the rule of every level outside the order, as a model keeps it; `unseen` has a rule of its own.
+    """Return the rule of every special level, as a model keeps it; `unseen` has a rule of its own.
 
     >>> feature = Feature(special_values=(-9.0,), missing="worst", special_rules={"-9": "not_better"})
     >>> outside_rules(feature, Bins(edges=(10.0,), special_values=(-9.0,)))
@@ -47,7 +47,7 @@ def outside_rules(feature: Feature, levels: Levels) -> dict[int, Rule]:
 
 
 def held_scores(scores: Floats, weights: Floats, levels: Levels, feature: Feature, worse: int) -> Floats:
-    """Return the scores of a centred shape with every level outside the order where its rule wants it, exactly.
+    """Return the scores of a centred shape with every special level where its rule wants it, exactly.
 
     Measured levels stay as they are. Of a line, the one measured level stands for its centre, the mean measurement.
 

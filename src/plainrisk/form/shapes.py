@@ -64,7 +64,7 @@ class Line(
     tag_field="kind",
     forbid_unknown_fields=True,
 ):
-    """A straight line, ``slope * (x - center)``, with a score per level outside the order.
+    """A straight line, ``slope * (x - center)``, with a score per special level.
 
     Level 0 is the line itself (its score is 0); special values, values below the bound and missing values
     follow as in `Bins`. `deviation` is the mean distance of the training values from the center; 0 if nobody knows.
@@ -98,7 +98,7 @@ class Line(
 
 
 class Curve(msgspec.Struct, frozen=True, kw_only=True, tag="curve", tag_field="kind", forbid_unknown_fields=True):
-    """A piecewise polynomial, with a score per level outside the order.
+    """A piecewise polynomial, with a score per special level.
 
     On piece k, from ``breaks[k]`` to ``breaks[k+1]``, it is ``sum_m coefficients[k][m] * (x - breaks[k])^m``; the
     first and the last piece run on. Level 0 is the curve (its score is 0), the others follow as in `Bins`.

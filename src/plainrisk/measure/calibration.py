@@ -154,7 +154,7 @@ class Reliability(TableResult):
     to_dict = columns
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the reliability diagram with intervals, in a new figure unless told; a point's area is its weight."""
+        """Draw the reliability diagram with intervals, by default in a new figure; a point's area is its weight."""
         ax = new_axes(4.6, 4.4) if ax is None else ax
         ax.plot([0, 1], [0, 1], color="#6B6B6B", linewidth=1, linestyle="--", label="perfect")
         ax.vlines(self.predicted, self.low, self.high, color="#0072B2", linewidth=4, alpha=0.3, label="interval")

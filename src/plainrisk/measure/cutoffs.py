@@ -74,7 +74,7 @@ class Cutoffs(TableResult):
 
     Attributes
     ----------
-    adverse : "positive": approved below the cut-off; "negative": approved from it on
+    adverse : "positive": approved below the cut-off; "negative": approved at or above it
     level : of the intervals
     cutoff : (k,) ascending: the distinct risks, and 1
     approval, bad_rate, bads_refused, goods_refused, profit : (k,) as in `Cutoff`

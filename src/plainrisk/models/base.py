@@ -123,7 +123,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
 
     @property
     def _keeps_rules(self) -> bool:
-        """Whether the model keeps the schema's rules for levels outside the order; one with others inside asks them."""
+        """Whether the model keeps the schema's rules for special levels; one with others inside asks them."""
         inner = getattr(self, "estimator", None)
         experts = list(inner.values()) if isinstance(inner, Mapping) else [] if inner is None else [inner]
         return getattr(self, "rules", "schema") == "schema" and all(
@@ -351,7 +351,7 @@ def warn_of_unmarked(form: RiskForm) -> None:
 
 
 def warn_of_better_levels(form: RiskForm) -> None:
-    """Tell the user which levels outside the order beat every measured one, where no rule was stated for them."""
+    """Tell the user which special levels beat every measured one, where no rule was stated for them."""
     found: dict[str, str] = {}
     for part in form.parts:
         for name, shape in part.shapes.items() if isinstance(part, Part) else ():

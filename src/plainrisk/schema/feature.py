@@ -47,7 +47,7 @@ class Feature(
     null_values : tuple of str
         Texts that mean missing: "NA", "?". Spaces around them do not count; "" is a blank.
     special_values : tuple
-        Codes that are not measurements (-9: no record). Each gets its own effect, outside the order.
+        Codes that are not measurements (-9: no record). Each is a special level with an effect of its own.
     lower_bound : float, optional
         Values below it are not measurements either, and share one effect.
     missing : "free", "not_better", "worst", "neutral" or "error", optional

@@ -235,7 +235,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
     def with_rules(self, *, free: bool = False) -> Schema:
         """Return the schema as a model keeps it: where a feature has a direction, its rule for missing is stated.
 
-        In a model a feature without a rule is free, so that models of before there were rules stay what they were.
+        In a model a feature without a rule is free, so that models that are older than these rules stay what they were.
 
         Parameters
         ----------

@@ -197,7 +197,7 @@ class Change:
 
 @dataclass(frozen=True)
 class _Rule:
-    """The rule of a level outside the order that some row has.
+    """The rule of a special level that some row has.
 
     Attributes
     ----------
@@ -306,7 +306,7 @@ def _undirected(feature: Feature) -> Feature:
 
 
 def _rules_met(schema: Schema, frame: Frame) -> Iterator[_Rule]:
-    """Yield the rules of all levels outside the order that some row has."""
+    """Yield the rules of all special levels that some row has."""
     for name, feature in schema.with_rules().features.items():
         levels = _levels_outside(feature)
         rules = {level: rule for level, rule in outside_rules(feature, levels).items() if rule in BOUNDS}

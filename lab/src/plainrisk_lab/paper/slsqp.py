@@ -173,7 +173,7 @@ def _level_columns(table: Table, feature: pr.Feature) -> _Columns:
     """Return the coefficients of a feature.
 
     A feature with a direction has a nonnegative step between each two neighbouring ordered levels, and a free
-    coefficient for all of them together if levels outside the order occur; any other level has a free one.
+    coefficient for all of them together if special levels occur; any other level has a free one.
     """
     known = np.array(table.weights) > 0
     seen, ordered = np.flatnonzero(known), table.levels.n_ordered if feature.sign else 0

@@ -39,8 +39,8 @@ bands of today there.
 This is not a blind test. The recipe (64 bins, heavy values alone, tables joined within 0.00005 of log loss) was set on
 synthetic data and on what two earlier prototypes reported, which had seen some of these folds; after earlier runs on
 all ten it was changed seven times, knowing the results: categories of pairs are no longer grouped by what the model
-says of them, levels outside the order share one penalty, bands follow the outcomes and are three to five by them, pairs
-are found by Bayes factors, in tables of eight bins instead of three, precisions are drawn to what is usual among them,
+says of them, special levels share one penalty, bands follow the outcomes and are three to five by them, pairs
+are found by Bayes factors, in tables of eight bins instead of three, precisions share a hyperprior,
 and a pair of a feature with a direction and one without can be any monotone table (docs/decisions.md). Differences
 below 0.002 AUC on data of this size mean nothing by themselves. p is Holm's, over all comparisons below one table."""
 DUELS_LEAD = """\

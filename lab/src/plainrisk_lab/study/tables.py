@@ -205,7 +205,7 @@ def _fold_row(cell: Cell | None, metrics: Sequence[str]) -> list[str]:
 
 
 def report(store: Store, study: str, metrics: Sequence[str] | None = None) -> tuple[dict[str, Any], str]:
-    """Return the tables of a study, of all its metrics unless told, as plain data and as Markdown."""
+    """Return the tables of a study, by default of all its metrics, as plain data and as Markdown."""
     plan = store.plan(study)
     tables = [study_table(store, study, metric) for metric in metrics or plan.metrics]
     missing = gaps(store, study)
