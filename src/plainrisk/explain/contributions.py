@@ -122,7 +122,7 @@ def mean_rate(link: Link, start: Floats, score: Floats) -> tuple[Floats, Bools]:
 
 
 def follow_link(link: Link, start: float, score: Floats, pieces: Floats) -> Bools:
-    """Turn differences of scores into pieces of the probability, in place; return where the link is not straight in between."""
+    """Turn differences of scores into pieces of the probability, in place; return where the link is not straight."""
     begin = np.full(len(score), start)
     rate, bends = mean_rate(link, begin, score)
     pieces *= rate[:, None]

@@ -148,7 +148,7 @@ def _problems(schema: Schema, frame: Frame, *, target: bool, notes: bool) -> Ite
 
 
 def leak_notes(schema: Schema, frame: Any) -> dict[str, str]:
-    """Say which features of a schema seem to know the outcome, by name; nothing where it is unclear which column is the outcome."""
+    """Say which features of a schema seem to know the outcome, by name; nothing where no outcome is known."""
     table, target = as_frame(frame), schema.target
     if not table.n_rows or target is None or target_problems(table, target, schema.positive):
         return {}
