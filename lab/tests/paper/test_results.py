@@ -152,6 +152,9 @@ def test_the_german_column_comes_out_bit_for_bit(tmp_path, capsys) -> None:
     assert "3 stratified folds, seed 0; the paper has 10." in shown
     assert f"/ {paper_table('auc').value('german', 'LinARM1'):.4f} (" in shown
     assert "**german: ece**" in shown
+    assert "mean rank" not in shown  # of one data set
+    assert shown.count("Ours is by the paper's definition; its tables are not") == 2
+    assert ("LinARM2: both links of a fitted ARM2 replaced." in shown) == ("LinARM2" in NAMES)
 
 
 def test_the_german_column_has_all_twelve_and_ten_folds() -> None:

@@ -128,10 +128,11 @@ def test_page_is_for_the_keyboard_and_for_phones(browser, study, scheme):
     page.get_by_label("Code").fill("a7")
     page.keyboard.press("Enter")
     assert page.evaluate(wide) == 0
-    assert "log odds" in page.locator("h1").inner_text()
-    assert page.evaluate("document.activeElement.tagName") == "H1"
+    on_heading = "text => document.activeElement.tagName === 'H1' && document.activeElement.innerText.includes(text)"
+    page.wait_for_function(on_heading, arg="log odds")  # the heading has the focus once its screen is drawn
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
+    page.wait_for_function(on_heading, arg="Question 1 of 12")
     assert page.evaluate(wide) == 0
     page.keyboard.press("Tab")
     page.keyboard.press("Space")

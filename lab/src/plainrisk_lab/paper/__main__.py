@@ -25,6 +25,10 @@ from plainrisk_lab.paper.smooth import write_smooth
 from plainrisk_lab.study import Plan, Progress, Store, run, study_table
 
 _PUBLISHED = ("auc", "ece", "mce", "certainty")
+LINARM2 = {
+    "replaced": "both links of a fitted ARM2 replaced",
+    "refitted": "the second layer fitted to lines",
+}
 
 
 def main(words: list[str] | None = None) -> int:
@@ -70,11 +74,8 @@ def _table(given: argparse.Namespace) -> None:
     with Store(given.store, create=False) as store:
         for plan in _plans(given, given.names):
             for metric in given.metric:
-                ours, note = (
-                    study_table(store, plan.name, metric),
-                    f"Each place: ours / published (difference). {_how(plan)}",
-                )
-                print(to_markdown([beside(ours, paper_table(metric), f"{plan.name}: {metric}", note)]))
+                ours, note = study_table(store, plan.name, metric), _note(plan, metric, given.linarm2)
+                print(to_markdown([beside(ours, paper_table(metric), f"{plan.name}: {metric}", note)]), end="\n\n")
 
 
 def _restore(given: argparse.Namespace) -> None:
@@ -99,8 +100,13 @@ def _plans(given: argparse.Namespace, names: Iterable[str]) -> list[Plan]:
     return [narrowed(STUDIES[name], given.datasets, given.classifiers, given.folds, given.linarm2) for name in names]
 
 
-def _how(plan: Plan) -> str:
-    return f"{plan.cv} stratified folds, seed {plan.seed}; the paper has 10."
+def _note(plan: Plan, metric: str, linarm2: str) -> str:
+    note = f"Each place: ours / published (difference). {plan.cv} stratified folds, seed {plan.seed}; the paper has 10."
+    if any(spec.name == "LinARM2" for spec in plan.lineup):
+        note += f" LinARM2: {LINARM2[linarm2]}."
+    if metric in ("ece", "mce"):
+        note += " Ours is by the paper's definition; its tables are not (docs/results/report.md, 1.4)."
+    return note
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -114,9 +120,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--folds", type=int, metavar="N", help="instead of the ten of the paper")
     parser.add_argument(
         "--linarm2",
-        choices=("replaced", "refitted"),
+        choices=tuple(LINARM2),
         default="replaced",
-        help="both links of a fitted ARM2 replaced, or the second layer fitted to lines",
+        help=", or ".join(LINARM2.values()),
     )
     parser.add_argument("--metric", nargs="+", choices=_PUBLISHED, default=["auc"], help="of `table`")
     parser.add_argument("--store", type=Path, default=Path("study.db"), help="the file that keeps all results")
@@ -127,6 +133,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _teller(name: str) -> Callable[[Progress], None]:
     def tell(progress: Progress) -> None:
+        if not sys.stderr.isatty():
+            return
         text = f"\r{name}: {progress.done:,} of {progress.total:,} {progress.data:<30}"
         print(text, end="", flush=True, file=sys.stderr)
 

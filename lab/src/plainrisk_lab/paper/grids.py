@@ -83,6 +83,8 @@ def beside(
             row.append(Mark(figure(mine), figure(paper.value(data, name)), signed(gap), tone=tone))
         rows.append([*row, _mean_rank(ours, name), _mean_rank(printed, name)])
     header = (METRICS[ours.metric].title, *map(title_of, ours.datasets), "mean rank", "paper's")
+    if len(ours.datasets) < 2:  # no ranks to take means of
+        header, rows = header[:-2], [row[:-2] for row in rows]
     return Grid(caption, header, rows, note)
 
 
