@@ -50,11 +50,11 @@ from plainrisk.form import (
     write_model,
 )
 from plainrisk.form.beyond import ENOUGH, strangers, warn_of_strangers
-from plainrisk.form.file import PackedState
+from plainrisk.form.file import ModelFile, PackedState
 from plainrisk.form.links import at_odds
 from plainrisk.schema import Schema
 
-__all__ = ["CUTOFF", "FormMethods", "RiskModel", "load", "sign"]
+__all__ = ["CUTOFF", "FormMethods", "RiskModel", "load", "loaded", "sign"]
 
 LOG = logging.getLogger("plainrisk")
 T = TypeVar("T")
@@ -957,7 +957,11 @@ def load(path: str | Path, *, key: str | Path | None = None, signature: str | Pa
     >>> bool((loaded.predict_proba(german.frame) == model.predict_proba(german.frame)).all())
     True
     """
-    content = read_model(path, _by_key(path, key, signature))
+    return loaded(read_model(path, _by_key(path, key, signature)), path)
+
+
+def loaded(content: ModelFile, path: str | Path) -> RiskModel:
+    """Return the model of a file that was read."""
     model = RiskModel(content.form, content.fit, about=_given(content.about))
     if not content.protected:
         model._unprotected_file = str(path)

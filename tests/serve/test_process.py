@@ -15,7 +15,7 @@ import pytest
 
 import plainrisk as pr
 
-PATIENCE = 120.0  # seconds, on a machine under load
+PATIENCE = 60.0  # seconds, on a machine under load
 
 
 def asked(port, path, body=None):

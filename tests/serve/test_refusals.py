@@ -1,7 +1,11 @@
 """What the service refuses: each time with the field and the remedy, never with a value or a stack."""
 
+import io
 import logging
+import random
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
 
@@ -79,6 +83,62 @@ def test_kinds_of_body(client):
     arrow = {"content-type": "application/vnd.apache.arrow.stream"}
     refused(client.post("/score", content=b"abc", headers=arrow), 422, "Arrow")
     refused(client.post("/what-if", content=b"abc", headers=arrow), 415, "JSON")
+
+
+def bomb(rows, compression="zstd", batches=1, text=None):
+    """Many equal rows as a stream of Arrow batches."""
+    column = pa.array(np.zeros(rows) if text is None else [text] * rows)
+    batch = pa.record_batch(dict.fromkeys(("a", "b"), column))
+    out = io.BytesIO()
+    with pa.ipc.new_stream(out, batch.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        for _ in range(batches):
+            writer.write_batch(batch)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (lambda: bomb(1_000_000, batches=2), ["2,000,000", "1,000"]),
+        (lambda: bomb(600, batches=2), ["1,200"]),
+        (lambda: bomb(900, "lz4", text="x" * 10_000), ["unpacks to more than"]),
+        (lambda: bomb(900, text="x" * 10_000), ["unpacks to more than"]),
+    ],
+)
+def test_a_small_body_that_unpacks_to_a_large_one(client, monkeypatch, body, words):
+    """Defect: 161 kB became 5 million rows and 1.5 GB before they were counted."""
+    content = body()
+    assert len(content) < 2**20
+    monkeypatch.setattr("polars.read_ipc_stream", lambda _: pytest.fail("it was unpacked"))
+    arrow = {"content-type": "application/vnd.apache.arrow.stream"}
+    refused(client.post("/score", content=content, headers=arrow), 413, *words)
+
+
+@pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
+def test_packed_batches_are_read(client, rows, compression):
+    table = pa.Table.from_pylist(rows)
+    out = io.BytesIO()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(out, table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=20)
+    arrow = {"content-type": "application/vnd.apache.arrow.stream"}
+    found = client.post("/score", content=out.getvalue(), headers=arrow)
+    assert found.json()["rows"] == client.post("/score", json={"rows": rows}).json()["rows"]
+
+
+def test_damaged_batches(client, rows):
+    arrow = {"content-type": "application/vnd.apache.arrow.stream"}
+    content, pick = bomb(20), random.Random(0)
+    for _ in range(300):
+        damaged = bytearray(content)
+        for _ in range(pick.randint(1, 4)):
+            damaged[pick.randrange(len(damaged))] = pick.choice((0, 1, 127, 128, 255))
+        assert client.post("/score", content=bytes(damaged), headers=arrow).status_code in (413, 422)
+
+
+def test_a_packed_body_is_told_apart(client):
+    packed = {"content-type": "application/json", "content-encoding": "gzip"}
+    refused(client.post("/score", content=b"abc", headers=packed), 415, "as it is")
 
 
 def test_paths_and_methods(client):

@@ -32,6 +32,7 @@ __all__ = [
     "PackedState",
     "Regret",
     "form_hash",
+    "parse_model",
     "read_model",
     "write_model",
 ]
@@ -301,7 +302,11 @@ def read_model(path: str | Path, check: Callable[[bytes], None] | None = None) -
     path : the file
     check : is given the bytes of the file before they are read, and raises if they must not be used
     """
-    text = read_text(path, limit=SIZE_LIMIT, error=ModelFileError, check=check)
+    return parse_model(read_text(path, limit=SIZE_LIMIT, error=ModelFileError, check=check), path)
+
+
+def parse_model(text: str, path: str | Path) -> ModelFile:
+    """Read the text of a model file; errors name the file."""
     head = parse_json(text, _Head, path, ModelFileError, "a plainrisk model")
     if head.format > FORMAT:
         raise ModelFileError(

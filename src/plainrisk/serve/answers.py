@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +12,17 @@ import numpy as np
 from plainrisk._types import Floats
 from plainrisk._version import __version__
 from plainrisk.decision import refused
+from plainrisk.errors import DataError
 from plainrisk.explain.contributions import explainer
 from plainrisk.explain.options import DecideOptions, ExplainOptions, ReasonOptions, WhatIfOptions
 from plainrisk.explain.reasons import Decisions, decider, reasoner
 from plainrisk.explain.what_if import planner
-from plainrisk.form.beyond import names_beyond
+from plainrisk.form import RiskForm
+from plainrisk.form.beyond import RowCounter, counts, names_beyond
 from plainrisk.serve.requests import ScoreOptions
 from plainrisk.serve.served import Served
 
-__all__ = ["Risks", "about", "answer"]
+__all__ = ["Risks", "about", "answer", "values_of"]
 
 Options = ScoreOptions | ExplainOptions | ReasonOptions | WhatIfOptions
 
@@ -32,6 +35,9 @@ class Risks:
     decision: list[str] | None
     beyond: list[tuple[str, ...]] | None
 
+    def __len__(self) -> int:
+        return len(self.risk)
+
     def columns(self) -> dict[str, Any]:
         """Return the table as columns by name."""
         columns: dict[str, Any] = {"risk": self.risk}
@@ -41,10 +47,14 @@ class Risks:
             columns["beyond"] = [list(names) for names in self.beyond]
         return columns
 
-    def to_dict(self) -> list[dict[str, Any]]:
-        """Return a list of all rows."""
-        columns = {**self.columns(), "risk": self.risk.tolist()}
-        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    def to_dict(self, row: int) -> dict[str, Any]:
+        """Return one row as plain data."""
+        plain: dict[str, Any] = {"risk": float(self.risk[row])}
+        if self.decision is not None:
+            plain["decision"] = self.decision[row]
+        if self.beyond is not None:
+            plain["beyond"] = list(self.beyond[row])
+        return plain
 
 
 @dataclass(frozen=True)
@@ -53,17 +63,20 @@ class Letters:
 
     found: Decisions
 
+    def __len__(self) -> int:
+        return len(self.found)
+
     def columns(self) -> dict[str, Any]:
         """Return the table as columns by name."""
         return {**self.found.columns(), "letter": [self.found.letter(i) for i in range(len(self.found))]}
 
-    def to_dict(self) -> list[dict[str, Any]]:
-        """Return a list of all rows."""
-        return [{**self.found.to_dict(i), "letter": self.found.letter(i)} for i in range(len(self.found))]
+    def to_dict(self, row: int) -> dict[str, Any]:
+        """Return one row as plain data."""
+        return {**self.found.to_dict(row), "letter": self.found.letter(row)}
 
 
 def answer(served: Served, options: Options, table: Any) -> Any:
-    """Return the result of a verb, which its options tell: it becomes columns or plain data."""
+    """Return the result of a verb, which its options tell: it becomes columns, or plain data row by row."""
     form = served.model.form_
     if isinstance(options, ScoreOptions):
         return _risks(served, options, table)
@@ -78,10 +91,26 @@ def answer(served: Served, options: Options, table: Any) -> Any:
 
 def _risks(served: Served, options: ScoreOptions, table: Any) -> Risks:
     form, cutoff = served.model.form_, served.model.cutoff
-    risk = np.asarray(form.risk(table))
+    risk = _risk(form, table)
     against = None if cutoff is None else refused(risk, cutoff, form.schema.adverse)
     decision = None if against is None else np.where(against, "refused", "approved").tolist()
     return Risks(risk, decision, names_beyond(form, form.align(table)) if options.beyond else None)
+
+
+def _risk(form: RiskForm, table: Any) -> Floats:
+    """Return the risks; of a few rows one by one, which is quicker than to make columns of them."""
+    if isinstance(table, list):
+        with contextlib.suppress(DataError):  # it counts the rows from the one that is wrong
+            return np.concatenate([form.risk(row) for row in table])
+    return np.asarray(form.risk(table))
+
+
+def values_of(served: Served, table: Any) -> dict[str, dict[str, int]]:
+    """Return, by feature, how many values are missing, unseen or out of range."""
+    form = served.model.form_
+    few = [table] if isinstance(table, dict) else table
+    found = served.prepared("values", lambda: RowCounter(form)).count(few) if isinstance(few, list) else None
+    return counts(form, form.align(table)) if found is None else found
 
 
 def about(served: Served) -> dict[str, Any]:

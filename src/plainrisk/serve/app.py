@@ -7,11 +7,10 @@ import contextlib
 import hmac
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, TypeVar
 
 import anyio
-import msgspec
 from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -24,31 +23,37 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from plainrisk.errors import PlainriskError
 from plainrisk.serve import inference
-from plainrisk.serve.answers import about, answer
+from plainrisk.serve.answers import about, answer, values_of
+from plainrisk.serve.arrow import arrow_of, rows_of_arrow
 from plainrisk.serve.counts import Counts
 from plainrisk.serve.openapi import document
-from plainrisk.serve.requests import ARROW, JSON, VERBS, TooLargeError, arrow_of, rows_of_arrow
+from plainrisk.serve.replies import Pieces, RowsReply, cut, json_reply, problem
+from plainrisk.serve.requests import ARROW, JSON, VERBS, TooLargeError
 from plainrisk.serve.served import Served, Shelf
 from plainrisk.serve.settings import Settings
+from plainrisk.serve.supervisor import Place
 
 __all__ = ["make_app"]
 
+T = TypeVar("T")
+_Answered = tuple[Any, Mapping[str, Mapping[str, int]], Response]
+
 LOG = logging.getLogger("plainrisk.serve")
 
-PROBLEM = "application/problem+json"
-AT_ONCE = 64  # rows worked on where requests are read; more go to a thread, so that others need not wait
+LARGE = 2**14  # bytes of a body, above which the work goes to a thread, so that others need not wait
 THREADS = 4  # threads of one process for large requests
 RELOAD_SECONDS = 1.0
 OPEN_PATHS = ("/health/live", "/health/ready", "/v2/health/live", "/v2/health/ready")
 
 
-def make_app(settings: Settings, shelf: Shelf | None = None) -> Starlette:
+def make_app(settings: Settings, shelf: Shelf | None = None, place: Place | None = None) -> Starlette:
     """Return the service as an ASGI application.
 
     Parameters
     ----------
     settings : Settings
     shelf : the models; by default those of the settings, read when the application starts
+    place : of a worker among several
 
     Examples
     --------
@@ -56,7 +61,7 @@ def make_app(settings: Settings, shelf: Shelf | None = None) -> Starlette:
     >>> "/score" in [route.path for route in app.routes]
     True
     """
-    service = Service(settings, shelf or Shelf(settings.models))
+    service = Service(settings, shelf or Shelf(settings.models), place)
     app = Starlette(
         routes=list(service.routes()),
         lifespan=service.lifespan,
@@ -73,8 +78,9 @@ def make_app(settings: Settings, shelf: Shelf | None = None) -> Starlette:
 class Service:
     """The handlers, and what they share."""
 
-    def __init__(self, settings: Settings, shelf: Shelf) -> None:
-        self.settings, self.shelf, self.counts = settings, shelf, Counts()
+    def __init__(self, settings: Settings, shelf: Shelf, place: Place | None) -> None:
+        self.settings, self.shelf, self.place = settings, shelf, place
+        self.counts = Counts() if place is None else Counts(place.folder, f"worker{place.number}")
         self.draining, self.limiter = False, CapacityLimiter(THREADS)
 
     def routes(self) -> list[Route]:
@@ -108,66 +114,74 @@ class Service:
         if not self.shelf.ready:
             self.shelf.open()
         for served in self.shelf.models.values():
-            self._tell(served)
-        watching = asyncio.create_task(self._reload())
+            LOG.info("model %s answers, form %s, certificate valid", served.name, served.sha256[:12])
+        watching = asyncio.create_task(self._watch())
         try:
             yield
         finally:
             watching.cancel()
 
-    async def _reload(self) -> None:
+    async def _watch(self) -> None:
+        """Look for new models, and tell the supervisor that requests are answered."""
         while True:
+            if self.place is None:
+                await to_thread.run_sync(self.counts.refresh, self.shelf)
+            else:
+                self.place.beats.send_bytes(b".")
+                await to_thread.run_sync(lambda: list(self.shelf.refresh()))  # the supervisor has told of them
             await asyncio.sleep(RELOAD_SECONDS)
-            for name, error in await to_thread.run_sync(lambda: list(self.shelf.refresh())):
-                self.counts.reloads.labels(name, "failed" if error else "done").inc()
-                if error is None:
-                    self._tell(self.shelf.models[name])
-                else:
-                    LOG.error("model %s was not replaced: %s", name, error)
-
-    def _tell(self, served: Served) -> None:
-        self.counts.models.labels(served.name, served.sha256).set(1)
-        LOG.info("model %s answers, form %s, certificate valid", served.name, served.sha256[:12])
 
     # ---- what is asked
 
     def _verb(self, verb: str) -> Callable[[Request], Awaitable[Response]]:
-        most = self.settings.max_rows if verb != "what-if" else max(1, self.settings.max_rows // 100)
-
         async def handle(request: Request) -> Response:
             served, body = self._served(request), await self._body(request)
-            arrow = _kind(request) == ARROW
-            if arrow and verb == "what-if":
-                raise HTTPException(415, "what-if needs a target beside the rows: send JSON.")
-            asked: Any = VERBS[verb]() if arrow else served.requests.read(verb, body)
-            rows = rows_of_arrow(body) if arrow else asked.rows
-            n_rows, options = len(rows), asked.options()
-            self._refuse_many(n_rows, most)
-            table = rows if arrow else served.requests.table(rows)
-            found = await self._work(lambda: answer(served, options, table), n_rows > AT_ONCE or verb == "what-if")
-            self.counts.rows.labels(served.name, verb).inc(n_rows)
-            request.state.rows = n_rows
-            if ARROW in request.headers.get("accept", ""):
-                return Response(arrow_of(found.columns()), media_type=ARROW, headers=_of(served))
-            return _json({"model": served.identity, "rows": found.to_dict()}, served)
+            asked = _kind(request) == ARROW, ARROW in request.headers.get("accept", "")
+            large = len(body) > LARGE or verb == "what-if"
+            found, values, reply = await self._work(lambda: self._answer(served, verb, body, *asked), large)
+            self.counts.rows.labels(served.name, verb).inc(len(found))
+            self.counts.note_values(served.name, values)
+            request.state.rows = len(found)
+            return reply
 
         return handle
 
+    def _answer(self, served: Served, verb: str, body: bytes, from_arrow: bool, to_arrow: bool) -> _Answered:
+        """Return the result of a verb, the counts of its values and how it is sent."""
+        most = self.settings.max_rows if verb != "what-if" else max(1, self.settings.max_rows // 100)
+        if from_arrow and verb == "what-if":
+            raise HTTPException(415, "what-if needs a target beside the rows: send JSON.")
+        asked: Any = VERBS[verb]() if from_arrow else served.requests.read(verb, body)
+        rows = rows_of_arrow(body, most, self.settings.max_bytes) if from_arrow else asked.rows
+        self._refuse_many(len(rows), most)
+        table = rows if from_arrow else served.requests.table(rows)
+        found, values = answer(served, asked.options(), table), values_of(served, table)
+        if to_arrow:
+            made = arrow_of(found.columns())
+            return found, values, Pieces(lambda at: cut(made, at), self.settings.seconds, ARROW, _of(served))
+        reply = RowsReply({"model": served.identity}, found, {"values": values})
+        return found, values, reply.response(self.settings.seconds, _of(served))
+
     async def infer(self, request: Request) -> Response:
         """Answer a request of the Open Inference Protocol."""
-        served, asked = self._served(request), inference.read_inference(await self._body(request))
-        n_rows = max((len(tensor.data) for tensor in asked.inputs), default=0)
-        self._refuse_many(n_rows, self.settings.max_rows)
-        found = await self._work(lambda: inference.infer(served, asked), n_rows > AT_ONCE)
+        served, body = self._served(request), await self._body(request)
+
+        def work() -> tuple[int, Response]:
+            asked = inference.read_inference(body)
+            n_rows = max((len(tensor.data) for tensor in asked.inputs), default=0)
+            self._refuse_many(n_rows, self.settings.max_rows)
+            return n_rows, _json(inference.infer(served, asked), served)
+
+        n_rows, reply = await self._work(work, len(body) > LARGE)
         self.counts.rows.labels(served.name, "infer").inc(n_rows)
         request.state.rows = n_rows
-        return _json(found, served)
+        return reply
 
     def _refuse_many(self, n_rows: int, most: int) -> None:
         if n_rows > most:
             raise TooLargeError(f"{n_rows:,} rows are more than the {most:,} this service takes at once.")
 
-    async def _work(self, task: Callable[[], Any], large: bool) -> Any:
+    async def _work(self, task: Callable[[], T], large: bool) -> T:
         """Do a small task here, a large one in a thread; one that takes too long is given up."""
         if not large:
             return task()
@@ -187,6 +201,8 @@ class Service:
         kind = _kind(request)
         if kind not in (JSON, ARROW, ""):
             raise HTTPException(415, f"Send {JSON} or {ARROW}.")
+        if request.headers.get("content-encoding", "identity") != "identity":
+            raise HTTPException(415, "Send the body as it is, not packed; Arrow batches may be packed inside.")
         body = bytearray()
         try:
             async with asyncio.timeout(self.settings.patience):
@@ -245,7 +261,7 @@ class Service:
 
     async def metrics(self, request: Request) -> Response:
         """Tell the counters."""
-        return Response(self.counts.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(self.counts.text(self.shelf), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def openapi(self, request: Request) -> Response:
         """Describe all of this."""
@@ -277,7 +293,7 @@ class Watch:
             if self._allowed(scope):
                 await self.app(scope, receive, sent)
             else:
-                await _problem(401, "The API key is missing or wrong: send it as 'Authorization: Bearer KEY'.")(
+                await problem(401, "The API key is missing or wrong: send it as 'Authorization: Bearer KEY'.")(
                     scope, receive, sent
                 )
         except ClientDisconnect:
@@ -285,7 +301,7 @@ class Watch:
         except Exception:
             LOG.exception("a request failed")
             if not status:
-                await _problem(500, "Something went wrong inside the service; its log says what.")(scope, receive, sent)
+                await problem(500, "Something went wrong inside the service; its log says what.")(scope, receive, sent)
         self._note(scope, status, time.perf_counter() - start)
 
     def _allowed(self, scope: Scope) -> bool:
@@ -323,33 +339,12 @@ def _of(served: Served | None) -> dict[str, str]:
 
 
 def _json(content: Any, served: Served | None = None, *, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(content), status, media_type=JSON, headers=_of(served))
-
-
-def _problem(status: int, detail: str) -> Response:
-    body = {"title": _TITLES.get(status, "Refused"), "status": status, "detail": detail}
-    return Response(msgspec.json.encode(body), status, media_type=PROBLEM)
-
-
-_TITLES = {
-    401: "Not allowed",
-    404: "Not found",
-    405: "Wrong method",
-    408: "Too slow",
-    413: "Too large",
-    415: "Wrong kind of body",
-    422: "Wrong input",
-    500: "Error of the service",
-    503: "Not now",
-}
+    return json_reply(content, _of(served), status=status)
 
 
 async def _refused(request: Request, error: HTTPException) -> Response:
-    found = _problem(error.status_code, error.detail)
-    for name, value in (error.headers or {}).items():
-        found.headers[name] = value
-    return found
+    return problem(error.status_code, error.detail, error.headers)
 
 
 async def _wrong_input(request: Request, error: PlainriskError) -> Response:
-    return _problem(413 if isinstance(error, TooLargeError) else 422, str(error))
+    return problem(413 if isinstance(error, TooLargeError) else 422, str(error))

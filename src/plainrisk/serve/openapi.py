@@ -10,7 +10,7 @@ import msgspec
 
 from plainrisk._version import __version__
 from plainrisk.errors import DataError
-from plainrisk.serve.answers import answer
+from plainrisk.serve.answers import answer, values_of
 from plainrisk.serve.requests import ARROW, JSON, VERBS
 from plainrisk.serve.served import Served
 from plainrisk.serve.settings import Settings
@@ -93,15 +93,20 @@ def _post(served: Served, verb: str, schema: Any, operation: str) -> dict[str, A
     answered: dict[str, Any] = {}
     with contextlib.suppress(DataError):  # a model without a cut-off, or trees, whose references need rows
         asked = served.requests.read(verb, msgspec.json.encode(example))
-        given = answer(served, asked.options(), served.requests.table(asked.rows)).to_dict()
-        answered = {"example": {"model": served.identity, "rows": given}}
+        table = served.requests.table(asked.rows)
+        given = answer(served, asked.options(), table).to_dict(0)
+        answered = {"example": {"model": served.identity, "rows": [given], "values": values_of(served, table)}}
     accepted: dict[str, Any] = {JSON: {"schema": schema, "example": example}}
     if verb != "what-if":
         accepted[ARROW] = {"schema": {"type": "string", "contentMediaType": ARROW}}
     rows = {
         "type": "object",
-        "required": ["model", "rows"],
-        "properties": {"model": {"type": "object"}, "rows": {"type": "array", "items": {"type": "object"}}},
+        "required": ["model", "rows", "values"],
+        "properties": {
+            "model": {"type": "object"},
+            "rows": {"type": "array", "items": {"type": "object"}},
+            "values": {"type": "object", "description": "Per feature, how many are missing, unseen or out of range"},
+        },
     }
     return {
         "operationId": operation,

@@ -1,40 +1,75 @@
-"""The service as processes: sockets, workers and signals; uvicorn by its public options alone."""
+"""The service as processes: sockets, servers and signals; uvicorn by its public options alone."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 import socket
+import sys
 import tempfile
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import msgspec
 import uvicorn
-from uvicorn.supervisors import Multiprocess
 
 from plainrisk.errors import PlainriskError
+from plainrisk.serve.app import make_app
+from plainrisk.serve.served import Shelf
 from plainrisk.serve.settings import Settings
+from plainrisk.serve.supervisor import STOPS, Place, Supervisor, end_with_parent
 
-__all__ = ["run", "worker_app"]
+__all__ = ["run", "work"]
 
-SETTINGS = "PLAINRISK_SERVE"  # where a worker process finds the settings
 HEAD_BYTES = 64 * 2**10
 KEEP_ALIVE_SECONDS = 5
-WORKER_SECONDS = 60  # for a worker to start, or to answer its supervisor, on a machine that is busy
 
 
 def run(settings: Settings, workers: int = 1) -> None:
     """Serve until a signal says to stop."""
-    from plainrisk.serve.served import Shelf
+    shelf = Shelf(settings.models)
+    shelf.open()  # what is wrong with a model is said here, not by every worker
+    if sys.platform != "win32":
+        signal.set_wakeup_fd(-1)  # the server takes signals by itself; the command line must not pass them on
+    with _bound(settings) as listening:
+        port = listening.getsockname()[1]
+        if workers == 1:
+            _say_where(settings, port)
+            _serve(settings, shelf, listening)
+            return
+        settings = settings.replaced(port=port)
+        # Where the system spreads connections over sockets of one port, each worker has its own: of several that wait
+        # at one socket, the first takes nearly all connections that come together.
+        own = sys.platform == "linux"
+        if own:
+            listening.close()
+        with tempfile.TemporaryDirectory(prefix="plainrisk-serve-") as folder:
+            supervisor = Supervisor(
+                settings, shelf, Path(folder), lambda: _bound(settings, own=True) if own else listening, work
+            )
+            _say_where(settings, port)
+            supervisor.run(workers)
 
-    Shelf(settings.models).open()  # what is wrong with a model is said here, not by every worker
-    os.environ[SETTINGS] = msgspec.json.encode(settings).decode()
-    signal.set_wakeup_fd(-1)  # the server takes signals by itself; the command line must not pass them on
+
+def work(place: Place) -> None:
+    """Serve in a worker process."""
+    end_with_parent()
+    shelf = Shelf(place.settings.models)
+    shelf.open()
+    _log_to_stderr()
+    _serve(place.settings, shelf, place.listening, place)
+
+
+def _serve(settings: Settings, shelf: Shelf, listening: socket.socket, place: Place | None = None) -> None:
+    def app() -> Any:
+        """Make the application once the server has taken the signals."""
+        made = make_app(settings, shelf, place)
+        _drain_first(made.state.service, is_worker=place is not None)
+        return made
+
     config = uvicorn.Config(
-        "plainrisk.serve.process:worker_app",
+        app,
         factory=True,
         http="h11",
         ws="none",
@@ -44,31 +79,11 @@ def run(settings: Settings, workers: int = 1) -> None:
         log_config=None,
         server_header=False,
         proxy_headers=False,
-        workers=workers,
-        timeout_worker_healthcheck=WORKER_SECONDS,
         h11_max_incomplete_event_size=HEAD_BYTES,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=int(settings.seconds) + 1,
     )
-    with _bound(settings) as listening:
-        _say_where(listening)
-        if workers == 1:
-            uvicorn.Server(config).run(sockets=[listening])
-            return
-        with tempfile.TemporaryDirectory(prefix="plainrisk-serve-") as counters:
-            os.environ["PROMETHEUS_MULTIPROC_DIR"] = counters
-            Multiprocess(config, sockets=[listening]).run()
-
-
-def worker_app() -> Any:
-    """Return the application of one worker process, whose server has taken the signals already."""
-    from plainrisk.serve.app import make_app
-
-    settings = msgspec.json.decode(os.environ[SETTINGS], type=Settings)
-    _log_to_stderr()
-    app = make_app(settings)
-    _drain_first(app.state.service)
-    return app
+    uvicorn.Server(config).run(sockets=[listening])
 
 
 def _log_to_stderr() -> None:
@@ -77,38 +92,48 @@ def _log_to_stderr() -> None:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
 
 
-def _say_where(listening: socket.socket) -> None:
-    host, port = listening.getsockname()[:2]
+def _say_where(settings: Settings, port: int) -> None:
     _log_to_stderr()
-    shown = f"[{host}]" if ":" in host else host
+    shown = f"[{settings.host}]" if ":" in settings.host else settings.host
     logging.getLogger("plainrisk.serve").info("listening on http://%s:%d/", shown, port)
 
 
-def _bound(settings: Settings) -> socket.socket:
+def _bound(settings: Settings, own: bool = False) -> socket.socket:
+    """Return a socket at the address; `own` lets further ones be bound to it by this user."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # Connections inherit it. Otherwise the body of an answer waits 40 ms for the client to confirm the head.
+    if sys.platform != "win32":  # there it would let another program take the port
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Connections inherit these. Otherwise the body of an answer waits 40 ms for the client to confirm the head, and a
+    # client that takes nothing holds what is being sent to it.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * settings.seconds))
+    if own:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         listening.bind((settings.host, settings.port))
+        if not own:
+            listening.listen()  # tells whether someone else listens there
     except OSError as error:
         listening.close()
         raise PlainriskError(f"serve: cannot listen on {settings.host}:{settings.port}: {error.strerror}.") from None
-    listening.set_inheritable(True)
     return listening
 
 
-def _drain_first(service: Any) -> None:
+def _drain_first(service: Any, *, is_worker: bool) -> None:
     """When told to stop, say that the service is not ready and answer on for a while; told again, stop at once."""
-    for number in (signal.SIGTERM, signal.SIGINT):
-        stop: Any = signal.getsignal(number)
+    stop: Any = signal.getsignal(signal.SIGTERM)
 
-        def drain(sig: int, frame: FrameType | None, stop: Any = stop) -> None:
-            if service.draining:
-                stop(sig, frame)
-                return
-            service.draining = True
-            asyncio.get_running_loop().call_later(service.settings.drain_seconds, stop, sig, None)
+    def drain(sig: int, frame: FrameType | None) -> None:
+        if service.draining:
+            stop(sig, frame)
+            return
+        service.draining = True
+        asyncio.get_running_loop().call_later(service.settings.drain_seconds, stop, sig, None)
 
-        signal.signal(number, drain)
+    for number in STOPS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            # An interrupt at the terminal comes to the workers, too, but it is the supervisor that tells them to stop.
+            aside = is_worker and number != signal.SIGTERM
+            signal.signal(number, signal.SIG_IGN if aside else drain)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -11,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from plainrisk.data.frame import Frame, as_frame
-from plainrisk.errors import DataError, missing_extra
+from plainrisk.errors import DataError
 from plainrisk.explain.options import DecideOptions, ExplainOptions, ReasonOptions, WhatIfOptions
 from plainrisk.form import RiskForm
 
@@ -21,13 +20,12 @@ __all__ = [
     "Requests",
     "ScoreOptions",
     "TooLargeError",
-    "arrow_of",
-    "rows_of_arrow",
 ]
 
 JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"
 
+FEW_ROWS = 10
 MISSING = "Object missing required field "  # as msgspec says it
 Number = float | None
 Written = float | str | None  # a number, or as the schema says that numbers are written
@@ -136,10 +134,11 @@ class Requests:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise DataError("The body is not JSON. Send an object with 'rows', a list of objects.") from None
 
-    def table(self, rows: Sequence[Any]) -> dict[str, Any] | Frame:
-        """Return rows as the model reads them: one as it is, several as columns."""
-        if len(rows) == 1:
-            return dict(zip(self.features, msgspec.structs.astuple(rows[0]), strict=True))
+    def table(self, rows: Sequence[Any]) -> dict[str, Any] | list[dict[str, Any]] | Frame:
+        """Return rows as the model reads them: a few as they are, many as columns, whose making takes as long."""
+        if len(rows) <= FEW_ROWS:
+            few = [dict(zip(self.features, msgspec.structs.astuple(row), strict=True)) for row in rows]
+            return few if len(few) > 1 else few[0]
         columns = zip(*map(msgspec.structs.astuple, rows), strict=True)
         return as_frame({name: list(column) for name, column in zip(self.features, columns, strict=True)})
 
@@ -161,30 +160,3 @@ def _in_words(message: str) -> str:
         remedy = " Send null if there is no value." if where.startswith("rows[") else ""
         return f"{prefix}the field {what.removeprefix(MISSING)} is missing.{remedy}"
     return f"{prefix}{what[:1].lower()}{what[1:]}."
-
-
-# ---- Arrow
-
-
-def rows_of_arrow(body: bytes) -> Any:
-    """Read a stream of Arrow batches as a data frame."""
-    try:
-        import polars as pl
-    except ImportError:
-        raise missing_extra("polars", "serve") from None
-    try:
-        frame = pl.read_ipc_stream(io.BytesIO(body))
-    except Exception:  # polars raises many kinds, none of which a client should see
-        raise DataError("The body is not a stream of Arrow batches.") from None
-    if frame.height == 0:
-        raise DataError("The batch has no rows.")
-    return frame
-
-
-def arrow_of(columns: Mapping[str, Any]) -> bytes:
-    """Write columns as a stream of Arrow batches."""
-    import polars as pl
-
-    out = io.BytesIO()
-    pl.DataFrame(dict(columns)).write_ipc_stream(out)
-    return out.getvalue()

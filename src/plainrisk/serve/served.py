@@ -12,10 +12,12 @@ from typing import Any
 from plainrisk.errors import ModelFileError, PlainriskError
 from plainrisk.explain import certify
 from plainrisk.export.words import example_of
+from plainrisk.files import SIZE_LIMIT, read_text
 from plainrisk.form import form_hash
-from plainrisk.form.file import Certificate
-from plainrisk.model import RiskModel, load
+from plainrisk.form.file import Certificate, parse_model
+from plainrisk.model import RiskModel, loaded
 from plainrisk.report import Subject, collect, page
+from plainrisk.serve.change import Change, change_of, refuse_another_task
 from plainrisk.serve.requests import Requests
 
 __all__ = ["Served", "Shelf"]
@@ -32,12 +34,14 @@ class Served:
     Attributes
     ----------
     name : the file's name without its ending
+    text : what stood in the file when it was read, for workers that start later
     model, sha256 : the model and the hash of its form
     certificate : made when the file was read
     requests : how rows for this model are read
     """
 
     name: str
+    text: str = field(repr=False)
     model: RiskModel
     sha256: str
     certificate: Certificate
@@ -48,13 +52,14 @@ class Served:
     @classmethod
     def read(cls, path: Path) -> Served:
         """Read a model file and check its certificate again; one that does not hold is not served."""
-        model = load(path)
+        text = read_text(path, limit=SIZE_LIMIT, error=ModelFileError)
+        model = loaded(parse_model(text, path), path)
         certificate = certify(model.form_)
         if not certificate.valid:
             broken = "; ".join(check.name for check in certificate.checks if not check.holds)
             raise ModelFileError(f"{path}: the certificate does not hold ({broken}), so the model is not served.")
         example = {name: example_of(model.form_, name) for name in model.form_.features}
-        return cls(path.stem, model, form_hash(model.form_), certificate, Requests(model.form_, example))
+        return cls(path.stem, text, model, form_hash(model.form_), certificate, Requests(model.form_, example))
 
     @property
     def identity(self) -> dict[str, str]:
@@ -113,18 +118,22 @@ class Shelf:
             self._stamps[name] = _stamp(path)
             self._served[name] = Served.read(path)
 
-    def refresh(self) -> Iterator[tuple[str, PlainriskError | None]]:
-        """Read models whose file was replaced; yield their names, with the error where the old one stays."""
+    def refresh(self) -> Iterator[tuple[str, Change | PlainriskError]]:
+        """Read models whose file was replaced; yield their names, with what changed or why the old one stays."""
         for name, path in self.paths.items():
             stamp = _stamp(path)
             if stamp is None or stamp == self._stamps.get(name):
                 continue
             self._stamps[name] = stamp
+            old = self._served[name]
             try:
-                self._served[name] = Served.read(path)
-                yield name, None
+                new = Served.read(path)
+                refuse_another_task(old.model, new.model, path)
             except PlainriskError as error:
                 yield name, error
+                continue
+            self._served[name] = new
+            yield name, change_of(old.model, new.model, old.requests.example)
 
 
 def _stamp(path: Path) -> Stamp | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from typing import Any
 
 import msgspec
 
@@ -14,7 +15,7 @@ KEY_LENGTH = 16  # characters of an API key, at least
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a worker process needs to know; JSON, so that it can be handed to one.
+    """Everything a worker process needs to know.
 
     Attributes
     ----------
@@ -22,7 +23,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     host, port : the address; port 0 takes a free one
     key : the API key, which any address but loopback needs
     max_bytes, max_rows : of one request; what-if, a search per row, answers for a hundredth of the rows
-    seconds : until a request that is being worked on is given up
+    seconds : until a request that is being worked on is given up, and again until its answer must have been taken
     patience : seconds for a client to send its request's body; slow heads are a proxy's concern
     drain_seconds : between a signal to stop, when the service says it is not ready, and its end
     """
@@ -47,6 +48,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
                 f"serve: {self.host} can be reached from other machines, which needs an API key. Put one into the "
                 "environment variable PLAINRISK_API_KEY, or listen on 127.0.0.1."
             )
+
+    def replaced(self, **changes: Any) -> Settings:
+        """Return settings with other values."""
+        return msgspec.structs.replace(self, **changes)
 
     @property
     def is_local(self) -> bool:

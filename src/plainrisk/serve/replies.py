@@ -1,0 +1,109 @@
+"""How answers are sent: large ones in pieces, each made in a thread once the client has taken those before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from anyio import to_thread
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from plainrisk.serve.requests import JSON
+
+__all__ = ["TITLES", "Pieces", "RowsReply", "cut", "json_reply", "problem"]
+
+PROBLEM = "application/problem+json"
+AT_ONCE = 64  # rows worked on, and written, where requests are read; more go to a thread, so that others need not wait
+PIECE = 2**18  # bytes
+
+TITLES = {
+    401: "Not allowed",
+    404: "Not found",
+    405: "Wrong method",
+    408: "Too slow",
+    413: "Too large",
+    415: "Wrong kind of body",
+    422: "Wrong input",
+    429: "Too many requests",
+    500: "Error of the service",
+    503: "Not now",
+}
+
+
+def json_reply(content: Any, headers: Mapping[str, str] | None = None, *, status: int = 200) -> Response:
+    """Answer with plain data."""
+    return Response(msgspec.json.encode(content), status, media_type=JSON, headers=headers)
+
+
+def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Answer with what is wrong (RFC 9457)."""
+    body = {"title": TITLES.get(status, "Refused"), "status": status, "detail": detail}
+    return Response(msgspec.json.encode(body), status, media_type=PROBLEM, headers=headers)
+
+
+class Pieces(Response):
+    """An answer in pieces, which must be taken within some seconds; else the connection is closed.
+
+    Parameters
+    ----------
+    make : returns the piece from an offset, and the offset of the next; None after the last
+    seconds : for all of it
+    """
+
+    def __init__(
+        self,
+        make: Callable[[int], tuple[bytes, int | None]],
+        seconds: float,
+        media_type: str,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(None, 200, headers, media_type)
+        self.make, self.seconds = make, seconds
+        del self.headers["content-length"]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it; the server waits before each piece until the client has taken most of those before."""
+        offset: int | None = 0
+        try:
+            async with asyncio.timeout(self.seconds):
+                await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                while offset is not None:
+                    piece, offset = await to_thread.run_sync(self.make, offset)
+                    await send({"type": "http.response.body", "body": piece, "more_body": offset is not None})
+        except TimeoutError:
+            raise ClientDisconnect from None  # the server closes a connection whose answer is not complete
+
+
+def cut(content: bytes, at: int) -> tuple[bytes, int | None]:
+    """Return the piece at an offset of a content that is there already, and the offset of the next."""
+    return content[at : at + PIECE], at + PIECE if at + PIECE < len(content) else None
+
+
+class RowsReply:
+    """The answer for rows as JSON: the head, an entry per row, the tail."""
+
+    def __init__(self, head: Mapping[str, Any], found: Any, tail: Mapping[str, Any]) -> None:
+        self.head, self.found, self.tail = head, found, tail
+
+    def response(self, seconds: float, headers: Mapping[str, str]) -> Response:
+        """Return all of it at once if it is small."""
+        found = self.found
+        if len(found) <= AT_ONCE:
+            rows = [found.to_dict(i) for i in range(len(found))]
+            return json_reply({**self.head, "rows": rows, **self.tail}, headers)
+        return Pieces(self.piece, seconds, JSON, headers)
+
+    def piece(self, start: int) -> tuple[bytes, int | None]:
+        """Return the rows from `start` on, up to the size of a piece."""
+        out = bytearray(b"" if start else msgspec.json.encode(self.head)[:-1] + b',"rows":[')
+        stop = start
+        while stop < len(self.found) and len(out) < PIECE:
+            out += (b"," if stop else b"") + msgspec.json.encode(self.found.to_dict(stop))
+            stop += 1
+        if stop < len(self.found):
+            return bytes(out), stop
+        return bytes(out) + b"]," + msgspec.json.encode(self.tail)[1:], None
