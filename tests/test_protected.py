@@ -22,18 +22,18 @@ from plainrisk.model import RiskModel
 from plainrisk.serve import Settings, make_app
 
 METHODS = {
-    "asked": {"decide", "export", "reasons", "report", "what_if", "what_ifs"},
+    "asked": {"decide", "export", "reasons", "receipt", "report", "what_if", "what_ifs"},
     "shown": {"annotate", "certify", "document", "drift", "effects", "explain", "feature_importances_", "overview"}
     | {"posterior", "schema_with_bins", "scorecard"},
     "silent": {"about", "at_base_rate", "clipped_", "cutoff", "fit", "from_fitted", "predict", "predict_proba", "save"}
     | {"score"},
 }
 COMMANDS = {
-    "asked": {"demo", "export", "reasons", "report", "score", "serve", "what-if"},
+    "asked": {"demo", "export", "reasons", "report", "score", "serve", "verify", "what-if"},
     "shown": {"annotate", "bins", "certify", "diff", "document", "drift", "evaluate", "explain", "fairness", "fit"}
     | {"monitor", "overrides", "periods", "quality", "schema check", "schema infer", "scorecard", "stability"}
     | {"stress", "weak-spots"},
-    "silent": {"cutoffs", "data check", "data list", "data show"},
+    "silent": {"cutoffs", "data check", "data list", "data show", "sign"},
 }
 PATHS = {
     "asked": {"/", "/decide", "/reasons", "/what-if"},

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from plainrisk.models.registry import CLASSIFIERS, make_classifier
     from plainrisk.models.suggest import suggest_pairs
     from plainrisk.models.two_layer import TwoLayerRiskModel
+    from plainrisk.receipts import verify_receipt
     from plainrisk.schema import Feature, Schema
     from plainrisk.validate.bootstrap import bootstrap
     from plainrisk.validate.challengers import challengers
@@ -83,6 +84,7 @@ __all__ = [
     "stress",
     "suggest_pairs",
     "verify_export",
+    "verify_receipt",
     "weak_spots",
 ]
 
@@ -117,6 +119,7 @@ _OWNERS = {
     "models.suggest": ("suggest_pairs",),
     "models.registry": ("CLASSIFIERS", "make_classifier"),
     "models.two_layer": ("TwoLayerRiskModel",),
+    "receipts": ("verify_receipt",),
     "schema": ("Feature", "Schema"),
     "validate.monitoring": ("monitor",),
     "validate.overrides": ("overrides",),

@@ -9,9 +9,10 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import msgspec
 import numpy as np
@@ -53,6 +54,9 @@ from plainrisk.form.beyond import ENOUGH, strangers, warn_of_strangers
 from plainrisk.form.file import ModelFile, PackedState
 from plainrisk.form.links import at_odds
 from plainrisk.schema import Schema
+
+if TYPE_CHECKING:
+    from plainrisk.receipts import Receipt
 
 __all__ = ["CUTOFF", "FormMethods", "RiskModel", "load", "loaded", "sign"]
 
@@ -266,6 +270,42 @@ class FormMethods(PackedState):
         """
         self._require_form()
         return answers.decide(self.form_, X, *args, **options)
+
+    def receipt(self, x: Any, *, key: str | Path, time: datetime | None = None) -> Receipt:
+        """Return a signed record of the decision on one row, which anybody can check offline (`pr.verify_receipt`).
+
+        It holds the model's hash, the probability, the decision, its reasons and what would change it, and of the
+        inputs salted hashes alone.
+
+        Parameters
+        ----------
+        x : one row
+        key : str or Path
+            The private key, on the curve P-256 (see `sign`).
+        time : datetime, default=None
+            Of the decision, with a time zone; None takes now.
+
+        Returns
+        -------
+        Receipt
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from plainrisk.signing import new_key
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     public = new_key(f"{folder}/key.pem")
+        ...     receipt = model.receipt(german.frame[1:2], key=f"{folder}/key.pem")
+        >>> receipt.record.decision, [reason.words for reason in receipt.record.reasons][:1]
+        ('refused', ['Amount of the loan'])
+        """
+        from plainrisk.receipts import ReceiptMaker
+
+        self._require_form()
+        frame = self.form_.align(x)
+        if frame.n_rows != 1:
+            raise DataError(f"receipt answers for one row, not {frame.n_rows:,}.")
+        return ReceiptMaker.of(self.form_, key).receipts(frame, time)[0]
 
     @property
     def cutoff(self) -> float | None:

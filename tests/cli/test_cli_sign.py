@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
+import plainrisk as pr
 from plainrisk.cli.main import ExitCode
 
 
@@ -34,7 +36,7 @@ def test_a_key_a_signature_and_a_check(run, place):
     assert names(place) == ["key.pem", "key.pub.pem", "model.json", "model.json.sig"]
     done = run("verify", "model.json", "--key", "key.pub.pem")
     assert done.exit_code == 0, done.stderr
-    assert "holds   model.json is as the key " in done.stdout
+    assert "holds   signature: model.json is as the owner of the key signed it" in done.stdout
 
 
 def test_json_and_other_places(run, place):
@@ -51,13 +53,13 @@ def test_what_does_not_hold_ends_with_4(run, place):
     run("sign", "--new-key", "other.pem")
     done = run("verify", "model.json", "--key", "other.pub.pem")
     assert done.exit_code == ExitCode.FAILED_CERTIFICATE
-    assert "BROKEN  model.json.sig is by another key" in done.stdout
+    assert "BROKEN  signature: model.json.sig is by another key" in done.stdout
     run("annotate", "model.json", "--cutoff", 0.3)
     done = run("verify", "model.json", "--key", "key.pub.pem", "--json")
     assert done.exit_code == ExitCode.FAILED_CERTIFICATE
     found = json.loads(done.stdout)
     assert found["valid"] is False
-    assert "is not the file that was signed" in found["reason"]
+    assert "is not the file that was signed" in found["checks"][0]["detail"]
 
 
 @pytest.mark.parametrize(
@@ -87,3 +89,73 @@ def test_without_the_package_the_exit_code_is_that_of_a_missing_extra(run, place
     assert done.exit_code == ExitCode.MISSING_EXTRA
     assert "pip install 'plainrisk[sign]'" in done.stderr
     assert names(place) == ["model.json"]
+
+
+# ---- receipts
+
+
+@pytest.fixture
+def receipt(run, credit, place):
+    """The receipt of a refused applicant, and the applicant, both in files."""
+    run("annotate", "model.json", "--cutoff", 0.05)
+    run("sign", "--new-key", "key.pem")
+    model = pr.load("model.json")
+    row = int(model.decide(credit.frame).refused.argmax())
+    applicant = {name: credit.frame[name][row] for name in model.form_.features}
+    made = model.receipt(applicant, key="key.pem")
+    made.save("receipt.json")
+    Path("applicant.json").write_text(json.dumps(applicant), encoding="utf-8")
+    return made
+
+
+def test_a_receipt_is_checked_alone_and_with_the_model(run, receipt):
+    done = run("verify", "receipt.json", "--key", "key.pub.pem")
+    assert done.exit_code == 0, done.stderr
+    assert "holds   signature: the receipt is as the key " in done.stdout
+    assert "not checked: the inputs, which were not given" in done.stdout
+    assert ": refused; probability that " in done.stdout
+    words = ("verify", "receipt.json", "--key", "key.pub.pem", "--model", "model.json", "--inputs", "applicant.json")
+    done = run(*words)
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.count("holds ") == 7
+    assert receipt.record.reasons[0].words in done.stdout
+    found = json.loads(run(*words, "--json").stdout)
+    assert found["valid"] is True
+    assert found["record"] == json.loads(json.dumps(receipt.to_dict()["receipt"]))
+    assert [check["holds"] for check in found["checks"]] == [True] * 7
+
+
+def test_a_changed_receipt_ends_with_4(run, receipt):
+    path = Path("receipt.json")
+    path.write_text(path.read_text("utf-8").replace("refused", "approved"), encoding="utf-8")
+    done = run("verify", "receipt.json", "--key", "key.pub.pem")
+    assert done.exit_code == ExitCode.FAILED_CERTIFICATE
+    assert "BROKEN  signature: the receipt was changed, or is damaged" in done.stdout
+    assert "probability" not in done.stdout.replace("not checked: probability", ""), "nothing of it is to be believed"
+
+
+def test_other_inputs_end_with_4_and_are_named_not_shown(run, receipt):
+    path = Path("applicant.json")
+    applicant = json.loads(path.read_text("utf-8"))
+    applicant["utilization"] = 0.123456789
+    path.write_text(json.dumps(applicant), encoding="utf-8")
+    done = run("verify", "receipt.json", "--key", "key.pub.pem", "--inputs", "applicant.json")
+    assert done.exit_code == ExitCode.FAILED_CERTIFICATE
+    assert "BROKEN  inputs: not what the decision was made on: utilization" in done.stdout
+    assert "0.123456789" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("receipt.json", "--signature", "s.sig"), "a receipt holds its signature. Leave out --signature"),
+        (("model.json", "--inputs", "applicant.json"), "--model and --inputs are for receipts, and model.json is none"),
+        (("receipt.json", "--inputs", "none.json"), "none.json does not exist"),
+        (("receipt.json", "--inputs", "key.pem"), "key.pem is damaged: it is not valid JSON"),
+        (("receipt.json", "--model", "receipt.json"), "receipt.json is not a plainrisk model"),
+    ],
+)
+def test_errors_of_receipts(run, receipt, words, message):
+    done = run("verify", *words, "--key", "key.pub.pem")
+    assert done.exit_code == ExitCode.USAGE
+    assert message in done.stderr

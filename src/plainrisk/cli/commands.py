@@ -125,7 +125,9 @@ LINES = {
     ),
     "serve": "Serve risks, contributions, reasons, what-if and the decision page over HTTP.",
     "sign": "Sign a model file by a key of your own, as OpenSSF model signing does, or make such a key; offline.",
-    "verify": "Check offline that a model file is as the owner of a key signed it; ends with 4 if it is not.",
+    "verify": (
+        "Check offline that a model file or a receipt is as the owner of a key signed it; ends with 4 if it is not."
+    ),
 }
 # How each command's own help ends.
 EXAMPLES = {
@@ -196,6 +198,7 @@ VALUES = {
     "--group": "customer",
     "--history": "looks.jsonl",
     "--host": "0.0.0.0",
+    "--inputs": "applicant.json",
     "--keep": "id",
     "--key": "key.pem",
     "--label": "2026-10",
@@ -257,6 +260,7 @@ VALUES = {
     "schema infer --output": "loans.toml",
     "sign --output": "model.json.sig",
     "verify --key": "key.pub.pem",
+    "verify --model": "model.json",
 }
 # What to do first, each with the reason.
 START = {

@@ -1,19 +1,29 @@
-"""`plainrisk sign` and `plainrisk verify`: who a model file is from, years later and offline."""
+"""`plainrisk sign` and `plainrisk verify`: who a model file or a decision is from, years later and offline."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from plainrisk.cli import show
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Json, refuse_data
 from plainrisk.errors import DataError, SignatureError
+from plainrisk.files import parse_json, read_text
 from plainrisk.form import form_hash
 from plainrisk.model import load, sign
-from plainrisk.signing import key_id, new_key, read_private_key, read_public_key, signature_path
+from plainrisk.receipts import is_receipt, verify_receipt
+from plainrisk.signing import (
+    SIGNATURE_LIMIT,
+    key_id,
+    new_key,
+    read_private_key,
+    read_public_key,
+    signature_path,
+)
 
 __all__ = ["sign_command", "verify"]
 
@@ -76,28 +86,69 @@ def _show_signed(result: dict[str, Any]) -> None:
 
 def verify(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A model file.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A model file, or the receipt of a decision.", show_default=False)
+    ],
     key: Key,
     signature: Annotated[
-        Path | None, typer.Option("--signature", metavar="FILE", help="The signature; without it FILE.sig.")
+        Path | None,
+        typer.Option("--signature", metavar="FILE", help="Of a model file: its signature; without it FILE.sig."),
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option("--model", metavar="MODEL", help="Of a receipt: the model that decided.")
+    ] = None,
+    inputs: Annotated[
+        Path | None,
+        typer.Option("--inputs", metavar="FILE", help="Of a receipt: the applicant as JSON, or some of the inputs."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Check offline that a model file is as the owner of a key signed it; ends with 4 if it is not."""
+    """Check offline that a model file or a receipt is as the owner of a key signed it; ends with 4 if it is not.
+
+    With the model and all inputs, the model decides again: probability, decision, reasons and changes must be those of
+    the receipt.
+    """
     public = read_public_key(key)
-    result: dict[str, Any] = {"file": str(refuse_data(context, file)), "key": key_id(public), "valid": True}
-    try:
-        model = load(file, key=key, signature=signature)
-        result |= {"signature": str(signature or signature_path(file)), "form_sha256": form_hash(model.form_)}
-    except SignatureError as error:
-        result |= {"valid": False, "reason": str(error)}
+    result: dict[str, Any] = {"file": str(refuse_data(context, file)), "key": key_id(public)}
+    if is_receipt(file):
+        if signature is not None:
+            raise DataError("verify: a receipt holds its signature. Leave out --signature.")
+        given = None if inputs is None else _applicant(inputs)
+        found = verify_receipt(file, public, model=None if model is None else load(model), inputs=given)
+        result |= {"valid": found.valid, **msgspec.to_builtins(found)}
+    else:
+        if model is not None or inputs is not None:
+            raise DataError(f"verify: --model and --inputs are for receipts, and {file} is none.")
+        result |= _verified_model(file, key, signature)
     show.result(result, json, _show_verified)
     if not result["valid"]:
         raise typer.Exit(ExitCode.FAILED_CERTIFICATE)
 
 
+def _applicant(path: Path) -> dict[str, Any]:
+    text = read_text(path, limit=SIGNATURE_LIMIT, error=DataError)
+    return parse_json(text, dict[str, Any], path, DataError, "an applicant: an object with a value for each feature")
+
+
+def _verified_model(file: Path, key: Path, signature: Path | None) -> dict[str, Any]:
+    place = str(signature or signature_path(file))
+    try:
+        form = load(file, key=key, signature=signature).form_
+    except SignatureError as error:
+        return {"valid": False, "checks": [{"name": "signature", "holds": False, "detail": str(error)}]}
+    checks = [{"name": "signature", "holds": True, "detail": f"{file} is as the owner of the key signed it"}]
+    return {"valid": True, "checks": checks, "signature": place, "form_sha256": form_hash(form)}
+
+
 def _show_verified(result: dict[str, Any]) -> None:
-    if result["valid"]:
-        show.out().print(f"holds   {result['file']} is as the key {result['key'][:12]} signed it.", soft_wrap=True)
-    else:
-        show.out().print(f"BROKEN  {result['reason']}", soft_wrap=True)
+    console = show.out()
+    for check in result["checks"]:
+        state = "holds " if check["holds"] else "BROKEN"
+        console.print(f"{state}  {check['name']}: {check['detail']}", soft_wrap=True)
+    for what in result.get("unchecked", ()):
+        console.print(f"        not checked: {what}", soft_wrap=True)
+    if result["valid"] and (record := result.get("record")) is not None:
+        odds = f"probability that {record['outcome']}: {record['probability']:.1%}"
+        console.print(f"{record['time']}: {record['decision']}; {odds}", style="bold", soft_wrap=True)
+        for i, reason in enumerate(record["reasons"], 1):
+            console.print(f"  {i}. {reason['words']}", soft_wrap=True)

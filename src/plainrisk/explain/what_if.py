@@ -32,7 +32,7 @@ from plainrisk.form import Part, RiskForm
 from plainrisk.schema import label_of
 from plainrisk.text import visible
 
-__all__ = ["Answer", "Change", "Planner", "WhatIf", "WhatIfs", "planner", "what_if", "what_ifs"]
+__all__ = ["Answer", "Change", "Planner", "WhatIf", "WhatIfs", "plain_values", "planner", "what_if", "what_ifs"]
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ def _applicants(problem: Problem, frame: Frame) -> Iterator[Applicant]:
     terms = [{} if part is None else part.terms(frame, form.schema) for part in additive]
     pairs = [[] if part is None else [pair.codes(frame) for pair in part.pairs] for part in additive]
     atoms = {name: t.atoms.levels.codes(frame, name) for name, t in problem.targets.items()}
-    values = {name: _plain_values(form, frame, name) for name in form.features}
+    values = {name: plain_values(form, frame, name) for name in form.features}
     for row in range(frame.n_rows):
         yield Applicant(
             risk=risk[row],
@@ -264,7 +264,8 @@ def _applicants(problem: Problem, frame: Frame) -> Iterator[Applicant]:
         )
 
 
-def _plain_values(form: RiskForm, frame: Frame, name: str) -> list[Value]:
+def plain_values(form: RiskForm, frame: Frame, name: str) -> list[Value]:
+    """Return a column as the form reads it: numbers or labels, None where there is no value."""
     if form.schema.features[name].kind == "categorical":
         column = frame.labels(name)
         labels = [*column.labels, None]
