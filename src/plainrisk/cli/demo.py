@@ -18,17 +18,13 @@ from plainrisk.cli.options import Json
 from plainrisk.cli.source import Rows
 from plainrisk.cli.validation import Validation
 from plainrisk.errors import DataError, PlainriskWarning
-from plainrisk.form.wording import outcome_words
+from plainrisk.form.wording import outcome_words, say_levels
 
 __all__ = ["demo"]
 
 MODELS = ("SmoothARM1", "ARM1", "ARM2", "LinARM1", "MixLinARM1")
 FILES = {"SmoothARM1": "smooth", "ARM2": "arm2"}
-SHOWN = {
-    "Status of existing checking account": "11: below 0 DM, 12: below 200 DM, 13: 200 DM or more, 14: none",
-    "Duration in month": "",
-    "Credit history": "A30: no credits, A31, A32: paid back so far, A33: delays, A34: critical account",
-}
+SHOWN = ("Status of existing checking account", "Duration in month", "Credit history")
 
 
 def demo(
@@ -163,14 +159,14 @@ def _tell_shapes(model: Any, rows: Rows) -> None:
         else f"All {n} features have a say."
     )
     console.print(
-        f"{stay} Scores are in log odds: above 0, a good end is likelier than for the typical applicant.",
+        f"{stay} Points say how far each level moves the probability of a good end for the typical applicant.",
     )
-    for name, legend in SHOWN.items():
+    overview = model.overview()
+    for name in SHOWN:
         feature = rows.schema.features[name]
         kind = feature.kind if feature.sign == 0 else f"{feature.direction}, by the schema"
-        show.shape(f"{name} ({kind})", model.form_.parts[0].shapes[name], "good")
-        if legend:
-            console.print(legend, style="dim")
+        levels = say_levels(feature, model.form_.parts[0].shapes[name].levels)
+        show.shape(f"{feature.title(name)} ({kind})", levels, overview.shape(name), "good")
 
 
 def _tell_certificate(result: dict[str, Any]) -> None:

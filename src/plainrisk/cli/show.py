@@ -23,7 +23,7 @@ from plainrisk.text import one_line, visible
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from plainrisk.form import Shape
+    from plainrisk.explain.overview import ShapeTable
     from plainrisk.intervals import Range
 
 __all__ = [
@@ -277,17 +277,23 @@ def _mean_and_sd(mean: float, sd: float) -> str:
     return f"{mean:.4f} ± {sd:.3f}" if math.isfinite(sd) else f"{mean:.4f}"
 
 
-def shape(feature: str, table: Shape, outcome: str) -> None:
-    """Print what one feature adds to the score, level by level, beside what the training rows show."""
-    levels = list(zip(table.levels.labels, table.scores, table.weights, table.positives, strict=True))
-    seen = [level for level in levels if level[2] > 0]
-    largest = max((abs(score) for _, score, _, _ in seen), default=0.0)
+def shape(title: str, levels: Sequence[str], table: ShapeTable, outcome: str) -> None:
+    """Print what each level does to the probability of the typical applicant, beside what the training rows show."""
+    effects = [0.0] * len(levels) if table.effect is None else table.effect.tolist()
+    seen = [j for j, rows in enumerate(table.rows) if rows > 0]
+    largest = max((abs(effects[j]) for j in seen), default=0.0)
     rows: list[list[str | Text]] = [
-        [label, f"{weight:,.0f}", f"{positive / weight:.1%}", f"{score:+.2f}", signed_bar(score, largest)]
-        for label, score, weight, positive in seen
+        [
+            levels[j],
+            f"{table.rows[j]:,.0f}",
+            f"{table.bad_rate[j]:.1%}",
+            f"{effects[j]:+.1%}",
+            signed_bar(effects[j], largest),
+        ]
+        for j in seen
     ]
     rate = f"{outcome} rate"
-    print_table(("level", "rows", rate, "score", "effect"), rows, numbers=("rows", rate, "score"), title=feature)
+    print_table(("level", "rows", rate, "points", "effect"), rows, numbers=("rows", rate, "points"), title=title)
 
 
 def solver(record: Mapping[str, Any]) -> None:
