@@ -23,7 +23,7 @@ help:
 	@echo "make page        build the decision page into the package (needs Node 20.19 or newer)"
 	@echo "make sanitize    the compiled kernels under the address and undefined-behaviour sanitizers"
 	@echo "make orientation count lines, files, constants and the way of a fit for docs/architecture.md"
-	@echo "make paper       reproduce the paper's tables and write docs/results (hours; PAPER=report for the report alone)"
+	@echo "make paper       reproduce the paper's tables and write docs/results (hours; PAPER='table german' for one column)"
 	@echo "make bench-spark time fits to a Spark table (SPARK='--rows 200000' for minutes)"
 	@echo "make bench       time plainrisk beside its rivals (half an hour; BENCH=--quick for minutes)"
 

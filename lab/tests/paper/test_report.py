@@ -92,7 +92,7 @@ def test_the_page_tells_every_part(page) -> None:
         "NNLR and LinNNLR: the solver",
         "Taiwan: a direction that was not used",
         "an AUC of 0.99 is hindsight",
-        "how much is the deal of the folds",
+        "how much depends on the folds",
         "MonoXGB, not explained",
         "both classes weigh the same",
         "Published figures reached, by reading",

@@ -414,9 +414,10 @@ def corrections(view: View) -> Iterator[Block]:
                 f"of the paper's own table are {listed}. Its other medians are right."
             ),
             (
-                "Of 66 significances of the MCE one does not come out with p-values by the normal approximation, two "
-                "with exact ones; of the ECE four do not come out in any way. Three of the 198 Hodges-Lehmann "
-                "differences come out only if the last digit of their inputs may be rounded either way."
+                "Of the 66 significances of the MCE, one does not come out with p-values by the normal approximation, "
+                "and two do not with exact ones; of those of the ECE, four do not come out by any method. Three of the "
+                "198 Hodges-Lehmann differences come out only if the last digit of their inputs may be rounded either "
+                "way."
             ),
             "ARM2 and LinARM2 differ significantly in the paper's table of AUC; its text says that they do not.",
             "The proof of the lemma, case iii, has a sign wrong: it is about scores below −α*.",

@@ -52,7 +52,7 @@ def _no_ridge(view: View) -> Iterator[Block]:
             lines[f"SLSQP, at most {steps} steps"] = view.line("slsqp", "auc", slsqp_name(name, steps), data)
         lines["at the optimum, no ridge"] = view.line("paper", "auc", name, data)
         lines["at the optimum, ridge 1/(2M)"] = view.line("balanced", "auc", name, data)
-        yield value_grid(f"AUC of {name}, both classes weighing the same", "fitted by", data, lines)
+        yield value_grid(f"AUC of {name}, equal class weights", "fitted by", data, lines)
 
 
 def _one_hot(view: View) -> Iterator[Block]:

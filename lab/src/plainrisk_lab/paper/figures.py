@@ -65,15 +65,17 @@ def alpha_svg() -> str:
     errors = np.array([squared_error(alpha) for alpha in alphas])
     top = float(errors.max())
     left = _curve(alphas / 10.0, errors / top, 0.0, COLORS[0])
-    x, y = _x(ALPHA_STAR / 10.0), _y(squared_error(ALPHA_STAR) / top)
+    least = squared_error(ALPHA_STAR)
+    x, y = _x(ALPHA_STAR / 10.0), _y(least / top)
     dot = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{COLORS[1]}"/>'
     move = _LEFT + _SIDE + 40.0
     sigmoid = _curve((scores + 7) / 14, 1 / (1 + np.exp(-scores)), move, COLORS[0])
     line = _curve(
         (scores + 7) / 14, np.clip(0.5 + scores / (2 * ALPHA_STAR), 0, 1), move, COLORS[1], ' stroke-dasharray="5 3"'
     )
-    frames = [_bare_frame(0.0, f"squared error, least at α* = {ALPHA_STAR:.4f}", "α, from 0 to 10")]
-    frames.append(_bare_frame(move, "sigmoid and clipped line", "score, from −7 to 7"))
+    title, axis = f"least {least:.4f} at α* = {ALPHA_STAR:.4f}", f"α, 0 to 10; squared error, 0 to {top:.2f}"
+    frames = [_bare_frame(0.0, title, axis)]
+    frames.append(_bare_frame(move, "sigmoid and clipped line", "score, −7 to 7; probability, 0 to 1"))
     width, height = 2 * move, _TOP + _SIDE + _BOTTOM
     return (
         f'<svg width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '

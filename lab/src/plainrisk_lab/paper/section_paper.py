@@ -279,11 +279,11 @@ def _published_statistics() -> list[Block]:
                 ),
                 (
                     "All 66 significances of the AUC come out with Pratt's treatment of zeros; the one the appendix "
-                    "describes (zsplit) misses one. Of the ECE four miss in any way, of the MCE two with exact "
-                    "p-values and one with the normal approximation."
+                    "describes (zsplit) misses one. For the ECE, four do not come out by any method; for the MCE, two "
+                    "do not with exact p-values and one does not with the normal approximation."
                 ),
                 "The published difference tables of ECE and MCE hold column minus row, the opposite of their captions.",
-                "The tests of this package hold these statements against the published tables.",
+                "The tests of this package check these statements against the published tables.",
             )
         ),
     ]
