@@ -9,8 +9,9 @@ import pytest
 
 import plainrisk as pr
 from plainrisk.fit.choices import APART, SPREAD, TAIL
-from plainrisk.fit.layer import Fitted, Plan, _carried, code_fine_rows, fit_plan, some_cuts
+from plainrisk.fit.finer import code_fine_rows, some_cuts
 from plainrisk.fit.pairs import PairRows, coarse_axes
+from plainrisk.fit.plan import Fitted, Plan, _carried, fit_plan
 from plainrisk.fit.training import read_training
 
 PAIRS = [("bureau_score", "utilisation"), ("age", "housing")]

@@ -8,8 +8,8 @@ from scipy.special import expit
 
 import plainrisk as pr
 from plainrisk.fit.choices import FEW_BINS, FINE_BINS
-from plainrisk.fit.finer import blurred, finer_cuts
-from plainrisk.fit.layer import code_fine_rows, fit_layer, halvings, some_cuts
+from plainrisk.fit.finer import blurred, code_fine_rows, finer_cuts, halvings, some_cuts
+from plainrisk.fit.layer import fit_layer
 from plainrisk.fit.parameters import LayerSettings
 from plainrisk.fit.training import read_training
 

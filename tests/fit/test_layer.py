@@ -13,8 +13,9 @@ import plainrisk as pr
 from plainrisk.errors import DataError
 from plainrisk.fit.basis import LineBounds
 from plainrisk.fit.coding import code_rows, learn_levels
-from plainrisk.fit.layer import Plan, fit_layer, fit_plan, resolve_ridge
+from plainrisk.fit.layer import fit_layer, resolve_ridge
 from plainrisk.fit.parameters import LayerSettings
+from plainrisk.fit.plan import Plan, fit_plan
 from plainrisk.fit.training import read_training
 
 N = 260

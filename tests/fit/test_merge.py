@@ -7,8 +7,9 @@ import pytest
 
 import plainrisk as pr
 from plainrisk.fit.basis import table_part
-from plainrisk.fit.layer import Plan, code_fine_rows, fit_plan, some_cuts
+from plainrisk.fit.finer import code_fine_rows, some_cuts
 from plainrisk.fit.merge import FineTables
+from plainrisk.fit.plan import Plan, fit_plan
 from plainrisk.fit.training import read_training
 from plainrisk.form import Bins, Logistic
 

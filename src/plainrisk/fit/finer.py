@@ -1,4 +1,4 @@
-"""Where features need finer bins than they have, by the evidence.
+"""Bins as fine as the evidence asks for: few to begin with, finer ones where a feature needs them.
 
 Within a bin let r = sum(y - p) and w = sum(p (1 - p)) by fine level, p being the fitted risk. To second order, steps b
 between the fine levels change the log likelihood by g'b - b'Hb/2, where g and H are those of the steps less their mean
@@ -17,10 +17,74 @@ from itertools import pairwise
 import numpy as np
 
 from plainrisk._types import Floats
-from plainrisk.fit.choices import POSITIVE, PRECISIONS
+from plainrisk.bins.edges import Histogram, fine_edges
+from plainrisk.fit.choices import BLUR, FEW_BINS, FINE_BINS, POSITIVE, PRECISIONS
+from plainrisk.fit.coding import CodedRows, code_rows, learn_levels, scores_by_code, sums_by_code
+from plainrisk.fit.plan import Fitted, Plan, link_of
+from plainrisk.fit.training import TrainingRows
+from plainrisk.form import Bins
 from plainrisk.solve import averaged, log_factors
 
-__all__ = ["blurred", "finer_cuts"]
+__all__ = ["asked_cuts", "blurred", "code_fine_rows", "finer_cuts", "halvings", "some_cuts"]
+
+# Categories of a feature that have an effect of their own, so that its levels fit into a byte; rarer ones share one.
+_MOST_LEVELS = 254
+
+
+def code_fine_rows(training: TrainingRows) -> CodedRows:
+    """Find fine bins, and code the rows."""
+    levels = learn_levels(
+        training, max_bins=FINE_BINS, criterion="fine", halvings=halvings(FINE_BINS), most_categories=_MOST_LEVELS
+    )
+    return code_rows(training, levels)
+
+
+def halvings(bins: int) -> int:
+    """Return how often the outermost of so many bins are halved towards the ends: finer bins have finer ends.
+
+    >>> [halvings(bins) for bins in (2, 8, 16, 200)]
+    [0, 2, 3, 6]
+    """
+    return max(0, bins.bit_length() - 2)
+
+
+def some_cuts(coded: CodedRows, bins: int) -> dict[str, frozenset[int]]:
+    """Return the cuts that make about so many bins, finer towards the ends, for every feature with bins."""
+    by_feature = {}
+    for name, levels, weights in zip(coded.names, coded.levels, coded.weights, strict=True):
+        n = levels.n_ordered
+        if isinstance(levels, Bins):
+            inside = np.maximum(weights[:n], np.finfo(float).tiny)
+            h = Histogram(np.arange(n, dtype=float), np.ones(n, np.int64), inside, np.zeros(n))
+            by_feature[name] = frozenset(np.ceil(fine_edges(h, min(bins, n), halvings(bins))).astype(int).tolist())
+    return by_feature
+
+
+def asked_cuts(plan: Plan, fitted: Fitted, bins: int, tolerance: float) -> dict[str, set[int]]:
+    """Return the cuts that the evidence asks for, by feature; not those that merging would undo.
+
+    Features that move the score get twice as many bins as all begin with, since a line or a curve that few bins blur
+    shows little of it in any of them.
+    """
+    basis, coded = fitted.basis, plan.coded
+    tables = scores_by_code(coded, basis.level_scores(fitted.point[1:]))
+    _, slope, curvature = sums_by_code(basis.rows, link_of(plan.link), float(fitted.point[0]), tables)
+    total = basis.rows.totals[1] if plan.total is None else plan.total
+    scale = 1.0 if fitted.evidence is None else fitted.evidence.scale
+    unit = total / basis.rows.totals[1] / scale / (2.0 if plan.link == "linear" else 1.0)
+    residuals, curvatures = (
+        [unit * own for joint, sums in zip(coded.joints, by_code, strict=False) for own in joint.margins(sums)]
+        for by_code in (slope, curvature)
+    )
+    by_feature, twice, candidates = {}, some_cuts(coded, 2 * FEW_BINS), some_cuts(coded, 4 * bins)
+    for j, (name, scores) in enumerate(zip(coded.names, basis.level_scores(fitted.point[1:]), strict=True)):
+        if name in plan.cuts:
+            n = coded.levels[j].n_ordered
+            by_level = -residuals[j][:n], curvatures[j][:n]
+            by_feature[name] = finer_cuts(*by_level, plan.cuts[name], candidates[name], tolerance * total)
+            if blurred(scores[:n], curvatures[j][:n], FEW_BINS) > BLUR * total:
+                by_feature[name] |= twice[name] - plan.cuts[name]
+    return {name: cuts for name, cuts in by_feature.items() if cuts}
 
 
 def finer_cuts(

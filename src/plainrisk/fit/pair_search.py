@@ -32,11 +32,13 @@ from plainrisk.bins import Axis, pair_contrast
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.fit.choices import MOST_PAIRS, POSITIVE, PRECISIONS
 from plainrisk.fit.coding import CodedRows, scores_by_code
-from plainrisk.fit.pairs import CoarseReader
+from plainrisk.fit.pairs import CoarseReader, PairRows, coarse_axes
+from plainrisk.fit.parameters import Pairs
+from plainrisk.fit.plan import Fitted, Plan, fit_plan, link_of
 from plainrisk.form import Link
 from plainrisk.solve import Block, averaged, log_factors
 
-__all__ = ["PairEvidence", "chosen_pairs", "rank_pairs"]
+__all__ = ["PairEvidence", "chosen_pairs", "rank_pairs", "search_pairs", "with_pairs"]
 
 # Features that pairs are sought among at most.
 _MOST_FEATURES = 200
@@ -63,6 +65,47 @@ class PairEvidence:
     def is_evident(self) -> bool:
         """Whether this is more than chance."""
         return self.z > self.threshold
+
+
+def search_pairs(plan: Plan, fitted: Fitted) -> tuple[tuple[PairEvidence, ...], dict[str, Axis]]:
+    """Return the evidence for every pair of features, the best first, and the coarse levels it was sought in."""
+    scores = fitted.basis.level_scores(fitted.point[1:])
+    axes = coarse_axes(plan.coded, plan.schema, scores)
+    evidence = rank_pairs(plan.coded, axes, link_of(plan.link), float(fitted.point[0]), scores, plan.total)
+    return tuple(evidence), axes
+
+
+def with_pairs(plan: Plan, fitted: Fitted, pairs: Pairs) -> tuple[Plan, Fitted, tuple[PairEvidence, ...]]:
+    """Seek pairs among the residuals and fit them, too; those that were found must be needed beside the others."""
+    ranked, axes = search_pairs(plan, fitted)
+    wanted = chosen_pairs(pairs, ranked, plan.coded.names, axes)
+    while wanted:
+        plan = replace(plan, pairs=PairRows(plan.coded, axes, wanted))
+        fitted = fit_plan(plan, fitted)
+        weak = _weak_pairs(fitted) if pairs == "auto" else []
+        if not weak and plan.rough:  # what a rough fit keeps must be needed at the end, too
+            plan = replace(plan, rough=False)
+            continue
+        if not weak:
+            return plan, fitted, ranked
+        wanted = [pair for pair in wanted if pair not in weak]
+    return replace(plan, pairs=None, rough=True), fitted, ranked
+
+
+def _weak_pairs(fitted: Fitted) -> list[tuple[str, ...]]:
+    """Return the pairs that must go: those less likely in than out beside the others, the weakest first.
+
+    Each of two pairs that share a feature can make the other look idle, so of such pairs only half go at a time.
+    """
+    basis, evidence = fitted.basis, fitted.evidence
+    assert evidence is not None
+    own = [u for u, group in enumerate(basis.groups) if group.kind == "pair"]
+    blocks = [np.flatnonzero(basis.group_of == u) for u in own]
+    factors = evidence.log_factors(blocks, evidence.precision[basis.precision_of[own]].tolist())
+    weak = [basis.groups[own[k]].names for k in np.argsort(factors, kind="stable") if factors[k] < 0]
+    gone = weak[: -(-len(weak) // 2)]
+    touched = {name for pair in gone for name in pair}
+    return [pair for pair in weak if pair in gone or not touched & set(pair)]
 
 
 def rank_pairs(

@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-
 from plainrisk._native import look_up
 from plainrisk._types import Array, Floats
 from plainrisk.fit.training import Training, TrainingRows
 from plainrisk.form import RiskForm
 from plainrisk.solve import Block, Rows
 
-__all__ = ["CodedScores", "FormScores", "GivenScores", "PartScores", "Scored", "own_weight"]
+__all__ = ["CodedScores", "FormScores", "GivenScores", "PartScores", "Scored"]
 
 
 @dataclass(frozen=True)
@@ -95,10 +93,3 @@ class _OfForm:
 
     def __call__(self, batch: Training) -> tuple[Any, ...]:
         return self.function(Scored(self.form.part_scores(batch.frame), batch.weight, batch.positive))
-
-
-def own_weight(weight: Floats | None, positive: Array | None, factors: Floats | None) -> Floats | None:
-    """Return what rows weigh without class weights, or None where that is 1."""
-    if weight is None or factors is None or positive is None:
-        return weight
-    return weight / factors[(np.asarray(positive) > 0).astype(np.intp)]

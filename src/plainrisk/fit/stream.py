@@ -14,17 +14,11 @@ from plainrisk.data.rows import StoredRows
 from plainrisk.data.spool import Arrays, Kept
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.fit.training import (
-    Training,
-    check_two_labels,
-    class_factors_of,
-    position_of,
-    read_outcomes,
-    read_weight,
-    resolve_schema,
-)
+from plainrisk.fit.training import Training, read_outcomes, resolve_schema
+from plainrisk.fit.weights import class_factors_of, read_weight
 from plainrisk.schema import Schema
 from plainrisk.schema.check import refuse_forbidden
+from plainrisk.schema.outcomes import check_two_labels, position_of
 from plainrisk.totals import Then, identity
 
 __all__ = ["Stream", "read_stream"]

@@ -14,27 +14,23 @@ from typing import Any, Protocol
 import numpy as np
 
 from plainrisk._types import Array, Floats, Index, Outcome
-from plainrisk.checks import check_parameters, number
-from plainrisk.data.columns import floats_or_none, is_missing, unmasked
+from plainrisk.data.columns import is_missing, unmasked
 from plainrisk.data.frame import Frame, as_frame, checked_by_sklearn, refuse_other_order
 from plainrisk.data.spool import Arrays, Kept, Spool
 from plainrisk.data.texts import read_texts
-from plainrisk.errors import DataError, SchemaError, did_you_mean, nameless, quoted, warn
+from plainrisk.errors import DataError, SchemaError, did_you_mean, nameless
+from plainrisk.fit.weights import class_factors_of, read_weight
 from plainrisk.schema import Feature, Schema, label_of
-from plainrisk.schema.outcomes import bad_label
+from plainrisk.schema.outcomes import check_two_labels, position_of
 from plainrisk.threads import parallel_map
 from plainrisk.totals import identity
 
 __all__ = [
     "Training",
     "TrainingRows",
-    "check_two_labels",
-    "class_factors_of",
-    "position_of",
     "read_more",
     "read_outcomes",
     "read_training",
-    "read_weight",
     "resolve_schema",
     "with_class_weight",
 ]
@@ -223,23 +219,26 @@ def read_training(
     X: Any, y: Any, schema: Schema | None, sample_weight: Any, class_weight: str | Mapping[Any, float] | None
 ) -> Training:
     """Read and check what `fit` was given; every problem is an error that names it."""
-    frame = as_frame(X)
-    known = resolve_schema(schema, frame)
-    frame = read_texts(frame, known.readings)
-    named = _has_text_names(X)
-    if not frame.named:
-        frame = frame.renamed(tuple(known.features))
+    frame, known = _read_frame(X, schema)
     if y is None:
         y = _target_in_frame(frame, known)
     refuse_other_order(frame, y=y, sample_weight=sample_weight)
     target, classes = _read_target(y, known, frame.n_rows)
     weight = read_weight(sample_weight, frame.n_rows)
     _check_classes(target, weight, classes)
-    training = Training(frame, known, target, weight, classes, base_rate=np.nan, named=named)
+    training = Training(frame, known, target, weight, classes, base_rate=np.nan, named=_has_text_names(X))
     if weight is not None and not weight.all():
         # A row without weight is no row: not even its categories and values are seen.
         training = training.subset(np.flatnonzero(weight))
     return with_class_weight(training, class_weight)
+
+
+def _read_frame(X: Any, schema: Schema | None) -> tuple[Frame, Schema]:
+    """Return rows under the schema's names, and the schema, checked against them."""
+    frame = as_frame(X)
+    known = resolve_schema(schema, frame)
+    frame = read_texts(frame, known.readings)
+    return (frame if frame.named else frame.renamed(tuple(known.features))), known
 
 
 def with_class_weight(training: Training, class_weight: str | Mapping[Any, float] | None) -> Training:
@@ -263,11 +262,7 @@ def _has_text_names(X: Any) -> bool:
 
 def read_more(X: Any, y: Any, schema: Schema, classes: Array, sample_weight: Any) -> Training:
     """Read further rows for a fitted model: the labels are those it knows, and a batch may hold one of them only."""
-    frame = as_frame(X)
-    known = resolve_schema(schema, frame)
-    frame = read_texts(frame, known.readings)
-    if not frame.named:
-        frame = frame.renamed(tuple(known.features))
+    frame, known = _read_frame(X, schema)
     refuse_other_order(frame, y=y, sample_weight=sample_weight)
     found, position = np.unique(read_outcomes(y).ravel(), return_inverse=True)
     codes = {label_of(c): k for k, c in enumerate(classes)}
@@ -377,129 +372,9 @@ def _two_numbers(labels: Array) -> Array | None:
     return np.array([low, high]) if low + 1 == high else None
 
 
-def check_two_labels(classes: Array) -> None:
-    """Raise if there are more than two outcomes."""
-    if len(classes) > 2:
-        raise DataError(
-            "Data: Only binary classification is supported. The type of the target is multiclass: it has "
-            f"{len(classes)} labels. Is it the column of outcomes?"
-        )
-
-
-def position_of(classes: Array, schema: Schema) -> int:
-    """Where the positive label stands among the sorted ones: the schema's, the one whose name is bad, or the last."""
-    texts = [_class_label(c) for c in classes]
-    if schema.positive is None:
-        return _position_by_words(texts, schema) if classes.dtype.kind in "USO" else len(classes) - 1
-    wanted = _class_label(schema.positive)
-    if wanted in texts:
-        return texts.index(wanted)
-    raise SchemaError(
-        f"Schema: the positive label {wanted!r} is not in the target, whose outcomes are {quoted(texts)}. Pass the "
-        f"outcomes as they are, or state positive = {texts[-1]} in the schema if that is the same outcome. (Some "
-        "meta-estimators of scikit-learn encode labels as 0 and 1 before the model sees them.)"
-    )
-
-
-def _position_by_words(texts: list[str], schema: Schema) -> int:
-    bad = bad_label(texts)
-    if bad is not None and len(texts) == 2:
-        return texts.index(bad) if schema.worse > 0 else 1 - texts.index(bad)
-    if len(texts) == 2:
-        warn(
-            f"The outcomes {quoted(texts)} do not say which one is bad; {texts[-1]!r} was taken for the positive one. "
-            "State positive in the schema.",
-        )
-    return len(texts) - 1
-
-
-def _class_label(label: Any) -> str:
-    """The text that stands for an outcome: truth values are 0 and 1, however they are written."""
-    text = label_of(label)
-    return {"False": "0", "True": "1"}.get(text, text)
-
-
-def read_weight(sample_weight: Any, n_rows: int) -> Floats | None:
-    """Return the weights of rows as numbers, or None where all are 1."""
-    if sample_weight is None:
-        return None
-    weight = _as_numbers(sample_weight)
-    if weight.ndim == 0:
-        weight = np.full(n_rows, float(weight))
-    if weight.shape != (n_rows,):
-        raise DataError(f"Data: sample_weight must be 1D array with {n_rows} entries, not of shape {weight.shape}.")
-    if not weight.any():
-        raise DataError("Data: every sample_weight is zero. At least one row must have a weight.")
-    bad = ~np.isfinite(weight) | (weight < 0)
-    if bad.any():
-        row = int(bad.argmax())
-        raise DataError(f"Data: sample_weight must be finite and not negative, which row {row} is not.")
-    with np.errstate(over="ignore"):
-        total = float(weight.sum())
-    if not 1e-99 < total < 1e99:
-        raise DataError(f"Data: the sample_weight add up to {total:g}. Scale them to about 1 per row.")
-    return None if (weight == 1).all() else weight
-
-
-def _as_numbers(sample_weight: Any) -> Floats:
-    """Return weights as floats, NaN where one is missing; text and complex numbers are none."""
-    weight = np.asarray(unmasked(sample_weight))
-    if weight.dtype == object and weight.ndim == 1:
-        numbers = floats_or_none(weight)
-        weight = weight if numbers is None else numbers
-    if weight.dtype.kind not in "biuf":
-        kind = "text" if weight.dtype.kind in "US" else weight.dtype.name
-        raise DataError(f"Data: sample_weight must hold numbers, not {kind}. Convert it first.")
-    return weight.astype(np.float64)
-
-
 def _check_classes(target: Outcome, weight: Floats | None, classes: Array) -> None:
     seen = target if weight is None else target[weight > 0]
     if not len(seen) or seen.min() == seen.max():
         kept = "" if weight is None else " among the rows with a weight"
         only = label_of(classes[seen[0]]) if len(seen) else "none"
         raise DataError(f"Data: the target must have two classes; there is only one class{kept}: {only}.")
-
-
-def class_factors_of(sums: Array, class_weight: str | Mapping[Any, float], classes: Array, n_rows: int) -> Floats:
-    """Return what multiplies the weight of a row, by its outcome; warn of what that does to the probabilities.
-
-    Parameters
-    ----------
-    sums : (2,) the weight of each outcome
-    n_rows : how many rows these are
-    """
-    sums = sums.astype(np.float64)
-    balanced = sums.sum() / (2.0 * sums)
-    factors = _class_factors(class_weight, classes) if isinstance(class_weight, Mapping) else balanced
-    if factors[0] != factors[1]:
-        trained = sums[1] * factors[1] / (sums @ factors)
-        warn(
-            f"class_weight moves the base rate from {sums[1] / sums.sum():.1%} to {trained:.1%}: the printed "
-            "probabilities are wrong by design. model.at_base_rate() corrects them, except in mixtures."
-            f"{_too_light(sums * factors, n_rows, classes)}",
-        )
-    return np.asarray(factors)
-
-
-def _too_light(trained: Floats, n_rows: int, classes: Array) -> str:
-    """Say that an outcome has too little weight for features to matter: less than one row of all."""
-    light = int(trained.argmin())
-    left = float(trained[light] / trained.sum() * n_rows)
-    if left >= 1:
-        return ""
-    return (
-        f" They are of no use: outcome {label_of(classes[light])!r} weighs as little as {left:.2g} rows of {n_rows:,}, "
-        "so no feature may count. Choose weights that are nearer to each other."
-    )
-
-
-def _class_factors(class_weight: Mapping[Any, float], classes: Array) -> Floats:
-    texts = [_class_label(c) for c in classes]
-    given = {_class_label(label): factor for label, factor in class_weight.items()}
-    for label in given:
-        if label not in texts:
-            raise DataError(f"class_weight: there is no outcome {label!r}.{did_you_mean(label, texts)}")
-    weights = {f"the weight of outcome {label!r}": factor for label, factor in given.items()}
-    check_parameters("class_weight", weights, dict.fromkeys(weights, number(above=0)))
-    return np.array([float(given.get(text, 1.0)) for text in texts])

@@ -16,10 +16,11 @@ from plainrisk.checks import Allowed, allowed_parameters, check_parameters
 from plainrisk.data.frame import as_frame
 from plainrisk.data.rows import is_stored
 from plainrisk.errors import StoppedEarly, quoted, warn
-from plainrisk.fit.scored import FormScores, PartScores, Scored, own_weight
+from plainrisk.fit.scored import FormScores, PartScores, Scored
 from plainrisk.fit.straighten import pooled_score
 from plainrisk.fit.stream import read_stream
 from plainrisk.fit.training import Training, TrainingRows, read_training
+from plainrisk.fit.weights import own_weight
 from plainrisk.form import (
     Bins,
     FitRecord,

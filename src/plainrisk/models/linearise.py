@@ -20,7 +20,8 @@ from plainrisk.extract.registry import read_any
 from plainrisk.fit.bands import Pieces
 from plainrisk.fit.scored import FormScores, GivenScores, Scored
 from plainrisk.fit.straighten import Knots, Lines, degrees_of, straightened
-from plainrisk.fit.training import TrainingRows, read_weight
+from plainrisk.fit.training import TrainingRows
+from plainrisk.fit.weights import read_weight
 from plainrisk.form import (
     ALPHA_STAR,
     FitRecord,

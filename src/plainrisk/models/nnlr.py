@@ -13,8 +13,9 @@ from plainrisk.data.frame import Frame
 from plainrisk.errors import SchemaError
 from plainrisk.fit.basis import LineBounds
 from plainrisk.fit.coding import centred, code_rows, learn_levels
-from plainrisk.fit.layer import Fitted, Plan, fit_plan, resolve_ridge
+from plainrisk.fit.layer import resolve_ridge
 from plainrisk.fit.parameters import CLASS_WEIGHT, RIDGE, RULES, ClassWeight, Ridge, Rules
+from plainrisk.fit.plan import Fitted, Plan, fit_plan
 from plainrisk.fit.training import Training, TrainingRows
 from plainrisk.form import Alone, Bins, Levels, Line, Logistic, Part, Shape, Table, held_scores, outside_rules
 from plainrisk.models.base import PartScores, RiskClassifier

@@ -24,11 +24,13 @@ from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 from plainrisk.explain.uncertainty import Refits
 from plainrisk.fit.basis import table_part
 from plainrisk.fit.coding import CodedRows, code_rows, rule_anchors, scores_by_code
-from plainrisk.fit.layer import Fitted, Plan, code_fine_rows, fit_plan, rows_meant
+from plainrisk.fit.finer import code_fine_rows
 from plainrisk.fit.merge import FineTables
 from plainrisk.fit.pairs import PairRows
 from plainrisk.fit.parameters import fitted_link
+from plainrisk.fit.plan import Fitted, Plan, fit_plan
 from plainrisk.fit.training import Training, read_training
+from plainrisk.fit.weights import rows_meant
 from plainrisk.form import (
     Alone,
     Bins,

@@ -18,13 +18,14 @@ from plainrisk.data.frame import Frame, as_frame
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError
 from plainrisk.fit.splits import splits_of
-from plainrisk.fit.training import position_of, read_training
+from plainrisk.fit.training import read_training
 from plainrisk.form import TreeInput
 from plainrisk.intervals import UNKNOWN, Range
 from plainrisk.measure.evaluation import evaluate_risk
 from plainrisk.models.base import CLASSIFIER
 from plainrisk.models.boosted import read_inputs
 from plainrisk.schema import Schema
+from plainrisk.schema.outcomes import position_of
 from plainrisk.tables import TableResult, text_table
 from plainrisk.text import one_line
 from plainrisk.validate.crossval import CrossValidation, cross_validate, require_weights

@@ -1,0 +1,149 @@
+"""What weights mean: of rows as they are given, of outcomes, and how many rows they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from plainrisk._types import Array, Floats
+from plainrisk.checks import check_parameters, number
+from plainrisk.data.columns import floats_or_none, unmasked
+from plainrisk.errors import DataError, did_you_mean, warn
+from plainrisk.schema import label_of
+from plainrisk.schema.outcomes import class_label
+from plainrisk.solve import Block, Rows
+
+if TYPE_CHECKING:
+    from plainrisk.fit.parameters import Weights
+    from plainrisk.fit.training import TrainingRows
+
+__all__ = ["class_factors_of", "own_weight", "read_weight", "rows_meant"]
+
+
+def read_weight(sample_weight: Any, n_rows: int) -> Floats | None:
+    """Return the weights of rows as numbers, or None where all are 1."""
+    if sample_weight is None:
+        return None
+    weight = _as_numbers(sample_weight)
+    if weight.ndim == 0:
+        weight = np.full(n_rows, float(weight))
+    if weight.shape != (n_rows,):
+        raise DataError(f"Data: sample_weight must be 1D array with {n_rows} entries, not of shape {weight.shape}.")
+    if not weight.any():
+        raise DataError("Data: every sample_weight is zero. At least one row must have a weight.")
+    bad = ~np.isfinite(weight) | (weight < 0)
+    if bad.any():
+        row = int(bad.argmax())
+        raise DataError(f"Data: sample_weight must be finite and not negative, which row {row} is not.")
+    with np.errstate(over="ignore"):
+        total = float(weight.sum())
+    if not 1e-99 < total < 1e99:
+        raise DataError(f"Data: the sample_weight add up to {total:g}. Scale them to about 1 per row.")
+    return None if (weight == 1).all() else weight
+
+
+def _as_numbers(sample_weight: Any) -> Floats:
+    """Return weights as floats, NaN where one is missing; text and complex numbers are none."""
+    weight = np.asarray(unmasked(sample_weight))
+    if weight.dtype == object and weight.ndim == 1:
+        numbers = floats_or_none(weight)
+        weight = weight if numbers is None else numbers
+    if weight.dtype.kind not in "biuf":
+        kind = "text" if weight.dtype.kind in "US" else weight.dtype.name
+        raise DataError(f"Data: sample_weight must hold numbers, not {kind}. Convert it first.")
+    return weight.astype(np.float64)
+
+
+def class_factors_of(sums: Array, class_weight: str | Mapping[Any, float], classes: Array, n_rows: int) -> Floats:
+    """Return what multiplies the weight of a row, by its outcome; warn of what that does to the probabilities.
+
+    Parameters
+    ----------
+    sums : (2,) the weight of each outcome
+    n_rows : how many rows these are
+    """
+    sums = sums.astype(np.float64)
+    balanced = sums.sum() / (2.0 * sums)
+    factors = _class_factors(class_weight, classes) if isinstance(class_weight, Mapping) else balanced
+    if factors[0] != factors[1]:
+        trained = sums[1] * factors[1] / (sums @ factors)
+        warn(
+            f"class_weight moves the base rate from {sums[1] / sums.sum():.1%} to {trained:.1%}: the printed "
+            "probabilities are wrong by design. model.at_base_rate() corrects them, except in mixtures."
+            f"{_too_light(sums * factors, n_rows, classes)}",
+        )
+    return np.asarray(factors)
+
+
+def _too_light(trained: Floats, n_rows: int, classes: Array) -> str:
+    """Say that an outcome has too little weight for features to matter: less than one row of all."""
+    light = int(trained.argmin())
+    left = float(trained[light] / trained.sum() * n_rows)
+    if left >= 1:
+        return ""
+    return (
+        f" They are of no use: outcome {label_of(classes[light])!r} weighs as little as {left:.2g} rows of {n_rows:,}, "
+        "so no feature may count. Choose weights that are nearer to each other."
+    )
+
+
+def _class_factors(class_weight: Mapping[Any, float], classes: Array) -> Floats:
+    texts = [class_label(c) for c in classes]
+    given = {class_label(label): factor for label, factor in class_weight.items()}
+    for label in given:
+        if label not in texts:
+            raise DataError(f"class_weight: there is no outcome {label!r}.{did_you_mean(label, texts)}")
+    weights = {f"the weight of outcome {label!r}": factor for label, factor in given.items()}
+    check_parameters("class_weight", weights, dict.fromkeys(weights, number(above=0)))
+    return np.array([float(given.get(text, 1.0)) for text in texts])
+
+
+def own_weight(weight: Floats | None, positive: Array | None, factors: Floats | None) -> Floats | None:
+    """Return what rows weigh without class weights, or None where that is 1."""
+    if weight is None or factors is None or positive is None:
+        return weight
+    return weight / factors[(np.asarray(positive) > 0).astype(np.intp)]
+
+
+def rows_meant(training: TrainingRows, rows: Rows, weights: Weights) -> float:
+    """Return how many rows the weights of rows stand for.
+
+    Their sum, if they are counts; the number of rows, if only their ratios matter. If it is not said, weights that are
+    whole multiples of the least one are counts in that unit, as repeated rows would be, and all others ratios.
+    """
+    if weights == "counts":
+        return training.total
+    (lowest,) = rows.sum(_LeastWeight(training.factors), whole_blocks=True)
+    least = min(lowest, default=0.0)
+    if weights == "relative" or not least:
+        return float(training.n_rows)
+    broken, total = rows.sum(_Multiples(training.factors, least), whole_blocks=True)
+    return float(training.n_rows) if broken else total / least
+
+
+@dataclass(frozen=True)
+class _LeastWeight:
+    """The least weight of a block; what class weights add is no evidence."""
+
+    factors: Floats | None
+
+    def __call__(self, block: Block) -> tuple[tuple[float, ...]]:
+        weight = own_weight(block.weight, block.positive, self.factors)
+        return (() if weight is None else (float(weight.min()),),)
+
+
+@dataclass(frozen=True)
+class _Multiples:
+    """Whether weights are no whole multiples of a unit, and their sum."""
+
+    factors: Floats | None
+    unit: float
+
+    def __call__(self, block: Block) -> tuple[int, float]:
+        weight = own_weight(block.weight, block.positive, self.factors)
+        if weight is None:
+            return 0, 0.0
+        return int(np.abs(weight / self.unit - np.rint(weight / self.unit)).max() > 1e-9), float(weight.sum())
