@@ -12,7 +12,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from plainrisk._types import Bools, Floats
+from plainrisk._types import Bools, Counts, Floats
 
 __all__ = [
     "UNKNOWN",
@@ -124,14 +124,24 @@ class Placement:
     influence: Floats
 
     @classmethod
-    def of(cls, bad: Bools, risk: Floats, weight: Floats | None = None) -> Placement:
+    def of(
+        cls,
+        bad: Bools,
+        risk: Floats,
+        weight: Floats | None = None,
+        spread: Floats | None = None,
+        rows: Counts | None = None,
+    ) -> Placement:
         """Rank the rows of each outcome among those of the other.
+
+        An entry may be several rows: of this weight together, `spread` the root of their sum of squared weights.
 
         >>> found = Placement.of(np.array([False, False, True, True]), np.array([0.1, 0.4, 0.35, 0.8]))
         >>> found.auc, round(found.error, 4)
         (0.75, 0.3536)
         """
         weight = np.ones(len(risk)) if weight is None else weight
+        spread = weight if spread is None else spread
         placed = np.empty(len(risk))
         for own, other in ((bad, ~bad), (~bad, bad)):
             placed[own] = _share_below(risk[own], risk[other], weight[other])
@@ -140,9 +150,9 @@ class Placement:
             return cls(math.nan, np.full(len(risk), math.nan))
         influence, auc = np.empty(len(risk)), float(np.average(placed[bad], weights=weight[bad]))
         for own in (bad, ~bad):
-            n = int(own.sum())
+            n = int(own.sum() if rows is None else rows[own].sum())
             correction = math.sqrt(n / (n - 1)) if n > 1 else math.nan
-            influence[own] = weight[own] / weight[own].sum() * (placed[own] - auc) * correction
+            influence[own] = spread[own] / weight[own].sum() * (placed[own] - auc) * correction
         return cls(auc, influence)
 
     @property

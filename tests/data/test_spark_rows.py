@@ -65,6 +65,16 @@ class Table:
             found.append(function(pa.Table.from_pylist(group)))
         return Table([pa.concat_tables(found)], self.log)
 
+    def repartition(self, tasks, column):
+        """Deal the rows out by what a column holds, and forget their order."""
+        whole = self.toArrow()[::-1]
+        home = np.array(whole[column].to_pylist(), int) * 7 % tasks
+        self.log.append(f"{len(self.parts)} to {tasks}")
+        return Table([whole.filter(home == k) for k in range(tasks)], self.log)
+
+    def sortWithinPartitions(self, *columns):
+        return Table([part.sort_by([(c, "ascending") for c in columns]) for part in self.parts], self.log)
+
     def persist(self):
         self.log.append("persist")
         return self
@@ -152,14 +162,25 @@ def test_every_model_is_the_one_in_memory(german, name):
 
 @pytest.mark.parametrize(("name", "parts"), [("ARM1", 1), ("ARM1", 40), ("MixLinARM1", 64)])
 def test_partitions_do_not_matter(german, name, parts, monkeypatch):
-    """Few are merged here, many where they are, and very many in several rounds."""
+    """Few are merged here, many where they are, and very many in several rounds; codes of small ones come together."""
     if parts == 40:
         monkeypatch.setattr(spark_rows, "_MERGED", 3)
+        monkeypatch.setattr(spark_rows, "_TASK_ROWS", 100)
     data, table = german
     here = fitted(pr.make_classifier(name, data.schema), data.frame, data.target)
     there = [fitted(pr.make_classifier(name, data.schema), rows_of(spark_table(table, parts)), "bad") for _ in range(2)]
     same(there[0], here, table)
     assert there[0].form_ == there[1].form_, "the same partitions give the same bytes"
+
+
+def test_codes_of_small_partitions_come_together(german):
+    data, table = german
+    df = spark_table(table, 40)
+    rows = rows_of(df)
+    assert rows.count() == 1_000
+    assert rows.passes == 1
+    fitted(pr.make_classifier("ARM1", data.schema), rows, "bad")
+    assert [said for said in df.log if " to " in said] == ["40 to 1"]
 
 
 @pytest.mark.parametrize("name", ["NNLR", "SmoothARM1", "ARM2"])
@@ -181,6 +202,67 @@ def test_pairs_and_intervals(holes):
     same(there, here, X)
     assert [p.features for p in there.form_.parts[0].pairs] == [p.features for p in here.form_.parts[0].pairs] != []
     np.testing.assert_allclose(there.fit_record_.covariance, here.fit_record_.covariance, rtol=1e-6, atol=1e-9)
+
+
+def test_a_model_is_measured_where_the_rows_are(holes, monkeypatch):
+    schema, table = holes
+    X, y, w = table.select("age", "income", "job"), table["bad"].to_numpy(), table["weight"].to_numpy()
+    model = fitted(pr.make_classifier("SmoothARM1", schema), X, y)
+    rows, by_name = rows_of(spark_table(table, 7)), {"y": "bad", "sample_weight": "weight"}
+    for there, here in (
+        (pr.evaluate(model, rows), pr.evaluate(model, X, y)),
+        (pr.evaluate(model, rows, **by_name), pr.evaluate(model, X, y, sample_weight=w)),
+    ):
+        assert (there.rows, there.positives, there.seen_before) == (here.rows, here.positives, True)
+        for name, figure in here.figures.items():
+            assert there[name].estimate == pytest.approx(figure.estimate, abs=1e-9)
+            width = (there[name].high - there[name].low) / (figure.high - figure.low)
+            exact = name in ("auc", "gini", "slope", "intercept")
+            assert width == pytest.approx(1, abs=1e-9 if exact else 0.3), "another bootstrap of the same rows"
+        assert there.calibration.columns() == {k: pytest.approx(v) for k, v in here.calibration.columns().items()}
+        assert (there.tests is None) == (here.tests is None)
+    assert there.tests is None
+    grades = pr.evaluate(model, rows, grades=[0.3]).tests
+    assert vars(grades.grades[0]) == pytest.approx(vars(pr.evaluate(model, X, y, grades=[0.3]).tests.grades[0]))
+
+    costs = {"gain_good": 0.1, "cutoff": 0.4}
+    there = pr.cutoffs(model, rows, amount="weight", **costs, **by_name)
+    here = pr.cutoffs(model, X, y, amount=w, sample_weight=w, **costs)
+    for one, other in ((there.best, here.best), (there.chosen, here.chosen)):
+        assert vars(one.profit) == pytest.approx(vars(other.profit))
+        assert vars(one.bad_rate) == pytest.approx(vars(other.bad_rate))
+
+    there = pr.drift(model, rows, "bad", old=rows_of(spark_table(table[:500], 3)), old_y="bad")
+    here = pr.drift(model, X, y, old=X[:500], old_y=y[:500])
+    assert [f.psi for f in there.features] == pytest.approx([f.psi for f in here.features])
+    assert vars(there.auc_change) == pytest.approx(vars(here.auc_change))
+    assert there.new_performance.rows == 1_500
+
+    monkeypatch.setattr("plainrisk.form.risk_sums.MOST_RISKS", 128)
+    with pytest.warns(PlainriskWarning, match=r"distinct probabilities\. Those that agree to one part in"):
+        coarse = [pr.evaluate(model, rows_of(spark_table(table, parts)), "bad") for parts in (1, 40)]
+    assert coarse[0].figures["ks"] == coarse[1].figures["ks"]
+    assert coarse[0]["auc"].estimate == pytest.approx(pr.evaluate(model, X, y)["auc"].estimate, abs=1e-2)
+    assert coarse[0].mean_risk == pytest.approx(model.predict_proba(X)[:, 1].mean(), abs=1e-12)
+
+
+def test_what_measuring_stored_rows_refuses(holes):
+    schema, table = holes
+    X, y = table.select("age", "income", "job"), table["bad"].to_numpy()
+    model, rows = fitted(pr.make_classifier("ARM1", schema), X, y), rows_of(spark_table(table, 3))
+    with pytest.raises(DataError, match="against and by need rows in memory"):
+        pr.evaluate(model, rows, by="job")
+    with pytest.raises(DataError, match="y must be the name of a column"):
+        pr.cutoffs(model, rows, y)
+    with pytest.raises(DataError, match="by a model of plainrisk alone"):
+        pr.evaluate(y * 0.5, rows, "bad")
+    with pytest.raises(DataError, match="no column 'worse'"):
+        pr.drift(model, rows, "worse")
+    with pytest.raises(DataError, match="evaluate: there are no rows"):
+        pr.evaluate(model, rows_of(spark_table(table[:0], 1)), "bad")
+    gone = table.with_columns(bad=pl.when(pl.int_range(pl.len()) == 600).then(None).otherwise("bad"))
+    with pytest.raises(DataError, match=r"has no outcome.*partition"):
+        pr.evaluate(model, rows_of(spark_table(gone, 3)), "bad")
 
 
 @pytest.mark.parametrize("options", [{"weights": "stacking"}, {"class_weight": "balanced"}])

@@ -99,12 +99,15 @@ def test_a_pipeline_is_fitted_saved_and_read(table, loans, tmp_path):
 def test_cross_validation_and_an_evaluator_of_spark(table, loans):
     from pyspark.ml.evaluation import BinaryClassificationEvaluator
     from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
+    from pyspark.sql import functions as F  # noqa: N812
 
     from plainrisk.spark import RiskClassifier
 
     stage = RiskClassifier(schema=loans[0], classifier="DirectARM1")
     grid = ParamGridBuilder().addGrid(stage.options, ['{"max_bins": 3}']).build()
     judge = BinaryClassificationEvaluator(labelCol="bad")
-    found = CrossValidator(estimator=stage, estimatorParamMaps=grid, evaluator=judge, numFolds=2, seed=1).fit(table)
+    folds = table.withColumn("fold", F.pmod(F.hash("age"), F.lit(2)))
+    options = {"numFolds": 2, "foldCol": "fold"}
+    found = CrossValidator(estimator=stage, estimatorParamMaps=grid, evaluator=judge, **options).fit(folds)
     assert 0.55 < found.avgMetrics[0] < 1.0
     assert judge.evaluate(found.bestModel.transform(table)) > 0.6

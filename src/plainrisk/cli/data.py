@@ -11,7 +11,8 @@ import typer
 
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.main import ExitCode
-from plainrisk.cli.options import Column, Data, Json, Missing, Positive, SchemaFile
+from plainrisk.cli.options import Column, Conf, Data, Json, Master, Missing, Positive, SchemaFile
+from plainrisk.data.remote import is_remote
 from plainrisk.errors import SchemaError, quoted
 from plainrisk.schema import Schema
 from plainrisk.schema.findings import by_feature, in_words
@@ -59,12 +60,17 @@ def infer(
     output: SchemaOutput = None,
     force: Force = False,
     missing: Missing = None,
+    master: Master = None,
+    conf: Conf = None,
     json: Json = False,
 ) -> None:
     """Draft a schema for a person to edit: kinds, special values, and in comments what was seen in the data."""
     check_new_schema(output, force)
     words, numbers = source.missing_words(missing)
-    rows = source.open_source(data, numbers, drafting=True)
+    if is_remote(data):
+        rows = source.sample_elsewhere(data, missing, master, conf)
+    else:
+        rows = source.open_source(data, numbers, drafting=True)
     known = target or (rows.schema.target if rows.schema is not None else None)
     label = None if positive is None else source.label_in(positive, rows.frame, known)
     draft = Schema.infer(rows.frame, known, positive=label, missing=words)
@@ -77,10 +83,20 @@ def infer(
 
 
 @schema_app.command("check")
-def check_schema(data: Data, schema: SchemaFile = None, missing: Missing = None, json: Json = False) -> None:
+def check_schema(
+    data: Data,
+    schema: SchemaFile = None,
+    missing: Missing = None,
+    master: Master = None,
+    conf: Conf = None,
+    json: Json = False,
+) -> None:
     """List everything in which a schema and data do not fit each other; exit 1 if there are errors."""
     known = None if schema is None else Schema.load(schema)
-    rows = source.open_source(data, missing, None if known is None else known.kinds)
+    if is_remote(data):
+        rows = source.sample_elsewhere(data, missing, master, conf)
+    else:
+        rows = source.open_source(data, missing, None if known is None else known.kinds)
     known = known or rows.schema
     if known is None:
         raise SchemaError(f"{data}: which schema? Add --schema FILE, or draft one with plainrisk schema infer.")

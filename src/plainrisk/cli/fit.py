@@ -28,8 +28,8 @@ from plainrisk.cli.validation import (
     show_test,
 )
 from plainrisk.data.frame import as_frame
-from plainrisk.data.remote import is_remote, remote_rows
-from plainrisk.data.rows import Progress, StoredRows, as_batches
+from plainrisk.data.remote import is_remote
+from plainrisk.data.rows import StoredRows, as_batches
 from plainrisk.errors import DataError, quoted, warn
 from plainrisk.explain import overview
 from plainrisk.explain.outside import binding_levels
@@ -182,8 +182,11 @@ def fit(
         known = source.schema_to_stream(schema, target, positive)
         models = {name: make_classifier(name, known, **options) for name in names}
         with show.progress("Reading rows") as bar:
-            rows_there = _stream(data, missing or (), known, master, conf or (), bar.move)
-            models[names[0]].fit(rows_there)
+            if is_remote(data):
+                stored: StoredRows = source.rows_elsewhere(data, missing, master, conf, bar.move)
+            else:
+                stored = as_batches(source.scan_source(data, missing, known.kinds), progress=bar.move)
+            models[names[0]].fit(stored, sample_weight=weight)
     else:
         stated = None if schema is None else Schema.load(schema)
         kinds = source.kinds_to_fit(stated, target, positive)
@@ -300,18 +303,6 @@ def _pair_facts(estimator: Any, rows: source.Rows, plan: Validation) -> dict[str
     evident = [one for one in suggest_pairs(estimator, rows.X, rows.y, **plan.weights(rows)) if one.is_evident]
     told = [{"features": list(one.features), "z": one.z, "gain": one.gain} for one in evident]
     return {"fitted": [], "suggested": told}
-
-
-# ---- streams
-
-
-def _stream(
-    data: str, missing: Sequence[str], known: Schema, master: str | None, conf: Sequence[str], progress: Progress
-) -> StoredRows:
-    """Return rows that are not read at once, with a bar that shows every pass."""
-    if is_remote(data):
-        return remote_rows(data, master, conf, progress)
-    return as_batches(source.scan_source(data, missing, known.kinds), progress=progress)
 
 
 # ---- results

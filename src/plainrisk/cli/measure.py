@@ -14,12 +14,14 @@ from rich.text import Text
 
 from plainrisk._types import Floats, Outcome
 from plainrisk.checks import NOTHING, PROBABILITY, check_parameters
-from plainrisk.cli import options, show, tables
+from plainrisk.cli import options, show, source, tables
 from plainrisk.cli.options import (
     Column,
+    Conf,
     Data,
     Json,
     Level,
+    Master,
     Missing,
     ModelArgument,
     TableOutput,
@@ -29,6 +31,7 @@ from plainrisk.cli.options import (
 )
 from plainrisk.cli.runner import RowReader
 from plainrisk.data.frame import column_of
+from plainrisk.data.remote import is_remote
 from plainrisk.errors import DataError
 from plainrisk.explain import GroupReport, SeenRows
 from plainrisk.explain.groups import compare_groups
@@ -40,6 +43,8 @@ from plainrisk.measure.evaluation import Evaluation, evaluate_risk
 from plainrisk.model import FormMethods, RiskModel, load
 from plainrisk.text import plain_number, show_p
 from plainrisk.validate.grouping import groups_by
+from plainrisk.validate.holdout import cutoffs as cutoffs_of_model
+from plainrisk.validate.holdout import evaluate as evaluate_model
 
 if TYPE_CHECKING:
     import polars as pl
@@ -182,6 +187,8 @@ def evaluate(
     ] = 0,
     output: TableOutput = None,
     missing: Missing = None,
+    master: Master = None,
+    conf: Conf = None,
     json: Json = False,
 ) -> None:
     """Measure a model on rows with outcomes, with confidence intervals; compare two models on the same rows."""
@@ -192,19 +199,28 @@ def evaluate(
     if not models[0].form_.predicts_as(models[-1].form_):
         raise DataError("--against: the two models predict different outcomes, so they cannot be compared.")
     name = _target(models[0], target)
-    asked: dict[str | None, str] = {name: "--column", **dict.fromkeys(columns, "--by"), weight: "--weight"}
-    rows = ScoredRows.read(data, models, asked | ({} if other_file else {against: "--against"}), missing)
-    found = evaluate_risk(
-        rows.outcomes(models[0].form_, name),
-        rows.risks[0],
-        against=None if against is None else rows.risks[1] if other_file else rows.probabilities(against),
-        by=groups_by("evaluate", rows.columns, columns, bands, models[0].form_) if columns else None,
-        grades=None if grades is None else read_numbers("--grades", grades),
-        sample_weight=rows.column(weight),
-        level=level,
-        seed=seed,
-    )
-    found = replace(found, seen_before=rows.seen_before)
+    options: dict[str, Any] = {"grades": None if grades is None else read_numbers("--grades", grades)}
+    options |= {"level": level, "seed": seed}
+    if is_remote(data):
+        if against is not None or by:
+            raise DataError(
+                f"{data}: --against and --by need a file. Evaluate every model separately, or a view of every group."
+            )
+        with show.progress("Starting Spark") as bar:
+            stored = source.rows_elsewhere(data, missing, master, conf, bar.move)
+            found = evaluate_model(models[0], stored, name, sample_weight=weight, **options)
+    else:
+        asked: dict[str | None, str] = {name: "--column", **dict.fromkeys(columns, "--by"), weight: "--weight"}
+        rows = ScoredRows.read(data, models, asked | ({} if other_file else {against: "--against"}), missing)
+        found = evaluate_risk(
+            rows.outcomes(models[0].form_, name),
+            rows.risks[0],
+            against=None if against is None else rows.risks[1] if other_file else rows.probabilities(against),
+            by=groups_by("evaluate", rows.columns, columns, bands, models[0].form_) if columns else None,
+            sample_weight=rows.column(weight),
+            **options,
+        )
+        found = replace(found, seen_before=rows.seen_before)
     result = {"model": str(model), "data": data, "against": against}
     comparison = found.to_dict()
     if against is not None:
@@ -362,6 +378,8 @@ def cutoffs(
     level: Level = 0.95,
     output: TableOutput = None,
     missing: Missing = None,
+    master: Master = None,
+    conf: Conf = None,
     json: Json = False,
 ) -> None:
     """Show approval, bad rate and profit by cut-off, with confidence intervals."""
@@ -373,22 +391,28 @@ def cutoffs(
     }
     loaded = load(model)
     name = _target(loaded, target)
-    rows = ScoredRows.read(data, [loaded], {name: "--column", amount: "--amount", weight: "--weight"}, missing)
-    found = risk_cutoffs(
-        rows.outcomes(loaded.form_, name),
-        rows.risks[0],
-        cost_bad=cost_bad,
-        gain_good=gain_good,
-        amount=rows.column(amount),
-        sample_weight=rows.column(weight),
-        adverse=loaded.form_.schema.adverse,
-        cutoff=loaded.cutoff,
-        level=level,
-    )
+    costs: dict[str, Any] = {"cost_bad": cost_bad, "gain_good": gain_good, "level": level}
+    if is_remote(data):
+        with show.progress("Starting Spark") as bar:
+            stored = source.rows_elsewhere(data, missing, master, conf, bar.move)
+            found = cutoffs_of_model(loaded, stored, name, amount=amount, sample_weight=weight, **costs)
+            n_rows = stored.count()
+    else:
+        rows = ScoredRows.read(data, [loaded], {name: "--column", amount: "--amount", weight: "--weight"}, missing)
+        n_rows = len(rows.risks[0])
+        found = risk_cutoffs(
+            rows.outcomes(loaded.form_, name),
+            rows.risks[0],
+            amount=rows.column(amount),
+            sample_weight=rows.column(weight),
+            adverse=loaded.form_.schema.adverse,
+            cutoff=loaded.cutoff,
+            **costs,
+        )
     chosen = {f"{name} {value:g}": found.at(**{name: value}) for name, value in asked.items()}
     if found.chosen is not None:
         chosen["the model's own"] = found.chosen
-    result = {"model": str(model), "data": data, "rows": len(rows.risks[0]), **found.to_dict()}
+    result = {"model": str(model), "data": data, "rows": n_rows, **found.to_dict()}
     result["chosen"] = {name: one.to_dict() for name, one in chosen.items()}
     if output is not None:
         tables.write_table(_cutoff_columns(found), output)

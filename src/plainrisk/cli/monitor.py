@@ -10,16 +10,18 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from plainrisk.cli import show, tables
+from plainrisk.cli import show, source, tables
 from plainrisk.cli.main import ExitCode
-from plainrisk.cli.options import Column, Data, Json, Missing, ModelArgument, TableOutput
+from plainrisk.cli.options import Column, Conf, Data, Json, Master, Missing, ModelArgument, TableOutput
 from plainrisk.cli.runner import RowReader
+from plainrisk.data.remote import is_remote
 from plainrisk.explain import Drift, Profile, recheck
 from plainrisk.explain import drift as compare
 from plainrisk.explain.smt import smt_claims
 from plainrisk.files import write_text
 from plainrisk.form import RiskForm, read_model
 from plainrisk.model import load
+from plainrisk.validate.counted import counted_profile
 
 __all__ = ["certify", "drift"]
 
@@ -90,13 +92,17 @@ def drift(
     output: TableOutput = None,
     target: Column = None,
     missing: Missing = None,
+    master: Master = None,
+    conf: Conf = None,
     json: Json = False,
 ) -> None:
     """Compare new rows with old ones: shifts of features, subscales and risk, and with outcomes of performance."""
     tables.check_table(output)
     loaded = load(model)
-    new_rows = _profile(data, loaded.form_, target, missing)
-    old_rows, record = None if old is None else _profile(old, loaded.form_, target, missing), loaded.fit_record_
+    new_rows, old_rows = (
+        None if rows is None else _profile(rows, loaded.form_, target, missing, master, conf) for rows in (data, old)
+    )
+    record = loaded.fit_record_
     found = compare(loaded.form_, new_rows, old_rows, record=record)
     if output is not None:
         import polars as pl
@@ -107,9 +113,20 @@ def drift(
     show.wrote(output)
 
 
-def _profile(data: str, form: RiskForm, target: str | None, missing: list[str] | None) -> Profile:
-    """Count the rows of a file batch by batch, with their outcomes if there are any."""
+def _profile(
+    data: str,
+    form: RiskForm,
+    target: str | None,
+    missing: list[str] | None,
+    master: str | None,
+    conf: list[str] | None,
+) -> Profile:
+    """Count the rows of a file batch by batch, or those of a table where they are, with outcomes if there are any."""
     profile, outcome = Profile(form), target or form.schema.target
+    if is_remote(data):
+        with show.progress("Starting Spark") as bar:
+            stored = source.rows_elsewhere(data, missing, master, conf, bar.move)
+            return counted_profile(form, stored, target or (outcome if outcome in stored.names else None))
     reader = RowReader(data, [form], missing, {target: "--column"} if target else None, keep_if_there=outcome)
     known = outcome if outcome in reader.keep else None
     reader.each(lambda batch: profile.add(batch, None if known is None else batch[known]))

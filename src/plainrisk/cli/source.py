@@ -17,12 +17,14 @@ import msgspec
 from plainrisk._types import Array
 from plainrisk.data.columns import is_word
 from plainrisk.data.reader import READ, Kind, Table, open_table
-from plainrisk.data.remote import is_remote
+from plainrisk.data.remote import is_remote, remote_rows, sample_remote
+from plainrisk.data.rows import Progress, StoredRows
 from plainrisk.data.texts import parse
 from plainrisk.errors import DataError, SchemaError, did_you_mean, quoted, warn
 from plainrisk.leftovers import temporary_folder
 from plainrisk.schema import Schema, label_of
 from plainrisk.schema.check import leak_notes
+from plainrisk.schema.evidence import MOST_ROWS
 from plainrisk.schema.outcomes import bad_label
 
 if TYPE_CHECKING:
@@ -39,8 +41,10 @@ __all__ = [
     "label_in",
     "missing_words",
     "open_source",
+    "rows_elsewhere",
     "rows_of_model",
     "rows_to_fit",
+    "sample_elsewhere",
     "scan_source",
     "schema_to_stream",
 ]
@@ -100,6 +104,40 @@ def open_source(
     loaded = datasets.load(data, backend="polars")
     frame: pl.DataFrame = loaded.frame
     return Source(data, frame.with_columns(pl.Series(loaded.schema.target, loaded.target)), loaded.schema)
+
+
+def rows_elsewhere(
+    data: str,
+    missing: Sequence[str] | None,
+    master: str | None,
+    conf: Sequence[str] | None,
+    progress: Progress | None = None,
+) -> StoredRows:
+    """Return the rows of a table of Spark, to be added up where they are."""
+    _refuse_missing(data, missing)
+    return remote_rows(data, master, conf or (), progress)
+
+
+def sample_elsewhere(
+    data: str, missing: Sequence[str] | None, master: str | None, conf: Sequence[str] | None
+) -> Source:
+    """Read some rows of a table of Spark, to see what its columns hold."""
+    import polars as pl
+
+    _refuse_missing(data, missing)
+    table, n_rows = sample_remote(data, master, conf or (), MOST_ROWS)
+    if table.num_rows < n_rows:
+        warn(f"{data}: {table.num_rows:,} of {n_rows:,} rows were looked at, taken at random.")
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return Source(data, frame)
+
+
+def _refuse_missing(data: str, missing: Sequence[str] | None) -> None:
+    if missing:
+        raise DataError(
+            f"{data}: --missing is for files. Of a table state null_values in the schema, or make a view with nullif."
+        )
 
 
 def rows_of_model(
@@ -164,8 +202,8 @@ def _is_data_set(data: str) -> bool:
     """Whether `data` names a data set; a file of that name comes first."""
     if is_remote(data):
         raise DataError(
-            f"{data}: fit and score work on rows where they are; this command needs the rows themselves. Give it a "
-            "sample, or the scored columns: plainrisk score MODEL DATA --keep OUTCOME -o scored.parquet."
+            f"{data}: fit, score, evaluate, cutoffs, drift and schema work on rows where they are; this command "
+            "needs the rows themselves. Give it a sample: plainrisk score MODEL DATA --keep COLUMN -o sample.parquet."
         )
     if data == STDIN or os.path.exists(data):
         return False
@@ -242,7 +280,7 @@ def schema_to_stream(path: Path | None, target: str | None, positive: str | None
     """Return the schema of rows that are read in batches, of which nothing can be inferred."""
     if path is None:
         raise SchemaError(
-            "--stream needs --schema SCHEMA, and so does Spark. Draft one from a sample: plainrisk schema infer SAMPLE."
+            "--stream needs --schema SCHEMA, and so does Spark. Draft one: plainrisk schema infer DATA, or of a sample."
         )
     return _with_outcome(Schema.load(path), target, positive, str(path))
 

@@ -65,8 +65,8 @@ class Validation:
 
     def require_no_stream(self, models: int) -> None:
         """Refuse what needs all rows at once."""
-        if self.columns():
-            option = next(iter(self.columns().values()))
+        option = next((option for option in self.columns().values() if option != "--weight"), None)
+        if option is not None:
             raise DataError(f"--stream reads rows in batches and takes no {option}. Leave out one of the two.")
         if models > 1:
             raise DataError("--stream takes only one --model: without cross validation there is nothing to compare.")

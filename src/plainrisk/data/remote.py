@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from plainrisk.data.rows import Progress, StoredRows
 from plainrisk.data.spark_errors import raised_by_spark
 from plainrisk.errors import DataError, missing_extra
 
-__all__ = ["is_remote", "open_remote", "remote_rows", "write_remote"]
+__all__ = ["is_remote", "open_remote", "remote_rows", "sample_remote", "write_remote"]
 
 _PREFIX = "spark:"
 _FORMATS = {".parquet": "parquet", ".orc": "orc", ".json": "json", ".jsonl": "json", ".csv": "csv"}
@@ -53,6 +54,16 @@ def open_remote(data: str, master: str | None, conf: Sequence[str]) -> Any:
         return (reader.options(header=True, inferSchema=True) if kind == "csv" else reader).load(name)
 
 
+def sample_remote(data: str, master: str | None, conf: Sequence[str], most: int) -> tuple[Any, int]:
+    """Return about `most` rows of a table of Spark, taken at random, as an Arrow table, and how many there are."""
+    table = open_remote(data, master, conf)
+    with raised_by_spark("taking a sample"):
+        n_rows = int(table.count())
+        # The number of rows of a random share differs from the share by chance.
+        chosen = table if n_rows <= most else table.sample(fraction=most / n_rows, seed=0)
+        return chosen.toArrow(), n_rows
+
+
 def write_remote(df: Any, path: str) -> int:
     """Write rows as files of Spark, all or none of them, and return how many there are."""
     kind = _FORMATS.get(os.path.splitext(path)[1], "parquet")
@@ -75,6 +86,8 @@ def _session(master: str | None, conf: Sequence[str]) -> Any:
         if not equals:
             raise DataError(f"--conf {setting}: write KEY=VALUE, such as spark.executor.memory=4g.")
         builder = builder.config(name, value)
+    # Rows come and go as Arrow, so what pyspark says of pandas is of no concern.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
     # Workers on this machine need the Python that has plainrisk.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return builder.getOrCreate()

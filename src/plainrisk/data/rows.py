@@ -44,6 +44,10 @@ class StoredRows:
     names: tuple[str, ...]
     weight: str | None = None
 
+    def count(self) -> int:
+        """Return how many rows there are."""
+        raise NotImplementedError
+
     def first(self, columns: Sequence[str]) -> Frame | None:
         """Return some of the rows, to look at their types; None if there are none."""
         raise NotImplementedError
@@ -129,6 +133,10 @@ class Batches(StoredRows):
     def read_as(self, kinds: Mapping[str, Kind] | None) -> Batches:
         """Return the same rows, the columns of CSV files read by what they mean; see `plainrisk.data.reader`."""
         return self if self.by_kind is None else self.by_kind(kinds)
+
+    def count(self) -> int:
+        """Return how many rows there are."""
+        return self.n_rows
 
     def first(self, columns: Sequence[str]) -> Frame | None:
         """Return the first batch."""

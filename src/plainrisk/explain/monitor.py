@@ -10,6 +10,8 @@ less base rate.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from copy import copy
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -26,11 +28,13 @@ from plainrisk.explain.reference import pool_weights
 from plainrisk.form import Alone, FitRecord, Levels, Linear, Logistic, Part, RiskForm, Table
 from plainrisk.form.beyond import widen_ranges
 from plainrisk.form.risk_cells import count_risks
+from plainrisk.form.risk_sums import RiskSums
 from plainrisk.form.wording import say_levels
-from plainrisk.intervals import Range, auc_range, newcombe, normal_quantile, wilson
+from plainrisk.intervals import Placement, Range, newcombe, normal_quantile, wilson
 from plainrisk.schema import Limits
 from plainrisk.tables import TableResult
 from plainrisk.threads import PIECE_ROWS
+from plainrisk.totals import added
 
 __all__ = ["Drift", "Performance", "Profile", "SeenRows", "drift", "risk_drift"]
 
@@ -58,7 +62,7 @@ class Profile:
     risks : the counts of probabilities by cell (`count_risks`): of every part by its number, and last of the model
     risk_sums : the sums of these probabilities
     levels : those of each feature that are counted: what its shapes and trees tell apart, or its first pair if none do
-    judged : risks and outcomes, batch by batch, of the rows whose outcome is known
+    judged : risks and outcomes of the rows whose outcome is known; None while there are none
     """
 
     form: RiskForm
@@ -68,7 +72,7 @@ class Profile:
     risks: dict[int, Floats] = field(default_factory=dict)
     risk_sums: dict[int, float] = field(default_factory=dict)
     levels: dict[str, Levels] = field(default_factory=dict)
-    judged: list[tuple[Floats, Bools]] = field(default_factory=list)
+    judged: RiskSums | None = None
 
     def __repr__(self) -> str:
         return f"Profile of {self.rows:,.0f} rows in {len(self.levels)} features"
@@ -91,6 +95,18 @@ class Profile:
             self._add(frame if frame.n_rows <= PIECE_ROWS else frame.take(start, start + PIECE_ROWS))
         return self
 
+    def __add__(self, other: Profile) -> Profile:
+        """Return the counts of the rows of both, which may have been counted apart."""
+        return Profile(
+            self.form,
+            self.rows + other.rows,
+            _added(self.counts, other.counts),
+            _added(self.sums, other.sums),
+            _added(self.risks, other.risks),
+            _added(self.risk_sums, other.risk_sums),
+            judged=added(self.judged, other.judged),
+        )
+
     def _add(self, frame: Frame) -> None:
         form = self.form
         for name, levels in self.levels.items():
@@ -110,14 +126,12 @@ class Profile:
             raise DataError(f"drift: there are {len(outcome.codes):,} outcomes for {frame.n_rows:,} rows.")
         known = np.flatnonzero(outcome.codes >= 0)
         positive = Labels(outcome.codes[known], outcome.labels).outcomes(self.form.classes) == 1
-        self.judged.append((self.form.risk(frame)[known], positive))
+        if len(known):
+            self.judged = added(self.judged, RiskSums.of(self.form.risk(frame)[known], positive))
 
     def performance(self, level: float = 0.95) -> Performance | None:
         """Return how good the risks were, with intervals; None where no outcome is known."""
-        if not any(len(risk) for risk, _ in self.judged):
-            return None
-        risk, positive = (np.concatenate(side) for side in zip(*self.judged, strict=True))
-        return Performance.of(risk, positive, level)
+        return None if self.judged is None else Performance.of_sums(self.judged, level)
 
     @classmethod
     def of_training(cls, form: RiskForm, record: FitRecord | None = None) -> Profile:
@@ -160,6 +174,11 @@ class Profile:
             self.sums[part.name, name] = float(weights @ np.asarray(shape.scores))
 
 
+def _added(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Add two tables of sums key by key."""
+    return {key: added(one.get(key), other.get(key)) for key in {**one, **other}}
+
+
 class SeenRows:
     """Whether rows are those of training: as many, with the same least and greatest value of every continuous feature.
 
@@ -197,6 +216,18 @@ class SeenRows:
             self._counts[name] += np.bincount(levels.codes(frame, name), minlength=len(levels))
         widen_ranges(self._ranges, self.form.schema, frame, self.form.ranges)
         return self
+
+    def __add__(self, other: SeenRows) -> SeenRows:
+        """Return what was seen of the rows of both."""
+        both = copy(self)
+        both.rows += other.rows
+        both._counts = _added(self._counts, other._counts)
+        ends = [*self._ranges.items(), *other._ranges.items()]
+        both._ranges = {
+            name: (min(low for n, (low, _) in ends if n == name), max(high for n, (_, high) in ends if n == name))
+            for name in {**self._ranges, **other._ranges}
+        }
+        return both
 
     @property
     def are_all(self) -> bool:
@@ -254,10 +285,16 @@ class Performance:
     @classmethod
     def of(cls, risk: Floats, positive: Bools, level: float) -> Performance:
         """Judge risks by their outcomes."""
-        z, mean = normal_quantile(level), float(risk.mean())
-        base = wilson(int(positive.sum()), len(positive), z)
+        return cls.of_sums(RiskSums.of(risk, positive), level)
+
+    @classmethod
+    def of_sums(cls, sums: RiskSums, level: float) -> Performance:
+        """Judge risks that were counted by outcome, none of them weighted."""
+        risk, weight, rows, z = sums.risk, sums.weight, int(sums.rows.sum()), normal_quantile(level)
+        mean, base = float(risk @ weight) / rows, wilson(int(sums.rows[sums.bad].sum()), rows, z)
         gap = Range(mean - base.estimate, mean - base.high, mean - base.low)
-        return cls(len(risk), mean, base, gap, auc_range(positive, risk, z))
+        auc = Placement.of(sums.bad, risk, weight, np.sqrt(weight), sums.rows).range(z)
+        return cls(rows, mean, base, gap, auc)
 
 
 @dataclass(frozen=True, repr=False)

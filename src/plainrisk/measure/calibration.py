@@ -198,10 +198,11 @@ def equal_weight_bins(checked: Predictions, bins: int, level: float = 0.95) -> R
 
 def _reliability(checked: Predictions, bin_of_row: Index, lower: Floats, upper: Floats, level: float) -> Reliability:
     weight, predicted, observed = _bin_means(checked, bin_of_row)
-    effective, z = weight**2 / bin_sums(bin_of_row, checked.weight**2), normal_quantile(level)
+    effective, z = weight**2 / bin_sums(bin_of_row, checked.spread**2), normal_quantile(level)
     shares = [wilson(share * n, n, z) for share, n in zip(observed.tolist(), effective.tolist(), strict=True)]
     low, high = np.array([share.low for share in shares]), np.array([share.high for share in shares])
-    return Reliability(lower, upper, np.bincount(bin_of_row), weight, predicted, observed, low, high)
+    rows = bin_sums(bin_of_row, checked.rows.astype(np.float64)).astype(np.int64)
+    return Reliability(lower, upper, rows, weight, predicted, observed, low, high)
 
 
 def _width_bins(risk: Floats, bins: int) -> tuple[Index, Index]:
@@ -254,20 +255,20 @@ def calibration_line(checked: Predictions) -> CalibrationLine:
     0.5
     """
     inside = (checked.risk > 0) & (checked.risk < 1)
-    influence, certain = np.zeros((2, len(inside))), int((~inside).sum())
+    influence, certain = np.zeros((2, len(inside))), int(checked.rows[~inside].sum())
     risk, weight = checked.risk[inside], checked.weight[inside]
     design = np.column_stack([np.ones(len(risk)), np.log(risk) - np.log1p(-risk)])
     line, none = np.array([0.0, 1.0]), CalibrationLine(math.nan, math.nan, influence * math.nan, certain)
     for _ in range(NEWTON_STEPS):
         fitted = 1 / (1 + np.exp(-np.clip(design @ line, -700, 700)))
-        gradients = (weight * (checked.bad[inside] - fitted))[:, None] * design
+        residuals = (checked.bad[inside] - fitted)[:, None] * design
         curvature = (design * (weight * fitted * (1 - fitted))[:, None]).T @ design
         if not np.linalg.cond(curvature) < 1 / np.finfo(np.float64).eps:
             return none  # one distinct risk, or outcomes that the risk separates
-        step = np.linalg.solve(curvature, gradients.sum(axis=0))
+        step = np.linalg.solve(curvature, weight @ residuals)
         line = line + step
         if np.abs(step).max() < 1e-9:
-            influence[:, inside] = np.linalg.solve(curvature, gradients.T)
+            influence[:, inside] = np.linalg.solve(curvature, residuals.T * checked.spread[inside])
             return CalibrationLine(float(line[0]), float(line[1]), influence, certain)
     return none
 

@@ -19,7 +19,7 @@ from plainrisk._types import Index
 from plainrisk.checks import FLAG, LEVEL, check_parameters
 from plainrisk.errors import DataError
 from plainrisk.measure.calibration import equal_weight_bins
-from plainrisk.measure.predictions import Predictions, bin_sums, check_bins, check_predictions
+from plainrisk.measure.predictions import Predictions, check_bins, check_predictions
 from plainrisk.tables import TableResult
 from plainrisk.text import show_p
 
@@ -160,8 +160,8 @@ def spiegelhalter(y_true: ArrayLike, y_prob: ArrayLike) -> SignificanceTest:
 
 def _spiegelhalter(checked: Predictions) -> SignificanceTest:
     p, bent = checked.risk, 1 - 2 * checked.risk
-    spread = math.sqrt(float((bent**2 * p * (1 - p)).sum()))
-    gap = float(((checked.bad - p) * bent).sum())
+    spread = math.sqrt(float((checked.weight * bent**2 * p * (1 - p)).sum()))
+    gap = float((checked.weight * (checked.bad - p) * bent).sum())
     z = gap / spread if spread > 0 else 0.0 if gap == 0 else math.copysign(math.inf, gap)
     return SignificanceTest(z, None, 2 * NormalDist().cdf(-abs(z)))
 
@@ -197,9 +197,8 @@ def _graded(checked: Predictions, grades: Sequence[float] | None, level: float) 
         grade_of_row = np.searchsorted(bounds, checked.risk, side="right")
         lower, upper = np.append(0.0, bounds), np.append(bounds, 1.0)
     n = len(lower)
-    rows, positives = np.bincount(grade_of_row, minlength=n), bin_sums(grade_of_row, checked.bad.astype(np.float64))
-    positives = np.append(positives, np.zeros(n - len(positives)))
-    sums = np.append(found := bin_sums(grade_of_row, checked.risk), np.zeros(n - len(found)))
+    sizes = (checked.weight, checked.weight * checked.bad, checked.weight * checked.risk)
+    rows, positives, sums = (np.bincount(grade_of_row, weights=each, minlength=n) for each in sizes)
     return tuple(
         _grade(float(lower[k]), float(upper[k]), int(rows[k]), int(positives[k]), float(sums[k] / rows[k]), level)
         for k in np.flatnonzero(rows)

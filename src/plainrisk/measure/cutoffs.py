@@ -21,6 +21,7 @@ from plainrisk._types import Bools, Floats
 from plainrisk.checks import LEVEL, NOTHING, PROBABILITY, check_parameters, number, words
 from plainrisk.errors import DataError
 from plainrisk.figures import new_axes
+from plainrisk.form.risk_sums import RiskSums
 from plainrisk.intervals import Range, normal_quantile, wilson
 from plainrisk.measure.predictions import Predictions, Weights, bin_sums, check_column, check_predictions
 from plainrisk.tables import TableResult, text_table
@@ -28,7 +29,7 @@ from plainrisk.tables import TableResult, text_table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Cutoff", "Cutoffs", "risk_cutoffs"]
+__all__ = ["Cutoff", "Cutoffs", "cutoffs_of_sums", "risk_cutoffs"]
 
 OPTIONS = {
     "cost_bad": number(at_least=0),
@@ -262,13 +263,34 @@ def risk_cutoffs(
     >>> found.best.cutoff, found.best.profit.estimate
     (0.3, 1.0)
     """
+    checked = check_predictions(y, risk, sample_weight)
+    values = _amounts(amount, y, sample_weight) * checked.weight
+    costs: dict[str, Any] = {"cost_bad": cost_bad, "gain_good": gain_good}
+    return _cutoffs(checked, values, values**2, **costs, adverse=adverse, cutoff=cutoff, level=level)
+
+
+def cutoffs_of_sums(sums: RiskSums, **options: Any) -> Cutoffs:
+    """Return what `risk_cutoffs` does of rows that were counted where they are, their amounts as values."""
+    return _cutoffs(Predictions.of_sums(sums), sums.values, sums.value_squares, **options)
+
+
+def _cutoffs(
+    checked: Predictions,
+    values: Floats,
+    squares: Floats,
+    *,
+    cost_bad: float,
+    gain_good: float | None,
+    adverse: str,
+    cutoff: float | None,
+    level: float,
+) -> Cutoffs:
     given = {"cost_bad": cost_bad, "gain_good": gain_good, "adverse": adverse, "cutoff": cutoff, "level": level}
     check_parameters("cutoffs", given, OPTIONS)
-    checked = check_predictions(y, risk, sample_weight)
-    amounts = _amounts(amount, y, sample_weight)
     bad = checked.bad if adverse == "positive" else ~checked.bad
-    brings = None if gain_good is None else np.where(bad, -cost_bad, gain_good) * amounts * checked.weight
-    points, sums = _sums(checked, bad, brings, adverse == "positive")
+    brings = None if gain_good is None else np.where(bad, -cost_bad, gain_good)
+    profits = None if brings is None else (brings * values, brings**2 * squares)
+    points, sums = _sums(checked, bad, profits, adverse == "positive")
     total, _, bads, _ = sums.totals
     shares = {
         "approval": sums.weight / total,
@@ -291,7 +313,7 @@ def _amounts(amount: ArrayLike | None, y: ArrayLike, sample_weight: Weights) -> 
     return values if sample_weight is None else values[np.asarray(sample_weight) > 0]
 
 
-def _sums(checked: Predictions, bad: Bools, brings: Floats | None, below: bool) -> tuple[Floats, _Sums]:
+def _sums(checked: Predictions, bad: Bools, profits: tuple[Floats, Floats] | None, below: bool) -> tuple[Floats, _Sums]:
     """Return the cut-offs, and the sums over the rows that each approves; without profits those are NaN."""
     values, value_of_row = np.unique(checked.risk, return_inverse=True)
     points = values if values[-1] == 1 else np.append(values, 1.0)
@@ -302,15 +324,15 @@ def _sums(checked: Predictions, bad: Bools, brings: Floats | None, below: bool) 
             return np.concatenate([[0.0], np.cumsum(own)])[: len(points)]
         return np.concatenate([np.cumsum(own[::-1])[::-1], [0.0]])[: len(points)]
 
-    square = checked.weight**2
+    square = checked.spread**2
     none = np.full(len(points), math.nan)
     sums = _Sums(
         weight=approved(checked.weight),
         square=approved(square),
         bad=approved(checked.weight * bad),
-        profit=none if brings is None else approved(brings),
-        profit_square=none if brings is None else approved(brings**2),
+        profit=none if profits is None else approved(profits[0]),
+        profit_square=none if profits is None else approved(profits[1]),
         totals=(checked.total, float(square.sum()), float(checked.weight[bad].sum()), float(square[bad].sum())),
-        rows=len(bad),
+        rows=int(checked.rows.sum()),
     )
     return points, sums

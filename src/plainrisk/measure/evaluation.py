@@ -24,6 +24,7 @@ from plainrisk.checks import LEVEL, SEED, check_parameters
 from plainrisk.data.columns import Labels
 from plainrisk.data.frame import column_of
 from plainrisk.errors import DataError
+from plainrisk.form.risk_sums import RiskSums
 from plainrisk.intervals import Placement, Range, is_small, normal_quantile, wilson
 from plainrisk.measure.calibration import (
     CalibrationLine,
@@ -40,7 +41,7 @@ from plainrisk.text import show_p
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["METRICS", "Evaluation", "evaluate_risk"]
+__all__ = ["METRICS", "Evaluation", "evaluate_risk", "evaluate_sums"]
 
 METRICS = ("auc", "gini", "h_measure", "ks", "brier", "log_loss", "ece", "gap", "slope", "intercept")
 # The figures whose intervals are bootstrapped, with the ends of their scales.
@@ -57,6 +58,7 @@ ECE_BINS, TABLE_BINS = 15, 10
 
 
 SEEN_BEFORE = "These seem to be the rows the model was fitted to. On new rows it will do less well than shown here."
+NO_GRADES = "evaluate: the tests of grades count rows. Leave out the weights, or the grades."
 SUSPICIOUS_AUC = 0.99  # no applicant's file foretells so much
 
 
@@ -134,6 +136,8 @@ class Evaluation(TableResult):
                 f"The log loss is infinite: {len(self.certain_and_wrong):,} rows have a risk of 0 or 1 that is wrong "
                 f"(counting from 0: {rows})."
             )
+        elif math.isinf(self.figures["log_loss"].estimate):
+            found.append("The log loss is infinite: some rows have a risk of 0 or 1 that is wrong.")
         if self.certain:
             found.append(f"Slope and intercept leave out {self.certain:,} rows of risk 0 or 1.")
         if self.tests is not None:
@@ -232,25 +236,39 @@ def evaluate_risk(
     if sample_weight is None:
         measured = replace(measured, tests=tests_of(models[0], grades, level))
     elif grades is not None:
-        raise DataError("evaluate: the tests of grades count rows. Leave out the weights, or the grades.")
+        raise DataError(NO_GRADES)
     if by is None:
         return measured
     column = column_of(by)
     if len(column.codes) != len(np.asarray(y_true)):
         raise DataError(f"by: has {len(column.codes)} rows where y_true has {len(np.asarray(y_true))}.")
     groups = {
-        name: _evaluate([_subset(model, rows) for model in models], kept[rows], level, seed)
+        name: _evaluate([model.take(rows) for model in models], kept[rows], level, seed)
         for name, rows in Labels(column.codes[kept], column.labels).groups().items()
     }
     return Evaluation(**{**vars(measured), "groups": groups})
 
 
-def _subset(checked: Predictions, rows: Index) -> Predictions:
-    return Predictions(checked.bad[rows], checked.risk[rows], checked.weight[rows])
+def evaluate_sums(
+    sums: RiskSums, *, weighted: bool = False, grades: Sequence[float] | None = None, level: float = 0.95, seed: int = 0
+) -> Evaluation:
+    """Measure probabilities that were counted where the rows are; `evaluate_risk` says the rest.
+
+    The bootstrap draws how often each counted row occurs from a Poisson distribution, where rows at hand are drawn one
+    by one.
+    """
+    check_parameters("evaluate", {"level": level, "seed": seed}, {"level": LEVEL, "seed": SEED})
+    checked = Predictions.of_sums(sums)
+    measured = _evaluate([checked], None, level, seed)
+    if not weighted:
+        return replace(measured, tests=tests_of(checked, grades, level))
+    if grades is not None:
+        raise DataError(NO_GRADES)
+    return measured
 
 
-def _evaluate(models: list[Predictions], positions: Index, level: float, seed: int) -> Evaluation:
-    """Measure one model, or two on the same rows; `positions` number the rows for messages."""
+def _evaluate(models: list[Predictions], positions: Index | None, level: float, seed: int) -> Evaluation:
+    """Measure one model, or two on the same rows; `positions` number the rows for messages, None if they have none."""
     z, measured = normal_quantile(level), [_Measured(checked) for checked in models]
     samples = _bootstrap(measured, seed)
     found = [m.evaluation(draws, positions, level, z) for m, draws in zip(measured, samples, strict=True)]
@@ -276,7 +294,7 @@ class _Measured:
         # Rows are ranked by risk, so each bin of the calibration error is a run of rows.
         starts = np.unique(np.searchsorted(ranked, np.arange(ECE_BINS) / ECE_BINS))
         self.bins = starts[starts < len(ranked)]
-        self.placement = Placement.of(checked.bad, checked.risk, checked.weight)
+        self.placement = Placement.of(checked.bad, checked.risk, checked.weight, checked.spread, checked.rows)
         self.line: CalibrationLine = calibration_line(checked)
 
     def values(self, weight: Floats) -> list[float]:
@@ -293,7 +311,7 @@ class _Measured:
             sums = [(weight * self.squares).sum(), (weight * self.loss).sum(), np.abs(gaps).sum(), gaps.sum()]
         return [h, ks, *(float(value) / float(total) for value in sums)]
 
-    def evaluation(self, draws: Floats, positions: Index, level: float, z: float) -> Evaluation:
+    def evaluation(self, draws: Floats, positions: Index | None, level: float, z: float) -> Evaluation:
         """Return the figures with intervals, given those of the bootstrap samples."""
         checked, auc = self.checked, self.placement.range(z)
         values = self.values(checked.weight)
@@ -308,28 +326,35 @@ class _Measured:
             for name, error in zip(("intercept", "slope"), errors, strict=True)
         }
         figures = {"auc": auc, "gini": gini, **drawn, **line}
-        base, effective = checked.mean(checked.bad), checked.total**2 / float(checked.weight @ checked.weight)
-        positives = int(checked.bad.sum())
+        base, effective = checked.mean(checked.bad), checked.total**2 / float(checked.spread @ checked.spread)
+        rows, positives = int(checked.rows.sum()), int(checked.rows[checked.bad].sum())
+        infinite = self.order[np.isinf(self.loss)]
         return Evaluation(
-            rows=len(checked.bad),
+            rows=rows,
             positives=positives,
-            small=is_small(len(checked.bad), positives),
+            small=is_small(rows, positives),
             level=level,
             base_rate=wilson(base * effective, effective, z),
             mean_risk=checked.mean(checked.risk),
             figures={name: figures[name] for name in METRICS},
             calibration=equal_weight_bins(checked, TABLE_BINS, level),
-            certain_and_wrong=tuple(sorted(positions[self.order[np.isinf(self.loss)]].tolist())),
+            certain_and_wrong=() if positions is None else tuple(sorted(positions[infinite].tolist())),
             certain=self.line.certain,
         )
 
 
 def _bootstrap(measured: list[_Measured], seed: int) -> list[Floats]:
     """Return the figures of `SCALES` over samples of the rows, (samples, figures) for every model; all see the same."""
-    rng, weight = np.random.default_rng(seed), measured[0].checked.weight
+    rng, checked = np.random.default_rng(seed), measured[0].checked
+    weight, are_rows = checked.weight, checked.are_rows
+    # Several rows count as many of equal weight with the same sum of weights and of squared weights.
+    each = checked.spread**2 / weight
     found = np.empty((len(measured), SAMPLES, len(SCALES)))
     for k in range(SAMPLES):
-        drawn = weight * np.bincount(rng.integers(len(weight), size=len(weight)), minlength=len(weight))
+        if are_rows:
+            drawn = weight * np.bincount(rng.integers(len(weight), size=len(weight)), minlength=len(weight))
+        else:
+            drawn = each * rng.poisson(weight / each)
         for values, one in zip(found, measured, strict=True):
             values[k] = one.values(drawn)
     return list(found)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from plainrisk._types import Array, Bools, Floats, Index
+from plainrisk._types import Array, Bools, Counts, Floats, Index
 from plainrisk.checks import check_parameters, whole
 from plainrisk.errors import DataError
+from plainrisk.form.risk_sums import RiskSums
 
 __all__ = ["Predictions", "Weights", "bin_sums", "check_bins", "check_column", "check_predictions"]
 
@@ -23,16 +25,42 @@ BINS = {"bins": whole(1, 1_000_000)}  # each bin takes memory, also an empty one
 class Predictions:
     """Checked outcomes, predictions and weights, without the rows of weight 0.
 
+    An entry is a row, or several rows of one prediction and outcome that were counted where they are.
+
     Attributes
     ----------
     bad : (n,) whether the outcome is 1
     risk : (n,) the predictions
     weight : (n,) the weights, all positive
+    spread : (n,) the root of the sum of the rows' squared weights; of one row, its weight
+    rows : (n,) how many rows an entry is
     """
 
     bad: Bools
     risk: Floats
     weight: Floats
+    spread: Floats
+    rows: Counts
+
+    @classmethod
+    def of_rows(cls, bad: Bools, risk: Floats, weight: Floats | None = None) -> Self:
+        """Return checked rows, without weights unless they are given."""
+        weight = np.ones(len(bad)) if weight is None else weight
+        return cls(bad, risk, weight, weight, np.ones(len(bad), np.int64))
+
+    @classmethod
+    def of_sums(cls, sums: RiskSums) -> Self:
+        """Return rows that were counted, each of them checked."""
+        return cls(sums.bad, sums.risk, sums.weight, np.sqrt(sums.squares), sums.rows)
+
+    def take(self, index: Index) -> Self:
+        """Return some of the entries."""
+        return type(self)(**{name: array[index] for name, array in vars(self).items()})
+
+    @property
+    def are_rows(self) -> bool:
+        """Whether every entry is one row."""
+        return bool((self.rows == 1).all())
 
     @property
     def total(self) -> float:
@@ -65,7 +93,7 @@ def check_predictions(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weigh
     _require("y_true", "must be 0 or 1", outcome, (outcome == 0) | (outcome == 1))
     _require("y_prob", "must lie between 0 and 1", risk, (risk >= 0) & (risk <= 1))
     if sample_weight is None:
-        return Predictions(outcome == 1, risk, np.ones(len(outcome)))
+        return Predictions.of_rows(outcome == 1, risk)
     weight = check_column("sample_weight", sample_weight, len(outcome))
     with np.errstate(over="ignore"):
         total = float(weight.sum())
@@ -74,7 +102,7 @@ def check_predictions(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weigh
     if not 1e-99 < total < 1e99:  # their squares are summed too
         raise DataError(f"sample_weight: the weights add up to {total:g}. Scale them to about 1 per row.")
     kept = weight > 0
-    return Predictions(outcome[kept] == 1, risk[kept], weight[kept])
+    return Predictions.of_rows(outcome[kept] == 1, risk[kept], weight[kept])
 
 
 def check_column(name: str, values: ArrayLike, rows: int) -> Floats:

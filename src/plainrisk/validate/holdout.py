@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 
 from plainrisk.data.frame import as_frame, column_of, refuse_other_order
+from plainrisk.data.rows import is_stored
 from plainrisk.errors import DataError, quoted
 from plainrisk.explain import Drift, GroupReport, Profile, SeenRows
 from plainrisk.explain import drift as form_drift
 from plainrisk.explain.groups import compare_groups
 from plainrisk.explain.monitor import risk_drift
-from plainrisk.measure.cutoffs import Cutoffs, risk_cutoffs
-from plainrisk.measure.evaluation import Evaluation, evaluate_risk
+from plainrisk.form import RiskForm
+from plainrisk.measure.cutoffs import Cutoffs, cutoffs_of_sums, risk_cutoffs
+from plainrisk.measure.evaluation import Evaluation, evaluate_risk, evaluate_sums
+from plainrisk.validate.counted import counted_profile, counted_risks
 from plainrisk.validate.grouping import Bands, groups_by
 from plainrisk.validate.scored import (
     adverse_of,
@@ -55,7 +58,9 @@ def evaluate(
     model : a fitted classifier, or (n,) risks
         One of ours, a loaded one, or any with predict_proba. With risks, outcomes are 0 and 1.
     X : rows
-        None where only risks are given.
+        None where only risks are given. Rows that are not in memory (`pr.rows`) are scored and counted where they are,
+        in one pass, by a model of ours; y and sample_weight are then names of columns, and a bootstrap of other samples
+        makes the intervals.
     y : (n,), default=None
         The outcomes, as the model knows them; None takes the target column of the model's schema from the rows.
     against : a fitted classifier, (n,) risks, or str, default=None
@@ -90,6 +95,16 @@ def evaluate(
     >>> bool(auc.low < auc.estimate < auc.high), found.rows
     (True, 400)
     """
+    options: dict[str, Any] = {"grades": grades, "level": level, "seed": seed}
+    if is_stored(X):
+        if against is not None or by is not None:
+            raise DataError(
+                "evaluate: against and by need rows in memory. Evaluate every model, or the rows of every group "
+                '(df.where("month = 1")), separately.'
+            )
+        sums, seen = counted_risks("evaluate", model, X, y, sample_weight)
+        weighted = sample_weight is not None or X.weight is not None
+        return replace(evaluate_sums(sums, weighted=weighted, **options), seen_before=seen)
     if isinstance(against, str):
         column_in("evaluate: against", against, X)
         against = as_frame(X).numbers(against)
@@ -98,8 +113,7 @@ def evaluate(
     outcomes, risks = judged("evaluate", models, X, target_of("evaluate", model, X) if y is None else y)
     groups = None if by is None else groups_by("evaluate", X, by, bands, form_of(model))
     other = risks[1] if len(risks) > 1 else None
-    options: dict[str, Any] = {"grades": grades, "sample_weight": sample_weight, "level": level, "seed": seed}
-    found = evaluate_risk(outcomes, risks[0], against=other, by=groups, **options)
+    found = evaluate_risk(outcomes, risks[0], against=other, by=groups, sample_weight=sample_weight, **options)
     form = getattr(model, "form_", None)
     if form is None:
         return found
@@ -125,7 +139,8 @@ def cutoffs(
     ----------
     model : a fitted classifier, or (n,) probabilities
     X : rows
-        None where only probabilities are given.
+        None where only probabilities are given. Of rows that are not in memory (`pr.rows`), y, amount and sample_weight
+        are names of columns.
     y : (n,), default=None
         The outcomes, as the model knows them; None takes the target column of the model's schema from the rows.
     cost_bad : float, default=1.0
@@ -153,19 +168,15 @@ def cutoffs(
     >>> found.best.cutoff, found.best.profit.estimate
     (0.3, 1.0)
     """
+    decided = cutoff_of(model) if cutoff is None else cutoff
+    options: dict[str, Any] = {"adverse": adverse_of(model, adverse), "cutoff": decided, "level": level}
+    options |= {"cost_bad": cost_bad, "gain_good": gain_good}
+    if is_stored(X):
+        return cutoffs_of_sums(counted_risks("cutoffs", model, X, y, sample_weight, amount)[0], **options)
     refuse_other_order(X, y=y, amount=amount, sample_weight=sample_weight)
     outcomes, (risk,) = judged("cutoffs", [model], X, target_of("cutoffs", model, X) if y is None else y)
-    return risk_cutoffs(
-        outcomes,
-        risk,
-        cost_bad=cost_bad,
-        gain_good=gain_good,
-        amount=np.asarray(column_in("cutoffs: amount", amount, X)) if isinstance(amount, str) else amount,
-        sample_weight=sample_weight,
-        adverse=adverse_of(model, adverse),
-        cutoff=cutoff_of(model) if cutoff is None else cutoff,
-        level=level,
-    )
+    amount = np.asarray(column_in("cutoffs: amount", amount, X)) if isinstance(amount, str) else amount
+    return risk_cutoffs(outcomes, risk, amount=amount, sample_weight=sample_weight, **options)
 
 
 def fairness(
@@ -237,7 +248,8 @@ def drift(model: Any, X: Any, y: Any = None, *, old: Any = None, old_y: Any = No
     model : a fitted classifier, or (n,) probabilities of the new rows
         A model without shapes, and probabilities, tell the shift of the risk alone.
     X : rows
-        The new ones; None where only probabilities are given.
+        The new ones; None where only probabilities are given. Of rows that are not in memory (`pr.rows`), new or old,
+        outcomes are the name of a column.
     y : (n,), default=None
         Their outcomes; with a model of ours, some may be missing.
     old : rows, or (m,) probabilities, default=None
@@ -260,7 +272,8 @@ def drift(model: Any, X: Any, y: Any = None, *, old: Any = None, old_y: Any = No
     form = form_of(model)
     if form is not None:
         record = getattr(model, "fit_record_", None)
-        return form_drift(form, X, old, y=y, old_y=old_y, record=record, level=level)
+        (new, y), (old, old_y) = (_counted(form, rows, known) for rows, known in ((X, y), (old, old_y)))
+        return form_drift(form, new, old, y=y, old_y=old_y, record=record, level=level)
     if old is None:
         raise DataError("drift: give the old rows, or their probabilities (old=...); only models of ours count them.")
     if isinstance(old, Profile) or isinstance(X, Profile):
@@ -270,6 +283,11 @@ def drift(model: Any, X: Any, y: Any = None, *, old: Any = None, old_y: Any = No
     before = risks_of("drift", model if hasattr(model, "predict_proba") else old, old, classes)
     known = [one if one is None or classes is None else column_of(one).outcomes(classes) for one in (y, old_y)]
     return risk_drift(new, before, y=known[0], old_y=known[1], level=level)
+
+
+def _counted(form: RiskForm, rows: Any, y: Any) -> tuple[Any, Any]:
+    """Return rows and their outcomes; where the rows are not in memory, both as a profile of them."""
+    return (counted_profile(form, rows, y), None) if is_stored(rows) else (rows, y)
 
 
 def _groups(model: Any, X: Any, by: Any, bands: Bands) -> Any:

@@ -279,7 +279,7 @@ class _Measure:
 
 def _slope(risk: Floats, positive: Bools, z: float) -> Range:
     """Return the slope of the calibration line with the sandwich's interval."""
-    line = calibration_line(Predictions(positive, risk, np.ones(len(risk))))
+    line = calibration_line(Predictions.of_rows(positive, risk))
     half = z * math.sqrt(float((line.influence[1] ** 2).sum()))
     return Range(line.slope, line.slope - half, line.slope + half)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any
 
@@ -163,7 +163,7 @@ def weak_spots(
         raise DataError("weak_spots: no outcome is known.")
     for name in columns:
         column_in("weak_spots: columns", name, X)
-    checked = Predictions(scored.positive[rows], scored.risk[rows], np.ones(len(rows)))
+    checked = Predictions.of_rows(scored.positive[rows], scored.risk[rows])
     least = max(50, len(rows) // 50) if min_rows is None else int(min_rows)
     search = _Search(checked, _slices(scored, rows, columns, pairs=bool(pairs)), least, scored)
     return search.run(float(level), int(seed))
@@ -314,7 +314,7 @@ class _Search:
 def _right_on_the_whole(checked: Predictions) -> Floats:
     """Return the probabilities behind their calibration line, so that a slice is compared with the whole."""
     risk = np.clip(checked.risk, CERTAIN, 1 - CERTAIN)
-    line = calibration_line(Predictions(checked.bad, risk, checked.weight))
+    line = calibration_line(replace(checked, risk=risk))
     if not (math.isfinite(line.slope) and line.slope > 0):
         return risk
     odds = np.exp(np.clip(line.intercept + line.slope * (np.log(risk) - np.log1p(-risk)), -20, 20))
