@@ -94,7 +94,7 @@ def test_the_page_tells_every_part(page) -> None:
         "an AUC of 0.99 is hindsight",
         "how much depends on the folds",
         "MonoXGB, not explained",
-        "both classes weigh the same",
+        "both classes get equal weight",
         "Published figures reached, by reading",
         "Every AUC that misses its bound at the optimum",
         "the code for a missing ratio, read as a number",
