@@ -229,6 +229,8 @@ VALUES = {
     "--reference": "typical",
     "--refits": "50",
     "--ridge": "0.001",
+    "--receipt-key": "key.pem",
+    "--require-signature": "key.pub.pem",
     "--row": "5",
     "--schema": "loans.toml",
     "--seconds": "60",

@@ -12,6 +12,7 @@ import typer
 from plainrisk.checks import check_parameters, whole
 from plainrisk.cli.options import names_data
 from plainrisk.errors import DataError, missing_extra
+from plainrisk.signing import read_private_key
 
 __all__ = ["serve"]
 
@@ -33,6 +34,16 @@ def serve(
     seconds: Annotated[
         int, typer.Option("--seconds", metavar="N", help="Give a request up after this many seconds.")
     ] = 30,
+    signed_by: Annotated[
+        Path | None,
+        typer.Option(
+            "--require-signature", metavar="PUBLIC", help="Serve only models that this key signed, reloaded ones too."
+        ),
+    ] = None,
+    receipt_key: Annotated[
+        Path | None,
+        typer.Option("--receipt-key", metavar="KEY", help="The private key that signs receipts of decisions."),
+    ] = None,
 ) -> None:
     """Serve risks, contributions, reasons, what-if and the decision page over HTTP.
 
@@ -60,5 +71,9 @@ def serve(
         max_rows=max_rows,
         max_bytes=max_megabytes * 2**20,
         seconds=float(seconds),
+        signed_by=None if signed_by is None else str(signed_by),
+        receipt_key=None if receipt_key is None else str(receipt_key),
     )
+    if receipt_key is not None:
+        read_private_key(receipt_key)  # what is wrong with it is said here, not by every worker
     run(settings, workers)

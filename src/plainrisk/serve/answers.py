@@ -19,10 +19,11 @@ from plainrisk.explain.reasons import Decisions, decider, reasoner
 from plainrisk.explain.what_if import planner
 from plainrisk.form import RiskForm
 from plainrisk.form.beyond import RowCounter, counts, names_beyond
+from plainrisk.receipts import Receipt, ReceiptMaker
 from plainrisk.serve.requests import ScoreOptions
 from plainrisk.serve.served import Served
 
-__all__ = ["Risks", "about", "answer", "values_of"]
+__all__ = ["Risks", "about", "answer", "values_of", "with_receipts"]
 
 Options = ScoreOptions | ExplainOptions | ReasonOptions | WhatIfOptions
 
@@ -73,6 +74,31 @@ class Letters:
     def to_dict(self, row: int) -> dict[str, Any]:
         """Return one row as plain data."""
         return {**self.found.to_dict(row), "letter": self.found.letter(row)}
+
+
+@dataclass(frozen=True)
+class Receipted:
+    """Letters, each with the receipt of its decision."""
+
+    letters: Letters
+    receipts: list[Receipt]
+
+    def __len__(self) -> int:
+        return len(self.letters)
+
+    def columns(self) -> dict[str, Any]:
+        """Return the table as columns by name; a receipt is JSON."""
+        return {**self.letters.columns(), "receipt": [msgspec.json.encode(one).decode() for one in self.receipts]}
+
+    def to_dict(self, row: int) -> dict[str, Any]:
+        """Return one row as plain data."""
+        return {**self.letters.to_dict(row), "receipt": self.receipts[row].to_dict()}
+
+
+def with_receipts(served: Served, letters: Letters, table: Any, key: Any) -> Receipted:
+    """Return letters with a receipt for each, signed by a private key."""
+    maker = served.prepared("receipts", lambda: ReceiptMaker.of(served.model.form_, key))
+    return Receipted(letters, maker.receipts(table))
 
 
 def answer(served: Served, options: Options, table: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import hmac
 import logging
 import time
@@ -21,9 +22,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from plainrisk.errors import PlainriskError
+from plainrisk.errors import DataError, PlainriskError
 from plainrisk.serve import inference
-from plainrisk.serve.answers import about, answer, values_of
+from plainrisk.serve.answers import about, answer, values_of, with_receipts
 from plainrisk.serve.arrow import arrow_of, rows_of_arrow
 from plainrisk.serve.counts import Counts
 from plainrisk.serve.openapi import document
@@ -32,6 +33,7 @@ from plainrisk.serve.requests import ARROW, JSON, VERBS, TooLargeError
 from plainrisk.serve.served import Served, Shelf
 from plainrisk.serve.settings import Settings
 from plainrisk.serve.supervisor import Place
+from plainrisk.signing import read_private_key
 
 __all__ = ["make_app"]
 
@@ -61,7 +63,7 @@ def make_app(settings: Settings, shelf: Shelf | None = None, place: Place | None
     >>> "/score" in [route.path for route in app.routes]
     True
     """
-    service = Service(settings, shelf or Shelf(settings.models), place)
+    service = Service(settings, shelf or Shelf(settings.models, settings.signed_by), place)
     app = Starlette(
         routes=list(service.routes()),
         lifespan=service.lifespan,
@@ -82,6 +84,7 @@ class Service:
         self.settings, self.shelf, self.place = settings, shelf, place
         self.counts = Counts() if place is None else Counts(place.folder, f"worker{place.number}")
         self.draining, self.limiter = False, CapacityLimiter(THREADS)
+        self.receipt_key = None if settings.receipt_key is None else read_private_key(settings.receipt_key)
 
     def routes(self) -> list[Route]:
         """Return all paths."""
@@ -137,8 +140,10 @@ class Service:
         async def handle(request: Request) -> Response:
             served, body = self._served(request), await self._body(request)
             asked = _kind(request) == ARROW, ARROW in request.headers.get("accept", "")
-            large = len(body) > LARGE or verb == "what-if"
-            found, values, reply = await self._work(lambda: self._answer(served, verb, body, *asked), large)
+            receipts = verb == "decide" and self._wants_receipts(request)
+            large = len(body) > LARGE or verb == "what-if" or receipts
+            work = functools.partial(self._answer, served, verb, body, *asked, receipts)
+            found, values, reply = await self._work(work, large)
             self.counts.rows.labels(served.name, verb).inc(len(found))
             self.counts.note_values(served.name, values)
             request.state.rows = len(found)
@@ -146,9 +151,21 @@ class Service:
 
         return handle
 
-    def _answer(self, served: Served, verb: str, body: bytes, from_arrow: bool, to_arrow: bool) -> _Answered:
+    def _wants_receipts(self, request: Request) -> bool:
+        """Whether a request for decisions asks for receipts, too."""
+        asked = request.query_params.get("receipt", "0")
+        if asked not in ("0", "1"):
+            raise DataError("receipt must be 0 or 1, as in /decide?receipt=1.")
+        if asked == "1" and self.receipt_key is None:
+            raise DataError("This service has no key to sign receipts by. Start it with --receipt-key KEY.")
+        return asked == "1"
+
+    def _answer(
+        self, served: Served, verb: str, body: bytes, from_arrow: bool, to_arrow: bool, receipts: bool
+    ) -> _Answered:
         """Return the result of a verb, the counts of its values and how it is sent."""
-        most = self.settings.max_rows if verb != "what-if" else max(1, self.settings.max_rows // 100)
+        searches = receipts or verb == "what-if"
+        most = max(1, self.settings.max_rows // 100) if searches else self.settings.max_rows
         if from_arrow and verb == "what-if":
             raise HTTPException(415, "what-if needs a target beside the rows: send JSON.")
         asked: Any = VERBS[verb]() if from_arrow else served.requests.read(verb, body)
@@ -156,6 +173,7 @@ class Service:
         self._refuse_many(len(rows), most)
         table = rows if from_arrow else served.requests.table(rows)
         found, values = answer(served, asked.options(), table), values_of(served, table)
+        found = with_receipts(served, found, table, self.receipt_key) if receipts else found
         if to_arrow:
             made = arrow_of(found.columns())
             return found, values, Pieces(lambda at: cut(made, at), self.settings.seconds, ARROW, _of(served))

@@ -31,6 +31,12 @@ LOOKS = {
     "/v2/health/live": "Whether the process answers, by the Open Inference Protocol",
     "/v2/health/ready": "Whether requests should be sent here, by the Open Inference Protocol",
 }
+RECEIPT = {
+    "name": "receipt",
+    "in": "query",
+    "description": "1 adds a signed receipt to every decision",
+    "schema": {"type": "string", "enum": ["0", "1"]},
+}
 PROBLEM = {
     "type": "object",
     "required": ["title", "status", "detail"],
@@ -43,10 +49,11 @@ def document(models: Sequence[Served], settings: Settings) -> dict[str, Any]:
     paths: dict[str, Any] = {}
     schemas: dict[str, Any] = {"Problem": PROBLEM}
     for i, served in enumerate(models):
-        for path, item in _paths(served, f"/models/{_segment(served.name)}", f"m{i}_", schemas):
+        prefix = f"/models/{_segment(served.name)}"
+        for path, item in _paths(served, prefix, f"m{i}_", schemas, settings.receipt_key is not None):
             paths[path] = item
             if i == 0 and not path.startswith("/v2"):
-                paths[path.removeprefix(f"/models/{_segment(served.name)}") or "/"] = _named(item, "first_")
+                paths[path.removeprefix(prefix) or "/"] = _named(item, "first_")
     for path, summary in LOOKS.items():
         paths[path] = {"get": _get(summary, path, may_wait=path.endswith("ready"))}
     paths["/metrics"] = {"get": _get("Counters for Prometheus", "metrics", kind="text/plain")}
@@ -69,14 +76,16 @@ def _segment(name: str) -> str:
     return quote(name, safe="")
 
 
-def _paths(served: Served, prefix: str, key: str, schemas: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _paths(
+    served: Served, prefix: str, key: str, schemas: dict[str, Any], receipts: bool
+) -> Iterator[tuple[str, dict[str, Any]]]:
     types = served.requests.types
     found, parts = msgspec.json.schema_components(
         [types[verb] for verb in VERBS], ref_template=f"#/components/schemas/{key}{{name}}"
     )
     schemas |= {f"{key}{name}": schema for name, schema in parts.items()}
     for verb, schema in zip(VERBS, found, strict=True):
-        yield f"{prefix}/{verb}", {"post": _post(served, verb, schema, f"{key}{verb}")}
+        yield f"{prefix}/{verb}", {"post": _post(served, verb, schema, f"{key}{verb}", receipts)}
     yield f"{prefix}/model", {"get": _get(f"What is known of {served.name}", f"{key}model")}
     yield prefix, {"get": _get(f"The decision page of {served.name}", f"{key}page", kind="text/html")}
     oip = f"/v2/models/{_segment(served.name)}"
@@ -85,7 +94,7 @@ def _paths(served: Served, prefix: str, key: str, schemas: dict[str, Any]) -> It
     yield f"{oip}/infer", {"post": _infer(served, f"{key}infer")}
 
 
-def _post(served: Served, verb: str, schema: Any, operation: str) -> dict[str, Any]:
+def _post(served: Served, verb: str, schema: Any, operation: str, receipts: bool) -> dict[str, Any]:
     example: dict[str, Any] = {"rows": [served.requests.example]}
     cutoff = served.model.cutoff
     if verb == "what-if" and cutoff is None:
@@ -111,6 +120,7 @@ def _post(served: Served, verb: str, schema: Any, operation: str) -> dict[str, A
     return {
         "operationId": operation,
         "summary": SUMMARIES[verb],
+        **({"parameters": [RECEIPT]} if verb == "decide" and receipts else {}),
         "requestBody": {"required": True, "content": accepted},
         "responses": {
             "200": {

@@ -28,7 +28,7 @@ KEEP_ALIVE_SECONDS = 5
 
 def run(settings: Settings, workers: int = 1) -> None:
     """Serve until a signal says to stop."""
-    shelf = Shelf(settings.models)
+    shelf = Shelf(settings.models, settings.signed_by)
     shelf.open()  # what is wrong with a model is said here, not by every worker
     if sys.platform != "win32":
         signal.set_wakeup_fd(-1)  # the server takes signals by itself; the command line must not pass them on

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plainrisk.errors import ModelFileError, PlainriskError
 from plainrisk.explain import certify
@@ -19,10 +19,14 @@ from plainrisk.model import RiskModel, loaded
 from plainrisk.report import Subject, collect, page
 from plainrisk.serve.change import Change, change_of, refuse_another_task
 from plainrisk.serve.requests import Requests
+from plainrisk.signing import check_signature, read_public_key, signature_path
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
 __all__ = ["Served", "Shelf"]
 
-Stamp = tuple[int, int, int]
+Stamp = tuple[int, ...]
 
 MOST_PREPARED = 64  # explainers, reasoners and planners that a model keeps, one for each set of options
 
@@ -50,9 +54,16 @@ class Served:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @classmethod
-    def read(cls, path: Path) -> Served:
-        """Read a model file and check its certificate again; one that does not hold is not served."""
-        text = read_text(path, limit=SIZE_LIMIT, error=ModelFileError)
+    def read(cls, path: Path, key: EllipticCurvePublicKey | None = None) -> Served:
+        """Read a model file and check its certificate again; one that does not hold or is not signed is not served.
+
+        Parameters
+        ----------
+        path : of the model file
+        key : that must have signed it, if any
+        """
+        check = None if key is None else functools.partial(check_signature, path=path, key=key)
+        text = read_text(path, limit=SIZE_LIMIT, error=ModelFileError, check=check)
         model = loaded(parse_model(text, path), path)
         certificate = certify(model.form_)
         if not certificate.valid:
@@ -86,9 +97,16 @@ class Served:
 
 
 class Shelf:
-    """The models by name; a file that was renamed into place is read anew, and until then the old model answers."""
+    """The models by name; a file that was renamed into place is read anew, and until then the old model answers.
 
-    def __init__(self, paths: Iterable[str | Path]) -> None:
+    Parameters
+    ----------
+    paths : of the model files
+    key : the file of the public key that must have signed them, if any
+    """
+
+    def __init__(self, paths: Iterable[str | Path], key: str | Path | None = None) -> None:
+        self.key = None if key is None else read_public_key(key)
         self.paths: dict[str, Path] = {}
         for path in map(Path, paths):
             if path.stem in self.paths:
@@ -115,25 +133,30 @@ class Shelf:
     def open(self) -> None:
         """Read all models, or raise what is wrong with one."""
         for name, path in self.paths.items():
-            self._stamps[name] = _stamp(path)
-            self._served[name] = Served.read(path)
+            self._stamps[name] = self._stamp(path)
+            self._served[name] = Served.read(path, self.key)
 
     def refresh(self) -> Iterator[tuple[str, Change | PlainriskError]]:
         """Read models whose file was replaced; yield their names, with what changed or why the old one stays."""
         for name, path in self.paths.items():
-            stamp = _stamp(path)
+            stamp = self._stamp(path)
             if stamp is None or stamp == self._stamps.get(name):
                 continue
             self._stamps[name] = stamp
             old = self._served[name]
             try:
-                new = Served.read(path)
+                new = Served.read(path, self.key)
                 refuse_another_task(old.model, new.model, path)
             except PlainriskError as error:
                 yield name, error
                 continue
             self._served[name] = new
             yield name, change_of(old.model, new.model, old.requests.example)
+
+    def _stamp(self, path: Path) -> Stamp | None:
+        """What changes when a model or its signature is replaced, in any order; None while the model is away."""
+        stamp = _stamp(path)
+        return stamp if stamp is None or self.key is None else (*stamp, *(_stamp(signature_path(path)) or ()))
 
 
 def _stamp(path: Path) -> Stamp | None:

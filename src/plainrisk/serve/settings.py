@@ -25,6 +25,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_bytes, max_rows : of one request; what-if, a search per row, answers for a hundredth of the rows
     seconds : until a request that is being worked on is given up, and again until its answer must have been taken
     patience : seconds for a client to send its request's body; slow heads are a proxy's concern
+    signed_by : the file of the public key that must have signed every model, at the start and at every reload
+    receipt_key : the file of the private key that signs receipts of decisions
     drain_seconds : between a signal to stop, when the service says it is not ready, and its end
     """
 
@@ -37,6 +39,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 30.0
     patience: float = 10.0
     drain_seconds: float = 1.0
+    signed_by: str | None = None
+    receipt_key: str | None = None
 
     def __post_init__(self) -> None:
         if not self.models:
