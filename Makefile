@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BENCH_VENV := .venv-bench
+DOCS_VENV := .venv-docs
 BUILT := pyproject.toml setup.py $(wildcard src/plainrisk/_native/*.[ch])
 
 # What depends on linear algebra is tested a second time under other kernels of OpenBLAS, what depends on the compiled
@@ -14,12 +15,13 @@ SANITIZED := build/sanitized
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g
 
 .DEFAULT_GOAL := help
-.PHONY: help demo page images tools quick test format lint types unit sanitize bench bench-spark orientation paper clean
+.PHONY: help demo docs page images tools quick test format lint types unit sanitize bench bench-spark orientation paper clean
 
 help:
 	@echo "make demo        fit, certify and explain models on built-in credit data (about a minute)"
 	@echo "make quick       format, lint, house rules and the core tests, in under two minutes"
 	@echo "make test        format, lint, types, tests, doctests"
+	@echo "make docs        build the site into build/site; warnings are errors (two minutes)"
 	@echo "make page        build the decision page into the package (needs Node 20.19 or newer)"
 	@echo "make sanitize    the compiled kernels under the address and undefined-behaviour sanitizers"
 	@echo "make orientation count lines, files, constants and the way of a fit for docs/architecture.md"
@@ -94,6 +96,17 @@ sanitize: $(VENV)/.installed-dev
 	$(BIN)/python -c 'from plainrisk._native import COMPILED, __file__ as f; assert COMPILED and "$(SANITIZED)" in f, f' && \
 	$(BIN)/python -m pytest -n 2 -q tests/native tests/bins tests/form
 
+# The programs of the gallery and the notebooks are run, so the site has an environment of its own.
+$(DOCS_VENV)/.installed: $(BUILT)
+	$(PYTHON) -m venv $(DOCS_VENV)
+	$(DOCS_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(DOCS_VENV)/bin/python -m pip install --quiet --editable '.[docs]'
+	@touch $@
+
+docs: $(DOCS_VENV)/.installed
+	$(DOCS_VENV)/bin/python -m sphinx -W --keep-going -q -b html docs build/site
+	$(DOCS_VENV)/bin/python scripts/check_site.py build/site
+
 # The rivals ask for much, so they live in an environment of their own. BENCH="--quick" and the like go to the runner.
 $(BENCH_VENV)/.installed: $(BUILT) lab/pyproject.toml
 	$(PYTHON) -m venv $(BENCH_VENV)
@@ -117,4 +130,4 @@ paper: $(BENCH_VENV)/.installed
 	$(BENCH_VENV)/bin/python -m plainrisk_lab.paper $(PAPER)
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) build src/*.egg-info lab/src/*.egg-info src/plainrisk/_native/*.so demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) $(DOCS_VENV) build docs/gallery docs/reference/generated src/*.egg-info lab/src/*.egg-info src/plainrisk/_native/*.so demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

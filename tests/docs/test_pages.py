@@ -81,9 +81,20 @@ def run_command(program: str, *words: str) -> tuple[int, str]:
     if program == "python":
         done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=600, check=False)
         return done.returncode, done.stdout + done.stderr
+    if program == "pip":
+        return missing_extras(" ".join(words))
     assert program == "plainrisk", f"{program}: only plainrisk and python can be run"
     said = CliRunner().invoke(app, words)
     return said.exit_code, said.output + (f"{said.exception!r}" if said.exception else "")
+
+
+def missing_extras(words: str) -> tuple[int, str]:
+    """Nothing is installed by a test, but the extras that a page names are there."""
+    named = re.search(r"plainrisk(?:\[([\w,]+)\])?", words)
+    assert named, words
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    missing = set(filter(None, (named[1] or "").split(","))) - set(extras)
+    return len(missing), f"no extra {sorted(missing)}"
 
 
 def run_python(block: str, names: dict[str, Any]) -> dict[str, Any]:

@@ -200,7 +200,7 @@ def parquet(files: Files, *, batch_rows: int = BATCH_ROWS, progress: Progress | 
 
     Parameters
     ----------
-    files : a file, a pattern such as "loans/*.parquet", or a list of them; rows come in the order of the names
+    files : a file, a pattern such as ``loans/*.parquet``, or a list of them; rows come in the order of the names
     batch_rows : rows held at a time, whatever the row groups
     progress : called with the task, the rows read and the rows in all, after each batch
 

@@ -1,4 +1,4 @@
-"""Draw every picture plainrisk can make of a model, in three sizes: python examples/gallery.py FOLDER."""
+"""Draw every picture plainrisk can make of a model, in three sizes: python scripts/pictures.py FOLDER."""
 
 from __future__ import annotations
 
