@@ -27,6 +27,7 @@ extensions = [
     "command_pages",
     "decision_page",
     "plain_math",
+    "root_pages",
     "short_text",
 ]
 exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.zip", "results/report.html"]

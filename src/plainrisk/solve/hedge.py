@@ -101,8 +101,8 @@ def regret_range(losses: Floats, spread: float, eta: float) -> tuple[float, floa
     best expert. Hedge's loss is at least the mix loss, which no order of the rows changes, and by Hoeffding's lemma at
     most that and :math:`\eta/8` times the spread B:
 
-    .. math:: -	frac1\eta \ln 	frac1n \sum_S e^{-\eta L_S} - \min_S L_S \le 	ext{regret} \le
-        \ldots + 	frac\eta8 B \le 	frac{\ln n}{\eta} + 	frac\eta8 B
+    .. math:: -\tfrac1\eta \ln \tfrac1n \sum_S e^{-\eta L_S} - \min_S L_S \le \text{regret} \le
+        \ldots + \tfrac\eta8 B \le \tfrac{\ln n}{\eta} + \tfrac\eta8 B
 
     With Hedge's own rate and losses within [0, 1] the bound is :math:`\sqrt{M \ln n / 2}`.
 
