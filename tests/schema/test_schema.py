@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import plainrisk as pr
 from plainrisk.errors import SchemaError
 from plainrisk.schema import Feature, Schema, label_of
 from plainrisk.schema.toml import schema_to_toml
@@ -439,3 +440,13 @@ def test_a_large_special_value_of_a_number_is_not_told_from_its_neighbours():
     schema = Schema(features={"a": {}})
     notes = [note.message for note in schema.check({"a": [2**60, 1, 5, 3, 2]})]
     assert notes[0].startswith("feature 'a' goes beyond 2**53, where whole numbers are not kept apart")
+
+
+def test_a_model_file_is_read_as_its_schema(tmp_path):
+    made = pr.datasets.make_credit(300, 1, backend="polars")
+    model = pr.make_classifier("ARM1", made.schema).fit(made.frame, made.target)
+    model.save(tmp_path / "model.json")
+    assert Schema.load(tmp_path / "model.json") == model.form_.schema
+    (tmp_path / "other.json").write_text('{"form": {"parts": []}}')
+    with pytest.raises(SchemaError, match="unknown field `form`"):
+        Schema.load(tmp_path / "other.json")

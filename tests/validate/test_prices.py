@@ -347,7 +347,7 @@ def price_of(what, low, high, note=""):
 def test_the_table_and_the_verdict():
     listed = (price_of("a", 0.01, 0.03), price_of("b", -0.01, 0.01), price_of("c", -0.02, -0.01))
     found = Prices((*listed, Price("d", "rule", "d", UNKNOWN, UNKNOWN, "not fitted: x")), {"auc": 0.7}, 100, 5)
-    assert found.verdict == "What costs accuracy beyond chance: a (0.0200 of log loss). 1 improves it."
+    assert found.verdict == "What costs accuracy beyond chance: a (0.0200 of log loss). 1 of them improves it."
     assert found.columns()["clear"] == [True, False, True, False]
     assert list(found.columns()) == [
         *("what", "log_loss", "log_loss_low", "log_loss_high", "auc", "auc_low", "auc_high", "clear", "note"),

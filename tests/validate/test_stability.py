@@ -8,7 +8,7 @@ import pytest
 
 import plainrisk as pr
 from plainrisk.errors import DataError
-from plainrisk.validate.stability import unfitted
+from plainrisk.validate.refitting import unfitted
 
 pytestmark = pytest.mark.filterwarnings("ignore:The model reads protected")
 

@@ -87,7 +87,9 @@ Positive = Annotated[
 ]
 SchemaFile = Annotated[
     Path | None,
-    typer.Option("--schema", metavar="SCHEMA", help="A schema, .toml or .json (see: plainrisk schema infer)."),
+    typer.Option(
+        "--schema", metavar="SCHEMA", help="A schema, .toml or .json (see: plainrisk schema infer), or a model file."
+    ),
 ]
 Cutoff = Annotated[
     float | None,

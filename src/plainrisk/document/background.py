@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from plainrisk.document import pictures
 from plainrisk.document.blocks import Block, Bullets, Gap, Grid, Paragraph
 from plainrisk.document.figures import NONE, count, figure, percent, points, titles_of
 
-__all__ = ["OWNER", "VALIDATOR", "Commands", "data", "identity", "levels", "method", "purpose", "schema"]
+__all__ = ["OWNER", "VALIDATOR", "Commands", "data", "identity", "levels", "method", "option", "purpose", "schema"]
 
 OWNER, VALIDATOR = "the model owner", "the validator"
 # What may stand about the model in its file, by the name it has there, with what it should say.
@@ -36,15 +37,25 @@ MOST_VALUES = 25
 
 @dataclass(frozen=True)
 class Commands:
-    """The words that stand for files in commands, and the columns that were asked for."""
+    """The words that stand for files in commands, and the options that the document was asked for with."""
 
     model: str = "MODEL"
     test: str = "TEST"
     train: str = "TRAIN"
+    options: tuple[str, ...] = ()
 
     def __call__(self, verb: str, *words: str) -> str:
         """Return a command of the model."""
         return " ".join(("plainrisk", verb, self.model, *words))
+
+
+def option(name: str, word: object) -> str:
+    """Return an option of a command, as a shell reads it.
+
+    >>> option("by", "Age in years")
+    "--by 'Age in years'"
+    """
+    return f"--{name} {shlex.quote(str(word))}"
 
 
 def purpose(n: dict[str, Any], _: Commands) -> Iterator[Block]:
@@ -110,7 +121,24 @@ def data(n: dict[str, Any], run: Commands) -> Iterator[Block]:
             f"The model was fitted to {count(fit['rows'])} rows with an observed rate of {percent(fit['base_rate'])}. "
             + _same_rows(n)
         )
+    yield from _fields(n, run)
     yield from _values(n, run)
+
+
+def _fields(n: dict[str, Any], run: Commands) -> Iterator[Block]:
+    """How often values are missing, and how often a code stands in their place."""
+    shares, titles = ("empty_test", "empty_train", "codes_test", "codes_train"), titles_of(n)
+    shown = [one for one in n["data"]["fields"] if any(one[share] for share in shares)]
+    if not shown:
+        yield Paragraph("No feature has an empty field or a code, neither in the test rows nor in training.")
+        return
+    yield Grid(
+        "Empty fields and codes, as shares of the rows.",
+        ("feature", "empty", "in training", "codes", "in training"),
+        [(titles[one["feature"]], *(percent(one[share]) for share in shares)) for one in shown],
+        command=run("quality", run.test),
+        note="Codes: special values and values below the bound of the schema. Other features have neither.",
+    )
 
 
 def _same_rows(n: dict[str, Any]) -> str:
@@ -335,7 +363,7 @@ def levels(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     )
 
 
-def identity(n: dict[str, Any]) -> Iterator[Block]:
+def identity(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     """What is documented: names and hashes."""
     model, test = n["model"], n["data"]["test"]
     lines = [("Model", model["name"]), ("Version", model["about"].get("version", "[to be completed]"))]
@@ -346,5 +374,6 @@ def identity(n: dict[str, Any]) -> Iterator[Block]:
     lines += [
         ("Test rows", f"{test['name']}, {count(test['rows'])} rows"),
         ("Written by", f"plainrisk {n['plainrisk']}"),
+        ("Command", run("document", run.test, *run.options)),
     ]
     yield Grid("What this document is about.", ("", ""), lines, left=(0, 1))

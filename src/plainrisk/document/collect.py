@@ -18,8 +18,10 @@ from plainrisk.document.limitations import limitations
 from plainrisk.document.refits import refits
 from plainrisk.errors import PlainriskError
 from plainrisk.explain import certify, overview, recheck, verify
+from plainrisk.explain.atoms import atoms_of
+from plainrisk.explain.certify import level_notes
 from plainrisk.exports import ExportOptions, verify_export, write_export
-from plainrisk.form import Bands, Part, Table, form_hash, read_model
+from plainrisk.form import Bands, Certificate, Part, RiskForm, Table, form_hash, read_model
 from plainrisk.form.wording import outcome_words, say_levels
 from plainrisk.leftovers import temporary_folder
 from plainrisk.report import described
@@ -50,6 +52,7 @@ def collect(evidence: Evidence, tell: Tell = lambda *_: None) -> dict[str, Any]:
         "groups": measured.groups,
         "periods": measured.by_period,
         "drift": measured.shifts,
+        "monitoring": measured.watched,
         "weak_spots": measured.weak,
         "sensitivity": measured.sensitive,
         "reasons": measured.reasons,
@@ -150,9 +153,6 @@ def _edits(feature: Feature) -> list[str]:
     return found
 
 
-# ---- outcomes
-
-
 # ---- explanations
 
 
@@ -200,7 +200,8 @@ def _example(given: Evidence) -> dict[str, Any] | None:
 def _certificate(given: Evidence) -> dict[str, Any]:
     """Certify the form again, and compare with the certificate of its file."""
     if given.file is None:
-        return {**certify(given.form).to_dict(), "stored": False, "differences": [], "checker": None}
+        fresh = certify(given.form)
+        return {**_certified(given.form, fresh), "stored": False, "differences": [], "checker": None}
     found = recheck(read_model(given.file))
     try:
         # By the script that is given to others.
@@ -208,11 +209,22 @@ def _certificate(given: Evidence) -> dict[str, Any]:
     except (LookupError, TypeError, ValueError):
         checked = None  # it reads files of today's format
     return {
-        **found.fresh.to_dict(),
+        **_certified(given.form, found.fresh),
         "stored": found.stored is not None,
         "differences": list(found.differences),
         "checker": checked,
     }
+
+
+def _certified(form: RiskForm, certificate: Certificate) -> dict[str, Any]:
+    """Return a certificate whose levels and notes are in words, too."""
+    found: dict[str, Any] = certificate.to_dict()
+    atoms = atoms_of(form)
+    for one in found["outside"]:
+        levels = atoms[one["feature"]].levels
+        said = say_levels(form.schema.features[one["feature"]], levels)
+        one["name"] = said[levels.labels.index(one["level"])]
+    return {**found, "notes": level_notes(form, certificate.thin, words=True)}
 
 
 def _exports(given: Evidence) -> list[dict[str, Any]]:

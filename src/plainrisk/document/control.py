@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from plainrisk.document.background import OWNER, VALIDATOR, Commands
+from plainrisk.document.background import OWNER, VALIDATOR, Commands, option
 from plainrisk.document.blocks import Block, Bullets, Gap, Grid, Paragraph
 from plainrisk.document.figures import (
     NONE,
@@ -45,6 +45,7 @@ def reasons(n: dict[str, Any], run: Commands) -> Iterator[Block]:
             if found["withheld"]
             else ""
         )
+        + _steady_reasons(n)
     )
     shown = sorted(found["features"], key=lambda one: -one["any"])
     yield Grid(
@@ -66,6 +67,16 @@ def reasons(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     wordless = [titles[one["feature"]][0] for one in shown if titles[one["feature"]][1] is None]
     if wordless:
         yield Gap(OWNER, f"words for a reason that an applicant understands, for: {', '.join(wordless)}")
+
+
+def _steady_reasons(n: dict[str, Any]) -> str:
+    steady = (n["refits"] or {}).get("stability")
+    if steady is None:
+        return ""
+    return (
+        f" If the model is fitted again to resampled training rows, the first reason is another one for "
+        f"{percent(steady['refits'][0]['reasons'])} of them on average."
+    )
 
 
 def _of(part: int, found: dict[str, Any]) -> str:
@@ -121,15 +132,20 @@ def _decisions(n: dict[str, Any], run: Commands) -> Iterator[Block]:
 
 def _stress(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     found = n["sensitivity"]["stress"]
-    shocks = [text.rpartition("=") for text in found["shocks"]]
-    moved = ", ".join(f"{titles_of(n).get(name, name)} {change}" for name, _, change in shocks)
+    sides: dict[str, list[str]] = {"+": [], "-": []}
+    for name, _, change in (text.rpartition("=") for text in found["shocks"]):
+        sides[change[0]].append(titles_of(n).get(name, name))
+    words = {"-": "a tenth lower", "+": "a tenth higher"}
+    moved = "; ".join(f"{words[side]}: {', '.join(names)}" for side, names in sides.items() if names)
     yield Paragraph(
         f"Stress: all numbers with a direction move by a tenth against every applicant ({moved}). What follows is what "
         "the model would do; whether it would be right, no test row can say."
     )
+    by = [one["feature"] for one in n["schema"] if one["protected"]][:1] if len(found["groups"]) > 1 else []
+    groups = [option("by", name) for name in by]
     yield Grid(
         "Before and after the stress, all rows and groups.",
-        ("group", "rows", "mean bad risk", "after", "approved", "after", "expected bad rate", "after"),
+        ("group", "rows", "bad rate expected", "after", "approved", "after", "of the approved", "after"),
         [
             (
                 one["group"],
@@ -139,15 +155,15 @@ def _stress(n: dict[str, Any], run: Commands) -> Iterator[Block]:
             )
             for one in found["groups"]
         ],
-        command=run("stress", run.test, f"--shock '{found['shocks'][0]}' ..."),
-        note=_beyond(found["beyond"]),
+        command=run("stress", run.test, *(option("shock", shock) for shock in found["shocks"]), *groups),
+        note=" ".join(["Expected: the mean probability of the adverse outcome.", _beyond(found["beyond"])]),
     )
 
 
 def _beyond(rows: dict[str, int]) -> str:
     most = max(rows.values(), default=0)
     return (
-        f"Values of up to {count(most)} rows leave the range of training, where the model was never seen."
+        f"Up to {count(most)} rows then have a value beyond all that training saw, where nothing is known of the model."
         if most
         else ""
     )
@@ -199,7 +215,7 @@ def certificate(n: dict[str, Any], run: Commands) -> Iterator[Block]:
             "Empty fields and codes that can be better for the applicant than the best measured level.",
             ("feature", "level", "training rows", "points better, at most"),
             [
-                (titles_of(n)[one["feature"]], one["level"], count(one["rows"]), f"{100 * one['below_risk']:.1f}")
+                (titles_of(n)[one["feature"]], one["name"], count(one["rows"]), f"{100 * one['below_risk']:.1f}")
                 for one in better
             ],
             command=run("certify"),
@@ -252,14 +268,6 @@ def implementation(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     )
     hashes = [(one["file"], one["sha256"]) for one in n["exports"] if "sha256" in one]
     yield Grid("Exports, by their SHA-256.", ("file", "SHA-256"), hashes, left=(0, 1))
-    again = (n["refits"] or {}).get("again")
-    if again and "error" not in again:
-        same = (
-            "gives the same model, to the last bit"
-            if again["same_form"]
-            else f"moves a probability by at most {percent(again['largest_move'], 2)}"
-        )
-        yield Paragraph(f"Fitting again to the training file, with the settings of the model file, {same}.")
     yield Gap(OWNER, "the system in which the model runs, how its version is controlled, and who may change it")
 
 
@@ -279,42 +287,73 @@ def _export(one: dict[str, Any]) -> tuple[str, ...]:
 
 def monitoring(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     """What is watched, beside which limits."""
-    limits, figures = n["model"]["limits"], n["performance"]["figures"]
-    auc, approval = figures["auc"], n["cutoffs"]["chosen"]["approval"]
-    known = auc["estimate"] if limits["auc"] is None else limits["auc"]
-    rate = approval["estimate"] if limits["approval"] is None else limits["approval"]
-    least = NONE if value(known) is None else figure(known - limits["auc_drop"])
-    psi, gap = f"{limits['moderate']:g}; {limits['large']:g}", with_ends(figures["gap"], 3, "+")
-    rows = [
-        ("PSI of each feature and of the probability", "see Stability", psi, "drift"),
-        ("AUC", with_ends(auc), f"below {least}", "evaluate"),
-        ("Mean prediction less observed rate", gap, f"beyond ±{limits['gap']:g}", "evaluate"),
-        (
-            "Approval rate",
-            share_with_ends(approval),
-            f"{percent(rate)} ± {100 * limits['approval_shift']:g} points",
-            "cutoffs",
-        ),
-        ("Empty fields, by feature", "see Data", f"{100 * limits['missing']:g} points more", "quality"),
-        ("Values that training never saw", "see Data", f"{percent(limits['unseen'])} of the rows", "quality"),
-        ("Impact ratio of groups", "see Fairness", "below 0.8", "fairness"),
-    ]
-    yield Grid(
-        "What is watched, beside the limits.",
-        ("figure", "in this document", "limit", "command"),
-        [(what, now, limit, run(verb, "NEW")) for what, now, limit, verb in rows],
-        note="All limits but the last stand in the policy of the model file (policy.drift).",
-        left=(0, 1, 2, 3),
+    found = n["monitoring"]
+    yield Paragraph(
+        f"One command looks at all of this. It ends with 5 if a limit is crossed and chance does not explain it at "
+        f"{percent(found['level'], 0)}, and adds a line to the history, which --plot draws: "
+        f"{run('monitor', 'NEW', '--history looks.jsonl')}"
     )
-    if limits["auc"] is None:
+    yield Grid(
+        "What is watched, in the test rows and beside the limits.",
+        ("figure", "in the test rows", "compared with", "crossed", "state"),
+        list(_watched(n)),
+        command=run("monitor", run.test),
+        note="Intervals are of 99%. Limits stand in the policy of the model file (policy.drift). Of features, that "
+        "which is furthest; all are looked at.",
+        left=(0, 1, 2, 3, 4),
+    )
+    if n["model"]["limits"]["auc"] is None:
+        auc = figure(n["performance"]["figures"]["auc"]["estimate"])
         yield Paragraph(
-            f"The policy keeps no AUC to compare with, so that of this document is used above. To keep it: plainrisk "
-            f"annotate {run.model} --set policy.drift.auc={figure(auc['estimate'])}."
+            "The policy states no AUC, so an AUC is compared with what the probabilities of the rows promise. To "
+            f"compare with that of this document: plainrisk annotate {run.model} --set policy.drift.auc={auc}"
         )
+    yield Paragraph(f"Groups are not among these limits; to look at them: {run('fairness', 'NEW', '--by COLUMN')}")
     yield Gap(
         OWNER, "how often each figure is looked at, by whom, the limits to be set, and what follows when one is crossed"
     )
     yield Gap(OWNER, "how overrides are recorded and reviewed")
+
+
+# What a check of features is called, and of the probability.
+WATCHED = {
+    "shift": "PSI",
+    "missing": "Empty fields",
+    "unseen": "Values that training never saw",
+    "AUC": "AUC",
+    "gap": "Mean prediction less observed rate",
+    "approval": "Approval rate",
+}
+
+
+def _watched(n: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield one line per figure of the probability, and for every other figure the feature that is furthest."""
+    for figure_of, title in WATCHED.items():
+        checks = [one for one in n["monitoring"]["checks"] if one["figure"] == figure_of]
+        own = [one for one in checks if not one["feature"]]
+        others = sorted((one for one in checks if one["feature"]), key=lambda one: -_excess(one))[:1]
+        for one in [*own, *others]:
+            what = titles_of(n)[one["feature"]] if one["feature"] else "the probability"
+            yield (f"{title} of {what}" if figure_of in ("shift", "missing", "unseen") else title, *_check(one))
+
+
+def _excess(check: dict[str, Any]) -> float:
+    return float(check["value"] - (value(check["baseline"]) or 0.0))
+
+
+def _check(check: dict[str, Any]) -> tuple[str, ...]:
+    """Write a figure, what it is compared with, its limit and its state."""
+    ends = {"estimate": check["value"], **check}
+    base, limit = value(check["baseline"]), check["limit"]
+    if check["figure"] in ("missing", "unseen", "approval"):
+        least = 2 * (base or 0.0) - limit if check["figure"] == "approval" else None
+        beyond = f"above {percent(limit)}" if least is None else f"outside {percent(min(least, limit))} to "
+        beyond += "" if least is None else percent(max(least, limit))
+        return share_with_ends(ends), NONE if base is None else percent(base), beyond, check["state"]
+    if check["figure"] == "gap":
+        return with_ends(ends, 3, "+"), "0", f"beyond ±{limit:g}", check["state"]
+    side = "below" if check["figure"] == "AUC" else "from"
+    return with_ends(ends), figure(base), f"{side} {figure(limit)}", check["state"]
 
 
 def signatures(_n: dict[str, Any], _: Commands) -> Iterator[Block]:

@@ -13,6 +13,8 @@ __all__ = ["limitations"]
 ENOUGH_OUTCOMES = 100  # of each outcome: below, calibration curves and AUC say little (Vergouwe et al. 2005)
 WIDE_AUC = 0.05  # an interval of the AUC that is wider does not tell good models from middling ones
 TOO_GOOD = 0.99
+UNSTEADY = 0.05  # of the rows: refits decide one of twenty otherwise, on average
+OTHER_REASONS = 0.25  # of the refused: one in four letters would name another first reason
 MANY_OUTSIDE = 3  # of ten intervals of 95%; as many miss by chance once in ninety models
 GRAVITY = {"high": "high", "moderate": "medium"}
 
@@ -163,7 +165,7 @@ def _form(numbers: dict[str, Any]) -> Found:
         yield "note", "certificate", f"{note}."
     for level in certificate["outside"]:
         if level["below"] > 0:
-            where = f"{titles_of(numbers)[level['feature']]}, {level['level']}"
+            where = f"{titles_of(numbers)[level['feature']]}, {level['name']}"
             yield (
                 "medium",
                 "schema",
@@ -231,11 +233,24 @@ def _comparisons(numbers: dict[str, Any]) -> Found:
                 "prices",
                 f"The {price['what']} costs accuracy: log loss {with_ends(price['log_loss'], 4, '+')}.",
             )
+    yield from _steadiness(found.get("stability"))
     again = found.get("again")
     if again and not again.get("same_form", False):
         far = again.get("largest_move")
         moved = "" if far is None else f" A probability moves by at most {100 * far:.2f} percentage points."
         yield "medium", "implementation", f"Fitting to the training file again gives another model.{moved}"
+
+
+def _steadiness(steady: dict[str, Any] | None) -> Found:
+    resampled = None if steady is None else steady["refits"][0]
+    if resampled is None:
+        return
+    refit = "Fitted again to resampled training rows, the model"
+    if resampled["decisions"] > UNSTEADY:
+        yield "medium", "stability", f"{refit} decides {percent(resampled['decisions'])} of the test rows otherwise."
+    if resampled["reasons"] > OTHER_REASONS:
+        refused = percent(resampled["reasons"])
+        yield "medium", "reasons", f"{refit} gives {refused} of the refused another first reason."
 
 
 def _as_rival(other: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def manuscript(numbers: dict[str, Any], profile: Profile, run: Commands) -> Manu
         subtitle=profile.title,
         header=f"{model['name']}  ·  form {short_hash(model['form_sha256'])}",
         footer=f"plainrisk {numbers['plainrisk']}",
-        blocks=list(_numbered([*_first_page(numbers, profile, chapters), *chapters])),
+        blocks=list(_numbered([*_first_page(numbers, profile, chapters, run), *chapters])),
     )
 
 
@@ -47,8 +47,8 @@ def _numbered(blocks: Sequence[Block]) -> Iterator[Block]:
             yield block
 
 
-def _first_page(n: dict[str, Any], profile: Profile, chapters: Sequence[Block]) -> Iterator[Block]:
-    yield from identity(n)
+def _first_page(n: dict[str, Any], profile: Profile, chapters: Sequence[Block], run: Commands) -> Iterator[Block]:
+    yield from identity(n, run)
     yield Heading(2, "Summary")
     yield from _summary(n, chapters)
     yield Heading(2, "How to read this document")
@@ -56,10 +56,8 @@ def _first_page(n: dict[str, Any], profile: Profile, chapters: Sequence[Block]) 
         yield Paragraph(profile.basis)
     yield Paragraph(
         "Every figure was computed from the model and the rows named above; nothing was typed in. The line under a "
-        "table is the "
-        "command that prints the same figures. Text in square brackets is for a person to complete. All figures "
-        "stand in the JSON "
-        "file beside this document."
+        "table is the command that prints the same figures; a table without one comes from the command above. Text in "
+        "square brackets is for a person to complete. All figures stand in the JSON file beside this document."
     )
     yield Bullets([title for title, _ in profile.chapters])
 

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from plainrisk.data.columns import Labels
+from plainrisk.data.frame import Frame
 from plainrisk.document.evidence import Evidence, Sample, plain
 from plainrisk.errors import DataError
 from plainrisk.explain import SeenRows, decide, diff, drift, overview
@@ -18,12 +19,25 @@ from plainrisk.form.wording import say_levels
 from plainrisk.measure.cutoffs import risk_cutoffs
 from plainrisk.measure.evaluation import evaluate_risk
 from plainrisk.validate.grouping import groups_by
+from plainrisk.validate.monitoring import monitor
 from plainrisk.validate.periods import periods
 from plainrisk.validate.quality import quality
 from plainrisk.validate.stress import sensitivity, stress
 from plainrisk.validate.weak_spots import weak_spots
 
-__all__ = ["against", "by_period", "cutoffs", "data", "groups", "performance", "reasons", "sensitive", "shifts", "weak"]
+__all__ = [
+    "against",
+    "by_period",
+    "cutoffs",
+    "data",
+    "groups",
+    "performance",
+    "reasons",
+    "sensitive",
+    "shifts",
+    "watched",
+    "weak",
+]
 
 BARS = 20  # of the histogram of risks
 SHOCK = 10  # percent by which numbers move against the applicants
@@ -36,6 +50,7 @@ def data(given: Evidence) -> dict[str, Any]:
         "test": _sample(given, given.test),
         "train": None if given.train is None else _sample(given, given.train),
         "quality": msgspec.to_builtins(quality(given.model, given.test.rows, given.labels(given.test)), enc_hook=plain),
+        "fields": _fields(given.form, given.test.rows),
         "histogram": _histogram(given.test),
     }
 
@@ -52,6 +67,25 @@ def _sample(given: Evidence, sample: Sample) -> dict[str, Any]:
         "mean_risk": float(sample.risk.mean()),
         "seen_before": SeenRows(form, given.record).add(rows).are_all,
     }
+
+
+def _fields(form: RiskForm, rows: Frame) -> list[dict[str, Any]]:
+    """Say which share of the rows has no value of a feature, or a code, beside the training rows."""
+    found = []
+    for name in form.features:
+        shape = next((part.shapes[name] for part in form.parts if isinstance(part, Part) and name in part.shapes), None)
+        if shape is None:
+            continue
+        levels, trained = shape.levels, np.asarray(shape.weights)
+        test = np.bincount(levels.codes(rows, name), minlength=len(levels))
+        outside = slice(levels.n_ordered, levels.missing)
+        shares = {
+            f"{what}_{side}": float(counts[which].sum() / counts.sum()) if counts.sum() else None
+            for what, which in (("empty", levels.missing), ("codes", outside))
+            for side, counts in (("test", test), ("train", trained))
+        }
+        found.append({"feature": name, **shares})
+    return found
 
 
 def _histogram(sample: Sample) -> dict[str, Any]:
@@ -128,6 +162,12 @@ def by_period(given: Evidence) -> dict[str, Any] | None:
         many = f"{len(found.periods):,} periods; at most {MOST_GROUPS} fit a document"
         raise DataError(f"document: time: column {name!r} has {many}. Give quarters or years.")
     return {"column": name, **found.to_dict()}
+
+
+def watched(given: Evidence) -> dict[str, Any]:
+    """Put the test rows beside the limits of the policy, as `plainrisk monitor` does."""
+    found: dict[str, Any] = monitor(given.model, given.test.rows, given.labels(given.test)).to_dict()
+    return found
 
 
 def weak(given: Evidence) -> dict[str, Any]:

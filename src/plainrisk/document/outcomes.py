@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from plainrisk.document import pictures
-from plainrisk.document.background import OWNER, VALIDATOR, Commands
+from plainrisk.document.background import OWNER, VALIDATOR, Commands, option
 from plainrisk.document.blocks import Block, Gap, Grid, Heading, Paragraph
 from plainrisk.document.figures import (
     count,
@@ -124,7 +124,7 @@ def segments(n: dict[str, Any], run: Commands) -> Iterator[Block]:
                 )
                 for group in report["groups"]
             ],
-            command=run("evaluate", run.test, f"--by '{report['column']}'"),
+            command=run("evaluate", run.test, option("by", report["column"])),
             note="Inside the levels of a feature of the model the AUC is lower than over all rows, since that "
             "feature no longer "
             "ranks."
@@ -162,7 +162,7 @@ def periods(n: dict[str, Any], run: Commands) -> Iterator[Block]:
             )
             for one in found["periods"]
         ],
-        command=run("periods", run.test, f"--time {column}"),
+        command=run("periods", run.test, option("time", column)),
         note=f"PSI: of the probability, against {found['against']}. An index of few rows is large by chance.",
     )
 
@@ -195,9 +195,9 @@ def calibration(n: dict[str, Any], run: Commands) -> Iterator[Block]:
                 percent(a, 2),
                 percent(b, 2),
                 count(rows),
-                percent(p, 2),
-                percent(o, 2),
-                f"{percent(low)} to {percent(high)}",
+                percent(p),
+                percent(o),
+                f"{percent(low)} to {percent(high)}".replace("% to ", "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}"),
                 figure(grade["p_value"]),
                 "" if low <= p <= high else "prediction too high" if p > high else "prediction too low",
             )
@@ -256,11 +256,13 @@ def weak_spots(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     """The slices in which the model is worse than on the whole, beyond chance."""
     found = n["weak_spots"]
     looked = f"{count(found['tested'])} slices of the test rows were looked at: groups of one column, and of two"
+    others = {report["column"] for report in n["groups"] if report["kind"] == "asked"} - set(n["model"]["features"])
+    command = run("weak-spots", run.test, *(option("more", name) for name in sorted(others)))
     alike = f"The chance of naming a slice where there is nothing to name is at most {found['level']:.0%}."
     if not found["spots"]:
         yield Paragraph(
             f"No slice is worse than the whole beyond chance (the worst: p = {figure(found['p_value'], 2)}). {looked}. "
-            f"{alike}"
+            f"{alike} To look again: {command}"
         )
         return
     yield Paragraph(f"{looked}. {alike}")
@@ -280,7 +282,7 @@ def weak_spots(n: dict[str, Any], run: Commands) -> Iterator[Block]:
             )
             for spot in found["spots"]
         ],
-        command=run("weak-spots", run.test),
+        command=command,
         note="AUC promised: what the probabilities of the slice would give if they were right.",
         left=(0, 1),
     )
@@ -328,7 +330,7 @@ def fairness(n: dict[str, Any], run: Commands) -> Iterator[Block]:
                 )
                 for group in report["groups"]
             ],
-            command=run("fairness", run.test, f"--by '{report['column']}' --cutoff {report['cutoff']:g}"),
+            command=run("fairness", run.test, option("by", report["column"]), f"--cutoff {report['cutoff']:g}"),
             note="Impact ratio: approval rate over that of the reference group; * below four fifths. Difference: "
             "mean prediction "
             "less observed rate.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -15,68 +14,19 @@ from plainrisk._types import Floats
 from plainrisk.document.evidence import Evidence, Sample
 from plainrisk.errors import PlainriskError
 from plainrisk.explain import SeenRows
-from plainrisk.form import FitRecord, RiskForm, form_hash
+from plainrisk.form import form_hash
 from plainrisk.measure.evaluation import evaluate_risk
-from plainrisk.models.arm import AdditiveRiskModel
 from plainrisk.models.base import RiskClassifier
-from plainrisk.models.boosted import BoostedRiskModel
-from plainrisk.models.linearise import Linearised
-from plainrisk.models.mixture import SubscaleMixture
-from plainrisk.models.nnlr import NonnegativeLogisticRegression
-from plainrisk.models.two_layer import TwoLayerRiskModel
 from plainrisk.validate.challengers import FIGURES, RIVALS, not_fitted
 from plainrisk.validate.prices import prices
+from plainrisk.validate.refitting import estimator_of
+from plainrisk.validate.stability import stability
 
-__all__ = ["estimator_of", "refits"]
+__all__ = ["refits"]
 
 FOLDS = 3  # of the prices: each line is as many fits; with 5 the intervals are a tenth shorter
-ESTIMATORS = {
-    kind.__name__: kind
-    for kind in (
-        AdditiveRiskModel,
-        BoostedRiskModel,
-        Linearised,
-        NonnegativeLogisticRegression,
-        SubscaleMixture,
-        TwoLayerRiskModel,
-    )
-}
 
 Tell = Callable[[str, int, int], None]
-
-
-def estimator_of(form: RiskForm, record: FitRecord) -> RiskClassifier | None:
-    """Return the estimator that fitted a form, not fitted, from what its record says; None where that is not enough.
-
-    >>> import plainrisk as pr
-    >>> german = pr.datasets.load("german")
-    >>> model = pr.make_classifier("SmoothARM1", german.schema).fit(german.frame, german.target)
-    >>> estimator_of(model.form_, model.fit_record_).link
-    'bands'
-    """
-    try:
-        parameters = {name: _read(ast.parse(text, mode="eval").body) for name, text in record.parameters.items()}
-        model = ESTIMATORS[record.estimator](**parameters)
-    except (KeyError, SyntaxError, TypeError, ValueError):
-        return None
-    inner: Any = model
-    while inner is not None and "schema" not in inner.get_params(deep=False):
-        inner = getattr(inner, "estimator", None)
-    return None if inner is None else _with_schema(model, inner, form)
-
-
-def _with_schema(model: Any, inner: Any, form: RiskForm) -> Any:
-    inner.set_params(schema=form.schema)
-    return model
-
-
-def _read(node: ast.expr) -> Any:
-    """Read a parameter as it was written: a literal, or one of our estimators with literals."""
-    if isinstance(node, ast.Call):
-        if not isinstance(node.func, ast.Name) or node.args:
-            raise ValueError("not an estimator")
-        return ESTIMATORS[node.func.id](**{str(one.arg): _read(one.value) for one in node.keywords})
-    return ast.literal_eval(node)
 
 
 def refits(given: Evidence, tell: Tell) -> dict[str, Any] | None:
@@ -89,8 +39,9 @@ def refits(given: Evidence, tell: Tell) -> dict[str, Any] | None:
         warnings.simplefilter("ignore")  # about models that nobody keeps, as they come
         found["challengers"] = _challengers(given, given.train, tell)
         if model is None:
-            return {**found, "again": None, "prices": None}
+            return {**found, "again": None, "stability": None, "prices": None}
         found["again"] = _again(given, given.train, model)
+        found["stability"] = _stability(given, given.train, tell)
         try:
             priced = prices(model, *_rows(given, given.train), cv=FOLDS, progress=tell)
         except PlainriskError as error:
@@ -111,6 +62,22 @@ def _again(given: Evidence, train: Sample, model: RiskClassifier) -> dict[str, A
     moved = np.abs(fitted.form_.risk(given.test.rows) - given.test.risk)
     form = replace(fitted.form_, columns=given.form.columns)  # further columns of the training file play no part
     return {"same_form": form_hash(form) == form_hash(given.form), "largest_move": float(moved.max())}
+
+
+def _stability(given: Evidence, train: Sample, tell: Tell) -> dict[str, Any] | None:
+    """Fit the model to resampled training rows, and say what that changes on the test rows."""
+    try:
+        found = stability(
+            given.model,
+            *_rows(given, train),
+            new=given.test.rows,
+            cutoff=given.cutoff,
+            progress=lambda done, total: tell("stability", done, total),
+        )
+    except PlainriskError:
+        return None  # trees have no reasons to compare
+    plain: dict[str, Any] = found.to_dict()
+    return plain
 
 
 def _challengers(given: Evidence, train: Sample, tell: Tell) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ __all__ = ["require_docx", "to_docx"]
 FONT, MONO = "Arial", "Courier New"
 LINE = 112  # characters of a table's line, at 8 points on A4
 PADDING = 4  # of a cell, in characters
+BOLD = 1.25  # how much wider a heading may be than the figures below it, also in the fonts that stand in for Arial
 ONE_PAGE = 18  # lines of a table that is not torn apart
 WIDTH = 17.0  # of the text, in cm
 SHADE, RULE = "EAEAEA", "9A9A9A"
@@ -265,7 +266,8 @@ def _widths(lines: Sequence[Sequence[str]], grid: Grid) -> list[Any]:
     least, wanted = [], []
     for j in range(len(grid.header)):
         texts = [str(line[j]) for line in lines]
-        least.append(min(max((len(word) for text in texts for word in text.split(" ")), default=1), 66) + PADDING)
+        head = max(map(len, str(grid.header[j]).split(" "))) * BOLD
+        least.append(min(max((head, *(len(word) for text in texts for word in text.split(" ")))), 66) + PADDING)
         wanted.append(min(max(map(len, texts), default=1), 60) + PADDING)
     spare = max(LINE - sum(least), 0)
     more = [max(w - a, 0) for w, a in zip(wanted, least, strict=True)]

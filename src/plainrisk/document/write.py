@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import msgspec
 
 from plainrisk.checks import NOTHING, check_parameters, instance
 from plainrisk.data.reader import suffix_of
-from plainrisk.document.background import Commands
+from plainrisk.document.background import Commands, option
 from plainrisk.document.blocks import Manuscript, gaps_of
 from plainrisk.document.collect import collect
 from plainrisk.document.evidence import Source, gather
@@ -98,10 +99,12 @@ def write_document(
     evidence = gather(model, data, y, **given, sources=sources, file=file)
     numbers = collect(evidence, progress or (lambda *_: None))
     names = sources or {}
-    run = Commands(
-        model="MODEL" if file is None else file.name,
-        **{key: names[key].name for key in ("test", "train") if key in names},
-    )
+    named = {key: shlex.quote(names[key].name) for key in ("test", "train") if key in names}
+    asked = [("train", names["train"].name if "train" in names else None), ("time", time)]
+    asked += [("against", evidence.against[0] if evidence.against else None), *(("by", name) for name in columns)]
+    asked += [("column", target), ("profile", profile if profile != "plain" else None)]
+    options = tuple(option(name, word) for name, word in asked if word is not None)
+    run = Commands("MODEL" if file is None else shlex.quote(file.name), **named, options=options)
     found = manuscript(numbers, profile_of(profile), run)
     gaps = tuple(gap.text for gap in gaps_of(found.blocks))
     content = WRITERS[Path(path).suffix.lower()](found)

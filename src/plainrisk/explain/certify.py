@@ -49,9 +49,10 @@ from plainrisk.form import (
     form_hash,
 )
 from plainrisk.form.trees import LEAF
+from plainrisk.form.wording import say_levels
 from plainrisk.schema import label_of
 
-__all__ = ["Certificate", "Check", "Recheck", "certify", "monotone_checks", "other_order", "recheck"]
+__all__ = ["Certificate", "Check", "Recheck", "certify", "level_notes", "monotone_checks", "other_order", "recheck"]
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def certify(form: RiskForm, *, thin: float = 30.0) -> Certificate:
     outside = () if rules is None else (rules,)
     return Certificate(
         checks=(*monotone_checks(form), *outside, *_protected(form), _inside(form), _weights(form), _additive(form)),
-        notes=tuple(_level_notes(form, thin)),
+        notes=tuple(level_notes(form, thin)),
         form_sha256=_hash(form),
         thin=float(thin),
         outside=tuple(outside_levels(form, atoms)),
@@ -351,7 +352,8 @@ def _largest_gap(form: RiskForm) -> tuple[float, int]:
     return float((np.abs(found.total - form.risk(frame)) / size).max()), n
 
 
-def _level_notes(form: RiskForm, thin: float) -> list[str]:
+def level_notes(form: RiskForm, thin: float, *, words: bool = False) -> list[str]:
+    """Say which levels rest on few training rows: by their labels, as model files keep it, or in words."""
     notes = []
     seen: set[str] = set()
     for part in form.parts:
@@ -359,13 +361,15 @@ def _level_notes(form: RiskForm, thin: float) -> list[str]:
             if name in seen:
                 continue
             seen.add(name)
-            pairs = list(zip(shape.levels.labels, shape.weights, strict=True))
-            few = [f"{label!r} ({weight:g})" for label, weight in pairs if 0 < weight < thin]
-            empty = [repr(label) for label, weight in pairs[: shape.levels.n_ordered] if weight == 0]
+            said = say_levels(form.schema.features[name], shape.levels) if words else map(repr, shape.levels.labels)
+            title, comma = (form.schema.title(name), "; ") if words else (name, ", ")
+            pairs = list(zip(said, shape.weights, strict=True))
+            few = [f"{label} ({weight:g})" for label, weight in pairs if 0 < weight < thin]
+            empty = [label for label, weight in pairs[: shape.levels.n_ordered] if weight == 0]
             if few:
-                notes.append(f"{name}: levels with fewer than {thin:g} training rows: {', '.join(few)}")
+                notes.append(f"{title}: levels with fewer than {thin:g} training rows: {comma.join(few)}")
             if empty:
-                notes.append(f"{name}: levels without training rows: {', '.join(empty)}")
+                notes.append(f"{title}: levels without training rows: {comma.join(empty)}")
         for pair in part.pairs if isinstance(part, Part) else ():
             weights = np.asarray(pair.weights)
             thinly = int(((weights > 0) & (weights < thin)).sum())

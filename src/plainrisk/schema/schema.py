@@ -130,7 +130,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
-        """Read a schema from a TOML or JSON file."""
+        """Read a schema from a TOML or JSON file, or from a model file, which holds that of its model."""
         text = read_text(path, limit=16 * 2**20, error=SchemaError)
         path = Path(path)
         data: Any
@@ -140,6 +140,8 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
             data = parse_toml(text, path, SchemaError)
         if not isinstance(data, dict):
             raise SchemaError(f"Schema: {path} must hold a table with 'features', not {type(data).__name__}.")
+        if isinstance(form := data.get("form"), dict) and isinstance(form.get("schema"), dict):
+            data = form["schema"]
         try:
             return cls.from_dict(data)
         except SchemaError as error:

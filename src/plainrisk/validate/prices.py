@@ -146,7 +146,7 @@ class Prices(TableResult):
             )
         costly = [price for price in self if price.sign > 0]
         saving = sum(price.sign < 0 for price in self)
-        better = f" {saving} {'improves' if saving == 1 else 'improve'} it." if saving else ""
+        better = f" {saving} of them {'improves' if saving == 1 else 'improve'} it." if saving else ""
         if not costly:
             return f"Nothing costs accuracy beyond chance.{better}"
         named = [f"{price.what} ({price.log_loss.estimate:.4f} of log loss)" for price in costly[:3]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,21 +14,18 @@ from plainrisk._types import Array, Floats, Index
 from plainrisk.checks import SEED, check_parameters, whole
 from plainrisk.data.frame import Frame, as_frame, native_rows, refuse_other_order
 from plainrisk.decision import refused
-from plainrisk.errors import DataError, PlainriskWarning
+from plainrisk.errors import PlainriskWarning
 from plainrisk.explain import explain, reasons
-from plainrisk.form import Bins, FitRecord, PairTable, Part, RiskForm, Table
-from plainrisk.models.arm import AdditiveRiskModel
-from plainrisk.models.boosted import BoostedRiskModel
-from plainrisk.models.nnlr import NonnegativeLogisticRegression
+from plainrisk.form import Bins, PairTable, Part, RiskForm, Table
 from plainrisk.tables import TableResult
-from plainrisk.validate.scored import cutoff_of, form_of, target_of
+from plainrisk.validate.refitting import unfitted
+from plainrisk.validate.scored import cutoff_of, target_of
 
-__all__ = ["Stability", "StableFeature", "StableRefits", "stability", "unfitted"]
+__all__ = ["Stability", "StableFeature", "StableRefits", "stability"]
 
 OPTIONS = {"n": whole(2, 10_000), "seed": SEED}
 ORDERS = 2  # refits to rows in another order
 MOST_ROWS = 2000  # that are decided and explained, spread over all
-REBUILT = {kind.__name__: kind for kind in (AdditiveRiskModel, BoostedRiskModel, NonnegativeLogisticRegression)}
 
 
 @dataclass(frozen=True)
@@ -172,25 +168,6 @@ def stability(
 
 
 # ---- refits
-
-
-def unfitted(model: Any) -> Any:
-    """Return an estimator like the one that was fitted."""
-    if form_of(model) is None:
-        raise DataError("stability: needs a fitted model of plainrisk.")
-    if hasattr(model, "get_params"):
-        from sklearn.base import clone
-
-        return clone(model)
-    record: FitRecord | None = model.fit_record_
-    try:
-        kind = REBUILT["" if record is None else record.estimator]
-        given = {name: ast.literal_eval(text) for name, text in (record.parameters if record else {}).items()}
-    except (KeyError, ValueError, SyntaxError):
-        raise DataError(
-            "stability: the file does not say all of how the model was fitted. Give the estimator fitted in Python."
-        ) from None
-    return kind(schema=model.form_.schema, **given)
 
 
 @dataclass(frozen=True)
