@@ -391,7 +391,7 @@ def test_a_mixture_explained_from_zero_shows_weight_times_risk(run, credit, tmp_
     assert sum(part["contribution"] for part in shown["subscales"]) == pytest.approx(shown["risk"], abs=1e-12)
     text = run(*asked).stdout
     for risk in model.form_.part_risks(made.frame[3:4])[0]:
-        assert f"risk {risk:.1%}" in text
+        assert f"{risk:.1%} by itself" in text
 
 
 def test_a_row_is_explained_in_eighty_columns(run, credit):

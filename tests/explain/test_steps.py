@@ -173,6 +173,7 @@ def test_trees_have_no_steps(fitted):
     found = fitted("MixXGB").effects()
     assert not found.rows
     assert "have no effect of a single feature" in repr(found)
+    assert len(found.notes) == 1
 
 
 def test_what_holds_for_several_parts_is_said_once(fitted, german):

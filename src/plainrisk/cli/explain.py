@@ -227,7 +227,7 @@ def print_explanation(found: Explanation, who: str, form: RiskForm) -> None:
 
     lines: list[list[str | Text]] = [[_REFERENCES[found.reference], "", amount(one["constant"]).lstrip("+"), ""]]
     for group in groups:
-        own = f"risk {group['risk']:.1%}" if "risk" in group else ""  # of a mixture, before its weight
+        own = f"{group['risk']:.1%} by itself" if "risk" in group else ""  # of a mixture, before its weight
         lines.append(line(Text(_subscale_title(group["subscale"], form), "bold"), own, group["contribution"], "bold"))
         parts = sorted(group["features"], key=lambda part: -abs(part["contribution"]))
         lines += [line(named(part), _said(found, part["feature"], form), part["contribution"]) for part in parts]
@@ -247,7 +247,7 @@ _REFERENCES = {
     "typical": "the typical applicant",
     "best": "the best levels",
     "row": "the other applicant",
-    "zero": "every feature at zero",
+    "zero": "start, from zero",
 }
 
 

@@ -446,7 +446,7 @@ def _notes(form: RiskForm, reaches: Sequence[_Reach], record: FitRecord | None, 
         yield note if len(names) == len(form.parts) else f"{', '.join(names)}: {note}"
     if any(isinstance(part, Part) and part.pairs for part in form.parts):
         yield "A feature that stands in a pair also adds what the pair adds."
-    if isinstance(form.pool, Layer) or len(form.parts) > 1:
+    if (isinstance(form.pool, Layer) or len(form.parts) > 1) and any(isinstance(part, Part) for part in form.parts):
         yield "Each row is about its own part, with the weight of the part counted in."
 
 
