@@ -158,35 +158,36 @@ function Intro(props: { study: Study; unit: Unit; first: boolean; next: () => vo
         the applicant's values compared with an average one. The effects are added to the first row; the sum is the
         applicant's own {UNIT_WORDS[unit]}.
       </p>
-      {unit === "log_odds" ? (
-        <>
-          <p>
-            Log odds are another scale for probabilities. Log odds of 0 are a probability of 50%, positive ones more,
-            negative ones less. The probability is 1 / (1 + e<sup>−log odds</sup>):
-          </p>
-          <table>
-            <caption class="soft">Log odds and their probabilities</caption>
-            <tbody>
-              {["−2: 12%", "−1: 27%", "0: 50%", "+1: 73%", "+2: 88%"].map((line) => (
-                <tr key={line}>
-                  <th scope="row">{line.split(": ")[0]}</th>
-                  <td>{line.split(": ")[1]}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </>
-      ) : (
+      {unit === "log_odds" && (
         <p>
-          Effects are in percentage points: if the first row says 30%, an effect of +5.0 points and one of −2.0 points make
-          33%.
+          Log odds are another scale for probabilities. Log odds of 0 are a probability of 50%, positive ones more,
+          negative ones less.
         </p>
       )}
+      <Key unit={unit} />
+      <p>You will see this again beside every question.</p>
       <p>Choose the answer that is nearest. You cannot go back.</p>
       <button type="button" onClick={next}>
         Go on
       </button>
     </>
+  );
+}
+
+/** How numbers in this way of showing them become a probability: at hand before and during the questions. */
+function Key({ unit }: { unit: Unit }) {
+  if (unit === "probability") {
+    return (
+      <p class="soft">
+        Effects are in percentage points: 30%, an effect of +5.0 points and one of −2.0 points make 33%.
+      </p>
+    );
+  }
+  return (
+    <p class="soft">
+      The probability is 1 / (1 + e<sup>−log odds</sup>). Log odds and their probabilities: −2 is 12%, −1 is 27%, 0 is 50%,
+      +1 is 73%, +2 is 88%.
+    </p>
   );
 }
 
@@ -233,6 +234,7 @@ function Asked(props: {
           <Card key={applicant.name} applicant={applicant} unit={step.unit} />
         ))}
       </div>
+      <Key unit={step.unit} />
       <fieldset>
         <legend>{text}</legend>
         {choices.map((words, k) => (

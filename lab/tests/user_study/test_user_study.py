@@ -133,6 +133,7 @@ def test_page_is_for_the_keyboard_and_for_phones(browser, study, scheme):
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_function(on_heading, arg="Question 1 of 12")
+    assert "The probability is 1 / (1 + e" in page.locator("form").inner_text()  # the key is beside every question
     assert page.evaluate(wide) == 0
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
